@@ -1,0 +1,146 @@
+// Tables: views of the caller's columns, with their owners kept alive.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "data/column.h"
+#include "module.h"
+#include "table.h"
+
+namespace nb = nanobind;
+
+namespace spinney {
+
+using Array1 = nb::ndarray<nb::ro, nb::ndim<1>, nb::device::cpu>;
+using Array2 = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
+using Bytes1 = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::device::cpu>;
+using Codes1 = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::device::cpu>;
+
+static DType dtype_of(nb::dlpack::dtype type) {
+  using Code = nb::dlpack::dtype_code;
+  const auto code = static_cast<Code>(type.code);
+  if (type.lanes == 1) {
+    if (code == Code::Float && type.bits == 32) return DType::f32;
+    if (code == Code::Float && type.bits == 64) return DType::f64;
+    if (code == Code::Bool && type.bits == 8) return DType::u8;
+    if (code == Code::Int) switch (type.bits) {
+        case 8: return DType::i8;
+        case 16: return DType::i16;
+        case 32: return DType::i32;
+        case 64: return DType::i64;
+      }
+    if (code == Code::UInt) switch (type.bits) {
+        case 8: return DType::u8;
+        case 16: return DType::u16;
+        case 32: return DType::u32;
+        case 64: return DType::u64;
+      }
+  }
+  throw nb::type_error("a number column must be float32, float64, bool or an integer of 8 to 64 bits");
+}
+
+static void require_rows(std::size_t got, std::size_t expected) {
+  if (got != expected)
+    throw nb::value_error(("a column of " + std::to_string(got) + " rows does not fit a table of " +
+                           std::to_string(expected)).c_str());
+}
+
+static std::size_t bytes_of(DType t) {
+  switch (t) {
+    case DType::i8: case DType::u8: return 1;
+    case DType::i16: case DType::u16: return 2;
+    case DType::f32: case DType::i32: case DType::u32: return 4;
+    default: return 8;
+  }
+}
+
+void TableHandle::add_number(nb::object values, nb::object missing) {
+  const auto array = nb::cast<Array1>(values);
+  require_rows(array.shape(0), table.n_rows);
+  Column c;
+  c.dtype = dtype_of(array.dtype());
+  c.data = static_cast<const std::byte*>(array.data());
+  c.stride = array.stride(0) * static_cast<std::ptrdiff_t>(bytes_of(c.dtype));
+  if (!missing.is_none()) {
+    const auto mask = nb::cast<Bytes1>(missing);
+    require_rows(mask.shape(0), table.n_rows);
+    c.mask = mask.data();
+    c.mask_stride = mask.stride(0);
+    owners.push_back(missing);
+  }
+  owners.push_back(values);
+  table.columns.push_back(c);
+}
+
+void TableHandle::add_matrix(nb::object values) {
+  const auto array = nb::cast<Array2>(values);
+  require_rows(array.shape(0), table.n_rows);
+  Column c;
+  c.dtype = dtype_of(array.dtype());
+  const auto item = static_cast<std::ptrdiff_t>(bytes_of(c.dtype));
+  c.stride = array.stride(0) * item;
+  for (std::size_t j = 0; j < array.shape(1); ++j) {
+    c.data = static_cast<const std::byte*>(array.data()) + static_cast<std::ptrdiff_t>(j) * array.stride(1) * item;
+    table.columns.push_back(c);
+  }
+  owners.push_back(values);
+}
+
+void TableHandle::add_category(nb::object codes, std::uint32_t n_categories) {
+  const auto array = nb::cast<Codes1>(codes);
+  require_rows(array.shape(0), table.n_rows);
+  if (n_categories == 0) throw nb::value_error("a category column needs at least one category");
+  Column c;
+  c.dtype = DType::i32;
+  c.data = reinterpret_cast<const std::byte*>(array.data());
+  c.stride = array.stride(0) * 4;
+  c.n_categories = n_categories;
+  for (std::size_t r = 0; r < table.n_rows; ++r) {
+    const std::int32_t code = array.data()[static_cast<std::ptrdiff_t>(r) * array.stride(0)];
+    if (code < -1 || code > static_cast<std::int64_t>(n_categories))
+      throw nb::value_error("a category code is out of range");
+  }
+  owners.push_back(codes);
+  table.columns.push_back(c);
+}
+
+void TableHandle::add_sparse(nb::object rows, nb::object values) {
+  const auto index = nb::cast<Codes1>(rows);
+  const auto array = nb::cast<Array1>(values);
+  if (index.shape(0) != array.shape(0)) throw nb::value_error("sparse rows and values differ in length");
+  if (index.shape(0) > 1 && index.stride(0) != 1) throw nb::value_error("sparse rows must be contiguous");
+  std::int64_t last = -1;
+  for (std::size_t i = 0; i < index.shape(0); ++i) {
+    const std::int64_t r = index.data()[i];
+    if (r <= last || r >= static_cast<std::int64_t>(table.n_rows))
+      throw nb::value_error("sparse rows must ascend and lie inside the table");
+    last = r;
+  }
+  static const std::int32_t none = 0;  // an empty column is still sparse: its pointer must not be null
+  Column c;
+  c.dtype = dtype_of(array.dtype());
+  c.data = static_cast<const std::byte*>(array.data());
+  c.stride = array.stride(0) * static_cast<std::ptrdiff_t>(bytes_of(c.dtype));
+  c.n_sparse = index.shape(0);
+  c.sparse_rows = c.n_sparse ? index.data() : &none;
+  owners.push_back(rows);
+  owners.push_back(values);
+  table.columns.push_back(c);
+}
+
+}  // namespace spinney
+
+void init_data(nb::module_& m) {
+  using spinney::TableHandle;
+  nb::class_<TableHandle>(m, "Table", "Views of the columns of one table.")
+      .def(nb::init<std::size_t>(), nb::arg("n_rows"))
+      .def("add_number", &TableHandle::add_number, nb::arg("values"), nb::arg("missing").none() = nb::none())
+      .def("add_matrix", &TableHandle::add_matrix, nb::arg("values"))
+      .def("add_category", &TableHandle::add_category, nb::arg("codes"), nb::arg("n_categories"))
+      .def("add_sparse", &TableHandle::add_sparse, nb::arg("rows"), nb::arg("values"))
+      .def_prop_ro("n_rows", [](const TableHandle& t) { return t.table.n_rows; })
+      .def_prop_ro("n_columns", [](const TableHandle& t) { return t.table.n_columns(); });
+}

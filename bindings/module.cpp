@@ -1,0 +1,7 @@
+// The extension module: a list of registrars, one per engine folder. No algorithm lives here.
+#include "module.h"
+
+NB_MODULE(_engine, m) {
+  m.doc() = "The spinney engine.";
+  init_data(m);
+}

@@ -1,0 +1,28 @@
+// A table as Python holds it: the engine's views plus the objects that own the memory behind them.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "data/column.h"
+
+namespace spinney {
+
+struct TableHandle {
+  explicit TableHandle(std::size_t n_rows) {
+    if (n_rows >= UINT32_MAX) throw std::invalid_argument("a table may have at most 4294967294 rows");
+    table.n_rows = n_rows;
+  }
+  void add_number(nanobind::object values, nanobind::object missing);
+  void add_matrix(nanobind::object values);
+  void add_category(nanobind::object codes, std::uint32_t n_categories);
+  void add_sparse(nanobind::object rows, nanobind::object values);
+
+  Table table;
+  std::vector<nanobind::object> owners;
+};
+
+}  // namespace spinney

@@ -1,0 +1,11 @@
+// Words every part of the engine shares.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace spinney {
+
+using Row = std::uint32_t;  // a row of the caller's table: at most 2^32 - 1 rows
+
+}  // namespace spinney

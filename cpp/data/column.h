@@ -1,0 +1,38 @@
+// Views of the caller's columns. Nothing here owns or copies data; the bindings keep the owners alive.
+//
+//   number    a strided run of one arithmetic type; NaN is missing, and so is a row whose mask byte is not 0
+//   category  int32 codes 0 … n_categories - 1; -1 is missing; n_categories stands for "some other value"
+//   sparse    a number column that is 0 except at `rows`
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/types.h"
+
+namespace spinney {
+
+enum class DType : std::uint8_t { f32, f64, i8, i16, i32, i64, u8, u16, u32, u64 };
+
+struct Column {
+  const std::byte* data = nullptr;
+  std::ptrdiff_t stride = 0;  // bytes from one row to the next
+  DType dtype = DType::f64;
+  const std::uint8_t* mask = nullptr;  // one byte a row, not 0: missing; may be null
+  std::ptrdiff_t mask_stride = 0;
+  std::uint32_t n_categories = 0;              // 0: a number column
+  const std::int32_t* sparse_rows = nullptr;   // ascending; null: dense
+  std::size_t n_sparse = 0;
+
+  bool is_category() const { return n_categories > 0; }
+  bool is_sparse() const { return sparse_rows != nullptr; }
+};
+
+struct Table {
+  std::size_t n_rows = 0;
+  std::vector<Column> columns;
+  std::size_t n_columns() const { return columns.size(); }
+};
+
+}  // namespace spinney
