@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/column.h"
+#include "data/read.h"
 #include "module.h"
 #include "table.h"
 
@@ -17,7 +18,14 @@ namespace spinney {
 using Array1 = nb::ndarray<nb::ro, nb::ndim<1>, nb::device::cpu>;
 using Array2 = nb::ndarray<nb::ro, nb::ndim<2>, nb::device::cpu>;
 using Bytes1 = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::device::cpu>;
+using Starts1 = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Codes1 = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::device::cpu>;
+
+// A view of the caller's own memory: a converted copy would be gone when the engine reads it.
+template <class Array>
+static Array view(nb::handle values) {
+  return nb::cast<Array>(values, false);
+}
 
 static DType dtype_of(nb::dlpack::dtype type) {
   using Code = nb::dlpack::dtype_code;
@@ -27,16 +35,24 @@ static DType dtype_of(nb::dlpack::dtype type) {
     if (code == Code::Float && type.bits == 64) return DType::f64;
     if (code == Code::Bool && type.bits == 8) return DType::u8;
     if (code == Code::Int) switch (type.bits) {
-        case 8: return DType::i8;
-        case 16: return DType::i16;
-        case 32: return DType::i32;
-        case 64: return DType::i64;
+        case 8:
+          return DType::i8;
+        case 16:
+          return DType::i16;
+        case 32:
+          return DType::i32;
+        case 64:
+          return DType::i64;
       }
     if (code == Code::UInt) switch (type.bits) {
-        case 8: return DType::u8;
-        case 16: return DType::u16;
-        case 32: return DType::u32;
-        case 64: return DType::u64;
+        case 8:
+          return DType::u8;
+        case 16:
+          return DType::u16;
+        case 32:
+          return DType::u32;
+        case 64:
+          return DType::u64;
       }
   }
   throw nb::type_error("a number column must be float32, float64, bool or an integer of 8 to 64 bits");
@@ -44,28 +60,37 @@ static DType dtype_of(nb::dlpack::dtype type) {
 
 static void require_rows(std::size_t got, std::size_t expected) {
   if (got != expected)
-    throw nb::value_error(("a column of " + std::to_string(got) + " rows does not fit a table of " +
-                           std::to_string(expected)).c_str());
+    throw nb::value_error(
+        ("a column of " + std::to_string(got) + " rows does not fit a table of " + std::to_string(expected))
+            .c_str());
 }
 
 static std::size_t bytes_of(DType t) {
   switch (t) {
-    case DType::i8: case DType::u8: return 1;
-    case DType::i16: case DType::u16: return 2;
-    case DType::f32: case DType::i32: case DType::u32: return 4;
-    default: return 8;
+    case DType::i8:
+    case DType::u8:
+      return 1;
+    case DType::i16:
+    case DType::u16:
+      return 2;
+    case DType::f32:
+    case DType::i32:
+    case DType::u32:
+      return 4;
+    default:
+      return 8;
   }
 }
 
 void TableHandle::add_number(nb::object values, nb::object missing) {
-  const auto array = nb::cast<Array1>(values);
+  const auto array = view<Array1>(values);
   require_rows(array.shape(0), table.n_rows);
   Column c;
   c.dtype = dtype_of(array.dtype());
   c.data = static_cast<const std::byte*>(array.data());
   c.stride = array.stride(0) * static_cast<std::ptrdiff_t>(bytes_of(c.dtype));
   if (!missing.is_none()) {
-    const auto mask = nb::cast<Bytes1>(missing);
+    const auto mask = view<Bytes1>(missing);
     require_rows(mask.shape(0), table.n_rows);
     c.mask = mask.data();
     c.mask_stride = mask.stride(0);
@@ -76,21 +101,22 @@ void TableHandle::add_number(nb::object values, nb::object missing) {
 }
 
 void TableHandle::add_matrix(nb::object values) {
-  const auto array = nb::cast<Array2>(values);
+  const auto array = view<Array2>(values);
   require_rows(array.shape(0), table.n_rows);
   Column c;
   c.dtype = dtype_of(array.dtype());
   const auto item = static_cast<std::ptrdiff_t>(bytes_of(c.dtype));
   c.stride = array.stride(0) * item;
   for (std::size_t j = 0; j < array.shape(1); ++j) {
-    c.data = static_cast<const std::byte*>(array.data()) + static_cast<std::ptrdiff_t>(j) * array.stride(1) * item;
+    c.data =
+        static_cast<const std::byte*>(array.data()) + static_cast<std::ptrdiff_t>(j) * array.stride(1) * item;
     table.columns.push_back(c);
   }
   owners.push_back(values);
 }
 
 void TableHandle::add_category(nb::object codes, std::uint32_t n_categories) {
-  const auto array = nb::cast<Codes1>(codes);
+  const auto array = view<Codes1>(codes);
   require_rows(array.shape(0), table.n_rows);
   if (n_categories == 0) throw nb::value_error("a category column needs at least one category");
   Column c;
@@ -107,28 +133,72 @@ void TableHandle::add_category(nb::object codes, std::uint32_t n_categories) {
   table.columns.push_back(c);
 }
 
-void TableHandle::add_sparse(nb::object rows, nb::object values) {
-  const auto index = nb::cast<Codes1>(rows);
-  const auto array = nb::cast<Array1>(values);
-  if (index.shape(0) != array.shape(0)) throw nb::value_error("sparse rows and values differ in length");
-  if (index.shape(0) > 1 && index.stride(0) != 1) throw nb::value_error("sparse rows must be contiguous");
+static void require_ascending(const std::int32_t* rows, std::size_t n, std::size_t n_rows) {
   std::int64_t last = -1;
-  for (std::size_t i = 0; i < index.shape(0); ++i) {
-    const std::int64_t r = index.data()[i];
-    if (r <= last || r >= static_cast<std::int64_t>(table.n_rows))
+  for (std::size_t i = 0; i < n; ++i) {
+    if (rows[i] <= last || rows[i] >= static_cast<std::int64_t>(n_rows))
       throw nb::value_error("sparse rows must ascend and lie inside the table");
-    last = r;
+    last = rows[i];
   }
+}
+
+// Entries begin … end of the stored rows and values.
+static Column sparse_column(const std::int32_t* rows, const Array1& values, std::size_t begin,
+                            std::size_t end) {
   static const std::int32_t none = 0;  // an empty column is still sparse: its pointer must not be null
   Column c;
-  c.dtype = dtype_of(array.dtype());
-  c.data = static_cast<const std::byte*>(array.data());
-  c.stride = array.stride(0) * static_cast<std::ptrdiff_t>(bytes_of(c.dtype));
-  c.n_sparse = index.shape(0);
-  c.sparse_rows = c.n_sparse ? index.data() : &none;
+  c.dtype = dtype_of(values.dtype());
+  c.stride = values.stride(0) * static_cast<std::ptrdiff_t>(bytes_of(c.dtype));
+  c.data = static_cast<const std::byte*>(values.data()) + static_cast<std::ptrdiff_t>(begin) * c.stride;
+  c.n_sparse = end - begin;
+  c.sparse_rows = c.n_sparse ? rows + begin : &none;
+  return c;
+}
+
+void TableHandle::add_sparse(nb::object rows, nb::object values) {
+  const auto index = view<Codes1>(rows);
+  const auto array = view<Array1>(values);
+  if (index.shape(0) != array.shape(0)) throw nb::value_error("sparse rows and values differ in length");
+  if (index.shape(0) > 1 && index.stride(0) != 1) throw nb::value_error("sparse rows must be contiguous");
+  require_ascending(index.data(), index.shape(0), table.n_rows);
+  table.columns.push_back(sparse_column(index.data(), array, 0, index.shape(0)));
   owners.push_back(rows);
   owners.push_back(values);
-  table.columns.push_back(c);
+}
+
+void TableHandle::add_csc(nb::object starts, nb::object rows, nb::object values) {
+  const auto bounds = view<Starts1>(starts);
+  const auto index = view<Codes1>(rows);
+  const auto array = view<Array1>(values);
+  const auto n_stored = static_cast<std::int64_t>(index.shape(0));
+  if (index.shape(0) != array.shape(0)) throw nb::value_error("sparse rows and values differ in length");
+  if (bounds.shape(0) < 1 || bounds.data()[0] != 0 || bounds.data()[bounds.shape(0) - 1] > n_stored)
+    throw nb::value_error("sparse columns must start at 0 and end within the values");
+  for (std::size_t j = 0; j + 1 < bounds.shape(0); ++j)
+    if (bounds.data()[j] > bounds.data()[j + 1]) throw nb::value_error("sparse columns must not overlap");
+  for (std::size_t j = 0; j + 1 < bounds.shape(0); ++j) {
+    const auto begin = static_cast<std::size_t>(bounds.data()[j]),
+               end = static_cast<std::size_t>(bounds.data()[j + 1]);
+    require_ascending(index.data() + begin, end - begin, table.n_rows);
+    table.columns.push_back(sparse_column(index.data(), array, begin, end));
+  }
+  owners.push_back(rows);
+  owners.push_back(values);
+}
+
+const Column& TableHandle::at(std::size_t j) const {
+  if (j >= table.n_columns()) throw nb::index_error("the table has no such column");
+  return table.columns[j];
+}
+
+static nb::object column_as_float64(const TableHandle& handle, std::size_t j) {
+  const Column& column = handle.at(j);
+  std::vector<Row> rows(handle.table.n_rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<Row>(i);
+  auto* out = new double[rows.size()];
+  const nb::capsule owner(out, [](void* p) noexcept { delete[] static_cast<double*>(p); });
+  read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double value) { out[i] = value; });
+  return nb::ndarray<nb::numpy, double, nb::ndim<1>>(out, {rows.size()}, owner).cast();
 }
 
 }  // namespace spinney
@@ -141,6 +211,12 @@ void init_data(nb::module_& m) {
       .def("add_matrix", &TableHandle::add_matrix, nb::arg("values"))
       .def("add_category", &TableHandle::add_category, nb::arg("codes"), nb::arg("n_categories"))
       .def("add_sparse", &TableHandle::add_sparse, nb::arg("rows"), nb::arg("values"))
+      .def("add_csc", &TableHandle::add_csc, nb::arg("starts"), nb::arg("rows"), nb::arg("values"))
+      .def("column", &spinney::column_as_float64, nb::arg("j"),
+           "A copy of column j as float64: NaN is missing, a category is its code.")
+      .def(
+          "n_categories", [](const TableHandle& t, std::size_t j) { return t.at(j).n_categories; },
+          nb::arg("j"), "Number of categories of column j, 0 if it holds numbers.")
       .def_prop_ro("n_rows", [](const TableHandle& t) { return t.table.n_rows; })
       .def_prop_ro("n_columns", [](const TableHandle& t) { return t.table.n_columns(); });
 }

@@ -2,4 +2,6 @@
 
 #include <nanobind/nanobind.h>
 
+void init_base(nanobind::module_& m);
 void init_data(nanobind::module_& m);
+void init_tree(nanobind::module_& m);

@@ -20,6 +20,8 @@ struct TableHandle {
   void add_matrix(nanobind::object values);
   void add_category(nanobind::object codes, std::uint32_t n_categories);
   void add_sparse(nanobind::object rows, nanobind::object values);
+  void add_csc(nanobind::object starts, nanobind::object rows, nanobind::object values);
+  const Column& at(std::size_t j) const;
 
   Table table;
   std::vector<nanobind::object> owners;

@@ -1,0 +1,124 @@
+// Arrow C streams and arrays, out of their capsules and into NumPy arrays.
+#include "data/arrow.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "module.h"
+
+namespace nb = nanobind;
+
+namespace spinney {
+
+template <class T>
+static T* content(const nb::capsule& capsule, const char* name) {
+  void* pointer = PyCapsule_GetPointer(capsule.ptr(), name);
+  if (!pointer) nb::raise_python_error();
+  return static_cast<T*>(pointer);
+}
+
+static nb::dlpack::dtype numpy_type(const ArrowColumn& column) {
+  if (column.kind == ArrowKind::boolean) return nb::dtype<bool>();
+  switch (column.dtype) {
+    case DType::f32:
+      return nb::dtype<float>();
+    case DType::i8:
+      return nb::dtype<std::int8_t>();
+    case DType::i16:
+      return nb::dtype<std::int16_t>();
+    case DType::i32:
+      return nb::dtype<std::int32_t>();
+    case DType::i64:
+      return nb::dtype<std::int64_t>();
+    case DType::u8:
+      return nb::dtype<std::uint8_t>();
+    case DType::u16:
+      return nb::dtype<std::uint16_t>();
+    case DType::u32:
+      return nb::dtype<std::uint32_t>();
+    case DType::u64:
+      return nb::dtype<std::uint64_t>();
+    default:
+      return nb::dtype<double>();
+  }
+}
+
+static nb::object array(const void* data, std::size_t n, nb::dlpack::dtype type, const nb::capsule& owner) {
+  return nb::ndarray<nb::numpy, nb::ro>(data, {n}, owner, {}, type).cast();
+}
+
+static nb::list values_of(const ArrowColumn& column) {
+  nb::list list;
+  std::visit(
+      [&](const auto& values) {
+        for (const auto& value : values) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>)
+            list.append(nb::str(value.data(), value.size()));
+          else if constexpr (std::is_same_v<std::decay_t<decltype(values)>, std::vector<bool>>)
+            list.append(nb::bool_(static_cast<bool>(value)));
+          else
+            list.append(nb::cast(value));
+        }
+      },
+      column.values);
+  return list;
+}
+
+// (name, kind, format, values or codes, missing, categories, ordered); what a kind does not have is None.
+static nb::tuple as_tuple(ArrowColumn&& source, std::size_t n_rows) {
+  static constexpr const char* kinds[] = {"number", "boolean", "coded", "missing", "refused"};
+  auto held = std::make_unique<ArrowColumn>(std::move(source));
+  const ArrowColumn& column = *held;
+  const nb::capsule owner(held.get(), [](void* p) noexcept { delete static_cast<ArrowColumn*>(p); });
+  held.release();
+  nb::object values = nb::none(), missing = nb::none(), categories = nb::none();
+  if (column.kind < ArrowKind::missing) values = array(column.data, n_rows, numpy_type(column), owner);
+  if (!column.missing.empty())
+    missing = array(column.missing.data(), n_rows, nb::dtype<std::uint8_t>(), owner);
+  if (column.kind == ArrowKind::coded) categories = values_of(column);
+  return nb::make_tuple(column.name, kinds[static_cast<int>(column.kind)], column.format, values, missing,
+                        categories, column.ordered);
+}
+
+static nb::tuple as_tuple(ArrowTable&& table) {
+  nb::list columns;
+  for (ArrowColumn& column : table.columns)
+    columns.append(as_tuple(std::move(column), static_cast<std::size_t>(table.n_rows)));
+  return nb::make_tuple(table.n_rows, table.has_columns, columns);
+}
+
+static nb::tuple read_stream(const nb::capsule& stream) {
+  auto* pointer = content<ArrowArrayStream>(stream, "arrow_array_stream");
+  ArrowTable table;
+  {
+    const nb::gil_scoped_release without_gil;
+    table = read_arrow_stream(pointer);
+  }
+  return as_tuple(std::move(table));
+}
+
+static nb::tuple read_array(const nb::capsule& schema, const nb::capsule& array) {
+  auto* schema_pointer = content<ArrowSchema>(schema, "arrow_schema");
+  auto* array_pointer = content<ArrowArray>(array, "arrow_array");
+  ArrowTable table;
+  {
+    const nb::gil_scoped_release without_gil;
+    table = read_arrow_array(schema_pointer, array_pointer);
+  }
+  return as_tuple(std::move(table));
+}
+
+}  // namespace spinney
+
+void init_arrow(nb::module_& m) {
+  m.def("read_arrow_stream", &spinney::read_stream, nb::arg("stream"),
+        "Read the capsule of an Arrow C stream: (n_rows, has_columns, columns), each column being\n"
+        "(name, kind, format, values or codes, missing, categories, ordered).");
+  m.def("read_arrow_array", &spinney::read_array, nb::arg("schema"), nb::arg("array"),
+        "Read the capsules of one Arrow array, like `read_arrow_stream`.");
+}

@@ -1,0 +1,79 @@
+// Threads and interruption.
+#include <nanobind/stl/optional.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <stdexcept>
+
+#include "base/pool.h"
+#include "base/threads.h"
+#include "interrupt.h"
+#include "module.h"
+
+#ifdef __linux__
+#include <sys/syscall.h>
+#endif
+
+namespace nb = nanobind;
+
+namespace spinney {
+
+// Python runs signal handlers on its main thread alone. The others need not take the GIL to learn nothing.
+static bool may_see_signals() {
+#ifdef __linux__
+  return syscall(SYS_gettid) == getpid();
+#else
+  return true;
+#endif
+}
+
+bool python_wants_stop() {
+  if (!may_see_signals()) return false;
+  const nb::gil_scoped_acquire locked;
+  return PyErr_CheckSignals() != 0;
+}
+
+void sleep_if_finalizing() {
+#if PY_VERSION_HEX >= 0x030D0000
+  while (Py_IsFinalizing() && !may_see_signals()) pause();
+#else
+  while (_Py_IsFinalizing() && !may_see_signals()) pause();
+#endif
+}
+
+static void spin(double seconds, int n_jobs) {
+  using Clock = std::chrono::steady_clock;
+  if (!(seconds >= 0 && seconds <= 3600)) throw std::invalid_argument("seconds must lie between 0 and 3600.");
+  const int n_threads = resolve_threads(n_jobs);
+  const auto n_tasks =
+      static_cast<std::size_t>(std::ceil(seconds * 1000)) * static_cast<std::size_t>(n_threads);
+  run_interruptible([&](Interrupt& interrupt) {
+    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+    parallel_for(n_tasks, n_threads, [&](std::size_t, int) {
+      interrupt.check();
+      const auto task_end = std::min<Clock::time_point>(std::chrono::time_point_cast<Clock::duration>(end),
+                                                        Clock::now() + std::chrono::milliseconds(1));
+      while (Clock::now() < task_end) {
+      }
+    });
+  });
+}
+
+}  // namespace spinney
+
+void init_base(nb::module_& m) {
+  m.def("available_threads", &spinney::available_threads,
+        "Threads that the hardware, the affinity mask and the CPU quota of the container leave to this "
+        "process.");
+  m.def(
+      "resolve_threads",
+      [](std::optional<int> n_jobs) { return spinney::resolve_threads(n_jobs.value_or(0)); },
+      nb::arg("n_jobs").none() = nb::none(),
+      "Threads for an estimator's n_jobs. None: SPINNEY_NUM_THREADS, else all available but no more than\n"
+      "OMP_NUM_THREADS; negative: all available but -n_jobs - 1 of them.");
+  m.def("_spin", &spinney::spin, nb::arg("seconds"), nb::arg("n_jobs"),
+        "Burns time through the pool; used by the tests of interruption and fork.");
+}

@@ -1,0 +1,273 @@
+// Trees: growing, walking, pruning, and their arrays as NumPy sees them.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/threads.h"
+#include "interrupt.h"
+#include "learn/cart.h"
+#include "module.h"
+#include "predict/walk.h"
+#include "table.h"
+#include "tree/prune.h"
+#include "tree/tree.h"
+#include "tree/validate.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace spinney {
+
+template <class T>
+using Array = nb::ndarray<nb::numpy, T, nb::ndim<1>, nb::c_contig>;
+using Doubles1 = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Doubles2 = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Codes2 = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class T>
+static Array<T> own(std::vector<T> values) {
+  auto* kept = new std::vector<T>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return Array<T>(kept->data(), {kept->size()}, owner);
+}
+
+// A tree with what is needed to walk it. Immutable once made, so threads may share it.
+struct TreeHandle {
+  TreeHandle(Tree t, std::vector<std::uint32_t> categories)
+      : tree(std::move(t)), n_categories(std::move(categories)), walker(tree) {}
+  TreeHandle(const TreeHandle&) = delete;
+
+  const Tree tree;
+  const std::vector<std::uint32_t> n_categories;  // by column; 0: numbers
+  const Walker walker;
+};
+
+static std::vector<std::uint32_t> categories_of(const Table& table) {
+  std::vector<std::uint32_t> n;
+  for (const Column& c : table.columns) n.push_back(c.n_categories);
+  return n;
+}
+
+static Rule rule_named(const std::string& name) {
+  static constexpr std::pair<const char*, Rule> rules[] = {
+      {"gini", Rule::gini}, {"entropy", Rule::entropy}, {"misclassification", Rule::misclassification},
+      {"chi2", Rule::chi2}, {"gain_ratio", Rule::gain_ratio}, {"squared_error", Rule::squared_error},
+      {"friedman_mse", Rule::friedman_mse}, {"poisson", Rule::poisson}, {"absolute_error", Rule::absolute_error}};
+  for (const auto& [known, rule] : rules)
+    if (name == known) return rule;
+  throw nb::value_error(("unknown criterion: " + name).c_str());
+}
+
+template <class T>
+static T option(const nb::dict& options, const char* name) {
+  return nb::cast<T>(options[name]);
+}
+
+static GrowParams read_params(const nb::dict& o) {
+  GrowParams p;
+  p.max_depth = option<std::uint32_t>(o, "max_depth");
+  p.min_samples_split = option<Row>(o, "min_samples_split");
+  p.min_samples_leaf = option<Row>(o, "min_samples_leaf");
+  p.min_weight_leaf = option<double>(o, "min_weight_leaf");
+  p.min_impurity_decrease = option<double>(o, "min_impurity_decrease");
+  p.min_purity = option<double>(o, "min_purity");
+  p.max_features = option<std::uint32_t>(o, "max_features");
+  p.max_leaf_nodes = option<std::uint32_t>(o, "max_leaf_nodes");
+  p.random_cuts = option<bool>(o, "random_cuts");
+  p.seed = option<std::uint64_t>(o, "seed");
+  p.monotone = option<std::vector<std::int8_t>>(o, "monotone");
+  p.groups = option<std::vector<std::vector<std::uint32_t>>>(o, "groups");
+  p.n_threads = resolve_threads(option<int>(o, "n_jobs"));
+  return p;
+}
+
+static void check_params(const GrowParams& p, std::size_t n_columns) {
+  if (!p.monotone.empty() && p.monotone.size() != n_columns) throw nb::value_error("monotone: one entry per column");
+  for (const auto& group : p.groups)
+    for (const std::uint32_t f : group)
+      if (f >= n_columns) throw nb::value_error("groups: no such column");
+}
+
+static TreeHandle* grow_tree(const TableHandle& table, const std::string& criterion, nb::object target,
+                             std::vector<std::uint32_t> n_classes, std::optional<Doubles1> weight,
+                             const nb::dict& options) {
+  const Rule rule = rule_named(criterion);
+  TargetInput input;
+  std::optional<Codes2> codes;
+  std::optional<Doubles2> values;
+  if (is_class_rule(rule)) {
+    codes = nb::cast<Codes2>(target);
+    input.n_rows = codes->shape(0);
+    input.n_outputs = codes->shape(1);
+    input.codes = codes->data();
+    if (n_classes.size() != input.n_outputs) throw nb::value_error("n_classes: one entry per output");
+    for (std::size_t i = 0; i < input.n_rows * input.n_outputs; ++i)
+      if (input.codes[i] < 0 || static_cast<std::uint32_t>(input.codes[i]) >= n_classes[i % input.n_outputs])
+        throw nb::value_error("a class code is out of range");
+    input.n_classes = std::move(n_classes);
+  } else {
+    values = nb::cast<Doubles2>(target);
+    input.n_rows = values->shape(0);
+    input.n_outputs = values->shape(1);
+    input.y = values->data();
+  }
+  if (input.n_rows != table.table.n_rows || input.n_outputs == 0) throw nb::value_error("target and table differ in rows");
+  if (weight) {
+    if (weight->shape(0) != input.n_rows) throw nb::value_error("weights and table differ in rows");
+    input.weight = weight->data();
+    if (std::none_of(input.weight, input.weight + input.n_rows, [](double w) { return w > 0; }))
+      throw nb::value_error("no row has a positive weight");
+  }
+  if (input.n_rows == 0) throw nb::value_error("the table has no rows");
+  const GrowParams params = read_params(options);
+  check_params(params, table.table.n_columns());
+  const auto max_bins = option<std::uint32_t>(options, "max_bins");
+  if (max_bins > 65535) throw nb::value_error("max_bins is at most 65535");
+  Tree tree = run_interruptible([&](Interrupt& interrupt) {
+    return grow_cart(table.table, input, rule, params, max_bins, interrupt);
+  });
+  return new TreeHandle(std::move(tree), categories_of(table.table));
+}
+
+static Array<std::uint32_t> apply(const TreeHandle& self, const TableHandle& table, int n_jobs) {
+  if (categories_of(table.table) != self.n_categories) throw nb::value_error("the table does not fit the tree");
+  std::vector<std::uint32_t> leaf(table.table.n_rows);
+  const int n_threads = resolve_threads(n_jobs);
+  run_interruptible([&](Interrupt& interrupt) {
+    self.walker.apply(table.table, n_threads, interrupt, leaf.data());
+    return 0;
+  });
+  return own(std::move(leaf));
+}
+
+static std::uint32_t apply_one(const TreeHandle& self, const Doubles1& row) {
+  if (row.shape(0) != self.n_categories.size()) throw nb::value_error("the row does not have the tree's columns");
+  return self.walker.apply_one(row.data());
+}
+
+static Array<std::int32_t> children(const TreeHandle& self, bool left) {
+  const Tree& t = self.tree;
+  std::vector<std::int32_t> out(t.size(), -1);
+  for (std::size_t i = 0; i < t.size(); ++i)
+    if (!t.is_leaf(i)) out[i] = static_cast<std::int32_t>(left ? i + 1 : t.right[i]);
+  return own(std::move(out));
+}
+
+static std::vector<std::uint32_t> left_categories(const TreeHandle& self, std::size_t node) {
+  const Tree& t = self.tree;
+  std::vector<std::uint32_t> left;
+  if (node >= t.size()) throw nb::index_error("no such node");
+  if (t.is_leaf(node) || !(t.flags[node] & Tree::category)) return left;
+  const std::uint32_t n = self.n_categories[static_cast<std::size_t>(t.feature[node])];
+  for (std::uint32_t code = 0; code < n; ++code)
+    if (goes_left(t, node, code)) left.push_back(code);
+  return left;
+}
+
+static nb::tuple pruning_path(const TreeHandle& self) {
+  PruningPath path = weakest_links(self.tree);
+  return nb::make_tuple(own(std::move(path.node)), own(std::move(path.alpha)), own(std::move(path.risk)));
+}
+
+static TreeHandle* collapsed(const TreeHandle& self, nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig> leaf) {
+  if (leaf.shape(0) != self.tree.size()) throw nb::value_error("one mark per node");
+  return new TreeHandle(collapse(self.tree, std::vector<std::uint8_t>(leaf.data(), leaf.data() + leaf.shape(0))),
+                        self.n_categories);
+}
+
+// ---- state: the arrays by name; whatever comes back is checked before it is used ------------------
+
+template <class Tree_, class Visit>
+static void for_each_array(Tree_& t, Visit&& visit) {
+  visit("feature", t.feature);
+  visit("threshold", t.threshold);
+  visit("right", t.right);
+  visit("flags", t.flags);
+  visit("set", t.set);
+  visit("sets", t.sets);
+  visit("impurity", t.impurity);
+  visit("weight", t.weight);
+  visit("n_rows", t.n_rows);
+  visit("value", t.value);
+}
+
+static nb::dict to_arrays(const TreeHandle& self) {
+  nb::dict state;
+  state["value_width"] = self.tree.value_width;
+  state["n_categories"] = own(std::vector<std::uint32_t>(self.n_categories));
+  for_each_array(self.tree, [&](const char* name, const auto& values) {
+    state[name] = own(std::vector(values));
+  });
+  return state;
+}
+
+template <class T>
+static std::vector<T> read_array(const nb::dict& state, const char* name) {
+  if (!state.contains(name)) throw nb::value_error((std::string("the tree lacks its array '") + name + "'").c_str());
+  nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu> array;
+  if (!nb::try_cast(state[name], array, false))
+    throw nb::value_error((std::string("the tree's array '") + name + "' has the wrong type").c_str());
+  return std::vector<T>(array.data(), array.data() + array.shape(0));
+}
+
+static std::pair<Tree, std::vector<std::uint32_t>> from_state(const nb::dict& state) {
+  Tree t;
+  std::vector<std::uint32_t> n_categories = read_array<std::uint32_t>(state, "n_categories");
+  if (!state.contains("value_width") || !nb::try_cast(state["value_width"], t.value_width))
+    throw nb::value_error("the tree lacks its value_width");
+  for_each_array(t, [&](const char* name, auto& values) {
+    values = read_array<typename std::remove_reference_t<decltype(values)>::value_type>(state, name);
+  });
+  const std::string fault = find_fault(t, n_categories);
+  if (!fault.empty()) throw nb::value_error(("this is not a usable tree: " + fault).c_str());
+  return {std::move(t), std::move(n_categories)};
+}
+
+template <class T, class Member>
+static void def_array(nb::class_<TreeHandle>& c, const char* name, Member member, const char* doc) {
+  c.def_prop_ro(
+      name,
+      [member](nb::handle_t<TreeHandle> self) {
+        const auto& values = nb::cast<const TreeHandle&>(self).tree.*member;
+        return Array<const T>(values.data(), {values.size()}, self);
+      },
+      doc);
+}
+
+}  // namespace spinney
+
+void init_tree(nb::module_& m) {
+  using namespace spinney;
+  nb::class_<TreeHandle> c(m, "Tree", "A finished tree: flat read-only arrays, nodes in preorder.");
+  def_array<std::int32_t>(c, "feature", &Tree::feature, "Column split on; -1 in leaves.");
+  def_array<double>(c, "threshold", &Tree::threshold, "Number splits: x <= threshold goes left.");
+  def_array<double>(c, "impurity", &Tree::impurity, "Impurity of each node.");
+  def_array<double>(c, "weight", &Tree::weight, "Weight of the training rows of each node.");
+  def_array<std::uint32_t>(c, "n_rows", &Tree::n_rows, "Number of training rows of each node.");
+  def_array<std::uint8_t>(c, "flags", &Tree::flags, "Bits: 1 missing goes left, 2 category split, 4 other goes left.");
+  def_array<double>(c, "value", &Tree::value, "value_width numbers per node.");
+  c.def_prop_ro("size", [](const TreeHandle& t) { return t.tree.size(); })
+      .def_prop_ro("value_width", [](const TreeHandle& t) { return t.tree.value_width; })
+      .def("children_left", [](const TreeHandle& t) { return children(t, true); })
+      .def("children_right", [](const TreeHandle& t) { return children(t, false); })
+      .def("left_categories", &left_categories, "node"_a)
+      .def("apply", &apply, "table"_a, "n_jobs"_a)
+      .def("apply_one", &apply_one, "row"_a)
+      .def("pruning_path", &pruning_path)
+      .def("collapsed", &collapsed, "leaf"_a)
+      .def("pruned", [](const TreeHandle& t, double alpha) { return new TreeHandle(prune(t.tree, alpha), t.n_categories); },
+           "alpha"_a)
+      .def("__getstate__", &to_arrays)
+      .def("__setstate__", [](TreeHandle& t, const nb::dict& state) {
+        auto [tree, n_categories] = from_state(state);
+        new (&t) TreeHandle(std::move(tree), std::move(n_categories));
+      });
+  m.def("grow_tree", &grow_tree, "table"_a, "criterion"_a, "target"_a, "n_classes"_a, "weight"_a.none(), "options"_a);
+}

@@ -1,0 +1,11 @@
+// Which instruction set the kernels may use. Results do not depend on it.
+#pragma once
+
+namespace spinney {
+
+enum class Isa { base, avx2, avx512 };
+
+// The best the processor offers; the environment variable SPINNEY_ISA (base, avx2, avx512) can only lower it.
+Isa isa();
+
+}  // namespace spinney

@@ -1,0 +1,15 @@
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "cells/kernels.h"
+#include "criterion/entropy.h"
+#include "criterion/misclassification.h"
+#include "criterion/poisson.h"
+#include "criterion/squared_error.h"
+
+namespace spinney::avx512 {
+
+#include "cells/kernels_body.h"
+
+}  // namespace spinney::avx512
+#endif

@@ -1,0 +1,11 @@
+#include "cells/kernels.h"
+#include "criterion/entropy.h"
+#include "criterion/misclassification.h"
+#include "criterion/poisson.h"
+#include "criterion/squared_error.h"
+
+namespace spinney::base {
+
+#include "cells/kernels_body.h"
+
+}  // namespace spinney::base

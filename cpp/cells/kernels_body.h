@@ -1,0 +1,68 @@
+// Bodies of the kernels, included by one translation unit per instruction set, inside that unit's own namespace.
+// Everything has internal linkage: a function compiled for wide vectors must not be merged with its plain namesake.
+
+template <class Criterion>
+static void score_all(const double* s_left, const double* w_left, const double* s_right, const double* w_right,
+                      std::size_t n, double* out) {
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < n; ++i) out[i] = Criterion::pair(s_left[i], w_left[i], s_right[i], w_right[i]);
+}
+
+static std::size_t first_largest(const double* scores, std::size_t n) {
+  typedef double Lanes __attribute__((vector_size(64), aligned(8)));
+  double largest = scores[0];
+  std::size_t i = 0;
+  if (n >= 16) {
+    Lanes best = *reinterpret_cast<const Lanes*>(scores);
+    for (i = 8; i + 8 <= n; i += 8) {
+      const Lanes s = *reinterpret_cast<const Lanes*>(scores + i);
+      best = s > best ? s : best;
+    }
+    for (int lane = 0; lane < 8; ++lane) largest = best[lane] > largest ? best[lane] : largest;
+  }
+  for (; i < n; ++i) largest = scores[i] > largest ? scores[i] : largest;
+  for (i = 0; scores[i] != largest;) ++i;
+  return i;
+}
+
+#if defined(__AVX512F__)
+static std::size_t partition(std::uint32_t* words, std::size_t n, const std::uint8_t* side, std::uint32_t* spare) {
+  std::size_t n_left = 0, n_right = 0, i = 0;
+  const __m512i low = _mm512_set1_epi32(0xffff), one = _mm512_set1_epi32(1);
+  for (; i + 16 <= n; i += 16) {
+    const __m512i w = _mm512_loadu_si512(words + i);
+    const __m512i s = _mm512_mask_i32gather_epi32(one, 0xffff, _mm512_and_si512(w, low), side, 1);
+    const __mmask16 left = _mm512_test_epi32_mask(s, one);
+    _mm512_storeu_si512(words + n_left, _mm512_maskz_compress_epi32(left, w));
+    _mm512_storeu_si512(spare + n_right, _mm512_maskz_compress_epi32(static_cast<__mmask16>(~left), w));
+    const auto went = static_cast<std::size_t>(__builtin_popcount(left));
+    n_left += went;
+    n_right += 16 - went;
+  }
+  for (; i < n; ++i) {
+    const std::uint32_t w = words[i], left = side[w & 0xffff];
+    words[n_left] = w;
+    spare[n_right] = w;
+    n_left += left;
+    n_right += 1 - left;
+  }
+  __builtin_memcpy(words + n_left, spare, n_right * sizeof(std::uint32_t));
+  return n_left;
+}
+#else
+static std::size_t partition(std::uint32_t* words, std::size_t n, const std::uint8_t* side, std::uint32_t* spare) {
+  std::size_t n_left = 0, n_right = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint32_t w = words[i], left = side[w & 0xffff];
+    words[n_left] = w;
+    spare[n_right] = w;
+    n_left += left;
+    n_right += 1 - left;
+  }
+  __builtin_memcpy(words + n_left, spare, n_right * sizeof(std::uint32_t));
+  return n_left;
+}
+#endif
+
+const Kernels kernels{score_all<SquaredError>, score_all<Entropy>, score_all<Misclassification>,
+                      score_all<Poisson>,      first_largest,      partition};

@@ -1,0 +1,92 @@
+// Statistics of one weight and one sum: a regression target, or two classes. `stat` is {W, S}.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "criterion/entropy.h"
+#include "criterion/misclassification.h"
+#include "criterion/poisson.h"
+#include "criterion/squared_error.h"
+#include "criterion/target.h"
+
+namespace spinney {
+
+// How a row's numbers are stored; `Local` holds a copy for a few rows, numbered from 0, so that they share cache lines.
+struct ByteRows {  // two classes, every weight 1
+  const std::uint8_t* v;
+  std::int64_t value(std::uint32_t r) const { return v[r]; }
+  static constexpr std::int64_t weight(std::uint32_t) { return 1; }
+  struct Local {
+    std::vector<std::uint8_t> v;
+    ByteRows fill(const ByteRows& all, std::span<const Row> rows) {
+      v.resize(rows.size() + 3);  // vector gathers read four bytes
+      for (std::size_t i = 0; i < rows.size(); ++i) v[i] = all.v[rows[i]];
+      return {v.data()};
+    }
+  };
+};
+
+struct UnitRows {  // every weight 1
+  const std::int64_t* v;
+  std::int64_t value(std::uint32_t r) const { return v[r]; }
+  static constexpr std::int64_t weight(std::uint32_t) { return 1; }
+  struct Local {
+    std::vector<std::int64_t> v;
+    UnitRows fill(const UnitRows& all, std::span<const Row> rows) {
+      v.resize(rows.size());
+      for (std::size_t i = 0; i < rows.size(); ++i) v[i] = all.v[rows[i]];
+      return {v.data()};
+    }
+  };
+};
+
+struct WeightedRows {
+  const std::int64_t* v;
+  const std::int64_t* w;
+  std::int64_t value(std::uint32_t r) const { return v[r]; }
+  std::int64_t weight(std::uint32_t r) const { return w[r]; }
+  struct Local {
+    std::vector<std::int64_t> v, w;
+    WeightedRows fill(const WeightedRows& all, std::span<const Row> rows) {
+      v.resize(rows.size());
+      w.resize(rows.size());
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        v[i] = all.v[rows[i]];
+        w[i] = all.w[rows[i]];
+      }
+      return {v.data(), w.data()};
+    }
+  };
+};
+
+template <class Rows>
+struct Scalar {
+  using Local = typename Rows::Local;
+
+  Rows rows;
+  Rule rule;
+
+  static constexpr std::size_t width() { return 2; }
+  void add(std::uint32_t row, std::int64_t* stat) const {
+    stat[0] += rows.weight(row);
+    stat[1] += rows.value(row);
+  }
+  // How good a cut is; comparable between the cuts of one node only.
+  double score(const std::int64_t* left, const std::int64_t* total) const {
+    const auto number = [](std::int64_t x) { return static_cast<double>(x); };
+    const double sl = number(left[1]), wl = number(left[0]);
+    const double sr = number(total[1] - left[1]), wr = number(total[0] - left[0]);
+    switch (rule) {
+      case Rule::entropy:
+      case Rule::gain_ratio: return Entropy::pair(sl, wl, sr, wr);
+      case Rule::misclassification: return Misclassification::pair(sl, wl, sr, wr);
+      case Rule::poisson: return Poisson::pair(sl, wl, sr, wr);
+      default: return SquaredError::pair(sl, wl, sr, wr);
+    }
+  }
+  Scalar on(const Rows& other) const { return {other, rule}; }
+};
+
+}  // namespace spinney

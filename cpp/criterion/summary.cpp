@@ -1,0 +1,142 @@
+#include "criterion/summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/math.h"
+#include "criterion/entropy.h"
+#include "criterion/median.h"
+#include "criterion/misclassification.h"
+#include "criterion/poisson.h"
+
+namespace spinney {
+
+static double class_impurity(Rule rule, const double* share, std::size_t n_classes) {
+  double sum = 0, most = 0;
+  for (std::size_t k = 0; k < n_classes; ++k) {
+    const double p = share[k];
+    most = std::max(most, p);
+    if (rule == Rule::entropy || rule == Rule::gain_ratio) sum -= p > 0 ? x_log_x(p) * bits_per_nat : 0.0;
+    else sum += p * (1 - p);
+  }
+  return rule == Rule::misclassification ? 1 - most : sum;
+}
+
+static bool is_pure_class(const Target& target, const std::int64_t* stat) {
+  if (target.is_two_class()) return stat[1] == 0 || stat[1] == stat[0];
+  for (std::size_t k = 1; k <= target.value_width(); ++k)
+    if (stat[k] != 0 && stat[k] != stat[0]) return false;
+  return true;
+}
+
+bool is_pure(const Target& target, std::span<const Row> rows, const std::int64_t* stat) {
+  if (is_class_rule(target.rule)) return is_pure_class(target, stat);
+  const std::size_t p = target.input.n_outputs;
+  const double* first = target.input.y + rows[0] * p;
+  return std::all_of(rows.begin(), rows.end(),
+                     [&](Row r) { return std::equal(first, first + p, target.input.y + r * p); });
+}
+
+static Summary summarise_classes(const Target& target, const std::int64_t* stat, double* value) {
+  Summary s;
+  s.weight = static_cast<double>(stat[0]) * target.weight_unit;
+  s.pure = is_pure_class(target, stat);
+  s.majority = 1;
+  const std::size_t n_outputs = target.input.n_outputs;
+  for (std::size_t o = 0; o < n_outputs; ++o) {
+    const std::size_t begin = target.class_begin[o], end = target.class_begin[o + 1];
+    double most = 0;
+    for (std::size_t k = begin; k < end; ++k) {
+      const std::int64_t count = !target.is_two_class() ? stat[1 + k] : k == 1 ? stat[1] : stat[0] - stat[1];
+      value[k] = static_cast<double>(count) / static_cast<double>(stat[0]);
+      most = std::max(most, value[k]);
+    }
+    s.majority = std::min(s.majority, most);
+    s.impurity += class_impurity(target.rule, value + begin, end - begin) / static_cast<double>(n_outputs);
+  }
+  return s;
+}
+
+// Mean and squared (or Poisson) deviance of one output, in two passes from the first row's value: a pure leaf gives
+// its rows' value exactly.
+static double summarise_value(const Target& target, std::span<const Row> rows, std::size_t k, double weight,
+                              double* value) {
+  const std::size_t p = target.input.n_outputs;
+  const double* y = target.input.y + k;
+  const double first = y[rows[0] * p];
+  double sum = 0;
+  for (const Row r : rows) sum += target.weight_of(r) * (y[r * p] - first);
+  const double mean = first + sum / weight;
+  *value = mean;
+  double loss = 0;
+  if (target.rule == Rule::poisson) {
+    for (const Row r : rows)
+      if (y[r * p] > 0) loss += target.weight_of(r) * y[r * p] * log_ieee(y[r * p] / mean);
+  } else {
+    for (const Row r : rows) loss += target.weight_of(r) * (y[r * p] - mean) * (y[r * p] - mean);
+  }
+  return std::max(0.0, loss / weight);
+}
+
+static Summary summarise_values(const Target& target, std::span<const Row> rows, double* value) {
+  Summary s;
+  const std::size_t p = target.input.n_outputs;
+  for (const Row r : rows) s.weight += target.weight_of(r);
+  s.pure = is_pure(target, rows, nullptr);
+  for (std::size_t k = 0; k < p; ++k)
+    s.impurity += target.rule == Rule::absolute_error ? summarise_median(target, rows, k, s.weight, value + k)
+                                                      : summarise_value(target, rows, k, s.weight, value + k);
+  s.impurity = s.pure ? 0.0 : s.impurity / static_cast<double>(p);
+  return s;
+}
+
+Summary summarise(const Target& target, std::span<const Row> rows, const std::int64_t* stat, double* value) {
+  return is_class_rule(target.rule) ? summarise_classes(target, stat, value) : summarise_values(target, rows, value);
+}
+
+// The score of the uncut node, for the rules whose scores are sums over the two sides.
+static double uncut_score(const Target& target, const std::int64_t* stat) {
+  const double w = static_cast<double>(stat[0]);
+  const std::size_t n_outputs = target.input.n_outputs;
+  if (target.is_scalar()) {
+    const double s = static_cast<double>(stat[1]);
+    if (target.rule == Rule::poisson) return Poisson::term(s, w);
+    return target.rule == Rule::misclassification ? Misclassification::majority(s, w) : Entropy::term(s, w);
+  }
+  double sum = 0;
+  if (target.rule == Rule::misclassification) {
+    for (std::size_t o = 0; o < n_outputs; ++o)
+      sum += static_cast<double>(*std::max_element(stat + 1 + target.class_begin[o], stat + 1 + target.class_begin[o + 1]));
+    return sum;
+  }
+  for (std::size_t k = 1; k <= target.value_width(); ++k) {
+    const double s = static_cast<double>(stat[k]);
+    sum += target.rule == Rule::poisson ? (s > 0 ? s * log_ieee(s / w) : 0.0) : x_log_x(s);
+  }
+  return target.rule == Rule::poisson ? sum : sum - static_cast<double>(n_outputs) * x_log_x(w);
+}
+
+double decrease(const Target& target, double score, const std::int64_t* stat) {
+  const double w = static_cast<double>(stat[0]);
+  const double outputs = static_cast<double>(target.input.n_outputs);
+  const double unit = target.value_unit / target.weight_unit;
+  switch (target.rule) {
+    case Rule::gini: return target.is_scalar() ? 2 * (score / w / w) : score / w / w / outputs;
+    case Rule::chi2: {
+      if (!target.is_scalar()) return score / w / outputs;
+      const double s = static_cast<double>(stat[1]);
+      return score / w * (1 / s + 1 / (w - s));
+    }
+    case Rule::entropy:
+    case Rule::gain_ratio: return (score - uncut_score(target, stat)) / w * bits_per_nat / outputs;
+    case Rule::misclassification: return (score - uncut_score(target, stat)) / w / outputs;
+    case Rule::poisson: return (score - uncut_score(target, stat)) / w * unit / outputs;
+    case Rule::absolute_error: return score;  // already in the user's units
+    case Rule::friedman_mse: return score / w / w * unit * unit;
+    case Rule::squared_error: break;
+  }
+  return score / w / w * unit * unit / outputs;
+}
+
+}  // namespace spinney

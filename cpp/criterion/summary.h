@@ -1,0 +1,28 @@
+// What a finished node says of its rows, in the user's units.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "criterion/target.h"
+
+namespace spinney {
+
+struct Summary {
+  double weight = 0;
+  double impurity = 0;
+  double majority = 0;  // classes: largest share, the smallest over the outputs
+  bool pure = false;    // no cut can help
+};
+
+// Writes the node's value (class shares, means or medians; target.value_width() numbers) to `value`.
+// `stat` is the node's statistic: {W, S_2} for two classes, {W, S_1, …} for more; unused for values.
+Summary summarise(const Target& target, std::span<const Row> rows, const std::int64_t* stat, double* value);
+
+// No cut of these rows can help: one class, or one value.
+bool is_pure(const Target& target, std::span<const Row> rows, const std::int64_t* stat);
+
+// Decrease of the impurity by a cut of this score, in the user's units. `stat` is the node's statistic.
+double decrease(const Target& target, double score, const std::int64_t* stat);
+
+}  // namespace spinney

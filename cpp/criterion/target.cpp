@@ -1,0 +1,92 @@
+#include "criterion/target.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace spinney {
+
+// The power of two by which products of two numbers below these bounds may be multiplied to stay below 2^62.
+static double scale_below_2_62(double bound, double other_bound) {
+  if (!(bound > 0)) return 1;
+  int exponent = 0, other_exponent = 0;
+  std::frexp(bound, &exponent);  // bound < 2^exponent
+  std::frexp(other_bound, &other_exponent);
+  return std::ldexp(1.0, std::clamp(62 - exponent - other_exponent, -1000, 1000));
+}
+
+Target::Target(const TargetInput& in, Rule r) : input(in), rule(r) {
+  for (std::size_t i = 0; i < input.n_rows; ++i)
+    if (weight_of(static_cast<Row>(i)) > 0) rows.push_back(static_cast<Row>(i));
+  rows.shrink_to_fit();
+  fix_weights();
+  if (is_class_rule(rule)) fix_classes();
+  else fix_values();
+}
+
+void Target::fix_weights() {
+  if (input.weight == nullptr) return;
+  bool whole = true, ones = true;
+  double total = 0;
+  for (const Row r : rows) {
+    const double w = input.weight[r];
+    whole = whole && w == std::floor(w);
+    ones = ones && w == 1;
+    total += w;
+  }
+  if (ones) {
+    input.weight = rows.size() == input.n_rows ? nullptr : input.weight;
+    return;
+  }
+  const double scale = whole && total < 0x1p52 ? 1.0 : scale_below_2_62(total, 0.5);
+  weight_unit = 1 / scale;
+  fixed_weight.assign(input.n_rows, 0);
+  for (const Row r : rows) fixed_weight[r] = std::max<std::int64_t>(1, std::llround(input.weight[r] * scale));
+}
+
+void Target::fix_classes() {
+  class_begin.assign(1, 0);
+  for (const std::uint32_t k : input.n_classes) class_begin.push_back(class_begin.back() + k);
+  if (!is_two_class()) return;
+  value_unit = weight_unit;
+  if (fixed_weight.empty()) {
+    second_class.assign(input.n_rows, 0);
+    for (const Row r : rows) second_class[r] = input.codes[r] == 1;
+  } else {
+    fixed_value.assign(input.n_rows, 0);
+    for (const Row r : rows) fixed_value[r] = input.codes[r] == 1 ? fixed_weight[r] : 0;
+  }
+}
+
+// The offset is the middle of the range (0 for Poisson): unlike the mean, it does not depend on weights or row order.
+// Friedman's criterion looks at the average of the outputs only, so that is its one value.
+void Target::fix_values() {
+  const std::size_t p = input.n_outputs, n_values = rule == Rule::friedman_mse ? 1 : p;
+  offset.assign(p, 0.0);
+  double reach = 0, total_weight = 0;
+  for (std::size_t k = 0; k < p; ++k) {
+    double low = INFINITY, high = -INFINITY;
+    for (const Row r : rows) {
+      low = std::min(low, input.y[r * p + k]);
+      high = std::max(high, input.y[r * p + k]);
+    }
+    if (rule != Rule::poisson) offset[k] = low / 2 + high / 2;
+    reach = std::max({reach, std::abs(low - offset[k]), std::abs(high - offset[k])});
+  }
+  for (const Row r : rows) total_weight += weight_of(r);
+  const double scale = scale_below_2_62(reach, total_weight);
+  value_unit = 1 / scale;
+  const bool whole_weights = fixed_weight.empty() || weight_unit == 1;
+  fixed_value.assign(input.n_rows * n_values, 0);
+  for (const Row r : rows)
+    for (std::size_t k = 0; k < n_values; ++k) {
+      double v = input.y[r * p + k] - offset[k];
+      if (n_values < p) {
+        for (std::size_t other = 1; other < p; ++other) v += input.y[r * p + other] - offset[other];
+        v /= static_cast<double>(p);
+      }
+      fixed_value[r * n_values + k] = whole_weights ? fixed_weight_of(r) * std::llround(v * scale)
+                                                    : std::llround(v * weight_of(r) * scale);
+    }
+}
+
+}  // namespace spinney

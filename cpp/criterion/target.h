@@ -1,0 +1,56 @@
+// What a tree learns, in the engine's own units: weights and targets as 64-bit integers.
+//
+// Integer sums are associative, so a statistic is the same whatever the order in which rows are added: the same bits for
+// any number of threads and any chunking, and cuts that separate the same rows tie exactly.
+//   fixed_weight   weight / weight_unit, rounded; whole-number weights are exact (unit 1); absent: every weight is 1
+//   fixed_value    weight * (y - offset) / value_unit, rounded; for two classes: the weight if the class is the second
+// Units are powers of two, chosen so that no sum can overflow.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/types.h"
+#include "criterion/rule.h"
+
+namespace spinney {
+
+struct TargetInput {  // the caller's arrays, validated by the caller
+  std::size_t n_rows = 0, n_outputs = 1;
+  const std::int32_t* codes = nullptr;    // classes: n_rows x n_outputs
+  std::vector<std::uint32_t> n_classes;   // classes: one per output
+  const double* y = nullptr;              // values: n_rows x n_outputs
+  const double* weight = nullptr;         // one per row, >= 0; null: every weight is 1
+};
+
+struct Target {
+  Target(const TargetInput& input, Rule rule);
+
+  TargetInput input;
+  Rule rule;
+  std::vector<Row> rows;                    // those of positive weight, ascending
+  std::vector<std::int64_t> fixed_weight;   // by row; empty: every weight is 1
+  std::vector<std::int64_t> fixed_value;    // by row and output; empty for more than two classes
+  std::vector<std::uint8_t> second_class;   // two classes, every weight 1: the same as fixed_value, in a byte
+  std::vector<double> offset;               // by output
+  double weight_unit = 1, value_unit = 1;
+  std::vector<std::uint32_t> class_begin;   // where an output's classes begin in a node's value
+
+  bool is_two_class() const { return is_class_rule(rule) && input.n_outputs == 1 && input.n_classes[0] <= 2; }
+  bool is_scalar() const {  // a statistic is one weight and one sum
+    return is_class_rule(rule) ? is_two_class() : input.n_outputs == 1 || rule == Rule::friedman_mse;
+  }
+  std::size_t value_width() const {  // numbers in a node's value
+    return is_class_rule(rule) ? class_begin.back() : input.n_outputs;
+  }
+  double weight_of(Row r) const { return input.weight == nullptr ? 1.0 : input.weight[r]; }
+  std::int64_t fixed_weight_of(Row r) const { return fixed_weight.empty() ? 1 : fixed_weight[r]; }
+
+ private:
+  void fix_weights();
+  void fix_classes();
+  void fix_values();
+};
+
+}  // namespace spinney

@@ -1,0 +1,133 @@
+// Statistics of one weight and several sums: more than two classes, or several outputs. `stat` is {W, S_1, …, S_K}.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "base/math.h"
+#include "criterion/target.h"
+
+namespace spinney {
+
+struct ClassRows {
+  const std::int32_t* codes;      // n_outputs per row
+  const std::int64_t* w;          // null: every weight is 1
+  std::size_t n_outputs;
+  const std::uint32_t* begin;     // of each output's classes
+  void add(std::uint32_t row, std::int64_t* stat) const {
+    const std::int64_t weight = w == nullptr ? 1 : w[row];
+    stat[0] += weight;
+    for (std::size_t o = 0; o < n_outputs; ++o)
+      stat[1 + begin[o] + static_cast<std::uint32_t>(codes[row * n_outputs + o])] += weight;
+  }
+  struct Local {
+    std::vector<std::int32_t> codes;
+    std::vector<std::int64_t> w;
+    ClassRows fill(const ClassRows& all, std::span<const Row> rows) {
+      codes.resize(rows.size() * all.n_outputs);
+      w.resize(all.w == nullptr ? 0 : rows.size());
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        std::copy_n(all.codes + rows[i] * all.n_outputs, all.n_outputs, codes.data() + i * all.n_outputs);
+        if (all.w != nullptr) w[i] = all.w[rows[i]];
+      }
+      return {codes.data(), all.w == nullptr ? nullptr : w.data(), all.n_outputs, all.begin};
+    }
+  };
+};
+
+struct ValueRows {
+  const std::int64_t* v;  // n_outputs per row
+  const std::int64_t* w;  // null: every weight is 1
+  std::size_t n_outputs;
+  void add(std::uint32_t row, std::int64_t* stat) const {
+    stat[0] += w == nullptr ? 1 : w[row];
+    for (std::size_t k = 0; k < n_outputs; ++k) stat[1 + k] += v[row * n_outputs + k];
+  }
+  struct Local {
+    std::vector<std::int64_t> v, w;
+    ValueRows fill(const ValueRows& all, std::span<const Row> rows) {
+      v.resize(rows.size() * all.n_outputs);
+      w.resize(all.w == nullptr ? 0 : rows.size());
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        std::copy_n(all.v + rows[i] * all.n_outputs, all.n_outputs, v.data() + i * all.n_outputs);
+        if (all.w != nullptr) w[i] = all.w[rows[i]];
+      }
+      return {v.data(), all.w == nullptr ? nullptr : w.data(), all.n_outputs};
+    }
+  };
+};
+
+template <class Rows>
+struct Wide {
+  using Local = typename Rows::Local;
+
+  Rows rows;
+  Rule rule;
+  const Target* target;
+
+  std::size_t width() const { return 1 + target->value_width(); }
+  void add(std::uint32_t row, std::int64_t* stat) const { rows.add(row, stat); }
+  Wide on(const Rows& other) const { return {other, rule, target}; }
+
+  double score(const std::int64_t* left, const std::int64_t* total) const {
+    switch (rule) {
+      case Rule::entropy:
+      case Rule::gain_ratio: return entropy(left, total);
+      case Rule::misclassification: return majority(left, total);
+      case Rule::chi2: return squares(left, total, true);
+      case Rule::poisson: return poisson(left, total);
+      default: return squares(left, total, false);
+    }
+  }
+
+ private:
+  // Σ_k W_l W_r (mean_lk - mean_rk)^2; Gini is the squared error of the classes' indicators.
+  // `by_total` divides each term by the class's weight: Pearson's chi-squared.
+  double squares(const std::int64_t* left, const std::int64_t* total, bool by_total) const {
+    const double wl = static_cast<double>(left[0]), wr = static_cast<double>(total[0] - left[0]);
+    double sum = 0;
+    for (std::size_t k = 1; k < width(); ++k) {
+      const double d = static_cast<double>(left[k]) * wr - static_cast<double>(total[k] - left[k]) * wl;
+      if (!by_total) sum += d * d;
+      else if (total[k] > 0) sum += d * d / static_cast<double>(total[k]);
+    }
+    return sum / (wl * wr);
+  }
+
+  double entropy(const std::int64_t* left, const std::int64_t* total) const {
+    double sum = 0;
+    for (std::size_t k = 1; k < width(); ++k)
+      sum += x_log_x(static_cast<double>(left[k])) + x_log_x(static_cast<double>(total[k] - left[k]));
+    const double outputs = static_cast<double>(target->input.n_outputs);
+    return sum - outputs * (x_log_x(static_cast<double>(left[0])) + x_log_x(static_cast<double>(total[0] - left[0])));
+  }
+
+  double majority(const std::int64_t* left, const std::int64_t* total) const {
+    double sum = 0;
+    for (std::size_t o = 0; o < target->input.n_outputs; ++o) {
+      std::int64_t most_left = 0, most_right = 0;
+      for (std::size_t k = 1 + target->class_begin[o]; k < 1 + target->class_begin[o + 1]; ++k) {
+        most_left = std::max(most_left, left[k]);
+        most_right = std::max(most_right, total[k] - left[k]);
+      }
+      sum += static_cast<double>(most_left) + static_cast<double>(most_right);
+    }
+    return sum;
+  }
+
+  double poisson(const std::int64_t* left, const std::int64_t* total) const {
+    const double wl = static_cast<double>(left[0]), wr = static_cast<double>(total[0] - left[0]);
+    double sum = 0;
+    for (std::size_t k = 1; k < width(); ++k) {
+      if (left[k] <= 0 || total[k] - left[k] <= 0) return -std::numeric_limits<double>::infinity();
+      const double sl = static_cast<double>(left[k]), sr = static_cast<double>(total[k] - left[k]);
+      sum += sl * log_ieee(sl / wl) + sr * log_ieee(sr / wr);
+    }
+    return sum;
+  }
+};
+
+}  // namespace spinney

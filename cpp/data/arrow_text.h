@@ -1,0 +1,112 @@
+// Strings of an Arrow column: walking the three layouts, and the hash table that turns them into codes.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/arrow_pieces.h"
+
+namespace spinney {
+
+inline bool is_text(std::string_view format) { return format == "u" || format == "U" || format == "vu"; }
+
+// Codes in order of first appearance. The texts point into the chunks, which must outlive the index.
+class TextIndex {
+ public:
+  std::int32_t code_of(std::string_view text) {
+    const std::size_t hash = std::hash<std::string_view>{}(text);
+    std::size_t slot = hash & (slots_.size() - 1);
+    for (; slots_[slot] >= 0; slot = (slot + 1) & (slots_.size() - 1)) {
+      const auto code = static_cast<std::size_t>(slots_[slot]);
+      if (hashes_[code] == hash && texts_[code] == text) return slots_[slot];
+    }
+    if (texts_.size() >= std::numeric_limits<std::int32_t>::max() / 2)
+      malformed("a column has too many values");
+    const auto code = static_cast<std::int32_t>(texts_.size());
+    slots_[slot] = code;
+    texts_.push_back(text);
+    hashes_.push_back(hash);
+    if (2 * texts_.size() > slots_.size()) grow();
+    return code;
+  }
+
+  std::vector<std::string> texts() const { return {texts_.begin(), texts_.end()}; }
+
+ private:
+  void grow() {
+    slots_.assign(2 * slots_.size(), -1);
+    for (std::size_t code = 0; code < hashes_.size(); ++code) {
+      std::size_t slot = hashes_[code] & (slots_.size() - 1);
+      while (slots_[slot] >= 0) slot = (slot + 1) & (slots_.size() - 1);
+      slots_[slot] = static_cast<std::int32_t>(code);
+    }
+  }
+
+  std::vector<std::string_view> texts_;
+  std::vector<std::size_t> hashes_;
+  std::vector<std::int32_t> slots_ = std::vector<std::int32_t>(64, -1);  // a power of two; -1: free
+};
+
+// Layouts `u` and `U`: value i is bytes offsets[i] … offsets[i + 1] of one buffer.
+template <class Offset>
+struct OffsetTexts {
+  explicit OffsetTexts(const Piece& p) : piece(p), offsets(p.buffer(1)) {
+    if (p.array->n_buffers < 3) malformed("a buffer is absent");
+    bytes = static_cast<const char*>(p.array->buffers[2]);
+  }
+  std::string_view operator[](std::int64_t i) const {
+    const auto begin = element<Offset>(offsets, piece.offset + i);
+    const auto end = element<Offset>(offsets, piece.offset + i + 1);
+    if (begin < 0 || end < begin || (end > begin && !bytes)) malformed("string offsets do not ascend");
+    return begin == end ? std::string_view()
+                        : std::string_view(bytes + begin, static_cast<std::size_t>(end - begin));
+  }
+  const Piece& piece;
+  const void* offsets;
+  const char* bytes = nullptr;
+};
+
+// Layout `vu`: 16 bytes a value, which hold its length and either up to 12 bytes of text or a place in a
+// buffer.
+struct ViewTexts {
+  explicit ViewTexts(const Piece& p) : piece(p), views(static_cast<const char*>(p.buffer(1))) {
+    n_data = p.array->n_buffers - 3;
+    if (n_data < 0) malformed("a buffer is absent");
+    if (n_data > 0) sizes = p.buffer(p.array->n_buffers - 1);
+  }
+  std::string_view operator[](std::int64_t i) const {
+    const char* view = views + 16 * (piece.offset + i);
+    const auto length = element<std::int32_t>(view, 0);
+    if (length < 0) malformed("a string length is negative");
+    if (length <= 12) return {view + 4, static_cast<std::size_t>(length)};
+    const std::int64_t index = element<std::int32_t>(view, 2), begin = element<std::int32_t>(view, 3);
+    if (index < 0 || index >= n_data || begin < 0 || begin + length > element<std::int64_t>(sizes, index))
+      malformed("a string view lies outside its buffer");
+    return {static_cast<const char*>(piece.buffer(2 + index)) + begin, static_cast<std::size_t>(length)};
+  }
+  const Piece& piece;
+  const char* views;
+  const void* sizes = nullptr;
+  std::int64_t n_data = 0;
+};
+
+// Writes the code of each of the piece's values, -1 for null.
+template <class Texts>
+void code_texts(const Piece& piece, const Texts& texts, TextIndex& index, std::int32_t* codes) {
+  for (std::int64_t i = 0; i < piece.length; ++i) codes[i] = piece.is_null(i) ? -1 : index.code_of(texts[i]);
+}
+
+inline void code_texts(const Piece& piece, std::string_view format, TextIndex& index, std::int32_t* codes) {
+  if (piece.length == 0) return;
+  if (format == "u")
+    code_texts(piece, OffsetTexts<std::int32_t>(piece), index, codes);
+  else if (format == "U")
+    code_texts(piece, OffsetTexts<std::int64_t>(piece), index, codes);
+  else
+    code_texts(piece, ViewTexts(piece), index, codes);
+}
+
+}  // namespace spinney

@@ -1,0 +1,33 @@
+// Number columns as small integers: bins of about equal weight, cut between values that occur.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/column.h"
+#include "data/sort.h"
+
+namespace spinney {
+
+struct BinnedColumn {
+  std::uint32_t n_bins = 0;          // codes 0 … n_bins - 1; n_bins is missing
+  std::vector<double> edges;         // n_bins - 1: x <= edges[b] and no lower bin means bin b
+  std::vector<std::uint8_t> small;   // codes by row, when n_bins + 1 fits a byte
+  std::vector<std::uint16_t> large;  // codes by row otherwise
+
+  template <class F>
+  decltype(auto) with_codes(F&& f) const {
+    return large.empty() ? f(small.data()) : f(large.data());
+  }
+  std::uint32_t code(Row r) const { return large.empty() ? small[r] : large[r]; }
+};
+
+// A value between low and high, low < high, that separates them: low <= cut < high.
+double cut_between(double low, double high);
+
+// Bins of the rows listed (each with its weight, or 1 if `weight` is null); codes are given to these rows only.
+// With at most max_bins distinct values every value has its own bin.
+BinnedColumn bin_column(const Column& column, const std::vector<Row>& rows, const double* weight,
+                        std::uint32_t max_bins, ColumnSorter& sorter);
+
+}  // namespace spinney

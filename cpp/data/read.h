@@ -1,0 +1,83 @@
+// Reading values out of columns: one switch on the type per run of rows, never per value.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "data/column.h"
+
+namespace spinney {
+
+// Calls f with a null pointer of the column's element type: `with_type(t, [&]<class T>(const T*) { … })`.
+template <class F>
+decltype(auto) with_type(DType type, F&& f) {
+  switch (type) {
+    case DType::f32: return f(static_cast<const float*>(nullptr));
+    case DType::i8: return f(static_cast<const std::int8_t*>(nullptr));
+    case DType::i16: return f(static_cast<const std::int16_t*>(nullptr));
+    case DType::i32: return f(static_cast<const std::int32_t*>(nullptr));
+    case DType::i64: return f(static_cast<const std::int64_t*>(nullptr));
+    case DType::u8: return f(static_cast<const std::uint8_t*>(nullptr));
+    case DType::u16: return f(static_cast<const std::uint16_t*>(nullptr));
+    case DType::u32: return f(static_cast<const std::uint32_t*>(nullptr));
+    case DType::u64: return f(static_cast<const std::uint64_t*>(nullptr));
+    case DType::f64: break;
+  }
+  return f(static_cast<const double*>(nullptr));
+}
+
+template <class T>
+inline T load(const Column& c, std::size_t i) {
+  T value;
+  __builtin_memcpy(&value, c.data + static_cast<std::ptrdiff_t>(i) * c.stride, sizeof(T));  // frames may be unaligned
+  return value;
+}
+
+inline bool is_masked(const Column& c, std::size_t row) {
+  return c.mask != nullptr && c.mask[static_cast<std::ptrdiff_t>(row) * c.mask_stride] != 0;
+}
+
+// Where `row` stands among the stored entries of a sparse column, or n_sparse if it is an implicit zero.
+inline std::size_t sparse_position(const Column& c, Row row) {
+  std::size_t low = 0, high = c.n_sparse;
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (static_cast<Row>(c.sparse_rows[middle]) < row) low = middle + 1;
+    else high = middle;
+  }
+  return low < c.n_sparse && static_cast<Row>(c.sparse_rows[low]) == row ? low : c.n_sparse;
+}
+
+// Calls take(i, value) for i in [0, n), value being column[rows[i]] as double; missing is NaN, a category is its code.
+template <class Take>
+void read_rows(const Column& c, const Row* rows, std::size_t n, Take&& take) {
+  constexpr double missing = std::numeric_limits<double>::quiet_NaN();
+  with_type(c.dtype, [&]<class T>(const T*) {
+    if (c.is_sparse()) {
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::size_t at = sparse_position(c, rows[i]);
+        take(i, at == c.n_sparse ? 0.0 : static_cast<double>(load<T>(c, at)));
+      }
+    } else if (c.mask != nullptr) {
+      for (std::size_t i = 0; i < n; ++i)
+        take(i, is_masked(c, rows[i]) ? missing : static_cast<double>(load<T>(c, rows[i])));
+    } else if (c.is_category()) {
+      for (std::size_t i = 0; i < n; ++i) {
+        const T code = load<T>(c, rows[i]);
+        take(i, code < T{0} ? missing : static_cast<double>(code));
+      }
+    } else {
+      for (std::size_t i = 0; i < n; ++i) take(i, static_cast<double>(load<T>(c, rows[i])));
+    }
+  });
+}
+
+inline double value_at(const Column& c, Row row) {
+  double value = 0;
+  read_rows(c, &row, 1, [&](std::size_t, double v) { value = v; });
+  return value;
+}
+
+}  // namespace spinney

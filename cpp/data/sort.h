@@ -1,0 +1,41 @@
+// Sorting the rows of a node by one column.
+//
+//   entry   a 64-bit word: code in the high half, row in the low half. Sorted entries are sorted by value, then by row.
+//   code    order-preserving within one call; equal values have equal codes; `missing_code` is the largest.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/column.h"
+
+namespace spinney {
+
+using Entry = std::uint64_t;
+inline constexpr std::uint32_t missing_code = UINT32_MAX;
+
+inline std::uint32_t code_of(Entry e) { return static_cast<std::uint32_t>(e >> 32); }
+inline std::uint32_t row_of(Entry e) { return static_cast<std::uint32_t>(e); }
+inline Entry entry_of(std::uint32_t code, std::uint32_t row) { return Entry{code} << 32 | row; }
+
+class ColumnSorter {
+ public:
+  // The entries of `rows`, sorted. With `local`, an entry carries the position in `rows` instead of the row.
+  // The result lives until the next call. Category columns keep their category codes.
+  std::span<const Entry> sort(const Column& column, std::span<const Row> rows, bool local);
+
+  // For codes made elsewhere: fill entries() in row order, then sort them.
+  std::vector<Entry>& entries() { return entries_; }
+  std::span<const Entry> sort_entries();
+
+ private:
+  void fill_keys32(const Column& column, std::span<const Row> rows, bool local);
+  void sort_keys64(const Column& column, std::span<const Row> rows, bool local);
+  void radix_sort();
+
+  std::vector<Entry> entries_, spare_;
+  std::vector<std::uint64_t> keys_;
+};
+
+}  // namespace spinney

@@ -1,0 +1,249 @@
+// Growing the whole subtree below a node of at most 65,535 rows, from columns that are sorted once.
+//
+// Each column is a run of 32-bit words, (rank << 16 | position in the block), sorted by rank. A split parts every run
+// stably, so the words of a node stay contiguous and sorted, and nothing is sorted again. The block is sized to stay in
+// cache; memory is bounded by the block, not by the table.
+//
+//      column j   | …… left child …… | …… right child …… |      the same ranges in every column
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "cells/kernels.h"
+#include "grow/search.h"
+
+namespace spinney {
+
+inline constexpr std::size_t max_block_rows = 0xffff;
+
+template <class Criterion>
+class BlockGrower {
+ public:
+  BlockGrower(const Rules& rules, const Bins& bins, Worker<Criterion>& worker, Interrupt& interrupt)
+      : rules_(rules), bins_(bins), worker_(worker), interrupt_(interrupt) {}
+
+  // `rows` is the node's range of the row index; it is reordered.
+  Tree grow(OpenNode root, std::span<Row> rows) {
+    tree_.value_width = static_cast<std::uint32_t>(rules_.target.value_width());
+    rows_ = rows;
+    block_rows_.assign(rows.begin(), rows.end());
+    local_criterion_.emplace(worker_.criterion.on(local_.fill(worker_.criterion.rows, rows)));
+    positions_.resize(rows.size());
+    std::iota(positions_.begin(), positions_.end(), std::uint16_t{0});
+    side_.assign(rows.size() + 3, 0);
+    spare_.resize(rows.size() + 16);
+    sort_columns(root);
+    root.end -= root.begin;
+    root.begin = 0;
+    stack_.push_back({std::move(root), no_parent});
+    while (!stack_.empty()) {
+      interrupt_.check();
+      Pending next = std::move(stack_.back());
+      stack_.pop_back();
+      grow_node(next);
+    }
+    return std::move(tree_);
+  }
+
+ private:
+  static constexpr std::size_t no_parent = SIZE_MAX;
+  struct Pending {
+    OpenNode node;
+    std::size_t parent;  // whose right child this is
+  };
+
+  std::uint32_t* words(std::uint32_t feature) { return words_.data() + slot_[feature] * stride_; }
+
+  void sort_columns(OpenNode& root) {
+    stride_ = rows_.size() + 16;
+    slot_.assign(rules_.table.n_columns(), 0);
+    dictionary_.assign(rules_.table.n_columns(), {});
+    words_.resize(root.features.size() * stride_);
+    std::size_t n_slots = 0;
+    for (const std::uint32_t f : root.features) {
+      slot_[f] = n_slots++;
+      sort_column(f);
+    }
+  }
+
+  void sort_column(std::uint32_t f) {
+    std::span<const Entry> entries;
+    const Column& column = rules_.table.columns[f];
+    if (bins_.has(rules_.table, f)) {
+      const BinnedColumn& binned = bins_.columns[f];
+      auto& raw = worker_.sorter.entries();
+      raw.resize(rows_.size());
+      for (std::uint32_t i = 0; i < rows_.size(); ++i) {
+        const std::uint32_t code = binned.code(rows_[i]);
+        raw[i] = entry_of(code == binned.n_bins ? missing_code : code, i);
+      }
+      entries = worker_.sorter.sort_entries();
+    } else {
+      entries = worker_.sorter.sort(column, rows_, true);
+    }
+    std::uint32_t* out = words(f);
+    auto& dictionary = dictionary_[f];  // rank in the block -> code, where codes mean something
+    const bool keep_codes = column.is_category() || bins_.has(rules_.table, f);
+    std::uint32_t rank = 0;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const std::uint32_t code = code_of(entries[i]);
+      if (i > 0 && code != code_of(entries[i - 1])) ++rank;
+      if (keep_codes && code != missing_code && dictionary.size() <= rank) dictionary.push_back(code);
+      out[i] = (code == missing_code ? ShortWord::missing : rank) << 16 | row_of(entries[i]);
+    }
+  }
+
+  void grow_node(Pending& pending) {
+    OpenNode& node = pending.node;
+    const std::size_t at = tree_.add_leaf();
+    if (pending.parent != no_parent) tree_.right[pending.parent] = static_cast<std::uint32_t>(at);
+    const std::span<const Row> rows = rows_.subspan(node.begin, node.n());
+    const Summary summary = summarise(rules_.target, rows, node.stat.data(), tree_.value_of(at).data());
+    if (rules_.bounded()) rules_.clip_value(node, tree_.value_of(at).data());
+    tree_.impurity[at] = summary.impurity;
+    tree_.weight[at] = summary.weight;
+    tree_.n_rows[at] = node.n();
+    if (!rules_.may_split(node, summary)) return;
+    const std::optional<Choice> choice = find_split(node, summary.weight);
+    if (choice) split(node, *choice, at);
+  }
+
+  std::optional<Choice> find_split(OpenNode& node, double weight) {
+    const Totals total{node.n(), node.stat.data()};
+    candidates_.clear();
+    std::size_t n_live = 0;
+    for (const std::uint32_t f : node.features) {
+      const Limits limits = rules_.limits(node, f);
+      const std::uint32_t* first = words(f) + node.begin;
+      Candidate c = rules_.table.columns[f].is_category()
+                        ? scan_categories<ShortWord>(*local_criterion_, first, total, limits)
+                        : scan_numbers<ShortWord>(*local_criterion_, first, total, limits, worker_.buffers);
+      if (c.constant) continue;
+      node.features[n_live++] = f;
+      candidates_.push_back(std::move(c));
+    }
+    node.features.resize(n_live);
+    return rules_.choose(node.features, candidates_, node, weight);
+  }
+
+  // Marks the sides of the node's rows from the sorted words of the chosen column: no value is compared again.
+  std::vector<std::uint32_t> mark_sides(const OpenNode& node, const Choice& choice) {
+    const Candidate& c = choice.candidate;
+    const std::uint32_t* first = words(choice.feature) + node.begin;
+    const std::size_t n = node.n(), n_present = count_present<ShortWord>(first, n);
+    std::vector<std::uint32_t> codes;
+    if (rules_.table.columns[choice.feature].is_category()) {
+      std::vector<std::uint8_t> left(dictionary_[choice.feature].size(), c.missing_alone);
+      for (const std::uint32_t rank : c.left_codes) left[rank] = 1;
+      for (std::size_t i = 0; i < n_present; ++i) {
+        const std::uint32_t rank = ShortWord::code(first[i]);
+        if (i == 0 || rank != ShortWord::code(first[i - 1])) codes.push_back(dictionary_[choice.feature][rank]);
+        side_[ShortWord::row(first[i])] = left[rank];
+      }
+    } else {
+      const std::size_t n_left = c.missing_alone ? n_present : c.at + std::size_t{1};
+      for (std::size_t i = 0; i < n_present; ++i) side_[ShortWord::row(first[i])] = i < n_left;
+    }
+    for (std::size_t i = n_present; i < n; ++i) side_[ShortWord::row(first[i])] = c.missing_left;
+    return codes;
+  }
+
+  SplitRecord describe(const Choice& choice, bool left_heavier, const std::vector<std::uint32_t>& codes) {
+    Choice outside = choice;  // ranks and positions of the block, as codes and rows of the table
+    Candidate& c = outside.candidate;
+    const auto& dictionary = dictionary_[choice.feature];
+    for (std::uint32_t& code : c.left_codes) code = dictionary[code];
+    if (!dictionary.empty() && c.left_codes.empty()) c.code_below = dictionary[c.code_below];
+    c.below = block_rows_[c.below];
+    c.above = block_rows_[c.above];
+    return describe_split(rules_, bins_, outside, left_heavier, codes);
+  }
+
+  void split(OpenNode& node, const Choice& choice, std::size_t at) {
+    const std::vector<std::uint32_t> codes = mark_sides(node, choice);
+    OpenNode left, right;
+    rules_.inherit(node, choice, left, right);
+    const std::size_t middle = part_rows(node);
+    left.begin = node.begin;
+    left.end = right.begin = middle;
+    right.end = node.end;
+    share_stat(node, left, right);
+    if (rules_.bounded())
+      rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
+    write_split(tree_, at, describe(choice, left.stat[0] >= right.stat[0], codes));
+    if (is_leaf(left) && is_leaf(right)) {
+      left.features.clear();
+      right.features.clear();
+    }
+    for (const std::uint32_t f : left.features)
+      kernels().partition(words(f) + node.begin, node.n(), side_.data(), spare_.data());
+    stack_.push_back({std::move(right), at});
+    stack_.push_back({std::move(left), no_parent});
+  }
+
+  static double mean_of(const OpenNode& n) {
+    return static_cast<double>(n.stat[1]) / static_cast<double>(n.stat[0]);
+  }
+
+  std::size_t part_rows(const OpenNode& node) {
+    std::size_t left = node.begin;
+    right_positions_.clear();
+    right_rows_.clear();
+    for (std::size_t i = node.begin; i < node.end; ++i) {
+      const std::uint16_t position = positions_[i];
+      const Row row = rows_[i];
+      if (side_[position]) {
+        positions_[left] = position;
+        rows_[left++] = row;
+      } else {
+        right_positions_.push_back(position);
+        right_rows_.push_back(row);
+      }
+    }
+    std::copy(right_positions_.begin(), right_positions_.end(), positions_.begin() + static_cast<std::ptrdiff_t>(left));
+    std::copy(right_rows_.begin(), right_rows_.end(), rows_.begin() + static_cast<std::ptrdiff_t>(left));
+    return left;
+  }
+
+  void share_stat(const OpenNode& node, OpenNode& left, OpenNode& right) {
+    OpenNode& small = left.n() < right.n() ? left : right;
+    OpenNode& large = left.n() < right.n() ? right : left;
+    small.stat.assign(node.stat.size(), 0);
+    for (std::size_t i = small.begin; i < small.end; ++i) local_criterion_->add(positions_[i], small.stat.data());
+    large.stat = node.stat;
+    for (std::size_t k = 0; k < large.stat.size(); ++k) large.stat[k] -= small.stat[k];
+  }
+
+  bool is_leaf(const OpenNode& node) const {
+    return rules_.too_small(node.n(), node.depth) ||
+           is_pure(rules_.target, rows_.subspan(node.begin, node.n()), node.stat.data());
+  }
+
+  const Rules& rules_;
+  const Bins& bins_;
+  Worker<Criterion>& worker_;
+  Interrupt& interrupt_;
+  typename Criterion::Local local_;
+  std::optional<Criterion> local_criterion_;
+
+  Tree tree_;
+  std::span<Row> rows_;                      // row index of the block, parted like the words
+  std::vector<Row> block_rows_;              // row by position in the block, fixed
+  std::vector<std::uint16_t> positions_;     // parted like rows_
+  std::vector<std::uint32_t> words_, spare_;
+  std::size_t stride_ = 0;
+  std::vector<std::size_t> slot_;            // by column
+  std::vector<std::vector<std::uint32_t>> dictionary_;
+  std::vector<std::uint8_t> side_;           // by position; 1: left
+  std::vector<Candidate> candidates_;
+  std::vector<Pending> stack_;
+  std::vector<std::uint16_t> right_positions_;
+  std::vector<Row> right_rows_;
+};
+
+}  // namespace spinney

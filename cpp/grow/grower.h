@@ -1,0 +1,254 @@
+// The only loop that builds a tree.
+//
+// Depth-first: nodes larger than a block are split one by one, their columns searched in parallel; every smaller node
+// becomes a task, and the tasks' subtrees grow in parallel. Best-first: the open node that improves most is split next.
+// Neither the number of threads nor the order of the tasks shows in the result.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <queue>
+#include <span>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "base/pool.h"
+#include "grow/block.h"
+#include "grow/search.h"
+
+namespace spinney {
+
+// A node of the part of a tree that is still linked by indices; `assemble` lays it out in preorder.
+struct Sprout {
+  Summary summary;
+  Row n = 0;
+  std::vector<double> value;
+  std::optional<SplitRecord> split;
+  std::size_t left = 0, right = 0;
+  std::size_t subtree = SIZE_MAX;  // grown elsewhere
+};
+
+template <class Criterion>
+class Grower {
+ public:
+  Grower(const Rules& rules, const Bins& bins, std::span<Worker<Criterion>> workers, std::vector<Row>& rows,
+         Interrupt& interrupt)
+      : rules_(rules), bins_(bins), workers_(workers), rows_(rows), interrupt_(interrupt) {}
+
+  Tree grow(OpenNode root) {
+    if (rules_.params.max_leaf_nodes > 0) grow_best_first(std::move(root));
+    else grow_depth_first(std::move(root), task_rows());
+    return assemble();
+  }
+
+ private:
+  struct Open {
+    OpenNode node;
+    std::size_t at;  // its sprout
+  };
+
+  static constexpr bool can_block = !needs_positions<Criterion>;
+
+  // Presorting pays when every node tries every column.
+  bool blocks_pay() const {
+    return can_block && !rules_.params.random_cuts && rules_.params.max_features >= rules_.table.n_columns();
+  }
+
+  // Nodes of at most this many rows are tasks. Blocks are sized for the second-level cache.
+  std::size_t task_rows() const {
+    constexpr std::size_t block_bytes = std::size_t{3} << 19, min_rows = 512;
+    const std::size_t per_row = blocks_pay() ? 4 * std::max<std::size_t>(1, rules_.table.n_columns()) : 128;
+    return std::clamp(block_bytes / per_row, min_rows, max_block_rows);
+  }
+
+  std::span<Row> rows_of(const OpenNode& node) { return std::span(rows_).subspan(node.begin, node.n()); }
+
+  std::size_t add_sprout(const OpenNode& node) {
+    Sprout s;
+    s.n = node.n();
+    s.value.resize(rules_.target.value_width());
+    s.summary = summarise(rules_.target, rows_of(node), node.stat.data(), s.value.data());
+    if (rules_.bounded()) rules_.clip_value(node, s.value.data());
+    sprouts_.push_back(std::move(s));
+    return sprouts_.size() - 1;
+  }
+
+  std::optional<Choice> search(OpenNode& node, std::size_t at) {
+    if (!rules_.may_split(node, sprouts_[at].summary)) return std::nullopt;
+    return find_split(workers_, rules_, bins_, node, rows_of(node), sprouts_[at].summary.weight, interrupt_);
+  }
+
+  // Nodes of at most n_task_rows rows are left to tasks; 0: none are.
+  void grow_depth_first(OpenNode root, std::size_t n_task_rows) {
+    std::vector<Open> stack, tasks;
+    const auto place = [&](OpenNode node) {
+      const bool is_task = node.n() <= n_task_rows;
+      const std::size_t at = is_task ? sprouts_.size() : add_sprout(node);
+      if (is_task) sprouts_.emplace_back().subtree = tasks.size();
+      (is_task ? tasks : stack).push_back({std::move(node), at});
+      return at;
+    };
+    place(std::move(root));
+    while (!stack.empty()) {
+      Open open = std::move(stack.back());
+      stack.pop_back();
+      interrupt_.check();
+      const std::optional<Choice> choice = search(open.node, open.at);
+      if (!choice) continue;
+      auto [left, right] = split(open, *choice);
+      const std::size_t right_at = place(std::move(right)), left_at = place(std::move(left));
+      sprouts_[open.at].left = left_at;
+      sprouts_[open.at].right = right_at;
+    }
+    if (!tasks.empty()) run_tasks(tasks);
+  }
+
+  void run_tasks(std::vector<Open>& tasks) {
+    for (Worker<Criterion>& w : workers_) w.sorter = {};  // the large buffers of the top of the tree
+    subtrees_.resize(tasks.size());
+    std::vector<std::size_t> order(tasks.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return tasks[a].node.n() > tasks[b].node.n(); });
+    parallel_for(tasks.size(), static_cast<int>(workers_.size()), [&](std::size_t i, int worker) {
+      subtrees_[order[i]] = grow_task(std::move(tasks[order[i]].node), workers_.subspan(static_cast<std::size_t>(worker), 1));
+    });
+  }
+
+  Tree grow_task(OpenNode node, std::span<Worker<Criterion>> worker) {
+    if constexpr (can_block)
+      if (blocks_pay()) {
+        const std::span<Row> rows = rows_of(node);
+        return BlockGrower<Criterion>(rules_, bins_, worker[0], interrupt_).grow(std::move(node), rows);
+      }
+    Grower inner(rules_, bins_, worker, rows_, interrupt_);
+    inner.grow_depth_first(std::move(node), 0);
+    return inner.assemble();
+  }
+
+  void grow_best_first(OpenNode root) {
+    struct Ready {
+      Open open;
+      Choice choice;
+      double improvement;
+      bool operator<(const Ready& other) const {  // ties: the node made earlier
+        return improvement != other.improvement ? improvement < other.improvement : open.at > other.open.at;
+      }
+    };
+    std::vector<Ready> heap;
+    const auto push = [&](OpenNode node) {
+      const std::size_t at = add_sprout(node);
+      std::optional<Choice> choice = search(node, at);
+      if (choice) {
+        const double improvement = rules_.improvement(sprouts_[at].summary.weight, choice->decrease);
+        heap.push_back({{std::move(node), at}, std::move(*choice), improvement});
+        std::push_heap(heap.begin(), heap.end());
+      }
+      return at;
+    };
+    push(std::move(root));
+    for (std::size_t n_leaves = 1; !heap.empty() && n_leaves < rules_.params.max_leaf_nodes; ++n_leaves) {
+      interrupt_.check();
+      std::pop_heap(heap.begin(), heap.end());
+      Ready next = std::move(heap.back());
+      heap.pop_back();
+      auto [left, right] = split(next.open, next.choice);
+      const std::size_t left_at = push(std::move(left)), right_at = push(std::move(right));
+      sprouts_[next.open.at].left = left_at;
+      sprouts_[next.open.at].right = right_at;
+    }
+  }
+
+  // Parts the node's rows, stably, and returns its children.
+  std::pair<OpenNode, OpenNode> split(const Open& open, const Choice& choice) {
+    const OpenNode& node = open.node;
+    const std::span<Row> rows = rows_of(node);
+    mark_sides(rules_, bins_, choice, rows, side_, codes_);
+    OpenNode left, right;
+    rules_.inherit(node, choice, left, right);
+    spare_.clear();
+    std::size_t n_left = 0;
+    left.stat.assign(node.stat.size(), 0);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const Row r = rows[i];
+      if (side_[i]) {
+        rows[n_left++] = r;
+        workers_[0].criterion.add(r, left.stat.data());
+      } else {
+        spare_.push_back(r);
+      }
+    }
+    std::copy(spare_.begin(), spare_.end(), rows.begin() + static_cast<std::ptrdiff_t>(n_left));
+    left.begin = node.begin;
+    left.end = right.begin = node.begin + n_left;
+    right.end = node.end;
+    right.stat = node.stat;
+    for (std::size_t k = 0; k < right.stat.size(); ++k) right.stat[k] -= left.stat[k];
+    if (rules_.bounded())
+      rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
+    sprouts_[open.at].split = describe_split(rules_, bins_, choice, left.stat[0] >= right.stat[0], codes_);
+    return {std::move(left), std::move(right)};
+  }
+
+  double mean_of(const OpenNode& node) {
+    if constexpr (needs_positions<Criterion>) {
+      double median = 0;
+      const std::span<const Row> rows = rows_of(node);
+      summarise_median(rules_.target, rows, 0, 1, &median);
+      return (median - rules_.target.offset[0]) * rules_.target.weight_unit / rules_.target.value_unit;
+    } else {
+      return static_cast<double>(node.stat[1]) / static_cast<double>(node.stat[0]);
+    }
+  }
+
+  Tree assemble() {
+    Tree tree;
+    tree.value_width = static_cast<std::uint32_t>(rules_.target.value_width());
+    std::size_t n_nodes = sprouts_.size(), n_set_words = 0;
+    for (const Tree& t : subtrees_) {
+      n_nodes += t.size();
+      n_set_words += t.sets.size();
+    }
+    tree.reserve(n_nodes, n_set_words);
+    struct Step {
+      std::size_t sprout, parent;
+    };
+    std::vector<Step> stack{{0, SIZE_MAX}};
+    while (!stack.empty()) {
+      const Step step = stack.back();
+      stack.pop_back();
+      if (step.parent != SIZE_MAX) tree.right[step.parent] = static_cast<std::uint32_t>(tree.size());
+      Sprout& s = sprouts_[step.sprout];
+      if (s.subtree != SIZE_MAX) {
+        tree.append(subtrees_[s.subtree]);
+        subtrees_[s.subtree] = {};
+        continue;
+      }
+      const std::size_t at = tree.add_leaf();
+      std::copy(s.value.begin(), s.value.end(), tree.value_of(at).begin());
+      tree.impurity[at] = s.summary.impurity;
+      tree.weight[at] = s.summary.weight;
+      tree.n_rows[at] = s.n;
+      if (!s.split) continue;
+      write_split(tree, at, *s.split);
+      stack.push_back({s.right, at});
+      stack.push_back({s.left, SIZE_MAX});
+    }
+    return tree;
+  }
+
+  const Rules& rules_;
+  const Bins& bins_;
+  std::span<Worker<Criterion>> workers_;
+  std::vector<Row>& rows_;
+  Interrupt& interrupt_;
+  std::vector<Sprout> sprouts_;
+  std::vector<Tree> subtrees_;
+  std::vector<std::uint8_t> side_;
+  std::vector<std::uint32_t> codes_;
+  std::vector<Row> spare_;
+};
+
+}  // namespace spinney

@@ -1,0 +1,156 @@
+#include "grow/rules.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/math.h"
+#include "base/random.h"
+
+namespace spinney {
+
+Rules::Rules(const Table& t, const Target& y, const GrowParams& p) : table(t), target(y), params(p) {
+  for (const Row r : target.rows) root_weight_ += target.weight_of(r);
+}
+
+OpenNode Rules::root() const {
+  OpenNode node;
+  node.end = target.rows.size();
+  node.key = derive(params.seed, 0);
+  for (std::uint32_t g = 0; g < params.groups.size(); ++g) node.groups.push_back(g);
+  std::vector<bool> allowed(table.n_columns(), params.groups.empty());
+  for (const auto& group : params.groups)
+    for (const std::uint32_t f : group) allowed[f] = true;
+  for (std::uint32_t f = 0; f < table.n_columns(); ++f)
+    if (allowed[f]) node.features.push_back(f);
+  return node;
+}
+
+bool Rules::too_small(Row n, std::uint32_t depth) const {
+  return depth >= params.max_depth || n < params.min_samples_split || n / 2 < params.min_samples_leaf;
+}
+
+bool Rules::may_split(const OpenNode& node, const Summary& summary) const {
+  return !too_small(node.n(), node.depth) && !summary.pure && summary.weight >= 2 * params.min_weight_leaf &&
+         summary.majority < params.min_purity;
+}
+
+Limits Rules::limits(const OpenNode& node, std::uint32_t feature) const {
+  Limits limits;
+  limits.min_leaf = params.min_samples_leaf;
+  limits.min_weight = params.min_weight_leaf / target.weight_unit;
+  limits.bounded = bounded();
+  if (limits.bounded) {
+    limits.lower = node.lower;
+    limits.upper = node.upper;
+    limits.direction = params.monotone[feature];
+  }
+  return limits;
+}
+
+std::optional<Choice> Rules::choose(std::span<const std::uint32_t> features, std::vector<Candidate>& candidates,
+                                    const OpenNode& node, double node_weight) const {
+  std::size_t best = candidates.size();
+  if (target.rule == Rule::gain_ratio) {
+    best = choose_by_gain_ratio(candidates, node);
+  } else {
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if (candidates[i].found() &&
+          (best == candidates.size() || candidates[i].score > candidates[best].score ||
+           (candidates[i].score == candidates[best].score && features[i] < features[best])))
+        best = i;
+  }
+  if (best == candidates.size()) return std::nullopt;
+  Choice choice;
+  choice.feature = features[best];
+  choice.decrease = decrease(target, candidates[best].score, node.stat.data());
+  constexpr double slack = 2.220446049250313e-16;  // as scikit-learn: a decrease of exactly the minimum is enough
+  if (improvement(node_weight, choice.decrease) + slack < params.min_impurity_decrease) return std::nullopt;
+  choice.candidate = std::move(candidates[best]);
+  return choice;
+}
+
+// C4.5: among the columns whose gain is at least average, the largest gain per bit of split information.
+std::size_t Rules::choose_by_gain_ratio(std::span<const Candidate> candidates, const OpenNode& node) const {
+  double sum = 0;
+  std::size_t n_found = 0, best = candidates.size();
+  std::vector<double> gain(candidates.size());
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (!candidates[i].found()) continue;
+    gain[i] = decrease(target, candidates[i].score, node.stat.data());
+    sum += gain[i];
+    ++n_found;
+  }
+  double best_ratio = no_score;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (!candidates[i].found() || gain[i] < sum / static_cast<double>(n_found) - 1e-12) continue;
+    const double share = candidates[i].w_left / static_cast<double>(node.stat[0]);
+    const double information = -(x_log_x(share) + x_log_x(1 - share)) * bits_per_nat;
+    const double ratio = gain[i] / information;
+    if (ratio > best_ratio) {
+      best_ratio = ratio;
+      best = i;
+    }
+  }
+  return best;
+}
+
+void Rules::inherit(const OpenNode& parent, const Choice& choice, OpenNode& left, OpenNode& right) const {
+  std::vector<std::uint32_t> groups, features = parent.features;
+  if (!params.groups.empty()) {
+    std::vector<bool> allowed(table.n_columns(), false);
+    for (const std::uint32_t g : parent.groups) {
+      const auto& group = params.groups[g];
+      if (std::find(group.begin(), group.end(), choice.feature) == group.end()) continue;
+      groups.push_back(g);
+      for (const std::uint32_t f : group) allowed[f] = true;
+    }
+    std::erase_if(features, [&](std::uint32_t f) { return !allowed[f]; });
+  }
+  for (OpenNode* child : {&left, &right}) {
+    child->depth = parent.depth + 1;
+    child->key = derive(parent.key, child == &left ? 1 : 2);
+    child->lower = parent.lower;
+    child->upper = parent.upper;
+    child->features = features;
+    child->groups = groups;
+  }
+}
+
+void Rules::bound_values(const OpenNode& parent, const Choice& choice, double left_mean, double right_mean,
+                         OpenNode& left, OpenNode& right) const {
+  const int direction = params.monotone[choice.feature];
+  if (direction == 0) return;
+  const auto within = [&](double v) { return std::clamp(v, parent.lower, parent.upper); };
+  const double middle = within(left_mean) / 2 + within(right_mean) / 2;
+  (direction > 0 ? left.upper : left.lower) = middle;
+  (direction > 0 ? right.lower : right.upper) = middle;
+}
+
+// Values follow from the statistic alone here, by a monotone map: what holds for S / W holds for the values.
+void Rules::clip_value(const OpenNode& node, double* value) const {
+  if (is_class_rule(target.rule)) {
+    const double share = static_cast<double>(node.stat[1]) / static_cast<double>(node.stat[0]);
+    value[1] = std::clamp(share, node.lower, node.upper);
+    value[0] = 1 - value[1];
+    return;
+  }
+  const double unit = target.value_unit / target.weight_unit;
+  const double mean = target.rule == Rule::absolute_error
+                          ? (value[0] - target.offset[0]) / unit
+                          : static_cast<double>(node.stat[1]) / static_cast<double>(node.stat[0]);
+  const double clipped = std::clamp(mean, node.lower, node.upper);
+  value[0] = target.rule == Rule::absolute_error && clipped == mean ? value[0] : clipped * unit + target.offset[0];
+}
+
+void write_split(Tree& tree, std::size_t node, const SplitRecord& split) {
+  tree.feature[node] = static_cast<std::int32_t>(split.feature);
+  tree.flags[node] = static_cast<std::uint8_t>((split.missing_left ? Tree::missing_left : 0) |
+                                               (split.is_category ? Tree::category : 0) |
+                                               (split.default_left ? Tree::default_left : 0));
+  if (split.is_category)
+    tree.set[node] = add_set(tree.sets, split.left_codes, split.right_codes, split.default_left);
+  else
+    tree.threshold[node] = split.threshold;
+}
+
+}  // namespace spinney

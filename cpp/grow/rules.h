@@ -1,0 +1,58 @@
+// Whether a node may be split, which cuts are allowed, and which of the columns' best cuts is taken.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "criterion/summary.h"
+#include "data/column.h"
+#include "grow/node.h"
+#include "grow/params.h"
+#include "tree/tree.h"
+
+namespace spinney {
+
+class Rules {
+ public:
+  Rules(const Table& table, const Target& target, const GrowParams& params);
+
+  const Table& table;
+  const Target& target;
+  const GrowParams& params;
+
+  OpenNode root() const;
+  bool too_small(Row n, std::uint32_t depth) const;
+  bool may_split(const OpenNode& node, const Summary& summary) const;
+  Limits limits(const OpenNode& node, std::uint32_t feature) const;
+
+  // The best candidate; candidates[i] belongs to column features[i].
+  std::optional<Choice> choose(std::span<const std::uint32_t> features, std::vector<Candidate>& candidates,
+                               const OpenNode& node, double node_weight) const;
+
+  // What the children inherit. Their ranges and statistics are set by the caller before.
+  void inherit(const OpenNode& parent, const Choice& choice, OpenNode& left, OpenNode& right) const;
+  void bound_values(const OpenNode& parent, const Choice& choice, double left_mean, double right_mean, OpenNode& left,
+                    OpenNode& right) const;
+
+  // The node's share of the root's weight times the decrease: what best-first growth goes by.
+  double improvement(double node_weight, double decrease) const { return node_weight / root_weight_ * decrease; }
+
+  bool bounded() const { return !params.monotone.empty(); }
+  void clip_value(const OpenNode& node, double* value) const;
+
+ private:
+  std::size_t choose_by_gain_ratio(std::span<const Candidate> candidates, const OpenNode& node) const;
+  double root_weight_ = 0;
+};
+
+// Turns `node` of the tree into a split. `left_codes`/`right_codes`: categories seen on either side (category columns).
+struct SplitRecord {
+  std::uint32_t feature = 0;
+  bool is_category = false, missing_left = false, default_left = false;
+  double threshold = 0;
+  std::vector<std::uint32_t> left_codes, right_codes;
+};
+void write_split(Tree& tree, std::size_t node, const SplitRecord& split);
+
+}  // namespace spinney

@@ -1,0 +1,177 @@
+// Finding a node's best split by sorting (or binning, or drawing) its columns when they are needed, and parting its rows.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "base/pool.h"
+#include "base/random.h"
+#include "cells/categories.h"
+#include "cells/histogram.h"
+#include "cells/median.h"
+#include "cells/random_cut.h"
+#include "cells/sorted.h"
+#include "data/bins.h"
+#include "data/read.h"
+#include "data/sort.h"
+#include "grow/rules.h"
+
+namespace spinney {
+
+// Binned number columns, or nothing when the search is exact.
+struct Bins {
+  std::vector<BinnedColumn> columns;  // empty: exact; category columns stay empty inside
+  bool has(const Table& table, std::uint32_t f) const { return !columns.empty() && !table.columns[f].is_category(); }
+};
+
+template <class Criterion>
+struct Worker {  // scratch of one thread
+  explicit Worker(const Criterion& c) : criterion(c) {}
+  Criterion criterion;
+  ColumnSorter sorter;
+  ScanBuffers buffers;
+  RandomBuffers random;
+  Histogram histogram;
+};
+
+template <class Criterion>
+inline constexpr bool needs_positions = std::is_same_v<Criterion, AbsoluteError>;
+
+// Below this many rows, sorting codes beats filling a histogram of a few hundred bins.
+inline constexpr std::size_t histogram_rows = 2000;
+
+template <class Criterion>
+Candidate search_column(Worker<Criterion>& worker, const Rules& rules, const Bins& bins, const OpenNode& node,
+                        std::span<const Row> rows, std::uint32_t f) {
+  const Column& column = rules.table.columns[f];
+  const Limits limits = rules.limits(node, f);
+  const Totals total{node.n(), node.stat.data()};
+  if constexpr (needs_positions<Criterion>) worker.criterion.attach(rows);
+  if (rules.params.random_cuts)
+    return scan_random(worker.criterion, column, rows, total, limits, RandomStream(derive(node.key, 16 + f)), worker.random);
+  constexpr bool local = needs_positions<Criterion>;
+  Candidate best;
+  if (bins.has(rules.table, f)) {
+    const BinnedColumn& binned = bins.columns[f];
+    if constexpr (!local)
+      if (rows.size() >= histogram_rows)
+        return scan_histogram(worker.criterion, binned, rows, total, limits, worker.histogram, worker.buffers);
+    auto& entries = worker.sorter.entries();
+    entries.resize(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::uint32_t code = binned.code(rows[i]);
+      entries[i] = entry_of(code == binned.n_bins ? missing_code : code, local ? static_cast<Row>(i) : rows[i]);
+    }
+    best = scan_numbers<LongWord>(worker.criterion, worker.sorter.sort_entries().data(), total, limits, worker.buffers);
+  } else {
+    const Entry* words = worker.sorter.sort(column, rows, local).data();
+    best = column.is_category() ? scan_categories<LongWord>(worker.criterion, words, total, limits)
+                                : scan_numbers<LongWord>(worker.criterion, words, total, limits, worker.buffers);
+  }
+  if (local) {
+    best.below = rows[best.below];
+    best.above = rows[best.above];
+  }
+  return best;
+}
+
+// The columns to try at this node: all of them, or a random choice in random order.
+inline std::vector<std::uint32_t> columns_to_try(const Rules& rules, const OpenNode& node) {
+  std::vector<std::uint32_t> columns = node.features;
+  if (rules.params.max_features >= rules.table.n_columns()) return columns;
+  // constants known from above still count as tried, so the draw is from all columns
+  columns.resize(rules.table.n_columns());
+  for (std::uint32_t f = 0; f < columns.size(); ++f) columns[f] = f;
+  RandomStream random(derive(node.key, 3));
+  for (std::size_t i = 0; i + 1 < columns.size(); ++i)
+    std::swap(columns[i], columns[i + random.below(columns.size() - i)]);
+  return columns;
+}
+
+// Finds the best split of a node and drops the columns that turn out constant from node.features.
+template <class Criterion>
+std::optional<Choice> find_split(std::span<Worker<Criterion>> workers, const Rules& rules, const Bins& bins,
+                                 OpenNode& node, std::span<const Row> rows, double weight, Interrupt& interrupt) {
+  const std::vector<std::uint32_t> order = columns_to_try(rules, node);
+  std::vector<std::uint8_t> live(rules.table.n_columns(), 0);
+  for (const std::uint32_t f : node.features) live[f] = 1;
+  std::vector<std::uint32_t> tried;
+  std::vector<Candidate> candidates;
+  const std::size_t n_first = std::min<std::size_t>(rules.params.max_features, order.size());
+  bool any_varies = false;
+  for (std::size_t begin = 0, end = n_first; begin < order.size() && !any_varies; begin = end, end = end + 1) {
+    const std::size_t first = tried.size();
+    for (std::size_t i = begin; i < end; ++i)
+      if (live[order[i]]) tried.push_back(order[i]);
+    candidates.resize(tried.size());
+    const double estimated_ns = 8.0 * static_cast<double>(rows.size()) * static_cast<double>(tried.size() - first);
+    parallel_for_if_worth(estimated_ns, tried.size() - first, static_cast<int>(workers.size()), [&](std::size_t task, int worker) {
+      interrupt.check();
+      const std::size_t i = first + task;
+      candidates[i] = search_column(workers[static_cast<std::size_t>(worker)], rules, bins, node, rows, tried[i]);
+    });
+    for (std::size_t i = first; i < tried.size(); ++i) {
+      if (candidates[i].constant) live[tried[i]] = 0;
+      any_varies = any_varies || !candidates[i].constant;
+    }
+  }
+  std::erase_if(node.features, [&](std::uint32_t f) { return !live[f]; });
+  return rules.choose(tried, candidates, node, weight);
+}
+
+// The split as the tree stores it. `codes` are the categories seen in the node, ascending (category columns).
+inline SplitRecord describe_split(const Rules& rules, const Bins& bins, const Choice& choice, bool left_heavier,
+                                  const std::vector<std::uint32_t>& codes) {
+  const Candidate& c = choice.candidate;
+  const Column& column = rules.table.columns[choice.feature];
+  SplitRecord split;
+  split.feature = choice.feature;
+  split.is_category = column.is_category();
+  split.default_left = c.missing_alone || left_heavier;
+  split.missing_left = c.has_missing ? c.missing_left : left_heavier;
+  if (split.is_category) {
+    split.left_codes = c.missing_alone ? codes : c.left_codes;
+    std::sort(split.left_codes.begin(), split.left_codes.end());
+    std::set_difference(codes.begin(), codes.end(), split.left_codes.begin(), split.left_codes.end(),
+                        std::back_inserter(split.right_codes));
+  } else if (c.missing_alone) {
+    split.threshold = std::numeric_limits<double>::infinity();
+  } else if (rules.params.random_cuts) {
+    split.threshold = c.threshold;
+  } else if (bins.has(rules.table, choice.feature)) {
+    split.threshold = bins.columns[choice.feature].edges[c.code_below];
+  } else {
+    split.threshold = cut_between(value_at(column, c.below), value_at(column, c.above));
+  }
+  return split;
+}
+
+// Marks each row's side (1: left) and, for a category column, collects the categories seen.
+inline void mark_sides(const Rules& rules, const Bins& bins, const Choice& choice, std::span<const Row> rows,
+                       std::vector<std::uint8_t>& side, std::vector<std::uint32_t>& codes) {
+  const Column& column = rules.table.columns[choice.feature];
+  side.resize(rows.size());
+  codes.clear();
+  if (column.is_category()) {
+    std::vector<std::uint32_t> left = choice.candidate.left_codes;
+    std::sort(left.begin(), left.end());
+    read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) {
+      if (v == v) codes.push_back(static_cast<std::uint32_t>(v));
+      side[i] = v != v ? choice.candidate.missing_left
+                       : std::binary_search(left.begin(), left.end(), static_cast<std::uint32_t>(v));
+    });
+    std::sort(codes.begin(), codes.end());
+    codes.erase(std::unique(codes.begin(), codes.end()), codes.end());
+    return;
+  }
+  const double threshold = describe_split(rules, bins, choice, false, {}).threshold;
+  const bool missing_left = choice.candidate.missing_left;
+  read_rows(column, rows.data(), rows.size(),
+            [&](std::size_t i, double v) { side[i] = v <= threshold || (v != v && missing_left); });
+}
+
+}  // namespace spinney

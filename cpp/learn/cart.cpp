@@ -1,0 +1,39 @@
+#include "learn/cart.h"
+
+#include "grow/grower.h"
+#include "learn/dispatch.h"
+
+namespace spinney {
+
+static Bins make_bins(const Table& table, const Target& target, std::uint32_t max_bins, int n_threads,
+                      Interrupt& interrupt) {
+  Bins bins;
+  if (max_bins == 0) return bins;
+  bins.columns.resize(table.n_columns());
+  std::vector<ColumnSorter> sorters(static_cast<std::size_t>(n_threads));
+  const double estimated_ns = 20.0 * static_cast<double>(table.n_columns()) * static_cast<double>(target.rows.size());
+  parallel_for_if_worth(estimated_ns, table.n_columns(), n_threads, [&](std::size_t f, int worker) {
+    interrupt.check();
+    if (!table.columns[f].is_category())
+      bins.columns[f] = bin_column(table.columns[f], target.rows, target.input.weight, max_bins,
+                                   sorters[static_cast<std::size_t>(worker)]);
+  });
+  return bins;
+}
+
+Tree grow_cart(const Table& table, const TargetInput& input, Rule rule, const GrowParams& params,
+               std::uint32_t max_bins, Interrupt& interrupt) {
+  const Target target(input, rule);
+  const Rules rules(table, target, params);
+  const Bins bins = make_bins(table, target, max_bins, params.n_threads, interrupt);
+  std::vector<Row> rows = target.rows;
+  return with_criterion(target, [&]<class Criterion>(const Criterion& criterion) {
+    std::vector<Worker<Criterion>> workers(static_cast<std::size_t>(params.n_threads), Worker<Criterion>(criterion));
+    OpenNode root = rules.root();
+    root.stat.assign(criterion.width(), 0);
+    for (const Row r : rows) criterion.add(r, root.stat.data());
+    return Grower<Criterion>(rules, bins, workers, rows, interrupt).grow(std::move(root));
+  });
+}
+
+}  // namespace spinney

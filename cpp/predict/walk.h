@@ -1,0 +1,42 @@
+// Rows down a tree. A walker is made once per tree: compact nodes, and the columns in use renumbered from 0.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "data/column.h"
+#include "tree/tree.h"
+
+namespace spinney {
+
+class Walker {
+ public:
+  explicit Walker(const Tree& tree);
+
+  // leaf[i] = the leaf of row i, for all rows of the table.
+  void apply(const Table& table, int n_threads, Interrupt& interrupt, std::uint32_t* leaf) const;
+
+  // The leaf of one row, given as the numbers of all its columns (NaN: missing; a category: its code).
+  std::uint32_t apply_one(const double* row) const;
+
+ private:
+  struct Node {             // a leaf leads to itself, so that rows walked together need not stop together
+    double threshold;
+    std::uint32_t right;
+    std::uint16_t slot;     // column in use
+    std::uint8_t left_step; // 1, or 0 in a leaf
+    std::uint8_t flags;
+  };
+  template <bool categories>
+  void walk_block(const double* values, std::size_t n_rows, std::uint32_t* leaf) const;
+  void apply_wide(const Table& table, std::size_t begin, std::size_t end, std::uint32_t* leaf) const;
+  bool steps_left(std::uint32_t node, double x) const;
+
+  const Tree& tree_;
+  std::vector<Node> nodes_;
+  std::vector<std::uint32_t> used_;  // columns in use
+  bool has_categories_ = false, compact_ = true;
+};
+
+}  // namespace spinney

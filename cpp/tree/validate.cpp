@@ -1,0 +1,63 @@
+#include "tree/validate.h"
+
+#include <cmath>
+
+namespace spinney {
+
+static bool sizes_agree(const Tree& t) {
+  const std::size_t n = t.size();
+  return n > 0 && n < UINT32_MAX && t.value_width > 0 && t.threshold.size() == n && t.right.size() == n &&
+         t.flags.size() == n && t.set.size() == n && t.impurity.size() == n && t.weight.size() == n &&
+         t.n_rows.size() == n && t.value.size() / t.value_width == n && t.value.size() % t.value_width == 0 &&
+         t.sets.size() < UINT32_MAX;
+}
+
+// Preorder: a split is followed by its left subtree, which ends where the right one begins.
+static bool is_preorder(const Tree& t) {
+  std::vector<std::uint32_t> rights;
+  for (std::size_t i = 0; i < t.size(); ++i) {
+    if (!t.is_leaf(i)) {
+      if (t.right[i] <= i + 1 || t.right[i] >= t.size()) return false;
+      rights.push_back(t.right[i]);
+    } else if (rights.empty()) {
+      return i + 1 == t.size();
+    } else {
+      if (rights.back() != i + 1) return false;
+      rights.pop_back();
+    }
+  }
+  return false;  // the last node was a split
+}
+
+static bool set_is_sound(const Tree& t, std::uint32_t begin) {
+  if (begin >= t.sets.size()) return false;
+  const std::uint32_t head = t.sets[begin], n = head & ~Tree::list_mark;
+  if (n > t.sets.size() - begin - 1) return false;
+  if (head & Tree::list_mark)
+    for (std::uint32_t i = 1; i < n; ++i)
+      if (t.sets[begin + i] >= t.sets[begin + i + 1]) return false;
+  return true;
+}
+
+std::string find_fault(const Tree& t, const std::vector<std::uint32_t>& n_categories) {
+  constexpr std::uint8_t known_flags = Tree::missing_left | Tree::category | Tree::default_left;
+  if (!sizes_agree(t)) return "its arrays differ in length";
+  if (!is_preorder(t)) return "its nodes do not form a tree";
+  for (std::size_t i = 0; i < t.size(); ++i) {
+    const auto at = [&](const char* what) { return "node " + std::to_string(i) + " " + what; };
+    if (!(t.weight[i] >= 0) || !std::isfinite(t.weight[i])) return at("has an impossible weight");
+    if (!std::isfinite(t.impurity[i])) return at("has an impossible impurity");
+    for (const double v : t.value_of(i))
+      if (!std::isfinite(v)) return at("has a value that is not finite");
+    if (t.is_leaf(i)) continue;
+    const auto f = static_cast<std::size_t>(t.feature[i]);
+    if (f >= n_categories.size()) return at("splits a column that does not exist");
+    if (t.flags[i] & ~known_flags) return at("has unknown flags");
+    if (((t.flags[i] & Tree::category) != 0) != (n_categories[f] > 0)) return at("mistakes the kind of its column");
+    if (t.flags[i] & Tree::category ? !set_is_sound(t, t.set[i]) : std::isnan(t.threshold[i]))
+      return at("has an unusable split");
+  }
+  return {};
+}
+
+}  // namespace spinney

@@ -1,0 +1,15 @@
+// A tree that passes here is safe to walk: every walk ends in a leaf, and no array is read outside its bounds.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tree/tree.h"
+
+namespace spinney {
+
+// What is wrong, in words; empty if nothing is. `n_categories`: by column, 0 for numbers.
+std::string find_fault(const Tree& tree, const std::vector<std::uint32_t>& n_categories);
+
+}  // namespace spinney

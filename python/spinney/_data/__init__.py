@@ -1,0 +1,14 @@
+"""Any table in: readers of the caller's data and the schema that a model keeps of it.
+
+    X ──read_table──▶ RawTable ──Schema.learn──▶ Schema          (at fit)
+                      RawTable ──Schema.encode─▶ engine table    (at fit and at predict)
+
+A raw table holds the caller's columns where they are; a schema says which columns a model expects, of which kind,
+and the values, not the codes, of their categories. Columns are matched by name and categories by value.
+"""
+
+from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn
+from spinney._data.read import read_table
+from spinney._data.schema import Feature, Schema
+
+__all__ = ["CodedColumn", "Feature", "NumberColumn", "RawTable", "Schema", "SparseColumn", "read_table"]

@@ -1,0 +1,160 @@
+"""Raw columns: what every reader makes of the caller's data, before a schema gives it a meaning.
+
+Errors here and in the readers follow one rule: ``TypeError`` for a column whose kind of values cannot be used,
+``ValueError`` for a shape, a name or a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Scalar = str | int | float | bool
+
+
+@dataclass(slots=True)
+class NumberColumn:
+    """A strided run of real numbers; NaN is missing, and so is a row whose ``missing`` byte is not 0."""
+
+    values: Array
+    missing: NDArray[np.uint8] | None = None
+
+
+@dataclass(slots=True)
+class CodedColumn:
+    """Codes into a list of values; -1 is missing. Values may repeat and need not occur."""
+
+    codes: Array
+    values: Sequence[Scalar | None]
+    ordered: bool = False
+
+
+@dataclass(slots=True)
+class SparseColumn:
+    """A number column that is 0 except at ``rows``."""
+
+    rows: NDArray[np.int32]
+    values: Array
+
+
+Column = NumberColumn | CodedColumn | SparseColumn
+
+
+@dataclass(slots=True)
+class SparseMatrix:
+    """Canonical compressed sparse columns: row numbers ascend in a column and do not repeat."""
+
+    starts: NDArray[np.int64]
+    rows: NDArray[np.int32]
+    values: Array
+
+
+class RawTable:
+    """The columns of a table, in place.
+
+    Parameters
+    ----------
+    n_rows, n_columns : int
+    names : list of str or None
+        None if the table has no column names, or none that are strings.
+    columns : list of columns, optional
+    matrix : ndarray of shape (n_rows, n_columns), optional
+        All columns at once, if they are one block of numbers.
+    sparse : SparseMatrix, optional
+    """
+
+    __slots__ = ("_columns", "matrix", "n_columns", "n_rows", "names", "sparse")
+
+    def __init__(
+        self,
+        n_rows: int,
+        n_columns: int,
+        names: list[str] | None = None,
+        *,
+        columns: list[Column] | None = None,
+        matrix: Array | None = None,
+        sparse: SparseMatrix | None = None,
+    ) -> None:
+        require_some(n_rows, n_columns)
+        self.n_rows = n_rows
+        self.n_columns = n_columns
+        self.names = names
+        self.matrix = matrix
+        self.sparse = sparse
+        self._columns = columns
+
+    def column(self, j: int) -> Column:
+        """Column ``j``."""
+        if self.matrix is not None:
+            return NumberColumn(self.matrix[:, j])
+        if self.sparse is not None:
+            begin, end = self.sparse.starts[j], self.sparse.starts[j + 1]
+            return SparseColumn(self.sparse.rows[begin:end], self.sparse.values[begin:end])
+        assert self._columns is not None
+        return self._columns[j]
+
+    def label(self, j: int) -> str:
+        """Name of column ``j`` as an error message says it."""
+        return column_label(j, self.names)
+
+
+def column_label(j: int, names: Sequence[str] | None) -> str:
+    """``Column 'age'``, or ``Column 3`` where there are no names."""
+    return f"Column {j}" if names is None else f"Column {names[j]!r}"
+
+
+def require_some(n_rows: int, n_columns: int) -> None:
+    """Refuse a table without rows or columns, in scikit-learn's words."""
+    shape = f"(shape=({n_rows}, {n_columns}))"
+    if n_columns == 0 and n_rows > 0:
+        raise ValueError(f"Found array with 0 feature(s) {shape} while a minimum of 1 is required.")
+    if n_rows == 0:
+        raise ValueError(f"Found array with 0 sample(s) {shape} while a minimum of 1 is required.")
+
+
+def readable(values: Array) -> Array:
+    """The same numbers in a form the engine can read; the same memory wherever that is possible."""
+    dtype = values.dtype
+    if dtype.kind == "f" and dtype.itemsize not in (4, 8):
+        return values.astype(np.float32 if dtype.itemsize == 2 else np.float64)
+    if not dtype.isnative:
+        return values.astype(dtype.newbyteorder("="))
+    if not values.flags.aligned or any(stride % dtype.itemsize for stride in values.strides):
+        return values.copy()
+    return values
+
+
+def number_column(values: Array, missing: Array | None = None) -> NumberColumn:
+    """A number column from a 1-D array of any real dtype and an optional boolean mask of missing rows."""
+    if missing is not None:
+        missing = missing.view(np.uint8) if missing.any() else None
+    return NumberColumn(readable(values), missing)
+
+
+def missing_column(n_rows: int) -> NumberColumn:
+    """A column without any value, in eight bytes."""
+    return NumberColumn(np.broadcast_to(np.float64(np.nan), (n_rows,)))
+
+
+def dense_column(column: SparseColumn, n_rows: int) -> NumberColumn:
+    """A sparse column written out."""
+    values = np.zeros(n_rows, dtype=column.values.dtype)
+    values[column.rows] = column.values
+    return NumberColumn(values)
+
+
+def coded_column(column: NumberColumn) -> CodedColumn:
+    """Codes into the sorted distinct numbers of a column."""
+    values = column.values
+    present = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), dtype=bool)
+    if column.missing is not None:
+        present &= column.missing == 0
+    codes = np.full(len(values), -1, dtype=np.int32)
+    distinct, inverse = np.unique(values[present], return_inverse=True)
+    codes[present] = inverse
+    return CodedColumn(codes, distinct.tolist())

@@ -1,0 +1,21 @@
+"""The command line. Only `main` lives here, so that it can answer when the `cli` extra is not installed."""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+_EXTRA = frozenset({"click", "rich", "polars"})
+
+
+def main() -> None:
+    """Run the command line; without the `cli` extra, say how to install it and exit 1."""
+    try:
+        from spinney.cli.commands import spinney
+    except ModuleNotFoundError as error:
+        if error.name not in _EXTRA:
+            raise
+        print(f"The command line needs {error.name}: pip install 'spinney[cli]'", file=sys.stderr)
+        sys.exit(1)
+    spinney(prog_name="spinney")

@@ -1,0 +1,89 @@
+"""The dependency rule catches what it forbids, and this repository obeys it."""
+
+from pathlib import Path
+
+import check_dependencies
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A small tree that obeys every rule."""
+    write(tmp_path, "cpp/base/types.h", "#include <cstdint>\n")
+    write(tmp_path, "cpp/data/column.h", '#include "base/types.h"\n')
+    write(tmp_path, "cpp/grow/grow.h", '#include "base/types.h"\n#include "data/column.h"\n')
+    write(tmp_path, "bindings/data.cpp", "#include <nanobind/nanobind.h>\n")
+    write(tmp_path, "python/spinney/_data.py", "import numpy\n\n\ndef f():\n    import pandas\n")
+    write(tmp_path, "python/spinney/cli/commands.py", "import click\nimport rich.table\n")
+    return tmp_path
+
+
+def write(root, path, text):
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def run(root, capsys):
+    code = check_dependencies.main([str(root)])
+    return code, capsys.readouterr().out
+
+
+def test_a_lawful_tree_passes(tree, capsys):
+    code, out = run(tree, capsys)
+    assert code == 0
+    assert "5 files, 0 violations" in out  # bindings are free and not counted
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "message"),
+    [
+        ("cpp/base/a.h", '#include "data/column.h"\n', "base may not include data"),
+        ("cpp/tree/a.h", '#include "data/column.h"\n', "tree may not include data"),
+        ("cpp/predict/a.h", '#include "grow/grow.h"\n', "predict may not include grow"),
+        ("cpp/criterion/a.h", '  #  include "cells/sorted.h"\n', "criterion may not include cells"),
+        ("cpp/loss/a.h", '#include "tree/tree.h"\n', "loss may not include tree"),
+        ("cpp/grow/a.cpp", '#include "grow.h"\n', "write the path from cpp/"),
+        ("cpp/data/a.h", '#include "../base/types.h"\n', "write the path from cpp/"),
+        ("cpp/data/a.h", "#include <nanobind/ndarray.h>\n", "only bindings/"),
+        ("cpp/data/a.h", "#include <Python.h>\n", "only bindings/"),
+        ("tests/cpp/test_a.cpp", "#include <Python.h>\n", "only bindings/"),
+        ("cpp/misc/a.h", "", "cpp/misc has no place"),
+        ("cpp/a.h", "", "live in a folder"),
+        ("python/spinney/_x.py", "import pandas as pd\n", "imports pandas at module level"),
+        ("python/spinney/_x.py", "try:\n    from polars import A\nexcept E:\n    pass\n", "imports polars"),
+        ("python/spinney/_x.py", "class A:\n    import pyarrow.lib\n", "imports pyarrow"),
+        ("python/spinney/_x.py", "import click\n", "imports click"),
+        ("python/spinney/cli/x.py", "import matplotlib.pyplot as plt\n", "imports matplotlib"),
+        ("python/spinney/_data.py", "def f():\n    from spinney._trees import T\n", "_data may not import"),
+        ("python/spinney/_data.py", "from spinney import _trees\n", "_data may not import"),
+        ("python/spinney/_data.py", "from ._trees import T\n", "_data may not import"),
+        ("python/spinney/_data.py", "import spinney._trees\n", "_data may not import"),
+        ("python/spinney/_data/frame.py", "from .._trees import T\n", "_data may not import"),
+        ("python/spinney/_data/frame.py", "import spinney._trees.fit\n", "_data may not import"),
+    ],
+)
+def test_a_violation_is_caught(tree, capsys, path, text, message):
+    write(tree, path, text)
+    code, out = run(tree, capsys)
+    assert code == 1
+    assert message in out
+    assert path in out
+    assert "1 violations" in out
+
+
+def test_type_checking_imports_are_free(tree, capsys):
+    write(tree, "python/spinney/_x.py", "if TYPE_CHECKING:\n    import pandas\n")
+    assert run(tree, capsys)[0] == 0
+
+
+def test_a_wrong_root_is_not_a_pass(tmp_path, capsys):
+    assert check_dependencies.main([str(tmp_path)]) == 2
+    assert "nothing to check" in capsys.readouterr().err
+
+
+def test_this_repository_obeys(capsys):
+    code, out = run(REPOSITORY, capsys)
+    assert code == 0, out

@@ -1,0 +1,152 @@
+"""The package as a whole: what importing it costs, what it exposes, what it ships."""
+
+import importlib.util
+import json
+import re
+import statistics
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import check_wheel
+import pytest
+import spinney
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PACKAGE = Path(spinney.__file__).parent
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def python(code):
+    """Run code in a new interpreter that imports the same spinney, and return its last line as JSON."""
+    path = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r})\n"
+    result = subprocess.run([sys.executable, "-c", path + code], capture_output=True, text=True, check=True)
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def test_import_loads_no_heavy_package():
+    heavy = ["sklearn", "scipy", "pandas", "polars", "pyarrow", "matplotlib", "click", "rich", "numpy"]
+    code = f"import json, spinney; print(json.dumps([m for m in {heavy} if m in sys.modules]))"
+    assert python(code) == []
+
+
+def test_import_costs_under_a_fifth_of_a_second_beyond_numpy():
+    code = (
+        "import json, time, numpy\nstart = time.perf_counter()\nimport spinney\n"
+        "print(json.dumps(time.perf_counter() - start))"
+    )
+    assert statistics.median(python(code) for _ in range(5)) < 0.2
+
+
+def test_all_is_importable_and_listed():
+    for name in spinney.__all__:
+        assert getattr(spinney, name) is not None
+        assert name in dir(spinney)
+
+
+def test_names_come_from_where_they_are_defined():
+    assert spinney.DecisionTreeClassifier is importlib.import_module("spinney._trees").DecisionTreeClassifier
+    assert spinney.datasets.__name__ == "spinney.datasets"
+
+
+def test_every_lazy_name_is_public_and_every_public_name_resolves():
+    lazy = {*spinney._MODULE_OF, *spinney._SUBMODULES, "__version__"}
+    assert lazy == set(spinney.__all__)
+
+
+@pytest.mark.parametrize(
+    ("misspelt", "nearest"),
+    [
+        ("DecisionTreeClasifier", "DecisionTreeClassifier"),
+        ("decision_tree_regressor", "DecisionTreeRegressor"),
+        ("extratreeregressor", "ExtraTreeRegressor"),
+        ("dataset", "datasets"),
+    ],
+)
+def test_a_misspelt_name_gets_the_nearest(misspelt, nearest):
+    with pytest.raises(
+        AttributeError, match=rf"no attribute '{misspelt}'; did you mean '{nearest}'\?"
+    ) as caught:
+        getattr(spinney, misspelt)
+    assert caught.value.name == misspelt
+
+
+def test_a_strange_name_gets_no_guess():
+    with pytest.raises(AttributeError, match=r"^module 'spinney' has no attribute 'zzz'$"):
+        spinney.zzz  # noqa: B018
+
+
+def test_version_is_that_of_the_project():
+    assert spinney.__version__ == PROJECT["version"]
+    assert f"## {spinney.__version__}" in (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_licence_is_bsd_and_declared():
+    assert PROJECT["license"] == "BSD-3-Clause"
+    text = (REPOSITORY / "LICENSE").read_text(encoding="utf-8")
+    assert text.startswith("BSD 3-Clause License")
+    assert "Neither the name of the copyright holder" in re.sub(r"\s+", " ", text)
+
+
+@pytest.mark.parametrize(
+    "name", ["py.typed", "_engine.pyi", "datasets/penguins.csv", "datasets/README.md", "__main__.py"]
+)
+def test_the_package_carries_its_files(name):
+    assert (PACKAGE / name).is_file()
+
+
+def test_the_readme_example_runs(capsys):
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
+    exec(compile(example, "README.md", "exec"), {})
+    assert re.search(r"\['(yes|no)' '(yes|no)'\]", capsys.readouterr().out)
+
+
+GOOD_WHEEL = [
+    "spinney/__init__.py",
+    "spinney/py.typed",
+    "spinney/_engine.cpython-311-x86_64-linux-gnu.so",
+    "spinney/_engine.pyi",
+    "spinney/datasets/penguins.csv",
+    "spinney/datasets/README.md",
+    "spinney-0.1.0.dist-info/licenses/LICENSE",
+    "spinney-0.1.0.dist-info/entry_points.txt",
+]
+
+
+def wheel_of(tmp_path, names):
+    path = tmp_path / "spinney-0.1.0-cp311-cp311-linux_x86_64.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names:
+            archive.writestr(name, "x")
+    return path
+
+
+def test_a_good_wheel_passes(tmp_path):
+    assert check_wheel.defects(wheel_of(tmp_path, GOOD_WHEEL)) == []
+
+
+@pytest.mark.parametrize("left_out", GOOD_WHEEL)
+def test_a_wheel_that_lacks_a_file_is_caught(tmp_path, left_out):
+    (defect,) = check_wheel.defects(wheel_of(tmp_path, [n for n in GOOD_WHEEL if n != left_out]))
+    assert defect.startswith("0 files match")
+
+
+@pytest.mark.parametrize(
+    "extra",
+    ["tests/test_a.py", "spinney/tests/a.py", "spinney/libx.a", "nanobind/a.cmake", "lib/libspinney.so"],
+)
+def test_a_wheel_with_too_much_is_caught(tmp_path, extra):
+    (defect,) = check_wheel.defects(wheel_of(tmp_path, [*GOOD_WHEEL, extra]))
+    assert defect == f"{extra} does not belong in a wheel."
+
+
+def test_a_large_wheel_is_caught(tmp_path):
+    (defect,) = check_wheel.defects(wheel_of(tmp_path, GOOD_WHEEL), max_bytes=100)
+    assert "the limit is 100" in defect
+
+
+def test_the_engine_is_built_for_this_interpreter():
+    assert importlib.util.find_spec("spinney._engine") is not None

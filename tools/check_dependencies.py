@@ -1,0 +1,185 @@
+"""Hold the direction of dependencies: which folder may include which, which module may import what.
+
+Usage: ``python tools/check_dependencies.py [ROOT]``; one line per violation, exit 1 if there is any.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+# What each engine folder builds on directly; what those build on is allowed too.
+ENGINE_FOLDERS: dict[str, tuple[str, ...]] = {
+    "base": (),
+    "data": ("base",),
+    "criterion": ("data",),
+    "cells": ("criterion",),
+    "tree": ("base",),
+    "grow": ("cells", "tree"),
+    "predict": ("tree", "data"),
+    "loss": ("base",),
+    "learn": ("grow", "loss"),
+}
+PYTHON_HEADERS = re.compile(r"^(nanobind/|pybind11/|numpy/|Python\.h$)")
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
+
+OPTIONAL_PACKAGES = frozenset({"pandas", "polars", "pyarrow", "matplotlib", "click", "rich"})
+# Modules that exist only to serve an optional package may import it at module level.
+OPTIONAL_PACKAGES_ALLOWED = {"spinney.cli": frozenset({"click", "rich"})}
+# (importer, imported): not even inside a function.
+FORBIDDEN_IMPORTS = (("spinney._data", "spinney._trees"),)
+
+
+def allowed_folders(folder: str) -> set[str]:
+    """Return every folder that `folder` may include: itself and all it builds on, however far."""
+    allowed = {folder}
+    for below in ENGINE_FOLDERS[folder]:
+        allowed |= allowed_folders(below)
+    return allowed
+
+
+def includes_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield (line number, header) for each include of a C++ file."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if match := INCLUDE.match(line):
+            yield number, match[1]
+
+
+def cpp_files(folder: Path) -> list[Path]:
+    """Return the C++ sources and headers below a folder, sorted."""
+    return sorted(p for p in folder.rglob("*") if p.suffix in {".h", ".hpp", ".cpp", ".cc", ".cu", ".inc"})
+
+
+def check_engine_file(path: Path, root: Path) -> Iterator[str]:
+    """Yield the violations of one file in cpp/."""
+    where = path.relative_to(root)
+    parts = path.relative_to(root / "cpp").parts
+    if len(parts) < 2:
+        yield f"{where}: engine files live in a folder of cpp/, not in cpp/ itself"
+        return
+    folder = parts[0]
+    if folder not in ENGINE_FOLDERS:
+        yield f"{where}: cpp/{folder} has no place in the rule; add it to ENGINE_FOLDERS"
+        return
+    for line, header in includes_of(path):
+        target = header.split("/")[0]
+        if PYTHON_HEADERS.match(header):
+            yield f"{where}:{line}: includes {header}; only bindings/ may know Python"
+        elif ".." in header.split("/") or ("/" not in header and (path.parent / header).exists()):
+            yield f"{where}:{line}: includes {header}; write the path from cpp/, such as {folder}/name.h"
+        elif target in ENGINE_FOLDERS and target not in allowed_folders(folder):
+            yield f"{where}:{line}: {folder} may not include {target} ({header})"
+
+
+def check_cpp(root: Path) -> Iterator[str]:
+    """Yield the violations of the include rule in cpp/ and tests/cpp/."""
+    for path in cpp_files(root / "cpp"):
+        yield from check_engine_file(path, root)
+    for path in cpp_files(root / "tests" / "cpp"):
+        for line, header in includes_of(path):
+            if PYTHON_HEADERS.match(header):
+                yield f"{path.relative_to(root)}:{line}: includes {header}; only bindings/ may know Python"
+
+
+def module_name(path: Path, source_root: Path) -> str:
+    """Return the dotted name of a module below the source root."""
+    parts = list(path.relative_to(source_root).with_suffix("").parts)
+    if parts[-1] == "__init__":
+        parts.pop()
+    return ".".join(parts)
+
+
+def imported_names(node: ast.AST, module: str, is_package: bool) -> list[str]:
+    """Return the absolute dotted names that an import statement asks for."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    base = node.module or ""
+    if node.level:
+        anchor = module.split(".")
+        drop = node.level - 1 if is_package else node.level
+        anchor = anchor[: len(anchor) - drop]
+        base = ".".join([*anchor, base] if base else anchor)
+    return [base, *(f"{base}.{alias.name}" for alias in node.names)]
+
+
+def is_type_checking(test: ast.expr) -> bool:
+    """Say whether the test of an `if` is TYPE_CHECKING, whose body never runs."""
+    return (isinstance(test, ast.Name) and test.id == "TYPE_CHECKING") or (
+        isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING"
+    )
+
+
+def statements_at_import(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements that run when a module is imported: not function bodies, not TYPE_CHECKING."""
+    for statement in body:
+        yield statement
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if isinstance(statement, ast.If) and is_type_checking(statement.test):
+            yield from statements_at_import(statement.orelse)
+            continue
+        for field in ("body", "orelse", "finalbody"):
+            yield from statements_at_import(getattr(statement, field, []))
+        for part in (*getattr(statement, "handlers", []), *getattr(statement, "cases", [])):
+            yield from statements_at_import(part.body)
+
+
+def is_within(module: str, owner: str) -> bool:
+    """Say whether a module is `owner` or lies in the package `owner`."""
+    return module == owner or module.startswith(owner + ".")
+
+
+def optional_allowed(module: str) -> frozenset[str]:
+    """Return the optional packages that a module may import at module level."""
+    for owner, packages in OPTIONAL_PACKAGES_ALLOWED.items():
+        if is_within(module, owner):
+            return packages
+    return frozenset()
+
+
+def check_module(path: Path, root: Path) -> Iterator[str]:
+    """Yield the violations of one Python module."""
+    where = path.relative_to(root)
+    module = module_name(path, root / "python")
+    is_package = path.name == "__init__.py"
+    syntax = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    for statement in statements_at_import(syntax.body):
+        packages = {name.split(".")[0] for name in imported_names(statement, module, is_package)}
+        for package in sorted((packages & OPTIONAL_PACKAGES) - optional_allowed(module)):
+            yield f"{where}:{statement.lineno}: imports {package} at module level; import it where it is used"
+    for importer, target in FORBIDDEN_IMPORTS:
+        if not is_within(module, importer):
+            continue
+        for node in ast.walk(syntax):
+            if any(is_within(name, target) for name in imported_names(node, module, is_package)):
+                yield f"{where}:{getattr(node, 'lineno', 0)}: {importer} may not import {target}"
+
+
+def check_python(root: Path) -> Iterator[str]:
+    """Yield the violations of the import rule in python/spinney."""
+    for path in sorted((root / "python" / "spinney").rglob("*.py")):
+        yield from check_module(path, root)
+
+
+def main(arguments: list[str]) -> int:
+    """Check the tree at the given root (default: the repository of this script)."""
+    root = Path(arguments[0]).resolve() if arguments else Path(__file__).resolve().parent.parent
+    missing = [name for name in ("cpp", "python/spinney") if not (root / name).is_dir()]
+    if missing:
+        print(f"{root} has no {' and no '.join(missing)}: nothing to check", file=sys.stderr)
+        return 2
+    violations = [*check_cpp(root), *check_python(root)]
+    for violation in violations:
+        print(violation)
+    n_checked = len(cpp_files(root / "cpp")) + len(list((root / "python" / "spinney").rglob("*.py")))
+    print(f"dependency rule: {n_checked} files, {len(violations)} violations")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
