@@ -115,10 +115,15 @@ static nb::tuple read_array(const nb::capsule& schema, const nb::capsule& array)
 
 }  // namespace spinney
 
+#define SPINNEY_ARROW_RESULT \
+  "tuple[int, bool, list[tuple[str, str, str, typing.Any, typing.Any, typing.Any, bool]]]"
+
 void init_arrow(nb::module_& m) {
   m.def("read_arrow_stream", &spinney::read_stream, nb::arg("stream"),
+        nb::sig("def read_arrow_stream(stream: object) -> " SPINNEY_ARROW_RESULT),
         "Read the capsule of an Arrow C stream: (n_rows, has_columns, columns), each column being\n"
         "(name, kind, format, values or codes, missing, categories, ordered).");
   m.def("read_arrow_array", &spinney::read_array, nb::arg("schema"), nb::arg("array"),
+        nb::sig("def read_arrow_array(schema: object, array: object) -> " SPINNEY_ARROW_RESULT),
         "Read the capsules of one Arrow array, like `read_arrow_stream`.");
 }

@@ -3,6 +3,7 @@
 
 NB_MODULE(_engine, m) {
   m.doc() = "The spinney engine.";
+  init_arrow(m);
   init_base(m);
   init_data(m);
   init_tree(m);

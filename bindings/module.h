@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+void init_arrow(nanobind::module_& m);
 void init_base(nanobind::module_& m);
 void init_data(nanobind::module_& m);
 void init_tree(nanobind::module_& m);

@@ -160,6 +160,14 @@ static Array<std::int32_t> children(const TreeHandle& self, bool left) {
   return own(std::move(out));
 }
 
+static Array<std::int32_t> depth(const TreeHandle& self) {
+  const Tree& t = self.tree;
+  std::vector<std::int32_t> out(t.size(), 0);
+  for (std::size_t i = 0; i < t.size(); ++i)
+    if (!t.is_leaf(i)) out[i + 1] = out[t.right[i]] = out[i] + 1;
+  return own(std::move(out));
+}
+
 static std::vector<std::uint32_t> left_categories(const TreeHandle& self, std::size_t node) {
   const Tree& t = self.tree;
   std::vector<std::uint32_t> left;
@@ -257,6 +265,7 @@ void init_tree(nb::module_& m) {
       .def_prop_ro("value_width", [](const TreeHandle& t) { return t.tree.value_width; })
       .def("children_left", [](const TreeHandle& t) { return children(t, true); })
       .def("children_right", [](const TreeHandle& t) { return children(t, false); })
+      .def("depth", &depth)
       .def("left_categories", &left_categories, "node"_a)
       .def("apply", &apply, "table"_a, "n_jobs"_a)
       .def("apply_one", &apply_one, "row"_a)

@@ -165,6 +165,23 @@ TEST(the_exception_of_the_lowest_task_reaches_the_caller) {
   CHECK_EQ(sum_of_squares(100, 8), expected_sum(100));
 }
 
+TEST(the_lowest_task_wins_whichever_throws_first) {
+  for (std::size_t late : {0, 1}) {
+    Meeting meeting(2);
+    std::string message;
+    try {
+      parallel_for(2, 2, [&](std::size_t task, int) {
+        meeting.join();
+        if (task == late) std::this_thread::sleep_for(20ms);
+        throw std::runtime_error(std::to_string(task));
+      });
+    } catch (const std::runtime_error& error) {
+      message = error.what();
+    }
+    CHECK_EQ(message, "0");
+  }
+}
+
 TEST(an_exception_thrown_by_a_helper_reaches_the_caller) {
   Meeting meeting(2);
   CHECK_THROWS(parallel_for(2, 2,

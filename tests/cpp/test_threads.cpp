@@ -95,9 +95,9 @@ TEST(v2_another_group_does_not_count) {
 }
 
 TEST(v2_path_outside_the_mount_uses_the_mount) {
-  CHECK_EQ(
-      FakeRoot().file("/proc/self/cgroup", "0::/../other\n").file(v2 + "/cpu.max", "400000 100000").limit(),
-      4);
+  FakeRoot root;
+  root.file("/proc/self/cgroup", "0::/../other\n").file("/sys/fs/other/cpu.max", "100000 100000");
+  CHECK_EQ(root.file(v2 + "/cpu.max", "400000 100000").limit(), 4);
 }
 
 TEST(v1_quota_and_period) {

@@ -3,8 +3,8 @@
     X ──read_table──▶ RawTable ──Schema.learn──▶ Schema          (at fit)
                       RawTable ──Schema.encode─▶ engine table    (at fit and at predict)
 
-A raw table holds the caller's columns where they are; a schema says which columns a model expects, of which kind,
-and the values, not the codes, of their categories. Columns are matched by name and categories by value.
+A raw table holds the caller's columns where they are. A schema says which columns a model expects, of which
+kind, and the values, not the codes, of their categories: columns are matched by name, categories by value.
 """
 
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn

@@ -19,7 +19,7 @@ TIME_REMEDY = "derive numbers such as the year, the hour or the days since a dat
 
 
 def kind_of(type_: type) -> str:
-    """Kind of a cell: missing, text, boolean, number, complex, time, binary or other."""
+    """Return the kind of a cell: missing, text, boolean, number, complex, time, binary or other."""
     if type_.__name__ in _MISSING_TYPES:
         return "missing"
     for kind, types in (
@@ -38,12 +38,12 @@ def kind_of(type_: type) -> str:
 
 
 def is_missing(cell: Any) -> bool:
-    """Whether one cell of a kind that may occur in a column is None, NaN, NA or NaT."""
+    """Tell whether one cell of a kind that may occur in a column is None, NaN, NA or NaT."""
     return type(cell).__name__ in _MISSING_TYPES or bool(cell != cell)
 
 
 def read_cells(values: Array, label: str) -> Column:
-    """A column of Python objects or of strings (1-D array of dtype object, str or StringDType)."""
+    """Read a column of Python objects or of strings (1-D array of dtype object, str or StringDType)."""
     cells = values.tolist()
     types = set(map(type, cells))
     kinds = {kind_of(type_) for type_ in types}
@@ -69,7 +69,7 @@ def refuse_kinds(kinds: set[str], types: set[type], label: str) -> None:
 
 
 def mixed_error(label: str) -> TypeError:
-    """The error for strings and numbers in one column."""
+    """Return the error for strings and numbers in one column."""
     return TypeError(
         f"{label} mixes strings and numbers; convert all of its values to strings (for a category) "
         "or all of them to numbers."

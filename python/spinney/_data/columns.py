@@ -1,7 +1,7 @@
 """Raw columns: what every reader makes of the caller's data, before a schema gives it a meaning.
 
-Errors here and in the readers follow one rule: ``TypeError`` for a column whose kind of values cannot be used,
-``ValueError`` for a shape, a name or a value.
+Errors here and in the readers follow one rule: ``TypeError`` for a column whose kind of values cannot be
+used, ``ValueError`` for a shape, a name or a value.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CodedColumn:
     """Codes into a list of values; -1 is missing. Values may repeat and need not occur."""
 
     codes: Array
-    values: Sequence[Scalar | None]
+    values: Sequence[Scalar]
     ordered: bool = False
 
 
@@ -89,7 +89,7 @@ class RawTable:
         self._columns = columns
 
     def column(self, j: int) -> Column:
-        """Column ``j``."""
+        """Return column ``j``."""
         if self.matrix is not None:
             return NumberColumn(self.matrix[:, j])
         if self.sparse is not None:
@@ -99,12 +99,12 @@ class RawTable:
         return self._columns[j]
 
     def label(self, j: int) -> str:
-        """Name of column ``j`` as an error message says it."""
+        """Name column ``j`` as an error message does."""
         return column_label(j, self.names)
 
 
 def column_label(j: int, names: Sequence[str] | None) -> str:
-    """``Column 'age'``, or ``Column 3`` where there are no names."""
+    """Name a column: ``Column 'age'``, or ``Column 3`` where there are no names."""
     return f"Column {j}" if names is None else f"Column {names[j]!r}"
 
 
@@ -118,7 +118,7 @@ def require_some(n_rows: int, n_columns: int) -> None:
 
 
 def readable(values: Array) -> Array:
-    """The same numbers in a form the engine can read; the same memory wherever that is possible."""
+    """Return the same numbers in a form that the engine can read, in the same memory where possible."""
     dtype = values.dtype
     if dtype.kind == "f" and dtype.itemsize not in (4, 8):
         return values.astype(np.float32 if dtype.itemsize == 2 else np.float64)
@@ -130,26 +130,26 @@ def readable(values: Array) -> Array:
 
 
 def number_column(values: Array, missing: Array | None = None) -> NumberColumn:
-    """A number column from a 1-D array of any real dtype and an optional boolean mask of missing rows."""
+    """Make a number column of a 1-D array of any real dtype and an optional boolean mask of missing rows."""
     if missing is not None:
         missing = missing.view(np.uint8) if missing.any() else None
     return NumberColumn(readable(values), missing)
 
 
 def missing_column(n_rows: int) -> NumberColumn:
-    """A column without any value, in eight bytes."""
+    """Make a column without any value, in eight bytes."""
     return NumberColumn(np.broadcast_to(np.float64(np.nan), (n_rows,)))
 
 
 def dense_column(column: SparseColumn, n_rows: int) -> NumberColumn:
-    """A sparse column written out."""
+    """Write a sparse column out."""
     values = np.zeros(n_rows, dtype=column.values.dtype)
     values[column.rows] = column.values
     return NumberColumn(values)
 
 
 def coded_column(column: NumberColumn) -> CodedColumn:
-    """Codes into the sorted distinct numbers of a column."""
+    """Turn numbers into codes of their sorted distinct values."""
     values = column.values
     present = ~np.isnan(values) if values.dtype.kind == "f" else np.ones(len(values), dtype=bool)
     if column.missing is not None:

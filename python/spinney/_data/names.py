@@ -9,7 +9,7 @@ MISMATCH = "The feature names should match those that were passed during fit.\n"
 
 
 def usable_names(labels: Iterable[object]) -> list[str] | None:
-    """The names of a frame if all of its labels are strings, None if none is.
+    """Return the names of a frame if all of its labels are strings, None if none is.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def _refuse_duplicates(names: list[str]) -> None:
 
 
 def listed(values: Iterable[object], limit: int = 5) -> str:
-    """``'a', 'b' and 3 more``."""
+    """List values in a sentence: ``'a', 'b' and 3 more``."""
     shown = [repr(value) for value in values]
     rest = f" and {len(shown) - limit} more" if len(shown) > limit else ""
     return ", ".join(shown[:limit]) + rest
@@ -54,7 +54,7 @@ def listed(values: Iterable[object], limit: int = 5) -> str:
 def match_columns(
     found: Sequence[str] | None, n_found: int, expected: Sequence[str] | None, n_expected: int, estimator: str
 ) -> list[int] | None:
-    """Position in the found table of each expected column; None if they stand in the expected order.
+    """Find the position of each expected column; None if all stand in the expected order.
 
     Raises
     ------
@@ -75,7 +75,9 @@ def match_columns(
     elif expected is not None:
         _warn(f"X does not have valid feature names, but {estimator} was fitted with feature names")
     if n_found != n_expected:
-        raise ValueError(f"X has {n_found} features, but {estimator} is expecting {n_expected} features as input.")
+        raise ValueError(
+            f"X has {n_found} features, but {estimator} is expecting {n_expected} features as input."
+        )
     return None
 
 

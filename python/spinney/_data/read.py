@@ -22,9 +22,9 @@ def read_table(X: Any) -> RawTable:
     Parameters
     ----------
     X : array, frame, sparse matrix, sequence of rows or dict of columns
-        NumPy arrays and whatever converts to one; pandas, polars and pyarrow tables and anything else that offers
-        the Arrow C stream interface; SciPy sparse matrices and arrays; lists of rows; dicts of column name to
-        values.
+        NumPy arrays and whatever converts to one; pandas, polars and pyarrow tables and anything else that
+        offers the Arrow C stream interface; SciPy sparse matrices and arrays; lists of rows; dicts of column
+        name to values.
 
     Returns
     -------
@@ -94,7 +94,9 @@ def _read_other(X: Any) -> RawTable:
         array = np.asarray(X)
     except ValueError as error:
         if "inhomogeneous" in str(error):
-            raise ValueError("The rows of X differ in length; every row needs one value per column.") from None
+            raise ValueError(
+                "The rows of X differ in length; every row needs one value per column."
+            ) from None
         raise
     if array.dtype.kind in "US" and not hasattr(X, "__array__"):
         array = np.asarray(X, dtype=object)  # NumPy has turned the numbers beside strings into strings
@@ -128,13 +130,15 @@ def _read_masked(X: np.ma.MaskedArray[Any, Any]) -> RawTable:
 
 
 def read_array_column(values: Array, label: str) -> Column:
-    """A column from a 1-D NumPy array of any dtype."""
+    """Read a column from a 1-D NumPy array of any dtype."""
     kind = values.dtype.kind
     if kind in "fiub":
         return number_column(values)
     if kind in "OUT":
         if isinstance(values, np.ma.MaskedArray):
-            values = np.where(np.ma.getmaskarray(values), None, np.ma.getdata(values))
+            missing = np.ma.getmaskarray(values)
+            values = np.ma.getdata(values).astype(object)
+            values[missing] = None
         return read_cells(values, label)
     if kind == "c":
         raise ValueError(f"Complex data not supported: {label} holds complex numbers.")
@@ -152,11 +156,13 @@ def _read_dict(X: Mapping[Any, Any]) -> RawTable:
     columns: list[Column] = []
     lengths: set[int] = set()
     for name, values in X.items():
-        if not hasattr(values, "__array__") and any(isinstance(value, str) for value in values):
+        if isinstance(values, (list, tuple)) and any(isinstance(value, str) for value in values):
             values = np.fromiter(values, dtype=object, count=len(values))
         array = np.asarray(values)
         if array.ndim != 1:
-            raise ValueError(f"Column {name!r} has {array.ndim} dimensions; every value of the dict X must be 1-D.")
+            raise ValueError(
+                f"Column {name!r} has {array.ndim} dimensions; every value of the dict X must be 1-D."
+            )
         lengths.add(len(array))
         columns.append(read_array_column(array, f"Column {name!r}"))
     if len(lengths) > 1:

@@ -5,9 +5,10 @@ Vocabulary
 number    numbers as they are
 boolean   True and False, which the engine reads as 1 and 0
 ordered   categories with a declared order; the engine reads the position of a value in it
-category  values without an order; the engine reads the position of a value among those that occurred at fit, sorted
-empty     a column without any value at fit: a number to the engine, and whatever comes at predict is accepted, since
-          no split can use it
+category  values without an order; the engine reads the position of a value among those that occurred at fit,
+          sorted
+empty     a column without any value at fit: a number to the engine; whatever comes at predict is accepted,
+          since no split can use it
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Feature:
         Its name at fit; ``x0``, ``x1``, … where the table had no names.
     kind : {"number", "boolean", "ordered", "category"}
     categories : tuple of str, int, float or bool
-        For "category" the values that occurred at fit, sorted; for "ordered" the declared values in their order.
+        For "category" the values that occurred at fit, sorted; for "ordered" the declared values in order.
     empty : bool
         Whether the column had no value at fit.
     """
@@ -64,7 +65,7 @@ class Feature:
 
     @cached_property
     def code_of(self) -> dict[Scalar, int]:
-        """Code of each category; Python compares 1, 1.0 and True as equal, whatever their width was."""
+        """Map each category to its code; Python compares 1, 1.0 and True as equal, whatever their width."""
         return {value: code for code, value in enumerate(self.categories)}
 
     @property
@@ -115,7 +116,7 @@ class Schema:
         ----------
         table : RawTable
         categorical_features : sequence of names, of positions, or of one bool a column; optional
-            Columns to treat as categories whatever they hold. Strings and declared categories need no mention.
+            Columns to treat as categories whatever they hold; strings and declared categories always are.
         unseen : {"missing", "error", "other"}, default="missing"
         """
         forced = forced_categories(categorical_features, table)
@@ -124,7 +125,7 @@ class Schema:
             features = _learn_matrix(table, names, forced)
         else:
             features = [
-                learn_feature(name, table.column(j), j in forced, table.n_rows, table.label(j))
+                learn_feature(name, table.column(j), j in forced, table.n_rows)
                 for j, name in enumerate(names)
             ]
         return cls(features, table.names is not None, unseen)
@@ -132,14 +133,15 @@ class Schema:
     def encode(
         self, table: RawTable, unseen: Unseen | None = None, estimator: str = "this model"
     ) -> _engine.Table:
-        """Turn a table into the engine's: columns in the order of the schema, categories as the schema's codes.
+        """Turn a table into the engine's: columns in the order of the schema, categories as its codes.
 
         Parameters
         ----------
         table : RawTable
         unseen : {"missing", "error", "other"}, optional
             A category that did not occur at fit is missing, an error, or "some other value"; the schema's own
-            choice if not given. Values outside a declared order have no position: "other" reads them as missing.
+            choice if not given. A value outside a declared order has no position: "other" reads it as
+            missing.
         estimator : str
             Name of the estimator, for messages.
 
@@ -175,7 +177,7 @@ class Schema:
         return target
 
     def to_dict(self) -> dict[str, Any]:
-        """A dict that JSON can hold and `from_dict` turns back."""
+        """Return a dict that JSON can hold and `from_dict` turns back."""
         return {
             "has_names": self.has_names,
             "unseen": self.unseen,
@@ -191,7 +193,9 @@ class Schema:
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"This is not a schema: {error!r}.") from None
         if not features or not isinstance(has_names, bool):
-            raise ValueError("This is not a schema: it has no features or does not say whether they have names.")
+            raise ValueError(
+                "This is not a schema: it has no features or does not say whether they have names."
+            )
         if has_names and len({feature.name for feature in features}) < len(features):
             raise ValueError("This is not a schema: two features have the same name.")
         return cls(features, has_names, unseen)
@@ -203,11 +207,11 @@ def _checked_unseen(unseen: str) -> Unseen:
     return cast(Unseen, unseen)
 
 
-# ---- learning -------------------------------------------------------------------------------------------------
+# ---- learning ---------------------------------------------------------------------------------------------
 
 
 def forced_categories(categorical_features: Iterable[Any] | None, table: RawTable) -> set[int]:
-    """Positions of the columns that the caller declares to be categories."""
+    """Find the columns that the caller declares to be categories."""
     if categorical_features is None:
         return set()
     if isinstance(categorical_features, (str, bytes)):
@@ -217,7 +221,9 @@ def forced_categories(categorical_features: Iterable[Any] | None, table: RawTabl
     items = list(categorical_features)
     if items and all(isinstance(item, (bool, np.bool_)) for item in items):
         if len(items) != table.n_columns:
-            raise ValueError(f"categorical_features has {len(items)} bools, but X has {table.n_columns} columns.")
+            raise ValueError(
+                f"categorical_features has {len(items)} bools, but X has {table.n_columns} columns."
+            )
         return {j for j, item in enumerate(items) if item}
     return {_position(item, table) for item in items}
 
@@ -232,7 +238,9 @@ def _position(item: Any, table: RawTable) -> int:
     if isinstance(item, (bool, np.bool_)) or not isinstance(item, (int, np.integer)):
         raise TypeError(f"categorical_features must be names, positions or bools, not {type(item).__name__}.")
     if not 0 <= item < table.n_columns:
-        raise ValueError(f"categorical_features has the position {item}, but X has {table.n_columns} columns.")
+        raise ValueError(
+            f"categorical_features has the position {item}, but X has {table.n_columns} columns."
+        )
     return int(item)
 
 
@@ -241,15 +249,15 @@ def _learn_matrix(table: RawTable, names: Sequence[str], forced: set[int]) -> li
     kind = "boolean" if matrix.dtype.kind == "b" else "number"
     features = [Feature(name, kind) for name in names]
     if matrix.dtype.kind == "f":
-        for j in np.flatnonzero(np.isnan(matrix[0])):  # only these can be missing throughout
-            features[j] = learn_feature(names[j], table.column(int(j)), False, table.n_rows, table.label(int(j)))
+        for j in np.flatnonzero(np.isnan(matrix[0])).tolist():  # only these can be missing throughout
+            features[j] = learn_feature(names[j], table.column(j), False, table.n_rows)
     for j in forced:
-        features[j] = learn_feature(names[j], table.column(j), True, table.n_rows, table.label(j))
+        features[j] = learn_feature(names[j], table.column(j), True, table.n_rows)
     return features
 
 
-def learn_feature(name: str, column: Column, forced: bool, n_rows: int, label: str) -> Feature:
-    """What a model keeps of one training column."""
+def learn_feature(name: str, column: Column, forced: bool, n_rows: int) -> Feature:
+    """Find what a model keeps of one training column."""
     if isinstance(column, SparseColumn):
         if not forced:
             return Feature(name, "boolean" if column.values.dtype.kind == "b" else "number")
@@ -265,7 +273,7 @@ def learn_feature(name: str, column: Column, forced: bool, n_rows: int, label: s
         return Feature(name, "number", empty=True)
     if column.ordered and not forced:
         declared = dict.fromkeys(value for value in column.values if not _is_nan(value))
-        return Feature(name, "ordered", tuple(cast(Iterable[Scalar], declared)))
+        return Feature(name, "ordered", tuple(declared))
     return Feature(name, "category", tuple(sorted(cast(set[Any], values))))
 
 
@@ -281,21 +289,21 @@ def _is_empty(column: NumberColumn) -> bool:
 
 
 def occurring_codes(column: CodedColumn) -> list[int]:
-    """The codes that occur, ascending."""
+    """Return the codes that occur, ascending."""
     n_values = len(column.values)
     if n_values > 4 * len(column.codes):
         codes = np.unique(column.codes)
         return cast(list[int], codes[codes >= 0].tolist())
     seen = np.zeros(n_values + 1, dtype=bool)
     seen[column.codes] = True  # -1 is the last place
-    return cast(list[int], np.flatnonzero(seen[:-1]).tolist())
+    return np.flatnonzero(seen[:-1]).tolist()
 
 
 def _is_nan(value: Any) -> bool:
-    return value is None or value != value
+    return bool(value != value)
 
 
-# ---- encoding -------------------------------------------------------------------------------------------------
+# ---- encoding ---------------------------------------------------------------------------------------------
 
 
 def _add_number(target: _engine.Table, feature: Feature, column: Column, unseen: Unseen, label: str) -> None:
@@ -308,7 +316,7 @@ def _add_number(target: _engine.Table, feature: Feature, column: Column, unseen:
 
 
 def _numbers_of(feature: Feature, column: CodedColumn, unseen: Unseen, label: str) -> NumberColumn:
-    """A column of categories where numbers are expected: fine if the categories are numbers."""
+    """Turn categories into numbers where numbers are expected: fine if they are numbers."""
     codes = occurring_codes(column)
     values = [column.values[code] for code in codes]
     texts = [value for value in values if isinstance(value, str)]
@@ -321,7 +329,7 @@ def _numbers_of(feature: Feature, column: CodedColumn, unseen: Unseen, label: st
             f"{label} held numbers at fit and holds strings such as {texts[0]!r} now; convert it to numbers."
         )
     numbers = np.full(len(column.values) + 1, np.nan)
-    numbers[codes] = [np.nan if value is None else float(value) for value in values]
+    numbers[codes] = [float(value) for value in values]
     return NumberColumn(numbers[column.codes])
 
 
@@ -331,8 +339,8 @@ def _add_codes(target: _engine.Table, feature: Feature, column: Column, unseen: 
     if isinstance(column, NumberColumn):
         column = coded_column(column)
     new_code = _translation(feature, column, label)
-    strangers = np.flatnonzero(new_code == _NO_CODE)
-    if strangers.size and unseen == "error":
+    strangers = np.flatnonzero(new_code == _NO_CODE).tolist()
+    if strangers and unseen == "error":
         raise _unseen_error(label, [column.values[old] for old in strangers])
     if feature.kind == "ordered":
         positions = np.where(new_code < 0, np.nan, new_code).astype(np.float32)
@@ -344,20 +352,21 @@ def _add_codes(target: _engine.Table, feature: Feature, column: Column, unseen: 
 
 
 def _translation(feature: Feature, column: CodedColumn, label: str) -> Array:
-    """New code of every old code that occurs; the last place is for -1, the missing value."""
+    """Return the new code of every old code that occurs; the last place is for -1, the missing value."""
     new_code = np.full(len(column.values) + 1, -1, dtype=np.int32)
-    code_of = feature.code_of
-    for old in occurring_codes(column):
-        value = column.values[old]
-        if value is None or _is_nan(value):
-            continue
-        if isinstance(value, str) != feature.holds_text:
-            was, now = ("strings", "numbers") if feature.holds_text else ("numbers", "strings")
-            raise TypeError(
-                f"{label} had {was} as categories at fit and holds {now} such as {value!r} now; "
-                f"convert it to {was}."
-            )
-        new_code[old] = code_of.get(value, _NO_CODE)
+    old_codes = occurring_codes(column)
+    values = [column.values[old] for old in old_codes]
+    value = next((value for value in values if not _is_nan(value)), None)
+    if value is not None and isinstance(value, str) != feature.holds_text:
+        was, now = ("strings", "numbers") if feature.holds_text else ("numbers", "strings")
+        raise TypeError(
+            f"{label} had {was} as categories at fit and holds {now} such as {value!r} now; "
+            f"convert it to {was}."
+        )
+    codes = [feature.code_of.get(value, _NO_CODE) for value in values]
+    if _NO_CODE in codes and not feature.holds_text:
+        codes = [-1 if _is_nan(value) else code for value, code in zip(values, codes, strict=True)]
+    new_code[old_codes] = codes
     return new_code
 
 
@@ -368,7 +377,7 @@ def _unseen_error(label: str, values: Sequence[Any]) -> ValueError:
     )
 
 
-# ---- saving ---------------------------------------------------------------------------------------------------
+# ---- saving -----------------------------------------------------------------------------------------------
 
 
 def _feature_to_dict(feature: Feature) -> dict[str, Any]:
@@ -402,6 +411,7 @@ def _feature_from_dict(fields: dict[str, Any]) -> Feature:
     if (
         not isinstance(feature.name, str)
         or feature.kind not in _KINDS
+        or not isinstance(feature.empty, bool)
         or has_codes != bool(categories)
         or len(feature.code_of) != len(categories)
         or not same_type

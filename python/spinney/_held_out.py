@@ -1,0 +1,83 @@
+"""Growth that stops where the error on held-out rows is lowest."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney import _engine
+from spinney._tree_view import FittedTree
+
+Loss = Callable[[NDArray[Any], FittedTree, NDArray[Any]], NDArray[np.float64]]
+
+
+def _node_losses(
+    tree: FittedTree, leaves: NDArray[np.uint32], loss: Loss, weight: NDArray[np.float64] | None
+) -> NDArray[np.float64]:
+    """Loss of the rows that reach a node if it were a leaf, for every node."""
+    total = np.zeros(tree.node_count)
+    rows = np.arange(len(leaves))
+    if weight is not None:
+        rows = rows[weight > 0]
+    at = np.zeros(len(rows), dtype=np.int64)
+    while len(rows):
+        share = loss(at, tree, rows)
+        total += np.bincount(at, weights=share if weight is None else share * weight[rows], minlength=tree.node_count)
+        inner = ~tree.is_leaf[at]
+        rows, at = rows[inner], at[inner]
+        right = tree.children_right[at].astype(np.int64)
+        at = np.where(leaves[rows] >= right, right, at + 1)
+    return total
+
+
+def cut_back(
+    tree: FittedTree, leaves: NDArray[np.uint32], loss: Loss, weight: NDArray[np.float64] | None
+) -> _engine.Tree:
+    """Tree after as many best-first splits as give the lowest loss on held-out rows; the fewest on a tie.
+
+    Parameters
+    ----------
+    tree : FittedTree
+        Tree grown without looking at these rows.
+    leaves : ndarray
+        Leaf of each held-out row.
+    loss : callable
+        (nodes, tree, rows) -> loss of each row if its node were a leaf.
+    weight : ndarray, optional
+        Weights of the held-out rows.
+
+    Returns
+    -------
+    Tree
+        The engine's tree, cut back.
+    """
+    held_out = _node_losses(tree, leaves, loss, weight)
+    burden = tree.weighted_n_node_samples * tree.impurity
+    right = tree.children_right
+    open_splits: list[tuple[float, int]] = []
+
+    def push(node: int) -> None:
+        if right[node] >= 0:
+            decrease = burden[node] - burden[node + 1] - burden[right[node]]
+            heapq.heappush(open_splits, (-float(decrease), node))
+
+    push(0)
+    order: list[int] = []
+    error = best_error = float(held_out[0])
+    n_best = 0
+    slack = 1e-12 * abs(best_error)  # rounding must not look like an improvement
+    while open_splits:
+        _, node = heapq.heappop(open_splits)
+        order.append(node)
+        error += float(held_out[node + 1] + held_out[right[node]] - held_out[node])
+        if error < best_error - slack:
+            best_error, n_best = error, len(order)
+        push(node + 1)
+        push(int(right[node]))
+    leaf = np.ones(tree.node_count, dtype=np.uint8)
+    leaf[order[:n_best]] = 0
+    return tree.engine.collapsed(leaf)

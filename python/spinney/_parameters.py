@@ -1,0 +1,143 @@
+"""Parameters of estimators: misspelt names, and numbers that depend on the table."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+
+from spinney._data import Schema
+
+
+def _unknown(owner: str, name: str, known: Iterable[str]) -> str:
+    known = sorted(known)
+    nearest = get_close_matches(name, known, n=1)
+    hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Its parameters are: {', '.join(known)}."
+    return f"{owner} has no parameter '{name}'. {hint}"
+
+
+class NamedParameters:
+    """Refuses parameters that do not exist, naming the nearest that does."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        if kwargs:
+            known = [p for p in inspect.signature(cls.__init__).parameters if p != "self"]
+            for name in kwargs:
+                if name not in known:
+                    raise TypeError(_unknown(cls.__name__, name, known))
+        return super().__new__(cls)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name.
+
+        Parameters
+        ----------
+        **params : dict
+            New values.
+
+        Returns
+        -------
+        self
+            The estimator.
+        """
+        known = self.get_params(deep=True)  # type: ignore[attr-defined]
+        for name in params:
+            if name not in known and "__" not in name:
+                raise ValueError(_unknown(type(self).__name__, name, known))
+        return super().set_params(**params)  # type: ignore[misc,no-any-return]
+
+
+def count_features(max_features: int | float | str | None, n_features: int) -> int:
+    """Number of columns tried at a node, as in scikit-learn."""
+    if max_features is None:
+        return n_features
+    if max_features == "sqrt":
+        return max(1, int(math.sqrt(n_features)))
+    if max_features == "log2":
+        return max(1, int(math.log2(n_features)))
+    if isinstance(max_features, Integral):
+        return int(max_features)
+    return max(1, int(float(max_features) * n_features))
+
+
+def count_rows(share_or_count: int | float, n_rows: int) -> int:
+    """Return a number of rows given as such or as a share of all."""
+    if isinstance(share_or_count, Integral):
+        return int(share_or_count)
+    return math.ceil(float(share_or_count) * n_rows)
+
+
+def column_index(column: Any, schema: Schema, parameter: str) -> int:
+    """Position of a column given by name or position."""
+    if isinstance(column, str):
+        names = list(schema.names or [])
+        if column not in names:
+            nearest = get_close_matches(column, names, n=1)
+            hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
+            raise ValueError(f"{parameter} names a column that the table does not have: '{column}'.{hint}")
+        return names.index(column)
+    if isinstance(column, Integral) and 0 <= int(column) < schema.n_features:
+        return int(column)
+    raise ValueError(
+        f"{parameter} must name columns or give positions from 0 to {schema.n_features - 1}. Got {column!r}."
+    )
+
+
+def read_monotone(constraint: Any, schema: Schema) -> list[int]:
+    """Monotone directions by column; empty if there are none."""
+    if constraint is None:
+        return []
+    directions = np.zeros(schema.n_features, dtype=np.int8)
+    if isinstance(constraint, Mapping):
+        for column, direction in constraint.items():
+            directions[column_index(column, schema, "monotonic_cst")] = _direction(direction)
+    else:
+        given = np.asarray(constraint)
+        if given.shape != (schema.n_features,):
+            raise ValueError(
+                f"monotonic_cst has shape {given.shape} but the input data X has {schema.n_features} features. "
+                "Give one of -1, 0, 1 per column, or a dict from column names to these."
+            )
+        for column, direction in enumerate(given.tolist()):
+            directions[column] = _direction(direction)
+    for feature, direction in zip(schema.features, directions, strict=True):
+        if direction and feature.kind == "category":
+            raise ValueError(
+                f"monotonic_cst constrains column '{feature.name}', whose values are categories without an order. "
+                "Set it to 0, or pass an ordered category."
+            )
+    return directions.tolist() if directions.any() else []
+
+
+def _direction(value: Any) -> int:
+    if value not in (-1, 0, 1):
+        raise ValueError(f"monotonic_cst must contain only -1, 0 or 1. Got {value!r}.")
+    return int(value)
+
+
+def read_groups(constraint: Any, schema: Schema) -> list[list[int]]:
+    """Interaction groups as lists of positions; empty if every column may meet every other."""
+    n = schema.n_features
+    if constraint is None:
+        return []
+    if isinstance(constraint, str):
+        if constraint == "no_interactions":
+            return [[j] for j in range(n)]
+        if constraint == "pairwise":
+            return [[i, j] for i in range(n) for j in range(i + 1, n)] or [[0]]
+        raise ValueError(
+            f"interaction_cst must be 'pairwise', 'no_interactions' or a list of groups. Got {constraint!r}."
+        )
+    if not isinstance(constraint, Sequence) or any(isinstance(g, str) or not isinstance(g, Iterable) for g in constraint):
+        raise ValueError(
+            "interaction_cst must be a list of groups, each a collection of columns, e.g. [{0, 1}, {2, 3}]. "
+            f"Got {constraint!r}."
+        )
+    groups = [sorted({column_index(c, schema, "interaction_cst") for c in group}) for group in constraint]
+    rest = sorted(set(range(n)) - {j for group in groups for j in group})
+    return [*groups, rest] if rest else groups

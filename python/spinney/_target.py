@@ -1,0 +1,125 @@
+"""Targets and weights: what y may be, and what is wrong with it in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
+
+
+@dataclass(frozen=True)
+class ClassTarget:
+    """Class labels as codes."""
+
+    codes: NDArray[np.int32]  # n_rows x n_outputs
+    classes: list[NDArray[Any]]  # sorted labels, one array per output
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of outputs."""
+        return len(self.classes)
+
+
+def _as_array(y: Any, n_rows: int) -> NDArray[Any]:
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None.")
+    array = np.asarray(y)
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported\n{array}\n")
+    if array.ndim not in (1, 2):
+        raise ValueError(f"y should be a 1d array, or 2d for several outputs, got an array of shape {array.shape} instead.")
+    if array.shape[0] != n_rows:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {[n_rows, array.shape[0]]}. "
+            "X and y must have one row each per observation."
+        )
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise ValueError("y has no columns. Pass one value per row of X.")
+    return array
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return bool(value != value)
+
+
+def _refuse_missing(y: NDArray[Any]) -> None:
+    if y.dtype.kind == "f":
+        missing = np.isnan(y)
+    elif y.dtype.kind == "M":
+        missing = np.isnat(y)
+    elif y.dtype.kind == "O":
+        missing = np.array([_is_missing(v) for v in y.ravel()], dtype=bool).reshape(y.shape)
+    else:
+        return
+    if missing.any():
+        first = int(np.flatnonzero(missing.reshape(len(y), -1).any(axis=1))[0])
+        raise ValueError(
+            f"y contains NaN: {int(missing.sum())} missing value(s), the first in row {first}. "
+            "Drop these rows before fitting."
+        )
+
+
+def read_classes(y: Any, n_rows: int) -> ClassTarget:
+    """Labels as codes per output."""
+    array = _as_array(y, n_rows)
+    _refuse_missing(array)
+    check_classification_targets(array)
+    columns = array.reshape(n_rows, -1)
+    codes = np.empty(columns.shape, dtype=np.int32)
+    classes = []
+    for k in range(columns.shape[1]):
+        try:
+            labels, codes[:, k] = np.unique(columns[:, k], return_inverse=True)
+        except TypeError as error:
+            raise TypeError("y mixes labels that cannot be ordered, such as str and int. Use labels of one type.") from error
+        classes.append(labels)
+    return ClassTarget(codes, classes)
+
+
+def encode_labels(y: Any, classes: list[NDArray[Any]], n_rows: int) -> NDArray[np.int32]:
+    """Codes of known labels; -1 for a label that is not among `classes`."""
+    columns = _as_array(y, n_rows).reshape(n_rows, -1)
+    if columns.shape[1] != len(classes):
+        raise ValueError(f"y has {columns.shape[1]} outputs here and {len(classes)} in the training data.")
+    codes = np.empty(columns.shape, dtype=np.int32)
+    for k, labels in enumerate(classes):
+        place = np.clip(np.searchsorted(labels, columns[:, k]), 0, len(labels) - 1)
+        codes[:, k] = np.where(labels[place] == columns[:, k], place, -1)
+    return codes
+
+
+def read_values(y: Any, n_rows: int) -> NDArray[np.float64]:
+    """Return targets of a regression, n_rows x n_outputs, float64 and C-contiguous."""
+    array = _as_array(y, n_rows)
+    _refuse_missing(array)
+    values = check_array(array, ensure_2d=False, dtype=np.float64, input_name="y")
+    return np.ascontiguousarray(values.reshape(n_rows, -1))
+
+
+def read_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+    """Return checked weights, or None if all are 1."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=np.float64)
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar, got an array of shape {weight.shape}.")
+    if len(weight) != n_rows:
+        raise ValueError(f"sample_weight.shape == {weight.shape}, expected ({n_rows},)! Pass one weight per row of X.")
+    if not np.isfinite(weight).all():
+        raise ValueError("Input sample_weight contains NaN or infinity. Weights must be finite numbers of at least 0.")
+    if (weight < 0).any():
+        raise ValueError(
+            f"Negative values in data passed to `sample_weight`: row {int(np.argmax(weight < 0))} has "
+            f"{weight.min()}. Weights must be at least 0; a weight of 0 leaves the row out."
+        )
+    if not (weight > 0).any():
+        raise ValueError("Sample weights must contain at least one non-zero number: all of them are 0.")
+    return np.ascontiguousarray(weight)

@@ -1,0 +1,516 @@
+"""What single decision trees share: reading, growing, predicting."""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.model_selection import train_test_split
+from sklearn.utils import Bunch, check_random_state, compute_sample_weight
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from spinney import _engine
+from spinney._data import Schema, read_table
+from spinney._held_out import cut_back
+from spinney._parameters import NamedParameters, count_features, count_rows, read_groups, read_monotone
+from spinney._row_predictor import RowPredictor
+from spinney._target import encode_labels, read_classes, read_values, read_weights
+from spinney._tree_view import FittedTree
+
+_NO_LIMIT = 2**32 - 1
+
+
+class BaseTree(NamedParameters, BaseEstimator):
+    """What classification and regression trees share."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "splitter": [StrOptions({"best", "random"})],
+        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "min_samples_split": [
+            Interval(Integral, 2, None, closed="left"),
+            Interval(Real, 0.0, 1.0, closed="neither"),
+        ],
+        "min_samples_leaf": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0.0, 1.0, closed="neither"),
+        ],
+        "min_weight_fraction_leaf": [Interval(Real, 0.0, 0.5, closed="both")],
+        "max_features": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0.0, 1.0, closed="right"),
+            StrOptions({"sqrt", "log2"}),
+            None,
+        ],
+        "random_state": ["random_state"],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+        "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
+        "ccp_alpha": [Interval(Real, 0.0, None, closed="left")],
+        "monotonic_cst": ["array-like", dict, None],
+        "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
+        "max_bins": [Interval(Integral, 2, 65535, closed="both"), None],
+        "validation_fraction": [Interval(Real, 0.0, 1.0, closed="neither"), None],
+        "categorical_features": ["array-like", None],
+        "unseen": [StrOptions({"missing", "error", "other"})],
+        "n_jobs": [Integral, None],
+    }
+
+    # ---- what differs between classes and values ---------------------------------------------------
+
+    @abstractmethod
+    def _read_target(self, y: Any, n_rows: int) -> Any:
+        """Check y and return what `_engine_target` and `_learned` need of it."""
+
+    @abstractmethod
+    def _engine_target(self, target: Any) -> tuple[NDArray[Any], list[int]]:
+        """Array and numbers of classes as the engine takes them."""
+
+    @abstractmethod
+    def _target_weights(self, y: Any, weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+        """Row weights, class weights included."""
+
+    @abstractmethod
+    def _learned(self, target: Any) -> dict[str, Any]:
+        """Fitted attributes that come from the target."""
+
+    @abstractmethod
+    def _losses(self, target: Any, y: Any, n_rows: int) -> Any:
+        """Function (rows' nodes, tree) -> loss of each row, for rows held out."""
+
+    # ---- fitting -------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+    ) -> Self:
+        """Grow the tree.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
+            a list of rows. Strings, categories, booleans and missing values are taken as they are.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Target.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 means that the row counts twice; a weight of 0 leaves it out.
+        X_val, y_val, sample_weight_val : optional
+            Rows held out to decide how far to grow; see `validation_fraction`.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self._validate_params()
+        if self.n_jobs == 0:
+            raise ValueError("n_jobs must not be 0. Use None for all the cores the process may use, or a number.")
+        table = read_table(X)
+        schema = Schema.learn(table, categorical_features=self.categorical_features, unseen=self.unseen)
+        target = self._read_target(y, table.n_rows)
+        weight = self._target_weights(y, read_weights(sample_weight, table.n_rows))
+        random = check_random_state(self.random_state)
+        held_out = None
+        if X_val is not None or y_val is not None:
+            if X_val is None or y_val is None:
+                raise ValueError("Pass both X_val and y_val, or neither.")
+            if self.validation_fraction is not None:
+                raise ValueError("Pass either validation_fraction or X_val and y_val, not both.")
+            val_table = read_table(X_val)
+            columns_val = schema.encode(val_table, unseen=self.unseen, estimator=type(self).__name__)
+            losses = self._losses(target, y_val, val_table.n_rows)
+            held_out = (columns_val, losses, read_weights(sample_weight_val, val_table.n_rows))
+        columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
+        if self.validation_fraction is not None:
+            weight, weight_val = self._hold_out(target, weight, table.n_rows, random)
+            held_out = (columns, self._losses(target, y, table.n_rows), weight_val)
+        tree = self._grow(columns, schema, target, weight, random)
+        learned = self._learned(target)
+        n_classes = learned.pop("_n_classes")
+        if held_out is not None:
+            columns_val, losses, weight_val = held_out
+            nodes = tree.apply(columns_val, self.n_jobs or 0)
+            view = FittedTree(tree, n_classes, learned["n_outputs_"])
+            tree = cut_back(view, nodes, losses, weight_val)
+        if self.ccp_alpha > 0:
+            tree = tree.pruned(self.ccp_alpha)
+        self._keep(schema, FittedTree(tree, n_classes, learned["n_outputs_"]), learned)
+        return self
+
+    def _keep(self, schema: Schema, tree: FittedTree, learned: dict[str, Any]) -> None:
+        """Set the fitted attributes, all at once, when nothing can fail any more."""
+        self.schema_ = schema
+        self.n_features_in_ = schema.n_features
+        if schema.has_names:
+            self.feature_names_in_ = np.array(schema.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.max_features_ = min(count_features(self.max_features, schema.n_features), schema.n_features)
+        self.tree_ = tree
+        for name, value in learned.items():
+            setattr(self, name, value)
+
+    def _hold_out(
+        self, target: Any, weight: NDArray[np.float64] | None, n_rows: int, random: np.random.RandomState
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Weights for growing and for judging: each row has one of them, the other is 0."""
+        strata, _ = self._engine_target(target)
+        stratify = strata[:, 0] if strata.dtype == np.int32 and strata.shape[1] == 1 else None
+        if stratify is not None and np.bincount(stratify).min() < 2:
+            stratify = None
+        _, rows = train_test_split(
+            np.arange(n_rows), test_size=self.validation_fraction, random_state=random, stratify=stratify
+        )
+        full = np.ones(n_rows) if weight is None else weight
+        growing, judging = full.copy(), np.zeros(n_rows)
+        growing[rows] = 0.0
+        judging[rows] = full[rows]
+        if not (growing > 0).any():
+            raise ValueError("validation_fraction leaves no row of positive weight to grow the tree on. Lower it.")
+        return growing, judging
+
+    def _grow(
+        self,
+        columns: _engine.Table,
+        schema: Schema,
+        target: Any,
+        weight: NDArray[np.float64] | None,
+        random: np.random.RandomState,
+    ) -> _engine.Tree:
+        array, n_classes = self._engine_target(target)
+        criterion = {"log_loss": "entropy"}.get(self.criterion, self.criterion)
+        n_rows, n_features = columns.n_rows, schema.n_features
+        max_features = count_features(self.max_features, n_features)
+        if max_features > n_features:
+            raise ValueError(
+                f"max_features={self.max_features} is more than the table's {n_features} columns. Use None for all."
+            )
+        is_random = self.splitter == "random" or max_features < n_features
+        total_weight = float(n_rows) if weight is None else float(weight.sum())
+        min_leaf = count_rows(self.min_samples_leaf, n_rows)
+        options = {
+            "max_depth": min(self.max_depth or _NO_LIMIT, _NO_LIMIT),
+            "min_samples_split": min(max(2, 2 * min_leaf, count_rows(self.min_samples_split, n_rows)), _NO_LIMIT),
+            "min_samples_leaf": min(min_leaf, _NO_LIMIT),
+            "min_weight_leaf": float(self.min_weight_fraction_leaf) * total_weight,
+            "min_impurity_decrease": float(self.min_impurity_decrease),
+            "min_purity": float(getattr(self, "min_purity", None) or 2.0),
+            "max_features": max_features,
+            "max_leaf_nodes": min(self.max_leaf_nodes or 0, _NO_LIMIT),
+            "random_cuts": self.splitter == "random",
+            "seed": int(random.randint(np.iinfo(np.int32).max)) if is_random else 0,
+            "monotone": self._monotone(schema, n_classes, array.shape[1]),
+            "groups": read_groups(self.interaction_cst, schema),
+            "max_bins": self.max_bins or 0,
+            "n_jobs": self.n_jobs or 0,
+        }
+        return _engine.grow_tree(columns, criterion, array, n_classes, weight, options)
+
+    def _monotone(self, schema: Schema, n_classes: list[int], n_outputs: int) -> list[int]:
+        directions = read_monotone(self.monotonic_cst, schema)
+        if not directions:
+            return []
+        if n_outputs > 1:
+            raise ValueError(
+                "Monotonicity constraints are not supported with multiple outputs. Fit one tree per output."
+            )
+        if n_classes and n_classes[0] > 2:
+            raise ValueError(
+                "Monotonicity constraints are not supported with multiclass classification: the classes' shares "
+                "cannot all rise. Fit one tree per class against the rest."
+            )
+        return [] if n_classes == [1] else directions
+
+    # ---- using ---------------------------------------------------------------------------------------
+
+    def _leaves(self, X: Any) -> NDArray[np.uint32]:
+        check_is_fitted(self)
+        columns = self.schema_.encode(read_table(X), unseen=self.unseen, estimator=type(self).__name__)
+        return self.tree_.engine.apply(columns, self.n_jobs or 0)
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Leaf of each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Node numbers.
+        """
+        return self._leaves(X).astype(np.int64)
+
+    def decision_path(self, X: Any) -> csr_array:
+        """Nodes that each row passes.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        csr_array of shape (n_samples, node_count)
+            1 where the row passes the node.
+        """
+        leaves = self._leaves(X)
+        tree = self.tree_
+        steps = []
+        rows = np.arange(len(leaves))
+        at = np.zeros(len(leaves), dtype=np.int64)
+        while len(rows):
+            steps.append((rows, at))
+            inner = ~tree.is_leaf[at]
+            rows, at = rows[inner], at[inner]
+            right = tree.children_right[at].astype(np.int64)
+            at = np.where(leaves[rows] >= right, right, at + 1)
+        row = np.concatenate([r for r, _ in steps])
+        column = np.concatenate([a for _, a in steps])
+        ones = np.ones(len(row), dtype=np.int64)
+        return csr_array((ones, (row, column)), shape=(len(leaves), tree.node_count))
+
+    def get_depth(self) -> int:
+        """Depth of the tree: the most splits between the root and a leaf.
+
+        Returns
+        -------
+        int
+            Depth.
+        """
+        check_is_fitted(self)
+        return self.tree_.max_depth
+
+    def get_n_leaves(self) -> int:
+        """Count the leaves.
+
+        Returns
+        -------
+        int
+            Number of leaves.
+        """
+        check_is_fitted(self)
+        return self.tree_.n_leaves
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Share of each column in the total decrease of the impurity."""
+        check_is_fitted(self)
+        return self.tree_.importances(self.n_features_in_)
+
+    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+        """Sequence of trees that minimal cost-complexity pruning goes through.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows to grow the tree on.
+        y : array-like
+            Target.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights.
+
+        Returns
+        -------
+        Bunch
+            `ccp_alphas`, the penalties at which a branch goes, and `impurities`, the leaves' total after it.
+        """
+        unpruned = copy.copy(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
+        _, alphas, risks = unpruned.tree_.engine.pruning_path()
+        return Bunch(ccp_alphas=np.concatenate([[0.0], alphas]), impurities=risks)
+
+    def to_predictor(self) -> RowPredictor:
+        """Prepare a handle that predicts one row at a time, in microseconds.
+
+        The handle checks nothing, starts no thread and needs a row's values in column order, or by name.
+
+        Returns
+        -------
+        RowPredictor
+            The handle.
+        """
+        check_is_fitted(self)
+        return RowPredictor(self.tree_, self.schema_, self.unseen, getattr(self, "classes_", None))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class TreeClassifier(ClassifierMixin, BaseTree):
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseTree._parameter_constraints,
+        "criterion": [
+            StrOptions({"gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"}),
+        ],
+        "class_weight": [dict, list, StrOptions({"balanced"}), None],
+        "min_purity": [Interval(Real, 0.0, 1.0, closed="right"), None],
+    }
+
+    def _read_target(self, y: Any, n_rows: int) -> Any:
+        return read_classes(y, n_rows)
+
+    def _engine_target(self, target: Any) -> tuple[NDArray[Any], list[int]]:
+        return target.codes, [len(c) for c in target.classes]
+
+    def _target_weights(self, y: Any, weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+        if self.class_weight is None:
+            return weight
+        by_class = compute_sample_weight(self.class_weight, np.asarray(y))
+        return np.ascontiguousarray(by_class if weight is None else weight * by_class, dtype=np.float64)
+
+    def _learned(self, target: Any) -> dict[str, Any]:
+        n_classes = [len(c) for c in target.classes]
+        single = target.n_outputs == 1
+        return {
+            "_n_classes": n_classes,
+            "classes_": target.classes[0] if single else target.classes,
+            "n_classes_": n_classes[0] if single else np.array(n_classes),
+            "n_outputs_": target.n_outputs,
+        }
+
+    def _losses(self, target: Any, y: Any, n_rows: int) -> Any:
+        codes = encode_labels(y, target.classes, n_rows)
+        return lambda nodes, tree, rows: (tree.majority[nodes] != codes[rows]).mean(axis=1)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Most probable class of each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Labels; the first of several equally probable ones.
+        """
+        codes = self.tree_.majority[self._leaves(X)] if hasattr(self, "tree_") else self._leaves(X)
+        if self.n_outputs_ == 1:
+            return self.classes_.take(codes[:, 0])
+        labels = [classes.take(codes[:, k]) for k, classes in enumerate(self.classes_)]
+        return np.column_stack(labels)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64] | list[NDArray[np.float64]]:
+        """Class shares of each row's leaf.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or a list of these
+            One array per output; columns in the order of `classes_`.
+        """
+        leaves = self._leaves(X)
+        shares = self.tree_.flat_value[leaves]
+        if self.n_outputs_ == 1:
+            return shares
+        return [shares[:, columns] for columns in self.tree_.class_columns]
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64] | list[NDArray[np.float64]]:
+        """Logarithm of the class shares; -inf for 0.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or a list of these
+            As `predict_proba`.
+        """
+        shares = self.predict_proba(X)
+        with np.errstate(divide="ignore"):
+            return np.log(shares) if self.n_outputs_ == 1 else [np.log(s) for s in shares]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+class TreeRegressor(RegressorMixin, BaseTree):
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseTree._parameter_constraints,
+        "criterion": [StrOptions({"squared_error", "friedman_mse", "absolute_error", "poisson"})],
+    }
+
+    def _read_target(self, y: Any, n_rows: int) -> Any:
+        values = read_values(y, n_rows)
+        if self.criterion == "poisson":
+            if (values < 0).any():
+                raise ValueError(
+                    "Some value(s) of y are negative which is not allowed for Poisson regression. "
+                    "Use criterion='squared_error'."
+                )
+            if not (values.sum(axis=0) > 0).all():
+                raise ValueError(
+                    "Sum of y is not positive which is necessary for Poisson regression: there is no event to count."
+                )
+        return values
+
+    def _engine_target(self, target: Any) -> tuple[NDArray[Any], list[int]]:
+        return target, []
+
+    def _target_weights(self, y: Any, weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+        return weight
+
+    def _learned(self, target: Any) -> dict[str, Any]:
+        return {"_n_classes": None, "n_outputs_": target.shape[1]}
+
+    def _losses(self, target: Any, y: Any, n_rows: int) -> Any:
+        values = read_values(y, n_rows)
+        if values.shape[1] != target.shape[1]:
+            raise ValueError(f"y_val has {values.shape[1]} outputs and y has {target.shape[1]}.")
+
+        def loss(nodes: NDArray[Any], tree: FittedTree, rows: NDArray[Any]) -> NDArray[np.float64]:
+            fitted, actual = tree.flat_value[nodes], values[rows]
+            if self.criterion == "absolute_error":
+                return np.abs(actual - fitted).mean(axis=1)
+            if self.criterion == "poisson":
+                floor = np.maximum(fitted, np.finfo(float).tiny)
+                return (fitted - actual * np.log(floor)).mean(axis=1)
+            return ((actual - fitted) ** 2).mean(axis=1)
+
+        return loss
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Value of each row's leaf.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions.
+        """
+        leaves = self._leaves(X)
+        values = self.tree_.flat_value[leaves]
+        return values[:, 0] if self.n_outputs_ == 1 else values

@@ -1,0 +1,169 @@
+"""A fitted tree as arrays with scikit-learn's names."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney import _engine
+
+_MISSING_LEFT, _CATEGORY = 1, 2
+
+
+class FittedTree:
+    """The arrays of a fitted tree, one entry per node, in preorder: the left child of a node is the next node.
+
+    Attributes
+    ----------
+    node_count, n_leaves, max_depth : int
+        Size of the tree.
+    children_left, children_right : ndarray of int
+        Children of each node; -1 in leaves.
+    feature : ndarray of int
+        Column split on; -2 in leaves.
+    threshold : ndarray of float
+        Values up to and including it go left; NaN at category splits, -2 in leaves.
+    missing_go_to_left : ndarray of uint8
+        Whether rows without a value go left.
+    impurity, weighted_n_node_samples : ndarray of float
+        Impurity and training weight of each node.
+    n_node_samples : ndarray of int
+        Training rows of each node.
+    value : ndarray of shape (node_count, n_outputs, max_n_classes)
+        Class shares, or the predicted value.
+    """
+
+    def __init__(self, tree: _engine.Tree, n_classes: list[int] | None, n_outputs: int) -> None:
+        self._tree = tree
+        self._n_classes = n_classes
+        self.n_outputs = n_outputs
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"tree": self._tree, "n_classes": self._n_classes, "n_outputs": self.n_outputs}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        width = sum(state["n_classes"]) if state["n_classes"] is not None else state["n_outputs"]
+        if state["tree"].value_width != width:
+            raise ValueError("this is not a usable tree: its values do not fit its classes")
+        self.__init__(state["tree"], state["n_classes"], state["n_outputs"])  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        return f"<FittedTree: {self.node_count} nodes, {self.n_leaves} leaves, depth {self.max_depth}>"
+
+    @property
+    def engine(self) -> _engine.Tree:
+        """The engine's tree."""
+        return self._tree
+
+    @property
+    def node_count(self) -> int:
+        """Number of nodes."""
+        return self._tree.size
+
+    @cached_property
+    def children_left(self) -> NDArray[np.int32]:
+        """Left child of each node."""
+        return self._tree.children_left()
+
+    @cached_property
+    def children_right(self) -> NDArray[np.int32]:
+        """Right child of each node."""
+        return self._tree.children_right()
+
+    @cached_property
+    def is_leaf(self) -> NDArray[np.bool_]:
+        """Which nodes are leaves."""
+        return self._tree.feature < 0
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return int(np.count_nonzero(self.is_leaf))
+
+    @cached_property
+    def depth(self) -> NDArray[np.int32]:
+        """Depth of each node; the root's is 0."""
+        return self._tree.depth()
+
+    @property
+    def max_depth(self) -> int:
+        """Depth of the deepest leaf."""
+        return int(self.depth.max())
+
+    @cached_property
+    def feature(self) -> NDArray[np.int64]:
+        """Column split on."""
+        return np.where(self.is_leaf, -2, self._tree.feature).astype(np.int64)
+
+    @cached_property
+    def threshold(self) -> NDArray[np.float64]:
+        """Threshold of each number split."""
+        threshold = np.where(self.is_leaf, -2.0, self._tree.threshold)
+        threshold[self.is_categorical] = np.nan
+        return threshold
+
+    @cached_property
+    def is_categorical(self) -> NDArray[np.bool_]:
+        """Which nodes split on a set of categories."""
+        return (self._tree.flags & _CATEGORY) != 0
+
+    @cached_property
+    def missing_go_to_left(self) -> NDArray[np.uint8]:
+        """Whether missing values go left."""
+        return (self._tree.flags & _MISSING_LEFT).astype(np.uint8)
+
+    @property
+    def impurity(self) -> NDArray[np.float64]:
+        """Impurity of each node."""
+        return self._tree.impurity
+
+    @property
+    def n_node_samples(self) -> NDArray[np.uint32]:
+        """Training rows of each node."""
+        return self._tree.n_rows
+
+    @property
+    def weighted_n_node_samples(self) -> NDArray[np.float64]:
+        """Training weight of each node."""
+        return self._tree.weight
+
+    @property
+    def flat_value(self) -> NDArray[np.float64]:
+        """Values without padding, (node_count, value_width)."""
+        return self._tree.value.reshape(self.node_count, -1)
+
+    @cached_property
+    def value(self) -> NDArray[np.float64]:
+        """Values by node, output and class."""
+        if self._n_classes is None:
+            return self.flat_value[:, :, np.newaxis]
+        padded = np.zeros((self.node_count, self.n_outputs, max(self._n_classes)))
+        for k, columns in enumerate(self.class_columns):
+            padded[:, k, : columns.stop - columns.start] = self.flat_value[:, columns]
+        return padded
+
+    @property
+    def class_columns(self) -> list[slice]:
+        """Where each output's classes are in `flat_value`."""
+        ends = np.cumsum(self._n_classes or [])
+        return [slice(int(end) - n, int(end)) for end, n in zip(ends, self._n_classes or [], strict=True)]
+
+    @cached_property
+    def majority(self) -> NDArray[np.intp]:
+        """Code of the most probable class by node and output; the first on a tie."""
+        return np.column_stack([self.flat_value[:, columns].argmax(axis=1) for columns in self.class_columns])
+
+    def left_categories(self, node: int) -> list[int]:
+        """Codes of the categories that go left at a category split."""
+        return self._tree.left_categories(node)
+
+    def importances(self, n_features: int) -> NDArray[np.float64]:
+        """Weighted decrease of the impurity by column, as a share of the total."""
+        split = np.flatnonzero(~self.is_leaf)
+        burden = self.weighted_n_node_samples * self.impurity
+        gain = burden[split] - burden[split + 1] - burden[self.children_right[split]]
+        total = np.bincount(self._tree.feature[split], weights=gain, minlength=n_features)
+        return total / total.sum() if total.sum() > 0 else np.zeros(n_features)
