@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,19 @@ def generate() -> str:
         command = [sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "spinney._engine", "-o", str(target)]
         subprocess.run(command, check=True)
         raw = target.read_text(encoding="utf-8")
-    return formatted(HEADER + raw)
+    return formatted(HEADER + with_type_arguments(raw))
+
+
+def with_type_arguments(text: str) -> str:
+    """Say what bare containers in signatures hold: strict typing asks, nanobind does not know."""
+    containers = {"dict": "dict[str, Any]", "tuple": "tuple[Any, ...]", "list": "list[Any]"}
+    lines = text.splitlines(keepends=True)
+    for i, line in enumerate(lines):
+        if re.match(r"\s*def ", line):
+            lines[i] = re.sub(r"\b(dict|tuple|list)\b(?![\[(])", lambda match: containers[match[1]], line)
+    first_code = next(i for i, line in enumerate(lines) if re.match(r"(from|import|class|def) ", line))
+    lines.insert(first_code, "from typing import Any\n")
+    return "".join(lines)
 
 
 def formatted(text: str) -> str:

@@ -33,8 +33,12 @@ static bool fits_32_bits(const Column& c) {
 void ColumnSorter::fill_keys32(const Column& column, std::span<const Row> rows, bool local) {
   const bool plain_float = column.dtype == DType::f32 && column.mask == nullptr && !column.is_sparse();
   if (plain_float) {
-    for (std::size_t i = 0; i < rows.size(); ++i)
+    constexpr std::size_t ahead = 24;  // the rows of a row-major table are cache lines apart
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (i + ahead < rows.size())
+        __builtin_prefetch(column.data + static_cast<std::ptrdiff_t>(rows[i + ahead]) * column.stride);
       entries_[i] = entry_of(key_of(load<float>(column, rows[i])), local ? static_cast<Row>(i) : rows[i]);
+    }
   } else if (column.is_category()) {
     read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) {
       const std::uint32_t code = v != v ? missing_code : static_cast<std::uint32_t>(v);

@@ -56,11 +56,11 @@ class Grower {
     return can_block && !rules_.params.random_cuts && rules_.params.max_features >= rules_.table.n_columns();
   }
 
-  // Nodes of at most this many rows are tasks. Blocks are sized for the second-level cache.
+  // Nodes of at most this many rows are tasks. Blocks of all threads together keep within a few megabytes.
   std::size_t task_rows() const {
-    constexpr std::size_t block_bytes = std::size_t{3} << 19, min_rows = 512;
-    const std::size_t per_row = blocks_pay() ? 4 * std::max<std::size_t>(1, rules_.table.n_columns()) : 128;
-    return std::clamp(block_bytes / per_row, min_rows, max_block_rows);
+    constexpr std::size_t block_bytes = std::size_t{8} << 20, min_rows = 512;
+    const std::size_t per_row = blocks_pay() ? 4 * std::max<std::size_t>(1, rules_.table.n_columns()) : 512;
+    return std::clamp(block_bytes / workers_.size() / per_row, min_rows, max_block_rows);
   }
 
   std::span<Row> rows_of(const OpenNode& node) { return std::span(rows_).subspan(node.begin, node.n()); }

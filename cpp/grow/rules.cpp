@@ -64,7 +64,8 @@ std::optional<Choice> Rules::choose(std::span<const std::uint32_t> features, std
   choice.feature = features[best];
   choice.decrease = decrease(target, candidates[best].score, node.stat.data());
   constexpr double slack = 2.220446049250313e-16;  // as scikit-learn: a decrease of exactly the minimum is enough
-  if (improvement(node_weight, choice.decrease) + slack < params.min_impurity_decrease) return std::nullopt;
+  const bool required = params.min_impurity_decrease > 0;  // else rounding below 0 must not stop a split of no gain
+  if (required && improvement(node_weight, choice.decrease) + slack < params.min_impurity_decrease) return std::nullopt;
   choice.candidate = std::move(candidates[best]);
   return choice;
 }

@@ -8,9 +8,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import spinney
-from spinney.cli.demo import questions, tree_lines
+from spinney.cli.demo import percent, questions, tree_lines
+from spinney.datasets import load_penguins
 
 PACKAGE_PARENT = str(Path(spinney.__file__).parent.parent)
 
@@ -102,7 +104,7 @@ def test_demo_prints_the_tree(demo):
     lines = printed.splitlines()
     assert lines[0] == "all: 344 rows (Adelie 44%, Chinstrap 20%, Gentoo 36%)"
     leaves = [line for line in lines if "→" in line]
-    assert sum(int(re.search(r"(\d+) rows", line)[1]) for line in leaves) == 344
+    assert sum(int(re.search(r"(\d+) rows?", line)[1]) for line in leaves) == 344
     assert {re.search(r"→ (\w+)", line)[1] for line in leaves} == {"Adelie", "Chinstrap", "Gentoo"}
     assert max(len(line) - len(line.lstrip()) for line in lines) == 4 * 3
 
@@ -126,7 +128,7 @@ class FakeTree:
     children_right = np.array([2, -1, -1])
     feature = np.array([0, -1, -1])
     value = np.array([[[0.5, 0.5]], [[1.0, 0.0]], [[0.25, 0.75]]])
-    n_node_samples = np.array([6, 2, 4])
+    n_node_samples = np.array([5, 1, 4])
 
     def __init__(self, threshold=0.0, left=(), missing_left=False):
         self.threshold = np.array([threshold, 0, 0])
@@ -145,38 +147,79 @@ def stump(kind, categories=(), **tree):
 
 
 def test_question_about_a_number():
-    assert questions(stump("number", threshold=2.5, missing_left=True), 0) == (
-        "size ≤ 2.5 (or missing)",
-        "size > 2.5",
-    )
+    model = stump("number", threshold=2.5, missing_left=True)
+    assert questions(model, 0, {"size"}) == ("size ≤ 2.5 (or missing)", "size > 2.5")
+    assert questions(model, 0, {"colour"}) == ("size ≤ 2.5", "size > 2.5")
 
 
-def test_question_whether_a_value_is_known():
-    assert questions(stump("number", threshold=np.inf), 0) == ("size is known", "size is missing")
+def test_question_about_a_large_number_keeps_its_digits():
+    model = stump("number", threshold=12345678.5)
+    assert questions(model, 0, ()) == ("size ≤ 12345678.5", "size > 12345678.5")
+
+
+@pytest.mark.parametrize("kind", ["number", "ordered", "boolean"])
+def test_question_whether_a_value_is_known(kind):
+    model = stump(kind, ("s", "m") if kind == "ordered" else (), threshold=np.inf)
+    assert questions(model, 0, {"size"}) == ("size is known", "size is missing")
 
 
 def test_question_about_a_category():
-    model = stump("category", ("l", "m", "s"), left=[0, 2])
-    assert questions(model, 0) == ("size is l or s", "size is m (or missing)")
+    model = stump("category", ("l", "m", "s"), threshold=np.nan, left=[0, 2])
+    assert questions(model, 0, {"size"}) == ("size is l or s", "size is m (or missing)")
 
 
 def test_question_about_a_category_whose_names_all_go_left():
-    model = stump("category", ("l", "m"), left=[0, 1])
-    assert questions(model, 0) == ("size is l or m", "size is something else (or missing)")
+    model = stump("category", ("l", "m"), threshold=np.nan, left=[0, 1])
+    assert questions(model, 0, {"size"}) == ("size is l or m", "size is something else (or missing)")
 
 
 def test_question_about_an_ordered_category():
     model = stump("ordered", ("s", "m", "l"), threshold=0.5)
-    assert questions(model, 0) == ("size is s", "size is m or l (or missing)")
+    assert questions(model, 0, {"size"}) == ("size is s", "size is m or l (or missing)")
 
 
 def test_question_about_a_boolean():
-    assert questions(stump("boolean", threshold=0.5), 0) == ("size is false", "size is true (or missing)")
+    model = stump("boolean", threshold=0.5)
+    assert questions(model, 0, {"size"}) == ("size is false", "size is true (or missing)")
 
 
 def test_lines_of_a_stump():
-    assert list(tree_lines(stump("number", threshold=1.0))) == [
-        "all: 6 rows (no 50%, yes 50%)",
-        "    size ≤ 1: 2 rows (no 100%) → no",
+    assert list(tree_lines(stump("number", threshold=1.0), {"size"})) == [
+        "all: 5 rows (no 50%, yes 50%)",
+        "    size ≤ 1: 1 row (no 100%) → no",
         "    size > 1 (or missing): 4 rows (no 25%, yes 75%) → yes",
     ]
+
+
+def test_questions_send_rows_where_the_tree_sends_them():
+    """Answer the printed questions by hand for every penguin and compare the leaf with the tree's own."""
+    X, y = load_penguins(as_frame="pandas")
+    model = spinney.DecisionTreeClassifier(max_depth=5).fit(X, y)
+    leaves = model.apply(X)
+    for row, leaf in zip(X.to_dict("records"), leaves, strict=True):
+        node = 0
+        while model.tree_.children_left[node] >= 0:
+            left, _ = questions(model, node, X.columns)
+            goes_left = answer(left, row)
+            node = (model.tree_.children_left if goes_left else model.tree_.children_right)[node]
+        assert node == leaf
+
+
+def answer(question, row):
+    """Say whether a row satisfies a printed question."""
+    feature, verb, rest = question.split(" ", 2)
+    value = row[feature]
+    if pd.isna(value):
+        return question.endswith("(or missing)")
+    rest = rest.removesuffix(" (or missing)")
+    if rest == "known":
+        return True
+    return value <= float(rest) if verb == "≤" else value in rest.split(" or ")
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(1, "100%"), (0.997, ">99%"), (0.25, "25%"), (0.009, "<1%"), (0.012, "1%"), (0.99, "99%")],
+)
+def test_percent(share, text):
+    assert percent(share) == text

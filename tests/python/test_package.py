@@ -1,5 +1,7 @@
 """The package as a whole: what importing it costs, what it exposes, what it ships."""
 
+import doctest
+import functools
 import importlib.util
 import json
 import re
@@ -102,6 +104,15 @@ def test_the_readme_example_runs(capsys):
     (example,) = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
     exec(compile(example, "README.md", "exec"), {})
     assert re.search(r"\['(yes|no)' '(yes|no)'\]", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", [*spinney._MODULE_OF, "datasets.load_penguins"])
+def test_every_public_name_has_an_example_that_runs(name):
+    value = functools.reduce(getattr, name.split("."), spinney)
+    (example,) = [test for test in doctest.DocTestFinder(recurse=False).find(value, name) if test.examples]
+    result = doctest.DocTestRunner().run(example)
+    assert result.attempted > 0
+    assert result.failed == 0
 
 
 GOOD_WHEEL = [

@@ -6,7 +6,7 @@ Vocabulary: a *question* is the condition on an edge of the tree; *shares* are a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from math import isinf
 from typing import Any
 
@@ -34,9 +34,11 @@ def run_demo(*, max_depth: int, n_folds: int, seed: int) -> None:
     }
     console = Console(highlight=False)
     console.print(table_summary(X, species.tolist()), soft_wrap=True)
-    console.print(accuracy_table(accuracy, n_folds))
-    console.print("The tree fitted to all rows, as questions:", markup=False)
-    for line in tree_lines(tree.fit(X, species)):
+    console.print(f"\nAccuracy on unseen rows, {n_folds}-fold cross-validation:")
+    console.print(accuracy_table(accuracy))
+    console.print("\nThe tree fitted to all rows, as questions:")
+    with_gaps = {name for name in X.columns if X[name].null_count() > 0}
+    for line in tree_lines(tree.fit(X, species), with_gaps):
         console.print(line, markup=False, soft_wrap=True)
 
 
@@ -59,9 +61,9 @@ def is_category(column: Any) -> bool:
     return isinstance(column.dtype, pl.Enum | pl.Categorical | pl.String)
 
 
-def accuracy_table(accuracy: dict[str, Any], n_folds: int) -> Table:
+def accuracy_table(accuracy: dict[str, Any]) -> Table:
     """Lay out mean and standard deviation of the accuracy over the folds."""
-    table = Table(title=f"Accuracy on unseen rows, {n_folds}-fold cross-validation", title_justify="left")
+    table = Table()
     table.add_column("model")
     table.add_column("mean ± sd", justify="right")
     for name, scores in accuracy.items():
@@ -69,30 +71,42 @@ def accuracy_table(accuracy: dict[str, Any], n_folds: int) -> Table:
     return table
 
 
-def tree_lines(model: Any) -> Iterator[str]:
-    """Yield the fitted tree as indented text: question, rows, class and shares of each node."""
+def tree_lines(model: Any, with_gaps: Collection[str]) -> Iterator[str]:
+    """Yield the fitted tree as indented text: question, rows, class and shares of each node.
+
+    Where missing values go is said of the features `with_gaps` only.
+    """
+    tree = model.tree_
     classes = [str(name) for name in model.classes_]
 
     def describe(node: int, depth: int, question: str) -> Iterator[str]:
-        tree = model.tree_
         values = tree.value[node].ravel()
         shares = [float(v) / float(values.sum()) for v in values]
-        best = max(range(len(shares)), key=shares.__getitem__)
         is_leaf = tree.children_left[node] < 0
-        verdict = f" → {classes[best]}" if is_leaf else ""
+        verdict = f" → {classes[shares.index(max(shares))]}" if is_leaf else ""
         text = ", ".join(
-            f"{name} {share:.0%}" for name, share in zip(classes, shares, strict=True) if share > 0
+            f"{name} {percent(share)}" for name, share in zip(classes, shares, strict=True) if share > 0
         )
-        yield f"{'    ' * depth}{question}: {int(tree.n_node_samples[node])} rows ({text}){verdict}"
+        n_rows = int(tree.n_node_samples[node])
+        yield f"{'    ' * depth}{question}: {n_rows} row{'s' if n_rows != 1 else ''} ({text}){verdict}"
         if not is_leaf:
-            left_question, right_question = questions(model, node)
+            left_question, right_question = questions(model, node, with_gaps)
             yield from describe(int(tree.children_left[node]), depth + 1, left_question)
             yield from describe(int(tree.children_right[node]), depth + 1, right_question)
 
     return describe(0, 0, "all")
 
 
-def questions(model: Any, node: int) -> tuple[str, str]:
+def percent(share: float) -> str:
+    """Round a share to whole percent, but call no part everything or nothing."""
+    if 0 < share < 0.01:
+        return "<1%"
+    if 0.99 < share < 1:
+        return ">99%"
+    return f"{share:.0%}"
+
+
+def questions(model: Any, node: int, with_gaps: Collection[str]) -> tuple[str, str]:
     """Return the conditions of the left and the right child of an inner node."""
     tree = model.tree_
     feature = model.schema_.features[int(tree.feature[node])]
@@ -104,6 +118,8 @@ def questions(model: Any, node: int) -> tuple[str, str]:
             one_of(feature.name, names, left_codes),
             one_of(feature.name, names, all_but(left_codes, names)),
         ]
+    elif isinf(threshold):  # all that is known goes one way
+        return f"{feature.name} is known", f"{feature.name} is missing"
     elif feature.kind == "ordered":  # the threshold lies between positions in the declared order
         left_codes = {code for code in range(len(names)) if code <= threshold}
         sides = [
@@ -112,11 +128,10 @@ def questions(model: Any, node: int) -> tuple[str, str]:
         ]
     elif feature.kind == "boolean":
         sides = [f"{feature.name} is false", f"{feature.name} is true"]
-    elif isinf(threshold):  # all that is known goes one way
-        return f"{feature.name} is known", f"{feature.name} is missing"
     else:
-        sides = [f"{feature.name} ≤ {threshold:g}", f"{feature.name} > {threshold:g}"]
-    sides[0 if tree.missing_go_to_left[node] else 1] += " (or missing)"
+        sides = [f"{feature.name} ≤ {threshold:.10g}", f"{feature.name} > {threshold:.10g}"]
+    if feature.name in with_gaps:
+        sides[0 if tree.missing_go_to_left[node] else 1] += " (or missing)"
     return sides[0], sides[1]
 
 
