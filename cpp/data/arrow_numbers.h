@@ -64,7 +64,7 @@ struct Decimal {
       at = next < end ? next + 1 : next;
     }
     const Decimal type{parts[1], parts[2]};
-    if (n < 2 || std::abs(type.scale) > 1000) return std::nullopt;
+    if (n < 2 || std::abs(type.scale) > 250) return std::nullopt;
     return type.bits == 32 || type.bits == 64 || type.bits == 128 ? std::optional(type) : std::nullopt;
   }
 

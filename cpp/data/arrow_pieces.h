@@ -99,7 +99,6 @@ inline Piece child_piece(const Chunk& chunk, std::int64_t j) {
   piece.length = parent.length;
   piece.parent_validity = validity_of(parent);
   piece.parent_offset = parent.offset;
-  piece.owner = chunk;
   return piece;
 }
 

@@ -1,4 +1,5 @@
 // Arrow streams built by hand: every layout, every refusal, and every release counted.
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -271,7 +272,14 @@ TEST(decimals_become_the_nearest_double) {
   const auto lowest = keep<std::uint64_t>({0, std::uint64_t{1} << 63});  // -2^127
   CHECK(values<double>(read_one(schema("d:38,-3"), {array(1, {nullptr, lowest})}), 1)[0] ==
         -170141183460469231731687303715884105728e3);
+  const auto five = keep<std::int64_t>({5});
+  for (const int scale : {-3, 0, 22, 23, 29, 250}) {
+    const std::string format = "d:18," + std::to_string(scale) + ",64";
+    const double nearest = std::strtod(("5e" + std::to_string(-scale)).c_str(), nullptr);
+    CHECK_EQ(values<double>(read_one(schema(format.c_str()), {array(1, {nullptr, five})}), 1)[0], nearest);
+  }
   CHECK(read_one(schema("d:76,2,256"), {array(1, {nullptr, wide})}).kind == ArrowKind::refused);
+  CHECK(read_one(schema("d:38,-251"), {array(1, {nullptr, wide})}).kind == ArrowKind::refused);
   CHECK(read_one(schema("d:x"), {array(1, {nullptr, wide})}).kind == ArrowKind::refused);
 }
 

@@ -80,6 +80,7 @@ def test_odd_arrays():
     read_only.flags.writeable = False
     assert_same(read_only, np.eye(3))
     assert_same(np.eye(2).view(np.matrix), np.eye(2))
+    assert_same(np.array([[0.1, 1e300]], dtype=np.longdouble), [[0.1, 1e300]])
     assert_same(np.broadcast_to(np.arange(3.0), (4, 3)), np.tile(np.arange(3.0), (4, 1)))
     assert_same(np.ma.array([[1, 2], [3, 4]], mask=[[0, 1], [0, 0]]), [[1, NAN], [3, 4]])
     assert_same(np.ma.array([["a"], ["b"]], mask=[[0], [1]]), [[0], [NAN]])

@@ -166,6 +166,13 @@ def test_an_order_is_declared_not_guessed():
 # ---- other representations of the same column -------------------------------------------------------------
 
 
+def test_nan_in_a_dictionary_is_missing_not_unseen():
+    X = pa.table({"c": pa.array([NAN, 2.5, 1.5]).dictionary_encode()})
+    assert learn(X).features[0].categories == (1.5, 2.5)
+    for unseen in ["error", "other"]:
+        np.testing.assert_array_equal(codes(learn(X), X, unseen=unseen).ravel(), [NAN, 1, 0])
+
+
 def test_numbers_may_come_as_categories_of_numbers():
     schema = learn(pd.DataFrame({"a": [1.0, 2.0]}))
     for values in [pd.Categorical([2, 5, None]), pd.array([2, 5, None], dtype="Int8"), [2, 5, None]]:

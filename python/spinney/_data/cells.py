@@ -49,7 +49,7 @@ def read_cells(values: Array, label: str) -> Column:
     kinds = {kind_of(type_) for type_ in types}
     refuse_kinds(kinds, types, label)
     if "text" in kinds:
-        return _read_text(cells, kinds, label)
+        return _read_text(cells, label)
     if kinds == {"missing"}:
         return missing_column(len(cells))
     return _read_numbers(cells, kinds, types)
@@ -76,9 +76,7 @@ def mixed_error(label: str) -> TypeError:
     )
 
 
-def _read_text(cells: list[Any], kinds: set[str], label: str) -> Column:
-    if "boolean" in kinds:
-        raise mixed_error(label)
+def _read_text(cells: list[Any], label: str) -> Column:
     code_of: dict[Any, int] = {}
     texts: list[str] = []
     for cell in dict.fromkeys(cells):

@@ -1,0 +1,142 @@
+// Growing: the same tree by every route, and every criterion on awkward tables (mainly for the sanitizers).
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "check.h"
+#include "learn/cart.h"
+#include "predict/walk.h"
+#include "tree/validate.h"
+
+using namespace spinney;
+
+struct Sample {
+  std::vector<float> numbers;          // 3 columns, row-major, with ties and missing values
+  std::vector<double> more;            // 1 column
+  std::vector<std::int32_t> categories;
+  std::vector<double> y, weight;
+  std::vector<std::int32_t> codes;
+  Table table;
+
+  explicit Sample(std::size_t n, unsigned seed, int n_classes = 3) {
+    std::mt19937 g(seed);
+    const auto unit = [&] { return static_cast<double>(g()) * 0x1p-32; };
+    for (std::size_t i = 0; i < n; ++i) {
+      for (int j = 0; j < 3; ++j)
+        numbers.push_back(g() % 9 == 0 ? NAN : static_cast<float>(j == 1 ? static_cast<double>(g() % 5) : unit()));
+      more.push_back(g() % 50 == 0 ? INFINITY : unit() - 0.5);
+      categories.push_back(static_cast<std::int32_t>(g() % 16) - 1);
+      const double signal = (std::isnan(numbers[3 * i]) ? 1.0 : numbers[3 * i]) + (categories[i] % 3 == 0 ? 1.0 : 0.0);
+      y.push_back(signal + unit());
+      codes.push_back(std::min(n_classes - 1, static_cast<int>(y.back())));
+      weight.push_back(g() % 10 == 0 ? 0.0 : unit() + 0.1);
+    }
+    table.n_rows = n;
+    for (int j = 0; j < 3; ++j) table.columns.push_back(view(numbers.data() + j, 12, DType::f32));
+    table.columns.push_back(view(more.data(), 8, DType::f64));
+    table.columns.push_back(view(categories.data(), 4, DType::i32));
+    table.columns.back().n_categories = 15;
+  }
+  static Column view(const void* data, std::ptrdiff_t stride, DType type) {
+    Column c;
+    c.data = static_cast<const std::byte*>(data);
+    c.stride = stride;
+    c.dtype = type;
+    return c;
+  }
+  TargetInput target(Rule rule, bool weighted, int n_classes = 3) const {
+    TargetInput in;
+    in.n_rows = table.n_rows;
+    if (is_class_rule(rule)) {
+      in.codes = codes.data();
+      in.n_classes = {static_cast<std::uint32_t>(n_classes)};
+    } else {
+      in.y = y.data();
+    }
+    if (weighted) in.weight = weight.data();
+    return in;
+  }
+  std::vector<std::uint32_t> kinds() const { return {0, 0, 0, 0, 15}; }
+};
+
+static bool equal(const Tree& a, const Tree& b) {
+  return a.feature == b.feature && a.threshold == b.threshold && a.right == b.right && a.flags == b.flags &&
+         a.set == b.set && a.sets == b.sets && a.impurity == b.impurity && a.weight == b.weight &&
+         a.n_rows == b.n_rows && a.value == b.value;
+}
+
+static const Rule all_rules[] = {Rule::gini,         Rule::entropy,      Rule::misclassification,
+                                 Rule::chi2,         Rule::gain_ratio,   Rule::squared_error,
+                                 Rule::friedman_mse, Rule::poisson,      Rule::absolute_error};
+
+TEST(every_criterion_grows_a_sound_tree_the_same_on_any_number_of_threads) {
+  Interrupt interrupt;
+  for (const int n_classes : {2, 3}) {
+    const Sample s(700, 1, n_classes);
+    for (const Rule rule : all_rules)
+      for (const bool weighted : {false, true})
+        for (int style = 0; style < 4; ++style) {
+          GrowParams p;
+          p.random_cuts = style == 1;
+          p.max_leaf_nodes = style == 2 ? 20 : 0;
+          p.max_features = style == 3 ? 2 : UINT32_MAX;
+          p.n_threads = 1;
+          const Tree one = grow_cart(s.table, s.target(rule, weighted, n_classes), rule, p, 0, interrupt);
+          CHECK_EQ(find_fault(one, s.kinds()), std::string());
+          CHECK(one.size() > 10);
+          p.n_threads = 3;
+          CHECK(equal(one, grow_cart(s.table, s.target(rule, weighted, n_classes), rule, p, 0, interrupt)));
+        }
+  }
+}
+
+// Best-first without a limit visits the same nodes by another road: columns sorted at every node, no block.
+TEST(blocks_equal_sorting_at_every_node) {
+  Interrupt interrupt;
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    const Sample s(1500, seed);
+    for (const Rule rule : {Rule::gini, Rule::entropy, Rule::squared_error, Rule::poisson})
+      for (const bool weighted : {false, true})
+        for (const std::uint32_t bins : {0u, 20u}) {
+          GrowParams p;
+          p.min_samples_leaf = 1 + seed;
+          const Tree block = grow_cart(s.table, s.target(rule, weighted), rule, p, bins, interrupt);
+          p.max_leaf_nodes = 1000000;
+          CHECK(equal(block, grow_cart(s.table, s.target(rule, weighted), rule, p, bins, interrupt)));
+        }
+  }
+}
+
+TEST(large_nodes_split_like_blocks) {  // 70,000 rows do not fit a block
+  Interrupt interrupt;
+  const Sample s(70000, 3);
+  GrowParams p;
+  p.max_depth = 4;
+  for (const std::uint32_t bins : {0u, 50u}) {
+    const Tree a = grow_cart(s.table, s.target(Rule::gini, false), Rule::gini, p, bins, interrupt);
+    CHECK(a.size() > 8);
+    p.n_threads = 2;
+    CHECK(equal(a, grow_cart(s.table, s.target(Rule::gini, false), Rule::gini, p, bins, interrupt)));
+    p.n_threads = 1;
+  }
+}
+
+TEST(training_rows_reach_leaves_of_the_counted_size) {
+  Interrupt interrupt;
+  const Sample s(2000, 4);
+  for (const std::uint32_t bins : {0u, 7u}) {
+    const Tree t = grow_cart(s.table, s.target(Rule::gini, false), Rule::gini, GrowParams{}, bins, interrupt);
+    std::vector<std::uint32_t> leaf(s.table.n_rows), count(t.size(), 0);
+    Walker(t).apply(s.table, 2, interrupt, leaf.data());
+    for (const std::uint32_t l : leaf) ++count[l];
+    for (std::size_t i = 0; i < t.size(); ++i)
+      if (t.is_leaf(i)) CHECK_EQ(count[i], t.n_rows[i]);
+  }
+}
+
+TEST(an_interrupt_stops_growth) {
+  Interrupt interrupt;
+  interrupt.request();
+  const Sample s(500, 5);
+  CHECK_THROWS(grow_cart(s.table, s.target(Rule::gini, false), Rule::gini, GrowParams{}, 0, interrupt), Interrupted);
+}

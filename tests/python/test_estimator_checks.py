@@ -1,0 +1,31 @@
+"""scikit-learn's own checks, all of them."""
+
+import pytest
+import spinney
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+# Warnings of this kind are about the checks, not about spinney.
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+
+
+@parametrize_with_checks(
+    [
+        spinney.DecisionTreeClassifier(),
+        spinney.DecisionTreeRegressor(),
+        spinney.ExtraTreeClassifier(),
+        spinney.ExtraTreeRegressor(),
+    ]
+)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [
+        spinney.DecisionTreeClassifier(criterion="gain_ratio", max_leaf_nodes=12, max_bins=20),
+        spinney.DecisionTreeRegressor(criterion="absolute_error", max_bins=32, n_jobs=2),
+        spinney.DecisionTreeRegressor(ccp_alpha=1e-4, max_features="sqrt", random_state=0),
+    ]
+)
+def test_scikit_learns_checks_away_from_the_defaults(estimator, check):
+    check(estimator)
