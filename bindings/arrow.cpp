@@ -78,11 +78,10 @@ static nb::tuple as_tuple(ArrowColumn&& source, std::size_t n_rows) {
   held.release();
   nb::object values = nb::none(), missing = nb::none(), categories = nb::none();
   if (column.kind < ArrowKind::missing) values = array(column.data, n_rows, numpy_type(column), owner);
-  if (!column.missing.empty())
-    missing = array(column.missing.data(), n_rows, nb::dtype<std::uint8_t>(), owner);
+  if (!column.missing.empty()) missing = array(column.missing.data(), n_rows, nb::dtype<std::uint8_t>(), owner);
   if (column.kind == ArrowKind::coded) categories = values_of(column);
-  return nb::make_tuple(column.name, kinds[static_cast<int>(column.kind)], column.format, values, missing,
-                        categories, column.ordered);
+  return nb::make_tuple(column.name, kinds[static_cast<int>(column.kind)], column.format, values, missing, categories,
+                        column.ordered);
 }
 
 static nb::tuple as_tuple(ArrowTable&& table) {
@@ -115,8 +114,7 @@ static nb::tuple read_array(const nb::capsule& schema, const nb::capsule& array)
 
 }  // namespace spinney
 
-#define SPINNEY_ARROW_RESULT \
-  "tuple[int, bool, list[tuple[str, str, str, typing.Any, typing.Any, typing.Any, bool]]]"
+#define SPINNEY_ARROW_RESULT "tuple[int, bool, list[tuple[str, str, str, typing.Any, typing.Any, typing.Any, bool]]]"
 
 void init_arrow(nb::module_& m) {
   m.def("read_arrow_stream", &spinney::read_stream, nb::arg("stream"),

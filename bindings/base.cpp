@@ -48,8 +48,7 @@ static void spin(double seconds, int n_jobs) {
   using Clock = std::chrono::steady_clock;
   if (!(seconds >= 0 && seconds <= 3600)) throw std::invalid_argument("seconds must lie between 0 and 3600.");
   const int n_threads = resolve_threads(n_jobs);
-  const auto n_tasks =
-      static_cast<std::size_t>(std::ceil(seconds * 1000)) * static_cast<std::size_t>(n_threads);
+  const auto n_tasks = static_cast<std::size_t>(std::ceil(seconds * 1000)) * static_cast<std::size_t>(n_threads);
   run_interruptible([&](Interrupt& interrupt) {
     const auto end = Clock::now() + std::chrono::duration<double>(seconds);
     parallel_for(n_tasks, n_threads, [&](std::size_t, int) {
@@ -69,8 +68,7 @@ void init_base(nb::module_& m) {
         "Threads that the hardware, the affinity mask and the CPU quota of the container leave to this "
         "process.");
   m.def(
-      "resolve_threads",
-      [](std::optional<int> n_jobs) { return spinney::resolve_threads(n_jobs.value_or(0)); },
+      "resolve_threads", [](std::optional<int> n_jobs) { return spinney::resolve_threads(n_jobs.value_or(0)); },
       nb::arg("n_jobs").none() = nb::none(),
       "Threads for an estimator's n_jobs. None: SPINNEY_NUM_THREADS, else all available but no more than\n"
       "OMP_NUM_THREADS; negative: all available but -n_jobs - 1 of them.");

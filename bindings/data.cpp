@@ -61,8 +61,7 @@ static DType dtype_of(nb::dlpack::dtype type) {
 static void require_rows(std::size_t got, std::size_t expected) {
   if (got != expected)
     throw nb::value_error(
-        ("a column of " + std::to_string(got) + " rows does not fit a table of " + std::to_string(expected))
-            .c_str());
+        ("a column of " + std::to_string(got) + " rows does not fit a table of " + std::to_string(expected)).c_str());
 }
 
 static std::size_t bytes_of(DType t) {
@@ -108,8 +107,7 @@ void TableHandle::add_matrix(nb::object values) {
   const auto item = static_cast<std::ptrdiff_t>(bytes_of(c.dtype));
   c.stride = array.stride(0) * item;
   for (std::size_t j = 0; j < array.shape(1); ++j) {
-    c.data =
-        static_cast<const std::byte*>(array.data()) + static_cast<std::ptrdiff_t>(j) * array.stride(1) * item;
+    c.data = static_cast<const std::byte*>(array.data()) + static_cast<std::ptrdiff_t>(j) * array.stride(1) * item;
     table.columns.push_back(c);
   }
   owners.push_back(values);
@@ -143,8 +141,7 @@ static void require_ascending(const std::int32_t* rows, std::size_t n, std::size
 }
 
 // Entries begin … end of the stored rows and values.
-static Column sparse_column(const std::int32_t* rows, const Array1& values, std::size_t begin,
-                            std::size_t end) {
+static Column sparse_column(const std::int32_t* rows, const Array1& values, std::size_t begin, std::size_t end) {
   static const std::int32_t none = 0;  // an empty column is still sparse: its pointer must not be null
   Column c;
   c.dtype = dtype_of(values.dtype());
@@ -177,8 +174,7 @@ void TableHandle::add_csc(nb::object starts, nb::object rows, nb::object values)
   for (std::size_t j = 0; j + 1 < bounds.shape(0); ++j)
     if (bounds.data()[j] > bounds.data()[j + 1]) throw nb::value_error("sparse columns must not overlap");
   for (std::size_t j = 0; j + 1 < bounds.shape(0); ++j) {
-    const auto begin = static_cast<std::size_t>(bounds.data()[j]),
-               end = static_cast<std::size_t>(bounds.data()[j + 1]);
+    const auto begin = static_cast<std::size_t>(bounds.data()[j]), end = static_cast<std::size_t>(bounds.data()[j + 1]);
     require_ascending(index.data() + begin, end - begin, table.n_rows);
     table.columns.push_back(sparse_column(index.data(), array, begin, end));
   }
@@ -215,8 +211,8 @@ void init_data(nb::module_& m) {
       .def("column", &spinney::column_as_float64, nb::arg("j"),
            "A copy of column j as float64: NaN is missing, a category is its code.")
       .def(
-          "n_categories", [](const TableHandle& t, std::size_t j) { return t.at(j).n_categories; },
-          nb::arg("j"), "Number of categories of column j, 0 if it holds numbers.")
+          "n_categories", [](const TableHandle& t, std::size_t j) { return t.at(j).n_categories; }, nb::arg("j"),
+          "Number of categories of column j, 0 if it holds numbers.")
       .def_prop_ro("n_rows", [](const TableHandle& t) { return t.table.n_rows; })
       .def_prop_ro("n_columns", [](const TableHandle& t) { return t.table.n_columns(); });
 }

@@ -1,4 +1,6 @@
 // Trees: growing, walking, pruning, and their arrays as NumPy sees them.
+#include "tree/tree.h"
+
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -17,7 +19,6 @@
 #include "predict/walk.h"
 #include "table.h"
 #include "tree/prune.h"
-#include "tree/tree.h"
 #include "tree/validate.h"
 
 namespace nb = nanobind;
@@ -56,10 +57,15 @@ static std::vector<std::uint32_t> categories_of(const Table& table) {
 }
 
 static Rule rule_named(const std::string& name) {
-  static constexpr std::pair<const char*, Rule> rules[] = {
-      {"gini", Rule::gini}, {"entropy", Rule::entropy}, {"misclassification", Rule::misclassification},
-      {"chi2", Rule::chi2}, {"gain_ratio", Rule::gain_ratio}, {"squared_error", Rule::squared_error},
-      {"friedman_mse", Rule::friedman_mse}, {"poisson", Rule::poisson}, {"absolute_error", Rule::absolute_error}};
+  static constexpr std::pair<const char*, Rule> rules[] = {{"gini", Rule::gini},
+                                                           {"entropy", Rule::entropy},
+                                                           {"misclassification", Rule::misclassification},
+                                                           {"chi2", Rule::chi2},
+                                                           {"gain_ratio", Rule::gain_ratio},
+                                                           {"squared_error", Rule::squared_error},
+                                                           {"friedman_mse", Rule::friedman_mse},
+                                                           {"poisson", Rule::poisson},
+                                                           {"absolute_error", Rule::absolute_error}};
   for (const auto& [known, rule] : rules)
     if (name == known) return rule;
   throw nb::value_error(("unknown criterion: " + name).c_str());
@@ -118,7 +124,8 @@ static TreeHandle* grow_tree(const TableHandle& table, const std::string& criter
     input.n_outputs = values->shape(1);
     input.y = values->data();
   }
-  if (input.n_rows != table.table.n_rows || input.n_outputs == 0) throw nb::value_error("target and table differ in rows");
+  if (input.n_rows != table.table.n_rows || input.n_outputs == 0)
+    throw nb::value_error("target and table differ in rows");
   if (weight) {
     if (weight->shape(0) != input.n_rows) throw nb::value_error("weights and table differ in rows");
     input.weight = weight->data();
@@ -130,9 +137,8 @@ static TreeHandle* grow_tree(const TableHandle& table, const std::string& criter
   check_params(params, table.table.n_columns());
   const auto max_bins = option<std::uint32_t>(options, "max_bins");
   if (max_bins > 65535) throw nb::value_error("max_bins is at most 65535");
-  Tree tree = run_interruptible([&](Interrupt& interrupt) {
-    return grow_cart(table.table, input, rule, params, max_bins, interrupt);
-  });
+  Tree tree = run_interruptible(
+      [&](Interrupt& interrupt) { return grow_cart(table.table, input, rule, params, max_bins, interrupt); });
   return new TreeHandle(std::move(tree), categories_of(table.table));
 }
 
@@ -210,9 +216,7 @@ static nb::dict to_arrays(const TreeHandle& self) {
   nb::dict state;
   state["value_width"] = self.tree.value_width;
   state["n_categories"] = own(std::vector<std::uint32_t>(self.n_categories));
-  for_each_array(self.tree, [&](const char* name, const auto& values) {
-    state[name] = own(std::vector(values));
-  });
+  for_each_array(self.tree, [&](const char* name, const auto& values) { state[name] = own(std::vector(values)); });
   return state;
 }
 
@@ -271,8 +275,10 @@ void init_tree(nb::module_& m) {
       .def("apply_one", &apply_one, "row"_a)
       .def("pruning_path", &pruning_path)
       .def("collapsed", &collapsed, "leaf"_a)
-      .def("pruned", [](const TreeHandle& t, double alpha) { return new TreeHandle(prune(t.tree, alpha), t.n_categories); },
-           "alpha"_a)
+      .def(
+          "pruned",
+          [](const TreeHandle& t, double alpha) { return new TreeHandle(prune(t.tree, alpha), t.n_categories); },
+          "alpha"_a)
       .def("__getstate__", &to_arrays)
       .def("__setstate__", [](TreeHandle& t, const nb::dict& state) {
         auto [tree, n_categories] = from_state(state);

@@ -248,8 +248,7 @@ void Pool::work() {
     }
     lock.unlock();
     job->work(worker);
-    if (current_pool.load(std::memory_order_relaxed) != this)
-      return;  // forked by a task: no pool in the child
+    if (current_pool.load(std::memory_order_relaxed) != this) return;  // forked by a task: no pool in the child
     lock.lock();
     ++n_searching_;
     if (job->n_inside.fetch_sub(1, std::memory_order_relaxed) == 1) job->all_left.notify_one();
@@ -259,8 +258,7 @@ void Pool::work() {
 }  // namespace
 
 void run_in_pool(const Tasks& tasks, int n_threads) {
-  const auto n_workers =
-      std::min<std::size_t>({tasks.n_tasks, static_cast<std::size_t>(n_threads), max_threads});
+  const auto n_workers = std::min<std::size_t>({tasks.n_tasks, static_cast<std::size_t>(n_threads), max_threads});
   Job job(tasks, static_cast<int>(n_workers) - 1);
   if (Pool* pool = the_pool()) {
     pool->run(job);

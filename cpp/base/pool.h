@@ -58,10 +58,9 @@ void parallel_for(std::size_t n_tasks, int n_threads, Body&& body) {
     return;
   }
   using Callable = std::remove_reference_t<Body>;
-  detail::Tasks tasks{n_tasks, const_cast<void*>(static_cast<const void*>(std::addressof(body))),
-                      [](void* callable, std::size_t task, int worker) {
-                        (*static_cast<Callable*>(callable))(task, worker);
-                      }};
+  detail::Tasks tasks{
+      n_tasks, const_cast<void*>(static_cast<const void*>(std::addressof(body))),
+      [](void* callable, std::size_t task, int worker) { (*static_cast<Callable*>(callable))(task, worker); }};
   detail::run_in_pool(tasks, n_threads);
 }
 

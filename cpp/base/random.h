@@ -20,7 +20,7 @@ class RandomStream {
   explicit RandomStream(std::uint64_t key) : key_(key) {}
   std::uint64_t next() { return derive(key_, count_++); }
   double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }  // in [0, 1)
-  std::uint64_t below(std::uint64_t n) {                                  // unbiased, n > 0
+  std::uint64_t below(std::uint64_t n) {                                 // unbiased, n > 0
     for (;;) {
       const std::uint64_t x = next();
       __extension__ using Wide = unsigned __int128;

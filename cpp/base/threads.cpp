@@ -66,8 +66,7 @@ bool names_cpu(std::string_view controllers) {
 
 int affinity_limit() {
 #ifdef __linux__
-  for (int n_cpus = CPU_SETSIZE; n_cpus <= (1 << 20);
-       n_cpus *= 2) {  // the kernel refuses a mask that is too short
+  for (int n_cpus = CPU_SETSIZE; n_cpus <= (1 << 20); n_cpus *= 2) {  // the kernel refuses a mask that is too short
     cpu_set_t* mask = CPU_ALLOC(n_cpus);
     if (!mask) return no_limit;
     const auto bytes = CPU_ALLOC_SIZE(n_cpus);
@@ -99,8 +98,7 @@ int default_threads() {
                                 "'; set it to a whole number of at least 1, or unset it.");
   }
   const int available = available_threads();
-  const char* omp =
-      std::getenv("OMP_NUM_THREADS");  // "8" or, for nested levels, "8,2"; not ours to complain about
+  const char* omp = std::getenv("OMP_NUM_THREADS");  // "8" or, for nested levels, "8,2"; not ours to complain about
   if (!omp) return available;
   const std::string_view levels(omp);
   const int cap = positive_number(levels.substr(0, levels.find(',')));

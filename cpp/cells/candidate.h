@@ -13,17 +13,17 @@ inline constexpr double no_score = -std::numeric_limits<double>::infinity();
 
 struct Candidate {
   double score = no_score;
-  bool constant = false;      // the column has one value here, in this node and all below it
-  bool missing_left = false;  // where missing rows go, if the node has any
-  bool missing_alone = false; // present rows left, missing rows right
+  bool constant = false;       // the column has one value here, in this node and all below it
+  bool missing_left = false;   // where missing rows go, if the node has any
+  bool missing_alone = false;  // present rows left, missing rows right
   bool has_missing = false;
-  std::uint32_t at = 0;       // which cut of the sweep: lower wins a tie
+  std::uint32_t at = 0;  // which cut of the sweep: lower wins a tie
   Row n_left = 0;
-  double w_left = 0;          // weight on the left, in fixed units
-  std::uint32_t below = 0, above = 0;         // numbers: the rows next to the cut
-  std::uint32_t code_below = 0;               // numbers: code of `below`
-  double threshold = 0;                       // random cuts only
-  std::vector<std::uint32_t> left_codes;      // categories that go left
+  double w_left = 0;                      // weight on the left, in fixed units
+  std::uint32_t below = 0, above = 0;     // numbers: the rows next to the cut
+  std::uint32_t code_below = 0;           // numbers: code of `below`
+  double threshold = 0;                   // random cuts only
+  std::vector<std::uint32_t> left_codes;  // categories that go left
 
   bool found() const { return score > no_score; }
 };
@@ -31,13 +31,13 @@ struct Candidate {
 struct Limits {
   Row min_leaf = 1;
   double min_weight = 0;  // in fixed units, as the bounds below
-  bool bounded = false;   // monotone constraints are in force: both sides' S / W must lie within the bounds
+  bool bounded = false;   // the column at hand is constrained: both sides' S / W must lie within the bounds, in order
   double lower = -std::numeric_limits<double>::infinity(), upper = std::numeric_limits<double>::infinity();
-  int direction = 0;      // of the column at hand: +1 values must not fall, -1 must not rise
+  int direction = 0;  // +1: values must not fall from left to right; -1: must not rise
 
   bool admit_means(double left, double right) const {
     return left >= lower && left <= upper && right >= lower && right <= upper &&
-           (direction == 0 || (direction > 0 ? left <= right : left >= right));
+           (direction > 0 ? left <= right : left >= right);
   }
 };
 
@@ -52,8 +52,8 @@ inline bool admits(const Limits& limits, const Totals& total, const std::int64_t
   if (n_left < limits.min_leaf || total.n - n_left < limits.min_leaf) return false;
   const double wl = static_cast<double>(left[0]), wr = static_cast<double>(total.stat[0] - left[0]);
   if (wl < limits.min_weight || wr < limits.min_weight) return false;
-  return !limits.bounded || limits.admit_means(static_cast<double>(left[1]) / wl,
-                                               static_cast<double>(total.stat[1] - left[1]) / wr);
+  return !limits.bounded ||
+         limits.admit_means(static_cast<double>(left[1]) / wl, static_cast<double>(total.stat[1] - left[1]) / wr);
 }
 
 }  // namespace spinney

@@ -57,7 +57,8 @@ inline std::vector<std::uint32_t> order_by_mean(const CategoryCells& cells, std:
   std::vector<std::uint32_t> order(cells.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return static_cast<Wide>(cells.stat(a)[k]) * cells.stat(b)[0] < static_cast<Wide>(cells.stat(b)[k]) * cells.stat(a)[0];
+    return static_cast<Wide>(cells.stat(a)[k]) * cells.stat(b)[0] <
+           static_cast<Wide>(cells.stat(b)[k]) * cells.stat(a)[0];
   });
   return order;
 }
@@ -68,14 +69,15 @@ inline std::vector<std::uint32_t> order_by_component(const CategoryCells& cells,
   std::vector<double> deviation(n * n_sums), axis(n_sums), next(n_sums), score(n);
   for (std::size_t c = 0; c < n; ++c)
     for (std::size_t k = 0; k < n_sums; ++k)
-      deviation[c * n_sums + k] =
-          static_cast<double>(cells.stat(c)[1 + k]) / static_cast<double>(cells.stat(c)[0]) -
-          static_cast<double>(total.stat[1 + k]) / static_cast<double>(total.stat[0]);
+      deviation[c * n_sums + k] = static_cast<double>(cells.stat(c)[1 + k]) / static_cast<double>(cells.stat(c)[0]) -
+                                  static_cast<double>(total.stat[1 + k]) / static_cast<double>(total.stat[0]);
   const auto project = [&] {
     for (std::size_t c = 0; c < n; ++c)
-      score[c] = std::inner_product(axis.begin(), axis.end(), deviation.begin() + static_cast<std::ptrdiff_t>(c * n_sums), 0.0);
+      score[c] = std::inner_product(axis.begin(), axis.end(),
+                                    deviation.begin() + static_cast<std::ptrdiff_t>(c * n_sums), 0.0);
   };
-  for (std::size_t k = 0; k < n_sums; ++k) axis[k] = 1.0 + 0.5 * static_cast<double>(k % 7);  // not orthogonal to anything likely
+  for (std::size_t k = 0; k < n_sums; ++k)
+    axis[k] = 1.0 + 0.5 * static_cast<double>(k % 7);  // not orthogonal to anything likely
   for (int iteration = 0; iteration < 30; ++iteration) {
     project();
     std::fill(next.begin(), next.end(), 0.0);
@@ -109,9 +111,12 @@ class CategorySearch {
       return best_;
     }
     if (cells_.size() > 1) {
-      if (cells_.width == 2) sweep(order_by_mean(cells_, 1));
-      else if (cells_.size() <= max_enumerated) enumerate();
-      else sweep_in_many_orders();
+      if (cells_.width == 2)
+        sweep(order_by_mean(cells_, 1));
+      else if (cells_.size() <= max_enumerated)
+        enumerate();
+      else
+        sweep_in_many_orders();
     }
     if (cells_.n_missing > 0) try_missing_alone();
     return best_;

@@ -22,8 +22,14 @@ struct Kernels {
 
 const Kernels& kernels();
 
-namespace base { extern const Kernels kernels; }
-namespace avx2 { extern const Kernels kernels; }
-namespace avx512 { extern const Kernels kernels; }
+namespace base {
+extern const Kernels kernels;
+}
+namespace avx2 {
+extern const Kernels kernels;
+}
+namespace avx512 {
+extern const Kernels kernels;
+}
 
 }  // namespace spinney

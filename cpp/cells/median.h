@@ -45,7 +45,9 @@ class AbsoluteError {
     for (const RunningMedian& m : medians_) sum += m.deviation();
     return sum;
   }
-  double median() const { return (medians_[0].median() - target_->offset[0]) * target_->weight_unit / target_->value_unit; }
+  double median() const {
+    return (medians_[0].median() - target_->offset[0]) * target_->weight_unit / target_->value_unit;
+  }
   double score(double deviation_of_sides) const {
     return (uncut_ - deviation_of_sides) / weight_ / static_cast<double>(medians_.size());
   }
@@ -78,7 +80,8 @@ inline void sweep_medians(AbsoluteError& criterion, const std::vector<std::uint3
     criterion.move(order[i]);
     w += criterion.weight(order[i]);
     if (!boundary[i] || i + 1 < limits.min_leaf || n - i - 1 < limits.min_leaf) continue;
-    if (static_cast<double>(w) < limits.min_weight || static_cast<double>(total.stat[0] - w) < limits.min_weight) continue;
+    if (static_cast<double>(w) < limits.min_weight || static_cast<double>(total.stat[0] - w) < limits.min_weight)
+      continue;
     if (limits.bounded && !limits.admit_means(criterion.median(), right_median[i])) continue;
     const double score = criterion.score(criterion.deviation() + right[i]);
     if (score > best_score) {
@@ -147,7 +150,10 @@ Candidate scan_categories(AbsoluteError& criterion, const typename Word::Type* w
                           const Limits& limits) {
   const std::size_t n = total.n, n_present = count_present<Word>(words, n);
   Candidate best;
-  struct Cell { std::uint32_t code, median; std::size_t begin, end; };
+  struct Cell {
+    std::uint32_t code, median;
+    std::size_t begin, end;
+  };
   std::vector<Cell> cells;
   for (std::size_t i = 0; i < n_present; ++i) {
     if (i == 0 || Word::code(words[i]) != Word::code(words[i - 1])) cells.push_back({Word::code(words[i]), 0, i, i});

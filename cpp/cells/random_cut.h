@@ -102,9 +102,9 @@ inline bool draw_sides(const Column& column, std::span<const Row> rows, RandomSt
     const double v = b.value[i];
     bool left = c.missing_alone;
     if (!c.missing_alone)
-      left = column.is_category()
-                 ? std::binary_search(c.left_codes.begin(), c.left_codes.end(), static_cast<std::uint32_t>(v == v ? v : 0))
-                 : v <= c.threshold;
+      left = column.is_category() ? std::binary_search(c.left_codes.begin(), c.left_codes.end(),
+                                                       static_cast<std::uint32_t>(v == v ? v : 0))
+                                  : v <= c.threshold;
     b.side[i] = v != v ? Side::missing : left ? Side::left : Side::right;
   }
   if (c.missing_alone && column.is_category()) c.left_codes.assign(1, static_cast<std::uint32_t>(low));

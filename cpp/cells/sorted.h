@@ -27,10 +27,14 @@ inline Kernels::Score score_kernel(Rule rule) {
   const Kernels& k = kernels();
   switch (rule) {
     case Rule::entropy:
-    case Rule::gain_ratio: return k.entropy;
-    case Rule::misclassification: return k.misclassification;
-    case Rule::poisson: return k.poisson;
-    default: return k.squared_error;
+    case Rule::gain_ratio:
+      return k.entropy;
+    case Rule::misclassification:
+      return k.misclassification;
+    case Rule::poisson:
+      return k.poisson;
+    default:
+      return k.squared_error;
   }
 }
 
@@ -55,8 +59,8 @@ inline void keep_best(ScanBuffers& b, std::size_t n, Kernels::Score score, const
 
 // Scalar statistics: sums are emitted at every boundary into buffers, then scored by a vector kernel.
 template <class Word, class Rows>
-void sweep_scalar(const Scalar<Rows>& criterion, const typename Word::Type* words, std::size_t n_present, const Totals& total,
-           const Limits& limits, Row n_missing_left, ScanBuffers& b, Candidate& best) {
+void sweep_scalar(const Scalar<Rows>& criterion, const typename Word::Type* words, std::size_t n_present,
+                  const Totals& total, const Limits& limits, Row n_missing_left, ScanBuffers& b, Candidate& best) {
   const Rows rows = criterion.rows;
   std::int64_t w = n_missing_left > 0 ? b.missing[0] : 0, s = n_missing_left > 0 ? b.missing[1] : 0;
   const std::int64_t w_total = total.stat[0], s_total = total.stat[1];
@@ -92,7 +96,7 @@ void sweep_scalar(const Scalar<Rows>& criterion, const typename Word::Type* word
 // Any other additive statistic: one score at every boundary.
 template <class Word, class Criterion>
 void sweep_any(const Criterion& criterion, const typename Word::Type* words, std::size_t n_present, const Totals& total,
-           const Limits& limits, Row n_missing_left, ScanBuffers& b, Candidate& best) {
+               const Limits& limits, Row n_missing_left, ScanBuffers& b, Candidate& best) {
   const std::size_t width = criterion.width();
   b.left.assign(width, 0);
   if (n_missing_left > 0) std::copy_n(b.missing.begin(), width, b.left.begin());

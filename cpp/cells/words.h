@@ -29,8 +29,10 @@ std::size_t count_present(const typename Word::Type* words, std::size_t n) {
   std::size_t low = 0, high = n;
   while (low < high) {
     const std::size_t middle = (low + high) / 2;
-    if (Word::code(words[middle]) == Word::missing) high = middle;
-    else low = middle + 1;
+    if (Word::code(words[middle]) == Word::missing)
+      high = middle;
+    else
+      low = middle + 1;
   }
   return low;
 }

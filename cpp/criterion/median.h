@@ -29,9 +29,9 @@ class RunningMedian {
   std::size_t find_median() const;
 
   std::vector<std::uint32_t> rank_, order_;
-  std::vector<double> y_;                    // distinct, ascending
+  std::vector<double> y_;  // distinct, ascending
   std::vector<std::int64_t> fixed_y_, weight_of_;
-  std::vector<std::int64_t> weights_;        // Fenwick tree, 1-based
+  std::vector<std::int64_t> weights_;  // Fenwick tree, 1-based
   std::vector<Wide> sums_;
   std::int64_t total_weight_ = 0;
   Wide total_sum_ = 0;

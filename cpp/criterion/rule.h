@@ -6,8 +6,15 @@
 namespace spinney {
 
 enum class Rule : std::uint8_t {
-  gini, entropy, misclassification, chi2, gain_ratio,          // classes
-  squared_error, friedman_mse, poisson, absolute_error,        // values
+  gini,
+  entropy,
+  misclassification,
+  chi2,
+  gain_ratio,  // classes
+  squared_error,
+  friedman_mse,
+  poisson,
+  absolute_error,  // values
 };
 
 inline bool is_class_rule(Rule r) { return r <= Rule::gain_ratio; }

@@ -80,10 +80,14 @@ struct Scalar {
     const double sr = number(total[1] - left[1]), wr = number(total[0] - left[0]);
     switch (rule) {
       case Rule::entropy:
-      case Rule::gain_ratio: return Entropy::pair(sl, wl, sr, wr);
-      case Rule::misclassification: return Misclassification::pair(sl, wl, sr, wr);
-      case Rule::poisson: return Poisson::pair(sl, wl, sr, wr);
-      default: return SquaredError::pair(sl, wl, sr, wr);
+      case Rule::gain_ratio:
+        return Entropy::pair(sl, wl, sr, wr);
+      case Rule::misclassification:
+        return Misclassification::pair(sl, wl, sr, wr);
+      case Rule::poisson:
+        return Poisson::pair(sl, wl, sr, wr);
+      default:
+        return SquaredError::pair(sl, wl, sr, wr);
     }
   }
   Scalar on(const Rows& other) const { return {other, rule}; }

@@ -17,8 +17,10 @@ static double class_impurity(Rule rule, const double* share, std::size_t n_class
   for (std::size_t k = 0; k < n_classes; ++k) {
     const double p = share[k];
     most = std::max(most, p);
-    if (rule == Rule::entropy || rule == Rule::gain_ratio) sum -= p > 0 ? x_log_x(p) * bits_per_nat : 0.0;
-    else sum += p * (1 - p);
+    if (rule == Rule::entropy || rule == Rule::gain_ratio)
+      sum -= p > 0 ? x_log_x(p) * bits_per_nat : 0.0;
+    else
+      sum += p * (1 - p);
   }
   return rule == Rule::misclassification ? 1 - most : sum;
 }
@@ -107,7 +109,8 @@ static double uncut_score(const Target& target, const std::int64_t* stat) {
   double sum = 0;
   if (target.rule == Rule::misclassification) {
     for (std::size_t o = 0; o < n_outputs; ++o)
-      sum += static_cast<double>(*std::max_element(stat + 1 + target.class_begin[o], stat + 1 + target.class_begin[o + 1]));
+      sum += static_cast<double>(
+          *std::max_element(stat + 1 + target.class_begin[o], stat + 1 + target.class_begin[o + 1]));
     return sum;
   }
   for (std::size_t k = 1; k <= target.value_width(); ++k) {
@@ -122,19 +125,26 @@ double decrease(const Target& target, double score, const std::int64_t* stat) {
   const double outputs = static_cast<double>(target.input.n_outputs);
   const double unit = target.value_unit / target.weight_unit;
   switch (target.rule) {
-    case Rule::gini: return target.is_scalar() ? 2 * (score / w / w) : score / w / w / outputs;
+    case Rule::gini:
+      return target.is_scalar() ? 2 * (score / w / w) : score / w / w / outputs;
     case Rule::chi2: {
       if (!target.is_scalar()) return score / w / outputs;
       const double s = static_cast<double>(stat[1]);
       return score / w * (1 / s + 1 / (w - s));
     }
     case Rule::entropy:
-    case Rule::gain_ratio: return (score - uncut_score(target, stat)) / w * bits_per_nat / outputs;
-    case Rule::misclassification: return (score - uncut_score(target, stat)) / w / outputs;
-    case Rule::poisson: return (score - uncut_score(target, stat)) / w * unit / outputs;
-    case Rule::absolute_error: return score;  // already in the user's units
-    case Rule::friedman_mse: return score / w / w * unit * unit;
-    case Rule::squared_error: break;
+    case Rule::gain_ratio:
+      return (score - uncut_score(target, stat)) / w * bits_per_nat / outputs;
+    case Rule::misclassification:
+      return (score - uncut_score(target, stat)) / w / outputs;
+    case Rule::poisson:
+      return (score - uncut_score(target, stat)) / w * unit / outputs;
+    case Rule::absolute_error:
+      return score;  // already in the user's units
+    case Rule::friedman_mse:
+      return score / w / w * unit * unit;
+    case Rule::squared_error:
+      break;
   }
   return score / w / w * unit * unit / outputs;
 }

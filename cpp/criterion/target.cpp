@@ -19,8 +19,10 @@ Target::Target(const TargetInput& in, Rule r) : input(in), rule(r) {
     if (weight_of(static_cast<Row>(i)) > 0) rows.push_back(static_cast<Row>(i));
   rows.shrink_to_fit();
   fix_weights();
-  if (is_class_rule(rule)) fix_classes();
-  else fix_values();
+  if (is_class_rule(rule))
+    fix_classes();
+  else
+    fix_values();
 }
 
 void Target::fix_weights() {
@@ -84,8 +86,8 @@ void Target::fix_values() {
         for (std::size_t other = 1; other < p; ++other) v += input.y[r * p + other] - offset[other];
         v /= static_cast<double>(p);
       }
-      fixed_value[r * n_values + k] = whole_weights ? fixed_weight_of(r) * std::llround(v * scale)
-                                                    : std::llround(v * weight_of(r) * scale);
+      fixed_value[r * n_values + k] =
+          whole_weights ? fixed_weight_of(r) * std::llround(v * scale) : std::llround(v * weight_of(r) * scale);
     }
 }
 

@@ -18,10 +18,10 @@ namespace spinney {
 
 struct TargetInput {  // the caller's arrays, validated by the caller
   std::size_t n_rows = 0, n_outputs = 1;
-  const std::int32_t* codes = nullptr;    // classes: n_rows x n_outputs
-  std::vector<std::uint32_t> n_classes;   // classes: one per output
-  const double* y = nullptr;              // values: n_rows x n_outputs
-  const double* weight = nullptr;         // one per row, >= 0; null: every weight is 1
+  const std::int32_t* codes = nullptr;   // classes: n_rows x n_outputs
+  std::vector<std::uint32_t> n_classes;  // classes: one per output
+  const double* y = nullptr;             // values: n_rows x n_outputs
+  const double* weight = nullptr;        // one per row, >= 0; null: every weight is 1
 };
 
 struct Target {
@@ -29,13 +29,13 @@ struct Target {
 
   TargetInput input;
   Rule rule;
-  std::vector<Row> rows;                    // those of positive weight, ascending
-  std::vector<std::int64_t> fixed_weight;   // by row; empty: every weight is 1
-  std::vector<std::int64_t> fixed_value;    // by row and output; empty for more than two classes
-  std::vector<std::uint8_t> second_class;   // two classes, every weight 1: the same as fixed_value, in a byte
-  std::vector<double> offset;               // by output
+  std::vector<Row> rows;                   // those of positive weight, ascending
+  std::vector<std::int64_t> fixed_weight;  // by row; empty: every weight is 1
+  std::vector<std::int64_t> fixed_value;   // by row and output; empty for more than two classes
+  std::vector<std::uint8_t> second_class;  // two classes, every weight 1: the same as fixed_value, in a byte
+  std::vector<double> offset;              // by output
   double weight_unit = 1, value_unit = 1;
-  std::vector<std::uint32_t> class_begin;   // where an output's classes begin in a node's value
+  std::vector<std::uint32_t> class_begin;  // where an output's classes begin in a node's value
 
   bool is_two_class() const { return is_class_rule(rule) && input.n_outputs == 1 && input.n_classes[0] <= 2; }
   bool is_scalar() const {  // a statistic is one weight and one sum

@@ -13,10 +13,10 @@
 namespace spinney {
 
 struct ClassRows {
-  const std::int32_t* codes;      // n_outputs per row
-  const std::int64_t* w;          // null: every weight is 1
+  const std::int32_t* codes;  // n_outputs per row
+  const std::int64_t* w;      // null: every weight is 1
   std::size_t n_outputs;
-  const std::uint32_t* begin;     // of each output's classes
+  const std::uint32_t* begin;  // of each output's classes
   void add(std::uint32_t row, std::int64_t* stat) const {
     const std::int64_t weight = w == nullptr ? 1 : w[row];
     stat[0] += weight;
@@ -75,11 +75,16 @@ struct Wide {
   double score(const std::int64_t* left, const std::int64_t* total) const {
     switch (rule) {
       case Rule::entropy:
-      case Rule::gain_ratio: return entropy(left, total);
-      case Rule::misclassification: return majority(left, total);
-      case Rule::chi2: return squares(left, total, true);
-      case Rule::poisson: return poisson(left, total);
-      default: return squares(left, total, false);
+      case Rule::gain_ratio:
+        return entropy(left, total);
+      case Rule::misclassification:
+        return majority(left, total);
+      case Rule::chi2:
+        return squares(left, total, true);
+      case Rule::poisson:
+        return poisson(left, total);
+      default:
+        return squares(left, total, false);
     }
   }
 
@@ -91,8 +96,10 @@ struct Wide {
     double sum = 0;
     for (std::size_t k = 1; k < width(); ++k) {
       const double d = static_cast<double>(left[k]) * wr - static_cast<double>(total[k] - left[k]) * wl;
-      if (!by_total) sum += d * d;
-      else if (total[k] > 0) sum += d * d / static_cast<double>(total[k]);
+      if (!by_total)
+        sum += d * d;
+      else if (total[k] > 0)
+        sum += d * d / static_cast<double>(total[k]);
     }
     return sum / (wl * wr);
   }

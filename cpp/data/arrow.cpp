@@ -44,8 +44,7 @@ T* allot(ArrowColumn& column, std::size_t n_rows) {
 }
 
 void read_missing(const ColumnSource& source, ArrowColumn& column) {
-  if (std::none_of(source.pieces.begin(), source.pieces.end(), [](const Piece& p) { return p.has_nulls(); }))
-    return;
+  if (std::none_of(source.pieces.begin(), source.pieces.end(), [](const Piece& p) { return p.has_nulls(); })) return;
   column.missing.assign(source.n_rows, 0);
   bool any = false;
   std::uint8_t* at = column.missing.data();
@@ -64,8 +63,7 @@ void read_arithmetic(const ColumnSource& source, DType type, ArrowColumn& column
   read_missing(source, column);
   if (source.pieces.size() == 1) {
     const Piece& piece = source.pieces[0];
-    const auto* data =
-        static_cast<const std::byte*>(piece.buffer(1)) + piece.offset * static_cast<std::int64_t>(width);
+    const auto* data = static_cast<const std::byte*>(piece.buffer(1)) + piece.offset * static_cast<std::int64_t>(width);
     if (reinterpret_cast<std::uintptr_t>(data) % width == 0) {
       column.data = data;
       column.owner = piece.owner;
@@ -75,9 +73,8 @@ void read_arithmetic(const ColumnSource& source, DType type, ArrowColumn& column
   auto* out = allot<std::byte>(column, source.n_rows * width);
   for (const Piece& piece : source.pieces) {
     const auto n_bytes = static_cast<std::size_t>(piece.length) * width;
-    std::memcpy(
-        out, static_cast<const std::byte*>(piece.buffer(1)) + piece.offset * static_cast<std::int64_t>(width),
-        n_bytes);
+    std::memcpy(out, static_cast<const std::byte*>(piece.buffer(1)) + piece.offset * static_cast<std::int64_t>(width),
+                n_bytes);
     out += n_bytes;
   }
 }
@@ -89,8 +86,7 @@ void read_converted(const ColumnSource& source, ArrowColumn& column, Value&& val
   T* out = allot<T>(column, source.n_rows);
   for (const Piece& piece : source.pieces) {
     const void* buffer = piece.buffer(1);
-    for (std::int64_t i = 0; i < piece.length; ++i)
-      *out++ = piece.is_null(i) ? T{} : value(buffer, piece.offset + i);
+    for (std::int64_t i = 0; i < piece.length; ++i) *out++ = piece.is_null(i) ? T{} : value(buffer, piece.offset + i);
   }
 }
 
@@ -146,8 +142,7 @@ void translate(const Piece& piece, const std::vector<std::int32_t>& new_code, st
   }
 }
 
-void translate(const Piece& piece, DType type, const std::vector<std::int32_t>& new_code,
-               std::int32_t* codes) {
+void translate(const Piece& piece, DType type, const std::vector<std::int32_t>& new_code, std::int32_t* codes) {
   switch (type) {
     case DType::i8:
       return translate<std::int8_t>(piece, new_code, codes);
@@ -226,8 +221,7 @@ class DictionaryValues {
     if (numbers.kind == ArrowKind::refused) return false;
     append_numbers(numbers, n, values_);
     for (std::size_t i = 0; i < n; ++i)
-      if (numbers.missing.empty() || !numbers.missing[i])
-        new_code[i] = static_cast<std::int32_t>(n_numbers_ + i);
+      if (numbers.missing.empty() || !numbers.missing[i]) new_code[i] = static_cast<std::int32_t>(n_numbers_ + i);
     n_numbers_ += n;
     return true;
   }
@@ -278,8 +272,7 @@ void read_dictionary(const ColumnSource& source, ArrowColumn& column) {
   column.dtype = DType::i32;
   column.values = values.take();
   // polars flags every Enum as ordered, although an Enum is only a closed set of names.
-  column.ordered =
-      (schema.flags & ARROW_FLAG_DICTIONARY_ORDERED) && !has_metadata_key(schema.metadata, "_PL_ENUM");
+  column.ordered = (schema.flags & ARROW_FLAG_DICTIONARY_ORDERED) && !has_metadata_key(schema.metadata, "_PL_ENUM");
 }
 
 ArrowColumn read_column(const ColumnSource& source) {
@@ -328,8 +321,7 @@ ArrowTable read_arrow_stream(ArrowArrayStream* source) {
   const auto require = [&](int code) {
     if (code == 0) return;
     const char* reason = stream->get_last_error(stream.get());
-    throw std::runtime_error("The Arrow stream failed: " +
-                             std::string(reason ? reason : "it gives no reason"));
+    throw std::runtime_error("The Arrow stream failed: " + std::string(reason ? reason : "it gives no reason"));
   };
   ArrowSchema first{};  // held only after success: after an error its content means nothing
   require(stream->get_schema(stream.get(), &first));
@@ -348,8 +340,7 @@ ArrowTable read_arrow_stream(ArrowArrayStream* source) {
 ArrowTable read_arrow_array(ArrowSchema* schema, ArrowArray* array) {
   const Held<ArrowSchema> held_schema(schema);
   auto chunk = std::make_shared<Held<ArrowArray>>(array);
-  if (!held_schema->release || !(*chunk)->release)
-    throw std::invalid_argument("The Arrow array has been read before.");
+  if (!held_schema->release || !(*chunk)->release) throw std::invalid_argument("The Arrow array has been read before.");
   return read_chunks(*held_schema.get(), {std::move(chunk)});
 }
 

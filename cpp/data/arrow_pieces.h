@@ -38,8 +38,7 @@ using Chunk = std::shared_ptr<Held<ArrowArray>>;
 template <class T>
 T element(const void* buffer, std::int64_t i) {
   T value;
-  std::memcpy(&value, static_cast<const std::byte*>(buffer) + i * static_cast<std::int64_t>(sizeof(T)),
-              sizeof(T));
+  std::memcpy(&value, static_cast<const std::byte*>(buffer) + i * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
   return value;
 }
 
@@ -59,8 +58,7 @@ struct Piece {
 
   bool has_nulls() const { return validity || parent_validity; }
   bool is_null(std::int64_t i) const {
-    return (validity && !bit(validity, offset + i)) ||
-           (parent_validity && !bit(parent_validity, parent_offset + i));
+    return (validity && !bit(validity, offset + i)) || (parent_validity && !bit(parent_validity, parent_offset + i));
   }
   const void* buffer(std::int64_t i) const {
     if (i >= array->n_buffers || !array->buffers[i]) malformed("a buffer is absent");

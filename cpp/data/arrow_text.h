@@ -23,8 +23,7 @@ class TextIndex {
       const auto code = static_cast<std::size_t>(slots_[slot]);
       if (hashes_[code] == hash && texts_[code] == text) return slots_[slot];
     }
-    if (texts_.size() >= std::numeric_limits<std::int32_t>::max() / 2)
-      malformed("a column has too many values");
+    if (texts_.size() >= std::numeric_limits<std::int32_t>::max() / 2) malformed("a column has too many values");
     const auto code = static_cast<std::int32_t>(texts_.size());
     slots_[slot] = code;
     texts_.push_back(text);
@@ -61,8 +60,7 @@ struct OffsetTexts {
     const auto begin = element<Offset>(offsets, piece.offset + i);
     const auto end = element<Offset>(offsets, piece.offset + i + 1);
     if (begin < 0 || end < begin || (end > begin && !bytes)) malformed("string offsets do not ascend");
-    return begin == end ? std::string_view()
-                        : std::string_view(bytes + begin, static_cast<std::size_t>(end - begin));
+    return begin == end ? std::string_view() : std::string_view(bytes + begin, static_cast<std::size_t>(end - begin));
   }
   const Piece& piece;
   const void* offsets;

@@ -45,8 +45,10 @@ BinnedColumn bin_column(const Column& column, const std::vector<Row>& rows, cons
     for (std::size_t i = 0; i < entries.size(); ++i)
       codes[row_of(entries[i])] = static_cast<Code>(i < n_present ? bin_of[i] : bins.n_bins);
   };
-  if (bins.n_bins < 256) fill(bins.small);
-  else fill(bins.large);
+  if (bins.n_bins < 256)
+    fill(bins.small);
+  else
+    fill(bins.large);
   return bins;
 }
 

@@ -21,8 +21,8 @@ struct Column {
   DType dtype = DType::f64;
   const std::uint8_t* mask = nullptr;  // one byte a row, not 0: missing; may be null
   std::ptrdiff_t mask_stride = 0;
-  std::uint32_t n_categories = 0;              // 0: a number column
-  const std::int32_t* sparse_rows = nullptr;   // ascending; null: dense
+  std::uint32_t n_categories = 0;             // 0: a number column
+  const std::int32_t* sparse_rows = nullptr;  // ascending; null: dense
   std::size_t n_sparse = 0;
 
   bool is_category() const { return n_categories > 0; }

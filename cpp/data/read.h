@@ -14,16 +14,26 @@ namespace spinney {
 template <class F>
 decltype(auto) with_type(DType type, F&& f) {
   switch (type) {
-    case DType::f32: return f(static_cast<const float*>(nullptr));
-    case DType::i8: return f(static_cast<const std::int8_t*>(nullptr));
-    case DType::i16: return f(static_cast<const std::int16_t*>(nullptr));
-    case DType::i32: return f(static_cast<const std::int32_t*>(nullptr));
-    case DType::i64: return f(static_cast<const std::int64_t*>(nullptr));
-    case DType::u8: return f(static_cast<const std::uint8_t*>(nullptr));
-    case DType::u16: return f(static_cast<const std::uint16_t*>(nullptr));
-    case DType::u32: return f(static_cast<const std::uint32_t*>(nullptr));
-    case DType::u64: return f(static_cast<const std::uint64_t*>(nullptr));
-    case DType::f64: break;
+    case DType::f32:
+      return f(static_cast<const float*>(nullptr));
+    case DType::i8:
+      return f(static_cast<const std::int8_t*>(nullptr));
+    case DType::i16:
+      return f(static_cast<const std::int16_t*>(nullptr));
+    case DType::i32:
+      return f(static_cast<const std::int32_t*>(nullptr));
+    case DType::i64:
+      return f(static_cast<const std::int64_t*>(nullptr));
+    case DType::u8:
+      return f(static_cast<const std::uint8_t*>(nullptr));
+    case DType::u16:
+      return f(static_cast<const std::uint16_t*>(nullptr));
+    case DType::u32:
+      return f(static_cast<const std::uint32_t*>(nullptr));
+    case DType::u64:
+      return f(static_cast<const std::uint64_t*>(nullptr));
+    case DType::f64:
+      break;
   }
   return f(static_cast<const double*>(nullptr));
 }
@@ -44,8 +54,10 @@ inline std::size_t sparse_position(const Column& c, Row row) {
   std::size_t low = 0, high = c.n_sparse;
   while (low < high) {
     const std::size_t middle = (low + high) / 2;
-    if (static_cast<Row>(c.sparse_rows[middle]) < row) low = middle + 1;
-    else high = middle;
+    if (static_cast<Row>(c.sparse_rows[middle]) < row)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low < c.n_sparse && static_cast<Row>(c.sparse_rows[low]) == row ? low : c.n_sparse;
 }

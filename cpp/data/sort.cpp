@@ -25,8 +25,14 @@ static std::uint64_t key_of(double v) {
 static bool fits_32_bits(const Column& c) {
   if (c.is_category()) return true;
   switch (c.dtype) {
-    case DType::f32: case DType::i8: case DType::i16: case DType::u8: case DType::u16: return true;
-    default: return false;
+    case DType::f32:
+    case DType::i8:
+    case DType::i16:
+    case DType::u8:
+    case DType::u16:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -64,8 +70,8 @@ void ColumnSorter::sort_keys64(const Column& column, std::span<const Row> rows, 
     std::size_t end = begin + 1;
     while (end < n && code_of(entries_[end]) == code_of(entries_[begin])) ++end;
     if (end - begin > 1)
-      std::sort(entries_.begin() + static_cast<std::ptrdiff_t>(begin), entries_.begin() + static_cast<std::ptrdiff_t>(end),
-                [&](Entry a, Entry b) {
+      std::sort(entries_.begin() + static_cast<std::ptrdiff_t>(begin),
+                entries_.begin() + static_cast<std::ptrdiff_t>(end), [&](Entry a, Entry b) {
                   const std::uint64_t ka = keys_[row_of(a)], kb = keys_[row_of(b)];
                   return ka != kb ? ka < kb : row_of(a) < row_of(b);
                 });

@@ -173,8 +173,7 @@ class BlockGrower {
     left.end = right.begin = middle;
     right.end = node.end;
     share_stat(node, left, right);
-    if (rules_.bounded())
-      rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
+    if (rules_.bounded()) rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
     write_split(tree_, at, describe(choice, left.stat[0] >= right.stat[0], codes));
     if (is_leaf(left) && is_leaf(right)) {
       left.features.clear();
@@ -186,9 +185,7 @@ class BlockGrower {
     stack_.push_back({std::move(left), no_parent});
   }
 
-  static double mean_of(const OpenNode& n) {
-    return static_cast<double>(n.stat[1]) / static_cast<double>(n.stat[0]);
-  }
+  static double mean_of(const OpenNode& n) { return static_cast<double>(n.stat[1]) / static_cast<double>(n.stat[0]); }
 
   std::size_t part_rows(const OpenNode& node) {
     std::size_t left = node.begin;
@@ -232,14 +229,14 @@ class BlockGrower {
   std::optional<Criterion> local_criterion_;
 
   Tree tree_;
-  std::span<Row> rows_;                      // row index of the block, parted like the words
-  std::vector<Row> block_rows_;              // row by position in the block, fixed
-  std::vector<std::uint16_t> positions_;     // parted like rows_
+  std::span<Row> rows_;                   // row index of the block, parted like the words
+  std::vector<Row> block_rows_;           // row by position in the block, fixed
+  std::vector<std::uint16_t> positions_;  // parted like rows_
   std::vector<std::uint32_t> words_, spare_;
   std::size_t stride_ = 0;
-  std::vector<std::size_t> slot_;            // by column
+  std::vector<std::size_t> slot_;  // by column
   std::vector<std::vector<std::uint32_t>> dictionary_;
-  std::vector<std::uint8_t> side_;           // by position; 1: left
+  std::vector<std::uint8_t> side_;  // by position; 1: left
   std::vector<Candidate> candidates_;
   std::vector<Pending> stack_;
   std::vector<std::uint16_t> right_positions_;

@@ -38,8 +38,10 @@ class Grower {
       : rules_(rules), bins_(bins), workers_(workers), rows_(rows), interrupt_(interrupt) {}
 
   Tree grow(OpenNode root) {
-    if (rules_.params.max_leaf_nodes > 0) grow_best_first(std::move(root));
-    else grow_depth_first(std::move(root), task_rows());
+    if (rules_.params.max_leaf_nodes > 0)
+      grow_best_first(std::move(root));
+    else
+      grow_depth_first(std::move(root), task_rows());
     return assemble();
   }
 
@@ -113,7 +115,8 @@ class Grower {
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return tasks[a].node.n() > tasks[b].node.n(); });
     parallel_for(tasks.size(), static_cast<int>(workers_.size()), [&](std::size_t i, int worker) {
-      subtrees_[order[i]] = grow_task(std::move(tasks[order[i]].node), workers_.subspan(static_cast<std::size_t>(worker), 1));
+      subtrees_[order[i]] =
+          grow_task(std::move(tasks[order[i]].node), workers_.subspan(static_cast<std::size_t>(worker), 1));
     });
   }
 
@@ -186,8 +189,7 @@ class Grower {
     right.end = node.end;
     right.stat = node.stat;
     for (std::size_t k = 0; k < right.stat.size(); ++k) right.stat[k] -= left.stat[k];
-    if (rules_.bounded())
-      rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
+    if (rules_.bounded()) rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
     sprouts_[open.at].split = describe_split(rules_, bins_, choice, left.stat[0] >= right.stat[0], codes_);
     return {std::move(left), std::move(right)};
   }

@@ -13,7 +13,7 @@ namespace spinney {
 struct OpenNode {
   std::size_t begin = 0, end = 0;  // range of the row index
   std::uint32_t depth = 0;
-  std::uint64_t key = 0;           // of the node's random streams: a function of the path from the root
+  std::uint64_t key = 0;  // of the node's random streams: a function of the path from the root
   double lower = -std::numeric_limits<double>::infinity(), upper = std::numeric_limits<double>::infinity();
   std::vector<std::uint32_t> features;  // columns that may still be cut here and below
   std::vector<std::uint32_t> groups;    // interaction groups still open
@@ -24,7 +24,7 @@ struct OpenNode {
 
 struct Choice {
   std::uint32_t feature = 0;
-  double decrease = 0;     // of the impurity, in the user's units
+  double decrease = 0;  // of the impurity, in the user's units
   Candidate candidate;
 };
 

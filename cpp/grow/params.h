@@ -12,14 +12,14 @@ namespace spinney {
 struct GrowParams {
   std::uint32_t max_depth = UINT32_MAX;
   Row min_samples_split = 2, min_samples_leaf = 1;
-  double min_weight_leaf = 0;                  // in the user's units
+  double min_weight_leaf = 0;  // in the user's units
   double min_impurity_decrease = 0;
   double min_purity = std::numeric_limits<double>::infinity();
-  std::uint32_t max_features = UINT32_MAX;     // columns tried at a node
-  std::uint32_t max_leaf_nodes = 0;            // 0: no limit, grown depth-first; else best-first
+  std::uint32_t max_features = UINT32_MAX;  // columns tried at a node
+  std::uint32_t max_leaf_nodes = 0;         // 0: no limit, grown depth-first; else best-first
   bool random_cuts = false;
   std::uint64_t seed = 0;
-  std::vector<std::int8_t> monotone;           // by column; empty: none
+  std::vector<std::int8_t> monotone;               // by column; empty: none
   std::vector<std::vector<std::uint32_t>> groups;  // columns that may meet on a path; empty: all may
   int n_threads = 1;
 };

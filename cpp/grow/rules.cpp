@@ -38,7 +38,7 @@ Limits Rules::limits(const OpenNode& node, std::uint32_t feature) const {
   Limits limits;
   limits.min_leaf = params.min_samples_leaf;
   limits.min_weight = params.min_weight_leaf / target.weight_unit;
-  limits.bounded = bounded();
+  limits.bounded = bounded() && params.monotone[feature] != 0;  // other columns' children are clipped instead
   if (limits.bounded) {
     limits.lower = node.lower;
     limits.upper = node.upper;
@@ -54,9 +54,8 @@ std::optional<Choice> Rules::choose(std::span<const std::uint32_t> features, std
     best = choose_by_gain_ratio(candidates, node);
   } else {
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      if (candidates[i].found() &&
-          (best == candidates.size() || candidates[i].score > candidates[best].score ||
-           (candidates[i].score == candidates[best].score && features[i] < features[best])))
+      if (candidates[i].found() && (best == candidates.size() || candidates[i].score > candidates[best].score ||
+                                    (candidates[i].score == candidates[best].score && features[i] < features[best])))
         best = i;
   }
   if (best == candidates.size()) return std::nullopt;

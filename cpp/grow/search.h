@@ -52,7 +52,8 @@ Candidate search_column(Worker<Criterion>& worker, const Rules& rules, const Bin
   const Totals total{node.n(), node.stat.data()};
   if constexpr (needs_positions<Criterion>) worker.criterion.attach(rows);
   if (rules.params.random_cuts)
-    return scan_random(worker.criterion, column, rows, total, limits, RandomStream(derive(node.key, 16 + f)), worker.random);
+    return scan_random(worker.criterion, column, rows, total, limits, RandomStream(derive(node.key, 16 + f)),
+                       worker.random);
   constexpr bool local = needs_positions<Criterion>;
   Candidate best;
   if (bins.has(rules.table, f)) {
@@ -109,11 +110,12 @@ std::optional<Choice> find_split(std::span<Worker<Criterion>> workers, const Rul
       if (live[order[i]]) tried.push_back(order[i]);
     candidates.resize(tried.size());
     const double estimated_ns = 8.0 * static_cast<double>(rows.size()) * static_cast<double>(tried.size() - first);
-    parallel_for_if_worth(estimated_ns, tried.size() - first, static_cast<int>(workers.size()), [&](std::size_t task, int worker) {
-      interrupt.check();
-      const std::size_t i = first + task;
-      candidates[i] = search_column(workers[static_cast<std::size_t>(worker)], rules, bins, node, rows, tried[i]);
-    });
+    parallel_for_if_worth(
+        estimated_ns, tried.size() - first, static_cast<int>(workers.size()), [&](std::size_t task, int worker) {
+          interrupt.check();
+          const std::size_t i = first + task;
+          candidates[i] = search_column(workers[static_cast<std::size_t>(worker)], rules, bins, node, rows, tried[i]);
+        });
     for (std::size_t i = first; i < tried.size(); ++i) {
       if (candidates[i].constant) live[tried[i]] = 0;
       any_varies = any_varies || !candidates[i].constant;

@@ -20,8 +20,8 @@ decltype(auto) with_criterion(const Target& target, F&& f) {
     return f(Scalar<WeightedRows>{{value, weight}, target.rule});
   }
   if (is_class_rule(target.rule))
-    return f(Wide<ClassRows>{{target.input.codes, weight, target.input.n_outputs, target.class_begin.data()},
-                             target.rule, &target});
+    return f(Wide<ClassRows>{
+        {target.input.codes, weight, target.input.n_outputs, target.class_begin.data()}, target.rule, &target});
   return f(Wide<ValueRows>{{value, weight, target.input.n_outputs}, target.rule, &target});
 }
 

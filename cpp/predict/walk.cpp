@@ -87,16 +87,17 @@ void Walker::apply(const Table& table, int n_threads, Interrupt& interrupt, std:
       std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
       for (std::size_t s = 0; s < width; ++s)
         read_rows(table.columns[used_[s]], rows.data(), n, [&](std::size_t i, double v) { values[i * width + s] = v; });
-      if (has_categories_) walk_block<true>(values.data(), n, leaf + begin);
-      else walk_block<false>(values.data(), n, leaf + begin);
+      if (has_categories_)
+        walk_block<true>(values.data(), n, leaf + begin);
+      else
+        walk_block<false>(values.data(), n, leaf + begin);
     }
   });
 }
 
 std::uint32_t Walker::apply_one(const double* row) const {
   std::uint32_t at = 0;
-  while (!tree_.is_leaf(at))
-    at = steps_left(at, row[tree_.feature[at]]) ? at + 1 : tree_.right[at];
+  while (!tree_.is_leaf(at)) at = steps_left(at, row[tree_.feature[at]]) ? at + 1 : tree_.right[at];
   return at;
 }
 

@@ -21,11 +21,11 @@ class Walker {
   std::uint32_t apply_one(const double* row) const;
 
  private:
-  struct Node {             // a leaf leads to itself, so that rows walked together need not stop together
+  struct Node {  // a leaf leads to itself, so that rows walked together need not stop together
     double threshold;
     std::uint32_t right;
-    std::uint16_t slot;     // column in use
-    std::uint8_t left_step; // 1, or 0 in a leaf
+    std::uint16_t slot;      // column in use
+    std::uint8_t left_step;  // 1, or 0 in a leaf
     std::uint8_t flags;
   };
   template <bool categories>

@@ -17,15 +17,15 @@ struct Tree {
   static constexpr std::uint32_t list_mark = 0x80000000u;  // in a set's first word: a list follows, not bits
 
   std::uint32_t value_width = 1;
-  std::vector<std::int32_t> feature;      // -1: a leaf
-  std::vector<double> threshold;          // number splits: x <= threshold goes left
-  std::vector<std::uint32_t> right;       // 0: a leaf
+  std::vector<std::int32_t> feature;  // -1: a leaf
+  std::vector<double> threshold;      // number splits: x <= threshold goes left
+  std::vector<std::uint32_t> right;   // 0: a leaf
   std::vector<std::uint8_t> flags;
-  std::vector<std::uint32_t> set;         // category splits: where the set begins in `sets`
-  std::vector<std::uint32_t> sets;        // each: number of words (or list_mark | number of codes), then these
+  std::vector<std::uint32_t> set;   // category splits: where the set begins in `sets`
+  std::vector<std::uint32_t> sets;  // each: number of words (or list_mark | number of codes), then these
   std::vector<double> impurity, weight;
   std::vector<std::uint32_t> n_rows;
-  std::vector<double> value;              // value_width per node
+  std::vector<double> value;  // value_width per node
 
   std::size_t size() const { return feature.size(); }
   bool is_leaf(std::size_t node) const { return feature[node] < 0; }
@@ -49,8 +49,10 @@ inline bool category_goes_left(const std::uint32_t* set, bool otherwise_left, st
     std::uint32_t low = 0, high = head & ~Tree::list_mark;
     while (low < high) {
       const std::uint32_t middle = (low + high) / 2;
-      if (set[middle] < code) low = middle + 1;
-      else high = middle;
+      if (set[middle] < code)
+        low = middle + 1;
+      else
+        high = middle;
     }
     const bool listed = low < (head & ~Tree::list_mark) && set[low] == code;
     return listed != otherwise_left;

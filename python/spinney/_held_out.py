@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,20 +13,29 @@ from numpy.typing import NDArray
 from spinney import _engine
 from spinney._tree_view import FittedTree
 
+# (nodes, tree, rows) -> loss of each row if it stopped at its node
 Loss = Callable[[NDArray[Any], FittedTree, NDArray[Any]], NDArray[np.float64]]
 
 
-def _node_losses(
-    tree: FittedTree, leaves: NDArray[np.uint32], loss: Loss, weight: NDArray[np.float64] | None
-) -> NDArray[np.float64]:
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows a tree is not grown on, and how to judge it by them."""
+
+    columns: _engine.Table
+    loss: Loss
+    weight: NDArray[np.float64] | None
+
+
+def _node_losses(tree: FittedTree, held_out: HeldOut, n_jobs: int) -> NDArray[np.float64]:
     """Loss of the rows that reach a node if it were a leaf, for every node."""
+    leaves, weight = tree.engine.apply(held_out.columns, n_jobs), held_out.weight
     total = np.zeros(tree.node_count)
     rows = np.arange(len(leaves))
     if weight is not None:
         rows = rows[weight > 0]
     at = np.zeros(len(rows), dtype=np.int64)
     while len(rows):
-        share = loss(at, tree, rows)
+        share = held_out.loss(at, tree, rows)
         total += np.bincount(at, weights=share if weight is None else share * weight[rows], minlength=tree.node_count)
         inner = ~tree.is_leaf[at]
         rows, at = rows[inner], at[inner]
@@ -34,28 +44,24 @@ def _node_losses(
     return total
 
 
-def cut_back(
-    tree: FittedTree, leaves: NDArray[np.uint32], loss: Loss, weight: NDArray[np.float64] | None
-) -> _engine.Tree:
+def cut_back(tree: FittedTree, held_out: HeldOut, n_jobs: int) -> _engine.Tree:
     """Tree after as many best-first splits as give the lowest loss on held-out rows; the fewest on a tie.
 
     Parameters
     ----------
     tree : FittedTree
         Tree grown without looking at these rows.
-    leaves : ndarray
-        Leaf of each held-out row.
-    loss : callable
-        (nodes, tree, rows) -> loss of each row if its node were a leaf.
-    weight : ndarray, optional
-        Weights of the held-out rows.
+    held_out : HeldOut
+        The rows.
+    n_jobs : int
+        Threads; 0 for all.
 
     Returns
     -------
     Tree
         The engine's tree, cut back.
     """
-    held_out = _node_losses(tree, leaves, loss, weight)
+    loss_at = _node_losses(tree, held_out, n_jobs)
     burden = tree.weighted_n_node_samples * tree.impurity
     right = tree.children_right
     open_splits: list[tuple[float, int]] = []
@@ -67,13 +73,13 @@ def cut_back(
 
     push(0)
     order: list[int] = []
-    error = best_error = float(held_out[0])
+    error = best_error = float(loss_at[0])
     n_best = 0
     slack = 1e-12 * abs(best_error)  # rounding must not look like an improvement
     while open_splits:
         _, node = heapq.heappop(open_splits)
         order.append(node)
-        error += float(held_out[node + 1] + held_out[right[node]] - held_out[node])
+        error += float(loss_at[node + 1] + loss_at[right[node]] - loss_at[node])
         if error < best_error - slack:
             best_error, n_best = error, len(order)
         push(node + 1)

@@ -53,7 +53,7 @@ class NamedParameters:
 
 
 def count_features(max_features: int | float | str | None, n_features: int) -> int:
-    """Number of columns tried at a node, as in scikit-learn."""
+    """Return the number of columns tried at a node, as in scikit-learn."""
     if max_features is None:
         return n_features
     if max_features == "sqrt":
@@ -133,7 +133,9 @@ def read_groups(constraint: Any, schema: Schema) -> list[list[int]]:
         raise ValueError(
             f"interaction_cst must be 'pairwise', 'no_interactions' or a list of groups. Got {constraint!r}."
         )
-    if not isinstance(constraint, Sequence) or any(isinstance(g, str) or not isinstance(g, Iterable) for g in constraint):
+    if not isinstance(constraint, Sequence) or any(
+        isinstance(g, str) or not isinstance(g, Iterable) for g in constraint
+    ):
         raise ValueError(
             "interaction_cst must be a list of groups, each a collection of columns, e.g. [{0, 1}, {2, 3}]. "
             f"Got {constraint!r}."

@@ -26,9 +26,7 @@ class RowPredictor:
         self._tree = tree.engine
         self._buffer = np.empty(schema.n_features)
         self._names = list(schema.names or [])
-        self._codes = [
-            (j, {**f.code_of, None: np.nan}, f) for j, f in enumerate(schema.features) if f.categories
-        ]
+        self._codes = [(j, {**f.code_of, None: np.nan}, f) for j, f in enumerate(schema.features) if f.categories]
         self._unseen = unseen
         single = tree.n_outputs == 1
         if classes is None:

@@ -31,7 +31,9 @@ def _as_array(y: Any, n_rows: int) -> NDArray[Any]:
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported\n{array}\n")
     if array.ndim not in (1, 2):
-        raise ValueError(f"y should be a 1d array, or 2d for several outputs, got an array of shape {array.shape} instead.")
+        raise ValueError(
+            f"y should be a 1d array, or 2d for several outputs, got an array of shape {array.shape} instead."
+        )
     if array.shape[0] != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {[n_rows, array.shape[0]]}. "
@@ -57,6 +59,9 @@ def _refuse_missing(y: NDArray[Any]) -> None:
         missing = np.array([_is_missing(v) for v in y.ravel()], dtype=bool).reshape(y.shape)
     else:
         return
+    if y.dtype.kind == "f" and np.isinf(y).any():
+        row = int(np.flatnonzero(np.isinf(y).reshape(len(y), -1).any(axis=1))[0])
+        raise ValueError(f"y contains infinity, first in row {row}. Drop or cap such rows before fitting.")
     if missing.any():
         first = int(np.flatnonzero(missing.reshape(len(y), -1).any(axis=1))[0])
         raise ValueError(
@@ -77,20 +82,24 @@ def read_classes(y: Any, n_rows: int) -> ClassTarget:
         try:
             labels, codes[:, k] = np.unique(columns[:, k], return_inverse=True)
         except TypeError as error:
-            raise TypeError("y mixes labels that cannot be ordered, such as str and int. Use labels of one type.") from error
+            raise TypeError(
+                "y mixes labels that cannot be ordered, such as str and int. Use labels of one type."
+            ) from error
         classes.append(labels)
     return ClassTarget(codes, classes)
 
 
 def encode_labels(y: Any, classes: list[NDArray[Any]], n_rows: int) -> NDArray[np.int32]:
     """Codes of known labels; -1 for a label that is not among `classes`."""
-    columns = _as_array(y, n_rows).reshape(n_rows, -1)
+    array = _as_array(y, n_rows)
+    _refuse_missing(array)
+    columns = array.reshape(n_rows, -1)
     if columns.shape[1] != len(classes):
         raise ValueError(f"y has {columns.shape[1]} outputs here and {len(classes)} in the training data.")
     codes = np.empty(columns.shape, dtype=np.int32)
     for k, labels in enumerate(classes):
-        place = np.clip(np.searchsorted(labels, columns[:, k]), 0, len(labels) - 1)
-        codes[:, k] = np.where(labels[place] == columns[:, k], place, -1)
+        code_of = {label: code for code, label in enumerate(labels.tolist())}
+        codes[:, k] = [code_of.get(label, -1) for label in columns[:, k].tolist()]
     return codes
 
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
 from spinney._data import Schema, read_table
-from spinney._held_out import cut_back
+from spinney._held_out import HeldOut, Loss, cut_back
 from spinney._parameters import NamedParameters, count_features, count_rows, read_groups, read_monotone
 from spinney._row_predictor import RowPredictor
 from spinney._target import encode_labels, read_classes, read_values, read_weights
@@ -72,7 +72,7 @@ class BaseTree(NamedParameters, BaseEstimator):
         """Array and numbers of classes as the engine takes them."""
 
     @abstractmethod
-    def _target_weights(self, y: Any, weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    def _target_weights(self, target: Any, y: Any, weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
         """Row weights, class weights included."""
 
     @abstractmethod
@@ -80,8 +80,8 @@ class BaseTree(NamedParameters, BaseEstimator):
         """Fitted attributes that come from the target."""
 
     @abstractmethod
-    def _losses(self, target: Any, y: Any, n_rows: int) -> Any:
-        """Function (rows' nodes, tree) -> loss of each row, for rows held out."""
+    def _losses(self, target: Any, y: Any, n_rows: int) -> Loss:
+        """Loss of each held-out row if it stopped at a node."""
 
     # ---- fitting -------------------------------------------------------------------------------------
 
@@ -120,34 +120,33 @@ class BaseTree(NamedParameters, BaseEstimator):
         table = read_table(X)
         schema = Schema.learn(table, categorical_features=self.categorical_features, unseen=self.unseen)
         target = self._read_target(y, table.n_rows)
-        weight = self._target_weights(y, read_weights(sample_weight, table.n_rows))
+        weight = self._target_weights(target, y, read_weights(sample_weight, table.n_rows))
         random = check_random_state(self.random_state)
-        held_out = None
-        if X_val is not None or y_val is not None:
-            if X_val is None or y_val is None:
-                raise ValueError("Pass both X_val and y_val, or neither.")
-            if self.validation_fraction is not None:
-                raise ValueError("Pass either validation_fraction or X_val and y_val, not both.")
-            val_table = read_table(X_val)
-            columns_val = schema.encode(val_table, unseen=self.unseen, estimator=type(self).__name__)
-            losses = self._losses(target, y_val, val_table.n_rows)
-            held_out = (columns_val, losses, read_weights(sample_weight_val, val_table.n_rows))
+        held_out = self._read_held_out(schema, target, X_val, y_val, sample_weight_val)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
         if self.validation_fraction is not None:
-            weight, weight_val = self._hold_out(target, weight, table.n_rows, random)
-            held_out = (columns, self._losses(target, y, table.n_rows), weight_val)
+            weight, weight_val = self._part_rows(target, weight, table.n_rows, random)
+            held_out = HeldOut(columns, self._losses(target, y, table.n_rows), weight_val)
         tree = self._grow(columns, schema, target, weight, random)
         learned = self._learned(target)
-        n_classes = learned.pop("_n_classes")
+        n_classes, n_outputs = learned.pop("_n_classes"), learned["n_outputs_"]
         if held_out is not None:
-            columns_val, losses, weight_val = held_out
-            nodes = tree.apply(columns_val, self.n_jobs or 0)
-            view = FittedTree(tree, n_classes, learned["n_outputs_"])
-            tree = cut_back(view, nodes, losses, weight_val)
+            tree = cut_back(FittedTree(tree, n_classes, n_outputs), held_out, self.n_jobs or 0)
         if self.ccp_alpha > 0:
             tree = tree.pruned(self.ccp_alpha)
-        self._keep(schema, FittedTree(tree, n_classes, learned["n_outputs_"]), learned)
+        self._keep(schema, FittedTree(tree, n_classes, n_outputs), learned)
         return self
+
+    def _read_held_out(self, schema: Schema, target: Any, X: Any, y: Any, weight: Any) -> HeldOut | None:
+        if X is None and y is None and weight is None:
+            return None
+        if X is None or y is None:
+            raise ValueError("Pass both X_val and y_val, or neither; sample_weight_val goes with them.")
+        if self.validation_fraction is not None:
+            raise ValueError("Pass either validation_fraction or X_val and y_val, not both.")
+        table = read_table(X)
+        columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
+        return HeldOut(columns, self._losses(target, y, table.n_rows), read_weights(weight, table.n_rows))
 
     def _keep(self, schema: Schema, tree: FittedTree, learned: dict[str, Any]) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
@@ -162,7 +161,7 @@ class BaseTree(NamedParameters, BaseEstimator):
         for name, value in learned.items():
             setattr(self, name, value)
 
-    def _hold_out(
+    def _part_rows(
         self, target: Any, weight: NDArray[np.float64] | None, n_rows: int, random: np.random.RandomState
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Weights for growing and for judging: each row has one of them, the other is 0."""
@@ -190,7 +189,7 @@ class BaseTree(NamedParameters, BaseEstimator):
         random: np.random.RandomState,
     ) -> _engine.Tree:
         array, n_classes = self._engine_target(target)
-        criterion = {"log_loss": "entropy"}.get(self.criterion, self.criterion)
+        criterion = "entropy" if self.criterion == "log_loss" else str(self.criterion)
         n_rows, n_features = columns.n_rows, schema.n_features
         max_features = count_features(self.max_features, n_features)
         if max_features > n_features:
@@ -372,10 +371,12 @@ class TreeClassifier(ClassifierMixin, BaseTree):
     def _engine_target(self, target: Any) -> tuple[NDArray[Any], list[int]]:
         return target.codes, [len(c) for c in target.classes]
 
-    def _target_weights(self, y: Any, weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    def _target_weights(self, target: Any, y: Any, weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
         if self.class_weight is None:
             return weight
         by_class = compute_sample_weight(self.class_weight, np.asarray(y))
+        if not (by_class >= 0).all() or not np.isfinite(by_class).all():
+            raise ValueError("class_weight must give finite weights of at least 0.")
         return np.ascontiguousarray(by_class if weight is None else weight * by_class, dtype=np.float64)
 
     def _learned(self, target: Any) -> dict[str, Any]:
@@ -388,9 +389,14 @@ class TreeClassifier(ClassifierMixin, BaseTree):
             "n_outputs_": target.n_outputs,
         }
 
-    def _losses(self, target: Any, y: Any, n_rows: int) -> Any:
+    def _losses(self, target: Any, y: Any, n_rows: int) -> Loss:
         codes = encode_labels(y, target.classes, n_rows)
-        return lambda nodes, tree, rows: (tree.majority[nodes] != codes[rows]).mean(axis=1)
+
+        def loss(nodes: NDArray[Any], tree: FittedTree, rows: NDArray[Any]) -> NDArray[np.float64]:
+            wrong: NDArray[np.float64] = (tree.majority[nodes] != codes[rows]).mean(axis=1)
+            return wrong
+
+        return loss
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Most probable class of each row.
@@ -405,9 +411,10 @@ class TreeClassifier(ClassifierMixin, BaseTree):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Labels; the first of several equally probable ones.
         """
-        codes = self.tree_.majority[self._leaves(X)] if hasattr(self, "tree_") else self._leaves(X)
+        leaves = self._leaves(X)
+        codes = self.tree_.majority[leaves]
         if self.n_outputs_ == 1:
-            return self.classes_.take(codes[:, 0])
+            return np.asarray(self.classes_.take(codes[:, 0]))
         labels = [classes.take(codes[:, k]) for k, classes in enumerate(self.classes_)]
         return np.column_stack(labels)
 
@@ -461,40 +468,40 @@ class TreeRegressor(RegressorMixin, BaseTree):
 
     def _read_target(self, y: Any, n_rows: int) -> Any:
         values = read_values(y, n_rows)
-        if self.criterion == "poisson":
-            if (values < 0).any():
-                raise ValueError(
-                    "Some value(s) of y are negative which is not allowed for Poisson regression. "
-                    "Use criterion='squared_error'."
-                )
-            if not (values.sum(axis=0) > 0).all():
-                raise ValueError(
-                    "Sum of y is not positive which is necessary for Poisson regression: there is no event to count."
-                )
+        if self.criterion == "poisson" and (values < 0).any():
+            raise ValueError(
+                "Some value(s) of y are negative which is not allowed for Poisson regression. "
+                "Use criterion='squared_error'."
+            )
         return values
 
     def _engine_target(self, target: Any) -> tuple[NDArray[Any], list[int]]:
         return target, []
 
-    def _target_weights(self, y: Any, weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    def _target_weights(self, target: Any, y: Any, weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+        events = target if weight is None else target[weight > 0]
+        if self.criterion == "poisson" and not (events.sum(axis=0) > 0).all():
+            raise ValueError(
+                "Sum of y is not positive which is necessary for Poisson regression: there is no event to count."
+            )
         return weight
 
     def _learned(self, target: Any) -> dict[str, Any]:
         return {"_n_classes": None, "n_outputs_": target.shape[1]}
 
-    def _losses(self, target: Any, y: Any, n_rows: int) -> Any:
+    def _losses(self, target: Any, y: Any, n_rows: int) -> Loss:
         values = read_values(y, n_rows)
         if values.shape[1] != target.shape[1]:
             raise ValueError(f"y_val has {values.shape[1]} outputs and y has {target.shape[1]}.")
 
         def loss(nodes: NDArray[Any], tree: FittedTree, rows: NDArray[Any]) -> NDArray[np.float64]:
             fitted, actual = tree.flat_value[nodes], values[rows]
+            by_output: NDArray[np.float64] = (actual - fitted) ** 2
             if self.criterion == "absolute_error":
-                return np.abs(actual - fitted).mean(axis=1)
-            if self.criterion == "poisson":
-                floor = np.maximum(fitted, np.finfo(float).tiny)
-                return (fitted - actual * np.log(floor)).mean(axis=1)
-            return ((actual - fitted) ** 2).mean(axis=1)
+                by_output = np.abs(actual - fitted)
+            elif self.criterion == "poisson":
+                by_output = fitted - actual * np.log(np.maximum(fitted, np.finfo(float).tiny))
+            return np.asarray(by_output.mean(axis=1))
 
         return loss
 

@@ -13,6 +13,11 @@ from spinney import _engine
 _MISSING_LEFT, _CATEGORY = 1, 2
 
 
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array
+
+
 class FittedTree:
     """The arrays of a fitted tree, one entry per node, in preorder: the left child of a node is the next node.
 
@@ -66,17 +71,17 @@ class FittedTree:
     @cached_property
     def children_left(self) -> NDArray[np.int32]:
         """Left child of each node."""
-        return self._tree.children_left()
+        return _frozen(self._tree.children_left())
 
     @cached_property
     def children_right(self) -> NDArray[np.int32]:
         """Right child of each node."""
-        return self._tree.children_right()
+        return _frozen(self._tree.children_right())
 
     @cached_property
     def is_leaf(self) -> NDArray[np.bool_]:
         """Which nodes are leaves."""
-        return self._tree.feature < 0
+        return _frozen(self._tree.feature < 0)
 
     @property
     def n_leaves(self) -> int:
@@ -86,7 +91,7 @@ class FittedTree:
     @cached_property
     def depth(self) -> NDArray[np.int32]:
         """Depth of each node; the root's is 0."""
-        return self._tree.depth()
+        return _frozen(self._tree.depth())
 
     @property
     def max_depth(self) -> int:
@@ -96,24 +101,24 @@ class FittedTree:
     @cached_property
     def feature(self) -> NDArray[np.int64]:
         """Column split on."""
-        return np.where(self.is_leaf, -2, self._tree.feature).astype(np.int64)
+        return _frozen(np.where(self.is_leaf, -2, self._tree.feature).astype(np.int64))
 
     @cached_property
     def threshold(self) -> NDArray[np.float64]:
         """Threshold of each number split."""
         threshold = np.where(self.is_leaf, -2.0, self._tree.threshold)
         threshold[self.is_categorical] = np.nan
-        return threshold
+        return _frozen(threshold)
 
     @cached_property
     def is_categorical(self) -> NDArray[np.bool_]:
         """Which nodes split on a set of categories."""
-        return (self._tree.flags & _CATEGORY) != 0
+        return _frozen((self._tree.flags & _CATEGORY) != 0)
 
     @cached_property
     def missing_go_to_left(self) -> NDArray[np.uint8]:
         """Whether missing values go left."""
-        return (self._tree.flags & _MISSING_LEFT).astype(np.uint8)
+        return _frozen((self._tree.flags & _MISSING_LEFT).astype(np.uint8))
 
     @property
     def impurity(self) -> NDArray[np.float64]:
@@ -143,7 +148,7 @@ class FittedTree:
         padded = np.zeros((self.node_count, self.n_outputs, max(self._n_classes)))
         for k, columns in enumerate(self.class_columns):
             padded[:, k, : columns.stop - columns.start] = self.flat_value[:, columns]
-        return padded
+        return _frozen(padded)
 
     @property
     def class_columns(self) -> list[slice]:
@@ -154,7 +159,8 @@ class FittedTree:
     @cached_property
     def majority(self) -> NDArray[np.intp]:
         """Code of the most probable class by node and output; the first on a tie."""
-        return np.column_stack([self.flat_value[:, columns].argmax(axis=1) for columns in self.class_columns])
+        columns = [self.flat_value[:, columns].argmax(axis=1) for columns in self.class_columns]
+        return _frozen(np.column_stack(columns))
 
     def left_categories(self, node: int) -> list[int]:
         """Codes of the categories that go left at a category split."""

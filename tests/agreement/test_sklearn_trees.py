@@ -37,9 +37,7 @@ def assert_agrees(mine, peer, X):
     scale = max(1.0, float(np.abs(tree.value).max()))
     for name in ("impurity", "weighted_n_node_samples", "value"):
         expected = getattr(tree, name)[order]
-        np.testing.assert_allclose(
-            getattr(mine.tree_, name), expected, rtol=1e-12, atol=1e-12 * scale**2, err_msg=name
-        )
+        np.testing.assert_allclose(getattr(mine.tree_, name), expected, rtol=1e-12, atol=1e-12 * scale**2, err_msg=name)
     assert mine.get_depth() == peer.get_depth()
     assert mine.get_n_leaves() == peer.get_n_leaves()
     np.testing.assert_allclose(mine.feature_importances_, peer.feature_importances_, atol=1e-12)
@@ -133,7 +131,7 @@ def test_same_pruning(criterion):
 @pytest.mark.parametrize("class_weight", ["balanced", {0: 1.0, 1: 5.0}])
 @pytest.mark.parametrize("weights", ["none", "integer"])
 def test_same_class_weights(class_weight, weights):
-    X, y, w, _ = tie_free("gini", "real", n=N_ROWS, min_samples_leaf=8)
+    X, y, w, _ = tie_free("gini", "real", n=N_ROWS, min_samples_leaf=8, max_depth=3)
     w = None if weights == "none" else np.round(w * 2)
     params = {"class_weight": class_weight, "min_samples_leaf": 8, "max_depth": 3}
     peer = sklearn_tree("gini", **params).fit(X, y, sample_weight=w)

@@ -57,10 +57,9 @@ inline int run_all() {
 
 #define CHECK(condition) ((condition) ? void() : check::fail(__FILE__, __LINE__, "CHECK(" #condition ")"))
 #define CHECK_EQ(a, b) check::equal((a), (b), __FILE__, __LINE__, "CHECK_EQ(" #a ", " #b ")")
-#define CHECK_NEAR(a, b, tolerance)   \
-  (std::abs((a) - (b)) <= (tolerance) \
-       ? void()                       \
-       : check::fail(__FILE__, __LINE__, "CHECK_NEAR(" #a ", " #b ", " #tolerance ")"))
+#define CHECK_NEAR(a, b, tolerance)            \
+  (std::abs((a) - (b)) <= (tolerance) ? void() \
+                                      : check::fail(__FILE__, __LINE__, "CHECK_NEAR(" #a ", " #b ", " #tolerance ")"))
 #define CHECK_THROWS(statement, type)                                                \
   do {                                                                               \
     bool threw = false;                                                              \

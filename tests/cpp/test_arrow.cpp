@@ -244,8 +244,7 @@ TEST(numbers_that_are_not_aligned_are_copied) {
 }
 
 TEST(booleans_are_unpacked) {
-  const ArrowColumn column =
-      read_one(schema("b"), {array(9, {bits({0xff, 0x05}), bits({0b10100110, 0b111})}, 1)});
+  const ArrowColumn column = read_one(schema("b"), {array(9, {bits({0xff, 0x05}), bits({0b10100110, 0b111})}, 1)});
   CHECK(column.kind == ArrowKind::boolean);
   CHECK(values<std::uint8_t>(column, 9) == (Bytes{1, 1, 0, 0, 1, 0, 1, 1, 0}));
   CHECK(column.missing == (Bytes{0, 0, 0, 0, 0, 0, 0, 0, 1}));
@@ -284,8 +283,7 @@ TEST(decimals_become_the_nearest_double) {
 }
 
 TEST(strings_get_codes_in_order_of_appearance) {
-  const ArrowColumn column =
-      read_one(schema("u"), {texts({"b", "", "a", "b"}), texts({"a", "x", "c"}, bits({0b101}))});
+  const ArrowColumn column = read_one(schema("u"), {texts({"b", "", "a", "b"}), texts({"a", "x", "c"}, bits({0b101}))});
   CHECK(column.kind == ArrowKind::coded);
   CHECK(values<std::int32_t>(column, 7) == (Ints{0, 1, 2, 0, 2, -1, 3}));
   CHECK(dictionary<std::string>(column) == (Texts{"b", "", "a", "c"}));
@@ -293,9 +291,9 @@ TEST(strings_get_codes_in_order_of_appearance) {
 }
 
 TEST(large_strings_start_at_their_offset) {
-  const ArrowColumn column = read_one(
-      schema("U"),
-      {array(2, {nullptr, keep<std::int64_t>({0, 1, 3, 6}), keep<char>({'a', 'b', 'c', 'd', 'e', 'f'})}, 1)});
+  const ArrowColumn column =
+      read_one(schema("U"),
+               {array(2, {nullptr, keep<std::int64_t>({0, 1, 3, 6}), keep<char>({'a', 'b', 'c', 'd', 'e', 'f'})}, 1)});
   CHECK(dictionary<std::string>(column) == (Texts{"bc", "def"}));
 }
 
@@ -324,8 +322,7 @@ TEST(string_views_are_short_or_point_into_a_buffer) {
   const auto sizes = keep<std::int64_t>({static_cast<std::int64_t>(pool.size())});
   const ArrowColumn column = read_one(schema("vu"), {array(4, {nullptr, keep(views), data, sizes})});
   CHECK(dictionary<std::string>(column) == (Texts{"ab", pool.substr(4), "twelve bytes", ""}));
-  CHECK(dictionary<std::string>(read_one(schema("vu"), {array(1, {nullptr, keep(views), nullptr})})) ==
-        Texts{"ab"});
+  CHECK(dictionary<std::string>(read_one(schema("vu"), {array(1, {nullptr, keep(views), nullptr})})) == Texts{"ab"});
 }
 
 template <class Code>
@@ -347,9 +344,8 @@ TEST(dictionary_codes_have_any_width) {
 
 TEST(dictionaries_may_differ_from_chunk_to_chunk) {
   const auto codes = [] { return array(2, {nullptr, keep<std::int8_t>({0, 1})}); };
-  const ArrowColumn column =
-      read_one(dictionary_schema("c", "u"),
-               {with_dictionary(codes(), texts({"x", "y"})), with_dictionary(codes(), texts({"y", "z"}))});
+  const ArrowColumn column = read_one(dictionary_schema("c", "u"), {with_dictionary(codes(), texts({"x", "y"})),
+                                                                    with_dictionary(codes(), texts({"y", "z"}))});
   CHECK(values<std::int32_t>(column, 4) == (Ints{0, 1, 1, 2}));
   CHECK(dictionary<std::string>(column) == (Texts{"x", "y", "z"}));
 }
@@ -357,20 +353,19 @@ TEST(dictionaries_may_differ_from_chunk_to_chunk) {
 TEST(dictionaries_of_numbers_and_nulls) {
   const auto codes = [] { return array(3, {nullptr, keep<std::int8_t>({1, 0, 1})}); };
   const auto read_values = [&](const char* format, std::vector<const void*> buffers) {
-    return read_one(dictionary_schema("c", format), {with_dictionary(codes(), array(2, buffers)),
-                                                     with_dictionary(codes(), array(2, buffers))});
+    return read_one(dictionary_schema("c", format),
+                    {with_dictionary(codes(), array(2, buffers)), with_dictionary(codes(), array(2, buffers))});
   };
   const ArrowColumn ints = read_values("i", {bits({0b10}), keep<std::int32_t>({5, 6})});
   CHECK(dictionary<std::int64_t>(ints) == (std::vector<std::int64_t>{5, 6, 5, 6}));
   CHECK(values<std::int32_t>(ints, 6) == (Ints{1, -1, 1, 3, -1, 3}));
   CHECK(dictionary<double>(read_values("f", {nullptr, keep<float>({.5f, 2})})).at(0) == .5);
   CHECK(dictionary<std::uint64_t>(read_values("L", {nullptr, keep<std::uint64_t>({1, 2})})).at(1) == 2);
-  CHECK(dictionary<bool>(read_values("b", {nullptr, bits({0b01})})) ==
-        (std::vector<bool>{true, false, true, false}));
+  CHECK(dictionary<bool>(read_values("b", {nullptr, bits({0b01})})) == (std::vector<bool>{true, false, true, false}));
   CHECK(values<std::int32_t>(read_values("n", {}), 3) == (Ints{-1, -1, -1}));
-  CHECK(values<std::int32_t>(read_one(dictionary_schema("c", "u"),
-                                      {with_dictionary(codes(), texts({"x", "y"}, bits({0b01})))}),
-                             3) == (Ints{-1, 0, -1}));
+  CHECK(values<std::int32_t>(
+            read_one(dictionary_schema("c", "u"), {with_dictionary(codes(), texts({"x", "y"}, bits({0b01})))}), 3) ==
+        (Ints{-1, 0, -1}));
 }
 
 TEST(only_a_declared_order_is_an_order) {
@@ -400,15 +395,14 @@ TEST(null_columns_and_columns_without_chunks_are_missing) {
 }
 
 TEST(types_that_no_split_can_use_are_refused) {
-  for (const char* format :
-       {"tdD", "tsu:UTC", "ttm", "tDs", "tiM", "z", "Z", "vz", "w:4", "+l", "+r", "??", ""}) {
+  for (const char* format : {"tdD", "tsu:UTC", "ttm", "tDs", "tiM", "z", "Z", "vz", "w:4", "+l", "+r", "??", ""}) {
     const ArrowColumn column = read_one(schema(format), {array(1, {nullptr, keep<std::int64_t>({1, 2})})});
     CHECK(column.kind == ArrowKind::refused);
     CHECK_EQ(column.format, format);
   }
-  const ArrowColumn dates = read_one(dictionary_schema("c", "tdD"),
-                                     {with_dictionary(array(1, {nullptr, keep<std::int8_t>({0})}),
-                                                      array(1, {nullptr, keep<std::int32_t>({0})}))});
+  const ArrowColumn dates = read_one(
+      dictionary_schema("c", "tdD"),
+      {with_dictionary(array(1, {nullptr, keep<std::int8_t>({0})}), array(1, {nullptr, keep<std::int32_t>({0})}))});
   CHECK(dates.kind == ArrowKind::refused);
   CHECK_EQ(dates.format, "tdD");
 }
@@ -432,8 +426,7 @@ TEST(an_array_alone_is_no_table) {
 
 TEST(errors_of_the_producer_are_reported_and_nothing_leaks) {
   for (const bool at_schema : {true, false}) {
-    Producer producer{table_schema({schema("l")}),
-                      {chunk(1, {array(1, {nullptr, keep<std::int64_t>({1})})})}};
+    Producer producer{table_schema({schema("l")}), {chunk(1, {array(1, {nullptr, keep<std::int64_t>({1})})})}};
     (at_schema ? producer.schema_error : producer.end_error) = 5;
     ArrowArrayStream s = stream(producer);
     bool told = false;
@@ -470,8 +463,7 @@ TEST(malformed_buffers_are_refused) {
   check_malformed([] { read_one(schema("b"), {array(1, {nullptr, nullptr})}); });
   check_malformed([] { read_one(schema("u"), {array(1, {nullptr, keep<std::int32_t>({0, 1})})}); });
   check_malformed([] { read_one(schema("u"), {array(1, {nullptr, keep<std::int32_t>({0, 1}), nullptr})}); });
-  check_malformed(
-      [] { read_one(schema("u"), {array(1, {nullptr, keep<std::int32_t>({3, 1}), keep<char>({'a'})})}); });
+  check_malformed([] { read_one(schema("u"), {array(1, {nullptr, keep<std::int32_t>({3, 1}), keep<char>({'a'})})}); });
   check_malformed([] { read_one(schema("vu"), {array(1, {nullptr, keep(string_views({{1, 0, 0, 0}}))})}); });
   for (const std::array<std::int32_t, 4> view :
        {std::array{-1, 0, 0, 0}, {13, 0, 1, 0}, {13, 0, -1, 0}, {13, 0, 0, 8}, {13, 0, 0, -1}})
@@ -487,7 +479,6 @@ TEST(malformed_dictionaries_are_refused) {
   check_malformed([&] { read_one(dictionary_schema("c", "u"), {with_dictionary(codes(-1), texts({"x"}))}); });
   check_malformed([&] { read_one(dictionary_schema("c", "u"), {codes(0)}); });
   check_malformed([&] {
-    read_one(dictionary_schema("g", "u"),
-             {with_dictionary(array(1, {nullptr, keep<double>({0})}), texts({"x"}))});
+    read_one(dictionary_schema("g", "u"), {with_dictionary(array(1, {nullptr, keep<double>({0})}), texts({"x"}))});
   });
 }

@@ -111,8 +111,11 @@ TEST(bins_are_few_balanced_and_consistent_with_their_edges) {
     for (std::size_t i = 0; i < v.size(); ++i) {
       const std::uint32_t code = b.code(static_cast<Row>(i));
       ++count[code];
-      if (std::isnan(v[i])) CHECK_EQ(code, b.n_bins);
-      else CHECK_EQ(code, static_cast<std::uint32_t>(std::lower_bound(b.edges.begin(), b.edges.end(), v[i]) - b.edges.begin()));
+      if (std::isnan(v[i]))
+        CHECK_EQ(code, b.n_bins);
+      else
+        CHECK_EQ(code,
+                 static_cast<std::uint32_t>(std::lower_bound(b.edges.begin(), b.edges.end(), v[i]) - b.edges.begin()));
     }
     CHECK(*std::max_element(count.begin(), count.end() - 1) < 3 * 18000 / max_bins + 50);
   }

@@ -11,8 +11,8 @@
 using namespace spinney;
 
 struct Sample {
-  std::vector<float> numbers;          // 3 columns, row-major, with ties and missing values
-  std::vector<double> more;            // 1 column
+  std::vector<float> numbers;  // 3 columns, row-major, with ties and missing values
+  std::vector<double> more;    // 1 column
   std::vector<std::int32_t> categories;
   std::vector<double> y, weight;
   std::vector<std::int32_t> codes;
@@ -65,9 +65,9 @@ static bool equal(const Tree& a, const Tree& b) {
          a.n_rows == b.n_rows && a.value == b.value;
 }
 
-static const Rule all_rules[] = {Rule::gini,         Rule::entropy,      Rule::misclassification,
-                                 Rule::chi2,         Rule::gain_ratio,   Rule::squared_error,
-                                 Rule::friedman_mse, Rule::poisson,      Rule::absolute_error};
+static const Rule all_rules[] = {Rule::gini,         Rule::entropy,    Rule::misclassification,
+                                 Rule::chi2,         Rule::gain_ratio, Rule::squared_error,
+                                 Rule::friedman_mse, Rule::poisson,    Rule::absolute_error};
 
 TEST(every_criterion_grows_a_sound_tree_the_same_on_any_number_of_threads) {
   Interrupt interrupt;

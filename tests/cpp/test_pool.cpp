@@ -32,9 +32,8 @@ constexpr int n_child_threads = 4;
 
 static std::uint64_t sum_of_squares(std::size_t n, int n_threads) {
   std::vector<std::uint64_t> partial(static_cast<std::size_t>(n_threads));
-  parallel_for(n, n_threads, [&](std::size_t task, int worker) {
-    partial.at(static_cast<std::size_t>(worker)) += task * task;
-  });
+  parallel_for(n, n_threads,
+               [&](std::size_t task, int worker) { partial.at(static_cast<std::size_t>(worker)) += task * task; });
   return std::accumulate(partial.begin(), partial.end(), std::uint64_t{0});
 }
 
@@ -105,8 +104,7 @@ TEST(one_thread_or_one_task_runs_on_the_caller_in_order) {
     });
     CHECK(order == std::vector<std::size_t>({0, 1, 2, 3, 4}));
   }
-  parallel_for(1, 8,
-               [&](std::size_t, int worker) { CHECK(std::this_thread::get_id() == caller && worker == 0); });
+  parallel_for(1, 8, [&](std::size_t, int worker) { CHECK(std::this_thread::get_id() == caller && worker == 0); });
 }
 
 TEST(the_caller_is_worker_0_and_workers_are_distinct_threads) {
@@ -125,8 +123,7 @@ TEST(the_pool_grows_to_the_largest_call_and_still_serves_small_ones) {
   for (int n_threads : {2, 12, 3, 40}) {
     Meeting meeting(n_threads);
     std::atomic<int> n_met{0};
-    parallel_for(static_cast<std::size_t>(n_threads), n_threads,
-                 [&](std::size_t, int) { n_met += meeting.join(); });
+    parallel_for(static_cast<std::size_t>(n_threads), n_threads, [&](std::size_t, int) { n_met += meeting.join(); });
     CHECK_EQ(n_met.load(), n_threads);
   }
 }
@@ -219,8 +216,7 @@ TEST(a_nested_exception_passes_through_and_the_next_call_is_parallel_again) {
 
 TEST(small_work_runs_inline) {
   const auto caller = std::this_thread::get_id();
-  parallel_for_if_worth(49'999, 100, 4,
-                        [&](std::size_t, int) { CHECK(std::this_thread::get_id() == caller); });
+  parallel_for_if_worth(49'999, 100, 4, [&](std::size_t, int) { CHECK(std::this_thread::get_id() == caller); });
   Meeting meeting(2);
   parallel_for_if_worth(50'000, 2, 2, [&](std::size_t, int) { CHECK(meeting.join()); });
 }
@@ -288,8 +284,7 @@ TEST(fork_while_other_threads_are_inside_parallel_for) {
       for (std::size_t n = 0; !stop; ++n) CHECK_EQ(sum_of_squares(n % 50, 4), expected_sum(n % 50));
     });
   for (int i = 0; i < 30; ++i)
-    CHECK_EQ(status_of_child(
-                 20, [] { return sum_of_squares(500, n_child_threads) == expected_sum(500) ? 42 : 1; }),
+    CHECK_EQ(status_of_child(20, [] { return sum_of_squares(500, n_child_threads) == expected_sum(500) ? 42 : 1; }),
              42);
   stop = true;
   for (auto& caller : callers) caller.join();
@@ -356,8 +351,7 @@ TEST(fewer_threads_where_the_system_refuses_more) {
 
 static const char* const exit_scenario_variable = "SPINNEY_TEST_EXIT";
 [[maybe_unused]] static const bool is_exit_scenario = [] {
-  if (const char* scenario = std::getenv(exit_scenario_variable))
-    exit_with_pool(std::string(scenario) == "busy");
+  if (const char* scenario = std::getenv(exit_scenario_variable)) exit_with_pool(std::string(scenario) == "busy");
   return false;
 }();
 

@@ -119,8 +119,7 @@ TEST(v1_in_a_container_that_sees_the_path_of_its_host) {
 TEST(v1_folder_named_after_both_controllers) {
   FakeRoot root;
   root.file("/proc/self/cgroup", "4:cpu,cpuacct:/\n");
-  root.file(v2 + "/cpu,cpuacct/cpu.cfs_quota_us", "200000\n")
-      .file(v2 + "/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+  root.file(v2 + "/cpu,cpuacct/cpu.cfs_quota_us", "200000\n").file(v2 + "/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
   CHECK_EQ(root.limit(), 2);
 }
 

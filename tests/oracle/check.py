@@ -137,9 +137,7 @@ def check_leaf(walk, node):
     candidates = best_split(walk.problem, walk.rules, node)
     if walk.search == "any" or not candidates:
         return -np.inf
-    forgone = max(
-        improvement(walk.problem, node, c) for c in tied_for_best(walk.problem, node.rows, candidates)
-    )
+    forgone = max(improvement(walk.problem, node, c) for c in tied_for_best(walk.problem, node.rows, candidates))
     if forgone <= walk.rules.min_impurity_decrease + 1e-12:
         return -np.inf
     full = walk.rules.max_leaf_nodes is not None and walk.tree.n_leaves == walk.rules.max_leaf_nodes
@@ -246,10 +244,17 @@ def children_of(walk, node, actual):
 
 def check_best_first_order(walk, nodes):
     """Replay the growth: the open node with the largest improvement must be one that was split."""
-    tree, frontier = walk.tree, [0]
-    while any(tree.children_left[i] != -1 for i in frontier):
-        split = max((i for i in frontier if tree.children_left[i] != -1), key=lambda i: nodes[i][1])
-        passed_over = max((nodes[i][1] for i in frontier if tree.children_left[i] == -1), default=-np.inf)
-        assert nodes[split][1] >= passed_over - 1e-9 * abs(passed_over)
-        frontier.remove(split)
-        frontier += [tree.children_left[split], tree.children_right[split]]
+    assert can_replay(walk.tree, nodes, [0]), "a leaf was passed over for a node with a smaller improvement"
+
+
+def can_replay(tree, nodes, frontier):
+    """Whether some order of equal improvements leads to this tree."""
+    if all(tree.children_left[i] == -1 for i in frontier):
+        return True
+    best = max(nodes[i][1] for i in frontier)
+    for i in frontier:
+        if tree.children_left[i] != -1 and nodes[i][1] >= best - 1e-9 * abs(best) - 1e-12:
+            rest = [j for j in frontier if j != i]
+            if can_replay(tree, nodes, [*rest, tree.children_left[i], tree.children_right[i]]):
+                return True
+    return False

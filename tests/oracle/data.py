@@ -41,18 +41,14 @@ def target_for(criterion, X, seed, n_classes=2, n_outputs=1):
 def weights_for(seed, n, kind):
     """None, integers (some zero), or reals."""
     rng = np.random.default_rng(seed + 2000)
-    return {"none": None, "integer": rng.integers(0, 4, size=n) * 1.0, "real": rng.uniform(0.2, 3.0, size=n)}[
-        kind
-    ]
+    return {"none": None, "integer": rng.integers(0, 4, size=n) * 1.0, "real": rng.uniform(0.2, 3.0, size=n)}[kind]
 
 
 def sklearn_tree(criterion, **params):
     params.setdefault("random_state", 0)
     if criterion in CLASSIFICATION:
         return DecisionTreeClassifier(criterion=criterion, **params)
-    return DecisionTreeRegressor(
-        criterion="squared_error" if criterion == "friedman_mse" else criterion, **params
-    )
+    return DecisionTreeRegressor(criterion="squared_error" if criterion == "friedman_mse" else criterion, **params)
 
 
 def same_structure(first, second):
@@ -73,9 +69,7 @@ def tie_free(criterion, weights="none", missing=False, n_classes=2, n_outputs=1,
         tree = sklearn_tree(criterion, **params).fit(X, y, sample_weight=w)
         rng = np.random.default_rng(seed)
         if all(
-            same_structure(
-                tree.tree_, sklearn_tree(criterion, **params).fit(X, y, sample_weight=shaken).tree_
-            )
+            same_structure(tree.tree_, sklearn_tree(criterion, **params).fit(X, y, sample_weight=shaken).tree_)
             for shaken in (np.ones(n) if w is None else w) * (1 + 1e-6 * rng.random((14, n)))
         ):
             return X, y, w, tree

@@ -49,6 +49,13 @@ def weighted_median(y, w):
     return y[at]
 
 
+def lower_median(y, w):
+    """Smallest value with at least half the weight at or below it."""
+    order = np.argsort(y, kind="stable")
+    running = np.cumsum(w[order])
+    return y[order][np.argmax(running >= running[-1] / 2 * (1 - 1e-12))]
+
+
 def mean(y, w):
     return np.dot(y, w) / np.sum(w)
 
@@ -121,9 +128,7 @@ def chi2_score(y, w, left, n_classes):
     """Pearson's chi-squared of side by class, divided by the node's weight."""
     scores = []
     for k, c in enumerate(n_classes):
-        table = np.array(
-            [np.bincount(y[side, k].astype(int), weights=w[side], minlength=c) for side in (left, ~left)]
-        )
+        table = np.array([np.bincount(y[side, k].astype(int), weights=w[side], minlength=c) for side in (left, ~left)])
         table = table[:, table.sum(axis=0) > 0]
         expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
         scores.append(np.sum((table - expected) ** 2 / expected) / table.sum())

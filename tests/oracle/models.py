@@ -36,9 +36,7 @@ def assert_identical(first, second, but=()):
     """Every array of the two trees is the same, bit for bit, and so are the categories that go left."""
     for name in ARRAYS:
         if name not in but:
-            np.testing.assert_array_equal(
-                getattr(first.tree_, name), getattr(second.tree_, name), err_msg=name
-            )
+            np.testing.assert_array_equal(getattr(first.tree_, name), getattr(second.tree_, name), err_msg=name)
     for node in np.flatnonzero(np.isnan(first.tree_.threshold)):
         assert list(first.tree_.left_categories(node)) == list(second.tree_.left_categories(node))
 

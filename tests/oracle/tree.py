@@ -13,11 +13,11 @@ import numpy as np
 from oracle.impurity import (
     class_shares,
     impurity,
+    lower_median,
     mean,
     node_value,
     split_information,
     split_score,
-    weighted_median,
 )
 
 MISSING_CODE = -1
@@ -124,21 +124,26 @@ def number_splits(problem, rows, column):
     return with_missing_sides(cuts, missing, np.inf)
 
 
+def has_one_order(problem):
+    """Whether the categories of a node have one natural order, along which the best set is sought."""
+    if problem.n_classes:
+        return problem.n_classes == (2,)
+    return problem.y.shape[1] == 1 or problem.criterion in ("friedman_mse", "absolute_error")
+
+
 def category_keys(problem, rows, column, codes):
-    """Every key by which the categories may be ordered: one for two classes or one output, else several."""
+    """Every key by which the categories may be ordered."""
     y, w, values = problem.y[rows], problem.w[rows], problem.columns[column][rows]
     of = [values == code for code in codes]
-    if problem.n_classes == (2,):
-        return [[class_shares(y[i, 0], w[i], 2)[1] for i in of]]
+    if problem.criterion == "absolute_error":
+        return [[lower_median(y[i, 0], w[i]) for i in of]]
+    if problem.criterion == "friedman_mse":
+        return [[mean(y[i].mean(axis=1), w[i]) for i in of]]
     if problem.n_classes:
-        means = np.array(
-            [[s for k, c in enumerate(problem.n_classes) for s in class_shares(y[i, k], w[i], c)] for i in of]
-        )
-    else:
-        centre = weighted_median if problem.criterion == "absolute_error" else mean
-        means = np.array([[centre(y[i, k], w[i]) for k in range(y.shape[1])] for i in of])
-        if y.shape[1] == 1:
-            return [means[:, 0]]
+        y = np.concatenate([np.eye(c)[y[:, k].astype(int)] for k, c in enumerate(problem.n_classes)], axis=1)
+    means = np.array([[mean(y[i, k], w[i]) for k in range(y.shape[1])] for i in of])
+    if has_one_order(problem):
+        return [means[:, -1]]
     weights = np.array([np.sum(w[i]) for i in of])
     centred = means - np.average(means, axis=0, weights=weights)
     covariance = (centred * weights[:, None]).T @ centred
@@ -150,8 +155,9 @@ def category_cuts(problem, rows, column):
     """Sets of codes that may go left."""
     values = problem.columns[column][rows]
     codes = [int(c) for c in np.unique(values[values != MISSING_CODE])]
-    one_key = problem.n_classes == (2,) or (not problem.n_classes and problem.y.shape[1] == 1)
-    if not one_key and len(codes) <= MAX_EXHAUSTIVE_CATEGORIES:
+    if len(codes) < 2:
+        return
+    if not has_one_order(problem) and len(codes) <= MAX_EXHAUSTIVE_CATEGORIES:
         for size in range(len(codes) - 1):
             for rest in itertools.combinations(codes[1:], size):
                 yield frozenset((codes[0], *rest))

@@ -247,9 +247,7 @@ ENCODE_ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("train", "other", "error", "sentence"), ENCODE_ERRORS, ids=range(len(ENCODE_ERRORS))
-)
+@pytest.mark.parametrize(("train", "other", "error", "sentence"), ENCODE_ERRORS, ids=range(len(ENCODE_ERRORS)))
 def test_tables_that_do_not_fit_the_schema_are_refused(train, other, error, sentence):
     schema = Schema.learn(read_table(train))
     schema.encode(read_table(train), unseen="error")

@@ -30,9 +30,7 @@ ARROW_SCHEMA = pa.schema(list(ARROW_TYPES.items()))
 NAMES = list(ARROW_TYPES)
 FORCED = ["int"]
 
-texts = st.text(st.characters(codec="utf-8"), max_size=15) | st.sampled_from(
-    ["a", "b", "a string of some length"]
-)
+texts = st.text(st.characters(codec="utf-8"), max_size=15) | st.sampled_from(["a", "b", "a string of some length"])
 cells = {
     "number": st.floats(allow_nan=False) | st.none(),
     "int": st.integers(-3, 3) | st.none(),
@@ -126,9 +124,7 @@ def test_engine_columns_do_not_depend_on_the_representation(columns, data):
             continue
         learned = Schema.learn(table, categorical_features=FORCED)
         empty = [feature.empty for feature in reference.features]
-        assert [feature.categories for feature in learned.features] == [
-            f.categories for f in reference.features
-        ], name
+        assert [feature.categories for feature in learned.features] == [f.categories for f in reference.features], name
         assert [feature.empty for feature in learned.features] == empty, name
         assert_equal(held(learned.encode(forms["polars"])), expected, name)
 
@@ -157,9 +153,7 @@ def test_later_tables_do_not_depend_on_the_representation(train, later, unseen, 
 @given(tables, st.data())
 def test_rows_are_encoded_one_by_one_as_together(columns, data):
     """A subset of the rows, and so of the levels, keeps its codes."""
-    frame = pl.DataFrame(pa.table(columns, schema=ARROW_SCHEMA)).with_columns(
-        pl.col("text").cast(pl.Categorical)
-    )
+    frame = pl.DataFrame(pa.table(columns, schema=ARROW_SCHEMA)).with_columns(pl.col("text").cast(pl.Categorical))
     schema = Schema.learn(read_table(frame), categorical_features=FORCED)
     values, _ = held(schema.encode(read_table(frame)))
     rows = data.draw(st.lists(st.integers(0, len(frame) - 1), min_size=1, max_size=5))

@@ -224,20 +224,14 @@ def test_pandas_labels():
     assert read_table(pd.DataFrame(values, columns=[np.str_("a"), "b"])).names == ["a", "b"]
     assert read_table(pd.DataFrame(values)).names is None
     assert read_table(pd.DataFrame(values, columns=[1, 1])).names is None
-    assert (
-        read_table(pd.DataFrame(values, columns=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]))).names
-        is None
-    )
+    assert read_table(pd.DataFrame(values, columns=pd.MultiIndex.from_tuples([("a", 1), ("b", 2)]))).names is None
     assert_same(pd.DataFrame(values, columns=[1, 1]), values)
 
 
 # ---- Arrow ------------------------------------------------------------------------------------------------
 
 ARROW_COLUMNS = {
-    **{
-        str(t): (pa.array([1, None, 3], t), [1, NAN, 3], "number")
-        for t in [pa.int8(), pa.uint16(), pa.int64()]
-    },
+    **{str(t): (pa.array([1, None, 3], t), [1, NAN, 3], "number") for t in [pa.int8(), pa.uint16(), pa.int64()]},
     "half": (pa.array(np.array([1.5, NAN, -2], dtype="f2")), [1.5, NAN, -2], "number"),
     "float": (pa.array([1.5, None, float("inf")], pa.float32()), [1.5, NAN, np.inf], "number"),
     "decimal": (pa.array([decimal.Decimal("1.10"), None, decimal.Decimal(-3)]), [1.1, NAN, -3], "number"),
@@ -388,9 +382,7 @@ def test_arrow_memory_outlives_its_table():
     assert np.isnan(engine.column(1)).sum() == 50_000
 
 
-@pytest.mark.parametrize(
-    "make", [np.asarray, pd.DataFrame, pl.DataFrame, sp.csc_array], ids=lambda f: f.__name__
-)
+@pytest.mark.parametrize("make", [np.asarray, pd.DataFrame, pl.DataFrame, sp.csc_array], ids=lambda f: f.__name__)
 def test_reading_numbers_allocates_next_to_nothing(make):
     X = make(np.ones((50_000, 10)))
     if hasattr(X, "columns"):

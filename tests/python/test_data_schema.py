@@ -84,9 +84,7 @@ def test_unseen_categories(unseen, expected):
     schema = learn(cities("Bern", "Rome"))
     later = cities("Bern", "Oslo", None, "Rome")
     np.testing.assert_array_equal(codes(schema, later, unseen=unseen).ravel(), expected)
-    np.testing.assert_array_equal(
-        codes(learn(cities("Bern", "Rome"), unseen=unseen), later).ravel(), expected
-    )
+    np.testing.assert_array_equal(codes(learn(cities("Bern", "Rome"), unseen=unseen), later).ravel(), expected)
     as_category = later.astype(pd.CategoricalDtype(["Oslo", "Rome", "Bern", "Nice"]))
     np.testing.assert_array_equal(codes(schema, as_category, unseen=unseen).ravel(), expected)
 
@@ -146,9 +144,7 @@ def test_declared_categories_with_missing_and_infinite_values():
     assert schema.features[0].categories == (-np.inf, 0.0, np.inf)
     np.testing.assert_array_equal(codes(schema, X).ravel(), [NAN, 2, 1, 1, 0])
     masked = pd.DataFrame({"a": pd.array([3, None, 1], dtype="Int8")})
-    np.testing.assert_array_equal(
-        codes(learn(masked, categorical_features=["a"]), masked).ravel(), [1, NAN, 0]
-    )
+    np.testing.assert_array_equal(codes(learn(masked, categorical_features=["a"]), masked).ravel(), [1, NAN, 0])
 
 
 def test_an_order_is_declared_not_guessed():
@@ -156,9 +152,7 @@ def test_an_order_is_declared_not_guessed():
     schema = learn(X)
     np.testing.assert_array_equal(codes(schema, X).ravel(), [2, 0, NAN])
     np.testing.assert_array_equal(codes(schema, {"size": ["m", "xl", "s"]}).ravel(), [1, NAN, 0])
-    np.testing.assert_array_equal(
-        codes(schema, {"size": ["m", "xl", "s"]}, unseen="other").ravel(), [1, NAN, 0]
-    )
+    np.testing.assert_array_equal(codes(schema, {"size": ["m", "xl", "s"]}, unseen="other").ravel(), [1, NAN, 0])
     assert learn(X, categorical_features=["size"]).features[0] == Feature("size", "category", ("l", "s"))
     assert learn(X.astype(str)).features[0].kind == "category"
 

@@ -68,9 +68,7 @@ def test_every_lazy_name_is_public_and_every_public_name_resolves():
     ],
 )
 def test_a_misspelt_name_gets_the_nearest(misspelt, nearest):
-    with pytest.raises(
-        AttributeError, match=rf"no attribute '{misspelt}'; did you mean '{nearest}'\?"
-    ) as caught:
+    with pytest.raises(AttributeError, match=rf"no attribute '{misspelt}'; did you mean '{nearest}'\?") as caught:
         getattr(spinney, misspelt)
     assert caught.value.name == misspelt
 

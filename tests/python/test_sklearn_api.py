@@ -57,9 +57,7 @@ def test_cross_validation_on_a_frame_with_strings_and_missing_values(people, lib
 def test_frames_of_two_libraries_cross_validate_alike(people):
     frame, y, _ = people
     model = spinney.DecisionTreeClassifier(max_depth=4)
-    first, second = (
-        cross_val_predict(model, X, y, method="predict_proba") for X in (frame, frame.to_pandas())
-    )
+    first, second = (cross_val_predict(model, X, y, method="predict_proba") for X in (frame, frame.to_pandas()))
     np.testing.assert_array_equal(first, second)
 
 
@@ -163,9 +161,7 @@ def test_joblib_saves_and_other_processes_predict(people, tmp_path):
     joblib.dump(model, tmp_path / "tree.joblib")
     loaded = joblib.load(tmp_path / "tree.joblib")
     np.testing.assert_array_equal(bits(loaded, frame), bits(model, frame))
-    parts = joblib.Parallel(n_jobs=2)(
-        joblib.delayed(bits)(model, part) for part in (frame[:100], frame[100:])
-    )
+    parts = joblib.Parallel(n_jobs=2)(joblib.delayed(bits)(model, part) for part in (frame[:100], frame[100:]))
     np.testing.assert_array_equal(np.concatenate(parts), bits(model, frame))
 
 
@@ -192,9 +188,7 @@ def test_trees_serve_as_members_of_scikit_learns_ensembles():
     stump = spinney.DecisionTreeClassifier(max_depth=2)
     assert AdaBoostClassifier(stump, n_estimators=10, random_state=0).fit(X, y).score(X, y) > 0.8
     assert BaggingRegressor(spinney.DecisionTreeRegressor(), 5, random_state=0).fit(X, y).score(X, y) > 0.5
-    voting = VotingClassifier(
-        [("a", stump), ("b", spinney.ExtraTreeClassifier(random_state=0))], voting="soft"
-    )
+    voting = VotingClassifier([("a", stump), ("b", spinney.ExtraTreeClassifier(random_state=0))], voting="soft")
     assert voting.fit(X, y).score(X, y) > 0.8
     calibrated = CalibratedClassifierCV(spinney.DecisionTreeClassifier(), cv=3).fit(X, y)
     assert calibrated.score(X, y) > 0.8

@@ -28,9 +28,7 @@ def category_effect(criterion, X, seed, n_classes=2, n_outputs=1):
     """A target in which the category matters most, out of the order of the codes."""
     shuffled = np.random.default_rng(seed).permutation(np.linspace(0, 4, int(np.nanmax(X[:, 1])) + 1))
     effect = np.where(np.isnan(X[:, 1]), 1.9, shuffled[np.nan_to_num(X[:, 1]).astype(int)])
-    return target_for(
-        criterion, np.column_stack([X[:, 0] / 4, effect, X[:, 2] / 4]), seed, n_classes, n_outputs
-    )
+    return target_for(criterion, np.column_stack([X[:, 0] / 4, effect, X[:, 2] / 4]), seed, n_classes, n_outputs)
 
 
 def splits_on(model, column):
@@ -48,9 +46,7 @@ def test_every_node_is_the_oracles(criterion, missing):
 
 
 @pytest.mark.parametrize("n_categories", [4, 10, 14])
-@pytest.mark.parametrize(
-    "criterion", [c for c in CRITERIA if c in ("gini", "entropy", "misclassification", "chi2")]
-)
+@pytest.mark.parametrize("criterion", [c for c in CRITERIA if c in ("gini", "entropy", "misclassification", "chi2")])
 def test_several_classes(criterion, n_categories):
     """Up to 10 categories every bipartition is tried, beyond that the best of several orderings."""
     X, frame = mixed_table(32, 90, n_categories, missing=n_categories == 4)
@@ -166,12 +162,8 @@ def test_categories_are_matched_by_value_not_by_code():
     [
         pytest.param(lambda v: pd.DataFrame({"c": v}), id="pandas-strings"),
         pytest.param(lambda v: pd.DataFrame({"c": pd.Categorical(v)}), id="pandas-category"),
-        pytest.param(
-            lambda v: pl.DataFrame({"c": pl.Series(v, dtype=pl.Categorical)}), id="polars-categorical"
-        ),
-        pytest.param(
-            lambda v: pl.DataFrame({"c": pl.Series(v, dtype=pl.Enum(["b", "d", "a"]))}), id="polars-enum"
-        ),
+        pytest.param(lambda v: pl.DataFrame({"c": pl.Series(v, dtype=pl.Categorical)}), id="polars-categorical"),
+        pytest.param(lambda v: pl.DataFrame({"c": pl.Series(v, dtype=pl.Enum(["b", "d", "a"]))}), id="polars-enum"),
         pytest.param(lambda v: pl.DataFrame({"c": v}).to_arrow(), id="arrow-strings"),
         pytest.param(lambda v: np.array(v, dtype=object)[:, None], id="object-array"),
     ],
@@ -185,9 +177,7 @@ def test_every_guise_of_a_category_gives_the_same_predictions(frame):
     np.testing.assert_array_equal(bits(model, frame(values)), bits(expected, reference))
 
 
-@pytest.mark.parametrize(
-    "named", [[1], [False, True, False], np.array([1])], ids=["position", "mask", "array"]
-)
+@pytest.mark.parametrize("named", [[1], [False, True, False], np.array([1])], ids=["position", "mask", "array"])
 def test_numbers_may_be_declared_categories(named):
     X, frame = mixed_table(38, 60, 6)
     y = category_effect("gini", X, 38)
@@ -195,9 +185,7 @@ def test_numbers_may_be_declared_categories(named):
     as_strings = spinney.DecisionTreeClassifier().fit(frame, y)
     assert_identical(model, as_strings)
     assert splits_on(model, 1).size
-    by_name = spinney.DecisionTreeClassifier(categorical_features=["b"]).fit(
-        pd.DataFrame(X, columns=list("abc")), y
-    )
+    by_name = spinney.DecisionTreeClassifier(categorical_features=["b"]).fit(pd.DataFrame(X, columns=list("abc")), y)
     assert_identical(by_name, as_strings)
 
 
@@ -205,9 +193,7 @@ def test_declared_categories_beat_their_codes_as_numbers():
     codes = np.resize(np.arange(8), 80).astype(float)[:, None]
     y = (codes[:, 0] % 2).astype(int)
     stump = {"max_depth": 1}
-    assert (
-        spinney.DecisionTreeClassifier(**stump, categorical_features=[0]).fit(codes, y).score(codes, y) == 1.0
-    )
+    assert spinney.DecisionTreeClassifier(**stump, categorical_features=[0]).fit(codes, y).score(codes, y) == 1.0
     assert spinney.DecisionTreeClassifier(**stump).fit(codes, y).score(codes, y) < 0.7
 
 

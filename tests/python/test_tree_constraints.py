@@ -66,9 +66,7 @@ def test_monotone_constraints_by_name():
     by_position = spinney.DecisionTreeClassifier(monotonic_cst=[1, 0, 0, -1], max_depth=4).fit(frame, y)
     free = spinney.DecisionTreeClassifier(max_depth=4).fit(frame, y)
     assert_identical(by_name, by_position)
-    assert free.tree_.node_count != by_name.tree_.node_count or np.any(
-        free.tree_.value != by_name.tree_.value
-    )
+    assert free.tree_.node_count != by_name.tree_.node_count or np.any(free.tree_.value != by_name.tree_.value)
 
 
 def test_classifier_constrains_the_second_class():
@@ -95,9 +93,7 @@ def test_impossible_monotone_constraints_are_refused(case):
     params, target, message = REFUSED_MONOTONE[case]
     X = np.round(continuous_table(44, n=40))
     rng = np.random.default_rng(0)
-    y = {"y2": rng.integers(2, size=40), "y3": np.arange(40) % 3, "two": rng.integers(2, size=(40, 2))}[
-        target
-    ]
+    y = {"y2": rng.integers(2, size=40), "y3": np.arange(40) % 3, "two": rng.integers(2, size=(40, 2))}[target]
     with pytest.raises(ValueError, match=message):
         spinney.DecisionTreeClassifier(**params).fit(X, y)
     if target != "y3":
@@ -140,9 +136,7 @@ def test_interaction_constraints_by_name():
 @pytest.mark.parametrize("groups", ["triples", [{0, 9}], [{-1}], 3, [{"height"}], [0, 1]], ids=str)
 def test_bad_interaction_constraints_are_refused(groups):
     with pytest.raises((ValueError, TypeError), match="interaction_cst"):
-        spinney.DecisionTreeClassifier(interaction_cst=groups).fit(
-            continuous_table(47, n=30), np.arange(30) % 2
-        )
+        spinney.DecisionTreeClassifier(interaction_cst=groups).fit(continuous_table(47, n=30), np.arange(30) % 2)
 
 
 def test_constraints_combine():
@@ -218,7 +212,6 @@ def test_max_leaf_nodes_expands_the_best_node_first():
     assert np.all(np.diff(errors) < 0)
     for smaller, larger in itertools.pairwise(trees):
         splits = [
-            set(zip(t.tree_.feature, t.tree_.threshold, t.tree_.n_node_samples, strict=True))
-            for t in (smaller, larger)
+            set(zip(t.tree_.feature, t.tree_.threshold, t.tree_.n_node_samples, strict=True)) for t in (smaller, larger)
         ]
         assert splits[0] - {s for s in splits[0] if s[0] == -2} <= splits[1]

@@ -155,9 +155,7 @@ def test_misclassification_cannot_choose_where_gini_and_entropy_can(criterion, c
         assert gains[1] > gains[0] + 1e-3
     model = spinney_tree(criterion, max_depth=1).fit(X, y)
     assert model.tree_.feature[0] == column
-    decrease = model.tree_.impurity[0] - np.dot(
-        model.tree_.weighted_n_node_samples[1:] / 800, model.tree_.impurity[1:]
-    )
+    decrease = model.tree_.impurity[0] - np.dot(model.tree_.weighted_n_node_samples[1:] / 800, model.tree_.impurity[1:])
     assert decrease == pytest.approx(gains[column], rel=1e-12)
 
 
@@ -222,9 +220,7 @@ def test_gain_ratio_takes_the_best_ratio_among_gains_of_at_least_the_average():
     model = spinney.DecisionTreeClassifier(criterion="gain_ratio", max_depth=1).fit(X, y)
     assert model.tree_.feature[0] == expected
     for candidate in by_column.values():
-        assert candidate.ratio == pytest.approx(
-            candidate.score / split_information(problem.w, candidate.left)
-        )
+        assert candidate.ratio == pytest.approx(candidate.score / split_information(problem.w, candidate.left))
 
 
 def test_gain_ratio_chooses_another_column_than_information_gain():
@@ -287,8 +283,6 @@ def test_absolute_error_shrugs_off_an_outlier():
     X = np.arange(20.0)[:, None]
     y = (X[:, 0] >= 10) * 1.0
     y[3] = 1e6
-    model = spinney.DecisionTreeRegressor(criterion="absolute_error", max_depth=1, min_samples_leaf=5).fit(
-        X, y
-    )
+    model = spinney.DecisionTreeRegressor(criterion="absolute_error", max_depth=1, min_samples_leaf=5).fit(X, y)
     assert model.tree_.threshold[0] == 9.5
     assert model.predict([[0.0], [19.0]]).tolist() == [0.0, 1.0]

@@ -76,6 +76,14 @@ def test_the_unit_of_the_weights_does_not_matter(unit, sample):
         np.testing.assert_allclose(first.tree_.value, second.tree_.value, rtol=1e-12)
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e150, 1e307])
+def test_targets_of_extreme_size(size):
+    y = np.linspace(-1, 1, 60)
+    model = Regressor(max_depth=2).fit(np.arange(60.0)[:, None], y * size)
+    expected = Regressor(max_depth=2).fit(np.arange(60.0)[:, None], y)
+    np.testing.assert_allclose(model.predict([[0.0], [59.0]]) / size, expected.predict([[0.0], [59.0]]), rtol=1e-12)
+
+
 def test_weights_that_differ_a_lot():
     X = np.arange(6.0)[:, None]
     y = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
@@ -140,6 +148,8 @@ BAD_PARAMETERS = [
     {"random_state": "seed"},
     {"random_state": -1},
     {"n_jobs": "all"},
+    {"n_jobs": 0},
+    {"n_jobs": 2**40},
     {"categorical_features": ["colour"]},
     {"categorical_features": [9]},
 ]
@@ -161,6 +171,7 @@ def test_bad_parameters_are_named(name, params, sample):
         {"class_weight": "even"},
         {"class_weight": {0: 1, 9: 2}},
         {"class_weight": {0: -1.0, 1: 1.0, 2: 1.0}},
+        {"class_weight": {0: 0, 1: 0, 2: 0}},
         {"class_weight": 3},
     ],
     ids=str,
@@ -232,6 +243,11 @@ def test_missing_class_labels_are_refused(missing):
         Classifier().fit(np.arange(4.0)[:, None], y)
 
 
+def test_labels_of_two_types_are_refused_in_words():
+    with pytest.raises(TypeError, match=r"labels.*type"):
+        Classifier().fit(np.arange(4.0)[:, None], np.array(["a", 1, "a", 1], dtype=object))
+
+
 def test_strings_as_numbers_to_predict_are_refused():
     with pytest.raises((ValueError, TypeError), match=r"string|number|numeric|float"):
         Regressor().fit(np.arange(3.0)[:, None], ["low", "mid", "high"])
@@ -256,6 +272,7 @@ BAD_WEIGHTS = {
     "nan": (np.where(np.arange(12) == 4, np.nan, 1.0), "sample_weight|NaN"),
     "infinite": (np.where(np.arange(12) == 4, np.inf, 1.0), "sample_weight|infinit"),
     "zero": (np.zeros(12), "sample_weight|zero|positive"),
+    "overflow": (np.full(12, 1e308), "sample_weight|weights"),
     "short": (np.ones(11), "sample_weight|11"),
     "matrix": (np.ones((12, 2)), "sample_weight|[Ss]ample weights"),
     "strings": (np.array(["a"] * 12), "sample_weight|string|float"),

@@ -22,7 +22,7 @@ from oracle.models import (
     spinney_tree,
 )
 
-PROPERTY = settings(max_examples=40, deadline=None)
+PROPERTY = settings(max_examples=30, deadline=None)
 CLASS_RULES = ("gini", "entropy", "misclassification", "chi2", "gain_ratio")
 VALUE_RULES = ("squared_error", "absolute_error", "poisson", "friedman_mse")
 
@@ -38,8 +38,8 @@ def tables(draw, max_rows=24, missing=True):
 
 
 @st.composite
-def problems(draw, rules=CLASS_RULES + VALUE_RULES, missing=True):
-    """Return (X, y, criterion, growth parameters)."""
+def problems(draw, rules=CLASS_RULES + VALUE_RULES, missing=True, categories=False):
+    """Return (X, y, criterion, growth parameters); with `categories`, columns may be declared to be such."""
     X, criterion = draw(tables(missing=missing)), draw(st.sampled_from(rules))
     y = draw(hnp.arrays(float, len(X), elements=st.integers(0, 3).map(float)))
     if criterion == "poisson":
@@ -55,24 +55,37 @@ def problems(draw, rules=CLASS_RULES + VALUE_RULES, missing=True):
             },
         )
     )
+    if categories:
+        growth["categorical_features"] = draw(st.lists(st.integers(0, X.shape[1] - 1), unique=True))
     return X, y, criterion, growth
 
 
+def as_codes(X, columns):
+    """Replace the values of category columns by their rank among those that occur."""
+    X = X.copy()
+    for j in columns:
+        present = ~np.isnan(X[:, j])
+        X[present, j] = np.searchsorted(np.unique(X[present, j]), X[present, j])
+    return X
+
+
 @PROPERTY
-@given(problem=problems(), data=st.data())
+@given(problem=problems(categories=True), data=st.data())
 def test_every_tree_is_the_oracles(problem, data):
     X, y, criterion, growth = problem
     w = data.draw(hnp.arrays(float, len(X), elements=st.integers(1, 3).map(float)))
     model = spinney_tree(criterion, **growth).fit(X, y, sample_weight=w)
-    check_tree(model, X, y, w)
+    used = [j for j in growth["categorical_features"] if not np.isnan(X[:, j]).all()]
+    check_tree(model, as_codes(X, used), y, w, table=X, categories=used)
 
 
 @PROPERTY
-@given(problem=problems(), data=st.data())
+@given(problem=problems(categories=True), data=st.data())
 def test_weight_two_is_the_row_twice(problem, data):
     X, y, criterion, growth = problem
     growth = {k: v for k, v in growth.items() if not k.startswith("min_samples")}  # these count rows
-    times = data.draw(hnp.arrays(int, len(X), elements=st.integers(0, 3)))
+    least = 1 if growth["categorical_features"] else 0  # a category of weight zero is still known
+    times = data.draw(hnp.arrays(int, len(X), elements=st.integers(least, 3)))
     times[0] += times.sum() == 0
     if criterion == "poisson" and np.dot(times, y) == 0:
         y = y + 1
@@ -86,7 +99,7 @@ def test_weight_two_is_the_row_twice(problem, data):
 
 
 @PROPERTY
-@given(problem=problems(), seed=st.integers(0, 10**6))
+@given(problem=problems(categories=True), seed=st.integers(0, 10**6))
 def test_the_order_of_the_rows_does_not_matter(problem, seed):
     X, y, criterion, growth = problem
     order = np.random.default_rng(seed).permutation(len(X))
@@ -105,9 +118,7 @@ def test_a_rising_map_of_a_column_changes_thresholds_only(problem, name):
         "cube": lambda x: x**3,
         "exp": np.exp,
         "affine": lambda x: 1e6 + 1e-3 * x,
-        "rank": lambda x: np.where(
-            np.isnan(x), np.nan, np.searchsorted(np.unique(x[~np.isnan(x)]), x) * 1e-300
-        ),
+        "rank": lambda x: np.where(np.isnan(x), np.nan, np.searchsorted(np.unique(x[~np.isnan(x)]), x) * 1e-300),
     }[name]
     mapped = X.copy()
     mapped[:, 0] = rising(X[:, 0])
@@ -129,7 +140,7 @@ def test_a_linear_map_of_the_target_moves_the_leaves_only(problem, shift, scale)
 
 
 @PROPERTY
-@given(problem=problems())
+@given(problem=problems(categories=True))
 def test_pickle_gives_the_same_tree(problem):
     X, y, criterion, growth = problem
     model = spinney_tree(criterion, **growth).fit(X, y)
@@ -140,7 +151,7 @@ def test_pickle_gives_the_same_tree(problem):
 
 
 @PROPERTY
-@given(problem=problems())
+@given(problem=problems(categories=True))
 def test_enough_bins_are_exact(problem):
     X, y, criterion, growth = problem
     exact = spinney_tree(criterion, **growth).fit(X, y)
@@ -173,7 +184,7 @@ def test_frames_of_every_library_give_the_same_tree(problem):
 
 
 @PROPERTY
-@given(problem=problems())
+@given(problem=problems(categories=True))
 def test_prediction_row_by_row_is_prediction_at_once(problem):
     X, y, criterion, growth = problem
     model = spinney_tree(criterion, **growth).fit(X, y)

@@ -75,9 +75,7 @@ def match_columns(
     elif expected is not None:
         _warn(f"X does not have valid feature names, but {estimator} was fitted with feature names")
     if n_found != n_expected:
-        raise ValueError(
-            f"X has {n_found} features, but {estimator} is expecting {n_expected} features as input."
-        )
+        raise ValueError(f"X has {n_found} features, but {estimator} is expecting {n_expected} features as input.")
     return None
 
 

@@ -94,9 +94,7 @@ def _read_other(X: Any) -> RawTable:
         array = np.asarray(X)
     except ValueError as error:
         if "inhomogeneous" in str(error):
-            raise ValueError(
-                "The rows of X differ in length; every row needs one value per column."
-            ) from None
+            raise ValueError("The rows of X differ in length; every row needs one value per column.") from None
         raise
     if array.dtype.kind in "US" and not hasattr(X, "__array__"):
         array = np.asarray(X, dtype=object)  # NumPy has turned the numbers beside strings into strings
@@ -160,9 +158,7 @@ def _read_dict(X: Mapping[Any, Any]) -> RawTable:
             values = np.fromiter(values, dtype=object, count=len(values))
         array = np.asarray(values)
         if array.ndim != 1:
-            raise ValueError(
-                f"Column {name!r} has {array.ndim} dimensions; every value of the dict X must be 1-D."
-            )
+            raise ValueError(f"Column {name!r} has {array.ndim} dimensions; every value of the dict X must be 1-D.")
         lengths.add(len(array))
         columns.append(read_array_column(array, f"Column {name!r}"))
     if len(lengths) > 1:

@@ -73,9 +73,7 @@ def read_stored(array: Any, label: str) -> Column:
     if name in ("DatetimeTZDtype", "PeriodDtype"):
         raise TypeError(f"{label} holds dates or times; {TIME_REMEDY}.")
     if name == "IntervalDtype":
-        raise TypeError(
-            f"{label} holds intervals; use their bounds, or convert them to strings for a category."
-        )
+        raise TypeError(f"{label} holds intervals; use their bounds, or convert them to strings for a category.")
     if name == "ArrowDtype" or (name == "StringDtype" and dtype.storage == "pyarrow"):
         return read_arrow_column(array.__arrow_array__(), label)
     if name == "StringDtype":
@@ -100,9 +98,7 @@ def read_categories(array: Any, label: str) -> Column:
     types = set(map(type, values))
     kinds = {kind_of(type_) for type_ in types}
     if any(type_.__name__ == "Interval" for type_ in types):
-        raise TypeError(
-            f"{label} has intervals as categories; convert it to strings, or to its codes for an order."
-        )
+        raise TypeError(f"{label} has intervals as categories; convert it to strings, or to its codes for an order.")
     refuse_kinds(kinds, types, label)
     if "text" in kinds and len(kinds) > 1:
         raise mixed_error(label)

@@ -124,15 +124,10 @@ class Schema:
         if table.matrix is not None:
             features = _learn_matrix(table, names, forced)
         else:
-            features = [
-                learn_feature(name, table.column(j), j in forced, table.n_rows)
-                for j, name in enumerate(names)
-            ]
+            features = [learn_feature(name, table.column(j), j in forced, table.n_rows) for j, name in enumerate(names)]
         return cls(features, table.names is not None, unseen)
 
-    def encode(
-        self, table: RawTable, unseen: Unseen | None = None, estimator: str = "this model"
-    ) -> _engine.Table:
+    def encode(self, table: RawTable, unseen: Unseen | None = None, estimator: str = "this model") -> _engine.Table:
         """Turn a table into the engine's: columns in the order of the schema, categories as its codes.
 
         Parameters
@@ -193,9 +188,7 @@ class Schema:
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"This is not a schema: {error!r}.") from None
         if not features or not isinstance(has_names, bool):
-            raise ValueError(
-                "This is not a schema: it has no features or does not say whether they have names."
-            )
+            raise ValueError("This is not a schema: it has no features or does not say whether they have names.")
         if has_names and len({feature.name for feature in features}) < len(features):
             raise ValueError("This is not a schema: two features have the same name.")
         return cls(features, has_names, unseen)
@@ -221,9 +214,7 @@ def forced_categories(categorical_features: Iterable[Any] | None, table: RawTabl
     items = list(categorical_features)
     if items and all(isinstance(item, (bool, np.bool_)) for item in items):
         if len(items) != table.n_columns:
-            raise ValueError(
-                f"categorical_features has {len(items)} bools, but X has {table.n_columns} columns."
-            )
+            raise ValueError(f"categorical_features has {len(items)} bools, but X has {table.n_columns} columns.")
         return {j for j, item in enumerate(items) if item}
     return {_position(item, table) for item in items}
 
@@ -238,9 +229,7 @@ def _position(item: Any, table: RawTable) -> int:
     if isinstance(item, (bool, np.bool_)) or not isinstance(item, (int, np.integer)):
         raise TypeError(f"categorical_features must be names, positions or bools, not {type(item).__name__}.")
     if not 0 <= item < table.n_columns:
-        raise ValueError(
-            f"categorical_features has the position {item}, but X has {table.n_columns} columns."
-        )
+        raise ValueError(f"categorical_features has the position {item}, but X has {table.n_columns} columns.")
     return int(item)
 
 
@@ -360,8 +349,7 @@ def _translation(feature: Feature, column: CodedColumn, label: str) -> Array:
     if value is not None and isinstance(value, str) != feature.holds_text:
         was, now = ("strings", "numbers") if feature.holds_text else ("numbers", "strings")
         raise TypeError(
-            f"{label} had {was} as categories at fit and holds {now} such as {value!r} now; "
-            f"convert it to {was}."
+            f"{label} had {was} as categories at fit and holds {now} such as {value!r} now; convert it to {was}."
         )
     codes = [feature.code_of.get(value, _NO_CODE) for value in values]
     if _NO_CODE in codes and not feature.holds_text:

@@ -33,12 +33,8 @@ def spinney() -> None:
     show_default=True,
     help="Questions from the root to a leaf.",
 )
-@click.option(
-    "--folds", type=click.IntRange(2, 20), default=10, show_default=True, help="Cross-validation folds."
-)
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed that shuffles the folds."
-)
+@click.option("--folds", type=click.IntRange(2, 20), default=10, show_default=True, help="Cross-validation folds.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed that shuffles the folds.")
 def demo(max_depth: int, folds: int, seed: int) -> None:
     r"""Tell penguins apart with one small tree.
 

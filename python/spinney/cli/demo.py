@@ -84,9 +84,7 @@ def tree_lines(model: Any, with_gaps: Collection[str]) -> Iterator[str]:
         shares = [float(v) / float(values.sum()) for v in values]
         is_leaf = tree.children_left[node] < 0
         verdict = f" → {classes[shares.index(max(shares))]}" if is_leaf else ""
-        text = ", ".join(
-            f"{name} {percent(share)}" for name, share in zip(classes, shares, strict=True) if share > 0
-        )
+        text = ", ".join(f"{name} {percent(share)}" for name, share in zip(classes, shares, strict=True) if share > 0)
         n_rows = int(tree.n_node_samples[node])
         yield f"{'    ' * depth}{question}: {n_rows} row{'s' if n_rows != 1 else ''} ({text}){verdict}"
         if not is_leaf:
