@@ -33,7 +33,7 @@ struct Sprout {
 template <class Criterion>
 class Grower {
  public:
-  Grower(const Rules& rules, const Bins& bins, std::span<Worker<Criterion>> workers, std::vector<Row>& rows,
+  Grower(const Rules& rules, Bins& bins, std::span<Worker<Criterion>> workers, std::vector<Row>& rows,
          Interrupt& interrupt)
       : rules_(rules), bins_(bins), workers_(workers), rows_(rows), interrupt_(interrupt) {}
 
@@ -60,7 +60,7 @@ class Grower {
 
   // Nodes of at most this many rows are tasks. Blocks of all threads together keep within a few megabytes.
   std::size_t task_rows() const {
-    constexpr std::size_t block_bytes = std::size_t{8} << 20, min_rows = 512;
+    constexpr std::size_t block_bytes = std::size_t{4} << 20, min_rows = 512;
     const std::size_t per_row = blocks_pay() ? 4 * std::max<std::size_t>(1, rules_.table.n_columns()) : 512;
     return std::clamp(block_bytes / workers_.size() / per_row, min_rows, max_block_rows);
   }
@@ -108,7 +108,8 @@ class Grower {
   }
 
   void run_tasks(std::vector<Open>& tasks) {
-    for (Worker<Criterion>& w : workers_) w.sorter = {};  // the large buffers of the top of the tree
+    for (Worker<Criterion>& w : workers_) w.sorter = {};  // what the top of the tree needed
+    bins_.coarse = {};
     subtrees_.resize(tasks.size());
     std::vector<std::size_t> order(tasks.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -242,7 +243,7 @@ class Grower {
   }
 
   const Rules& rules_;
-  const Bins& bins_;
+  Bins& bins_;
   std::span<Worker<Criterion>> workers_;
   std::vector<Row>& rows_;
   Interrupt& interrupt_;

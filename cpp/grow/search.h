@@ -11,6 +11,7 @@
 #include "base/pool.h"
 #include "base/random.h"
 #include "cells/categories.h"
+#include "cells/coarse.h"
 #include "cells/histogram.h"
 #include "cells/median.h"
 #include "cells/random_cut.h"
@@ -22,8 +23,9 @@
 
 namespace spinney {
 
-// Binned number columns, or nothing when the search is exact.
+// Codes of the number columns: bins, or an index for the exact search of large nodes, or neither.
 struct Bins {
+  std::vector<std::vector<std::uint8_t>> coarse;  // empty: none; category columns stay empty inside
   std::vector<BinnedColumn> columns;  // empty: exact; category columns stay empty inside
   bool has(const Table& table, std::uint32_t f) const { return !columns.empty() && !table.columns[f].is_category(); }
 };
@@ -93,6 +95,55 @@ inline std::vector<std::uint32_t> columns_to_try(const Rules& rules, const OpenN
   return columns;
 }
 
+// Below this many rows, sorting all of them is as fast.
+inline constexpr std::size_t coarse_rows = 4096;
+
+// Searches columns `tried[first…]` in parallel. Columns with coarse codes go twice: first for the best score at the ends
+// of their steps, then, knowing the best of all columns, for the cuts that may reach it.
+template <class Criterion>
+void search_columns(std::span<Worker<Criterion>> workers, const Rules& rules, const Bins& bins, const OpenNode& node,
+                    std::span<const Row> rows, std::span<const std::uint32_t> tried, std::span<Candidate> candidates,
+                    Interrupt& interrupt) {
+  const double estimated_ns = 8.0 * static_cast<double>(rows.size()) * static_cast<double>(tried.size());
+  const auto for_each_column = [&](auto&& body) {
+    parallel_for_if_worth(estimated_ns, tried.size(), static_cast<int>(workers.size()), [&](std::size_t i, int worker) {
+      interrupt.check();
+      body(i, workers[static_cast<std::size_t>(worker)]);
+    });
+  };
+  if constexpr (requires(Criterion c) { c.rows.value(0); }) {
+    if (rows.size() >= coarse_rows && !bins.coarse.empty()) {
+      using Rows = decltype(workers[0].criterion.rows);
+      const Totals total{node.n(), node.stat.data()};
+      std::vector<CoarseSearch<Rows>> searches(tried.size());
+      std::vector<double> ends(tried.size(), no_score);
+      for_each_column([&](std::size_t i, Worker<Criterion>& worker) {
+        const auto& codes = bins.coarse[tried[i]];
+        if (codes.empty()) {
+          candidates[i] = search_column(worker, rules, bins, node, rows, tried[i]);
+          ends[i] = candidates[i].score;
+        } else {
+          searches[i].fill(worker.criterion, codes.data(), rows, total);
+          ends[i] = searches[i].best_end(worker.criterion, total, rules.limits(node, tried[i]));
+        }
+      });
+      const double best_end = *std::max_element(ends.begin(), ends.end());
+      const bool by_column = rules.target.rule == Rule::gain_ratio;  // compares the columns' own best
+      for_each_column([&](std::size_t i, Worker<Criterion>& worker) {
+        const auto& codes = bins.coarse[tried[i]];
+        if (!codes.empty())
+          candidates[i] = searches[i].refine(worker.criterion, rules.table.columns[tried[i]], codes.data(), rows, total,
+                                             rules.limits(node, tried[i]), by_column ? ends[i] : best_end,
+                                             worker.sorter, worker.buffers);
+      });
+      return;
+    }
+  }
+  for_each_column([&](std::size_t i, Worker<Criterion>& worker) {
+    candidates[i] = search_column(worker, rules, bins, node, rows, tried[i]);
+  });
+}
+
 // Finds the best split of a node and drops the columns that turn out constant from node.features.
 template <class Criterion>
 std::optional<Choice> find_split(std::span<Worker<Criterion>> workers, const Rules& rules, const Bins& bins,
@@ -109,13 +160,8 @@ std::optional<Choice> find_split(std::span<Worker<Criterion>> workers, const Rul
     for (std::size_t i = begin; i < end; ++i)
       if (live[order[i]]) tried.push_back(order[i]);
     candidates.resize(tried.size());
-    const double estimated_ns = 8.0 * static_cast<double>(rows.size()) * static_cast<double>(tried.size() - first);
-    parallel_for_if_worth(
-        estimated_ns, tried.size() - first, static_cast<int>(workers.size()), [&](std::size_t task, int worker) {
-          interrupt.check();
-          const std::size_t i = first + task;
-          candidates[i] = search_column(workers[static_cast<std::size_t>(worker)], rules, bins, node, rows, tried[i]);
-        });
+    search_columns(workers, rules, bins, node, rows, std::span(tried).subspan(first),
+                   std::span(candidates).subspan(first), interrupt);
     for (std::size_t i = first; i < tried.size(); ++i) {
       if (candidates[i].constant) live[tried[i]] = 0;
       any_varies = any_varies || !candidates[i].constant;

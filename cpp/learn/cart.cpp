@@ -8,7 +8,6 @@ namespace spinney {
 static Bins make_bins(const Table& table, const Target& target, std::uint32_t max_bins, int n_threads,
                       Interrupt& interrupt) {
   Bins bins;
-  if (max_bins == 0) return bins;
   bins.columns.resize(table.n_columns());
   std::vector<ColumnSorter> sorters(static_cast<std::size_t>(n_threads));
   const double estimated_ns = 20.0 * static_cast<double>(table.n_columns()) * static_cast<double>(target.rows.size());
@@ -21,11 +20,26 @@ static Bins make_bins(const Table& table, const Target& target, std::uint32_t ma
   return bins;
 }
 
+// An index for the exact search of large nodes, where there are enough of them to pay for it.
+static Bins make_coarse(const Table& table, const Target& target, const GrowParams& params, Interrupt& interrupt) {
+  Bins bins;
+  const bool pays = target.rows.size() >= 8 * coarse_rows && target.is_scalar() && has_bounds(target.rule) &&
+                    !params.random_cuts && params.max_features >= table.n_columns();
+  if (!pays) return bins;
+  bins.coarse.resize(table.n_columns());
+  parallel_for(table.n_columns(), params.n_threads, [&](std::size_t f, int) {
+    interrupt.check();
+    if (!table.columns[f].is_category()) bins.coarse[f] = coarse_codes(table.columns[f], target.rows);
+  });
+  return bins;
+}
+
 Tree grow_cart(const Table& table, const TargetInput& input, Rule rule, const GrowParams& params,
                std::uint32_t max_bins, Interrupt& interrupt) {
   const Target target(input, rule);
   const Rules rules(table, target, params);
-  const Bins bins = make_bins(table, target, max_bins, params.n_threads, interrupt);
+  Bins bins = max_bins > 0 ? make_bins(table, target, max_bins, params.n_threads, interrupt)
+                           : make_coarse(table, target, params, interrupt);
   std::vector<Row> rows = target.rows;
   return with_criterion(target, [&]<class Criterion>(const Criterion& criterion) {
     std::vector<Worker<Criterion>> workers(static_cast<std::size_t>(params.n_threads), Worker<Criterion>(criterion));

@@ -50,7 +50,9 @@ void Walker::walk_block(const double* values, std::size_t n_rows, std::uint32_t*
           if ((node.flags & Tree::category) && x == x)
             left = category_goes_left(tree_.sets.data() + tree_.set[at[k]], node.flags & Tree::default_left,
                                       static_cast<std::uint32_t>(x));
-        const std::uint32_t next = left ? at[k] + node.left_step : node.right;
+        const std::uint32_t keep_right = std::uint32_t{left} - 1;
+        const std::uint32_t stay = at[k] + node.left_step;
+        const std::uint32_t next = stay ^ ((stay ^ node.right) & keep_right);
         moving |= next != at[k];
         at[k] = next;
       }

@@ -107,6 +107,22 @@ TEST(blocks_equal_sorting_at_every_node) {
   }
 }
 
+// 60,000 rows fit one block; best-first growth searches its large nodes by bounds instead.
+TEST(search_by_bounds_equals_sorting_all_rows) {
+  Interrupt interrupt;
+  const Sample s(60000, 9, 2);
+  for (const Rule rule : {Rule::gini, Rule::entropy, Rule::misclassification, Rule::chi2, Rule::gain_ratio,
+                          Rule::squared_error, Rule::friedman_mse})
+    for (const bool weighted : {false, true}) {
+      GrowParams p;
+      p.max_depth = 5;
+      p.min_samples_leaf = weighted ? 1 : 100;
+      const Tree block = grow_cart(s.table, s.target(rule, weighted, 2), rule, p, 0, interrupt);
+      p.max_leaf_nodes = 1000000;
+      CHECK(equal(block, grow_cart(s.table, s.target(rule, weighted, 2), rule, p, 0, interrupt)));
+    }
+}
+
 TEST(large_nodes_split_like_blocks) {  // 70,000 rows do not fit a block
   Interrupt interrupt;
   const Sample s(70000, 3);

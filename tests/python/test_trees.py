@@ -5,7 +5,7 @@ import pytest
 import spinney
 from oracle.check import check_tree
 from oracle.data import continuous_table, target_for, weights_for
-from oracle.models import TREES, assert_identical, spinney_tree
+from oracle.models import CRITERIA, TREES, assert_identical, spinney_tree
 from oracle.pruning import collapse, pruning_path
 from oracle.tree import Rules, grow, make_problem, preorder
 from scipy import sparse
@@ -332,6 +332,21 @@ def test_held_out_rows_decide_the_number_of_splits(criterion, seed):
     assert model.get_n_leaves() == best + 1
     same = spinney_tree(criterion, max_leaf_nodes=best + 1).fit(X[:60], y[:60])
     assert_identical(model, same)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_held_out_rows_cut_the_best_first_sequence(criterion):
+    """The tree kept is the one that `max_leaf_nodes` would have grown, whatever orders the splits."""
+    n_outputs = 2 if criterion == "friedman_mse" else 1
+    sizes = []
+    for seed in range(300, 312):
+        X = continuous_table(seed, n=70)
+        y = target_for(criterion, X, seed, n_classes=3, n_outputs=n_outputs)
+        model = spinney_tree(criterion).fit(X[:35], y[:35], X_val=X[35:], y_val=y[35:])
+        sizes.append(model.get_n_leaves())
+        if sizes[-1] > 1:
+            assert_identical(model, spinney_tree(criterion, max_leaf_nodes=sizes[-1]).fit(X[:35], y[:35]))
+    assert len(set(sizes)) > 1
 
 
 def test_held_out_weights_count():
