@@ -9,8 +9,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstdint>
+#include <cstdlib>
 #include <span>
 #include <vector>
 
@@ -23,7 +23,9 @@
 namespace spinney {
 
 // Rules whose scores are bounded this way.
-inline bool has_bounds(Rule rule) { return is_class_rule(rule) || rule == Rule::squared_error || rule == Rule::friedman_mse; }
+inline bool has_bounds(Rule rule) {
+  return is_class_rule(rule) || rule == Rule::squared_error || rule == Rule::friedman_mse;
+}
 
 // One column of one node.
 template <class Rows>
@@ -57,7 +59,8 @@ class CoarseSearch {
         s += s_[c];
         n += n_[c];
         const std::int64_t left[2] = {w, s};
-        if (n_[c] > 0 && n < total.n && admits(limits, total, left, n)) best = std::max(best, criterion.score(left, total.stat));
+        if (n_[c] > 0 && n < total.n && admits(limits, total, left, n))
+          best = std::max(best, criterion.score(left, total.stat));
       }
     });
     return best;
@@ -108,7 +111,8 @@ class CoarseSearch {
     });
   }
 
-  double bound(const Scalar<Rows>& criterion, const Totals& total, std::int64_t w, std::int64_t s, std::size_t c) const {
+  double bound(const Scalar<Rows>& criterion, const Totals& total, std::int64_t w, std::int64_t s,
+               std::size_t c) const {
     std::array<std::array<std::int64_t, 2>, 4> corners;
     if (is_class_rule(criterion.rule)) {
       const std::int64_t first = w_[c] - s_[c], second = s_[c];
@@ -174,7 +178,8 @@ class CoarseSearch {
     best.n_left = best.at + 1 + (best.missing_left ? n_[coarse_missing] : 0);
   }
 
-  void try_missing_alone(const Scalar<Rows>& criterion, const Totals& total, const Limits& limits, Candidate& best) const {
+  void try_missing_alone(const Scalar<Rows>& criterion, const Totals& total, const Limits& limits,
+                         Candidate& best) const {
     const std::int64_t left[2] = {total.stat[0] - w_[coarse_missing], total.stat[1] - s_[coarse_missing]};
     const Row n_left = total.n - n_[coarse_missing];
     if (n_left == 0 || !admits(limits, total, left, n_left)) return;

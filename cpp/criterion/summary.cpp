@@ -120,33 +120,33 @@ static double uncut_score(const Target& target, const std::int64_t* stat) {
   return target.rule == Rule::poisson ? sum : sum - static_cast<double>(n_outputs) * x_log_x(w);
 }
 
-double decrease(const Target& target, double score, const std::int64_t* stat) {
+double gain_of(const Target& target, double score, const std::int64_t* stat) {
   const double w = static_cast<double>(stat[0]);
   const double outputs = static_cast<double>(target.input.n_outputs);
-  const double unit = target.value_unit / target.weight_unit;
+  const double value_per_weight = target.value_unit / target.weight_unit;
   switch (target.rule) {
     case Rule::gini:
-      return target.is_scalar() ? 2 * (score / w / w) : score / w / w / outputs;
+      return (target.is_scalar() ? 2 * score / w : score / w / outputs) * target.weight_unit;
     case Rule::chi2: {
-      if (!target.is_scalar()) return score / w / outputs;
+      if (!target.is_scalar()) return score / outputs * target.weight_unit;
       const double s = static_cast<double>(stat[1]);
-      return score / w * (1 / s + 1 / (w - s));
+      return score * (1 / s + 1 / (w - s)) * target.weight_unit;
     }
     case Rule::entropy:
     case Rule::gain_ratio:
-      return (score - uncut_score(target, stat)) / w * bits_per_nat / outputs;
+      return (score - uncut_score(target, stat)) * bits_per_nat / outputs * target.weight_unit;
     case Rule::misclassification:
-      return (score - uncut_score(target, stat)) / w / outputs;
+      return (score - uncut_score(target, stat)) / outputs * target.weight_unit;
     case Rule::poisson:
-      return (score - uncut_score(target, stat)) / w * unit / outputs;
+      return (score - uncut_score(target, stat)) / outputs * target.value_unit;
     case Rule::absolute_error:
-      return score;  // already in the user's units
+      return score * (w * target.weight_unit);  // its scores are decreases
     case Rule::friedman_mse:
-      return score / w / w * unit * unit;
+      return score / w * value_per_weight * target.value_unit;
     case Rule::squared_error:
       break;
   }
-  return score / w / w * unit * unit / outputs;
+  return score / w * value_per_weight * target.value_unit / outputs;
 }
 
 }  // namespace spinney

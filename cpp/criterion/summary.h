@@ -22,7 +22,8 @@ Summary summarise(const Target& target, std::span<const Row> rows, const std::in
 // No cut of these rows can help: one class, or one value.
 bool is_pure(const Target& target, std::span<const Row> rows, const std::int64_t* stat);
 
-// Decrease of the impurity by a cut of this score, in the user's units. `stat` is the node's statistic.
-double decrease(const Target& target, double score, const std::int64_t* stat);
+// Decrease of the impurity by a cut of this score, times the node's weight, in the user's units; equal gains of whole
+// counts are equal to the bit. `stat` is the node's statistic.
+double gain_of(const Target& target, double score, const std::int64_t* stat);
 
 }  // namespace spinney

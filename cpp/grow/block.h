@@ -109,11 +109,11 @@ class BlockGrower {
     tree_.weight[at] = summary.weight;
     tree_.n_rows[at] = node.n();
     if (!rules_.may_split(node, summary)) return;
-    const std::optional<Choice> choice = find_split(node, summary.weight);
+    const std::optional<Choice> choice = find_split(node);
     if (choice) split(node, *choice, at);
   }
 
-  std::optional<Choice> find_split(OpenNode& node, double weight) {
+  std::optional<Choice> find_split(OpenNode& node) {
     const Totals total{node.n(), node.stat.data()};
     candidates_.clear();
     std::size_t n_live = 0;
@@ -128,7 +128,7 @@ class BlockGrower {
       candidates_.push_back(std::move(c));
     }
     node.features.resize(n_live);
-    return rules_.choose(node.features, candidates_, node, weight);
+    return rules_.choose(node.features, candidates_, node);
   }
 
   // Marks the sides of the node's rows from the sorted words of the chosen column: no value is compared again.

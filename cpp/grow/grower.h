@@ -79,7 +79,7 @@ class Grower {
 
   std::optional<Choice> search(OpenNode& node, std::size_t at) {
     if (!rules_.may_split(node, sprouts_[at].summary)) return std::nullopt;
-    return find_split(workers_, rules_, bins_, node, rows_of(node), sprouts_[at].summary.weight, interrupt_);
+    return find_split(workers_, rules_, bins_, node, rows_of(node), interrupt_);
   }
 
   // Nodes of at most n_task_rows rows are left to tasks; 0: none are.
@@ -146,7 +146,7 @@ class Grower {
       const std::size_t at = add_sprout(node);
       std::optional<Choice> choice = search(node, at);
       if (choice) {
-        const double improvement = rules_.improvement(sprouts_[at].summary.weight, choice->decrease);
+        const double improvement = rules_.improvement(choice->gain);
         heap.push_back({{std::move(node), at}, std::move(*choice), improvement});
         std::push_heap(heap.begin(), heap.end());
       }

@@ -24,7 +24,7 @@ struct OpenNode {
 
 struct Choice {
   std::uint32_t feature = 0;
-  double decrease = 0;  // of the impurity, in the user's units
+  double gain = 0;  // decrease of the impurity times the node's weight, in the user's units
   Candidate candidate;
 };
 

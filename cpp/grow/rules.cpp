@@ -48,7 +48,7 @@ Limits Rules::limits(const OpenNode& node, std::uint32_t feature) const {
 }
 
 std::optional<Choice> Rules::choose(std::span<const std::uint32_t> features, std::vector<Candidate>& candidates,
-                                    const OpenNode& node, double node_weight) const {
+                                    const OpenNode& node) const {
   std::size_t best = candidates.size();
   if (target.rule == Rule::gain_ratio) {
     best = choose_by_gain_ratio(candidates, node);
@@ -61,10 +61,10 @@ std::optional<Choice> Rules::choose(std::span<const std::uint32_t> features, std
   if (best == candidates.size()) return std::nullopt;
   Choice choice;
   choice.feature = features[best];
-  choice.decrease = decrease(target, candidates[best].score, node.stat.data());
+  choice.gain = gain_of(target, candidates[best].score, node.stat.data());
   constexpr double slack = 2.220446049250313e-16;  // as scikit-learn: a decrease of exactly the minimum is enough
   const bool required = params.min_impurity_decrease > 0;  // else rounding below 0 must not stop a split of no gain
-  if (required && improvement(node_weight, choice.decrease) + slack < params.min_impurity_decrease) return std::nullopt;
+  if (required && improvement(choice.gain) + slack < params.min_impurity_decrease) return std::nullopt;
   choice.candidate = std::move(candidates[best]);
   return choice;
 }
@@ -76,13 +76,14 @@ std::size_t Rules::choose_by_gain_ratio(std::span<const Candidate> candidates, c
   std::vector<double> gain(candidates.size());
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!candidates[i].found()) continue;
-    gain[i] = decrease(target, candidates[i].score, node.stat.data());
+    gain[i] = gain_of(target, candidates[i].score, node.stat.data());
     sum += gain[i];
     ++n_found;
   }
+  const double slack = 1e-12 * static_cast<double>(node.stat[0]) * target.weight_unit;
   double best_ratio = no_score;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (!candidates[i].found() || gain[i] < sum / static_cast<double>(n_found) - 1e-12) continue;
+    if (!candidates[i].found() || gain[i] < sum / static_cast<double>(n_found) - slack) continue;
     const double share = candidates[i].w_left / static_cast<double>(node.stat[0]);
     const double information = -(x_log_x(share) + x_log_x(1 - share)) * bits_per_nat;
     const double ratio = gain[i] / information;

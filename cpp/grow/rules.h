@@ -28,15 +28,15 @@ class Rules {
 
   // The best candidate; candidates[i] belongs to column features[i].
   std::optional<Choice> choose(std::span<const std::uint32_t> features, std::vector<Candidate>& candidates,
-                               const OpenNode& node, double node_weight) const;
+                               const OpenNode& node) const;
 
   // What the children inherit. Their ranges and statistics are set by the caller before.
   void inherit(const OpenNode& parent, const Choice& choice, OpenNode& left, OpenNode& right) const;
   void bound_values(const OpenNode& parent, const Choice& choice, double left_mean, double right_mean, OpenNode& left,
                     OpenNode& right) const;
 
-  // The node's share of the root's weight times the decrease: what best-first growth goes by.
-  double improvement(double node_weight, double decrease) const { return node_weight / root_weight_ * decrease; }
+  // As a share of the root's weight: what best-first growth goes by.
+  double improvement(double gain) const { return gain / root_weight_; }
 
   bool bounded() const { return !params.monotone.empty(); }
   void clip_value(const OpenNode& node, double* value) const;

@@ -26,7 +26,7 @@ namespace spinney {
 // Codes of the number columns: bins, or an index for the exact search of large nodes, or neither.
 struct Bins {
   std::vector<std::vector<std::uint8_t>> coarse;  // empty: none; category columns stay empty inside
-  std::vector<BinnedColumn> columns;  // empty: exact; category columns stay empty inside
+  std::vector<BinnedColumn> columns;              // empty: exact; category columns stay empty inside
   bool has(const Table& table, std::uint32_t f) const { return !columns.empty() && !table.columns[f].is_category(); }
 };
 
@@ -147,7 +147,7 @@ void search_columns(std::span<Worker<Criterion>> workers, const Rules& rules, co
 // Finds the best split of a node and drops the columns that turn out constant from node.features.
 template <class Criterion>
 std::optional<Choice> find_split(std::span<Worker<Criterion>> workers, const Rules& rules, const Bins& bins,
-                                 OpenNode& node, std::span<const Row> rows, double weight, Interrupt& interrupt) {
+                                 OpenNode& node, std::span<const Row> rows, Interrupt& interrupt) {
   const std::vector<std::uint32_t> order = columns_to_try(rules, node);
   std::vector<std::uint8_t> live(rules.table.n_columns(), 0);
   for (const std::uint32_t f : node.features) live[f] = 1;
@@ -168,7 +168,7 @@ std::optional<Choice> find_split(std::span<Worker<Criterion>> workers, const Rul
     }
   }
   std::erase_if(node.features, [&](std::uint32_t f) { return !live[f]; });
-  return rules.choose(tried, candidates, node, weight);
+  return rules.choose(tried, candidates, node);
 }
 
 // The split as the tree stores it. `codes` are the categories seen in the node, ascending (category columns).

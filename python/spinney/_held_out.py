@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -44,13 +45,39 @@ def _node_losses(tree: FittedTree, held_out: HeldOut, n_jobs: int) -> NDArray[np
     return total
 
 
-def cut_back(tree: FittedTree, held_out: HeldOut, n_jobs: int) -> _engine.Tree:
+def _split_gains(tree: FittedTree, criterion: str) -> NDArray[np.float64]:
+    """Weighted gain of each split by the criterion it was chosen by; 0 in leaves.
+
+    Rounded to twelve digits, so that what ties in exact arithmetic ties here.
+    """
+    split = np.flatnonzero(~tree.is_leaf)
+    left, right = split + 1, tree.children_right[split]
+    weight = tree.weighted_n_node_samples
+    if criterion in ("chi2", "friedman_mse"):
+        value, share = tree.flat_value, weight[left] * weight[right] / weight[split]
+        difference = value[left] - value[right]
+        if criterion == "chi2":
+            with np.errstate(invalid="ignore"):
+                gain = share * np.nan_to_num(difference**2 / value[split]).sum(axis=1) / tree.n_outputs
+        else:
+            gain = share * difference.mean(axis=1) ** 2
+    else:
+        burden = weight * tree.impurity
+        gain = burden[split] - burden[left] - burden[right]
+    gains = np.zeros(tree.node_count)
+    gains[split] = np.round(gain / max(np.abs(gain).max(initial=0.0), np.finfo(float).tiny), 12)
+    return gains
+
+
+def cut_back(tree: FittedTree, criterion: str, held_out: HeldOut, n_jobs: int) -> _engine.Tree:
     """Tree after as many best-first splits as give the lowest loss on held-out rows; the fewest on a tie.
 
     Parameters
     ----------
     tree : FittedTree
         Tree grown without looking at these rows.
+    criterion : str
+        Criterion it was grown by.
     held_out : HeldOut
         The rows.
     n_jobs : int
@@ -62,14 +89,14 @@ def cut_back(tree: FittedTree, held_out: HeldOut, n_jobs: int) -> _engine.Tree:
         The engine's tree, cut back.
     """
     loss_at = _node_losses(tree, held_out, n_jobs)
-    burden = tree.weighted_n_node_samples * tree.impurity
-    right = tree.children_right
-    open_splits: list[tuple[float, int]] = []
+    gains, right = _split_gains(tree, criterion), tree.children_right
+    open_splits: list[tuple[float, int, int]] = []
+    ages = itertools.count()  # ties go to the node made earlier, as in best-first growth
 
     def push(node: int) -> None:
+        age = next(ages)
         if right[node] >= 0:
-            decrease = burden[node] - burden[node + 1] - burden[right[node]]
-            heapq.heappush(open_splits, (-float(decrease), node))
+            heapq.heappush(open_splits, (-float(gains[node]), age, node))
 
     push(0)
     order: list[int] = []
@@ -77,7 +104,7 @@ def cut_back(tree: FittedTree, held_out: HeldOut, n_jobs: int) -> _engine.Tree:
     n_best = 0
     slack = 1e-12 * abs(best_error)  # rounding must not look like an improvement
     while open_splits:
-        _, node = heapq.heappop(open_splits)
+        _, _, node = heapq.heappop(open_splits)
         order.append(node)
         error += float(loss_at[node + 1] + loss_at[right[node]] - loss_at[node])
         if error < best_error - slack:

@@ -56,6 +56,12 @@ def _refuse_missing(y: NDArray[Any]) -> None:
     elif y.dtype.kind == "M":
         missing = np.isnat(y)
     elif y.dtype.kind == "O":
+        try:
+            suspects = {v for v in set(y.ravel().tolist()) if _is_missing(v)}
+        except TypeError as error:
+            raise TypeError("y holds values that are no labels, such as lists. Pass one label per row.") from error
+        if not suspects:
+            return
         missing = np.array([_is_missing(v) for v in y.ravel()], dtype=bool).reshape(y.shape)
     else:
         return
@@ -70,21 +76,35 @@ def _refuse_missing(y: NDArray[Any]) -> None:
         )
 
 
+def _factorise(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Sorted labels and codes of one output; `np.unique`, but fast for Python objects such as strings."""
+    if column.dtype.kind != "O":
+        if column.dtype.kind == "f":
+            check_classification_targets(column)
+        return np.unique(column, return_inverse=True)
+    values = column.tolist()
+    distinct = list(dict.fromkeys(values))
+    if not all(isinstance(v, str) for v in distinct):
+        plain = np.array(distinct)
+        if plain.dtype.kind not in "biuf" or any(isinstance(v, str) for v in distinct):
+            kinds = ", ".join(sorted({type(v).__name__ for v in distinct}))
+            raise TypeError(
+                f"y mixes labels that cannot be ordered, or are no labels: {kinds}. Use labels of one type."
+            )
+        return _factorise(column.astype(plain.dtype))
+    code_of = {label: code for code, label in enumerate(sorted(distinct))}
+    return np.array(sorted(distinct), dtype=object), np.array([code_of[v] for v in values])
+
+
 def read_classes(y: Any, n_rows: int) -> ClassTarget:
     """Labels as codes per output."""
     array = _as_array(y, n_rows)
     _refuse_missing(array)
-    check_classification_targets(array)
     columns = array.reshape(n_rows, -1)
     codes = np.empty(columns.shape, dtype=np.int32)
     classes = []
     for k in range(columns.shape[1]):
-        try:
-            labels, codes[:, k] = np.unique(columns[:, k], return_inverse=True)
-        except TypeError as error:
-            raise TypeError(
-                "y mixes labels that cannot be ordered, such as str and int. Use labels of one type."
-            ) from error
+        labels, codes[:, k] = _factorise(columns[:, k])
         classes.append(labels)
     return ClassTarget(codes, classes)
 
@@ -108,6 +128,8 @@ def read_values(y: Any, n_rows: int) -> NDArray[np.float64]:
     array = _as_array(y, n_rows)
     _refuse_missing(array)
     values = check_array(array, ensure_2d=False, dtype=np.float64, input_name="y")
+    if values.max(initial=0.0) / 2 - values.min(initial=0.0) / 2 > np.finfo(float).max / 2:
+        raise ValueError("The range of y is too wide for a floating-point number. Rescale y.")
     return np.ascontiguousarray(values.reshape(n_rows, -1))
 
 
@@ -129,6 +151,9 @@ def read_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
             f"Negative values in data passed to `sample_weight`: row {int(np.argmax(weight < 0))} has "
             f"{weight.min()}. Weights must be at least 0; a weight of 0 leaves the row out."
         )
+    with np.errstate(over="ignore"):
+        if not np.isfinite(weight.sum()):
+            raise ValueError("The sum of sample_weight is too large for a floating-point number. Rescale the weights.")
     if not (weight > 0).any():
         raise ValueError("Sample weights must contain at least one non-zero number: all of them are 0.")
     return np.ascontiguousarray(weight)

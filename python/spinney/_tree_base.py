@@ -58,7 +58,7 @@ class BaseTree(NamedParameters, BaseEstimator):
         "validation_fraction": [Interval(Real, 0.0, 1.0, closed="neither"), None],
         "categorical_features": ["array-like", None],
         "unseen": [StrOptions({"missing", "error", "other"})],
-        "n_jobs": [Integral, None],
+        "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
     }
 
     # ---- what differs between classes and values ---------------------------------------------------
@@ -131,7 +131,7 @@ class BaseTree(NamedParameters, BaseEstimator):
         learned = self._learned(target)
         n_classes, n_outputs = learned.pop("_n_classes"), learned["n_outputs_"]
         if held_out is not None:
-            tree = cut_back(FittedTree(tree, n_classes, n_outputs), held_out, self.n_jobs or 0)
+            tree = cut_back(FittedTree(tree, n_classes, n_outputs), self.criterion, held_out, self._n_threads)
         if self.ccp_alpha > 0:
             tree = tree.pruned(self.ccp_alpha)
         self._keep(schema, FittedTree(tree, n_classes, n_outputs), learned)
@@ -213,7 +213,7 @@ class BaseTree(NamedParameters, BaseEstimator):
             "monotone": self._monotone(schema, n_classes, array.shape[1]),
             "groups": read_groups(self.interaction_cst, schema),
             "max_bins": self.max_bins or 0,
-            "n_jobs": self.n_jobs or 0,
+            "n_jobs": self._n_threads,
         }
         return _engine.grow_tree(columns, criterion, array, n_classes, weight, options)
 
@@ -234,10 +234,15 @@ class BaseTree(NamedParameters, BaseEstimator):
 
     # ---- using ---------------------------------------------------------------------------------------
 
+    @property
+    def _n_threads(self) -> int:
+        """Threads as the engine takes them: 0 stands for all."""
+        return self.n_jobs or 0
+
     def _leaves(self, X: Any) -> NDArray[np.uint32]:
         check_is_fitted(self)
         columns = self.schema_.encode(read_table(X), unseen=self.unseen, estimator=type(self).__name__)
-        return self.tree_.engine.apply(columns, self.n_jobs or 0)
+        return self.tree_.engine.apply(columns, self._n_threads)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Leaf of each row.
@@ -377,6 +382,8 @@ class TreeClassifier(ClassifierMixin, BaseTree):
         by_class = compute_sample_weight(self.class_weight, np.asarray(y))
         if not (by_class >= 0).all() or not np.isfinite(by_class).all():
             raise ValueError("class_weight must give finite weights of at least 0.")
+        if not (by_class > 0).any():
+            raise ValueError("class_weight gives every row a weight of 0. Give at least one class a positive weight.")
         return np.ascontiguousarray(by_class if weight is None else weight * by_class, dtype=np.float64)
 
     def _learned(self, target: Any) -> dict[str, Any]:
