@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <vector>
 
 #include "data/read.h"
 
@@ -26,16 +27,14 @@ static std::array<double, 256> steps_of(const Column& column, std::span<const Ro
   return steps;
 }
 
-std::vector<std::uint8_t> coarse_codes(const Column& column, std::span<const Row> rows) {
+void fill_coarse_codes(const Column& column, std::span<const Row> rows, std::uint8_t* codes) {
   const std::array<double, 256> steps = steps_of(column, rows);
-  std::vector<std::uint8_t> codes(rows.back() + std::size_t{1}, 0);
   read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) {
     std::uint32_t below = 0;  // number of steps that end before v, without a branch
     for (std::uint32_t width = 128; width > 0; width /= 2)
       below += width & (0u - static_cast<std::uint32_t>(steps[below + width - 1] < v));
     codes[rows[i]] = v != v ? coarse_missing : static_cast<std::uint8_t>(std::min<std::size_t>(below, n_coarse - 1));
   });
-  return codes;
 }
 
 }  // namespace spinney

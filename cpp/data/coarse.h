@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "data/column.h"
 
@@ -15,7 +14,7 @@ namespace spinney {
 inline constexpr std::size_t n_coarse = 255;  // codes 0 … 254
 inline constexpr std::uint8_t coarse_missing = 255;
 
-// By row, for the rows listed (ascending, not empty). The steps come from a fixed sample of these rows.
-std::vector<std::uint8_t> coarse_codes(const Column& column, std::span<const Row> rows);
+// Writes codes[row] for the rows listed (ascending). The steps come from a fixed sample of these rows.
+void fill_coarse_codes(const Column& column, std::span<const Row> rows, std::uint8_t* codes);
 
 }  // namespace spinney

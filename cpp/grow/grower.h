@@ -60,7 +60,7 @@ class Grower {
 
   // Nodes of at most this many rows are tasks. Blocks of all threads together keep within a few megabytes.
   std::size_t task_rows() const {
-    constexpr std::size_t block_bytes = std::size_t{4} << 20, min_rows = 512;
+    constexpr std::size_t block_bytes = std::size_t{3} << 20, min_rows = 512;
     const std::size_t per_row = blocks_pay() ? 4 * std::max<std::size_t>(1, rules_.table.n_columns()) : 512;
     return std::clamp(block_bytes / workers_.size() / per_row, min_rows, max_block_rows);
   }
@@ -109,7 +109,7 @@ class Grower {
 
   void run_tasks(std::vector<Open>& tasks) {
     for (Worker<Criterion>& w : workers_) w.sorter = {};  // what the top of the tree needed
-    bins_.coarse = {};
+    std::vector<std::uint8_t>().swap(bins_.coarse);       // "= {}" would keep the memory
     subtrees_.resize(tasks.size());
     std::vector<std::size_t> order(tasks.size());
     std::iota(order.begin(), order.end(), std::size_t{0});

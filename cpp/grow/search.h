@@ -25,8 +25,11 @@ namespace spinney {
 
 // Codes of the number columns: bins, or an index for the exact search of large nodes, or neither.
 struct Bins {
-  std::vector<std::vector<std::uint8_t>> coarse;  // empty: none; category columns stay empty inside
-  std::vector<BinnedColumn> columns;              // empty: exact; category columns stay empty inside
+  std::vector<std::uint8_t> coarse;   // by column and row, in one piece that goes back to the system; empty: none
+  std::vector<BinnedColumn> columns;  // empty: exact; category columns stay empty inside
+  const std::uint8_t* coarse_codes(const Table& table, std::uint32_t f) const {  // null for category columns
+    return table.columns[f].is_category() ? nullptr : coarse.data() + f * table.n_rows;
+  }
   bool has(const Table& table, std::uint32_t f) const { return !columns.empty() && !table.columns[f].is_category(); }
 };
 
@@ -118,21 +121,21 @@ void search_columns(std::span<Worker<Criterion>> workers, const Rules& rules, co
       std::vector<CoarseSearch<Rows>> searches(tried.size());
       std::vector<double> ends(tried.size(), no_score);
       for_each_column([&](std::size_t i, Worker<Criterion>& worker) {
-        const auto& codes = bins.coarse[tried[i]];
-        if (codes.empty()) {
+        const std::uint8_t* codes = bins.coarse_codes(rules.table, tried[i]);
+        if (codes == nullptr) {
           candidates[i] = search_column(worker, rules, bins, node, rows, tried[i]);
           ends[i] = candidates[i].score;
         } else {
-          searches[i].fill(worker.criterion, codes.data(), rows, total);
+          searches[i].fill(worker.criterion, codes, rows, total);
           ends[i] = searches[i].best_end(worker.criterion, total, rules.limits(node, tried[i]));
         }
       });
       const double best_end = *std::max_element(ends.begin(), ends.end());
       const bool by_column = rules.target.rule == Rule::gain_ratio;  // compares the columns' own best
       for_each_column([&](std::size_t i, Worker<Criterion>& worker) {
-        const auto& codes = bins.coarse[tried[i]];
-        if (!codes.empty())
-          candidates[i] = searches[i].refine(worker.criterion, rules.table.columns[tried[i]], codes.data(), rows, total,
+        const std::uint8_t* codes = bins.coarse_codes(rules.table, tried[i]);
+        if (codes != nullptr)
+          candidates[i] = searches[i].refine(worker.criterion, rules.table.columns[tried[i]], codes, rows, total,
                                              rules.limits(node, tried[i]), by_column ? ends[i] : best_end,
                                              worker.sorter, worker.buffers);
       });

@@ -26,24 +26,25 @@ static Bins make_coarse(const Table& table, const Target& target, const GrowPara
   const bool pays = target.rows.size() >= 8 * coarse_rows && target.is_scalar() && has_bounds(target.rule) &&
                     !params.random_cuts && params.max_features >= table.n_columns();
   if (!pays) return bins;
-  bins.coarse.resize(table.n_columns());
+  bins.coarse.resize(table.n_columns() * table.n_rows);
   parallel_for(table.n_columns(), params.n_threads, [&](std::size_t f, int) {
     interrupt.check();
-    if (!table.columns[f].is_category()) bins.coarse[f] = coarse_codes(table.columns[f], target.rows);
+    if (!table.columns[f].is_category())
+      fill_coarse_codes(table.columns[f], target.rows, bins.coarse.data() + f * table.n_rows);
   });
   return bins;
 }
 
 Tree grow_cart(const Table& table, const TargetInput& input, Rule rule, const GrowParams& params,
                std::uint32_t max_bins, Interrupt& interrupt) {
-  const Target target(input, rule);
+  Target target(input, rule);
   const Rules rules(table, target, params);
   Bins bins = max_bins > 0 ? make_bins(table, target, max_bins, params.n_threads, interrupt)
                            : make_coarse(table, target, params, interrupt);
-  std::vector<Row> rows = target.rows;
+  OpenNode root = rules.root();
+  std::vector<Row> rows = std::move(target.rows);  // from here on, the row index of the growing tree
   return with_criterion(target, [&]<class Criterion>(const Criterion& criterion) {
     std::vector<Worker<Criterion>> workers(static_cast<std::size_t>(params.n_threads), Worker<Criterion>(criterion));
-    OpenNode root = rules.root();
     root.stat.assign(criterion.width(), 0);
     for (const Row r : rows) criterion.add(r, root.stat.data());
     return Grower<Criterion>(rules, bins, workers, rows, interrupt).grow(std::move(root));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <numeric>
 
 #include "base/pool.h"
@@ -31,28 +32,31 @@ Walker::Walker(const Tree& tree) : tree_(tree) {
   }
 }
 
-template <bool categories>
-void Walker::walk_block(const double* values, std::size_t n_rows, std::uint32_t* leaf) const {
-  const std::size_t width = used_.size();
+// Several rows at a time: while one waits for its next node, the others go on.
+template <class T, bool categories>
+void Walker::walk(const Layout& rows, std::size_t n_rows, std::uint32_t* leaf) const {
   for (std::size_t begin = 0; begin < n_rows; begin += lanes) {
     const std::size_t n = std::min(lanes, n_rows - begin);
     std::array<std::uint32_t, lanes> at{};
-    std::array<const double*, lanes> row;
-    for (std::size_t k = 0; k < lanes; ++k) row[k] = values + (begin + std::min(k, n - 1)) * width;
+    std::array<const std::byte*, lanes> row;
+    for (std::size_t k = 0; k < lanes; ++k)
+      row[k] = rows.first + static_cast<std::ptrdiff_t>(begin + std::min(k, n - 1)) * rows.stride;
     bool moving = true;
     while (moving) {
       moving = false;
       for (std::size_t k = 0; k < lanes; ++k) {
         const Node& node = nodes_[at[k]];
-        const double x = row[k][node.slot];
+        T value;
+        __builtin_memcpy(&value, row[k] + rows.offset[node.slot], sizeof(T));
+        const double x = static_cast<double>(value);
         bool left = (x <= node.threshold) | ((x != x) & (node.flags & Tree::missing_left));
         if constexpr (categories)
           if ((node.flags & Tree::category) && x == x)
             left = category_goes_left(tree_.sets.data() + tree_.set[at[k]], node.flags & Tree::default_left,
                                       static_cast<std::uint32_t>(x));
-        const std::uint32_t keep_right = std::uint32_t{left} - 1;
-        const std::uint32_t stay = at[k] + node.left_step;
-        const std::uint32_t next = stay ^ ((stay ^ node.right) & keep_right);
+        // selected by masks: a branch here is wrong half the time
+        const std::uint32_t go_right = std::uint32_t{left} - 1, next_left = at[k] + node.left_step;
+        const std::uint32_t next = next_left ^ ((next_left ^ node.right) & go_right);
         moving |= next != at[k];
         at[k] = next;
       }
@@ -61,45 +65,80 @@ void Walker::walk_block(const double* values, std::size_t n_rows, std::uint32_t*
   }
 }
 
-bool Walker::steps_left(std::uint32_t node, double x) const { return goes_left(tree_, node, x); }
+template <class T>
+void Walker::walk_as(const Layout& rows, std::size_t n_rows, std::uint32_t* leaf) const {
+  if (has_categories_)
+    walk<T, true>(rows, n_rows, leaf);
+  else
+    walk<T, false>(rows, n_rows, leaf);
+}
 
-void Walker::apply_wide(const Table& table, std::size_t begin, std::size_t end, std::uint32_t* leaf) const {
+// Are the columns in use plain numbers of this type that lie side by side in every row?
+bool Walker::is_row_major(const Table& table, DType type) const {
+  if (used_.empty() || has_categories_) return false;
+  const Column& first = table.columns[used_[0]];
+  return std::all_of(used_.begin(), used_.end(), [&](std::uint32_t f) {
+    const Column& c = table.columns[f];
+    return c.dtype == type && c.mask == nullptr && !c.is_sparse() && !c.is_category() && c.stride == first.stride &&
+           std::abs(c.data - first.data) < std::abs(c.stride);
+  });
+}
+
+// Copies blocks of rows to where their values lie side by side.
+void Walker::walk_copies(const Table& table, std::size_t begin, std::size_t end, std::uint32_t* leaf) const {
+  const std::size_t width = std::max<std::size_t>(1, used_.size());
+  std::vector<double> values(width * block_rows, 0.0);
+  std::vector<std::ptrdiff_t> offset(width);
+  for (std::size_t s = 0; s < width; ++s) offset[s] = static_cast<std::ptrdiff_t>(s * sizeof(double));
+  const Layout layout{reinterpret_cast<const std::byte*>(values.data()),
+                      static_cast<std::ptrdiff_t>(width * sizeof(double)), offset.data()};
+  std::array<Row, block_rows> rows;
+  for (; begin < end; begin += block_rows) {
+    const std::size_t n = std::min(block_rows, end - begin);
+    std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
+    for (std::size_t s = 0; s < used_.size(); ++s)
+      read_rows(table.columns[used_[s]], rows.data(), n, [&](std::size_t i, double v) { values[i * width + s] = v; });
+    walk_as<double>(layout, n, leaf + begin);
+  }
+}
+
+// Reads only the values that a row needs.
+void Walker::walk_wide(const Table& table, std::size_t begin, std::size_t end, std::uint32_t* leaf) const {
   for (std::size_t r = begin; r < end; ++r) {
     std::uint32_t at = 0;
     while (!tree_.is_leaf(at)) {
       const double x = value_at(table.columns[static_cast<std::size_t>(tree_.feature[at])], static_cast<Row>(r));
-      at = steps_left(at, x) ? at + 1 : tree_.right[at];
+      at = goes_left(tree_, at, x) ? at + 1 : tree_.right[at];
     }
     leaf[r] = at;
   }
 }
 
 void Walker::apply(const Table& table, int n_threads, Interrupt& interrupt, std::uint32_t* leaf) const {
+  const bool floats = compact_ && is_row_major(table, DType::f32),
+             doubles = compact_ && is_row_major(table, DType::f64);
+  std::vector<std::ptrdiff_t> offset;
+  if (floats || doubles)
+    for (const std::uint32_t f : used_) offset.push_back(table.columns[f].data - table.columns[used_[0]].data);
   const std::size_t n_tasks = (table.n_rows + rows_per_task - 1) / rows_per_task;
   const double estimated_ns = 40.0 * static_cast<double>(table.n_rows);
   parallel_for_if_worth(estimated_ns, n_tasks, n_threads, [&](std::size_t task, int) {
     interrupt.check();
-    const std::size_t task_end = std::min(table.n_rows, (task + 1) * rows_per_task);
-    if (!compact_) return apply_wide(table, task * rows_per_task, task_end, leaf);
-    const std::size_t width = used_.size();
-    std::vector<double> values(std::max<std::size_t>(1, width * block_rows));
-    std::array<Row, block_rows> rows;
-    for (std::size_t begin = task * rows_per_task; begin < task_end; begin += block_rows) {
-      const std::size_t n = std::min(block_rows, task_end - begin);
-      std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
-      for (std::size_t s = 0; s < width; ++s)
-        read_rows(table.columns[used_[s]], rows.data(), n, [&](std::size_t i, double v) { values[i * width + s] = v; });
-      if (has_categories_)
-        walk_block<true>(values.data(), n, leaf + begin);
-      else
-        walk_block<false>(values.data(), n, leaf + begin);
-    }
+    const std::size_t begin = task * rows_per_task, end = std::min(table.n_rows, begin + rows_per_task);
+    if (!compact_) return walk_wide(table, begin, end, leaf);
+    if (!floats && !doubles) return walk_copies(table, begin, end, leaf);
+    const Column& first = table.columns[used_[0]];
+    const Layout layout{first.data + static_cast<std::ptrdiff_t>(begin) * first.stride, first.stride, offset.data()};
+    if (floats)
+      walk_as<float>(layout, end - begin, leaf + begin);
+    else
+      walk_as<double>(layout, end - begin, leaf + begin);
   });
 }
 
 std::uint32_t Walker::apply_one(const double* row) const {
   std::uint32_t at = 0;
-  while (!tree_.is_leaf(at)) at = steps_left(at, row[tree_.feature[at]]) ? at + 1 : tree_.right[at];
+  while (!tree_.is_leaf(at)) at = goes_left(tree_, at, row[tree_.feature[at]]) ? at + 1 : tree_.right[at];
   return at;
 }
 

@@ -28,10 +28,19 @@ class Walker {
     std::uint8_t left_step;  // 1, or 0 in a leaf
     std::uint8_t flags;
   };
-  template <bool categories>
-  void walk_block(const double* values, std::size_t n_rows, std::uint32_t* leaf) const;
-  void apply_wide(const Table& table, std::size_t begin, std::size_t end, std::uint32_t* leaf) const;
-  bool steps_left(std::uint32_t node, double x) const;
+  // Where the values of consecutive rows are: column in use `s` of row i at first + i * stride + offset[s].
+  struct Layout {
+    const std::byte* first;
+    std::ptrdiff_t stride;
+    const std::ptrdiff_t* offset;
+  };
+  template <class T, bool categories>
+  void walk(const Layout& rows, std::size_t n_rows, std::uint32_t* leaf) const;
+  template <class T>
+  void walk_as(const Layout& rows, std::size_t n_rows, std::uint32_t* leaf) const;
+  void walk_copies(const Table& table, std::size_t begin, std::size_t end, std::uint32_t* leaf) const;
+  void walk_wide(const Table& table, std::size_t begin, std::size_t end, std::uint32_t* leaf) const;
+  bool is_row_major(const Table& table, DType type) const;
 
   const Tree& tree_;
   std::vector<Node> nodes_;

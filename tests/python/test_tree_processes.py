@@ -1,0 +1,113 @@
+"""Trees across processes: fork, Ctrl-C, instruction sets."""
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import spinney
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+
+
+def table(n=6000, n_columns=10, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, n_columns))
+    return X, X[:, 0] + X[:, 1] * X[:, 2] + random.normal(size=n)
+
+
+def fingerprint(model):
+    tree = model.tree_
+    arrays = (tree.feature, tree.threshold, tree.value, tree.impurity, tree.children_right)
+    return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()
+
+
+def test_fit_fork_then_fit_and_predict_in_the_child():
+    X, y = table()
+    model = spinney.DecisionTreeRegressor(n_jobs=2).fit(X, y)
+    expected = fingerprint(model), model.predict(X).tobytes()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            again = spinney.DecisionTreeRegressor(n_jobs=2).fit(X, y)
+            same = (fingerprint(again), again.predict(X).tobytes()) == expected
+            status = 0 if same and model.predict(X).tobytes() == expected[1] else 2
+        finally:
+            os._exit(status)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            assert os.waitstatus_to_exitcode(status) == 0
+            return
+        time.sleep(0.02)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    pytest.fail("the forked child hangs")
+
+
+LONG_FIT = """
+import sys, time
+import numpy as np, spinney
+random = np.random.default_rng(0)
+X = random.normal(size=(150_000, 40))
+y = random.normal(size=150_000)
+model = spinney.DecisionTreeRegressor(criterion="{criterion}", n_jobs=2)
+print("ready", flush=True)
+try:
+    model.fit(X, y)
+    print("finished", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", time.time(), hasattr(model, "tree_"), flush=True)
+"""
+
+
+@pytest.mark.parametrize("criterion", ["squared_error", "absolute_error"])
+def test_ctrl_c_stops_a_fit_within_a_second_and_leaves_no_half_fitted_model(criterion):
+    code = LONG_FIT.format(criterion=criterion)
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.4)
+        sent = time.time()
+        process.send_signal(signal.SIGINT)
+        word, stopped, is_fitted = process.stdout.readline().split()
+        process.wait(30)
+    assert word == "interrupted"
+    assert float(stopped) - sent < 1.0
+    assert is_fitted == "False"
+
+
+ALL_KINDS = """
+import json, sys
+sys.path[:0] = json.loads(sys.argv[1])
+from test_tree_processes import fingerprint, table
+import spinney
+X, y = table(3000)
+classes = (y > 0).astype(int) + (y > 1)
+kinds = [spinney.DecisionTreeRegressor(criterion=c) for c in ("squared_error", "poisson", "absolute_error")]
+kinds += [spinney.DecisionTreeClassifier(criterion=c) for c in ("gini", "entropy", "misclassification", "chi2")]
+kinds += [spinney.DecisionTreeClassifier(max_bins=30), spinney.ExtraTreeClassifier(random_state=1)]
+for model in kinds:
+    for target in ([abs(y).round(2)] if "Regressor" in type(model).__name__ else [classes, classes > 0]):
+        print(fingerprint(model.fit(X, target)))
+"""
+
+
+def test_every_instruction_set_gives_the_same_bits():
+    here = json.dumps([os.path.dirname(__file__)])
+    outputs = set()
+    for isa in ("base", "avx2", "avx512"):
+        environment = {**os.environ, "SPINNEY_ISA": isa}
+        run = subprocess.run(
+            [sys.executable, "-c", ALL_KINDS, here], env=environment, capture_output=True, text=True, check=True
+        )
+        assert run.stdout.count("\n") == 15
+        outputs.add(run.stdout)
+    assert len(outputs) == 1
