@@ -7,4 +7,5 @@ NB_MODULE(_engine, m) {
   init_base(m);
   init_data(m);
   init_tree(m);
+  init_model_file(m);
 }

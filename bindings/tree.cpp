@@ -3,11 +3,11 @@
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,10 +16,12 @@
 #include "interrupt.h"
 #include "learn/cart.h"
 #include "module.h"
-#include "predict/walk.h"
 #include "table.h"
+#include "tree/container.h"
+#include "tree/pack.h"
 #include "tree/prune.h"
 #include "tree/validate.h"
+#include "tree_handle.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -38,17 +40,6 @@ static Array<T> own(std::vector<T> values) {
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return Array<T>(kept->data(), {kept->size()}, owner);
 }
-
-// A tree with what is needed to walk it. Immutable once made, so threads may share it.
-struct TreeHandle {
-  TreeHandle(Tree t, std::vector<std::uint32_t> categories)
-      : tree(std::move(t)), n_categories(std::move(categories)), walker(tree) {}
-  TreeHandle(const TreeHandle&) = delete;
-
-  const Tree tree;
-  const std::vector<std::uint32_t> n_categories;  // by column; 0: numbers
-  const Walker walker;
-};
 
 static std::vector<std::uint32_t> categories_of(const Table& table) {
   std::vector<std::uint32_t> n;
@@ -186,7 +177,7 @@ static std::vector<std::uint32_t> left_categories(const TreeHandle& self, std::s
 }
 
 static nb::tuple pruning_path(const TreeHandle& self) {
-  PruningPath path = weakest_links(self.tree);
+  PruningPath path = run_interruptible([&](Interrupt&) { return weakest_links(self.tree); });
   return nb::make_tuple(own(std::move(path.node)), own(std::move(path.alpha)), own(std::move(path.risk)));
 }
 
@@ -196,50 +187,21 @@ static TreeHandle* collapsed(const TreeHandle& self, nb::ndarray<const std::uint
                         self.n_categories);
 }
 
-// ---- state: the arrays by name; whatever comes back is checked before it is used ------------------
+// ---- state: as in a model file, and the columns' kinds ---------------------------------------------
 
-template <class Tree_, class Visit>
-static void for_each_array(Tree_& t, Visit&& visit) {
-  visit("feature", t.feature);
-  visit("threshold", t.threshold);
-  visit("right", t.right);
-  visit("flags", t.flags);
-  visit("set", t.set);
-  visit("sets", t.sets);
-  visit("impurity", t.impurity);
-  visit("weight", t.weight);
-  visit("n_rows", t.n_rows);
-  visit("value", t.value);
+static nb::tuple to_state(const TreeHandle& self) {
+  std::vector<StoredArray> arrays;
+  pack(self.tree, 0, arrays);
+  const std::string file = write_model({}, arrays);
+  return nb::make_tuple(self.n_categories, nb::bytes(file.data(), file.size()));
 }
 
-static nb::dict to_arrays(const TreeHandle& self) {
-  nb::dict state;
-  state["value_width"] = self.tree.value_width;
-  state["n_categories"] = own(std::vector<std::uint32_t>(self.n_categories));
-  for_each_array(self.tree, [&](const char* name, const auto& values) { state[name] = own(std::vector(values)); });
-  return state;
-}
-
-template <class T>
-static std::vector<T> read_array(const nb::dict& state, const char* name) {
-  if (!state.contains(name)) throw nb::value_error((std::string("the tree lacks its array '") + name + "'").c_str());
-  nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu> array;
-  if (!nb::try_cast(state[name], array, false))
-    throw nb::value_error((std::string("the tree's array '") + name + "' has the wrong type").c_str());
-  return std::vector<T>(array.data(), array.data() + array.shape(0));
-}
-
-static std::pair<Tree, std::vector<std::uint32_t>> from_state(const nb::dict& state) {
-  Tree t;
-  std::vector<std::uint32_t> n_categories = read_array<std::uint32_t>(state, "n_categories");
-  if (!state.contains("value_width") || !nb::try_cast(state["value_width"], t.value_width))
-    throw nb::value_error("the tree lacks its value_width");
-  for_each_array(t, [&](const char* name, auto& values) {
-    values = read_array<typename std::remove_reference_t<decltype(values)>::value_type>(state, name);
-  });
+static void from_state(TreeHandle& self, const std::pair<std::vector<std::uint32_t>, nb::bytes>& state) {
+  const auto& [n_categories, file] = state;
+  Tree t = unpack(read_model({reinterpret_cast<const unsigned char*>(file.c_str()), file.size()}).arrays_of(0));
   const std::string fault = find_fault(t, n_categories);
   if (!fault.empty()) throw nb::value_error(("this is not a usable tree: " + fault).c_str());
-  return {std::move(t), std::move(n_categories)};
+  new (&self) TreeHandle(std::move(t), n_categories);
 }
 
 template <class T, class Member>
@@ -277,12 +239,12 @@ void init_tree(nb::module_& m) {
       .def("collapsed", &collapsed, "leaf"_a)
       .def(
           "pruned",
-          [](const TreeHandle& t, double alpha) { return new TreeHandle(prune(t.tree, alpha), t.n_categories); },
+          [](const TreeHandle& t, double alpha) {
+            Tree pruned = run_interruptible([&](Interrupt&) { return prune(t.tree, alpha); });
+            return new TreeHandle(std::move(pruned), t.n_categories);
+          },
           "alpha"_a)
-      .def("__getstate__", &to_arrays)
-      .def("__setstate__", [](TreeHandle& t, const nb::dict& state) {
-        auto [tree, n_categories] = from_state(state);
-        new (&t) TreeHandle(std::move(tree), std::move(n_categories));
-      });
+      .def("__getstate__", &to_state)
+      .def("__setstate__", &from_state);
   m.def("grow_tree", &grow_tree, "table"_a, "criterion"_a, "target"_a, "n_classes"_a, "weight"_a.none(), "options"_a);
 }

@@ -150,13 +150,15 @@ class CategorySearch {
     for (const bool missing_left : {false, true}) {
       if (missing_left && cells_.n_missing == 0) break;
       start(missing_left);
+      std::size_t n_best = 0;
       for (std::size_t i = 0; i + 1 < order.size(); ++i) {
         move(order[i], 1);
-        if (!improves()) continue;
-        best_.missing_left = missing_left;
-        best_.left_codes.clear();
-        for (std::size_t j = 0; j <= i; ++j) best_.left_codes.push_back(cells_.code[order[j]]);
+        if (improves()) n_best = i + 1;
       }
+      if (n_best == 0) continue;
+      best_.missing_left = missing_left;
+      best_.left_codes.clear();
+      for (std::size_t j = 0; j < n_best; ++j) best_.left_codes.push_back(cells_.code[order[j]]);
     }
   }
 
@@ -179,8 +181,11 @@ class CategorySearch {
   }
 
   void sweep_in_many_orders() {
+    constexpr std::size_t work = 20'000'000;  // numbers touched by all orders together
+    const std::size_t affordable = std::max<std::size_t>(1, work / (cells_.size() * cells_.width));
+    const std::size_t n_orders = std::min({cells_.width - 1, max_mean_orders, affordable});
     sweep(order_by_component(cells_, total_));
-    for (std::size_t k = 1; k < std::min(cells_.width, max_mean_orders + 1); ++k) sweep(order_by_mean(cells_, k));
+    for (std::size_t k = 1; k <= n_orders; ++k) sweep(order_by_mean(cells_, k));
   }
 
   void try_missing_alone() {

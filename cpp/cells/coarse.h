@@ -104,11 +104,18 @@ class CoarseSearch {
       for (std::size_t c = 0; c < n_coarse; ++c) {
         if (n_[c] == 0) continue;
         const bool at_edge = w == 0 || w + w_[c] == total.stat[0];  // no bound where a side may be empty
-        if (at_edge || bound(criterion, total, w, s, c) >= floor - 1e-9 * std::abs(floor)) survives_[c] = true;
+        if (at_edge || bound(criterion, total, w, s, c) >= floor - slack(total, w, s, floor)) survives_[c] = true;
         w += w_[c];
         s += s_[c];
       }
     });
+  }
+
+  // More than rounding can cost: relative to the score, and to the terms that cancel in it when S is far from 0.
+  static double slack(const Totals& total, std::int64_t w, std::int64_t s, double floor) {
+    const double wl = static_cast<double>(w), wr = static_cast<double>(total.stat[0] - w);
+    const double size = std::abs(static_cast<double>(s)) * wr + std::abs(static_cast<double>(total.stat[1] - s)) * wl;
+    return 1e-9 * std::abs(floor) + 1e-13 * (size / wl) * (size / wr);
   }
 
   double bound(const Scalar<Rows>& criterion, const Totals& total, std::int64_t w, std::int64_t s,

@@ -127,20 +127,16 @@ void Rules::bound_values(const OpenNode& parent, const Choice& choice, double le
   (direction > 0 ? right.lower : right.upper) = middle;
 }
 
-// Values follow from the statistic alone here, by a monotone map: what holds for S / W holds for the values.
+// Neighbours share a bound, so values on either side of it cannot cross.
 void Rules::clip_value(const OpenNode& node, double* value) const {
   if (is_class_rule(target.rule)) {
-    const double share = static_cast<double>(node.stat[1]) / static_cast<double>(node.stat[0]);
-    value[1] = std::clamp(share, node.lower, node.upper);
+    value[1] = std::clamp(value[1], node.lower, node.upper);
     value[0] = 1 - value[1];
     return;
   }
   const double unit = target.value_unit / target.weight_unit;
-  const double mean = target.rule == Rule::absolute_error
-                          ? (value[0] - target.offset[0]) / unit
-                          : static_cast<double>(node.stat[1]) / static_cast<double>(node.stat[0]);
-  const double clipped = std::clamp(mean, node.lower, node.upper);
-  value[0] = target.rule == Rule::absolute_error && clipped == mean ? value[0] : clipped * unit + target.offset[0];
+  const auto in_users_units = [&](double bound) { return bound * unit + target.offset[0]; };
+  value[0] = std::clamp(value[0], in_users_units(node.lower), in_users_units(node.upper));
 }
 
 void write_split(Tree& tree, std::size_t node, const SplitRecord& split) {

@@ -115,7 +115,7 @@ void search_columns(std::span<Worker<Criterion>> workers, const Rules& rules, co
     });
   };
   if constexpr (requires(Criterion c) { c.rows.value(0); }) {
-    if (rows.size() >= coarse_rows && !bins.coarse.empty()) {
+    if (rows.size() >= coarse_rows && !bins.coarse.empty() && !tried.empty()) {
       using Rows = decltype(workers[0].criterion.rows);
       const Totals total{node.n(), node.stat.data()};
       std::vector<CoarseSearch<Rows>> searches(tried.size());
@@ -157,8 +157,8 @@ std::optional<Choice> find_split(std::span<Worker<Criterion>> workers, const Rul
   std::vector<std::uint32_t> tried;
   std::vector<Candidate> candidates;
   const std::size_t n_first = std::min<std::size_t>(rules.params.max_features, order.size());
-  bool any_varies = false;
-  for (std::size_t begin = 0, end = n_first; begin < order.size() && !any_varies; begin = end, end = end + 1) {
+  bool any_found = false;  // the draw goes on until a column can be cut
+  for (std::size_t begin = 0, end = n_first; begin < order.size() && !any_found; begin = end, end = end + 1) {
     const std::size_t first = tried.size();
     for (std::size_t i = begin; i < end; ++i)
       if (live[order[i]]) tried.push_back(order[i]);
@@ -167,7 +167,7 @@ std::optional<Choice> find_split(std::span<Worker<Criterion>> workers, const Rul
                    std::span(candidates).subspan(first), interrupt);
     for (std::size_t i = first; i < tried.size(); ++i) {
       if (candidates[i].constant) live[tried[i]] = 0;
-      any_varies = any_varies || !candidates[i].constant;
+      any_found = any_found || candidates[i].found();
     }
   }
   std::erase_if(node.features, [&](std::uint32_t f) { return !live[f]; });

@@ -8,9 +8,11 @@ namespace spinney {
 namespace {
 
 // State of the sequence: each live split's subtree risk and leaf count, kept current along the path to the root.
+// Collapsing the weakest link never lowers another link's strength, so a queued strength is a lower bound: it is
+// computed anew when its turn comes, and queued again if it has risen.
 class Pruner {
  public:
-  explicit Pruner(const Tree& tree) : tree_(tree), parent_(tree.size(), none), version_(tree.size(), 0) {
+  explicit Pruner(const Tree& tree) : tree_(tree), parent_(tree.size(), none) {
     const std::size_t n = tree.size();
     risk_.resize(n);
     subtree_risk_.resize(n);
@@ -35,7 +37,11 @@ class Pruner {
     while (!links_.empty()) {
       const Link link = links_.top();
       links_.pop();
-      if (!live_[link.node] || link.version != version_[link.node]) continue;
+      if (!live_[link.node]) continue;
+      if (strength(link.node) > link.alpha) {
+        push(link.node);
+        continue;
+      }
       collapse(link.node);
       path.node.push_back(link.node);
       path.alpha.push_back(link.alpha);
@@ -48,14 +54,12 @@ class Pruner {
   static constexpr std::uint32_t none = UINT32_MAX;
   struct Link {
     double alpha;
-    std::uint32_t node, version;
+    std::uint32_t node;
     bool operator<(const Link& o) const { return alpha != o.alpha ? alpha > o.alpha : node > o.node; }
   };
 
-  void push(std::size_t i) {
-    const double alpha = (risk_[i] - subtree_risk_[i]) / (n_leaves_[i] - 1.0);
-    links_.push({alpha, static_cast<std::uint32_t>(i), version_[i]});
-  }
+  double strength(std::size_t i) const { return (risk_[i] - subtree_risk_[i]) / (n_leaves_[i] - 1.0); }
+  void push(std::size_t i) { links_.push({strength(i), static_cast<std::uint32_t>(i)}); }
 
   void collapse(std::uint32_t node) {
     const double saved = risk_[node] - subtree_risk_[node];
@@ -66,8 +70,6 @@ class Pruner {
     for (std::uint32_t a = parent_[node]; a != none; a = parent_[a]) {
       subtree_risk_[a] += saved;
       n_leaves_[a] -= dropped;
-      ++version_[a];
-      push(a);
     }
   }
 
@@ -85,7 +87,7 @@ class Pruner {
   }
 
   const Tree& tree_;
-  std::vector<std::uint32_t> parent_, version_, n_leaves_;
+  std::vector<std::uint32_t> parent_, n_leaves_;
   std::vector<double> risk_, subtree_risk_;
   std::vector<std::uint8_t> live_;
   std::priority_queue<Link> links_;

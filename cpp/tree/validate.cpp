@@ -29,14 +29,14 @@ static bool is_preorder(const Tree& t) {
   return false;  // the last node was a split
 }
 
-static bool set_is_sound(const Tree& t, std::uint32_t begin) {
+static bool set_is_sound(const Tree& t, std::uint32_t begin, std::uint32_t n_categories) {
   if (begin >= t.sets.size()) return false;
   const std::uint32_t head = t.sets[begin], n = head & ~Tree::list_mark;
   if (n > t.sets.size() - begin - 1) return false;
-  if (head & Tree::list_mark)
-    for (std::uint32_t i = 1; i < n; ++i)
-      if (t.sets[begin + i] >= t.sets[begin + i + 1]) return false;
-  return true;
+  if (!(head & Tree::list_mark)) return n <= (n_categories + std::uint64_t{31}) / 32;
+  for (std::uint32_t i = 1; i < n; ++i)
+    if (t.sets[begin + i] >= t.sets[begin + i + 1]) return false;
+  return n == 0 || t.sets[begin + n] < n_categories;
 }
 
 std::string find_fault(const Tree& t, const std::vector<std::uint32_t>& n_categories) {
@@ -46,7 +46,7 @@ std::string find_fault(const Tree& t, const std::vector<std::uint32_t>& n_catego
   for (std::size_t i = 0; i < t.size(); ++i) {
     const auto at = [&](const char* what) { return "node " + std::to_string(i) + " " + what; };
     if (!(t.weight[i] >= 0) || !std::isfinite(t.weight[i])) return at("has an impossible weight");
-    if (!std::isfinite(t.impurity[i])) return at("has an impossible impurity");
+    if (std::isnan(t.impurity[i])) return at("has an impossible impurity");  // infinite where squares overflow
     for (const double v : t.value_of(i))
       if (!std::isfinite(v)) return at("has a value that is not finite");
     if (t.is_leaf(i)) continue;
@@ -54,8 +54,9 @@ std::string find_fault(const Tree& t, const std::vector<std::uint32_t>& n_catego
     if (f >= n_categories.size()) return at("splits a column that does not exist");
     if (t.flags[i] & ~known_flags) return at("has unknown flags");
     if (((t.flags[i] & Tree::category) != 0) != (n_categories[f] > 0)) return at("mistakes the kind of its column");
-    if (t.flags[i] & Tree::category ? !set_is_sound(t, t.set[i]) : std::isnan(t.threshold[i]))
-      return at("has an unusable split");
+    if (std::isnan(t.threshold[i])) return at("has a threshold that is not a number");
+    if ((t.flags[i] & Tree::category) && !set_is_sound(t, t.set[i], n_categories[f]))
+      return at("has a set of categories that do not exist");
   }
   return {};
 }

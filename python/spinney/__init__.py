@@ -12,12 +12,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spinney import datasets
+    from spinney._keep.estimator import load
+    from spinney._keep.model_file import ModelFileError
+    from spinney._keep.predictor import load_predictor
     from spinney._trees import (
         DecisionTreeClassifier,
         DecisionTreeRegressor,
         ExtraTreeClassifier,
         ExtraTreeRegressor,
     )
+    from spinney.drawing.curves import plot_importances, plot_impurity_curves
+    from spinney.drawing.plane import plot_partition
+    from spinney.drawing.svg import tree_svg
+    from spinney.drawing.tree_plot import plot_pruning, plot_tree
+    from spinney.reading.rule_list import Rule, rules
+    from spinney.reading.split_tables import split_table
+    from spinney.reading.tables import importance_frame, to_dict, to_frame, to_json
+    from spinney.reading.text import explain_row, export_text
 
 __version__ = "0.1.0"
 
@@ -26,8 +37,26 @@ __all__ = [
     "DecisionTreeRegressor",
     "ExtraTreeClassifier",
     "ExtraTreeRegressor",
+    "ModelFileError",
+    "Rule",
     "__version__",
     "datasets",
+    "explain_row",
+    "export_text",
+    "importance_frame",
+    "load",
+    "load_predictor",
+    "plot_importances",
+    "plot_impurity_curves",
+    "plot_partition",
+    "plot_pruning",
+    "plot_tree",
+    "rules",
+    "split_table",
+    "to_dict",
+    "to_frame",
+    "to_json",
+    "tree_svg",
 ]
 
 _MODULE_OF = {
@@ -35,6 +64,24 @@ _MODULE_OF = {
     "DecisionTreeRegressor": "spinney._trees",
     "ExtraTreeClassifier": "spinney._trees",
     "ExtraTreeRegressor": "spinney._trees",
+    "ModelFileError": "spinney._keep.model_file",
+    "Rule": "spinney.reading.rule_list",
+    "explain_row": "spinney.reading.text",
+    "export_text": "spinney.reading.text",
+    "importance_frame": "spinney.reading.tables",
+    "load": "spinney._keep.estimator",
+    "load_predictor": "spinney._keep.predictor",
+    "plot_importances": "spinney.drawing.curves",
+    "plot_impurity_curves": "spinney.drawing.curves",
+    "plot_partition": "spinney.drawing.plane",
+    "plot_pruning": "spinney.drawing.tree_plot",
+    "plot_tree": "spinney.drawing.tree_plot",
+    "rules": "spinney.reading.rule_list",
+    "split_table": "spinney.reading.split_tables",
+    "to_dict": "spinney.reading.tables",
+    "to_frame": "spinney.reading.tables",
+    "to_json": "spinney.reading.tables",
+    "tree_svg": "spinney.drawing.svg",
 }
 _SUBMODULES = frozenset({"datasets"})
 

@@ -48,7 +48,7 @@ def _node_losses(tree: FittedTree, held_out: HeldOut, n_jobs: int) -> NDArray[np
 def _split_gains(tree: FittedTree, criterion: str) -> NDArray[np.float64]:
     """Weighted gain of each split by the criterion it was chosen by; 0 in leaves.
 
-    Rounded to twelve digits, so that what ties in exact arithmetic ties here.
+    Rounded to about twelve digits, so that what ties in exact arithmetic ties here.
     """
     split = np.flatnonzero(~tree.is_leaf)
     left, right = split + 1, tree.children_right[split]
@@ -65,7 +65,8 @@ def _split_gains(tree: FittedTree, criterion: str) -> NDArray[np.float64]:
         burden = weight * tree.impurity
         gain = burden[split] - burden[left] - burden[right]
     gains = np.zeros(tree.node_count)
-    gains[split] = np.round(gain / max(np.abs(gain).max(initial=0.0), np.finfo(float).tiny), 12)
+    mantissa, exponent = np.frexp(gain)
+    gains[split] = np.ldexp(np.round(mantissa * 2.0**40) / 2.0**40, exponent)
     return gains
 
 

@@ -91,6 +91,8 @@ def _factorise(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
             raise TypeError(
                 f"y mixes labels that cannot be ordered, or are no labels: {kinds}. Use labels of one type."
             )
+        if len(set(plain.tolist())) < len(distinct):
+            raise TypeError("y mixes integers and floating-point numbers that cannot be told apart. Use one type.")
         return _factorise(column.astype(plain.dtype))
     code_of = {label: code for code, label in enumerate(sorted(distinct))}
     return np.array(sorted(distinct), dtype=object), np.array([code_of[v] for v in values])
@@ -120,6 +122,11 @@ def encode_labels(y: Any, classes: list[NDArray[Any]], n_rows: int) -> NDArray[n
     for k, labels in enumerate(classes):
         code_of = {label: code for code, label in enumerate(labels.tolist())}
         codes[:, k] = [code_of.get(label, -1) for label in columns[:, k].tolist()]
+        if (codes[:, k] < 0).all():
+            raise ValueError(
+                f"None of the labels in y_val occurs in y: {columns[0, k]!r} is not among {labels[:5].tolist()}. "
+                "Pass labels of the same type."
+            )
     return codes
 
 

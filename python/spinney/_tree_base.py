@@ -19,15 +19,17 @@ from sklearn.utils.validation import check_is_fitted
 from spinney import _engine
 from spinney._data import Schema, read_table
 from spinney._held_out import HeldOut, Loss, cut_back
+from spinney._keep.estimator import SavedEstimator
 from spinney._parameters import NamedParameters, count_features, count_rows, read_groups, read_monotone
 from spinney._row_predictor import RowPredictor
 from spinney._target import encode_labels, read_classes, read_values, read_weights
 from spinney._tree_view import FittedTree
+from spinney.reading.methods import ReadableTree
 
 _NO_LIMIT = 2**32 - 1
 
 
-class BaseTree(NamedParameters, BaseEstimator):
+class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
     """What classification and regression trees share."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -419,11 +421,7 @@ class TreeClassifier(ClassifierMixin, BaseTree):
             Labels; the first of several equally probable ones.
         """
         leaves = self._leaves(X)
-        codes = self.tree_.majority[leaves]
-        if self.n_outputs_ == 1:
-            return np.asarray(self.classes_.take(codes[:, 0]))
-        labels = [classes.take(codes[:, k]) for k, classes in enumerate(self.classes_)]
-        return np.column_stack(labels)
+        return self.tree_.labels(leaves, [self.classes_] if self.n_outputs_ == 1 else self.classes_)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64] | list[NDArray[np.float64]]:
         """Class shares of each row's leaf.
@@ -439,10 +437,7 @@ class TreeClassifier(ClassifierMixin, BaseTree):
             One array per output; columns in the order of `classes_`.
         """
         leaves = self._leaves(X)
-        shares = self.tree_.flat_value[leaves]
-        if self.n_outputs_ == 1:
-            return shares
-        return [shares[:, columns] for columns in self.tree_.class_columns]
+        return self.tree_.shares(leaves)
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64] | list[NDArray[np.float64]]:
         """Logarithm of the class shares; -inf for 0.
@@ -487,6 +482,12 @@ class TreeRegressor(RegressorMixin, BaseTree):
 
     def _target_weights(self, target: Any, y: Any, weight: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
         events = target if weight is None else target[weight > 0]
+        total = float(len(target)) if weight is None else float(weight.sum())
+        largest = float(np.abs(events).max(initial=1.0))
+        if np.log2(largest) + np.log2(total) > 1030:
+            raise ValueError(
+                "The weighted sum of y is too large for a floating-point number. Rescale y or sample_weight."
+            )
         if self.criterion == "poisson" and not (events.sum(axis=0) > 0).all():
             raise ValueError(
                 "Sum of y is not positive which is necessary for Poisson regression: there is no event to count."
@@ -526,5 +527,4 @@ class TreeRegressor(RegressorMixin, BaseTree):
             Predictions.
         """
         leaves = self._leaves(X)
-        values = self.tree_.flat_value[leaves]
-        return values[:, 0] if self.n_outputs_ == 1 else values
+        return self.tree_.values(leaves)

@@ -125,10 +125,10 @@ class FittedTree:
         """Impurity of each node."""
         return self._tree.impurity
 
-    @property
-    def n_node_samples(self) -> NDArray[np.uint32]:
+    @cached_property
+    def n_node_samples(self) -> NDArray[np.int64]:
         """Training rows of each node."""
-        return self._tree.n_rows
+        return _frozen(self._tree.n_rows.astype(np.int64))
 
     @property
     def weighted_n_node_samples(self) -> NDArray[np.float64]:
@@ -161,6 +161,23 @@ class FittedTree:
         """Code of the most probable class by node and output; the first on a tie."""
         columns = [self.flat_value[:, columns].argmax(axis=1) for columns in self.class_columns]
         return _frozen(np.column_stack(columns))
+
+    def labels(self, leaves: NDArray[np.uint32], classes: list[NDArray[Any]]) -> NDArray[Any]:
+        """Label of the most probable class of each leaf; one column per output if there are several."""
+        codes = self.majority[leaves]
+        if self.n_outputs == 1:
+            return np.asarray(classes[0].take(codes[:, 0]))
+        return np.column_stack([labels.take(codes[:, k]) for k, labels in enumerate(classes)])
+
+    def shares(self, leaves: NDArray[np.uint32]) -> NDArray[np.float64] | list[NDArray[np.float64]]:
+        """Class shares of each leaf; a list if there are several outputs."""
+        shares = self.flat_value[leaves]
+        return shares if self.n_outputs == 1 else [shares[:, columns] for columns in self.class_columns]
+
+    def values(self, leaves: NDArray[np.uint32]) -> NDArray[np.float64]:
+        """Value of each leaf; one column per output if there are several."""
+        values = self.flat_value[leaves]
+        return values[:, 0] if self.n_outputs == 1 else values
 
     def left_categories(self, node: int) -> list[int]:
         """Codes of the categories that go left at a category split."""

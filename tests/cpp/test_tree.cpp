@@ -77,6 +77,9 @@ TEST(every_fault_is_found) {
       [](Tree& t) { t.set[2] = 1000; },
       [](Tree& t) { t.sets[t.set[2]] = 1000; },
       [](Tree& t) { t.sets[t.set[2]] = Tree::list_mark | 1000; },
+      [](Tree& t) { t.sets[t.set[2]] = Tree::list_mark | 1, t.sets[t.set[2] + 1] = 50; },  // a category too many
+      [](Tree& t) { t.sets = {3, 0, 0, 0}, t.set[2] = 0; },
+      [](Tree& t) { t.threshold[2] = std::nan(""); },
       [](Tree& t) { t.sets.clear(); },
       [](Tree& t) { t.value[1] = std::numeric_limits<double>::infinity(); },
       [](Tree& t) { t.weight[3] = -1; },

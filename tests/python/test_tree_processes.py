@@ -10,7 +10,6 @@ import time
 
 import numpy as np
 import pytest
-
 import spinney
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")

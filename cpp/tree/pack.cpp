@@ -1,0 +1,351 @@
+#include "tree/pack.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+namespace spinney {
+
+namespace {
+
+constexpr std::string_view array_names[] = {"shape",      "feature",     "threshold",     "flags",
+                                            "sets",       "n_rows",      "weight",        "leaf_counts",
+                                            "value_leaf", "value_inner", "impurity_leaf", "impurity_inner"};
+
+// A column of a tree: its splits and its leaves, each in preorder.
+template <class T>
+struct Parts {
+  std::vector<T> inner, leaf;
+};
+
+template <class T>
+Parts<T> part(const Tree& t, const std::vector<T>& by_node, std::size_t width = 1) {
+  Parts<T> parts;
+  for (std::size_t i = 0; i < t.size(); ++i) {
+    auto& to = t.is_leaf(i) ? parts.leaf : parts.inner;
+    to.insert(to.end(), by_node.begin() + static_cast<std::ptrdiff_t>(i * width),
+              by_node.begin() + static_cast<std::ptrdiff_t>((i + 1) * width));
+  }
+  return parts;
+}
+
+template <class T>
+std::vector<T> join(const Tree& t, const Parts<T>& parts, std::size_t width = 1) {
+  std::vector<T> by_node(t.size() * width);
+  const T* next[] = {parts.inner.data(), parts.leaf.data()};  // without a branch: no one can predict it
+  for (std::size_t i = 0; i < t.size(); ++i) {
+    const T*& from = next[t.is_leaf(i)];
+    std::copy_n(from, width, by_node.begin() + static_cast<std::ptrdiff_t>(i * width));
+    from += width;
+  }
+  return by_node;
+}
+
+// Is each split's entry the sum of its children's?
+template <class T>
+bool adds_up(const Tree& t, const std::vector<T>& by_node, std::size_t width = 1) {
+  for (std::size_t i = 0; i < t.size(); ++i)
+    for (std::size_t k = 0; k < width && !t.is_leaf(i); ++k)
+      if (by_node[i * width + k] != by_node[(i + 1) * width + k] + by_node[t.right[i] * width + k]) return false;
+  return true;
+}
+
+// Fills in the splits, from the last to the first. A sum may be wrong in a damaged file, but not undefined.
+template <class T>
+std::vector<T> sum_up(const Tree& t, std::vector<T> leaf, std::size_t width = 1) {
+  std::vector<T> sums = join(t, Parts<T>{std::vector<T>(t.size() / 2 * width), std::move(leaf)}, width);
+  for (std::size_t i = t.size(); i-- > 0;)
+    for (std::size_t k = 0; k < width && !t.is_leaf(i); ++k)
+      sums[i * width + k] = sums[(i + 1) * width + k] + sums[t.right[i] * width + k];
+  return sums;
+}
+
+// ---- numbers in the fewest bytes ------------------------------------------------------------------
+
+template <class Narrow>
+bool holds(double x) {
+  if constexpr (std::is_integral_v<Narrow>)
+    return x >= 0 && x <= static_cast<double>(std::numeric_limits<Narrow>::max()) && x == std::floor(x) &&
+           !std::signbit(x);
+  else
+    return std::abs(x) <= static_cast<double>(std::numeric_limits<Narrow>::max())
+               ? static_cast<double>(static_cast<Narrow>(x)) == x
+               : std::isinf(x);
+}
+
+class Writer {
+ public:
+  Writer(std::uint32_t tree, std::vector<StoredArray>& arrays) : tree_(tree), arrays_(arrays) {}
+
+  template <class T>
+  void write(const char* name, const std::vector<T>& values) {
+    if (values.empty()) return;
+    if (try_as<std::uint8_t>(name, ElementType::u8, values) || try_as<std::uint16_t>(name, ElementType::u16, values) ||
+        try_as<std::uint32_t>(name, ElementType::u32, values) || try_as<float>(name, ElementType::f32, values))
+      return;
+    write_as<double>(name, ElementType::f64, values);
+  }
+
+  template <class T>
+  void write_once_if_all_equal(const char* name, std::vector<T> values) {
+    const auto same = [&](const T& v) { return std::memcmp(&v, values.data(), sizeof v) == 0; };
+    if (!values.empty() && std::all_of(values.begin(), values.end(), same)) values.resize(1);
+    write(name, values);
+  }
+
+ private:
+  template <class Narrow, class T>
+  bool try_as(const char* name, ElementType type, const std::vector<T>& values) {
+    if (!std::all_of(values.begin(), values.end(), [](T v) { return holds<Narrow>(static_cast<double>(v)); }))
+      return false;
+    write_as<Narrow>(name, type, values);
+    return true;
+  }
+
+  template <class Narrow, class T>
+  void write_as(const char* name, ElementType type, const std::vector<T>& values) {
+    std::string bytes(values.size() * sizeof(Narrow), '\0');
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto v = static_cast<Narrow>(values[i]);
+      std::memcpy(bytes.data() + i * sizeof v, &v, sizeof v);
+    }
+    arrays_.push_back({name, tree_, type, values.size(), std::move(bytes)});
+  }
+
+  std::uint32_t tree_;
+  std::vector<StoredArray>& arrays_;
+};
+
+[[noreturn]] void refuse(std::string_view name, const char* why) {
+  throw std::invalid_argument("is damaged: a tree's array '" + std::string(name) + "' " + why);
+}
+
+template <class Narrow, class T>
+void copy_numbers(const ArrayView& array, std::vector<T>& out) {
+  for (std::size_t i = 0; i < array.count; ++i) {
+    Narrow v;
+    std::memcpy(&v, array.data + i * sizeof v, sizeof v);
+    out[i] = static_cast<T>(v);
+  }
+}
+
+template <class T>
+std::vector<T> numbers(const ArrayView& array) {
+  if (std::is_integral_v<T> && (array.type >= ElementType::f32 || size_of(array.type) > sizeof(T)))
+    refuse(array.name, "has the wrong type");
+  std::vector<T> out(array.count);
+  switch (array.type) {
+    case ElementType::u8:
+      copy_numbers<std::uint8_t>(array, out);
+      break;
+    case ElementType::u16:
+      copy_numbers<std::uint16_t>(array, out);
+      break;
+    case ElementType::u32:
+      copy_numbers<std::uint32_t>(array, out);
+      break;
+    case ElementType::f32:
+      if constexpr (std::is_same_v<T, double>) copy_numbers<float>(array, out);
+      break;
+    case ElementType::f64:
+      if constexpr (std::is_same_v<T, double>) copy_numbers<double>(array, out);
+      break;
+  }
+  return out;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::span<const ArrayView> arrays) : arrays_(arrays) {
+    for (const ArrayView& a : arrays) {
+      if (std::find(std::begin(array_names), std::end(array_names), a.name) == std::end(array_names))
+        refuse(a.name, "is not known");
+      if (find(a.name) != &a) refuse(a.name, "is there twice");
+    }
+  }
+
+  std::size_t count(std::string_view name) const {
+    const ArrayView* array = find(name);
+    return array ? array->count : 0;
+  }
+
+  template <class T>
+  std::vector<T> read(std::string_view name) const {
+    const ArrayView* array = find(name);
+    return array ? numbers<T>(*array) : std::vector<T>();
+  }
+
+  template <class T>
+  std::vector<T> read(std::string_view name, std::size_t count) const {
+    if (this->count(name) != count) refuse(name, "has the wrong length");
+    return read<T>(name);
+  }
+
+  template <class T>
+  std::vector<T> read_or_repeat(std::string_view name, std::size_t count) const {
+    if (this->count(name) != 1 || count == 0) return read<T>(name, count);
+    return std::vector<T>(count, read<T>(name)[0]);
+  }
+
+ private:
+  const ArrayView* find(std::string_view name) const {
+    const auto at = std::find_if(arrays_.begin(), arrays_.end(), [&](const ArrayView& a) { return a.name == name; });
+    return at == arrays_.end() ? nullptr : &*at;
+  }
+
+  std::span<const ArrayView> arrays_;
+};
+
+// ---- one part of a tree after the other, to the file and back -------------------------------------
+
+void write_shape(const Tree& t, Writer& out) {
+  std::vector<std::uint8_t> bits((t.size() + 7) / 8, 0);
+  for (std::size_t i = 0; i < t.size(); ++i)
+    if (!t.is_leaf(i)) bits[i / 8] = static_cast<std::uint8_t>(bits[i / 8] | 1 << (i % 8));
+  out.write("shape", bits);
+}
+
+// Which nodes are splits says it all: after a leaf comes the right child of the last split that lacks one.
+void read_shape(const Reader& in, Tree& t, std::size_t n_nodes) {
+  const auto bits = in.read<std::uint8_t>("shape", (n_nodes + 7) / 8);
+  const auto feature = in.read<std::uint32_t>("feature");
+  t.feature.assign(n_nodes, -1);
+  t.right.assign(n_nodes, 0);
+  std::vector<std::uint32_t> lacks_right;
+  std::size_t n_inner = 0;
+  for (std::size_t i = 0; i < n_nodes; ++i) {
+    if (bits[i / 8] >> (i % 8) & 1) {
+      if (n_inner == feature.size() || feature[n_inner] > INT32_MAX) refuse("feature", "does not fit its nodes");
+      t.feature[i] = static_cast<std::int32_t>(feature[n_inner++]);
+      lacks_right.push_back(static_cast<std::uint32_t>(i));
+    } else if (lacks_right.empty() != (i + 1 == n_nodes)) {
+      refuse("shape", "is not that of a tree");
+    } else if (!lacks_right.empty()) {
+      t.right[lacks_right.back()] = static_cast<std::uint32_t>(i + 1);
+      lacks_right.pop_back();
+    }
+  }
+  if (!lacks_right.empty()) refuse("shape", "is not that of a tree");
+}
+
+void write_sets(const Tree& t, Writer& out) {
+  std::vector<std::uint32_t> sets;
+  for (std::size_t i = 0; i < t.size(); ++i)
+    if (t.flags[i] & Tree::category) {
+      const std::uint32_t* set = t.sets.data() + t.set[i];
+      sets.insert(sets.end(), set, set + 1 + (*set & ~Tree::list_mark));
+    }
+  out.write("sets", sets);
+}
+
+void read_sets(const Reader& in, Tree& t) {
+  t.sets = in.read<std::uint32_t>("sets");
+  t.set.assign(t.size(), 0);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < t.size(); ++i)
+    if (t.flags[i] & Tree::category) {
+      if (at >= t.sets.size() || at >= UINT32_MAX) refuse("sets", "ends too early");
+      t.set[i] = static_cast<std::uint32_t>(at);
+      at += std::size_t{1} + (t.sets[at] & ~Tree::list_mark);
+    }
+  if (at != t.sets.size()) refuse("sets", "does not fit its nodes");
+}
+
+template <class T>
+void write_sums(const Tree& t, const char* name, const std::vector<T>& by_node, Writer& out) {
+  out.write(name, adds_up(t, by_node) ? part(t, by_node).leaf : by_node);
+}
+
+template <class T>
+std::vector<T> read_sums(const Reader& in, const Tree& t, const char* name) {
+  if (in.count(name) == t.size()) return in.read<T>(name);
+  return sum_up(t, in.read<T>(name, t.size() / 2 + 1));
+}
+
+void write_weight(const Tree& t, Writer& out) {
+  if (!std::equal(t.weight.begin(), t.weight.end(), t.n_rows.begin())) write_sums(t, "weight", t.weight, out);
+}
+
+std::vector<double> read_weight(const Reader& in, const Tree& t) {
+  if (in.count("weight") > 0) return read_sums<double>(in, t, "weight");
+  return std::vector<double>(t.n_rows.begin(), t.n_rows.end());
+}
+
+// The counts behind class shares, or nothing if the values are not exactly such shares.
+std::vector<std::uint32_t> counts_of(const Tree& t) {
+  std::vector<std::uint32_t> counts(t.value.size());
+  for (std::size_t i = 0; i < t.value.size(); ++i) {
+    const double weight = t.weight[i / t.value_width], count = std::nearbyint(t.value[i] * weight);
+    if (!holds<std::uint32_t>(count) ||
+        std::bit_cast<std::uint64_t>(count / weight) != std::bit_cast<std::uint64_t>(t.value[i]))
+      return {};
+    counts[i] = static_cast<std::uint32_t>(count);
+  }
+  return adds_up(t, counts, t.value_width) ? counts : std::vector<std::uint32_t>();
+}
+
+void write_values(const Tree& t, Writer& out) {
+  const std::vector<std::uint32_t> counts = counts_of(t);
+  if (!counts.empty()) return out.write("leaf_counts", part(t, counts, t.value_width).leaf);
+  const Parts<double> values = part(t, t.value, t.value_width);
+  out.write("value_leaf", values.leaf);
+  out.write("value_inner", values.inner);
+}
+
+void read_values(const Reader& in, Tree& t) {
+  const bool by_count = in.count("leaf_counts") > 0;
+  const char* name = by_count ? "leaf_counts" : "value_leaf";
+  const std::size_t n_values = in.count(name), n_leaves = t.size() / 2 + 1;
+  if (n_values == 0 || n_values % n_leaves != 0 || n_values / n_leaves > INT32_MAX)
+    refuse(name, "has the wrong length");
+  t.value_width = static_cast<std::uint32_t>(n_values / n_leaves);
+  if (!by_count) {
+    const Parts<double> values{in.read<double>("value_inner", t.size() / 2 * t.value_width), in.read<double>(name)};
+    t.value = join(t, values, t.value_width);
+    return;
+  }
+  const auto counts = sum_up(t, in.read<std::uint32_t>(name), t.value_width);
+  t.value.resize(counts.size());
+  for (std::size_t i = 0; i < counts.size(); ++i) t.value[i] = counts[i] / t.weight[i / t.value_width];
+}
+
+}  // namespace
+
+void pack(const Tree& t, std::uint32_t number, std::vector<StoredArray>& arrays) {
+  Writer out(number, arrays);
+  write_shape(t, out);
+  out.write("feature", part(t, t.feature).inner);
+  out.write("threshold", part(t, t.threshold).inner);
+  out.write_once_if_all_equal("flags", part(t, t.flags).inner);
+  write_sets(t, out);
+  write_sums(t, "n_rows", t.n_rows, out);
+  write_weight(t, out);
+  write_values(t, out);
+  const Parts<double> impurity = part(t, t.impurity);
+  out.write_once_if_all_equal("impurity_leaf", impurity.leaf);
+  out.write_once_if_all_equal("impurity_inner", impurity.inner);
+}
+
+Tree unpack(std::span<const ArrayView> arrays) {
+  const Reader in(arrays);
+  const std::size_t n_inner = in.count("feature"), n_leaves = n_inner + 1;
+  if (n_inner >= INT32_MAX) refuse("feature", "is too long");
+  Tree t;
+  read_shape(in, t, n_inner + n_leaves);
+  t.threshold = join(t, Parts<double>{in.read<double>("threshold", n_inner), std::vector<double>(n_leaves, 0.0)});
+  t.flags = join(t, Parts<std::uint8_t>{in.read_or_repeat<std::uint8_t>("flags", n_inner),
+                                        std::vector<std::uint8_t>(n_leaves, 0)});
+  read_sets(in, t);
+  t.n_rows = read_sums<std::uint32_t>(in, t, "n_rows");
+  t.weight = read_weight(in, t);
+  read_values(in, t);
+  t.impurity = join(t, Parts<double>{in.read_or_repeat<double>("impurity_inner", n_inner),
+                                     in.read_or_repeat<double>("impurity_leaf", n_leaves)});
+  return t;
+}
+
+}  // namespace spinney

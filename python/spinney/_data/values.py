@@ -1,0 +1,70 @@
+"""The numbers that the engine sees of a table, as NumPy arrays: for pictures and explanations, not for growing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.cells import read_cells
+from spinney._data.columns import CodedColumn, Column, RawTable, SparseColumn, coded_column, column_label, dense_column
+from spinney._data.names import match_columns
+from spinney._data.schema import _NO_CODE, Feature, Schema, Unseen, _numbers_of, _translation
+
+
+def column_values(schema: Schema, table: RawTable, estimator: str, unseen: Unseen) -> list[NDArray[np.float64]]:
+    """Return each column in the order of the schema: numbers, or codes of categories; NaN is missing.
+
+    A category that did not occur at fit is missing, or one more than the last code if `unseen` is "other".
+    """
+    expected = schema.names if schema.has_names else None
+    order = match_columns(table.names, table.n_columns, expected, schema.n_features, estimator)
+    return [
+        feature_values(feature, table.column(j if order is None else order[j]), table.n_rows, unseen, label)
+        for j, feature in enumerate(schema.features)
+        for label in [column_label(j, expected)]
+    ]
+
+
+def feature_values(feature: Feature, column: Column, n_rows: int, unseen: Unseen, label: str) -> NDArray[np.float64]:
+    """Return the numbers of one column, as `Schema.encode` hands them to the engine."""
+    if isinstance(column, SparseColumn):
+        column = dense_column(column, n_rows)
+    if feature.kind in ("number", "boolean"):
+        if isinstance(column, CodedColumn):
+            column = _numbers_of(feature, column, unseen, label)
+        values = np.array(column.values, dtype=np.float64)
+        if column.missing is not None:
+            values[column.missing != 0] = np.nan
+        return values
+    if not isinstance(column, CodedColumn):
+        column = coded_column(column)
+    codes = _translation(feature, column, label)
+    is_other = unseen == "other" and feature.kind == "category"
+    codes[codes == _NO_CODE] = len(feature.categories) if is_other else -1
+    values = codes[column.codes].astype(np.float64)
+    values[values < 0] = np.nan
+    return values
+
+
+def row_table(schema: Schema, row: Any) -> RawTable:
+    """Make a table of one row: a mapping or Series by column name, or values in column order."""
+    if hasattr(row, "to_dict") and getattr(row, "ndim", 1) == 1:
+        row = row.to_dict() if schema.has_names else list(row)
+    if isinstance(row, Mapping):
+        absent = [name for name in schema.names if name not in row]
+        if absent:
+            raise ValueError(f"The row has no value for the column {absent[0]!r}. Give None if it is missing.")
+        values = [row[name] for name in schema.names]
+    else:
+        values = list(row)
+    if len(values) != schema.n_features:
+        raise ValueError(f"The row has {len(values)} values, but the model has {schema.n_features} columns.")
+    columns: list[Column] = []
+    for j, value in enumerate(values):
+        cell = np.empty(1, dtype=object)
+        cell[0] = value
+        columns.append(read_cells(cell, column_label(j, schema.names)))
+    return RawTable(1, len(columns), schema.names if schema.has_names else None, columns=columns)

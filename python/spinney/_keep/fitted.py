@@ -1,0 +1,100 @@
+"""What a tree model has learned ⇄ the header and trees of a model file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney import _engine
+from spinney._data import Schema
+from spinney._keep.model_file import field, from_bytes, refuse, to_bytes
+from spinney._keep.values import labels_from_json, labels_to_json
+from spinney._tree_view import FittedTree
+
+
+@dataclass(frozen=True)
+class FittedPart:
+    """What a tree model has learned.
+
+    Attributes
+    ----------
+    schema : Schema
+    tree : FittedTree
+    classes : list of ndarray, or None
+        Labels of each output; None in a regression.
+    max_features : int
+        Columns tried at each node.
+    """
+
+    schema: Schema
+    tree: FittedTree
+    classes: list[NDArray[Any]] | None
+    max_features: int
+
+    def to_bytes(self, more: dict[str, Any]) -> bytes:
+        """Write a model file with `more` in its header."""
+        fields = {
+            "schema": self.schema.to_dict(),
+            "classes": None if self.classes is None else [labels_to_json(labels) for labels in self.classes],
+            "n_outputs": self.tree.n_outputs,
+            "max_features": int(self.max_features),
+        }
+        return to_bytes(more | fields, [self.tree.engine])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> tuple[FittedPart, dict[str, Any]]:
+        """Read a model file and return its header as well."""
+        header, file = from_bytes(data)
+        schema = Schema.from_dict(field(header, "schema", dict))
+        n_outputs, max_features = field(header, "n_outputs", int), field(header, "max_features", int)
+        classes = None
+        if header.get("classes") is not None:
+            classes = [labels_from_json(labels) for labels in field(header, "classes", list)]
+        if not 0 < max_features <= schema.n_features:
+            refuse("is damaged: its number of columns tried is impossible")
+        tree = _read_tree(file, schema)
+        if n_outputs < 1 or (classes is not None and len(classes) != n_outputs):
+            refuse("is damaged: its number of outputs is wrong")
+        n_classes = None if classes is None else [len(labels) for labels in classes]
+        if tree.value_width != (n_outputs if n_classes is None else sum(n_classes)):
+            refuse("is damaged: its tree does not fit its classes or outputs")
+        return cls(schema, FittedTree(tree, n_classes, n_outputs), classes, max_features), header
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of the estimator."""
+        schema, classes = self.schema, self.classes
+        found: dict[str, Any] = {
+            "schema_": schema,
+            "tree_": self.tree,
+            "n_features_in_": schema.n_features,
+            "n_outputs_": self.tree.n_outputs,
+            "max_features_": self.max_features,
+        }
+        if schema.has_names:
+            found["feature_names_in_"] = np.array(schema.names, dtype=object)
+        if classes is not None:
+            single = len(classes) == 1
+            found["classes_"] = classes[0] if single else classes
+            found["n_classes_"] = len(classes[0]) if single else np.array([len(labels) for labels in classes])
+        return found
+
+    @classmethod
+    def of(cls, attributes: dict[str, Any]) -> FittedPart:
+        """Collect it from the fitted attributes of an estimator."""
+        classes = attributes.get("classes_")
+        if classes is not None and attributes["n_outputs_"] == 1:
+            classes = [classes]
+        return cls(attributes["schema_"], attributes["tree_"], classes, attributes["max_features_"])
+
+
+def _read_tree(file: _engine.ModelFile, schema: Schema) -> _engine.Tree:
+    if file.n_trees != 1:
+        refuse(f"is damaged: it holds {file.n_trees} trees instead of one")
+    n_categories = [len(feature.categories) if feature.kind == "category" else 0 for feature in schema.features]
+    try:
+        return file.tree(0, n_categories)
+    except ValueError as error:
+        refuse(str(error))

@@ -1,0 +1,127 @@
+"""Bytes of a model file ⇄ header and trees."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from spinney import _engine
+
+MAGIC = b"\x89spinney"
+
+
+class ModelFileError(ValueError):
+    """A model file, or a pickle of a model, that cannot be used.
+
+    It is damaged, cut short, not a model file at all, or written by a newer spinney; the message says which and what
+    to do.
+
+    Examples
+    --------
+    >>> import io
+    >>> import spinney
+    >>> try:
+    ...     spinney.load(io.BytesIO(b"not a model"))
+    ... except spinney.ModelFileError as error:
+    ...     print(error)
+    Cannot load this model: the file is not a model file. Pass what the save method of a spinney model has written.
+    """
+
+
+class _FaultError(ValueError):
+    """What is wrong with a file, as words that follow "the file "."""
+
+
+def refuse(fault: str) -> NoReturn:
+    """Say what is wrong with the file at hand, in words that follow "the file "."""
+    raise _FaultError(fault)
+
+
+@contextmanager
+def faults_named(label: str) -> Iterator[None]:
+    """Turn whatever a broken file makes fail inside into a ModelFileError that names the file."""
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except _FaultError as error:
+        raise ModelFileError(f"Cannot load {label}: the file {_with_advice(str(error))}") from None
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        fault = _with_advice(f"is damaged: {str(error).rstrip('.')}")
+        raise ModelFileError(f"Cannot load {label}: the file {fault}") from error
+
+
+def _with_advice(fault: str) -> str:
+    if fault.endswith("."):  # it says what to do itself
+        return fault
+    if "upgrade" in fault:
+        return f"{fault}."
+    return f"{fault}. Copy it again from where it is whole, or save the model again."
+
+
+def to_bytes(header: dict[str, Any], trees: Sequence[_engine.Tree]) -> bytes:
+    """Write a model file.
+
+    Parameters
+    ----------
+    header : dict
+        What JSON can hold.
+    trees : sequence of Tree
+        The engine's trees.
+
+    Returns
+    -------
+    bytes
+        The file.
+    """
+    text = json.dumps(header, allow_nan=False, separators=(",", ":"))
+    return _engine.write_model_file(text.encode("ascii"), list(trees))
+
+
+def from_bytes(data: bytes) -> tuple[dict[str, Any], _engine.ModelFile]:
+    """Read a model file as far as it can be without knowing what is in it.
+
+    Parameters
+    ----------
+    data : bytes
+        The file.
+
+    Returns
+    -------
+    header : dict
+        As it was given to `to_bytes`, if the file is sound; to be checked.
+    file : ModelFile
+        Gives the trees.
+    """
+    if not isinstance(data, bytes) or not data.startswith(MAGIC[: max(1, len(data))]):
+        refuse(_not_a_model(data))
+    try:
+        file = _engine.ModelFile(data)
+    except ValueError as error:
+        refuse(str(error))
+    header = json.loads(file.header, parse_constant=_refuse_constant)
+    if not isinstance(header, dict):
+        refuse("is damaged: its header is not one")
+    return header, file
+
+
+def _not_a_model(data: bytes) -> str:
+    if data == b"":
+        return "is empty"
+    if data[:1] == b"\x80" or data[:2] in (b"\x1f\x8b", b"x\x9c"):
+        return "is not a model file but looks like a pickle. Load it with pickle or joblib, if you trust its origin."
+    return "is not a model file. Pass what the save method of a spinney model has written."
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    refuse(f"is damaged: its header holds {name}")
+
+
+def field(header: dict[str, Any], name: str, kind: type) -> Any:
+    """Return an entry of a header or of a dict in it, if it has the right type."""
+    value = header.get(name)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        refuse(f"is damaged: its header lacks a usable {name!r}")
+    return value

@@ -1,0 +1,154 @@
+"""Predictions from a model file with NumPy and the engine alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from threading import local
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data import read_table
+from spinney._keep.disk import Target, label_of, read_file
+from spinney._keep.fitted import FittedPart
+from spinney._keep.model_file import faults_named, field, refuse
+from spinney._keep.values import parameters_from_json
+from spinney._row_predictor import RowPredictor
+
+
+class Predictor:
+    """A model that predicts and does nothing else; made by `load_predictor`.
+
+    Attributes
+    ----------
+    classes_ : ndarray, or list of these
+        Labels, in a classification.
+    n_outputs_, n_features_in_ : int
+        Outputs and columns.
+    feature_names_in_ : ndarray of str
+        Column names, if the training table had any.
+    """
+
+    def __init__(self, part: FittedPart, name: str, parameters: Mapping[str, Any]) -> None:
+        self._part = part
+        self._name = name
+        self._unseen = parameters.get("unseen", "missing")
+        self._n_jobs = parameters.get("n_jobs")
+        self._of_thread = local()
+        if self._unseen not in ("missing", "error", "other"):
+            refuse("is damaged: its parameter 'unseen' is unusable")
+        if self._n_jobs is not None and (type(self._n_jobs) is not int or abs(self._n_jobs) >= 2**31):
+            refuse("is damaged: its parameter 'n_jobs' is unusable")
+        attributes = part.attributes()
+        for attribute in ("classes_", "n_outputs_", "n_features_in_", "feature_names_in_"):
+            if attribute in attributes:
+                setattr(self, attribute, attributes[attribute])
+
+    def __repr__(self) -> str:
+        return f"<Predictor of a {self._name}: {self._part.tree.node_count} nodes>"
+
+    def _leaves(self, X: Any) -> NDArray[np.uint32]:
+        columns = self._part.schema.encode(read_table(X), unseen=self._unseen, estimator=self._name)
+        return self._part.tree.engine.apply(columns, self._n_jobs or 0)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict each row, to the bit as the estimator that was saved.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Labels or values.
+        """
+        leaves = self._leaves(X)
+        part = self._part
+        return part.tree.values(leaves) if part.classes is None else part.tree.labels(leaves, part.classes)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64] | list[NDArray[np.float64]]:
+        """Class shares of each row's leaf.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or a list of these
+            One array per output; columns in the order of `classes_`.
+        """
+        if self._part.classes is None:
+            raise AttributeError("A regression model has no class shares. Use predict.")
+        leaves = self._leaves(X)
+        return self._part.tree.shares(leaves)
+
+    def predict_one(self, row: Sequence[Any] | Mapping[str, Any] | NDArray[np.float64]) -> Any:
+        """Predict one row, in microseconds.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values in column order, or by name.
+
+        Returns
+        -------
+        label or float
+            Prediction; an array if the model has several outputs.
+        """
+        handle = getattr(self._of_thread, "handle", None)
+        if handle is None:
+            handle = self._of_thread.handle = self.to_predictor()
+        return handle.predict(row)
+
+    def to_predictor(self) -> RowPredictor:
+        """Prepare a handle that predicts one row at a time; each thread needs its own.
+
+        Returns
+        -------
+        RowPredictor
+            The handle.
+        """
+        part = self._part
+        return RowPredictor(part.tree, part.schema, self._unseen, getattr(self, "classes_", None))
+
+
+def load_predictor(file: Target) -> Predictor:
+    """Read a saved model in order to predict with it and nothing else: scikit-learn is not imported.
+
+    Parameters
+    ----------
+    file : str, path or binary file
+        What the `save` method of a model has written.
+
+    Returns
+    -------
+    Predictor
+        Predicts to the bit what the model does.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, not a model file, or written by a newer spinney.
+    OSError
+        If there is no such file, or it cannot be read.
+
+    Examples
+    --------
+    >>> import io
+    >>> import spinney
+    >>> file = io.BytesIO()
+    >>> spinney.DecisionTreeRegressor().fit([[1.0], [2.0]], [10.0, 20.0]).save(file)
+    >>> _ = file.seek(0)
+    >>> spinney.load_predictor(file).predict_one([1.8])
+    20.0
+    """
+    data = read_file(file)
+    with faults_named(label_of(file)):
+        part, header = FittedPart.from_bytes(data)
+        parameters = parameters_from_json(field(header, "parameters", dict))
+        return Predictor(part, field(header, "estimator", str)[:100], parameters)

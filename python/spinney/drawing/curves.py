@@ -1,0 +1,108 @@
+"""Small plots about trees: the impurity of two classes, and what the columns contribute."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinney.drawing.colours import CLASS_COLOURS, INK, VALUE_COLOUR
+from spinney.drawing.matplotlib_axes import axes_of
+from spinney.reading.digits import elide, one_line
+from spinney.reading.tables import importance_columns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_impurity_curves(*, scaled: bool = True, ax: Axes | None = None) -> Axes:
+    """Draw the impurity of two classes as a function of the share p of one of them.
+
+    Gini's impurity is 2 p (1 - p), the entropy -p log2 p - (1 - p) log2 (1 - p), the misclassification min(p, 1 - p).
+    All are 0 for a pure node and largest at one half; the first two are strictly concave, so that they tell splits
+    apart that misclassification finds equal.
+
+    Parameters
+    ----------
+    scaled : bool, default=True
+        Halve the entropy, so that all three reach one half.
+    ax : Axes, optional
+        Where to draw; None: a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import spinney
+    >>> ax = spinney.plot_impurity_curves()
+    >>> matplotlib.pyplot.close(ax.figure)
+    """
+    ax = axes_of(ax, 6.0, 4.0)
+    p = np.linspace(0, 1, 201)
+    inside = np.clip(p, 1e-12, 1 - 1e-12)
+    entropy = -inside * np.log2(inside) - (1 - inside) * np.log2(1 - inside)
+    curves = [
+        ("entropy / 2" if scaled else "entropy", entropy / 2 if scaled else entropy, "-"),
+        ("Gini", 2 * p * (1 - p), "--"),
+        ("misclassification", np.minimum(p, 1 - p), "-."),
+    ]
+    for (name, height, dash), colour in zip(
+        curves, (CLASS_COLOURS[0], CLASS_COLOURS[5], CLASS_COLOURS[2]), strict=True
+    ):
+        ax.plot(p, height, dash, color=colour, linewidth=2, label=name)
+    ax.set(xlim=(0, 1), ylim=(0, 0.55 if scaled else 1.05), xlabel="share p of the first class", ylabel="impurity")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(loc="lower center", frameon=False)
+    return ax
+
+
+def plot_importances(model: Any, *, max_columns: int = 15, ax: Axes | None = None) -> Axes:
+    """Draw each column's share in the total decrease of the impurity as a bar.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted decision tree.
+    max_columns : int, default=15
+        Bars at most; the most important columns are drawn.
+    ax : Axes, optional
+        Where to draw; None: a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes drawn on.
+
+    See Also
+    --------
+    importance_frame : The same as a table.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("agg")
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> ax = spinney.plot_importances(spinney.DecisionTreeClassifier(max_depth=3).fit(X, y))
+    >>> matplotlib.pyplot.close(ax.figure)
+    """
+    if max_columns < 1:
+        raise ValueError(f"max_columns must be at least 1, not {max_columns!r}.")
+    columns = importance_columns(model)
+    names = [elide(one_line(name), 40) for name in columns["column"]][:max_columns]
+    values = columns["importance"][:max_columns]
+    ax = axes_of(ax, 6.0, 1.0 + 0.3 * len(names))
+    places = np.arange(len(names))
+    ax.barh(places, values, color=VALUE_COLOUR, height=0.65)
+    for place, value in zip(places, values, strict=True):
+        ax.annotate(f"{value:.2f}", (value, place), xytext=(4, 0), textcoords="offset points", va="center", color=INK)
+    ax.set_yticks(places, names, parse_math=False)
+    ax.invert_yaxis()
+    ax.set(xlim=(0, 1.12 * max([*values, 1e-9])), xlabel="share in the decrease of the impurity")
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax

@@ -1,0 +1,27 @@
+"""Getting matplotlib when it is needed, and a sentence when it is not there."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def pyplot() -> ModuleType:
+    """Import ``matplotlib.pyplot``."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("Plots need matplotlib: pip install 'spinney[plot]'. tree_svg works without it.") from error
+    return plt
+
+
+def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
+    """Return the axes given, or those of a new figure of this size in inches."""
+    if ax is not None:
+        return ax
+    _, made = pyplot().subplots(figsize=(width, height), layout="constrained")
+    axes: Axes = made
+    return axes

@@ -1,0 +1,346 @@
+"""A tree as shapes and texts, in points, y downwards: what SVG and matplotlib draw alike.
+
+Two styles. "full": a box per node with prediction, shares and rows, the column asked beneath it, the answers on the
+branches. "compact", for trees with many leaves: inner boxes hold the question, yes is left, and leaves are upright
+slips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from spinney.drawing.colours import INK, PALE, VALUE_COLOUR, class_colour, ink_on, tint
+from spinney.drawing.layout import Shape, place
+from spinney.drawing.letters import text_width
+from spinney.reading.conditions import Condition
+from spinney.reading.digits import elide, one_line, percent, plural
+from spinney.reading.reader import Step, TreeReader
+
+Style = Literal["auto", "full", "compact"]
+
+SIZE, SMALL = 10.0, 9.0  # of letters
+LEADING = 1.3
+PAD, GAP, MARGIN = 6.0, 10.0, 8.0
+BAR = 4.0  # height of the bar of class shares
+STUB = 7.0  # from a node to the bar that leads to its children
+_FULL_LEAVES = 14  # more leaves than this are drawn in the compact style
+_MOST_LETTERS, _LABEL_LETTERS = 26, 20
+_MOST_SHARES = 4
+
+
+@dataclass(frozen=True)
+class Text:
+    """One line of text, centred on (x, y); turned to read upwards if `upright`."""
+
+    x: float
+    y: float
+    words: str
+    size: float = SIZE
+    bold: bool = False
+    colour: str = INK
+    upright: bool = False
+
+
+@dataclass(frozen=True)
+class Rectangle:
+    """A filled box; without an edge if `edge` is empty."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    fill: str
+    edge: str = ""
+    dashed: bool = False
+    radius: float = 0.0
+
+
+@dataclass(frozen=True)
+class Line:
+    """Connected straight lines."""
+
+    points: tuple[tuple[float, float], ...]
+    width: float = 1.0
+
+
+@dataclass
+class Part:
+    """What belongs to one node: its shapes, and all of it in words."""
+
+    node: int
+    title: str
+    box: Rectangle
+    shapes: list[Text | Rectangle] = field(default_factory=list)
+
+
+@dataclass
+class Picture:
+    """A drawn tree."""
+
+    width: float
+    height: float
+    lines: list[Line]
+    parts: list[Part]
+    labels: list[tuple[Rectangle, list[Text]]]
+    about: str
+    is_compact: bool
+
+
+@dataclass
+class _Block:
+    """One node before it has a place."""
+
+    node: int
+    depth: int
+    parent: int  # position among the shown nodes
+    is_last: bool  # a leaf, or a branch that is not drawn further
+    is_left: bool
+    box: list[tuple[str, float, bool]]  # lines: words, size, bold
+    under: str  # the column asked, beneath the box
+    label: list[str]  # the answer on the branch to it
+    title: str
+    children: list[int] = field(default_factory=list)
+
+    @property
+    def box_size(self) -> tuple[float, float]:
+        width = max(text_width(words, size, bold=bold) for words, size, bold in self.box)
+        return width + 2 * PAD, sum(size * LEADING for _, size, _ in self.box) + PAD
+
+    @property
+    def label_size(self) -> tuple[float, float]:
+        width = max((text_width(words, SMALL) for words in self.label), default=0.0)
+        return width + (4.0 if self.label else 0.0), SMALL * LEADING * len(self.label)
+
+
+def draw(
+    model: Any,
+    *,
+    max_depth: int | None = None,
+    decimals: int | None = None,
+    style: Style = "auto",
+    show_missing: bool | Collection[str] = True,
+) -> Picture:
+    """Draw a fitted tree; parameters as for `plot_tree`."""
+    from spinney.reading.text import require_depth
+
+    if style not in ("auto", "full", "compact"):
+        raise ValueError(f"style must be 'auto', 'full' or 'compact', not {style!r}.")
+    require_depth(max_depth)
+    reader = TreeReader(model, decimals, show_missing)
+    n_shown = sum(_is_last(reader, step.node, max_depth) for step in reader.walk(max_depth))
+    is_compact = style == "compact" or (style == "auto" and n_shown > _FULL_LEAVES)
+    blocks = _blocks(reader, max_depth, is_compact)
+    return _Drawing(reader, blocks, is_compact).picture()
+
+
+def _is_last(reader: TreeReader, node: int, max_depth: int | None) -> bool:
+    return reader.is_leaf(node) or (max_depth is not None and int(reader.tree.depth[node]) >= max_depth)
+
+
+# ---- what the nodes say -----------------------------------------------------------------------------------------
+
+
+def _blocks(reader: TreeReader, max_depth: int | None, is_compact: bool) -> list[_Block]:
+    position: dict[int, int] = {}
+    blocks: list[_Block] = []
+    for step in reader.walk(max_depth):
+        node, condition = step.node, step.condition
+        parent = position.get(int(reader.parent[node]), -1)
+        is_last = _is_last(reader, node, max_depth)
+        is_left = condition is not None and node == blocks[parent].node + 1
+        block = _Block(
+            node=node,
+            depth=int(reader.tree.depth[node]),
+            parent=parent,
+            is_last=is_last,
+            is_left=is_left,
+            box=_compact_lines(reader, step, is_last) if is_compact else _full_lines(reader, node, is_last),
+            under="" if is_last or is_compact else elide(one_line(reader.features[reader.column(node)].name), 30),
+            label=_label(reader, step, is_left, is_compact),
+            title=_title(reader, node, condition),
+        )
+        if parent >= 0:
+            blocks[parent].children.append(len(blocks))
+        position[node] = len(blocks)
+        blocks.append(block)
+    return blocks
+
+
+def _full_lines(reader: TreeReader, node: int, is_last: bool) -> list[tuple[str, float, bool]]:
+    lines = [(elide(reader.label(reader.prediction(node)), _MOST_LETTERS), SIZE, True)]
+    if reader.is_classifier and reader.tree.n_outputs == 1:
+        shares = reader.shares(node)[0]
+        words = (
+            "\N{NO-BREAK SPACE} ".join(_short_share(s) for s in shares)
+            if len(shares) <= _MOST_SHARES
+            else percent(max(shares))
+        )
+        lines.append((words, SMALL, False))
+    elif spread := reader.spread(node):
+        lines.append((spread, SMALL, False))
+    lines.append((f"n = {reader.n_rows(node):,} ({percent(reader.share_of_all(node))})", SMALL, False))
+    if is_last and not reader.is_leaf(node):
+        lines.append((f"… {plural(int(reader.n_leaves_below[node]), 'leaf')}", SMALL, False))
+    return lines
+
+
+def _short_share(share: float) -> str:
+    """Two decimals without the zero before the point; 1 and 0 only if exact."""
+    if share in (0.0, 1.0):
+        return f"{share:.0f}"
+    return f"{min(max(share, 0.01), 0.99):.2f}"[1:]
+
+
+def _compact_lines(reader: TreeReader, step: Step, is_last: bool) -> list[tuple[str, float, bool]]:
+    node = step.node
+    if is_last:
+        words = elide(reader.label(reader.prediction(node)), _MOST_LETTERS)
+        n_leaves = int(reader.n_leaves_below[node])
+        more = f" … {plural(n_leaves, 'leaf')}" if not reader.is_leaf(node) else ""
+        return [(f"{words}  {percent(reader.share_of_all(node))}{more}", SMALL, False)]
+    side, reach = reader.sides(node)[0], step.path.get(reader.column(node))
+    answer = side.answer(reach, show_missing=reader.shows_missing(side.column))
+    name = elide(one_line(side.column), _LABEL_LETTERS)
+    return [(name, SMALL, True), (elide(" ".join(answer), _LABEL_LETTERS + 2), SMALL, False)]
+
+
+def _label(reader: TreeReader, step: Step, is_left: bool, is_compact: bool) -> list[str]:
+    condition = step.condition
+    if condition is None:
+        return []
+    if is_compact:
+        return ["yes" if is_left else "no"] if reader.parent[step.node] == 0 else []
+    answer = condition.answer(step.reach, show_missing=reader.shows_missing(condition.column))
+    return [elide(line, _LABEL_LETTERS + 2) for line in answer]
+
+
+def _title(reader: TreeReader, node: int, condition: Condition | None) -> str:
+    asked = "" if condition is None else f"{condition.describe()}\n"
+    inside = reader.shares_text(node)
+    said = reader.label(reader.prediction(node))
+    return f"{asked}{reader.size_text(node)}{f' ({inside})' if inside else ''}\n→ {said} (node {node})"
+
+
+# ---- where they stand -------------------------------------------------------------------------------------------
+
+
+class _Drawing:
+    """Places blocks and turns them into shapes."""
+
+    def __init__(self, reader: TreeReader, blocks: list[_Block], is_compact: bool) -> None:
+        self.reader, self.blocks, self.is_compact = reader, blocks, is_compact
+        self.has_bars = not is_compact and reader.is_classifier and reader.tree.n_outputs == 1
+        self.bottom = max(block.depth for block in blocks)
+        self.box_sizes = [self._box_size(block) for block in blocks]
+        if is_compact:  # slips of one length stand in a row
+            length = max(h for b, (_, h) in zip(blocks, self.box_sizes, strict=True) if b.is_last)
+            self.box_sizes = [(w, length if b.is_last else h) for b, (w, h) in zip(blocks, self.box_sizes, strict=True)]
+        values = reader.tree.flat_value[reader.tree.is_leaf, 0]
+        self.low, self.high = float(values.min()), float(values.max())
+
+    def _box_size(self, block: _Block) -> tuple[float, float]:
+        width, height = block.box_size
+        if self.is_compact and block.is_last:
+            return height, width
+        return width, height + (BAR + 2.0 if self.has_bars else 0.0)
+
+    def picture(self) -> Picture:
+        shapes = []
+        for block, (width, _) in zip(self.blocks, self.box_sizes, strict=True):
+            half = max(width, text_width(block.under, SIZE, bold=True)) / 2
+            left, right = block.children or (-1, -1)
+            shapes.append(Shape(left, right, block.depth, half, block.label_size[0] / 2))
+        gap = 4.0 if self.is_compact else GAP
+        self.x = [MARGIN + x for x in place(shapes, gap)]
+        width = MARGIN + max(x + max(s.half_box, s.half_label) for x, s in zip(self.x, shapes, strict=True))
+        self._find_rows()
+        lines, labels = self._branches()
+        parts = [self._part(i) for i in range(len(self.blocks))]
+        height = max(part.box.y + part.box.height for part in parts) + MARGIN
+        n = int(self.reader.tree.n_leaves)
+        about = f"{type(self.reader.model).__name__}: a tree with {plural(n, 'leaf')}"
+        return Picture(width, height, lines, parts, labels, about, self.is_compact)
+
+    def _find_rows(self) -> None:
+        """Find the top of each row of boxes and of the bars beneath them."""
+        self.top, self.bar = [0.0] * (self.bottom + 1), [0.0] * (self.bottom + 1)
+        y = MARGIN
+        for depth in range(self.bottom + 1):
+            inner = [i for i, b in enumerate(self.blocks) if b.depth == depth and not b.is_last]
+            label = max((b.label_size[1] for b in self.blocks if b.depth == depth), default=0.0)
+            if depth:
+                y += label + (10.0 if label else 6.0)
+            self.top[depth] = y
+            if inner:
+                under = 0.0 if self.is_compact else SIZE * LEADING + 2.0
+                y += max(self.box_sizes[i][1] for i in inner) + under + STUB
+            self.bar[depth] = y
+
+    def _top_of(self, i: int) -> float:
+        block = self.blocks[i]
+        return self.top[self.bottom] if block.is_last else self.top[block.depth]
+
+    def _branches(self) -> tuple[list[Line], list[tuple[Rectangle, list[Text]]]]:
+        lines, labels = [], []
+        for i, block in enumerate(self.blocks):
+            x, bar = self.x[i], self.bar[block.depth]
+            if block.children:
+                under = 0.0 if self.is_compact else SIZE * LEADING + 2.0
+                lines.append(Line(((x, self.top[block.depth] + self.box_sizes[i][1] + under), (x, bar))))
+                ends = [(self.x[child], self._top_of(child)) for child in block.children]
+                (x1, y1), (x2, y2) = ends
+                lines.append(Line(((x1, y1), (x1, bar), (x2, bar), (x2, y2))))
+            if block.label:
+                labels.append(self._branch_label(i))
+        return lines, labels
+
+    def _branch_label(self, i: int) -> tuple[Rectangle, list[Text]]:
+        block = self.blocks[i]
+        width, height = block.label_size
+        top = self.bar[block.depth - 1] + 5.0
+        box = Rectangle(self.x[i] - width / 2, top, width, height, "#ffffff")
+        step = SMALL * LEADING
+        texts = [Text(self.x[i], top + (k + 0.5) * step, words, SMALL) for k, words in enumerate(block.label)]
+        return box, texts
+
+    def _fill(self, node: int) -> str:
+        reader = self.reader
+        if reader.tree.n_outputs > 1:
+            return "#f4f4f4"
+        if not reader.is_classifier:
+            value = float(reader.tree.flat_value[node, 0])
+            return tint(VALUE_COLOUR, (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5)
+        shares = reader.shares(node)[0]
+        even = 1 / len(shares)
+        strength = (max(shares) - even) / (1 - even) if len(shares) > 1 else 1.0
+        return tint(class_colour(int(reader.tree.majority[node, 0])), strength)
+
+    def _part(self, i: int) -> Part:
+        block, (width, height) = self.blocks[i], self.box_sizes[i]
+        x, top, fill = self.x[i], self._top_of(i), self._fill(self.blocks[i].node)
+        is_cut = block.is_last and not self.reader.is_leaf(block.node)
+        box = Rectangle(x - width / 2, top, width, height, fill, PALE if is_cut else INK, is_cut, 3.0)
+        part = Part(block.node, block.title, box)
+        if self.is_compact and block.is_last:
+            words, size, bold = block.box[0]
+            part.shapes.append(Text(x, top + height / 2, words, size, bold, ink_on(fill), upright=True))
+            return part
+        y = top + PAD / 2
+        for words, size, bold in block.box:
+            part.shapes.append(Text(x, y + size * LEADING / 2, words, size, bold, ink_on(fill)))
+            y += size * LEADING
+        if self.has_bars:
+            part.shapes.extend(self._share_bar(block.node, x - width / 2 + PAD, y + 1.0, width - 2 * PAD))
+        if block.under:
+            part.shapes.append(Text(x, top + height + 2.0 + SIZE * LEADING / 2, block.under, SIZE, True))
+        return part
+
+    def _share_bar(self, node: int, x: float, y: float, width: float) -> list[Rectangle]:
+        bars = []
+        for code, share in enumerate(self.reader.shares(node)[0]):
+            if share > 0:
+                bars.append(Rectangle(x, y, width * share, BAR, class_colour(code)))
+                x += width * share
+        return bars

@@ -1,0 +1,88 @@
+"""Numbers and names as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from itertools import pairwise
+
+# Digits of a number that is no short decimal, such as a cut drawn at random.
+_DIGITS = 5
+
+
+def fixed(value: float, decimals: int) -> str:
+    """Write a number with a fixed number of decimals, never as minus zero."""
+    text = f"{value:.{decimals}f}"
+    return text.lstrip("-") if float(text) == 0 else text
+
+
+def shortest(value: float, digits: int = _DIGITS) -> str:
+    """Write a number with the fewest digits that say it; with `digits` of them if it is no short decimal.
+
+    Digits before the point are always kept, and so is a half: cuts between whole numbers lie there.
+    """
+    if not math.isfinite(value):
+        return {math.inf: "∞", -math.inf: "−∞"}.get(value, "missing")
+    value = float(value)
+    size = abs(value)
+    if size != 0 and (size >= 1e15 or size < 1e-4):
+        return f"{value:.{digits}g}"
+    if (2 * value).is_integer():
+        return fixed(value, 0 if value.is_integer() else 1)
+    most = max(0, digits - 1 - math.floor(math.log10(size)))
+    for decimals in range(most):
+        if abs(round(value, decimals) - value) <= 1e-7 * size:
+            return fixed(value, decimals)
+    return fixed(value, most)
+
+
+def distinct_texts(values: Iterable[float], decimals: int | None) -> dict[float, str]:
+    """Write the cuts of one column so that no two of them look alike."""
+    cuts = sorted(set(values))
+    if decimals is not None:
+        return {cut: fixed(cut, decimals) if math.isfinite(cut) else shortest(cut) for cut in cuts}
+    for digits in range(_DIGITS, 17):
+        texts = [shortest(cut, digits) for cut in cuts]
+        if all(a != b for a, b in pairwise(texts)):
+            return dict(zip(cuts, texts, strict=True))
+    return {cut: repr(cut) for cut in cuts}
+
+
+def percent(share: float) -> str:
+    """Round a share to whole percent, but call no part everything or nothing."""
+    if 0 < share < 0.01:
+        return "<1%"
+    if 0.99 < share < 1:
+        return ">99%"
+    return f"{share:.0%}"
+
+
+def plural(count: int, noun: str) -> str:
+    """Count things: ``1 row``, ``1,234 rows``, ``2 leaves``."""
+    many = "leaves" if noun == "leaf" else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else many}"
+
+
+def one_line(text: object) -> str:
+    """Write a name on one line, without characters that do not print."""
+    return "".join(c if c.isprintable() else " " for c in " ".join(str(text).split()))
+
+
+def elide(text: str, most: int) -> str:
+    """Shorten a long name in the middle."""
+    if len(text) <= most:
+        return text
+    head = most // 2
+    return f"{text[:head]}…{text[len(text) - (most - 1 - head) :]}"
+
+
+def packed(words: list[str], most: int) -> list[str]:
+    """List words with commas in lines of at most so many letters, breaking only between words."""
+    lines = [words[0]]
+    for word in words[1:]:
+        if len(lines[-1]) + 2 + len(word) <= most:
+            lines[-1] += f", {word}"
+        else:
+            lines[-1] += ","
+            lines.append(word)
+    return lines

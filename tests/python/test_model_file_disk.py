@@ -1,0 +1,163 @@
+"""Model files on disk: a file is the old one or the new one, whatever happens; other places are refused in words."""
+
+import io
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spinney
+from oracle.saved import assert_same_model, small_classifier
+
+PACKAGE_FOLDER = str(Path(spinney.__file__).parent.parent)
+
+
+@pytest.fixture
+def model():
+    return small_classifier()
+
+
+@pytest.mark.parametrize("as_path", [str, Path])
+def test_paths_of_both_kinds(model, tmp_path, as_path):
+    path = as_path(tmp_path / "m.spinney")
+    assert model.save(path) is None
+    assert_same_model(model, spinney.load(path), [[1.0, 2.0]])
+    assert os.listdir(tmp_path) == ["m.spinney"]
+
+
+def test_binary_files_and_pipes(model, tmp_path):
+    with open(tmp_path / "m", "wb") as file:
+        model.save(file)
+    with open(tmp_path / "m", "rb", buffering=0) as file:
+        assert_same_model(model, spinney.load(file), [[1.0, 2.0]])
+    with open(tmp_path / "m") as file, pytest.raises((TypeError, UnicodeDecodeError)):
+        spinney.load(file)
+    with open(tmp_path / "t", "w") as file, pytest.raises(TypeError, match="binary mode"):
+        model.save(file)
+    with pytest.raises(TypeError, match="text mode"):
+        spinney.load(io.StringIO("abc"))
+    with pytest.raises(TypeError, match="not int"):
+        model.save(3)
+    with pytest.raises(TypeError, match="not NoneType"):
+        spinney.load(None)
+
+
+def test_the_current_folder_is_a_folder(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model.save("m.spinney")
+    assert_same_model(model, spinney.load("m.spinney"), [[1.0, 2.0]])
+
+
+def test_permissions_follow_the_umask_and_stay(model, tmp_path):
+    path = tmp_path / "m"
+    before = os.umask(0o027)
+    try:
+        model.save(path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    path.chmod(0o604)
+    model.save(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o604
+
+
+def test_a_link_stays_a_link_and_a_device_a_device(model, tmp_path):
+    model.save(tmp_path / "real")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    (tmp_path / "real").write_bytes(b"old")
+    model.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert_same_model(model, spinney.load(tmp_path / "real"), [[1.0, 2.0]])
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", str(tmp_path / "pipe")], stdout=subprocess.PIPE)
+    model.save(tmp_path / "pipe")
+    data, _ = reader.communicate(timeout=20)
+    assert_same_model(model, spinney.load(io.BytesIO(data)), [[1.0, 2.0]])
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+def test_a_failing_disk_leaves_the_old_file(model, tmp_path, monkeypatch):
+    path = tmp_path / "m"
+    path.write_bytes(b"old")
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    for step in ("fsync", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, step, fail)
+            with pytest.raises(OSError, match=r"No space left on device: '.*/m'$"):
+                model.save(path)
+        assert path.read_bytes() == b"old"
+        assert os.listdir(tmp_path) == ["m"]
+
+
+def test_a_full_disk_leaves_the_old_file(model, tmp_path):
+    path = tmp_path / "m"
+    path.write_bytes(b"old")
+    code = f"""
+        import resource, signal, sys
+        sys.path.insert(0, {PACKAGE_FOLDER!r})
+        import spinney
+        model = spinney.DecisionTreeClassifier().fit([[1.0], [2.0]], [0, 1])
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        try:
+            model.save({str(path)!r})
+        except OSError as error:
+            print(error)
+    """
+    result = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
+    assert "File too large" in result.stdout
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["m"]
+
+
+def test_a_process_killed_while_saving_leaves_a_whole_file(model, tmp_path):
+    path = tmp_path / "m"
+    model.save(path)
+    code = f"""
+        import sys
+        sys.path.insert(0, {PACKAGE_FOLDER!r})
+        import numpy as np, spinney
+        X = np.random.default_rng(0).normal(size=(20000, 2))
+        model = spinney.DecisionTreeRegressor().fit(X, X[:, 0] * X[:, 1])
+        print("ready", flush=True)
+        while True:
+            model.save({str(path)!r})
+    """
+    rng = np.random.default_rng(82)
+    sizes = set()
+    for _ in range(2):
+        process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
+        assert process.stdout.readline() == "ready\n"
+        for _ in range(5):
+            time.sleep(float(rng.uniform(0.005, 0.02)))
+            spinney.load(path)  # whole at any moment
+        process.kill()
+        process.communicate()
+        sizes.add(spinney.load(path).tree_.node_count)
+    assert max(sizes) > 1000
+
+
+def test_unwritable_and_missing_places_are_os_errors(model, tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such folder"):
+        model.save(tmp_path / "absent" / "m")
+    with pytest.raises(IsADirectoryError):
+        model.save(tmp_path)
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(NotADirectoryError):
+        model.save(tmp_path / "file" / "m")
+    with pytest.raises(OSError, match="proc"):
+        model.save("/proc/m")
+    for loader in (spinney.load, spinney.load_predictor):
+        with pytest.raises(FileNotFoundError, match="absent"):
+            loader(tmp_path / "absent")
+        with pytest.raises(IsADirectoryError):
+            loader(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == ["file"]

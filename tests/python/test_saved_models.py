@@ -1,0 +1,51 @@
+"""Models that were saved once load for ever, and answer as they did on the day."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spinney
+from spinney import _engine
+
+FOLDER = Path(__file__).resolve().parents[1] / "saved_models"
+FILES = sorted(FOLDER.glob("*.spinney"))
+KINDS = {
+    *("classifier", "weighted_classifier", "regressor", "two_outputs", "two_class_outputs"),
+    *("extra_classifier", "extra_regressor", "numbers"),
+}
+
+
+def table_of(model, rows):
+    if hasattr(model, "feature_names_in_"):
+        return {name: [row[j] for row in rows] for j, name in enumerate(model.feature_names_in_)}
+    return np.array(rows, dtype=float)
+
+
+def test_every_format_and_kind_is_there():
+    formats = {int(re.match(r"format(\d+)_", path.name)[1]) for path in FILES}
+    assert formats == set(range(1, _engine.MODEL_FORMAT + 1))
+    for version in formats:
+        assert {path.stem.removeprefix(f"format{version}_") for path in FILES} >= KINDS
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("loader", [spinney.load, spinney.load_predictor])
+def test_a_saved_model_answers_as_it_did(path, loader):
+    model = loader(path)
+    expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    X = table_of(model, expected["rows"])
+    assert model.predict(X).tolist() == expected["predict"]
+    if "predict_proba" in expected:
+        shares = model.predict_proba(X)
+        found = [s.tolist() for s in shares] if isinstance(shares, list) else shares.tolist()
+        assert found == expected["predict_proba"]
+
+
+def test_the_saved_models_have_every_kind_of_split():
+    trees = [spinney.load(path).tree_ for path in FILES]
+    assert any(tree.is_categorical.any() for tree in trees)
+    assert any(tree.missing_go_to_left.any() for tree in trees)
+    for path in FILES:
+        assert spinney.load(path).get_params()["random_state"] == (1 if "extra" in path.name else None)

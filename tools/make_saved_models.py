@@ -1,0 +1,102 @@
+"""Write tests/saved_models: models of this format version, inputs, and what the models answer.
+
+Usage: ``python tools/make_saved_models.py``. Run it once when the format version rises: files of older versions stay,
+since every later spinney must read them, and it refuses to write over a file that is there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import spinney
+from spinney import _engine
+
+FOLDER = Path(__file__).resolve().parent.parent / "tests" / "saved_models"
+
+
+def table() -> pd.DataFrame:
+    """Return a table with every kind of column and missing values."""
+    rng = np.random.default_rng(2026)
+    n = 80
+    frame = pd.DataFrame(
+        {
+            "length": rng.normal(10, 3, size=n).round(3),
+            "count": rng.integers(0, 9, size=n),
+            "wild": rng.random(n) < 0.4,
+            "town": rng.choice(["Ely", "Rye", "Wem", "Zürich"], size=n).astype(object),
+            "plot": np.array([f"p{i}" for i in rng.integers(0, 70, size=n)], dtype=object),
+            "size": pd.Categorical(rng.choice(["S", "M", "L"], size=n), categories=["S", "M", "L"], ordered=True),
+        }
+    )
+    frame.loc[::6, "length"] = np.nan
+    frame.loc[::7, "town"] = None
+    return frame
+
+
+def models() -> dict[str, Any]:
+    """Fit one model of each kind."""
+    X = table()
+    rng = np.random.default_rng(7)
+    score = X["length"].fillna(12) + 4 * (X["town"] == "Rye") - X["count"] + rng.normal(size=len(X))
+    labels = np.where(score > 10, "high", np.where(score > 7, "mid", "low"))
+    weight = rng.random(len(X)) + 0.1
+    two = np.column_stack([score, score**2])
+    return {
+        "classifier": spinney.DecisionTreeClassifier(max_depth=6).fit(X, labels),
+        "weighted_classifier": spinney.DecisionTreeClassifier(max_depth=4, unseen="other").fit(X, score > 8, weight),
+        "regressor": spinney.DecisionTreeRegressor(max_depth=6).fit(X, score),
+        "two_outputs": spinney.DecisionTreeRegressor(max_depth=4, min_samples_leaf=3).fit(X, two),
+        "two_class_outputs": spinney.DecisionTreeClassifier(max_depth=4).fit(
+            X, np.column_stack([score > 8, X["count"] > 4]).astype(int)
+        ),
+        "extra_classifier": spinney.ExtraTreeClassifier(max_depth=5, random_state=1).fit(X, labels),
+        "extra_regressor": spinney.ExtraTreeRegressor(max_depth=5, random_state=1).fit(X, score),
+        "numbers": spinney.DecisionTreeRegressor(max_depth=4).fit(X[["length", "count"]].to_numpy(), score),
+    }
+
+
+def rows_to_try(model: Any) -> list[list[Any]]:
+    """Return the training rows and some with unseen categories and numbers, as JSON holds them."""
+    X = table() if hasattr(model, "feature_names_in_") else table()[["length", "count"]]
+    rows = X.astype(object).where(X.notna(), None).to_numpy().tolist()
+    strange = [None if j % 2 else row for j, row in enumerate(rows[1])]
+    return [*rows[:40], strange, *([[1e300, -5, True, "Oslo", "p999", "L"]] if X.shape[1] == 6 else [[1e300, -5]])]
+
+
+def answers(model: Any, rows: list[list[Any]]) -> dict[str, Any]:
+    """Return the model's predictions as JSON holds them; floats come back to the bit."""
+    X: Any = np.array(rows, dtype=object)
+    if hasattr(model, "feature_names_in_"):
+        X = {name: [row[j] for row in rows] for j, name in enumerate(model.feature_names_in_)}
+    else:
+        X = np.array(rows, dtype=float)
+    found = {"predict": model.predict(X).tolist()}
+    if hasattr(model, "classes_"):
+        shares = model.predict_proba(X)
+        found["predict_proba"] = [s.tolist() for s in shares] if isinstance(shares, list) else shares.tolist()
+    return found
+
+
+def main() -> int:
+    """Write the models of the current format."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, model in models().items():
+        path = FOLDER / f"format{_engine.MODEL_FORMAT}_{name}.spinney"
+        if path.exists():
+            print(f"{path} is there already; a saved model is never written again", file=sys.stderr)
+            return 1
+        rows = rows_to_try(model)
+        model.save(path)
+        text = json.dumps({"rows": rows, **answers(model, rows)}, ensure_ascii=False)
+        path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
+        print(f"{path.name}: {path.stat().st_size} bytes, {model.tree_.node_count} nodes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
