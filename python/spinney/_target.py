@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,6 +139,26 @@ def read_values(y: Any, n_rows: int) -> NDArray[np.float64]:
     if values.max(initial=0.0) / 2 - values.min(initial=0.0) / 2 > np.finfo(float).max / 2:
         raise ValueError("The range of y is too wide for a floating-point number. Rescale y.")
     return np.ascontiguousarray(values.reshape(n_rows, -1))
+
+
+def warn_if_coarse(y: NDArray[np.float64]) -> None:
+    """Warn if a few values of y lie so far out that the engine's integers cannot tell most others apart.
+
+    The engine's unit is about the range of y times the number of rows over 2**61; most values should differ by many.
+    """
+    for k in range(y.shape[1]):
+        low, high = float(y[:, k].min()), float(y[:, k].max())
+        unit = (high / 2 - low / 2) * (len(y) / 2.0**60)
+        if unit == 0 or len(y) < 4:
+            continue
+        first, third = np.partition(y[:, k], [len(y) // 4, 3 * len(y) // 4])[[len(y) // 4, 3 * len(y) // 4]]
+        if 0 < third / 2 - first / 2 < 2.0**11 * unit:
+            warnings.warn(
+                f"y reaches from {low:g} to {high:g}, while half of its values lie within {third - first:g}. "
+                "Splits among them may be arbitrary at that distance: drop the outliers, or fit a transform such as log(y).",
+                UserWarning,
+                stacklevel=4,
+            )
 
 
 def read_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:

@@ -22,7 +22,7 @@ from spinney._held_out import HeldOut, Loss, cut_back
 from spinney._keep.estimator import SavedEstimator
 from spinney._parameters import NamedParameters, count_features, count_rows, read_groups, read_monotone
 from spinney._row_predictor import RowPredictor
-from spinney._target import encode_labels, read_classes, read_values, read_weights
+from spinney._target import encode_labels, read_classes, read_values, read_weights, warn_if_coarse
 from spinney._tree_view import FittedTree
 from spinney.reading.methods import ReadableTree
 
@@ -488,6 +488,8 @@ class TreeRegressor(RegressorMixin, BaseTree):
             raise ValueError(
                 "The weighted sum of y is too large for a floating-point number. Rescale y or sample_weight."
             )
+        if self.criterion != "absolute_error":
+            warn_if_coarse(events)
         if self.criterion == "poisson" and not (events.sum(axis=0) > 0).all():
             raise ValueError(
                 "Sum of y is not positive which is necessary for Poisson regression: there is no event to count."

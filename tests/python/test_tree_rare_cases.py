@@ -34,10 +34,21 @@ def test_search_by_bounds_survives_targets_of_wildly_different_size(seed):
     X = random.normal(size=(40_000, 2))
     X[random.random(40_000) < 0.5, 0] = np.nan
     y = random.normal(size=40_000)
-    y[X[:, 1] > 1.2] *= 1e12
+    y[X[:, 1] > 1.2] *= 1e8
     depth_first = spinney.DecisionTreeRegressor(min_samples_leaf=4000).fit(X, y)
     best_first = spinney.DecisionTreeRegressor(min_samples_leaf=4000, max_leaf_nodes=10**6).fit(X, y)
     np.testing.assert_array_equal(depth_first.tree_.threshold, best_first.tree_.threshold)
+
+
+def test_outliers_that_drown_all_else_are_named():
+    X = np.arange(2000.0)[:, np.newaxis]
+    y = np.sin(X[:, 0])
+    y[7] = 1e17
+    with pytest.warns(UserWarning, match=r"reaches from .* to 1e\+17.*log\(y\)"):
+        spinney.DecisionTreeRegressor(max_depth=3).fit(X, y)
+    spinney.DecisionTreeRegressor(max_depth=3, criterion="absolute_error").fit(X, y)  # counts ranks: no warning
+    y[7] = 1e9
+    spinney.DecisionTreeRegressor(max_depth=3).fit(X, y)
 
 
 def test_weights_times_targets_that_overflow_are_refused():

@@ -381,6 +381,7 @@ def test_few_bins_give_legal_trees_on_coarse_thresholds(criterion):
         assert len(at) <= 7
 
 
+@pytest.mark.filterwarnings("ignore:y reaches from")
 def test_two_thousand_nodes_deep():
     """A chain: each split cuts off one row."""
     n = 2000
