@@ -155,7 +155,7 @@ def warn_if_coarse(y: NDArray[np.float64]) -> None:
         if 0 < third / 2 - first / 2 < 2.0**11 * unit:
             warnings.warn(
                 f"y reaches from {low:g} to {high:g}, while half of its values lie within {third - first:g}. "
-                "Splits among them may be arbitrary at that distance: drop the outliers, or fit a transform such as log(y).",
+                "Splits among them may be arbitrary: drop the outliers, or fit a transform such as log(y).",
                 UserWarning,
                 stacklevel=4,
             )
