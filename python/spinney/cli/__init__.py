@@ -18,4 +18,6 @@ def main() -> None:
             raise
         print(f"The command line needs {error.name}: pip install 'spinney[cli]'", file=sys.stderr)
         sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
     spinney(prog_name="spinney")

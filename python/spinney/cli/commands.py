@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
 import click
 import rich  # noqa: F401  (asked for here, so that a missing extra shows at once)
 
 from spinney import __version__
+from spinney.cli.failures import CommandGroup
 
 if find_spec("polars") is None:
     raise ModuleNotFoundError("No module named 'polars'", name="polars")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+_FILE = click.Path(path_type=Path)
+_CRITERIA = (
+    *("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"),
+    *("squared_error", "friedman_mse", "absolute_error", "poisson"),
+)
+_delimiter = click.option(
+    "--delimiter", metavar="D", help="What separates CSV columns: one character, or tab. Default: comma; tab for .tsv."
+)
+
+
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="spinney")
 def spinney() -> None:
     r"""Trees and ensembles for tables.
@@ -22,6 +35,14 @@ def spinney() -> None:
     New here? Start with
       spinney demo           one tree on a small table, cross-validated and shown
       spinney demo --help    what that does, and its options
+    \b
+    With a table of your own (CSV or Parquet)
+      spinney fit loans.csv --target repaid --out loans.tree
+      spinney show loans.tree
+      spinney predict loans.tree applicants.csv --out answers.csv
+    \b
+    Exit codes: 0 done; 1 a file or its data cannot be used; 2 a command was
+    not understood; 130 interrupted.
     """
 
 
@@ -51,3 +72,104 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
     from spinney.cli.demo import run_demo
 
     run_demo(max_depth=max_depth, n_folds=folds, seed=seed)
+
+
+@spinney.command()
+@click.argument("table", type=_FILE)
+@click.option("--target", required=True, metavar="COL", help="Column to predict.")
+@click.option("--out", type=_FILE, metavar="FILE", help="Keep the model here.")
+@click.option(
+    "--task",
+    type=click.Choice(["auto", "classification", "regression"]),
+    default="auto",
+    show_default=True,
+    help="Labels or numbers; auto goes by the target's values.",
+)
+@click.option("--max-depth", type=click.IntRange(1), metavar="N", help="Most questions from the root to a leaf.")
+@click.option("--min-samples-leaf", type=click.IntRange(1), metavar="N", help="Fewest rows in a leaf.")
+@click.option("--max-leaf-nodes", type=click.IntRange(2), metavar="N", help="Most leaves.")
+@click.option("--ccp-alpha", type=click.FloatRange(0.0), metavar="A", help="Penalty per leaf: prunes the tree.")
+@click.option(
+    "--criterion", type=click.Choice(_CRITERIA), metavar="C", help=f"Measure of a split: {', '.join(_CRITERIA)}."
+)
+@click.option("--drop", multiple=True, metavar="COL", help="Column to leave out; may be given several times.")
+@click.option("--weight", metavar="COL", help="Column with the weight of each row.")
+@click.option(
+    "--folds",
+    type=click.IntRange(0, 100),
+    default=5,
+    show_default=True,
+    metavar="N",
+    help="Cross-validation folds; 0: fit only.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed that shuffles the folds."
+)
+@_delimiter
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def fit(
+    table: Path,
+    target: str,
+    out: Path | None,
+    task: str,
+    drop: tuple[str, ...],
+    weight: str | None,
+    folds: int,
+    seed: int,
+    delimiter: str | None,
+    as_json: bool,
+    **parameters: Any,
+) -> None:
+    r"""Grow one tree on TABLE (CSV or Parquet) and judge it.
+
+    Strings are categories, and empty cells (or NA, NaN, null) are missing values: nothing needs encoding or filling
+    in. The score is that of rows the tree has not seen, beside always naming the most frequent class or the mean.
+
+    \b
+    Example
+      spinney fit loans.csv --target repaid --max-depth 4 --out loans.tree
+    """
+    if folds == 1:
+        raise click.BadParameter("1 fold leaves no rows to learn from. Use 0, or 2 and more.", param_hint="'--folds'")
+    from spinney.cli.fit import Source, run_fit
+
+    source = Source(table, target, task, drop, weight, delimiter)
+    run_fit(source, parameters, n_folds=folds, seed=seed, out=out, as_json=as_json)
+
+
+@spinney.command()
+@click.argument("model", type=_FILE)
+@click.argument("table", type=_FILE)
+@click.option("--out", type=_FILE, metavar="FILE", help="Write here, CSV or Parquet by its suffix; else CSV to stdout.")
+@click.option("--proba", is_flag=True, help="Add one column per class with its share.")
+@_delimiter
+def predict(model: Path, table: Path, out: Path | None, proba: bool, delimiter: str | None) -> None:
+    r"""Predict each row of TABLE with a MODEL that fit has kept.
+
+    Columns are found by name; others, such as the target, are ignored. Rows keep their order, and the table may be
+    larger than memory.
+
+    \b
+    Example
+      spinney predict loans.tree applicants.csv --proba | head
+    """
+    from spinney.cli.predict import run_predict
+
+    run_predict(model, table, out=out, proba=proba, delimiter=delimiter)
+
+
+@spinney.command()
+@click.argument("model", type=_FILE)
+@click.option("--svg", type=_FILE, metavar="FILE", help="Also draw the tree here.")
+@click.option("--max-depth", type=click.IntRange(0), metavar="N", help="Deepest level to print and draw.")
+@click.option("--json", "as_json", is_flag=True, help="Print columns and all nodes as JSON.")
+def show(model: Path, svg: Path | None, max_depth: int | None, as_json: bool) -> None:
+    r"""Print a kept MODEL as questions, with its columns and how much each matters.
+
+    \b
+    Example
+      spinney show loans.tree --max-depth 3 --svg loans.svg
+    """
+    from spinney.cli.show import run_show
+
+    run_show(model, svg=svg, max_depth=max_depth, as_json=as_json)

@@ -1,0 +1,94 @@
+"""How a command fails: one line on stderr that names the remedy, an exit code, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import click
+
+INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
+
+
+class CommandGroup(click.Group):
+    """Commands that end quietly when interrupted, or when the reader of their output has gone."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _forget_output()
+            click.echo("Interrupted.", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            _forget_output()
+            raise click.exceptions.Exit(0) from None
+
+
+def _forget_output() -> None:
+    """Send what is still buffered nowhere: flushing it at exit would fail, or wait for a reader that does not read."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def fail(message: str) -> click.ClickException:
+    """Make the error that ends a command with exit code 1; its message becomes one line."""
+    return click.ClickException(" ".join(message.split()))
+
+
+@contextmanager
+def failures_in_words(remedy: str = "") -> Iterator[None]:
+    """Turn what the library raises on unusable data into the error of a command."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise fail(os_failure(error)) from error
+    except (ValueError, TypeError, OverflowError) as error:
+        text = " ".join(str(error).split())
+        raise fail(f"{text} {remedy}" if remedy else text) from error
+    except MemoryError as error:
+        raise fail("There is not enough memory for this. Use fewer rows or columns.") from error
+
+
+@contextmanager
+def warnings_in_words() -> Iterator[None]:
+    """Turn the library's warnings into one line each on stderr."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for text in dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught):
+        click.echo(f"Warning: {text}", err=True)
+
+
+def os_failure(error: OSError, path: str | Path | None = None) -> str:
+    """Say what went wrong with a file, and what to do."""
+    name = os.fspath(path) if path is not None else error.filename
+    where = f"Cannot use '{name}'" if name else "Cannot use a file"
+    if isinstance(error, FileNotFoundError):
+        return f"{where}: there is no such file or folder. Check the path."
+    if isinstance(error, IsADirectoryError):
+        return f"{where}: it is a folder. Name a file."
+    if isinstance(error, PermissionError):
+        return f"{where}: permission denied. Change its permissions or choose another file."
+    return f"{where}: {error.strerror or error}. Check the path and the disk."
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """Suggest the nearest name, or list those there are."""
+    by_lower_case = {other.lower(): other for other in reversed(known)}
+    close = get_close_matches(name.lower(), by_lower_case, n=1)
+    if close:
+        return f"Did you mean '{by_lower_case[close[0]]}'?"
+    more = ", …" if len(known) > 8 else ""
+    return f"It has: {', '.join(known[:8])}{more}."

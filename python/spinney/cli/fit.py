@@ -1,0 +1,268 @@
+"""``spinney fit``: one tree from a table, judged by cross-validation beside a baseline."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from rich.text import Text
+
+from spinney.cli.failures import fail, failures_in_words, nearest, warnings_in_words
+from spinney.cli.tables import check_writable, read_whole
+
+MOST_INTEGER_CLASSES = 10
+
+Scores = dict[str, tuple[list[float], list[float]]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the rows come from and which columns have a part of their own."""
+
+    path: Path
+    target: str
+    task: str = "auto"
+    drop: tuple[str, ...] = ()
+    weight: str | None = None
+    delimiter: str | None = None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A table taken apart: what to learn from, and what to learn."""
+
+    X: Any
+    y: NDArray[Any]
+    weight: NDArray[np.float64] | None
+    task: str
+    why: str
+    n_without_target: int
+
+
+def run_fit(
+    source: Source, parameters: dict[str, Any], *, n_folds: int, seed: int, out: Path | None, as_json: bool
+) -> None:
+    """Judge and fit one tree, print what came of it, and keep it if a file is named."""
+    from spinney import DecisionTreeClassifier, DecisionTreeRegressor
+
+    if out is not None:
+        check_writable(out)
+    problem = take_apart(source)
+    kind = DecisionTreeClassifier if problem.task == "classification" else DecisionTreeRegressor
+    given = {name: value for name, value in parameters.items() if value is not None}
+    with failures_in_words(), warnings_in_words():
+        model = kind(**given, random_state=seed)
+        scores = cross_validate(model, problem, n_folds, seed) if n_folds else {}
+        model.fit(problem.X, problem.y, problem.weight)
+        if out is not None:
+            model.save(out)
+    result = summary(source, problem, model, scores, n_folds, out)
+    if as_json:
+        click.echo(json.dumps(result, ensure_ascii=False, allow_nan=False, indent=2))
+    else:
+        print_summary(result, problem)
+
+
+# ---- the table --------------------------------------------------------------------------------------------
+
+
+def take_apart(source: Source) -> Problem:
+    """Read the table and separate target, weight and the columns to learn from."""
+    frame = read_whole(source.path, source.delimiter)
+    special = {"--target": [source.target], "--drop": source.drop, "--weight": [source.weight] if source.weight else []}
+    for option, names in special.items():
+        for name in names:
+            if name not in frame.columns:
+                raise fail(f"{option}: '{source.path}' has no column '{name}'. {nearest(name, frame.columns)}")
+    if source.target in (source.weight, *source.drop):
+        raise fail(f"'{source.target}' is the target; it cannot also be dropped or be the weight.")
+    known = frame[source.target].is_not_null()
+    if frame[source.target].dtype.is_float():
+        known = known & frame[source.target].is_not_nan().fill_null(False)
+    rows = frame.filter(known)
+    if rows.height == 0:
+        raise fail(f"The target '{source.target}' has no values at all. Name another column with --target.")
+    X = rows.drop({source.target, *source.drop, *([source.weight] if source.weight else [])})
+    if X.width == 0:
+        raise fail("No column is left to learn from. Drop fewer columns.")
+    task, why = task_of(rows[source.target], source.task)
+    return Problem(
+        X, _labels(rows[source.target]), _weights(rows, source.weight), task, why, frame.height - rows.height
+    )
+
+
+def task_of(target: Any, asked: str) -> tuple[str, str]:
+    """Say which task a target makes, and why."""
+    dtype = target.dtype
+    if not (dtype.is_numeric() or _is_label(dtype)):
+        raise fail(f"The target '{target.name}' holds {dtype} values. Make it numbers or strings.")
+    if asked == "regression" and _is_label(dtype):
+        raise fail(f"--task regression needs numbers, but the target '{target.name}' holds {dtype} values.")
+    if asked == "classification" and dtype.is_float() and (target != target.round(0)).any():
+        raise fail(f"--task classification needs labels, but '{target.name}' holds fractions. Use --task regression.")
+    if asked != "auto":
+        return asked, "as asked"
+    if _is_label(dtype):
+        return "classification", "the target holds labels"
+    n_distinct = target.n_unique()
+    if dtype.is_integer() and n_distinct <= MOST_INTEGER_CLASSES and 2 * n_distinct <= target.len():
+        return "classification", f"the target has {n_distinct} distinct integers; else pass --task regression"
+    if dtype.is_integer():
+        return "regression", f"the target has {n_distinct} distinct integers; else pass --task classification"
+    return "regression", "the target holds numbers"
+
+
+def _is_label(dtype: Any) -> bool:
+    import polars as pl
+
+    return isinstance(dtype, pl.String | pl.Boolean | pl.Categorical | pl.Enum)
+
+
+def _labels(target: Any) -> NDArray[Any]:
+    import polars as pl
+
+    if isinstance(target.dtype, pl.Categorical | pl.Enum):
+        target = target.cast(pl.String)
+    values: NDArray[Any] = target.to_numpy()
+    return values.astype(float) if target.dtype == pl.Decimal else values
+
+
+def _weights(rows: Any, name: str | None) -> NDArray[np.float64] | None:
+    if name is None:
+        return None
+    if not rows[name].dtype.is_numeric():
+        raise fail(f"--weight: the column '{name}' holds {rows[name].dtype} values. Weights must be numbers.")
+    if rows[name].null_count() > 0:
+        raise fail(f"--weight: the column '{name}' has missing values. Fill them or drop these rows.")
+    values: NDArray[np.float64] = rows[name].to_numpy().astype(float)
+    return values
+
+
+# ---- the score --------------------------------------------------------------------------------------------
+
+
+def cross_validate(model: Any, problem: Problem, n_folds: int, seed: int) -> Scores:
+    """Score the tree and the baseline on each fold's rows."""
+    from sklearn.base import clone
+
+    y, weight = problem.y, problem.weight
+    if n_folds > len(y):
+        raise fail(f"{n_folds} folds need at least {n_folds} rows, and there are {len(y)}. Pass fewer --folds.")
+    scores: Scores = {name: ([], []) for name in _metrics(problem.task)}
+    folds = list(_folds(problem, n_folds, seed))
+    shown = track(
+        folds, "Cross-validating", console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True
+    )
+    for train, test in shown:
+        train_weight = None if weight is None else weight[train]
+        tree = clone(model).fit(problem.X[train], y[train], train_weight)
+        guesses = tree.predict(problem.X[test]), np.full(len(test), _baseline(y[train], train_weight, problem.task))
+        for side, guess in enumerate(guesses):
+            test_weight = np.ones(len(test)) if weight is None else weight[test]
+            for name, value in _score(problem.task, y[test], guess, test_weight).items():
+                scores[name][side].append(value)
+    return scores
+
+
+def _folds(problem: Problem, n_folds: int, seed: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Deal the rows of each class in turn, so that every fold has its share; rows without classes all at once."""
+    order = np.random.default_rng(seed).permutation(len(problem.y))
+    if problem.task == "classification":
+        codes = np.unique(problem.y, return_inverse=True)[1]
+        order = order[np.argsort(codes[order], kind="stable")]
+    fold_of = np.empty(len(order), dtype=int)
+    fold_of[order] = np.arange(len(order)) % n_folds
+    for fold in range(n_folds):
+        yield np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
+
+
+def _metrics(task: str) -> list[str]:
+    return ["accuracy"] if task == "classification" else ["R²", "RMSE"]
+
+
+def _baseline(y: NDArray[Any], weight: NDArray[np.float64] | None, task: str) -> Any:
+    if task == "regression":
+        return np.average(y.astype(float), weights=weight)
+    labels, codes = np.unique(y, return_inverse=True)
+    return labels[np.bincount(codes, weights=weight).argmax()]
+
+
+def _score(task: str, y: NDArray[Any], guess: NDArray[Any], weight: NDArray[np.float64]) -> dict[str, float]:
+    total = float(weight.sum())
+    if total == 0.0:
+        return dict.fromkeys(_metrics(task), math.nan)
+    if task == "classification":
+        return {"accuracy": float(weight @ (guess == y)) / total}
+    truth = y.astype(float)
+    error = float(weight @ (truth - guess) ** 2) / total
+    spread = float(weight @ (truth - np.average(truth, weights=weight)) ** 2) / total
+    return {"R²": 1.0 - error / spread if spread > 0.0 else math.nan, "RMSE": math.sqrt(error)}
+
+
+# ---- the report -------------------------------------------------------------------------------------------
+
+
+def summary(
+    source: Source, problem: Problem, model: Any, scores: Scores, n_folds: int, out: Path | None
+) -> dict[str, Any]:
+    """Gather what is printed, as JSON can hold it."""
+    baseline = "most frequent class" if problem.task == "classification" else "mean"
+    return {
+        "table": str(source.path),
+        "rows": problem.X.height,
+        "rows_without_target": problem.n_without_target,
+        "columns": problem.X.columns,
+        "target": source.target,
+        "task": problem.task,
+        "classes": [str(label) for label in model.classes_] if problem.task == "classification" else None,
+        "folds": n_folds,
+        "baseline": baseline,
+        "scores": {
+            name: {"tree": _mean_and_sd(tree), "baseline": _mean_and_sd(base)} for name, (tree, base) in scores.items()
+        },
+        "leaves": int(model.get_n_leaves()),
+        "depth": int(model.get_depth()),
+        "model": None if out is None else str(out),
+    }
+
+
+def _mean_and_sd(values: list[float]) -> dict[str, float | None]:
+    numbers = {"mean": float(np.mean(values)), "sd": float(np.std(values, ddof=1))}
+    return {name: value if math.isfinite(value) else None for name, value in numbers.items()}
+
+
+def print_summary(result: dict[str, Any], problem: Problem) -> None:
+    """Print the summary as a table."""
+    table = Table(show_header=False)
+    without = result["rows_without_target"]
+    left_out = f" ({without:,} more without a target, left out)" if without else ""
+    table.add_row("rows", f"{result['rows']:,}{left_out}")
+    table.add_row("columns", str(len(result["columns"])))
+    table.add_row("target", Text(result["target"]))
+    table.add_row("task", Text(f"{problem.task} ({problem.why})"))
+    for name, score in result["scores"].items():
+        table.add_row(f"{name}, {result['folds']} folds", _in_words(name, score["tree"]))
+        table.add_row(f"  {result['baseline']}", _in_words(name, score["baseline"]))
+    leaves = result["leaves"]
+    table.add_row("tree", f"{leaves:,} {'leaf' if leaves == 1 else 'leaves'}, depth {result['depth']}")
+    if result["model"] is not None:
+        table.add_row("model", Text(result["model"]))
+    Console(highlight=False).print(table)
+
+
+def _in_words(metric: str, score: dict[str, float | None]) -> str:
+    mean, sd = score["mean"], score["sd"]
+    if mean is None or sd is None:
+        return "–"
+    return f"{mean:.1%} ± {sd:.1%}" if metric == "accuracy" else f"{mean:.4g} ± {sd:.2g}"

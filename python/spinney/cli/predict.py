@@ -1,0 +1,143 @@
+"""``spinney predict``: predictions for a table of any length, batch by batch."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spinney.cli.failures import fail, failures_in_words, nearest
+from spinney.cli.tables import batches, check_writable, column_names, is_parquet, one_column_only, replacing
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_TRUTH = {"true": True, "1": True, "t": True, "yes": True, "false": False, "0": False, "f": False, "no": False}
+
+
+def run_predict(model_path: Path, table: Path, *, out: Path | None, proba: bool, delimiter: str | None) -> None:
+    """Predict each row of a table and write the predictions in row order."""
+    from spinney import load_predictor
+
+    if out is not None:
+        check_writable(out)
+    with failures_in_words():
+        model: Any = load_predictor(model_path)
+    if proba and not hasattr(model, "classes_"):
+        raise fail(f"'{model_path}' is a regression model: it has no class shares. Leave out --proba.")
+    predictions = predicted(model, model_path, table, proba=proba, delimiter=delimiter)
+    with failures_in_words():
+        if out is None:
+            _write_csv(predictions, sys.stdout.buffer)
+            return
+        with replacing(out) as path:
+            if is_parquet(out):
+                _write_parquet(predictions, path)
+            else:
+                with open(path, "wb") as file:
+                    _write_csv(predictions, file)
+
+
+def predicted(model: Any, model_path: Path, table: Path, *, proba: bool, delimiter: str | None) -> Iterator[Any]:
+    """Yield a frame of predictions per batch."""
+    features = model._part.schema.features
+    names = matched_columns(model._part.schema, model_path, table, delimiter)
+    types = {name: _csv_type(feature) for name, feature in zip(names, features, strict=True)}
+    flags = [] if is_parquet(table) else [n for n, f in zip(names, features, strict=True) if f.kind == "boolean"]
+    n_rows = 0
+    for batch in batches(table, types, delimiter):
+        if batch.height == 0:
+            continue
+        if flags:
+            batch = batch.with_columns([truth_values(batch[name], table) for name in flags])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a model fitted without names takes columns by position: checked above
+            yield _frame(model, batch, proba)
+        n_rows += batch.height
+    if n_rows == 0:
+        raise fail(f"'{table}' has no rows, so there is nothing to predict.")
+
+
+def matched_columns(schema: Any, model_path: Path, table: Path, delimiter: str | None) -> list[str]:
+    """Find the model's columns in the table: by name, or by position if it was fitted without names."""
+    present = column_names(table, delimiter)
+    if not schema.has_names:
+        if len(present) != schema.n_features:
+            raise fail(
+                f"'{model_path}' was fitted without column names, on {schema.n_features} columns, "
+                f"but '{table}' has {len(present)}. Keep only those columns, in the same order."
+            )
+        return present
+    absent = [name for name in schema.names if name not in present]
+    if not absent:
+        return list(schema.names)
+    if len(present) == 1 and schema.n_features > 1:
+        raise fail(one_column_only(table, present[0], delimiter))
+    listed = ", ".join(f"'{name}'" for name in absent[:8]) + (", …" if len(absent) > 8 else "")
+    word = "column" if len(absent) == 1 else "columns"
+    hint = nearest(absent[0], present) if len(absent) == 1 else "Add or rename them."
+    raise fail(f"'{table}' lacks {len(absent)} {word} that the model needs: {listed}. {hint}")
+
+
+def _csv_type(feature: Any) -> Any:
+    """Choose how to read a column from CSV: as it was at fit, not as its first rows look."""
+    import polars as pl
+
+    if feature.empty or feature.kind == "boolean" or feature.holds_text:
+        return pl.String
+    return pl.Float64
+
+
+def truth_values(column: pl.Series, table: Path) -> pl.Series:
+    """Read True and False as they are usually written."""
+    import polars as pl
+
+    words = column.str.strip_chars().str.to_lowercase()
+    strange = column.filter(~words.is_in(list(_TRUTH)) & words.is_not_null())
+    if strange.len() > 0:
+        raise fail(
+            f"Column '{column.name}' of '{table}' held True and False at fit and holds '{strange[0]}' now. "
+            "Write true or false, or nothing if it is missing."
+        )
+    return words.replace_strict(_TRUTH, default=None, return_dtype=pl.Boolean)
+
+
+def _frame(model: Any, batch: Any, proba: bool) -> Any:
+    import polars as pl
+
+    outputs = _by_output(model.predict(batch), model)
+    marks = [""] if model.n_outputs_ == 1 else [f"_{k}" for k in range(model.n_outputs_)]
+    columns: dict[str, Any] = {
+        f"prediction{mark}": values.tolist() for mark, values in zip(marks, outputs, strict=True)
+    }
+    if proba:
+        shares = model.predict_proba(batch)
+        single = model.n_outputs_ == 1
+        for mark, classes, values in zip(
+            marks, [model.classes_] if single else model.classes_, [shares] if single else shares, strict=True
+        ):
+            columns |= {f"proba{mark}_{label}": values[:, k] for k, label in enumerate(classes)}
+    return pl.DataFrame(columns)
+
+
+def _by_output(values: Any, model: Any) -> list[Any]:
+    return [values] if model.n_outputs_ == 1 else list(values.T)
+
+
+def _write_csv(predictions: Iterator[Any], file: Any) -> None:
+    for k, frame in enumerate(predictions):
+        file.write(frame.write_csv(include_header=k == 0).encode())
+    file.flush()
+
+
+def _write_parquet(predictions: Iterator[Any], path: Path) -> None:
+    """Write batches as files of their own beside `path`, then stream them into one."""
+    import polars as pl
+
+    parts = []
+    for k, frame in enumerate(predictions):
+        parts.append(path.with_name(f"part-{k:08}.parquet"))
+        frame.write_parquet(parts[-1])
+    pl.scan_parquet(parts, glob=False).sink_parquet(path)

@@ -1,0 +1,424 @@
+"""``spinney fit``, ``predict`` and ``show``, end to end: results, files, messages, exit codes."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import warnings
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import spinney
+from click.testing import CliRunner
+from spinney.cli import tables
+from spinney.cli.commands import spinney as command
+from spinney.cli.fit import task_of
+from spinney.datasets import load_penguins
+
+PACKAGE_PARENT = str(Path(spinney.__file__).parent.parent)
+
+
+def run(*arguments, code=0):
+    """Run a command in this process; an exception that is not an exit fails the test."""
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+def refused(*arguments, code=1):
+    """Run a command that must fail, and return its one line."""
+    result = run(*arguments, code=code)
+    assert result.stdout == ""
+    if code == 1:
+        assert result.stderr.startswith("Error: ")
+        assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def start(*arguments, **options):
+    """Start a real process."""
+    environment = {**os.environ, "PYTHONPATH": PACKAGE_PARENT, "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    words = [sys.executable, "-m", "spinney", *map(str, arguments)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, **options)
+
+
+@pytest.fixture(scope="module")
+def penguins():
+    X, y = load_penguins(as_frame="polars")
+    return X.with_columns(species=y)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, penguins):
+    """Hold the penguins as CSV and Parquet, and a model of each task."""
+    folder = tmp_path_factory.mktemp("commands")
+    penguins.write_csv(folder / "penguins.csv", null_value="NA")
+    penguins.write_parquet(folder / "penguins.parquet")
+    run("fit", folder / "penguins.csv", "--target", "species", "--max-depth", 3, "--out", folder / "species.tree")
+    run("fit", folder / "penguins.parquet", "--target", "body_mass_g", "--folds", 0, "--out", folder / "mass.tree")
+    return folder
+
+
+# ---- fit --------------------------------------------------------------------------------------------------
+
+
+def test_fit_prints_a_table(folder):
+    shown = run("fit", folder / "penguins.csv", "--target", "species", "--max-depth", 3).stdout
+    for words in ("344", "species", "classification", "accuracy, 5 folds", "most frequent class", "leaves, depth 3"):
+        assert words in shown
+
+
+def test_fit_judges_beside_the_baseline(folder):
+    result = json.loads(run("fit", folder / "penguins.csv", "--target", "species", "--json").stdout)
+    accuracy = result["scores"]["accuracy"]
+    assert 0.9 < accuracy["tree"]["mean"] <= 1.0
+    assert accuracy["baseline"]["mean"] == pytest.approx(152 / 344, abs=0.005)
+    assert result["classes"] == ["Adelie", "Chinstrap", "Gentoo"]
+    assert "species" not in result["columns"]
+
+
+def test_fit_guesses_regression_and_leaves_out_rows_without_a_target(folder):
+    result = json.loads(
+        run("fit", folder / "penguins.csv", "--target", "body_mass_g", "--max-depth", 3, "--json").stdout
+    )
+    assert result["task"] == "regression"
+    assert (result["rows"], result["rows_without_target"]) == (342, 2)
+    assert result["scores"]["R²"]["tree"]["mean"] > 0.7
+    assert result["scores"]["R²"]["baseline"]["mean"] == pytest.approx(0.0, abs=0.05)
+    assert result["scores"]["RMSE"]["tree"]["mean"] < result["scores"]["RMSE"]["baseline"]["mean"]
+
+
+def test_the_kept_model_is_the_estimators(folder, penguins):
+    X, y = penguins.drop("species"), penguins["species"].to_numpy()
+    expected = spinney.DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    kept = spinney.load(folder / "species.tree")
+    assert spinney.export_text(kept) == spinney.export_text(expected)
+    np.testing.assert_array_equal(kept.predict_proba(X), expected.predict_proba(X))
+
+
+def test_fit_takes_every_parameter(folder):
+    out = folder / "options.tree"
+    options = {"--max-depth": 5, "--min-samples-leaf": 7, "--max-leaf-nodes": 6, "--ccp-alpha": 0.001}
+    words = [word for pair in options.items() for word in pair]
+    run("fit", folder / "penguins.csv", "--target", "species", *words, "--criterion", "entropy", "--drop", "year",
+        "--drop", "sex", "--out", out, "--folds", 2)  # fmt: skip
+    model = spinney.load(out)
+    given = {"max_depth": 5, "min_samples_leaf": 7, "max_leaf_nodes": 6, "ccp_alpha": 0.001, "criterion": "entropy"}
+    assert given.items() <= model.get_params().items()
+    assert not {"year", "sex"} & set(model.feature_names_in_)
+
+
+def test_fit_weighs_rows(tmp_path):
+    rows = pl.DataFrame({"x": [0, 0, 0, 1, 1, 1], "w": [1.0, 1.0, 5.0, 1.0, 1.0, 1.0], "y": list("aabbbb")})
+    rows.write_csv(tmp_path / "t.csv")
+    run("fit", tmp_path / "t.csv", "--target", "y", "--weight", "w", "--folds", 0, "--out", tmp_path / "m")
+    model = spinney.load(tmp_path / "m")
+    assert list(model.feature_names_in_) == ["x"]
+    assert model.predict(pl.DataFrame({"x": [0]}))[0] == "b"
+
+
+@pytest.mark.parametrize(
+    ("values", "task"),
+    [
+        (["a", "b"], "classification"),
+        ([True, False], "classification"),
+        ([1, 2] * 10, "classification"),
+        (list(range(10)) * 2, "classification"),
+        (list(range(11)) * 2, "regression"),
+        ([1, 2, 3], "regression"),
+        ([1.0, 2.0] * 10, "regression"),
+    ],
+)
+def test_the_task_follows_the_target(values, task):
+    assert task_of(pl.Series("y", values), "auto")[0] == task
+
+
+@pytest.mark.parametrize("dtype", [pl.Categorical, pl.Enum(["a", "b"])])
+def test_categories_make_a_classification(dtype):
+    assert task_of(pl.Series("y", ["a", "b"], dtype=dtype), "auto")[0] == "classification"
+
+
+def test_the_guess_says_how_to_override(tmp_path):
+    pl.DataFrame({"x": range(20), "y": [0, 1] * 10}).write_csv(tmp_path / "t.csv")
+    assert "--task regression" in run("fit", tmp_path / "t.csv", "--target", "y", "--max-depth", 1).stdout
+    asked = json.loads(run("fit", tmp_path / "t.csv", "--target", "y", "--task", "regression", "--json").stdout)
+    assert asked["task"] == "regression"
+
+
+def test_a_class_of_one_row_is_no_warning(tmp_path):
+    pl.DataFrame({"x": range(9), "y": list("aaaabbbbc")}).write_csv(tmp_path / "t.csv")
+    assert run("fit", tmp_path / "t.csv", "--target", "y").stderr == ""
+
+
+def test_a_warning_is_one_line_however_many_folds_give_it(folder, monkeypatch):
+    fit = spinney.DecisionTreeClassifier.fit
+
+    def warned_fit(*arguments, **options):
+        warnings.warn("Column 'x' looks\nodd.", UserWarning, stacklevel=2)
+        return fit(*arguments, **options)
+
+    monkeypatch.setattr(spinney.DecisionTreeClassifier, "fit", warned_fit)
+    result = run("fit", folder / "penguins.csv", "--target", "species", "--json")
+    assert result.stderr == "Warning: Column 'x' looks odd.\n"
+    assert json.loads(result.stdout)["rows"] == 344
+
+
+# ---- predict ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("table", ["penguins.csv", "penguins.parquet"])
+@pytest.mark.parametrize("model", ["species.tree", "mass.tree"])
+def test_predictions_are_the_models(folder, penguins, table, model):
+    if (model, table) == ("mass.tree", "penguins.parquet"):
+        penguins = pl.read_parquet(folder / table)
+    out = run("predict", folder / model, folder / table).stdout
+    expected = spinney.load(folder / model).predict(penguins.select(spinney.load(folder / model).feature_names_in_))
+    assert pl.read_csv(out.encode())["prediction"].to_list() == expected.tolist()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_small_batches_change_nothing(folder, tmp_path, monkeypatch, suffix):
+    whole = run("predict", folder / "species.tree", folder / "penguins.csv", "--proba").stdout
+    monkeypatch.setattr(tables, "BLOCK_BYTES", 700)
+    monkeypatch.setattr(tables, "BATCH_ROWS", 50)
+    for table in ("penguins.csv", "penguins.parquet"):
+        out = tmp_path / f"{table}.{suffix}"
+        run("predict", folder / "species.tree", folder / table, "--proba", "--out", out)
+        written = pl.read_csv(out) if suffix == "csv" else pl.read_parquet(out)
+        assert written.equals(pl.read_csv(whole.encode()))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [f"penguins.{s}.{suffix}" for s in ("csv", "parquet")]
+
+
+@pytest.mark.parametrize("block", [1, 2, 7, 64, 10_000])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", ["", "\n"])
+def test_blocks_end_where_records_end(tmp_path, monkeypatch, block, newline, last):
+    text = newline.join(['"a\nb",c', '1,"x"', '2,"new\nline, and ""quotes"""', "3,", '4,"\n"']) + last
+    (tmp_path / "t.csv").write_bytes(text.encode())
+    monkeypatch.setattr(tables, "BLOCK_BYTES", block)
+    assert tables.column_names(tmp_path / "t.csv", None) == ["a\nb", "c"]
+    found = pl.concat(tables.batches(tmp_path / "t.csv", {"c": pl.String, "a\nb": pl.Float64}, None))
+    assert found["a\nb"].to_list() == [1.0, 2.0, 3.0, 4.0]
+    assert found["c"].to_list() == ["x", 'new\nline, and "quotes"', None, "\n"]
+
+
+def test_proba_has_a_column_per_class(folder, penguins):
+    found = pl.read_csv(run("predict", folder / "species.tree", folder / "penguins.csv", "--proba").stdout.encode())
+    assert found.columns == ["prediction", "proba_Adelie", "proba_Chinstrap", "proba_Gentoo"]
+    expected = spinney.load(folder / "species.tree").predict_proba(penguins.drop("species"))
+    np.testing.assert_array_equal(found.drop("prediction").to_numpy(), expected)
+
+
+def test_columns_are_read_as_at_fit_whatever_the_first_rows_hold(tmp_path):
+    rows = pl.DataFrame({"flag": [True, False] * 4, "code": list("ab12ab12"), "n": [0.5, 1.5] * 4, "y": list("pq" * 4)})
+    rows.write_csv(tmp_path / "t.csv")
+    run("fit", tmp_path / "t.csv", "--target", "y", "--folds", 0, "--out", tmp_path / "m")
+    (tmp_path / "new.csv").write_text("n,code,flag\n1,1,1\n2,2,False\n,,\n")
+    model = spinney.load(tmp_path / "m")
+    expected = model.predict(
+        pl.DataFrame({"flag": [True, False, None], "code": ["1", "2", None], "n": [1.0, 2.0, None]})
+    )
+    found = run("predict", tmp_path / "m", tmp_path / "new.csv").stdout
+    assert found.splitlines() == ["prediction", *expected]
+    (tmp_path / "bad.csv").write_text("n,code,flag\n1,1,maybe\n")
+    assert "'maybe'" in refused("predict", tmp_path / "m", tmp_path / "bad.csv")
+    (tmp_path / "bad.csv").write_text("n,code,flag\nhello,1,true\n")
+    assert "hello" in refused("predict", tmp_path / "m", tmp_path / "bad.csv")
+
+
+def test_delimiters_and_compression(folder, penguins, tmp_path):
+    expected = run("predict", folder / "species.tree", folder / "penguins.csv").stdout
+    penguins.write_csv(tmp_path / "t.tsv", separator="\t")
+    penguins.write_csv(tmp_path / "semicolon.csv", separator=";")
+    penguins.write_csv(tmp_path / "tab.csv", separator="\t")
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress((folder / "penguins.csv").read_bytes()))
+    for table, *words in (
+        ["t.tsv"],
+        ["semicolon.csv", "--delimiter", ";"],
+        ["tab.csv", "--delimiter", "tab"],
+        ["t.csv.gz"],
+    ):
+        assert run("predict", folder / "species.tree", tmp_path / table, *words).stdout == expected
+        assert "344" in run("fit", tmp_path / table, "--target", "species", "--folds", 0, *words).stdout
+
+
+def test_a_model_without_names_takes_columns_by_position(tmp_path):
+    spinney.DecisionTreeRegressor().fit([[1.0, 9.0], [2.0, 9.0]], [10.0, 20.0]).save(tmp_path / "m")
+    (tmp_path / "t.csv").write_text("p,q\n1,9\n2,9\n")
+    assert run("predict", tmp_path / "m", tmp_path / "t.csv").stdout == "prediction\n10.0\n20.0\n"
+    (tmp_path / "t.csv").write_text("p,q,r\n1,9,0\n")
+    assert "on 2 columns, but" in refused("predict", tmp_path / "m", tmp_path / "t.csv")
+
+
+def test_several_outputs(tmp_path):
+    model = spinney.DecisionTreeClassifier().fit(pl.DataFrame({"x": [1, 2]}), [["a", "c"], ["b", "d"]])
+    model.save(tmp_path / "m")
+    (tmp_path / "t.csv").write_text("x\n1\n2\n")
+    shown = run("predict", tmp_path / "m", tmp_path / "t.csv", "--proba").stdout.splitlines()
+    assert shown[0] == "prediction_0,prediction_1,proba_0_a,proba_0_b,proba_1_c,proba_1_d"
+    assert shown[1] == "a,c,1.0,0.0,1.0,0.0"
+
+
+# ---- show -------------------------------------------------------------------------------------------------
+
+
+def test_show_prints_the_tree_and_its_columns(folder):
+    model = spinney.load(folder / "species.tree")
+    shown = run("show", folder / "species.tree").stdout
+    assert spinney.export_text(model) in shown
+    assert "importance" in shown
+    assert all(name in shown for name in model.feature_names_in_)
+    assert spinney.export_text(model, max_depth=1) in run("show", folder / "species.tree", "--max-depth", 1).stdout
+
+
+def test_show_draws(folder, tmp_path):
+    run("show", folder / "species.tree", "--svg", tmp_path / "tree.svg")
+    assert ET.parse(tmp_path / "tree.svg").getroot().tag.endswith("svg")
+
+
+def test_show_as_json(folder):
+    model = spinney.load(folder / "species.tree")
+    found = json.loads(run("show", folder / "species.tree", "--json").stdout)
+    assert found["tree"] == json.loads(spinney.to_json(model))
+    assert {entry["column"]: entry["importance"] for entry in found["columns"]} == pytest.approx(
+        dict(zip(model.feature_names_in_, model.feature_importances_, strict=True))
+    )
+
+
+# ---- what goes wrong --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("fit penguins.csv --target specie", "Did you mean 'species'?"),
+        ("fit penguins.csv --target zzz", "It has: island"),
+        ("fit penguins.csv --target species --drop Sex", "Did you mean 'sex'?"),
+        ("fit penguins.csv --target species --weight sex", "Weights must be numbers"),
+        ("fit penguins.csv --target species --weight body_mass_g", "missing values"),
+        ("fit penguins.csv --target species --drop species", "cannot also be dropped"),
+        ("fit penguins.csv --target species --task regression", "needs numbers"),
+        ("fit penguins.csv --target bill_length_mm --task classification", "holds fractions"),
+        ("fit penguins.csv --target species --criterion poisson", "criterion"),
+        ("fit penguins.csv --target species --delimiter ;", "try --delimiter ','"),
+        ("fit penguins.csv --target species --delimiter ;;", "one character"),
+        ("fit absent.csv --target species", "no such file"),
+        ("fit . --target species", "it is a folder"),
+        ("fit penguins.csv --target species --out nowhere/m", "no folder"),
+        ("fit penguins.csv --target species --out .", "it is a folder"),
+        ("fit species.tree --target species", "Cannot read"),
+        ("fit fake.parquet --target species", "as Parquet"),
+        ("fit empty.csv --target species", "is empty"),
+        ("fit header.csv --target a", "has no rows"),
+        ("fit latin.csv --target a", "Convert it to UTF-8"),
+        ("fit two.csv --target a --folds 3", "Pass fewer --folds"),
+        ("predict absent.tree penguins.csv", "no such file"),
+        ("predict penguins.csv penguins.csv", "not a model file"),
+        ("predict species.tree absent.csv", "no such file"),
+        ("predict species.tree empty.csv", "is empty"),
+        ("predict species.tree two.csv", "lacks 7 columns"),
+        ("predict species.tree lacking.csv", "lacks 1 column that the model needs: 'sex'. Did you mean 'sexx'?"),
+        ("predict species.tree norows.csv", "has no rows"),
+        ("predict species.tree penguins.csv --delimiter ;", "try --delimiter ','"),
+        ("predict mass.tree penguins.csv --proba", "Leave out --proba"),
+        ("predict species.tree penguins.csv --out nowhere/o.csv", "no folder"),
+        ("show penguins.csv", "not a model file"),
+        ("show absent.tree", "no such file"),
+    ],
+)
+def test_an_error_is_one_line_with_a_remedy(folder, penguins, monkeypatch, words, said):
+    monkeypatch.chdir(folder)
+    Path("empty.csv").write_text("")
+    Path("header.csv").write_text("a,b\n")
+    Path("latin.csv").write_bytes("a,b\n1,é\n".encode("latin-1"))
+    Path("two.csv").write_text("a,b\n1,2\n3,4\n")
+    Path("fake.parquet").write_text("a,b\n1,2\n")
+    penguins.rename({"sex": "sexx"}).write_csv("lacking.csv")
+    penguins.head(0).write_csv("norows.csv")
+    assert said in refused(*words.split())
+
+
+@pytest.mark.parametrize(
+    "words", ["fit", "fit t.csv", "predict m", "fit t.csv --target y --folds 1", "show m --depth 1"]
+)
+def test_usage_errors_exit_2(words):
+    assert "Usage: " in refused(*words.split(), code=2)
+
+
+@pytest.mark.parametrize("name", ["fit", "predict", "show"])
+def test_help_has_an_example(name):
+    assert f"  spinney {name} loans" in run(name, "--help").stdout
+
+
+def test_a_failed_command_leaves_the_old_file(folder, tmp_path):
+    out = tmp_path / "o.csv"
+    out.write_text("old")
+    rows = (folder / "penguins.csv").read_text().splitlines()
+    (tmp_path / "t.csv").write_text("\n".join([*rows, rows[1].replace("39.1", "wrong")]))
+    assert "wrong" in refused("predict", folder / "species.tree", tmp_path / "t.csv", "--out", out)
+    assert out.read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["o.csv", "t.csv"]
+    run("predict", folder / "species.tree", folder / "penguins.csv", "--out", out)
+    assert out.read_text().startswith("prediction\nAdelie\n")
+
+
+def test_a_pipe_is_written_to_and_not_replaced(folder, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = subprocess.Popen(["cat", tmp_path / "pipe"], stdout=subprocess.PIPE)
+    run("predict", folder / "species.tree", folder / "penguins.csv", "--out", tmp_path / "pipe")
+    assert reader.communicate(timeout=30)[0].startswith(b"prediction\nAdelie\n")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+# ---- real processes ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def long_table(folder, penguins):
+    """Make a table whose predictions do not fit into a pipe."""
+    path = folder / "long.csv"
+    pl.concat([penguins] * 300).write_csv(path)
+    return path
+
+
+def test_a_reader_that_leaves_early_is_no_error(folder, long_table):
+    process = start("predict", folder / "species.tree", long_table)
+    assert process.stdout.readline() == b"prediction\n"
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(30) == 0
+    process.stderr.close()
+
+
+def test_an_interrupt_exits_130_without_a_traceback(folder, long_table):
+    process = start("predict", folder / "species.tree", long_table)
+    assert process.stdout.readline() == b"prediction\n"  # it waits for the pipe now
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130
+    assert process.stderr.read() == b"Interrupted.\n"
+    process.stdout.close()
+    process.stderr.close()
+
+
+def test_exit_codes_of_real_processes(folder):
+    table = folder / "penguins.csv"
+    cases = ((["predict", folder / "species.tree", table], 0), (["predict", table, table], 1), (["predict"], 2))
+    for process, code in [(start(*words), code) for words, code in cases]:
+        out, err = process.communicate(timeout=30)
+        assert process.returncode == code
+        assert (out == b"") == (code != 0)
+        assert b"Traceback" not in err
+
+
+def test_nothing_but_json_on_stdout_and_no_progress_without_a_terminal(folder):
+    process = start("fit", folder / "penguins.csv", "--target", "species", "--json")
+    out, err = process.communicate(timeout=30)
+    assert json.loads(out)["task"] == "classification"
+    assert err == b""
