@@ -25,9 +25,9 @@ static std::size_t first_largest(const double* scores, std::size_t n) {
   return i;
 }
 
-#if defined(__AVX512F__)
 static std::size_t partition(std::uint32_t* words, std::size_t n, const std::uint8_t* side, std::uint32_t* spare) {
   std::size_t n_left = 0, n_right = 0, i = 0;
+#if defined(__AVX512F__)
   const __m512i low = _mm512_set1_epi32(0xffff), one = _mm512_set1_epi32(1);
   for (; i + 16 <= n; i += 16) {
     const __m512i w = _mm512_loadu_si512(words + i);
@@ -39,6 +39,7 @@ static std::size_t partition(std::uint32_t* words, std::size_t n, const std::uin
     n_left += went;
     n_right += 16 - went;
   }
+#endif
   for (; i < n; ++i) {
     const std::uint32_t w = words[i], left = side[w & 0xffff];
     words[n_left] = w;
@@ -49,20 +50,6 @@ static std::size_t partition(std::uint32_t* words, std::size_t n, const std::uin
   __builtin_memcpy(words + n_left, spare, n_right * sizeof(std::uint32_t));
   return n_left;
 }
-#else
-static std::size_t partition(std::uint32_t* words, std::size_t n, const std::uint8_t* side, std::uint32_t* spare) {
-  std::size_t n_left = 0, n_right = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint32_t w = words[i], left = side[w & 0xffff];
-    words[n_left] = w;
-    spare[n_right] = w;
-    n_left += left;
-    n_right += 1 - left;
-  }
-  __builtin_memcpy(words + n_left, spare, n_right * sizeof(std::uint32_t));
-  return n_left;
-}
-#endif
 
 const Kernels kernels{score_all<SquaredError>, score_all<Entropy>, score_all<Misclassification>,
                       score_all<Poisson>,      first_largest,      partition};

@@ -250,6 +250,8 @@ def test_odd_names_can_be_plotted():
     model = odd_model([name for name in ODD if "東" not in name])  # not in matplotlib's own font
     for ax in (spinney.plot_tree(model), spinney.plot_importances(model)):
         ax.figure.canvas.draw()
+        assert all(text.get_window_extent().width > 0 for text in ax.texts if text.get_text().strip())
+        assert ax.texts or ax.get_yticklabels()
 
 
 def test_svg_holds_every_node_with_a_title(model):
