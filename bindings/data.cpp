@@ -64,23 +64,6 @@ static void require_rows(std::size_t got, std::size_t expected) {
         ("a column of " + std::to_string(got) + " rows does not fit a table of " + std::to_string(expected)).c_str());
 }
 
-static std::size_t bytes_of(DType t) {
-  switch (t) {
-    case DType::i8:
-    case DType::u8:
-      return 1;
-    case DType::i16:
-    case DType::u16:
-      return 2;
-    case DType::f32:
-    case DType::i32:
-    case DType::u32:
-      return 4;
-    default:
-      return 8;
-  }
-}
-
 void TableHandle::add_number(nb::object values, nb::object missing) {
   const auto array = view<Array1>(values);
   require_rows(array.shape(0), table.n_rows);

@@ -32,7 +32,6 @@ class AbsoluteError {
     uncut_ = deviation();
     for (const Row r : rows) weight_ += target_->weight_of(r);
   }
-  void detach() { rows_ = {}; }
 
   void clear() {
     for (RunningMedian& m : medians_) m.clear();

@@ -18,23 +18,6 @@ struct ColumnSource {
   std::size_t n_rows;
 };
 
-std::size_t width_of(DType type) {
-  switch (type) {
-    case DType::i8:
-    case DType::u8:
-      return 1;
-    case DType::i16:
-    case DType::u16:
-      return 2;
-    case DType::f32:
-    case DType::i32:
-    case DType::u32:
-      return 4;
-    default:
-      return 8;
-  }
-}
-
 // Uninitialised values of type T for every row of a column.
 template <class T>
 T* allot(ArrowColumn& column, std::size_t n_rows) {
@@ -57,7 +40,7 @@ void read_missing(const ColumnSource& source, ArrowColumn& column) {
 }
 
 void read_arithmetic(const ColumnSource& source, DType type, ArrowColumn& column) {
-  const std::size_t width = width_of(type);
+  const std::size_t width = bytes_of(type);
   column.kind = ArrowKind::number;
   column.dtype = type;
   read_missing(source, column);

@@ -15,6 +15,23 @@ namespace spinney {
 
 enum class DType : std::uint8_t { f32, f64, i8, i16, i32, i64, u8, u16, u32, u64 };
 
+constexpr std::size_t bytes_of(DType type) {
+  switch (type) {
+    case DType::i8:
+    case DType::u8:
+      return 1;
+    case DType::i16:
+    case DType::u16:
+      return 2;
+    case DType::f32:
+    case DType::i32:
+    case DType::u32:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
 struct Column {
   const std::byte* data = nullptr;
   std::ptrdiff_t stride = 0;  // bytes from one row to the next
