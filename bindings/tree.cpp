@@ -187,6 +187,22 @@ static TreeHandle* collapsed(const TreeHandle& self, nb::ndarray<const std::uint
                         self.n_categories);
 }
 
+// A tree of the same splits that says other things of its nodes.
+static TreeHandle* with_values(const TreeHandle& self, const Doubles2& value, const Doubles1& weight,
+                               const Doubles1& impurity) {
+  Tree tree = self.tree;
+  const std::size_t n = tree.size();
+  if (value.shape(0) != n || value.shape(1) == 0 || weight.shape(0) != n || impurity.shape(0) != n)
+    throw nb::value_error("one row of values, one weight and one impurity per node");
+  tree.value_width = static_cast<std::uint32_t>(value.shape(1));
+  tree.value.assign(value.data(), value.data() + value.size());
+  tree.weight.assign(weight.data(), weight.data() + n);
+  tree.impurity.assign(impurity.data(), impurity.data() + n);
+  const std::string fault = find_fault(tree, self.n_categories);
+  if (!fault.empty()) throw nb::value_error(fault.c_str());
+  return new TreeHandle(std::move(tree), self.n_categories);
+}
+
 // ---- state: as in a model file, and the columns' kinds ---------------------------------------------
 
 static nb::tuple to_state(const TreeHandle& self) {
@@ -237,6 +253,7 @@ void init_tree(nb::module_& m) {
       .def("apply_one", &apply_one, "row"_a)
       .def("pruning_path", &pruning_path)
       .def("collapsed", &collapsed, "leaf"_a)
+      .def("with_values", &with_values, "value"_a, "weight"_a, "impurity"_a)
       .def(
           "pruned",
           [](const TreeHandle& t, double alpha) {

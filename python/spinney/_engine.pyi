@@ -99,6 +99,18 @@ class Tree:
     def collapsed(
         self, leaf: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)]
     ) -> Tree: ...
+    def with_values(
+        self,
+        value: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        weight: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        impurity: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> Tree: ...
     def pruned(self, alpha: float) -> Tree: ...
     def __getstate__(self) -> tuple[Any, ...]: ...
     def __setstate__(self, arg: tuple[Sequence[int], bytes], /) -> None: ...

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
 from spinney._data import Schema, read_table
+from spinney._growth import Growth
 from spinney._held_out import HeldOut, Loss, cut_back
 from spinney._keep.estimator import SavedEstimator
 from spinney._parameters import NamedParameters, count_features, count_rows, read_groups, read_monotone
@@ -60,8 +61,37 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         "validation_fraction": [Interval(Real, 0.0, 1.0, closed="neither"), None],
         "categorical_features": ["array-like", None],
         "unseen": [StrOptions({"missing", "error", "other"})],
+        "feature_costs": ["array-like", dict, None],
+        "missing": [StrOptions({"learned", "surrogate"})],
+        "max_surrogates": [Interval(Integral, 0, None, closed="left")],
+        "surrogate_style": [StrOptions({"all", "present"})],
+        "missing_fallback": [StrOptions({"majority", "stop", "ignore"})],
+        "max_competitors": [Interval(Integral, 0, None, closed="left")],
+        "prune": [StrOptions({"cv", "validation", "pessimistic"}), None],
+        "cv": ["cv_object", "array-like"],
+        "rule": [StrOptions({"min", "1se"}), Interval(Real, 0.0, None, closed="left"), None],
+        "scoring": [str, callable, None],
+        "risk": [StrOptions({"auto", "impurity", "error"})],
+        "cp": [Real, None],
+        "shrinkage": [Interval(Real, 0.0, None, closed="left"), StrOptions({"cv"}), None],
+        "dialect": [StrOptions({"rpart", "rpart_quirks"}), None],
         "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
     }
+
+    # what an estimator without these parameters does
+    feature_costs: Any = None
+    missing: str = "learned"
+    max_surrogates: int = 5
+    surrogate_style: str = "all"
+    missing_fallback: str = "majority"
+    max_competitors: int = 0
+    cv: Any = 10
+    rule: Any = "1se"
+    scoring: Any = None
+    risk: str = "auto"
+    cp: float | None = None
+    shrinkage: Any = None
+    dialect: str | None = None
 
     # ---- what differs between classes and values ---------------------------------------------------
 
@@ -126,18 +156,39 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         random = check_random_state(self.random_state)
         held_out = self._read_held_out(schema, target, X_val, y_val, sample_weight_val)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
+        loss = self._losses(target, y, table.n_rows)
         if self.validation_fraction is not None:
             weight, weight_val = self._part_rows(target, weight, table.n_rows, random)
-            held_out = HeldOut(columns, self._losses(target, y, table.n_rows), weight_val)
-        tree = self._grow(columns, schema, target, weight, random)
+            held_out = HeldOut(columns, loss, weight_val)
         learned = self._learned(target)
         n_classes, n_outputs = learned.pop("_n_classes"), learned["n_outputs_"]
+
+        def grow(rows_weight: NDArray[np.float64] | None) -> FittedTree:
+            return FittedTree(self._grow(columns, schema, target, rows_weight, random), n_classes, n_outputs)
+
+        codes = None if n_classes is None else self._engine_target(target)[0]
+        growth = Growth(columns, codes, weight, grow, loss, self._node_risks, self._n_threads)
+        tree = growth.grow(weight)
         if held_out is not None:
-            tree = cut_back(FittedTree(tree, n_classes, n_outputs), self.criterion, held_out, self._n_threads)
+            tree = FittedTree(cut_back(tree, self.criterion, held_out, self._n_threads), n_classes, n_outputs)
         if self.ccp_alpha > 0:
-            tree = tree.pruned(self.ccp_alpha)
-        self._keep(schema, FittedTree(tree, n_classes, n_outputs), learned)
+            tree = FittedTree(tree.engine.pruned(self.ccp_alpha), n_classes, n_outputs)
+        self._keep(schema, tree, learned)
         return self
+
+    def _node_risks(self, tree: FittedTree) -> NDArray[np.float64]:
+        """Risk of each node if it were a leaf, as a share of the root's weight."""
+        share = tree.weighted_n_node_samples / tree.weighted_n_node_samples[0]
+        by_row = tree.impurity if self._prunes_by_impurity else self._node_errors(tree)
+        return np.asarray(share * by_row)
+
+    @property
+    def _prunes_by_impurity(self) -> bool:
+        return self.risk in ("auto", "impurity")
+
+    def _node_errors(self, tree: FittedTree) -> NDArray[np.float64]:
+        """Error per unit of weight if each node were a leaf."""
+        return tree.impurity
 
     def _read_held_out(self, schema: Schema, target: Any, X: Any, y: Any, weight: Any) -> HeldOut | None:
         if X is None and y is None and weight is None:
@@ -370,7 +421,13 @@ class TreeClassifier(ClassifierMixin, BaseTree):
         ],
         "class_weight": [dict, list, StrOptions({"balanced"}), None],
         "min_purity": [Interval(Real, 0.0, 1.0, closed="right"), None],
+        "cost_matrix": ["array-like", dict, None],
+        "priors": ["array-like", dict, StrOptions({"uniform"}), None],
+        "cost_splits": [StrOptions({"altered_priors", "generalised_gini"}), None],
     }
+    cost_matrix: Any = None
+    priors: Any = None
+    cost_splits: str | None = "altered_priors"
 
     def _read_target(self, y: Any, n_rows: int) -> Any:
         return read_classes(y, n_rows)
@@ -397,6 +454,10 @@ class TreeClassifier(ClassifierMixin, BaseTree):
             "n_classes_": n_classes[0] if single else np.array(n_classes),
             "n_outputs_": target.n_outputs,
         }
+
+    def _node_errors(self, tree: FittedTree) -> NDArray[np.float64]:
+        shares = [1 - tree.flat_value[:, columns].max(axis=1) for columns in tree.class_columns]
+        return np.asarray(np.mean(shares, axis=0))
 
     def _losses(self, target: Any, y: Any, n_rows: int) -> Loss:
         codes = encode_labels(y, target.classes, n_rows)
@@ -466,7 +527,9 @@ class TreeRegressor(RegressorMixin, BaseTree):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseTree._parameter_constraints,
         "criterion": [StrOptions({"squared_error", "friedman_mse", "absolute_error", "poisson"})],
+        "rate_shrinkage": [Interval(Real, 0.0, None, closed="left")],
     }
+    rate_shrinkage: float = 0.0
 
     def _read_target(self, y: Any, n_rows: int) -> Any:
         values = read_values(y, n_rows)

@@ -179,6 +179,24 @@ class FittedTree:
         values = self.flat_value[leaves]
         return values[:, 0] if self.n_outputs == 1 else values
 
+    def replaced(self, engine: _engine.Tree) -> FittedTree:
+        """Return a view of another tree with the same outputs and classes."""
+        return FittedTree(engine, self._n_classes, self.n_outputs)
+
+    def with_values(
+        self,
+        value: NDArray[np.float64],
+        weight: NDArray[np.float64] | None = None,
+        impurity: NDArray[np.float64] | None = None,
+    ) -> FittedTree:
+        """Return a tree of the same splits that says other things of its nodes; `value` is as `flat_value`."""
+        engine = self._tree.with_values(
+            np.ascontiguousarray(value, dtype=np.float64),
+            np.ascontiguousarray(self._tree.weight if weight is None else weight),
+            np.ascontiguousarray(self.impurity if impurity is None else impurity),
+        )
+        return self.replaced(engine)
+
     def left_categories(self, node: int) -> list[int]:
         """Codes of the categories that go left at a category split."""
         return self._tree.left_categories(node)

@@ -50,6 +50,44 @@ class DecisionTreeClassifier(TreeClassifier):
     unseen : {"missing", "error", "other"}, default="missing"
         What a category that did not occur in training means at prediction: a missing value, an error, or a value that
         follows the larger branch.
+    cost_matrix : array-like of shape (n_classes, n_classes), frame, or dict of dicts by label, optional
+        Cost of predicting class j (column) for a row of class i (row).
+    priors : array-like of shape (n_classes,), dict by label, "uniform" or None, default=None
+        Class probabilities to assume; None: as in the training rows.
+    cost_splits : {"altered_priors", "generalised_gini"} or None, default="altered_priors"
+        How costs steer the splits: as class weights, or through the Gini index of pairs; None: not at all.
+    feature_costs : array-like of positive numbers or dict by column name, optional
+        Price of each column: a split's gain is divided by its column's price. Columns that a dict leaves out cost 1.
+    missing : {"learned", "surrogate"}, default="learned"
+        How rows without a value go on: to the side that the gain says is better, or by the splits of other columns that
+        imitate the split best.
+    max_surrogates : int, default=5
+        Surrogate splits kept at each split, with ``missing="surrogate"``.
+    surrogate_style : {"all", "present"}, default="all"
+        Whether a surrogate's agreement counts rows that lack its value as disagreeing, or leaves them out.
+    missing_fallback : {"majority", "stop", "ignore"}, default="majority"
+        What a row does when no surrogate has a value either: follow the larger side, or stop at the node. "ignore"
+        stops without asking the surrogates.
+    max_competitors : int, default=0
+        Runner-up splits kept at each split, for reading.
+    prune : {"cv", "validation", "pessimistic"} or None, default=None
+        Prune the grown tree: by cross-validation, by the error on held-out rows, or by C4.5's pessimistic estimate.
+    cv : int, splitter, iterable of splits, or array of fold numbers, default=10
+        Folds of ``prune="cv"``. With groups given to `fit`, a number makes folds that keep groups together.
+    rule : {"min", "1se"}, float or None, default="1se"
+        Which tree of the sequence to keep: the one with the lowest cross-validated error, or the smallest within one
+        standard error of it, or within this many. None keeps the whole tree and its table.
+    scoring : str, callable or None, default=None
+        Any scikit-learn scorer to choose by; None: the tree's own loss.
+    risk : {"auto", "impurity", "error"}, default="auto"
+        What pruning weighs against size: the impurity (as scikit-learn), or the error or cost on the training rows.
+        "auto" is "error" if there are costs or priors, else "impurity".
+    cp : float, optional
+        Prune all that lowers the risk by less than this share of the root's risk per split.
+    shrinkage : float, "cv" or None, default=None
+        Strength of hierarchical shrinkage: leaf values are drawn to their ancestors'. "cv" chooses it.
+    dialect : {"rpart", "rpart_quirks"} or None, default=None
+        Follow rpart's conventions to the digit, without or with its errors; see `rpart`.
     n_jobs : int, optional
         Threads; None: all that the process may use. The model is the same for any number.
 
@@ -105,6 +143,23 @@ class DecisionTreeClassifier(TreeClassifier):
         validation_fraction: float | None = None,
         categorical_features: Any = None,
         unseen: str = "missing",
+        cost_matrix: Any = None,
+        priors: Any = None,
+        cost_splits: str | None = "altered_priors",
+        feature_costs: Any = None,
+        missing: str = "learned",
+        max_surrogates: int = 5,
+        surrogate_style: str = "all",
+        missing_fallback: str = "majority",
+        max_competitors: int = 0,
+        prune: str | None = None,
+        cv: Any = 10,
+        rule: Any = "1se",
+        scoring: Any = None,
+        risk: str = "auto",
+        cp: float | None = None,
+        shrinkage: Any = None,
+        dialect: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.criterion = criterion
@@ -126,6 +181,23 @@ class DecisionTreeClassifier(TreeClassifier):
         self.validation_fraction = validation_fraction
         self.categorical_features = categorical_features
         self.unseen = unseen
+        self.cost_matrix = cost_matrix
+        self.priors = priors
+        self.cost_splits = cost_splits
+        self.feature_costs = feature_costs
+        self.missing = missing
+        self.max_surrogates = max_surrogates
+        self.surrogate_style = surrogate_style
+        self.missing_fallback = missing_fallback
+        self.max_competitors = max_competitors
+        self.prune = prune
+        self.cv = cv
+        self.rule = rule
+        self.scoring = scoring
+        self.risk = risk
+        self.cp = cp
+        self.shrinkage = shrinkage
+        self.dialect = dialect
         self.n_jobs = n_jobs
 
 
@@ -168,6 +240,41 @@ class DecisionTreeRegressor(TreeRegressor):
     unseen : {"missing", "error", "other"}, default="missing"
         What a category that did not occur in training means at prediction: a missing value, an error, or a value that
         follows the larger branch.
+    rate_shrinkage : float, default=0.0
+        Poisson and exponential leaves: coefficient of variation of the rates around the overall rate; leaf rates are
+        drawn to it accordingly. 0: not at all.
+    feature_costs : array-like of positive numbers or dict by column name, optional
+        Price of each column: a split's gain is divided by its column's price. Columns that a dict leaves out cost 1.
+    missing : {"learned", "surrogate"}, default="learned"
+        How rows without a value go on: to the side that the gain says is better, or by the splits of other columns that
+        imitate the split best.
+    max_surrogates : int, default=5
+        Surrogate splits kept at each split, with ``missing="surrogate"``.
+    surrogate_style : {"all", "present"}, default="all"
+        Whether a surrogate's agreement counts rows that lack its value as disagreeing, or leaves them out.
+    missing_fallback : {"majority", "stop", "ignore"}, default="majority"
+        What a row does when no surrogate has a value either: follow the larger side, or stop at the node. "ignore"
+        stops without asking the surrogates.
+    max_competitors : int, default=0
+        Runner-up splits kept at each split, for reading.
+    prune : {"cv", "validation", "pessimistic"} or None, default=None
+        Prune the grown tree: by cross-validation, by the error on held-out rows, or by C4.5's pessimistic estimate.
+    cv : int, splitter, iterable of splits, or array of fold numbers, default=10
+        Folds of ``prune="cv"``. With groups given to `fit`, a number makes folds that keep groups together.
+    rule : {"min", "1se"}, float or None, default="1se"
+        Which tree of the sequence to keep: the one with the lowest cross-validated error, or the smallest within one
+        standard error of it, or within this many. None keeps the whole tree and its table.
+    scoring : str, callable or None, default=None
+        Any scikit-learn scorer to choose by; None: the tree's own loss.
+    risk : {"auto", "impurity", "error"}, default="auto"
+        What pruning weighs against size: the impurity (as scikit-learn), or the error or cost on the training rows.
+        "auto" is "error" if there are costs or priors, else "impurity".
+    cp : float, optional
+        Prune all that lowers the risk by less than this share of the root's risk per split.
+    shrinkage : float, "cv" or None, default=None
+        Strength of hierarchical shrinkage: leaf values are drawn to their ancestors'. "cv" chooses it.
+    dialect : {"rpart", "rpart_quirks"} or None, default=None
+        Follow rpart's conventions to the digit, without or with its errors; see `rpart`.
     n_jobs : int, optional
         Threads; None: all that the process may use. The model is the same for any number.
 
@@ -217,6 +324,21 @@ class DecisionTreeRegressor(TreeRegressor):
         validation_fraction: float | None = None,
         categorical_features: Any = None,
         unseen: str = "missing",
+        rate_shrinkage: float = 0.0,
+        feature_costs: Any = None,
+        missing: str = "learned",
+        max_surrogates: int = 5,
+        surrogate_style: str = "all",
+        missing_fallback: str = "majority",
+        max_competitors: int = 0,
+        prune: str | None = None,
+        cv: Any = 10,
+        rule: Any = "1se",
+        scoring: Any = None,
+        risk: str = "auto",
+        cp: float | None = None,
+        shrinkage: Any = None,
+        dialect: str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.criterion = criterion
@@ -236,6 +358,21 @@ class DecisionTreeRegressor(TreeRegressor):
         self.validation_fraction = validation_fraction
         self.categorical_features = categorical_features
         self.unseen = unseen
+        self.rate_shrinkage = rate_shrinkage
+        self.feature_costs = feature_costs
+        self.missing = missing
+        self.max_surrogates = max_surrogates
+        self.surrogate_style = surrogate_style
+        self.missing_fallback = missing_fallback
+        self.max_competitors = max_competitors
+        self.prune = prune
+        self.cv = cv
+        self.rule = rule
+        self.scoring = scoring
+        self.risk = risk
+        self.cp = cp
+        self.shrinkage = shrinkage
+        self.dialect = dialect
         self.n_jobs = n_jobs
 
 
