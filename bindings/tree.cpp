@@ -85,6 +85,34 @@ static GrowParams read_params(const nb::dict& o) {
   return p;
 }
 
+// `o` is None where splits are not weighed. The case weights are borrowed.
+static Weighing read_weighing(const nb::object& object, std::size_t n_rows, std::optional<Doubles1>& case_weight) {
+  Weighing w;
+  if (object.is_none()) return w;
+  const auto o = nb::cast<nb::dict>(object);
+  w.on = true;
+  w.present_only = option<bool>(o, "present_only");
+  w.max_competitors = option<std::uint32_t>(o, "max_competitors");
+  w.max_surrogates = option<std::uint32_t>(o, "max_surrogates");
+  w.absent_disagrees = option<bool>(o, "absent_disagrees");
+  const auto fallback = option<std::string>(o, "fallback");
+  w.fallback = fallback == "stop"     ? Weighing::Fallback::stop
+               : fallback == "ignore" ? Weighing::Fallback::ignore
+                                      : Weighing::Fallback::majority;
+  w.rpart = option<bool>(o, "rpart");
+  w.quirks = option<bool>(o, "quirks");
+  w.fold = option<bool>(o, "fold");
+  w.rows = option<std::vector<Row>>(o, "rows");
+  for (const Row r : w.rows)
+    if (r >= n_rows) throw nb::value_error("rows: no such row");
+  if (!o["case_weight"].is_none()) case_weight = option<Doubles1>(o, "case_weight");
+  if (case_weight) {
+    if (case_weight->shape(0) != n_rows) throw nb::value_error("case weights and table differ in rows");
+    w.case_weight = case_weight->data();
+  }
+  return w;
+}
+
 static void check_params(const GrowParams& p, std::size_t n_columns) {
   if (!p.monotone.empty() && p.monotone.size() != n_columns) throw nb::value_error("monotone: one entry per column");
   for (const auto& group : p.groups)
@@ -92,9 +120,9 @@ static void check_params(const GrowParams& p, std::size_t n_columns) {
       if (f >= n_columns) throw nb::value_error("groups: no such column");
 }
 
-static TreeHandle* grow_tree(const TableHandle& table, const std::string& criterion, nb::object target,
-                             std::vector<std::uint32_t> n_classes, std::optional<Doubles1> weight,
-                             const nb::dict& options) {
+static nb::tuple grow_tree(const TableHandle& table, const std::string& criterion, nb::object target,
+                           std::vector<std::uint32_t> n_classes, std::optional<Doubles1> weight,
+                           const nb::dict& options) {
   const Rule rule = rule_named(criterion);
   TargetInput input;
   std::optional<Codes2> codes;
@@ -124,13 +152,38 @@ static TreeHandle* grow_tree(const TableHandle& table, const std::string& criter
       throw nb::value_error("no row has a positive weight");
   }
   if (input.n_rows == 0) throw nb::value_error("the table has no rows");
-  const GrowParams params = read_params(options);
+  GrowParams params = read_params(options);
+  std::optional<Doubles1> case_weight;
+  params.weighing = read_weighing(options["weighing"], input.n_rows, case_weight);
   check_params(params, table.table.n_columns());
   const auto max_bins = option<std::uint32_t>(options, "max_bins");
   if (max_bins > 65535) throw nb::value_error("max_bins is at most 65535");
-  Tree tree = run_interruptible(
+  Cart cart = run_interruptible(
       [&](Interrupt& interrupt) { return grow_cart(table.table, input, rule, params, max_bins, interrupt); });
-  return new TreeHandle(std::move(tree), categories_of(table.table));
+  nb::object tree = nb::cast(new TreeHandle(std::move(cart.tree), categories_of(table.table)),
+                             nb::rv_policy::take_ownership);
+  return nb::make_tuple(tree, own(std::move(cart.resting_node)));
+}
+
+// The splits weighed at the nodes, flat, by name; None where none were kept.
+static nb::object splits(nb::handle_t<TreeHandle> self) {
+  const SplitList& s = nb::cast<const TreeHandle&>(self).tree.splits;
+  if (s.empty()) return nb::none();
+  nb::dict d;
+  const auto view = [&]<class T>(const char* name, const std::vector<T>& values) {
+    d[name] = Array<const T>(values.data(), {values.size()}, self);
+  };
+  view("begin", s.begin);
+  view("role", s.role);
+  view("flags", s.flags);
+  view("feature", s.feature);
+  view("threshold", s.threshold);
+  view("set", s.set);
+  view("sets", s.sets);
+  view("count", s.count);
+  view("improve", s.improve);
+  view("adjusted", s.adjusted);
+  return d;
 }
 
 static Array<std::uint32_t> apply(const TreeHandle& self, const TableHandle& table, int n_jobs) {
@@ -253,6 +306,7 @@ void init_tree(nb::module_& m) {
       .def("apply_one", &apply_one, "row"_a)
       .def("pruning_path", &pruning_path)
       .def("collapsed", &collapsed, "leaf"_a)
+      .def("splits", &splits)
       .def("with_values", &with_values, "value"_a, "weight"_a, "impurity"_a)
       .def(
           "pruned",

@@ -18,8 +18,8 @@ namespace spinney {
 // Scratch of one worker.
 struct ScanBuffers {
   static constexpr std::size_t chunk = 512;
-  alignas(64) std::array<double, chunk> s_left, w_left, s_right, w_right, score;
-  std::array<std::uint32_t, chunk> at;
+  alignas(64) std::array<double, chunk> s_left{}, w_left{}, s_right{}, w_right{}, score{};
+  std::array<std::uint32_t, chunk> at{};
   std::vector<std::int64_t> left, missing;
   std::vector<Row> chosen;
 };

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <numeric>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "base/pool.h"
 #include "grow/block.h"
 #include "grow/search.h"
+#include "grow/weigh.h"
 
 namespace spinney {
 
@@ -26,8 +28,16 @@ struct Sprout {
   Row n = 0;
   std::vector<double> value;
   std::optional<SplitRecord> split;
+  Ranking ranking;  // of the splits, where they are kept
   std::size_t left = 0, right = 0;
   std::size_t subtree = SIZE_MAX;  // grown elsewhere
+  std::size_t begin = 0, end = 0;  // rows that stay here, once all is grown
+};
+
+// A tree, and the rows that came to rest at each of its nodes, as ranges of the row index.
+struct GrownTree {
+  Tree tree;
+  std::vector<std::pair<std::size_t, std::size_t>> resting;
 };
 
 template <class Criterion>
@@ -37,7 +47,7 @@ class Grower {
          Interrupt& interrupt)
       : rules_(rules), bins_(bins), workers_(workers), rows_(rows), interrupt_(interrupt) {}
 
-  Tree grow(OpenNode root) {
+  GrownTree grow(OpenNode root) {
     if (rules_.params.max_leaf_nodes > 0)
       grow_best_first(std::move(root));
     else
@@ -52,10 +62,12 @@ class Grower {
   };
 
   static constexpr bool can_block = !needs_positions<Criterion>;
+  const Weighing& weighing() const { return rules_.params.weighing; }
 
   // Presorting pays when every node tries every column.
   bool blocks_pay() const {
-    return can_block && !rules_.params.random_cuts && rules_.params.max_features >= rules_.table.n_columns();
+    return can_block && !weighing().on && !rules_.params.random_cuts &&
+           rules_.params.max_features >= rules_.table.n_columns();
   }
 
   // Nodes of at most this many rows are tasks. Blocks of all threads together keep within a few megabytes.
@@ -71,14 +83,32 @@ class Grower {
     Sprout s;
     s.n = node.n();
     s.value.resize(rules_.target.value_width());
-    s.summary = summarise(rules_.target, rows_of(node), node.stat.data(), s.value.data());
+    s.begin = node.begin;
+    s.end = node.end;
+    s.summary = summarise(rules_.target, with_weight(rows_of(node)), node.stat.data(), s.value.data());
     if (rules_.bounded()) rules_.clip_value(node, s.value.data());
     sprouts_.push_back(std::move(s));
     return sprouts_.size() - 1;
   }
 
+  // Rows of weight 0 are kept where they count as rows; they have no part in statistics.
+  std::span<const Row> with_weight(std::span<const Row> rows) {
+    if (weighing().rows.empty()) return rows;
+    weighty_.clear();
+    for (const Row r : rows)
+      if (rules_.target.weight_of(r) > 0) weighty_.push_back(r);
+    return weighty_;
+  }
+
   std::optional<Choice> search(OpenNode& node, std::size_t at) {
     if (!rules_.may_split(node, sprouts_[at].summary)) return std::nullopt;
+    if (weighing().on) {
+      Ranking ranking = Weigher(workers_, rules_, bins_, interrupt_).rank(node, rows_of(node));
+      if (ranking.entries.empty() || !rules_.is_enough(ranking.entries[0].choice.gain)) return std::nullopt;
+      Choice choice = ranking.entries[0].choice;
+      sprouts_[at].ranking = std::move(ranking);
+      return choice;
+    }
     return find_split(workers_, rules_, bins_, node, rows_of(node), interrupt_);
   }
 
@@ -121,11 +151,11 @@ class Grower {
     });
   }
 
-  Tree grow_task(OpenNode node, std::span<Worker<Criterion>> worker) {
+  GrownTree grow_task(OpenNode node, std::span<Worker<Criterion>> worker) {
     if constexpr (can_block)
       if (blocks_pay()) {
         const std::span<Row> rows = rows_of(node);
-        return BlockGrower<Criterion>(rules_, bins_, worker[0], interrupt_).grow(std::move(node), rows);
+        return {BlockGrower<Criterion>(rules_, bins_, worker[0], interrupt_).grow(std::move(node), rows), {}};
       }
     Grower inner(rules_, bins_, worker, rows_, interrupt_);
     inner.grow_depth_first(std::move(node), 0);
@@ -167,6 +197,7 @@ class Grower {
 
   // Parts the node's rows, stably, and returns its children.
   std::pair<OpenNode, OpenNode> split(const Open& open, const Choice& choice) {
+    if (weighing().on) return split_weighed(open, choice);
     const OpenNode& node = open.node;
     const std::span<Row> rows = rows_of(node);
     mark_sides(rules_, bins_, choice, rows, side_, codes_);
@@ -195,6 +226,85 @@ class Grower {
     return {std::move(left), std::move(right)};
   }
 
+  // As above, with rows that lack a value sent by surrogates; some may stay.
+  std::pair<OpenNode, OpenNode> split_weighed(const Open& open, const Choice& choice) {
+    const OpenNode& node = open.node;
+    const std::span<Row> rows = rows_of(node);
+    Weigher weigher(workers_, rules_, bins_, interrupt_);
+    const Ranking ranking = std::move(sprouts_[open.at].ranking);
+    const bool reversed = ranking.entries[0].reversed;
+    SplitRecord record = describe(choice, rows);
+    std::vector<WeighedSplit> surrogates;
+    if (weighing().present_only) {
+      weigher.mark(record, rows, side_);
+      surrogates = weigher.surrogates(node, record, reversed, rows, side_);
+      weigher.place(record, surrogates, reversed, rows, side_);
+    } else {
+      mark_sides(rules_, bins_, choice, rows, side_, codes_);
+    }
+    record.weighed = weighed_splits(ranking, rows);
+    record.weighed.insert(record.weighed.end(), surrogates.begin(), surrogates.end());
+    OpenNode left, right;
+    rules_.inherit(node, choice, left, right);
+    std::array<std::vector<Row>, 3> parts;  // left, right, stays
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      parts[side_[i] == left_side ? 0 : side_[i] == right_side ? 1 : 2].push_back(rows[i]);
+    std::size_t at = node.begin;
+    for (const auto& part : parts) {
+      std::copy(part.begin(), part.end(), rows_.begin() + static_cast<std::ptrdiff_t>(at));
+      at += part.size();
+    }
+    left.begin = node.begin;
+    left.end = right.begin = node.begin + parts[0].size();
+    right.end = right.begin + parts[1].size();
+    sprouts_[open.at].begin = right.end;
+    for (OpenNode* child : {&left, &right}) {
+      child->stat.assign(node.stat.size(), 0);
+      for (const Row r : with_weight(rows_of(*child))) workers_[0].criterion.add(r, child->stat.data());
+    }
+    if (!weighing().present_only) {
+      record.default_left = choice.candidate.missing_alone || left.stat[0] >= right.stat[0];
+      record.missing_left =
+          choice.candidate.has_missing ? choice.candidate.missing_left : left.stat[0] >= right.stat[0];
+    }
+    if (rules_.bounded()) rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
+    sprouts_[open.at].split = std::move(record);
+    return {std::move(left), std::move(right)};
+  }
+
+  // The split as the tree stores it, before it is known where rows without a value go.
+  SplitRecord describe(const Choice& choice, std::span<const Row> rows) {
+    const Column& column = rules_.table.columns[choice.feature];
+    codes_.clear();
+    if (column.is_category()) {
+      read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) {
+        if (v == v && rules_.target.weight_of(rows[i]) > 0) codes_.push_back(static_cast<std::uint32_t>(v));
+      });
+      std::sort(codes_.begin(), codes_.end());
+      codes_.erase(std::unique(codes_.begin(), codes_.end()), codes_.end());
+    }
+    return describe_split(rules_, bins_, choice, true, codes_);
+  }
+
+  std::vector<WeighedSplit> weighed_splits(const Ranking& ranking, std::span<const Row> rows) {
+    std::vector<WeighedSplit> splits;
+    for (const Ranking::Entry& entry : ranking.entries) {
+      SplitRecord record = describe(entry.choice, rows);
+      WeighedSplit split;
+      split.role = splits.empty() ? SplitList::primary : SplitList::competitor;
+      split.feature = record.feature;
+      split.is_category = record.is_category;
+      split.reversed = entry.reversed;
+      split.threshold = record.threshold;
+      split.left_codes = std::move(record.left_codes);
+      split.right_codes = std::move(record.right_codes);
+      split.count = entry.count;
+      split.improve = entry.choice.gain;
+      splits.push_back(std::move(split));
+    }
+    return splits;
+  }
+
   double mean_of(const OpenNode& node) {
     if constexpr (needs_positions<Criterion>) {
       double median = 0;
@@ -206,13 +316,14 @@ class Grower {
     }
   }
 
-  Tree assemble() {
-    Tree tree;
+  GrownTree assemble() {
+    GrownTree grown;
+    Tree& tree = grown.tree;
     tree.value_width = static_cast<std::uint32_t>(rules_.target.value_width());
     std::size_t n_nodes = sprouts_.size(), n_set_words = 0;
-    for (const Tree& t : subtrees_) {
-      n_nodes += t.size();
-      n_set_words += t.sets.size();
+    for (const GrownTree& s : subtrees_) {
+      n_nodes += s.tree.size();
+      n_set_words += s.tree.sets.size();
     }
     tree.reserve(n_nodes, n_set_words);
     struct Step {
@@ -225,7 +336,9 @@ class Grower {
       if (step.parent != SIZE_MAX) tree.right[step.parent] = static_cast<std::uint32_t>(tree.size());
       Sprout& s = sprouts_[step.sprout];
       if (s.subtree != SIZE_MAX) {
-        tree.append(subtrees_[s.subtree]);
+        tree.append(subtrees_[s.subtree].tree);
+        grown.resting.insert(grown.resting.end(), subtrees_[s.subtree].resting.begin(),
+                             subtrees_[s.subtree].resting.end());
         subtrees_[s.subtree] = {};
         continue;
       }
@@ -234,12 +347,18 @@ class Grower {
       tree.impurity[at] = s.summary.impurity;
       tree.weight[at] = s.summary.weight;
       tree.n_rows[at] = s.n;
+      if (weighing().on) {
+        grown.resting.emplace_back(s.begin, s.end);
+        if (s.split)
+          for (const WeighedSplit& w : s.split->weighed) add(tree.splits, w);
+        tree.splits.end_node();
+      }
       if (!s.split) continue;
       write_split(tree, at, *s.split);
       stack.push_back({s.right, at});
       stack.push_back({s.left, SIZE_MAX});
     }
-    return tree;
+    return grown;
   }
 
   const Rules& rules_;
@@ -248,10 +367,10 @@ class Grower {
   std::vector<Row>& rows_;
   Interrupt& interrupt_;
   std::vector<Sprout> sprouts_;
-  std::vector<Tree> subtrees_;
+  std::vector<GrownTree> subtrees_;
   std::vector<std::uint8_t> side_;
   std::vector<std::uint32_t> codes_;
-  std::vector<Row> spare_;
+  std::vector<Row> spare_, weighty_;
 };
 
 }  // namespace spinney

@@ -9,6 +9,23 @@
 
 namespace spinney {
 
+// Keeping the splits that were weighed at a node, and sending rows that lack a value by surrogates.
+struct Weighing {
+  enum class Fallback : std::uint8_t { majority, stop, ignore };  // ignore: surrogates are listed, but not asked
+
+  bool on = false;
+  bool present_only = false;  // rows without a value have no say in a column's search, and go by surrogates
+  std::uint32_t max_competitors = 0, max_surrogates = 0;
+  bool absent_disagrees = true;  // a row that lacks the surrogate's value counts against it
+  Fallback fallback = Fallback::majority;
+  // rpart's conventions: cuts are x < middle, rows of weight 0 count as rows, ties of the majority stop
+  bool rpart = false;
+  bool quirks = false;                  // and its errors
+  bool fold = false;                    // rpart's way of placing rows in cross-validation
+  std::vector<Row> rows;                // rows to grow on, weight 0 or not; empty: those of positive weight
+  const double* case_weight = nullptr;  // by row, without priors and costs; null: every weight is 1
+};
+
 struct GrowParams {
   std::uint32_t max_depth = UINT32_MAX;
   Row min_samples_split = 2, min_samples_leaf = 1;
@@ -22,6 +39,7 @@ struct GrowParams {
   std::vector<std::int8_t> monotone;               // by column; empty: none
   std::vector<std::vector<std::uint32_t>> groups;  // columns that may meet on a path; empty: all may
   int n_threads = 1;
+  Weighing weighing;
 };
 
 }  // namespace spinney

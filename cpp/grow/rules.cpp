@@ -62,11 +62,15 @@ std::optional<Choice> Rules::choose(std::span<const std::uint32_t> features, std
   Choice choice;
   choice.feature = features[best];
   choice.gain = gain_of(target, candidates[best].score, node.stat.data());
-  constexpr double slack = 2.220446049250313e-16;  // as scikit-learn: a decrease of exactly the minimum is enough
-  const bool required = params.min_impurity_decrease > 0;  // else rounding below 0 must not stop a split of no gain
-  if (required && improvement(choice.gain) + slack < params.min_impurity_decrease) return std::nullopt;
+  if (!is_enough(choice.gain)) return std::nullopt;
   choice.candidate = std::move(candidates[best]);
   return choice;
+}
+
+bool Rules::is_enough(double gain) const {
+  constexpr double slack = 2.220446049250313e-16;  // as scikit-learn: a decrease of exactly the minimum is enough
+  const bool required = params.min_impurity_decrease > 0;  // else rounding below 0 must not stop a split of no gain
+  return !required || improvement(gain) + slack >= params.min_impurity_decrease;
 }
 
 // C4.5: among the columns whose gain is at least average, the largest gain per bit of split information.
@@ -143,7 +147,8 @@ void write_split(Tree& tree, std::size_t node, const SplitRecord& split) {
   tree.feature[node] = static_cast<std::int32_t>(split.feature);
   tree.flags[node] = static_cast<std::uint8_t>((split.missing_left ? Tree::missing_left : 0) |
                                                (split.is_category ? Tree::category : 0) |
-                                               (split.default_left ? Tree::default_left : 0));
+                                               (split.default_left ? Tree::default_left : 0) |
+                                               (split.stops ? Tree::stops : 0) | (split.alone ? Tree::alone : 0));
   if (split.is_category)
     tree.set[node] = add_set(tree.sets, split.left_codes, split.right_codes, split.default_left);
   else

@@ -35,8 +35,12 @@ class Rules {
   void bound_values(const OpenNode& parent, const Choice& choice, double left_mean, double right_mean, OpenNode& left,
                     OpenNode& right) const;
 
+  bool is_enough(double gain) const;  // by min_impurity_decrease
+
   // As a share of the root's weight: what best-first growth goes by.
   double improvement(double gain) const { return gain / root_weight_; }
+
+  double cost_of(std::uint32_t) const { return 1; }
 
   bool bounded() const { return !params.monotone.empty(); }
   void clip_value(const OpenNode& node, double* value) const;
@@ -52,6 +56,8 @@ struct SplitRecord {
   bool is_category = false, missing_left = false, default_left = false;
   double threshold = 0;
   std::vector<std::uint32_t> left_codes, right_codes;
+  bool stops = false, alone = false;
+  std::vector<WeighedSplit> weighed;  // this one, its competitors, its surrogates; empty: not kept
 };
 void write_split(Tree& tree, std::size_t node, const SplitRecord& split);
 

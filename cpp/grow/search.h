@@ -101,18 +101,25 @@ inline std::vector<std::uint32_t> columns_to_try(const Rules& rules, const OpenN
 // Below this many rows, sorting all of them is as fast.
 inline constexpr std::size_t coarse_rows = 4096;
 
+// Calls body(i, worker) for i in [0, n_columns), in parallel if the rows are many.
+template <class Criterion, class Body>
+void for_each_column(std::span<Worker<Criterion>> workers, std::size_t n_rows, std::size_t n_columns,
+                     Interrupt& interrupt, Body&& body) {
+  const double estimated_ns = 8.0 * static_cast<double>(n_rows) * static_cast<double>(n_columns);
+  parallel_for_if_worth(estimated_ns, n_columns, static_cast<int>(workers.size()), [&](std::size_t i, int worker) {
+    interrupt.check();
+    body(i, workers[static_cast<std::size_t>(worker)]);
+  });
+}
+
 // Searches columns `tried[first…]` in parallel. Columns with coarse codes go twice: first for the best score at the ends
 // of their steps, then, knowing the best of all columns, for the cuts that may reach it.
 template <class Criterion>
 void search_columns(std::span<Worker<Criterion>> workers, const Rules& rules, const Bins& bins, const OpenNode& node,
                     std::span<const Row> rows, std::span<const std::uint32_t> tried, std::span<Candidate> candidates,
                     Interrupt& interrupt) {
-  const double estimated_ns = 8.0 * static_cast<double>(rows.size()) * static_cast<double>(tried.size());
   const auto for_each_column = [&](auto&& body) {
-    parallel_for_if_worth(estimated_ns, tried.size(), static_cast<int>(workers.size()), [&](std::size_t i, int worker) {
-      interrupt.check();
-      body(i, workers[static_cast<std::size_t>(worker)]);
-    });
+    spinney::for_each_column(workers, rows.size(), tried.size(), interrupt, body);
   };
   if constexpr (requires(Criterion c) { c.rows.value(0); }) {
     if (rows.size() >= coarse_rows && !bins.coarse.empty() && !tried.empty()) {
@@ -147,15 +154,19 @@ void search_columns(std::span<Worker<Criterion>> workers, const Rules& rules, co
   });
 }
 
-// Finds the best split of a node and drops the columns that turn out constant from node.features.
-template <class Criterion>
-std::optional<Choice> find_split(std::span<Worker<Criterion>> workers, const Rules& rules, const Bins& bins,
-                                 OpenNode& node, std::span<const Row> rows, Interrupt& interrupt) {
+struct Tried {
+  std::vector<std::uint32_t> columns;
+  std::vector<Candidate> candidates;  // one per column
+};
+
+// Calls search(columns, candidates) for the columns to try, and drops those that turn out constant from node.features.
+template <class Search>
+Tried search_drawn_columns(const Rules& rules, OpenNode& node, Search&& search) {
   const std::vector<std::uint32_t> order = columns_to_try(rules, node);
   std::vector<std::uint8_t> live(rules.table.n_columns(), 0);
   for (const std::uint32_t f : node.features) live[f] = 1;
-  std::vector<std::uint32_t> tried;
-  std::vector<Candidate> candidates;
+  Tried found;
+  auto& [tried, candidates] = found;
   const std::size_t n_first = std::min<std::size_t>(rules.params.max_features, order.size());
   bool any_found = false;  // the draw goes on until a column can be cut
   for (std::size_t begin = 0, end = n_first; begin < order.size() && !any_found; begin = end, end = end + 1) {
@@ -163,15 +174,30 @@ std::optional<Choice> find_split(std::span<Worker<Criterion>> workers, const Rul
     for (std::size_t i = begin; i < end; ++i)
       if (live[order[i]]) tried.push_back(order[i]);
     candidates.resize(tried.size());
-    search_columns(workers, rules, bins, node, rows, std::span(tried).subspan(first),
-                   std::span(candidates).subspan(first), interrupt);
+    search(std::span<const std::uint32_t>(tried).subspan(first), std::span(candidates).subspan(first));
     for (std::size_t i = first; i < tried.size(); ++i) {
       if (candidates[i].constant) live[tried[i]] = 0;
       any_found = any_found || candidates[i].found();
     }
   }
   std::erase_if(node.features, [&](std::uint32_t f) { return !live[f]; });
-  return rules.choose(tried, candidates, node);
+  return found;
+}
+
+// Finds the best split of a node.
+template <class Criterion>
+std::optional<Choice> find_split(std::span<Worker<Criterion>> workers, const Rules& rules, const Bins& bins,
+                                 OpenNode& node, std::span<const Row> rows, Interrupt& interrupt) {
+  Tried tried = search_drawn_columns(rules, node, [&](auto columns, auto candidates) {
+    search_columns(workers, rules, bins, node, rows, columns, candidates, interrupt);
+  });
+  return rules.choose(tried.columns, tried.candidates, node);
+}
+
+// The threshold of a cut between two values, as the tree stores it.
+inline double cut_of(const GrowParams& params, double below, double above) {
+  if (!params.weighing.rpart) return cut_between(below, above);
+  return std::nextafter((below + above) / 2, -std::numeric_limits<double>::infinity());  // x < middle goes left
 }
 
 // The split as the tree stores it. `codes` are the categories seen in the node, ascending (category columns).
@@ -196,7 +222,7 @@ inline SplitRecord describe_split(const Rules& rules, const Bins& bins, const Ch
   } else if (bins.has(rules.table, choice.feature)) {
     split.threshold = bins.columns[choice.feature].edges[c.code_below];
   } else {
-    split.threshold = cut_between(value_at(column, c.below), value_at(column, c.above));
+    split.threshold = cut_of(rules.params, value_at(column, c.below), value_at(column, c.above));
   }
   return split;
 }

@@ -23,8 +23,8 @@ static Bins make_bins(const Table& table, const Target& target, std::uint32_t ma
 // An index for the exact search of large nodes, where there are enough of them to pay for it.
 static Bins make_coarse(const Table& table, const Target& target, const GrowParams& params, Interrupt& interrupt) {
   Bins bins;
-  const bool pays = target.rows.size() >= 8 * coarse_rows && target.is_scalar() && has_bounds(target.rule) &&
-                    !params.random_cuts && params.max_features >= table.n_columns();
+  const bool pays = !params.weighing.on && target.rows.size() >= 8 * coarse_rows && target.is_scalar() &&
+                    has_bounds(target.rule) && !params.random_cuts && params.max_features >= table.n_columns();
   if (!pays) return bins;
   bins.coarse.resize(table.n_columns() * table.n_rows);
   parallel_for(table.n_columns(), params.n_threads, [&](std::size_t f, int) {
@@ -35,7 +35,7 @@ static Bins make_coarse(const Table& table, const Target& target, const GrowPara
   return bins;
 }
 
-Tree grow_cart(const Table& table, const TargetInput& input, Rule rule, const GrowParams& params,
+Cart grow_cart(const Table& table, const TargetInput& input, Rule rule, const GrowParams& params,
                std::uint32_t max_bins, Interrupt& interrupt) {
   Target target(input, rule);
   const Rules rules(table, target, params);
@@ -43,11 +43,21 @@ Tree grow_cart(const Table& table, const TargetInput& input, Rule rule, const Gr
                            : make_coarse(table, target, params, interrupt);
   OpenNode root = rules.root();
   std::vector<Row> rows = std::move(target.rows);  // from here on, the row index of the growing tree
+  if (!params.weighing.rows.empty()) rows = params.weighing.rows;
+  root.end = rows.size();
   return with_criterion(target, [&]<class Criterion>(const Criterion& criterion) {
     std::vector<Worker<Criterion>> workers(static_cast<std::size_t>(params.n_threads), Worker<Criterion>(criterion));
     root.stat.assign(criterion.width(), 0);
-    for (const Row r : rows) criterion.add(r, root.stat.data());
-    return Grower<Criterion>(rules, bins, workers, rows, interrupt).grow(std::move(root));
+    for (const Row r : rows)
+      if (target.weight_of(r) > 0) criterion.add(r, root.stat.data());
+    GrownTree grown = Grower<Criterion>(rules, bins, workers, rows, interrupt).grow(std::move(root));
+    Cart cart{std::move(grown.tree), {}};
+    if (!params.weighing.on) return cart;
+    cart.resting_node.assign(table.n_rows, UINT32_MAX);
+    for (std::uint32_t node = 0; node < grown.resting.size(); ++node)
+      for (std::size_t i = grown.resting[node].first; i < grown.resting[node].second; ++i)
+        cart.resting_node[rows[i]] = node;
+    return cart;
   });
 }
 

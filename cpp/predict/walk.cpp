@@ -13,6 +13,10 @@ namespace spinney {
 static constexpr std::size_t block_rows = 128, rows_per_task = 4096, lanes = 8;
 
 Walker::Walker(const Tree& tree) : tree_(tree) {
+  if (!tree.splits.empty()) {  // a row may need the columns of surrogates
+    compact_ = false;
+    return;
+  }
   for (std::size_t i = 0; i < tree.size(); ++i)
     if (!tree.is_leaf(i)) used_.push_back(static_cast<std::uint32_t>(tree.feature[i]));
   std::sort(used_.begin(), used_.end());
@@ -105,12 +109,7 @@ void Walker::walk_copies(const Table& table, std::size_t begin, std::size_t end,
 // Reads only the values that a row needs.
 void Walker::walk_wide(const Table& table, std::size_t begin, std::size_t end, std::uint32_t* leaf) const {
   for (std::size_t r = begin; r < end; ++r) {
-    std::uint32_t at = 0;
-    while (!tree_.is_leaf(at)) {
-      const double x = value_at(table.columns[static_cast<std::size_t>(tree_.feature[at])], static_cast<Row>(r));
-      at = goes_left(tree_, at, x) ? at + 1 : tree_.right[at];
-    }
-    leaf[r] = at;
+    leaf[r] = resting_node(tree_, [&](std::uint32_t f) { return value_at(table.columns[f], static_cast<Row>(r)); });
   }
 }
 
@@ -137,9 +136,7 @@ void Walker::apply(const Table& table, int n_threads, Interrupt& interrupt, std:
 }
 
 std::uint32_t Walker::apply_one(const double* row) const {
-  std::uint32_t at = 0;
-  while (!tree_.is_leaf(at)) at = goes_left(tree_, at, row[tree_.feature[at]]) ? at + 1 : tree_.right[at];
-  return at;
+  return resting_node(tree_, [&](std::uint32_t f) { return row[f]; });
 }
 
 }  // namespace spinney

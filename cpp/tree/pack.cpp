@@ -12,9 +12,12 @@ namespace spinney {
 
 namespace {
 
-constexpr std::string_view array_names[] = {"shape",      "feature",     "threshold",     "flags",
-                                            "sets",       "n_rows",      "weight",        "leaf_counts",
-                                            "value_leaf", "value_inner", "impurity_leaf", "impurity_inner"};
+constexpr std::string_view array_names[] = {
+    "shape",          "feature",          "threshold",    "flags",       "sets",
+    "n_rows",         "weight",           "leaf_counts",  "value_leaf",  "value_inner",
+    "impurity_leaf",  "impurity_inner",   "split_counts", "split_roles", "split_flags",
+    "split_features", "split_thresholds", "split_sets",   "split_rows",  "split_improve",
+    "split_adjusted"};
 
 // A column of a tree: its splits and its leaves, each in preorder.
 template <class T>
@@ -313,6 +316,54 @@ void read_values(const Reader& in, Tree& t) {
   for (std::size_t i = 0; i < counts.size(); ++i) t.value[i] = counts[i] / t.weight[i / t.value_width];
 }
 
+void write_splits(const Tree& t, Writer& out) {
+  const SplitList& list = t.splits;
+  if (list.size() == 0) return;
+  std::vector<std::uint32_t> counts;
+  for (std::size_t i = 0; i < t.size(); ++i)
+    if (!t.is_leaf(i)) counts.push_back(list.begin[i + 1] - list.begin[i]);
+  out.write("split_counts", counts);
+  out.write("split_roles", list.role);
+  out.write_once_if_all_equal("split_flags", list.flags);
+  out.write("split_features", list.feature);
+  out.write("split_thresholds", list.threshold);
+  out.write("split_sets", list.sets);
+  out.write("split_rows", list.count);
+  out.write("split_improve", list.improve);
+  out.write("split_adjusted", list.adjusted);
+}
+
+void read_splits(const Reader& in, Tree& t, std::size_t n_inner) {
+  if (in.count("split_counts") == 0) return;
+  SplitList& list = t.splits;
+  const auto counts = in.read<std::uint32_t>("split_counts", n_inner);
+  const std::size_t n = in.count("split_roles");
+  std::size_t total = 0, inner = 0;
+  list.begin.push_back(0);
+  for (std::size_t i = 0; i < t.size(); ++i) {
+    if (!t.is_leaf(i)) total += counts[inner++];
+    if (total > n) refuse("split_counts", "does not fit its splits");
+    list.begin.push_back(static_cast<std::uint32_t>(total));
+  }
+  list.role = in.read<std::uint8_t>("split_roles");
+  list.flags = in.read_or_repeat<std::uint8_t>("split_flags", n);
+  list.feature = in.read<std::uint32_t>("split_features", n);
+  list.threshold = in.read<double>("split_thresholds", n);
+  list.sets = in.read<std::uint32_t>("split_sets");
+  list.count = in.read<std::uint32_t>("split_rows", n);
+  list.improve = in.read<double>("split_improve", n);
+  list.adjusted = in.read<double>("split_adjusted", n);
+  std::size_t at = 0;
+  for (std::size_t s = 0; s < n; ++s) {
+    list.set.push_back(static_cast<std::uint32_t>(at));
+    for (int side = 0; side < 2 && (list.flags[s] & SplitList::category); ++side) {
+      if (at >= list.sets.size()) refuse("split_sets", "ends too early");
+      at += std::size_t{1} + list.sets[at];
+    }
+  }
+  if (at != list.sets.size()) refuse("split_sets", "does not fit its splits");
+}
+
 }  // namespace
 
 void pack(const Tree& t, std::uint32_t number, std::vector<StoredArray>& arrays) {
@@ -328,6 +379,7 @@ void pack(const Tree& t, std::uint32_t number, std::vector<StoredArray>& arrays)
   const Parts<double> impurity = part(t, t.impurity);
   out.write_once_if_all_equal("impurity_leaf", impurity.leaf);
   out.write_once_if_all_equal("impurity_inner", impurity.inner);
+  write_splits(t, out);
 }
 
 Tree unpack(std::span<const ArrayView> arrays) {
@@ -345,6 +397,7 @@ Tree unpack(std::span<const ArrayView> arrays) {
   read_values(in, t);
   t.impurity = join(t, Parts<double>{in.read_or_repeat<double>("impurity_inner", n_inner),
                                      in.read_or_repeat<double>("impurity_leaf", n_leaves)});
+  read_splits(in, t, n_inner);
   return t;
 }
 

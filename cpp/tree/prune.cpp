@@ -113,7 +113,9 @@ Tree collapse(const Tree& tree, const std::vector<std::uint8_t>& make_leaf) {
     out.impurity[to] = tree.impurity[from];
     out.weight[to] = tree.weight[from];
     out.n_rows[to] = tree.n_rows[from];
-    if (tree.is_leaf(from) || make_leaf[from]) continue;
+    const bool leaf = tree.is_leaf(from) || make_leaf[from];
+    if (!tree.splits.empty()) leaf ? out.splits.end_node() : out.splits.copy_node(tree.splits, from);
+    if (leaf) continue;
     out.feature[to] = tree.feature[from];
     out.threshold[to] = tree.threshold[from];
     out.flags[to] = tree.flags[from];

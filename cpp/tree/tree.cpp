@@ -35,6 +35,7 @@ void Tree::append(const Tree& subtree) {
   extend(weight, subtree.weight);
   extend(n_rows, subtree.n_rows);
   extend(value, subtree.value);
+  if (!subtree.splits.empty()) splits.append(subtree.splits);
   for (std::size_t i = first; i < size(); ++i) {
     if (is_leaf(i)) continue;
     right[i] += node_shift;

@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "base/types.h"
+#include "tree/splits.h"
 
 namespace spinney {
 
 struct Tree {
-  enum Flag : std::uint8_t { missing_left = 1, category = 2, default_left = 4 };
+  // stops: a row stays at this node if neither the split nor a surrogate can place it; alone: surrogates are not asked
+  enum Flag : std::uint8_t { missing_left = 1, category = 2, default_left = 4, stops = 8, alone = 16 };
   static constexpr std::uint32_t list_mark = 0x80000000u;  // in a set's first word: a list follows, not bits
 
   std::uint32_t value_width = 1;
@@ -26,6 +28,7 @@ struct Tree {
   std::vector<double> impurity, weight;
   std::vector<std::uint32_t> n_rows;
   std::vector<double> value;  // value_width per node
+  SplitList splits;
 
   std::size_t size() const { return feature.size(); }
   bool is_leaf(std::size_t node) const { return feature[node] < 0; }
@@ -65,6 +68,34 @@ inline bool goes_left(const Tree& t, std::size_t node, double x) {
   if (x != x) return flags & Tree::missing_left;
   if (!(flags & Tree::category)) return x <= t.threshold[node];
   return category_goes_left(t.sets.data() + t.set[node], flags & Tree::default_left, static_cast<std::uint32_t>(x));
+}
+
+// Where a row goes from a split: to a child, or nowhere. `value_of(column)` gives its values, NaN where there is none.
+template <class ValueOf>
+std::uint32_t next_node(const Tree& t, std::uint32_t at, ValueOf&& value_of) {
+  const double x = value_of(static_cast<std::uint32_t>(t.feature[at]));
+  if (t.splits.empty()) return goes_left(t, at, x) ? at + 1 : t.right[at];
+  const std::uint32_t end = t.splits.begin[at + 1];
+  for (std::uint32_t s = t.splits.begin[at]; s < end; ++s) {
+    if (t.splits.role[s] == SplitList::competitor || (t.splits.role[s] && (t.flags[at] & Tree::alone))) continue;
+    const double v = t.splits.role[s] == SplitList::primary ? x : value_of(t.splits.feature[s]);
+    const SplitList::Side side = t.splits.side_of(s, v);
+    if (side != SplitList::Side::unknown) return side == SplitList::Side::left ? at + 1 : t.right[at];
+  }
+  if (t.flags[at] & Tree::stops) return at;
+  return t.flags[at] & Tree::missing_left ? at + 1 : t.right[at];
+}
+
+// The node at which a row comes to rest: a leaf, unless it stops on the way.
+template <class ValueOf>
+std::uint32_t resting_node(const Tree& t, ValueOf&& value_of) {
+  std::uint32_t at = 0;
+  while (!t.is_leaf(at)) {
+    const std::uint32_t next = next_node(t, at, value_of);
+    if (next == at) break;
+    at = next;
+  }
+  return at;
 }
 
 }  // namespace spinney

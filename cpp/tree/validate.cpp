@@ -39,10 +39,51 @@ static bool set_is_sound(const Tree& t, std::uint32_t begin, std::uint32_t n_cat
   return n == 0 || t.sets[begin + n] < n_categories;
 }
 
+static bool codes_are_sound(const SplitList& list, std::size_t& at, std::uint32_t n_categories) {
+  if (at >= list.sets.size()) return false;
+  const std::size_t n = list.sets[at++];
+  if (n > list.sets.size() - at) return false;
+  for (std::size_t i = at; i < at + n; ++i)
+    if (list.sets[i] >= n_categories || (i > at && list.sets[i - 1] >= list.sets[i])) return false;
+  at += n;
+  return true;
+}
+
+static bool splits_are_sound(const Tree& t, const std::vector<std::uint32_t>& n_categories) {
+  const SplitList& list = t.splits;
+  const std::size_t n = list.size();
+  if (list.empty()) return n == 0;
+  if (list.begin.size() != t.size() + 1 || list.begin[0] != 0 || list.begin.back() != n) return false;
+  for (const std::size_t size : {list.flags.size(), list.feature.size(), list.threshold.size(), list.set.size(),
+                                 list.count.size(), list.improve.size(), list.adjusted.size()})
+    if (size != n) return false;
+  for (std::size_t i = 0; i < t.size(); ++i) {
+    const std::uint32_t first = list.begin[i], end = list.begin[i + 1];
+    if (end < first || end > n || (end > first) == t.is_leaf(i)) return false;
+    for (std::uint32_t s = first; s < end; ++s)
+      if ((list.role[s] == SplitList::primary) != (s == first)) return false;
+    if (end > first && list.feature[first] != static_cast<std::uint32_t>(t.feature[i])) return false;
+  }
+  for (std::size_t s = 0; s < n; ++s) {
+    const bool is_category = list.flags[s] & SplitList::category;
+    if (list.role[s] > SplitList::surrogate || (list.flags[s] & ~(SplitList::category | SplitList::reversed)))
+      return false;
+    if (list.feature[s] >= n_categories.size() || is_category != (n_categories[list.feature[s]] > 0)) return false;
+    if (std::isnan(list.threshold[s]) || std::isnan(list.improve[s]) || std::isnan(list.adjusted[s])) return false;
+    std::size_t at = list.set[s];
+    if (is_category && !(codes_are_sound(list, at, n_categories[list.feature[s]]) &&
+                         codes_are_sound(list, at, n_categories[list.feature[s]])))
+      return false;
+  }
+  return true;
+}
+
 std::string find_fault(const Tree& t, const std::vector<std::uint32_t>& n_categories) {
-  constexpr std::uint8_t known_flags = Tree::missing_left | Tree::category | Tree::default_left;
+  constexpr std::uint8_t known_flags =
+      Tree::missing_left | Tree::category | Tree::default_left | Tree::stops | Tree::alone;
   if (!sizes_agree(t)) return "its arrays differ in length";
   if (!is_preorder(t)) return "its nodes do not form a tree";
+  if (!splits_are_sound(t, n_categories)) return "its lists of splits are not those of its nodes";
   for (std::size_t i = 0; i < t.size(); ++i) {
     const auto at = [&](const char* what) { return "node " + std::to_string(i) + " " + what; };
     if (!(t.weight[i] >= 0) || !std::isfinite(t.weight[i])) return at("has an impossible weight");

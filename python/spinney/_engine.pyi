@@ -99,6 +99,7 @@ class Tree:
     def collapsed(
         self, leaf: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)]
     ) -> Tree: ...
+    def splits(self) -> object: ...
     def with_values(
         self,
         value: Annotated[
@@ -123,7 +124,7 @@ def grow_tree(
     weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
     | None,
     options: dict[str, Any],
-) -> Tree: ...
+) -> tuple[Any, ...]: ...
 
 MODEL_FORMAT: int = 1
 

@@ -38,8 +38,8 @@ def _node_losses(tree: FittedTree, held_out: HeldOut, n_jobs: int) -> NDArray[np
     while len(rows):
         share = held_out.loss(at, tree, rows)
         total += np.bincount(at, weights=share if weight is None else share * weight[rows], minlength=tree.node_count)
-        inner = ~tree.is_leaf[at]
-        rows, at = rows[inner], at[inner]
+        going_on = at != leaves[rows]  # a row may come to rest before a leaf
+        rows, at = rows[going_on], at[going_on]
         right = tree.children_right[at].astype(np.int64)
         at = np.where(leaves[rows] >= right, right, at + 1)
     return total

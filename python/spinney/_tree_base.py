@@ -164,7 +164,8 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         n_classes, n_outputs = learned.pop("_n_classes"), learned["n_outputs_"]
 
         def grow(rows_weight: NDArray[np.float64] | None) -> FittedTree:
-            return FittedTree(self._grow(columns, schema, target, rows_weight, random), n_classes, n_outputs)
+            tree, _ = self._grow(columns, schema, target, rows_weight, random)
+            return FittedTree(tree, n_classes, n_outputs)
 
         codes = None if n_classes is None else self._engine_target(target)[0]
         growth = Growth(columns, codes, weight, grow, loss, self._node_risks, self._n_threads)
@@ -240,7 +241,9 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         target: Any,
         weight: NDArray[np.float64] | None,
         random: np.random.RandomState,
-    ) -> _engine.Tree:
+        weighing: dict[str, Any] | None = None,
+    ) -> tuple[_engine.Tree, NDArray[np.uint32]]:
+        """Grow the tree, and say at which node each row came to rest where splits are weighed."""
         array, n_classes = self._engine_target(target)
         criterion = "entropy" if self.criterion == "log_loss" else str(self.criterion)
         n_rows, n_features = columns.n_rows, schema.n_features
@@ -267,8 +270,26 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
             "groups": read_groups(self.interaction_cst, schema),
             "max_bins": self.max_bins or 0,
             "n_jobs": self._n_threads,
+            "weighing": weighing or self._weighing(weight),
         }
         return _engine.grow_tree(columns, criterion, array, n_classes, weight, options)
+
+    def _weighing(self, weight: NDArray[np.float64] | None) -> dict[str, Any] | None:
+        """How the engine weighs the splits of a node; None where it keeps the best only."""
+        if self.missing == "learned" and self.max_competitors == 0:
+            return None
+        return {
+            "present_only": self.missing == "surrogate",
+            "max_competitors": min(self.max_competitors, _NO_LIMIT),
+            "max_surrogates": min(self.max_surrogates, _NO_LIMIT),
+            "absent_disagrees": self.surrogate_style == "all",
+            "fallback": self.missing_fallback,
+            "rpart": False,
+            "quirks": False,
+            "fold": False,
+            "rows": [],
+            "case_weight": weight,
+        }
 
     def _monotone(self, schema: Schema, n_classes: list[int], n_outputs: int) -> list[int]:
         directions = read_monotone(self.monotonic_cst, schema)
@@ -332,8 +353,8 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         at = np.zeros(len(leaves), dtype=np.int64)
         while len(rows):
             steps.append((rows, at))
-            inner = ~tree.is_leaf[at]
-            rows, at = rows[inner], at[inner]
+            going_on = at != leaves[rows]  # a row may come to rest before a leaf
+            rows, at = rows[going_on], at[going_on]
             right = tree.children_right[at].astype(np.int64)
             at = np.where(leaves[rows] >= right, right, at + 1)
         row = np.concatenate([r for r, _ in steps])

@@ -81,11 +81,11 @@ TEST(every_criterion_grows_a_sound_tree_the_same_on_any_number_of_threads) {
           p.max_leaf_nodes = style == 2 ? 20 : 0;
           p.max_features = style == 3 ? 2 : UINT32_MAX;
           p.n_threads = 1;
-          const Tree one = grow_cart(s.table, s.target(rule, weighted, n_classes), rule, p, 0, interrupt);
+          const Tree one = grow_cart(s.table, s.target(rule, weighted, n_classes), rule, p, 0, interrupt).tree;
           CHECK_EQ(find_fault(one, s.kinds()), std::string());
           CHECK(one.size() > 10);
           p.n_threads = 3;
-          CHECK(equal(one, grow_cart(s.table, s.target(rule, weighted, n_classes), rule, p, 0, interrupt)));
+          CHECK(equal(one, grow_cart(s.table, s.target(rule, weighted, n_classes), rule, p, 0, interrupt).tree));
         }
   }
 }
@@ -100,9 +100,9 @@ TEST(blocks_equal_sorting_at_every_node) {
         for (const std::uint32_t bins : {0u, 20u}) {
           GrowParams p;
           p.min_samples_leaf = 1 + seed;
-          const Tree block = grow_cart(s.table, s.target(rule, weighted), rule, p, bins, interrupt);
+          const Tree block = grow_cart(s.table, s.target(rule, weighted), rule, p, bins, interrupt).tree;
           p.max_leaf_nodes = 1000000;
-          CHECK(equal(block, grow_cart(s.table, s.target(rule, weighted), rule, p, bins, interrupt)));
+          CHECK(equal(block, grow_cart(s.table, s.target(rule, weighted), rule, p, bins, interrupt).tree));
         }
   }
 }
@@ -117,9 +117,9 @@ TEST(search_by_bounds_equals_sorting_all_rows) {
       GrowParams p;
       p.max_depth = 5;
       p.min_samples_leaf = weighted ? 1 : 100;
-      const Tree block = grow_cart(s.table, s.target(rule, weighted, 2), rule, p, 0, interrupt);
+      const Tree block = grow_cart(s.table, s.target(rule, weighted, 2), rule, p, 0, interrupt).tree;
       p.max_leaf_nodes = 1000000;
-      CHECK(equal(block, grow_cart(s.table, s.target(rule, weighted, 2), rule, p, 0, interrupt)));
+      CHECK(equal(block, grow_cart(s.table, s.target(rule, weighted, 2), rule, p, 0, interrupt).tree));
     }
 }
 
@@ -129,10 +129,10 @@ TEST(large_nodes_split_like_blocks) {  // 70,000 rows do not fit a block
   GrowParams p;
   p.max_depth = 4;
   for (const std::uint32_t bins : {0u, 50u}) {
-    const Tree a = grow_cart(s.table, s.target(Rule::gini, false), Rule::gini, p, bins, interrupt);
+    const Tree a = grow_cart(s.table, s.target(Rule::gini, false), Rule::gini, p, bins, interrupt).tree;
     CHECK(a.size() > 8);
     p.n_threads = 2;
-    CHECK(equal(a, grow_cart(s.table, s.target(Rule::gini, false), Rule::gini, p, bins, interrupt)));
+    CHECK(equal(a, grow_cart(s.table, s.target(Rule::gini, false), Rule::gini, p, bins, interrupt).tree));
     p.n_threads = 1;
   }
 }
@@ -141,7 +141,7 @@ TEST(training_rows_reach_leaves_of_the_counted_size) {
   Interrupt interrupt;
   const Sample s(2000, 4);
   for (const std::uint32_t bins : {0u, 7u}) {
-    const Tree t = grow_cart(s.table, s.target(Rule::gini, false), Rule::gini, GrowParams{}, bins, interrupt);
+    const Tree t = grow_cart(s.table, s.target(Rule::gini, false), Rule::gini, GrowParams{}, bins, interrupt).tree;
     std::vector<std::uint32_t> leaf(s.table.n_rows), count(t.size(), 0);
     Walker(t).apply(s.table, 2, interrupt, leaf.data());
     for (const std::uint32_t l : leaf) ++count[l];
