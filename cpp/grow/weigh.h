@@ -67,6 +67,10 @@ class Weigher {
                     std::size_t{1} + how_.max_competitors, how_.quirks,
                     [](const auto& a, const auto& b) { return a.choice.gain > b.choice.gain; });
     }
+    if (how_.rpart) {  // rpart takes what is this small for nothing
+      const double least = ranking.entries.empty() ? 0 : 1e-10 * ranking.entries[0].choice.gain;
+      std::erase_if(ranking.entries, [&](const auto& e) { return e.choice.gain <= least; });
+    }
     return ranking;
   }
 

@@ -45,7 +45,7 @@ def _as_array(y: Any, n_rows: int) -> NDArray[Any]:
     return array
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing_label(value: Any) -> bool:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return bool(value != value)
@@ -58,12 +58,12 @@ def _refuse_missing(y: NDArray[Any]) -> None:
         missing = np.isnat(y)
     elif y.dtype.kind == "O":
         try:
-            suspects = {v for v in set(y.ravel().tolist()) if _is_missing(v)}
+            suspects = {v for v in set(y.ravel().tolist()) if is_missing_label(v)}
         except TypeError as error:
             raise TypeError("y holds values that are no labels, such as lists. Pass one label per row.") from error
         if not suspects:
             return
-        missing = np.array([_is_missing(v) for v in y.ravel()], dtype=bool).reshape(y.shape)
+        missing = np.array([is_missing_label(v) for v in y.ravel()], dtype=bool).reshape(y.shape)
     else:
         return
     if y.dtype.kind == "f" and np.isinf(y).any():

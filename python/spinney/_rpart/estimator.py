@@ -1,0 +1,225 @@
+"""From an estimator with `dialect="rpart"` to a fit by rpart's rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils import check_random_state
+
+from spinney._data import Schema, read_table
+from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn
+from spinney._parameters import column_index
+from spinney._rpart.fit import RpartGrowth, fit_record
+from spinney._rpart.methods import AnovaMethod, ClassMethod, Method, NodeSummaries, RateMethod
+from spinney._rpart.record import RpartRecord
+from spinney._rpart.response import hazard_exposure, read_labels, read_numbers
+from spinney._target import ClassTarget, read_weights
+from spinney._tree_view import FittedTree
+
+Floats = NDArray[np.float64]
+
+METHOD_OF = {"squared_error": "anova", "poisson": "poisson", "exponential": "exp"}
+
+
+def finite_only(table: RawTable) -> RawTable:
+    """Return the table with infinite numbers as missing; the same table if it has none."""
+    columns, changed = [], False
+    for j in range(table.n_columns):
+        column = table.column(j)
+        if isinstance(column, NumberColumn) and column.values.dtype.kind == "f" and np.isinf(column.values).any():
+            column = NumberColumn(np.where(np.isinf(column.values), np.nan, column.values), column.missing)
+            changed = True
+        columns.append(column)
+    return RawTable(table.n_rows, table.n_columns, table.names, columns=columns) if changed else table
+
+
+def rows_with_a_value(table: RawTable) -> NDArray[np.bool_]:
+    """Mark the rows that have a value in at least one column."""
+    some = np.zeros(table.n_rows, dtype=bool)
+    for j in range(table.n_columns):
+        column = table.column(j)
+        if isinstance(column, SparseColumn):
+            return np.ones(table.n_rows, dtype=bool)
+        if isinstance(column, CodedColumn):
+            some |= column.codes >= 0
+            continue
+        present = np.ones(table.n_rows, dtype=bool) if column.missing is None else column.missing == 0
+        some |= present & ~np.isnan(column.values) if column.values.dtype.kind == "f" else present
+    return some
+
+
+def fit_by_rpart(estimator: Any, X: Any, y: Any, sample_weight: Any, exposure: Any) -> None:
+    """Fit the estimator by rpart's rules and set its fitted attributes."""
+    quirks = estimator.dialect == "rpart_quirks"
+    table = read_table(X)
+    finite = finite_only(table)
+    schema = Schema.learn(table, categorical_features=estimator.categorical_features, unseen=estimator.unseen)
+    columns = schema.encode(finite, unseen=estimator.unseen, estimator=type(estimator).__name__)
+    weight = read_weights(sample_weight, table.n_rows)
+    weight = np.ones(table.n_rows) if weight is None else weight
+    usable = rows_with_a_value(table)
+    method_name, method, learned, has_response = _read_method(estimator, y, exposure, weight, usable, quirks)
+    rows = np.flatnonzero(usable & has_response)
+    if len(rows) == 0 or not (weight[rows] > 0).any():
+        raise ValueError("No row has a response, a predictor and a positive weight.")
+    array, n_classes = method.engine_target()
+    target = ClassTarget(array.astype(np.int32), [learned["classes_"]]) if n_classes else array
+    random = check_random_state(estimator.random_state)
+
+    def grow(split_weight: Floats, weighing: dict[str, Any]) -> tuple[FittedTree, NDArray[np.uint32]]:
+        tree, resting = estimator._grow(columns, schema, target, split_weight, random, weighing)
+        return FittedTree(tree, n_classes or None, 1), resting
+
+    growth = RpartGrowth(
+        columns=columns,
+        method=method,
+        method_name=method_name,
+        grow=grow,
+        weighing=_weighing(estimator, quirks, weight),
+        rows=rows,
+        stale_errors=quirks and estimator.missing_fallback != "majority",
+        n_jobs=estimator._n_threads,
+    )
+    folds = _folds(estimator, table.n_rows, random)
+    record = fit_record(growth, 0.01 if estimator.cp is None else float(estimator.cp), folds, _impurity(estimator))
+    learned["rpart_"] = record
+    learned["n_outputs_"] = 1
+    tree = record.tree.with_cost(learned.get("cost_matrix_")) if n_classes else record.tree
+    estimator._keep(schema, tree, learned)
+
+
+def _weighing(estimator: Any, quirks: bool, weight: Floats) -> dict[str, Any]:
+    return {
+        "present_only": True,
+        "max_competitors": estimator.max_competitors,
+        "max_surrogates": estimator.max_surrogates,
+        "absent_disagrees": estimator.surrogate_style == "all",
+        "fallback": estimator.missing_fallback,
+        "rpart": True,
+        "quirks": quirks,
+        "case_weight": weight,
+    }
+
+
+def _read_method(
+    estimator: Any, y: Any, exposure: Any, weight: Floats, usable: NDArray[np.bool_], quirks: bool
+) -> tuple[str, Method, dict[str, Any], NDArray[np.bool_]]:
+    n_rows = len(weight)
+    if is_classifier(estimator):
+        codes, classes = read_labels(y, n_rows)
+        codes = np.where(usable, codes, -1).astype(np.int32)
+        costs, priors = estimator._read_costs(classes), estimator._read_priors(classes)
+        bits = estimator.criterion in ("entropy", "log_loss")
+        class_method = ClassMethod(
+            codes, len(classes), weight, prior=priors, loss=costs, bits=bits, transposed_loss=quirks
+        )
+        learned = {
+            "classes_": classes,
+            "n_classes_": len(classes),
+            "cost_matrix_": costs,
+            "priors_": priors,
+        }
+        return "class", class_method, learned, codes >= 0
+    name = METHOD_OF[estimator.criterion]
+    if name == "anova":
+        values = read_numbers(y, n_rows, (1,))[:, 0]
+        return name, AnovaMethod(values, weight), {}, ~np.isnan(values)
+    if name == "poisson":
+        events, time = _counts(y, exposure, n_rows)
+    else:
+        events, time = _survival(y, n_rows, weight, usable)
+    has_response = ~np.isnan(events) & ~np.isnan(time)
+    return (
+        name,
+        RateMethod(
+            events,
+            time,
+            weight,
+            shrink=float(estimator.rate_shrinkage),
+            square_root_errors=estimator.scoring == "sqrt",
+        ),
+        {},
+        has_response,
+    )
+
+
+def _counts(y: Any, exposure: Any, n_rows: int) -> tuple[Floats, Floats]:
+    values = read_numbers(y, n_rows, (1, 2))
+    if values.shape[1] == 2:
+        if exposure is not None:
+            raise ValueError("Pass exposure either as the first column of y or as exposure=, not both.")
+        time, events = values[:, 0], values[:, 1]
+    else:
+        events = values[:, 0]
+        time = np.ones(n_rows) if exposure is None else read_numbers(exposure, n_rows, (1,))[:, 0]
+    if (time <= 0).any():
+        raise ValueError(f"Exposure must be positive; row {int(np.argmax(time <= 0))} has {time[time <= 0][0]:g}.")
+    if (events < 0).any():
+        raise ValueError("Counts must not be negative.")
+    return events, time
+
+
+def _survival(y: Any, n_rows: int, weight: Floats, usable: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    values = read_numbers(y, n_rows, (2, 3))
+    status, stop = values[:, -1], values[:, -2]
+    start = values[:, 0] if values.shape[1] == 3 else np.zeros(n_rows)
+    known = ~np.isnan(values).any(axis=1) & usable
+    if not np.isin(status[known], (0.0, 1.0)).all():
+        raise ValueError("The last column of y must be the event indicator: 1 for an event, 0 for a censored row.")
+    if (stop[known] <= start[known]).any():
+        raise ValueError("Every row must end after it starts: the time must be positive, and stop greater than start.")
+    if not (status[known] * weight[known] > 0).any():
+        raise ValueError("There is no event in y: every row is censored.")
+    time = np.full(n_rows, np.nan)
+    time[known] = hazard_exposure(start[known], stop[known], status[known], weight[known])
+    return status, time
+
+
+def _folds(estimator: Any, n_rows: int, random: np.random.RandomState) -> NDArray[np.int64] | None:
+    cv = estimator.cv
+    if estimator.get_params(deep=False)["prune"] != "cv" or cv is None:
+        return None
+    if np.ndim(cv) == 0:
+        if int(cv) < 2:
+            return None
+        return random.permutation(np.arange(n_rows) % int(cv))
+    folds = np.asarray(cv)
+    if folds.shape != (n_rows,):
+        raise ValueError(f"xval has {folds.size} folds' numbers and X has {n_rows} rows. Pass one per row.")
+    return np.unique(folds, return_inverse=True)[1].reshape(-1)
+
+
+def _impurity(estimator: Any) -> Any:
+    def by_class(summaries: NodeSummaries) -> Floats:
+        p = summaries.value
+        if estimator.criterion == "gini":
+            return np.asarray((p * (1 - p)).sum(axis=1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(-np.where(p > 0, p * np.log2(p), 0.0).sum(axis=1))
+
+    def by_risk(summaries: NodeSummaries) -> Floats:
+        half = 1.0 if estimator.criterion == "squared_error" else 0.5
+        return np.maximum(half * summaries.risk / summaries.mass, 0.0)
+
+    return by_class if is_classifier(estimator) else by_risk
+
+
+def costs_by_column(costs: Any, schema: Schema) -> Floats | None:
+    """Return the price of each column."""
+    if costs is None:
+        return None
+    prices = np.ones(schema.n_features)
+    if isinstance(costs, dict):
+        for name, price in costs.items():
+            prices[column_index(name, schema, "feature_costs")] = price
+        return prices
+    return np.asarray(costs, dtype=np.float64)
+
+
+def pruned_estimator_record(estimator: Any, cp: float) -> RpartRecord:
+    """Return the record of the tree pruned at cp."""
+    record: RpartRecord = estimator.rpart_.pruned(cp)
+    return record

@@ -1,0 +1,1 @@
+"""Reference results of other software, and the comparison with them."""
