@@ -52,10 +52,12 @@ static Rule rule_named(const std::string& name) {
                                                            {"entropy", Rule::entropy},
                                                            {"misclassification", Rule::misclassification},
                                                            {"chi2", Rule::chi2},
+                                                           {"generalised_gini", Rule::generalised_gini},
                                                            {"gain_ratio", Rule::gain_ratio},
                                                            {"squared_error", Rule::squared_error},
                                                            {"friedman_mse", Rule::friedman_mse},
                                                            {"poisson", Rule::poisson},
+                                                           {"rate", Rule::rate},
                                                            {"absolute_error", Rule::absolute_error}};
   for (const auto& [known, rule] : rules)
     if (name == known) return rule;
@@ -80,6 +82,7 @@ static GrowParams read_params(const nb::dict& o) {
   p.random_cuts = option<bool>(o, "random_cuts");
   p.seed = option<std::uint64_t>(o, "seed");
   p.monotone = option<std::vector<std::int8_t>>(o, "monotone");
+  p.feature_costs = option<std::vector<double>>(o, "feature_costs");
   p.groups = option<std::vector<std::vector<std::uint32_t>>>(o, "groups");
   p.n_threads = resolve_threads(option<int>(o, "n_jobs"));
   return p;
@@ -87,6 +90,10 @@ static GrowParams read_params(const nb::dict& o) {
 
 static void check_params(const GrowParams& p, std::size_t n_columns) {
   if (!p.monotone.empty() && p.monotone.size() != n_columns) throw nb::value_error("monotone: one entry per column");
+  if (!p.feature_costs.empty() && p.feature_costs.size() != n_columns)
+    throw nb::value_error("feature_costs: one entry per column");
+  if (std::any_of(p.feature_costs.begin(), p.feature_costs.end(), [](double c) { return !(c > 0); }))
+    throw nb::value_error("feature_costs are positive");
   for (const auto& group : p.groups)
     for (const std::uint32_t f : group)
       if (f >= n_columns) throw nb::value_error("groups: no such column");
@@ -98,7 +105,7 @@ static TreeHandle* grow_tree(const TableHandle& table, const std::string& criter
   const Rule rule = rule_named(criterion);
   TargetInput input;
   std::optional<Codes2> codes;
-  std::optional<Doubles2> values;
+  std::optional<Doubles2> values, cost;
   if (is_class_rule(rule)) {
     codes = nb::cast<Codes2>(target);
     input.n_rows = codes->shape(0);
@@ -109,6 +116,12 @@ static TreeHandle* grow_tree(const TableHandle& table, const std::string& criter
       if (input.codes[i] < 0 || static_cast<std::uint32_t>(input.codes[i]) >= n_classes[i % input.n_outputs])
         throw nb::value_error("a class code is out of range");
     input.n_classes = std::move(n_classes);
+    if (rule == Rule::generalised_gini) {
+      cost = nb::cast<Doubles2>(options["cost"]);
+      if (input.n_outputs != 1 || cost->shape(0) != input.n_classes[0] || cost->shape(1) != input.n_classes[0])
+        throw nb::value_error("cost: one row and one column per class");
+      input.cost = cost->data();
+    }
   } else {
     values = nb::cast<Doubles2>(target);
     input.n_rows = values->shape(0);

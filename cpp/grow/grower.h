@@ -146,7 +146,7 @@ class Grower {
       const std::size_t at = add_sprout(node);
       std::optional<Choice> choice = search(node, at);
       if (choice) {
-        const double improvement = rules_.improvement(choice->gain);
+        const double improvement = rules_.improvement(choice->merit);
         heap.push_back({{std::move(node), at}, std::move(*choice), improvement});
         std::push_heap(heap.begin(), heap.end());
       }

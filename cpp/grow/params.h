@@ -20,6 +20,7 @@ struct GrowParams {
   bool random_cuts = false;
   std::uint64_t seed = 0;
   std::vector<std::int8_t> monotone;               // by column; empty: none
+  std::vector<double> feature_costs;               // by column, > 0; empty: all the same
   std::vector<std::vector<std::uint32_t>> groups;  // columns that may meet on a path; empty: all may
   int n_threads = 1;
 };

@@ -42,7 +42,11 @@ class Rules {
   void clip_value(const OpenNode& node, double* value) const;
 
  private:
-  std::size_t choose_by_gain_ratio(std::span<const Candidate> candidates, const OpenNode& node) const;
+  std::size_t choose_by_gain_ratio(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
+                                   const OpenNode& node) const;
+  std::size_t choose_by_cost(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
+                             const OpenNode& node) const;
+  double per_cost(double gain, std::uint32_t feature) const;
   double root_weight_ = 0;
 };
 

@@ -131,7 +131,8 @@ void search_columns(std::span<Worker<Criterion>> workers, const Rules& rules, co
         }
       });
       const double best_end = *std::max_element(ends.begin(), ends.end());
-      const bool by_column = rules.target.rule == Rule::gain_ratio;  // compares the columns' own best
+      // rules that compare the columns' own best
+      const bool by_column = rules.target.rule == Rule::gain_ratio || !rules.params.feature_costs.empty();
       for_each_column([&](std::size_t i, Worker<Criterion>& worker) {
         const std::uint8_t* codes = bins.coarse_codes(rules.table, tried[i]);
         if (codes != nullptr)
