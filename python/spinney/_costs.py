@@ -4,7 +4,8 @@ Vocabulary, for classes i (true) and j (predicted):
   cost          C[i, j], 0 where i = j
   priors        class probabilities to assume
   prior_factor  prior_i over class i's share of the training weight: what a row of class i counts when values are stated
-  split_factor  what a row of class i counts when splits are sought; altered priors put the cost of missing a class here
+  split_factor  what a row of class i counts when splits are sought; altered priors put the sum of the costs of missing
+                class i here. Not normalised: no split depends on the scale, and whole costs keep whole weights exact.
 """
 
 from __future__ import annotations
@@ -99,11 +100,11 @@ def read_cost_matrix(cost: Any, classes: NDArray[Any]) -> Floats:
                 f"cost_matrix has shape {array.shape}, but y has {n} classes. Give {n} rows (true class) of {n} "
                 "costs (predicted class), in the order of classes_, or a dict of dicts by label."
             )
-    _check_costs(array, classes)
+    _check_costs(array, classes.tolist())
     return np.ascontiguousarray(array)
 
 
-def _check_costs(cost: Floats, classes: NDArray[Any]) -> None:
+def _check_costs(cost: Floats, classes: list[Any]) -> None:
     if not np.isfinite(cost).all() or (cost < 0).any():
         i, j = np.argwhere(~np.isfinite(cost) | (cost < 0))[0]
         raise ValueError(
@@ -162,7 +163,7 @@ def is_even(cost: Floats) -> bool:
     return bool(n < 2 or (cost[~np.eye(n, dtype=bool)] == cost[0, 1]).all())
 
 
-def decision_costs(cost: Floats | None, priors: Floats | None) -> Any:
+def decision_costs(cost: Floats | None, priors: Floats | None) -> Floats | None:
     """Costs that decide what a node predicts: with priors alone, every mistake costs 1; with neither, None."""
     return 1.0 - np.eye(len(priors)) if cost is None and priors is not None else cost
 
@@ -218,15 +219,14 @@ class ClassCosts:
         if priors is not None:
             if not share.all():
                 raise ValueError(
-                    f"priors cannot be met: class {classes[np.argmin(share)]!r} has no rows of positive weight. "
+                    f"priors cannot be met: class {classes.tolist()[np.argmin(share)]!r} has no rows of positive weight. "
                     "Drop its rows."
                 )
             factor = priors / share
         split_factor, pairs = factor, None
         if cost is not None and not is_even(cost) and splits == "altered_priors":
             dearness = cost.sum(axis=1)
-            ones = np.ones(len(share)) if factor is None else factor
-            split_factor = dearness * ones / (dearness * ones * share).sum()
+            split_factor = dearness if factor is None else dearness * factor
         elif cost is not None and splits == "generalised_gini" and not (is_even(cost) and cost.max() == 1):
             pairs = cost
         return cls(cost, priors, factor, split_factor, pairs)
@@ -234,7 +234,7 @@ class ClassCosts:
     @property
     def decision(self) -> Floats:
         """Costs that decide what a node predicts."""
-        return decision_costs(self.cost, self.priors)
+        return np.asarray(decision_costs(self.cost, self.priors))
 
     def split_weights(self, codes: NDArray[np.int32], weight: Floats | None) -> Floats | None:
         """Weights of the rows in the search for splits."""

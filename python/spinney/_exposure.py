@@ -53,8 +53,8 @@ def deviance(actual: Floats, rate: Floats) -> Floats:
 def shrink_rates(tree: FittedTree, variation: float) -> FittedTree:
     """Draw the rates of all nodes to the root's, as a gamma prior of this coefficient of variation does.
 
-    A node of E events in exposure T says (E + a) / (T + b), a = 1 / variation^2, b = a / (rate of the root). Its impurity
-    is half the deviance at that rate, per unit of exposure.
+    A node of E events in exposure T says (E + a) / (T + b), a = 1 / variation^2, b = a / (rate of the root). Its
+    impurity is half the deviance at that rate, per unit of exposure.
 
     Parameters
     ----------

@@ -19,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 from spinney import _engine
 from spinney._costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._data import Schema, read_table
-from spinney._growth import Growth
 from spinney._exposure import deviance, per_exposure, shrink_rates
+from spinney._growth import Growth
 from spinney._held_out import HeldOut, Loss, cut_back, split_gains
 from spinney._keep.estimator import SavedEstimator
 from spinney._parameters import (
@@ -627,9 +627,7 @@ class TreeRegressor(RegressorMixin, BaseTree):
     def _read_target(self, y: Any, n_rows: int) -> Any:
         values = read_values(y, n_rows)
         if self.rate_shrinkage > 0 and self.criterion != "poisson":
-            raise ValueError(
-                f"rate_shrinkage goes with criterion='poisson', not {self.criterion!r}. Set it to 0, or see `shrinkage`."
-            )
+            raise ValueError(f"rate_shrinkage goes with criterion='poisson', not {self.criterion!r}. Set it to 0.")
         if self.criterion == "poisson" and (values < 0).any():
             raise ValueError(
                 "Some value(s) of y are negative which is not allowed for Poisson regression. "

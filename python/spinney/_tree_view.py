@@ -179,10 +179,12 @@ class FittedTree:
     @property
     def expected_cost(self) -> NDArray[np.float64]:
         """Expected cost of predicting each class, by node; only if there are costs."""
+        if self.cost is None:
+            raise AttributeError("a tree without costs has no expected cost")
         return np.asarray(self.flat_value @ self.cost)
 
     def labels(self, leaves: NDArray[np.uint32], classes: list[NDArray[Any]]) -> NDArray[Any]:
-        """Label of the most probable (or least costly) class of each leaf; one column per output if there are several."""
+        """Label that each leaf predicts; one column per output if there are several."""
         codes = self.majority[leaves]
         if self.n_outputs == 1:
             return np.asarray(classes[0].take(codes[:, 0]))

@@ -175,7 +175,7 @@ def _full_lines(reader: TreeReader, node: int, is_last: bool) -> list[tuple[str,
         words = (
             "\N{NO-BREAK SPACE} ".join(_short_share(s) for s in shares)
             if len(shares) <= _MOST_SHARES
-            else percent(reader.purity(node))
+            else percent(reader.purity(node) or 0.0)
         )
         lines.append((words, SMALL, False))
     elif spread := reader.spread(node):
