@@ -52,10 +52,12 @@ static Rule rule_named(const std::string& name) {
                                                            {"entropy", Rule::entropy},
                                                            {"misclassification", Rule::misclassification},
                                                            {"chi2", Rule::chi2},
+                                                           {"generalised_gini", Rule::generalised_gini},
                                                            {"gain_ratio", Rule::gain_ratio},
                                                            {"squared_error", Rule::squared_error},
                                                            {"friedman_mse", Rule::friedman_mse},
                                                            {"poisson", Rule::poisson},
+                                                           {"rate", Rule::rate},
                                                            {"absolute_error", Rule::absolute_error}};
   for (const auto& [known, rule] : rules)
     if (name == known) return rule;
@@ -80,13 +82,15 @@ static GrowParams read_params(const nb::dict& o) {
   p.random_cuts = option<bool>(o, "random_cuts");
   p.seed = option<std::uint64_t>(o, "seed");
   p.monotone = option<std::vector<std::int8_t>>(o, "monotone");
+  p.feature_costs = option<std::vector<double>>(o, "feature_costs");
   p.groups = option<std::vector<std::vector<std::uint32_t>>>(o, "groups");
   p.n_threads = resolve_threads(option<int>(o, "n_jobs"));
   return p;
 }
 
 // `o` is None where splits are not weighed. The case weights are borrowed.
-static Weighing read_weighing(const nb::object& object, std::size_t n_rows, std::optional<Doubles1>& case_weight) {
+static Weighing read_weighing(const nb::object& object, std::size_t n_rows, std::size_t n_columns,
+                              std::optional<Doubles1>& case_weight) {
   Weighing w;
   if (object.is_none()) return w;
   const auto o = nb::cast<nb::dict>(object);
@@ -102,6 +106,8 @@ static Weighing read_weighing(const nb::object& object, std::size_t n_rows, std:
   w.rpart = option<bool>(o, "rpart");
   w.quirks = option<bool>(o, "quirks");
   w.fold = option<bool>(o, "fold");
+  w.closed_cuts = option<std::vector<std::uint8_t>>(o, "closed_cuts");
+  if (w.rpart && w.closed_cuts.size() != n_columns) throw nb::value_error("closed_cuts: one entry per column");
   w.rows = option<std::vector<Row>>(o, "rows");
   for (const Row r : w.rows)
     if (r >= n_rows) throw nb::value_error("rows: no such row");
@@ -115,6 +121,10 @@ static Weighing read_weighing(const nb::object& object, std::size_t n_rows, std:
 
 static void check_params(const GrowParams& p, std::size_t n_columns) {
   if (!p.monotone.empty() && p.monotone.size() != n_columns) throw nb::value_error("monotone: one entry per column");
+  if (!p.feature_costs.empty() && p.feature_costs.size() != n_columns)
+    throw nb::value_error("feature_costs: one entry per column");
+  if (std::any_of(p.feature_costs.begin(), p.feature_costs.end(), [](double c) { return !(c > 0); }))
+    throw nb::value_error("feature_costs are positive");
   for (const auto& group : p.groups)
     for (const std::uint32_t f : group)
       if (f >= n_columns) throw nb::value_error("groups: no such column");
@@ -126,7 +136,7 @@ static nb::tuple grow_tree(const TableHandle& table, const std::string& criterio
   const Rule rule = rule_named(criterion);
   TargetInput input;
   std::optional<Codes2> codes;
-  std::optional<Doubles2> values;
+  std::optional<Doubles2> values, cost;
   if (is_class_rule(rule)) {
     codes = nb::cast<Codes2>(target);
     input.n_rows = codes->shape(0);
@@ -137,6 +147,12 @@ static nb::tuple grow_tree(const TableHandle& table, const std::string& criterio
       if (input.codes[i] < 0 || static_cast<std::uint32_t>(input.codes[i]) >= n_classes[i % input.n_outputs])
         throw nb::value_error("a class code is out of range");
     input.n_classes = std::move(n_classes);
+    if (rule == Rule::generalised_gini) {
+      cost = nb::cast<Doubles2>(options["cost"]);
+      if (input.n_outputs != 1 || cost->shape(0) != input.n_classes[0] || cost->shape(1) != input.n_classes[0])
+        throw nb::value_error("cost: one row and one column per class");
+      input.cost = cost->data();
+    }
   } else {
     values = nb::cast<Doubles2>(target);
     input.n_rows = values->shape(0);
@@ -154,14 +170,14 @@ static nb::tuple grow_tree(const TableHandle& table, const std::string& criterio
   if (input.n_rows == 0) throw nb::value_error("the table has no rows");
   GrowParams params = read_params(options);
   std::optional<Doubles1> case_weight;
-  params.weighing = read_weighing(options["weighing"], input.n_rows, case_weight);
+  params.weighing = read_weighing(options["weighing"], input.n_rows, table.table.n_columns(), case_weight);
   check_params(params, table.table.n_columns());
   const auto max_bins = option<std::uint32_t>(options, "max_bins");
   if (max_bins > 65535) throw nb::value_error("max_bins is at most 65535");
   Cart cart = run_interruptible(
       [&](Interrupt& interrupt) { return grow_cart(table.table, input, rule, params, max_bins, interrupt); });
-  nb::object tree = nb::cast(new TreeHandle(std::move(cart.tree), categories_of(table.table)),
-                             nb::rv_policy::take_ownership);
+  nb::object tree =
+      nb::cast(new TreeHandle(std::move(cart.tree), categories_of(table.table)), nb::rv_policy::take_ownership);
   return nb::make_tuple(tree, own(std::move(cart.resting_node)));
 }
 

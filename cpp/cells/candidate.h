@@ -33,7 +33,9 @@ struct Limits {
   double min_weight = 0;  // in fixed units, as the bounds below
   bool bounded = false;   // the column at hand is constrained: both sides' S / W must lie within the bounds, in order
   double lower = -std::numeric_limits<double>::infinity(), upper = std::numeric_limits<double>::infinity();
-  int direction = 0;  // +1: values must not fall from left to right; -1: must not rise
+  bool from_highest = false;   // categories are tried from the one with the highest mean, not the lowest
+  bool enumerate_all = false;  // all sets of categories are tried, even where there are many
+  int direction = 0;           // +1: values must not fall from left to right; -1: must not rise
 
   bool admit_means(double left, double right) const {
     return left >= lower && left <= upper && right >= lower && right <= upper &&

@@ -52,13 +52,14 @@ CategoryCells collect_cells(const Criterion& criterion, const typename Word::Typ
 }
 
 // Cells in the order of the mean of sum k (1-based), ties by category; exact.
-inline std::vector<std::uint32_t> order_by_mean(const CategoryCells& cells, std::size_t k) {
+inline std::vector<std::uint32_t> order_by_mean(const CategoryCells& cells, std::size_t k, bool from_highest = false) {
   __extension__ using Wide = __int128;
   std::vector<std::uint32_t> order(cells.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return static_cast<Wide>(cells.stat(a)[k]) * cells.stat(b)[0] <
-           static_cast<Wide>(cells.stat(b)[k]) * cells.stat(a)[0];
+    const Wide left = static_cast<Wide>(cells.stat(a)[k]) * cells.stat(b)[0];
+    const Wide right = static_cast<Wide>(cells.stat(b)[k]) * cells.stat(a)[0];
+    return from_highest ? left > right : left < right;
   });
   return order;
 }
@@ -99,7 +100,7 @@ inline std::vector<std::uint32_t> order_by_component(const CategoryCells& cells,
 template <class Criterion>
 class CategorySearch {
  public:
-  static constexpr std::size_t max_enumerated = 10, max_mean_orders = 32;
+  static constexpr std::size_t max_enumerated = 10, max_enumerable = 22, max_mean_orders = 32;
 
   CategorySearch(const Criterion& criterion, const CategoryCells& cells, const Totals& total, const Limits& limits)
       : criterion_(criterion), cells_(cells), total_(total), limits_(limits) {}
@@ -112,8 +113,8 @@ class CategorySearch {
     }
     if (cells_.size() > 1) {
       if (cells_.width == 2)
-        sweep(order_by_mean(cells_, 1));
-      else if (cells_.size() <= max_enumerated)
+        sweep(order_by_mean(cells_, 1, limits_.from_highest));
+      else if (cells_.size() <= (limits_.enumerate_all ? max_enumerable : max_enumerated))
         enumerate();
       else
         sweep_in_many_orders();
@@ -162,7 +163,7 @@ class CategorySearch {
     }
   }
 
-  // All bipartitions, the last cell always on the right, in Gray-code order: one cell moves at a time.
+  // All bipartitions, the first cell always on the right, in Gray-code order from the last cell: one moves at a time.
   void enumerate() {
     const std::uint32_t n_sets = 1u << (cells_.size() - 1);
     for (const bool missing_left : {false, true}) {
@@ -170,12 +171,13 @@ class CategorySearch {
       start(missing_left);
       for (std::uint32_t step = 1; step < n_sets; ++step) {
         const std::uint32_t set = step ^ (step >> 1), moved = step & (~step + 1);
-        move(static_cast<std::size_t>(std::countr_zero(moved)), set & moved ? 1 : -1);
+        const std::size_t last = cells_.size() - 1;
+        move(last - static_cast<std::size_t>(std::countr_zero(moved)), set & moved ? 1 : -1);
         if (!improves()) continue;
         best_.missing_left = missing_left;
         best_.left_codes.clear();
-        for (std::size_t c = 0; c + 1 < cells_.size(); ++c)
-          if (set >> c & 1) best_.left_codes.push_back(cells_.code[c]);
+        for (std::size_t c = 1; c < cells_.size(); ++c)
+          if (set >> (last - c) & 1) best_.left_codes.push_back(cells_.code[c]);
       }
     }
   }

@@ -10,7 +10,7 @@ struct Kernels {
   // out[i] = Criterion::pair(s_left[i], w_left[i], s_right[i], w_right[i])
   using Score = void (*)(const double* s_left, const double* w_left, const double* s_right, const double* w_right,
                          std::size_t n, double* out);
-  Score squared_error, entropy, misclassification, poisson;
+  Score squared_error, entropy, misclassification, poisson, rate;
 
   // Index of the first largest score; n > 0, no NaN.
   std::size_t (*first_largest)(const double* scores, std::size_t n);

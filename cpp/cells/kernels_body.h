@@ -51,5 +51,6 @@ static std::size_t partition(std::uint32_t* words, std::size_t n, const std::uin
   return n_left;
 }
 
-const Kernels kernels{score_all<SquaredError>, score_all<Entropy>, score_all<Misclassification>,
-                      score_all<Poisson>,      first_largest,      partition};
+const Kernels kernels{
+    score_all<SquaredError>, score_all<Entropy>, score_all<Misclassification>, score_all<Poisson>, score_all<Rate>,
+    first_largest,           partition};

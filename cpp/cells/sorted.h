@@ -34,6 +34,8 @@ inline Kernels::Score score_kernel(Rule rule) {
       return k.misclassification;
     case Rule::poisson:
       return k.poisson;
+    case Rule::rate:
+      return k.rate;
     default:
       return k.squared_error;
   }

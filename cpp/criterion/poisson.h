@@ -1,4 +1,5 @@
-// Poisson deviance: S log(S / W) on both sides. A side without events has no finite rate and is not admissible.
+// Poisson deviance: S log(S / W) on both sides. A side without events has no finite rate: `Poisson` does not admit it,
+// `Rate` does, with 0 log 0 = 0.
 #pragma once
 
 #include <limits>
@@ -12,6 +13,12 @@ struct Poisson {
   [[gnu::always_inline]] static double pair(double s_left, double w_left, double s_right, double w_right) {
     const double both = term(s_left, w_left) + term(s_right, w_right);
     return s_left > 0 && s_right > 0 ? both : -std::numeric_limits<double>::infinity();
+  }
+};
+
+struct Rate {
+  [[gnu::always_inline]] static double pair(double s_left, double w_left, double s_right, double w_right) {
+    return Poisson::term(s_left, w_left) + Poisson::term(s_right, w_right);
   }
 };
 

@@ -10,13 +10,16 @@ enum class Rule : std::uint8_t {
   entropy,
   misclassification,
   chi2,
+  generalised_gini,
   gain_ratio,  // classes
   squared_error,
   friedman_mse,
   poisson,
+  rate,            // Poisson that allows sides without events
   absolute_error,  // values
 };
 
 inline bool is_class_rule(Rule r) { return r <= Rule::gain_ratio; }
+inline bool counts_events(Rule r) { return r == Rule::poisson || r == Rule::rate; }
 
 }  // namespace spinney

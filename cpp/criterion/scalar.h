@@ -86,6 +86,8 @@ struct Scalar {
         return Misclassification::pair(sl, wl, sr, wr);
       case Rule::poisson:
         return Poisson::pair(sl, wl, sr, wr);
+      case Rule::rate:
+        return Rate::pair(sl, wl, sr, wr);
       default:
         return SquaredError::pair(sl, wl, sr, wr);
     }

@@ -12,7 +12,17 @@
 
 namespace spinney {
 
-static double class_impurity(Rule rule, const double* share, std::size_t n_classes) {
+static double pair_impurity(const Target& target, const double* share, std::size_t n_classes) {
+  double sum = 0;
+  for (std::size_t k = 1; k < n_classes; ++k)
+    for (std::size_t other = 0; other < k; ++other)
+      sum += target.pair_cost[k * n_classes + other] * share[k] * share[other];
+  return 2 * sum;
+}
+
+static double class_impurity(const Target& target, const double* share, std::size_t n_classes) {
+  const Rule rule = target.rule;
+  if (rule == Rule::generalised_gini) return pair_impurity(target, share, n_classes);
   double sum = 0, most = 0;
   for (std::size_t k = 0; k < n_classes; ++k) {
     const double p = share[k];
@@ -55,7 +65,7 @@ static Summary summarise_classes(const Target& target, const std::int64_t* stat,
       most = std::max(most, value[k]);
     }
     s.majority = std::min(s.majority, most);
-    s.impurity += class_impurity(target.rule, value + begin, end - begin) / static_cast<double>(n_outputs);
+    s.impurity += class_impurity(target, value + begin, end - begin) / static_cast<double>(n_outputs);
   }
   return s;
 }
@@ -72,7 +82,7 @@ static double summarise_value(const Target& target, std::span<const Row> rows, s
   const double mean = first + sum / weight;
   *value = mean;
   double loss = 0;
-  if (target.rule == Rule::poisson) {
+  if (counts_events(target.rule)) {
     for (const Row r : rows)
       if (y[r * p] > 0) loss += target.weight_of(r) * y[r * p] * log_ieee(y[r * p] / mean);
   } else {
@@ -103,7 +113,7 @@ static double uncut_score(const Target& target, const std::int64_t* stat) {
   const std::size_t n_outputs = target.input.n_outputs;
   if (target.is_scalar()) {
     const double s = static_cast<double>(stat[1]);
-    if (target.rule == Rule::poisson) return Poisson::term(s, w);
+    if (counts_events(target.rule)) return Poisson::term(s, w);
     return target.rule == Rule::misclassification ? Misclassification::majority(s, w) : Entropy::term(s, w);
   }
   double sum = 0;
@@ -115,10 +125,12 @@ static double uncut_score(const Target& target, const std::int64_t* stat) {
   }
   for (std::size_t k = 1; k <= target.value_width(); ++k) {
     const double s = static_cast<double>(stat[k]);
-    sum += target.rule == Rule::poisson ? (s > 0 ? s * log_ieee(s / w) : 0.0) : x_log_x(s);
+    sum += counts_events(target.rule) ? (s > 0 ? s * log_ieee(s / w) : 0.0) : x_log_x(s);
   }
-  return target.rule == Rule::poisson ? sum : sum - static_cast<double>(n_outputs) * x_log_x(w);
+  return counts_events(target.rule) ? sum : sum - static_cast<double>(n_outputs) * x_log_x(w);
 }
+
+static double pair_cost_of_two(const Target& target) { return target.pair_cost.size() > 1 ? target.pair_cost[1] : 0.0; }
 
 double gain_of(const Target& target, double score, const std::int64_t* stat) {
   const double w = static_cast<double>(stat[0]);
@@ -127,6 +139,8 @@ double gain_of(const Target& target, double score, const std::int64_t* stat) {
   switch (target.rule) {
     case Rule::gini:
       return (target.is_scalar() ? 2 * score / w : score / w / outputs) * target.weight_unit;
+    case Rule::generalised_gini:
+      return (target.is_scalar() ? 2 * pair_cost_of_two(target) * score / w : score / w) * target.weight_unit;
     case Rule::chi2: {
       if (!target.is_scalar()) return score / outputs * target.weight_unit;
       const double s = static_cast<double>(stat[1]);
@@ -138,6 +152,7 @@ double gain_of(const Target& target, double score, const std::int64_t* stat) {
     case Rule::misclassification:
       return (score - uncut_score(target, stat)) / outputs * target.weight_unit;
     case Rule::poisson:
+    case Rule::rate:
       return (score - uncut_score(target, stat)) / outputs * target.value_unit;
     case Rule::absolute_error:
       return score * (w * target.weight_unit);  // its scores are decreases

@@ -48,6 +48,12 @@ void Target::fix_weights() {
 void Target::fix_classes() {
   class_begin.assign(1, 0);
   for (const std::uint32_t k : input.n_classes) class_begin.push_back(class_begin.back() + k);
+  if (rule == Rule::generalised_gini) {
+    const std::size_t n = input.n_classes[0];
+    pair_cost.resize(n * n);
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t j = 0; j < n; ++j) pair_cost[i * n + j] = input.cost[i * n + j] / 2 + input.cost[j * n + i] / 2;
+  }
   if (!is_two_class()) return;
   value_unit = weight_unit;
   if (fixed_weight.empty()) {
@@ -59,7 +65,7 @@ void Target::fix_classes() {
   }
 }
 
-// The offset is the middle of the range (0 for Poisson): unlike the mean, it does not depend on weights or row order.
+// The offset is the middle of the range (0 for counts of events): unlike the mean, it does not depend on weights or row order.
 // Friedman's criterion looks at the average of the outputs only, so that is its one value.
 void Target::fix_values() {
   const std::size_t p = input.n_outputs, n_values = rule == Rule::friedman_mse ? 1 : p;
@@ -71,7 +77,7 @@ void Target::fix_values() {
       low = std::min(low, input.y[r * p + k]);
       high = std::max(high, input.y[r * p + k]);
     }
-    if (rule != Rule::poisson) offset[k] = low / 2 + high / 2;
+    if (!counts_events(rule)) offset[k] = low / 2 + high / 2;
     reach = std::max({reach, std::abs(low - offset[k]), std::abs(high - offset[k])});
   }
   for (const Row r : rows) total_weight += weight_of(r);

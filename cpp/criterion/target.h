@@ -22,6 +22,7 @@ struct TargetInput {  // the caller's arrays, validated by the caller
   std::vector<std::uint32_t> n_classes;  // classes: one per output
   const double* y = nullptr;             // values: n_rows x n_outputs
   const double* weight = nullptr;        // one per row, >= 0; null: every weight is 1
+  const double* cost = nullptr;          // generalised Gini: cost of predicting class j for class i, K x K, 0 for i = j
 };
 
 struct Target {
@@ -35,6 +36,7 @@ struct Target {
   std::vector<std::uint8_t> second_class;  // two classes, every weight 1: the same as fixed_value, in a byte
   std::vector<double> offset;              // by output
   double weight_unit = 1, value_unit = 1;
+  std::vector<double> pair_cost;           // generalised Gini: mean cost of confusing two classes, K x K
   std::vector<std::uint32_t> class_begin;  // where an output's classes begin in a node's value
 
   bool is_two_class() const { return is_class_rule(rule) && input.n_outputs == 1 && input.n_classes[0] <= 2; }

@@ -81,7 +81,10 @@ struct Wide {
         return majority(left, total);
       case Rule::chi2:
         return squares(left, total, true);
+      case Rule::generalised_gini:
+        return costs(left, total);
       case Rule::poisson:
+      case Rule::rate:
         return poisson(left, total);
       default:
         return squares(left, total, false);
@@ -102,6 +105,23 @@ struct Wide {
         sum += d * d / static_cast<double>(total[k]);
     }
     return sum / (wl * wr);
+  }
+
+  // Minus d' C d with d as in `squares`: Gini is the case where all costs are 1. It is negative where a cut brings
+  // classes together that are dear to confuse.
+  double costs(const std::int64_t* left, const std::int64_t* total) const {
+    const double wl = static_cast<double>(left[0]), wr = static_cast<double>(total[0] - left[0]);
+    const std::size_t n = width() - 1;
+    const auto difference = [&](std::size_t k) {
+      return static_cast<double>(left[1 + k]) * wr - static_cast<double>(total[1 + k] - left[1 + k]) * wl;
+    };
+    double sum = 0;
+    for (std::size_t k = 1; k < n; ++k) {
+      double row = 0;
+      for (std::size_t other = 0; other < k; ++other) row += target->pair_cost[k * n + other] * difference(other);
+      sum += row * difference(k);
+    }
+    return -2 * sum / (wl * wr);
   }
 
   double entropy(const std::int64_t* left, const std::int64_t* total) const {
@@ -129,7 +149,8 @@ struct Wide {
     const double wl = static_cast<double>(left[0]), wr = static_cast<double>(total[0] - left[0]);
     double sum = 0;
     for (std::size_t k = 1; k < width(); ++k) {
-      if (left[k] <= 0 || total[k] - left[k] <= 0) return -std::numeric_limits<double>::infinity();
+      if (rule == Rule::poisson && (left[k] <= 0 || total[k] - left[k] <= 0))
+        return -std::numeric_limits<double>::infinity();
       const double sl = static_cast<double>(left[k]), sr = static_cast<double>(total[k] - left[k]);
       sum += sl * log_ieee(sl / wl) + sr * log_ieee(sr / wr);
     }

@@ -176,7 +176,7 @@ class Grower {
       const std::size_t at = add_sprout(node);
       std::optional<Choice> choice = search(node, at);
       if (choice) {
-        const double improvement = rules_.improvement(choice->gain);
+        const double improvement = rules_.improvement(choice->merit);
         heap.push_back({{std::move(node), at}, std::move(*choice), improvement});
         std::push_heap(heap.begin(), heap.end());
       }
@@ -299,7 +299,7 @@ class Grower {
       split.left_codes = std::move(record.left_codes);
       split.right_codes = std::move(record.right_codes);
       split.count = entry.count;
-      split.improve = entry.choice.gain;
+      split.improve = entry.choice.merit;
       splits.push_back(std::move(split));
     }
     return splits;

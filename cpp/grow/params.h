@@ -20,10 +20,11 @@ struct Weighing {
   Fallback fallback = Fallback::majority;
   // rpart's conventions: cuts are x < middle, rows of weight 0 count as rows, ties of the majority stop
   bool rpart = false;
-  bool quirks = false;                  // and its errors
-  bool fold = false;                    // rpart's way of placing rows in cross-validation
-  std::vector<Row> rows;                // rows to grow on, weight 0 or not; empty: those of positive weight
-  const double* case_weight = nullptr;  // by row, without priors and costs; null: every weight is 1
+  bool quirks = false;                    // and its errors
+  std::vector<std::uint8_t> closed_cuts;  // by column: x <= middle after all, as rpart predicts with ordered factors
+  bool fold = false;                      // rpart's way of placing rows in cross-validation
+  std::vector<Row> rows;                  // rows to grow on, weight 0 or not; empty: those of positive weight
+  const double* case_weight = nullptr;    // by row, without priors and costs; null: every weight is 1
 };
 
 struct GrowParams {
@@ -37,6 +38,7 @@ struct GrowParams {
   bool random_cuts = false;
   std::uint64_t seed = 0;
   std::vector<std::int8_t> monotone;               // by column; empty: none
+  std::vector<double> feature_costs;               // by column, > 0; empty: all the same
   std::vector<std::vector<std::uint32_t>> groups;  // columns that may meet on a path; empty: all may
   int n_threads = 1;
   Weighing weighing;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "base/math.h"
 #include "base/random.h"
@@ -44,6 +45,8 @@ Limits Rules::limits(const OpenNode& node, std::uint32_t feature) const {
     limits.upper = node.upper;
     limits.direction = params.monotone[feature];
   }
+  limits.from_highest = params.weighing.rpart && target.is_two_class();
+  limits.enumerate_all = params.weighing.rpart;
   return limits;
 }
 
@@ -51,7 +54,9 @@ std::optional<Choice> Rules::choose(std::span<const std::uint32_t> features, std
                                     const OpenNode& node) const {
   std::size_t best = candidates.size();
   if (target.rule == Rule::gain_ratio) {
-    best = choose_by_gain_ratio(candidates, node);
+    best = choose_by_gain_ratio(features, candidates, node);
+  } else if (!params.feature_costs.empty()) {
+    best = choose_by_cost(features, candidates, node);
   } else {
     for (std::size_t i = 0; i < candidates.size(); ++i)
       if (candidates[i].found() && (best == candidates.size() || candidates[i].score > candidates[best].score ||
@@ -62,6 +67,7 @@ std::optional<Choice> Rules::choose(std::span<const std::uint32_t> features, std
   Choice choice;
   choice.feature = features[best];
   choice.gain = gain_of(target, candidates[best].score, node.stat.data());
+  choice.merit = per_cost(choice.gain, choice.feature);
   if (!is_enough(choice.gain)) return std::nullopt;
   choice.candidate = std::move(candidates[best]);
   return choice;
@@ -73,14 +79,38 @@ bool Rules::is_enough(double gain) const {
   return !required || improvement(gain) + slack >= params.min_impurity_decrease;
 }
 
-// C4.5: among the columns whose gain is at least average, the largest gain per bit of split information.
-std::size_t Rules::choose_by_gain_ratio(std::span<const Candidate> candidates, const OpenNode& node) const {
+// A gain at the column's price; what is lost (by rounding, or under a criterion that is not concave) weighs more.
+double Rules::per_cost(double gain, std::uint32_t feature) const {
+  if (params.feature_costs.empty()) return gain;
+  return gain > 0 ? gain / params.feature_costs[feature] : gain * params.feature_costs[feature];
+}
+
+// The largest gain per cost; ties go to the cheaper column, then to the first.
+std::size_t Rules::choose_by_cost(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
+                                  const OpenNode& node) const {
+  std::size_t best = candidates.size();
+  std::tuple<double, double, std::int64_t> most;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (!candidates[i].found()) continue;
+    const double merit = per_cost(gain_of(target, candidates[i].score, node.stat.data()), features[i]);
+    const std::tuple<double, double, std::int64_t> rank{merit, -params.feature_costs[features[i]],
+                                                        -std::int64_t{features[i]}};
+    if (best != candidates.size() && rank <= most) continue;
+    most = rank;
+    best = i;
+  }
+  return best;
+}
+
+// C4.5: among the columns whose gain (per cost) is at least average, the largest gain per bit of split information.
+std::size_t Rules::choose_by_gain_ratio(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
+                                        const OpenNode& node) const {
   double sum = 0;
   std::size_t n_found = 0, best = candidates.size();
   std::vector<double> gain(candidates.size());
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!candidates[i].found()) continue;
-    gain[i] = gain_of(target, candidates[i].score, node.stat.data());
+    gain[i] = per_cost(gain_of(target, candidates[i].score, node.stat.data()), features[i]);
     sum += gain[i];
     ++n_found;
   }

@@ -35,18 +35,20 @@ class Rules {
   void bound_values(const OpenNode& parent, const Choice& choice, double left_mean, double right_mean, OpenNode& left,
                     OpenNode& right) const;
 
+  double per_cost(double gain, std::uint32_t feature) const;
   bool is_enough(double gain) const;  // by min_impurity_decrease
 
   // As a share of the root's weight: what best-first growth goes by.
   double improvement(double gain) const { return gain / root_weight_; }
 
-  double cost_of(std::uint32_t) const { return 1; }
-
   bool bounded() const { return !params.monotone.empty(); }
   void clip_value(const OpenNode& node, double* value) const;
 
  private:
-  std::size_t choose_by_gain_ratio(std::span<const Candidate> candidates, const OpenNode& node) const;
+  std::size_t choose_by_gain_ratio(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
+                                   const OpenNode& node) const;
+  std::size_t choose_by_cost(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
+                             const OpenNode& node) const;
   double root_weight_ = 0;
 };
 

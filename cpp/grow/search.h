@@ -138,7 +138,8 @@ void search_columns(std::span<Worker<Criterion>> workers, const Rules& rules, co
         }
       });
       const double best_end = *std::max_element(ends.begin(), ends.end());
-      const bool by_column = rules.target.rule == Rule::gain_ratio;  // compares the columns' own best
+      // rules that compare the columns' own best
+      const bool by_column = rules.target.rule == Rule::gain_ratio || !rules.params.feature_costs.empty();
       for_each_column([&](std::size_t i, Worker<Criterion>& worker) {
         const std::uint8_t* codes = bins.coarse_codes(rules.table, tried[i]);
         if (codes != nullptr)
@@ -195,8 +196,9 @@ std::optional<Choice> find_split(std::span<Worker<Criterion>> workers, const Rul
 }
 
 // The threshold of a cut between two values, as the tree stores it.
-inline double cut_of(const GrowParams& params, double below, double above) {
+inline double cut_of(const GrowParams& params, std::uint32_t feature, double below, double above) {
   if (!params.weighing.rpart) return cut_between(below, above);
+  if (!params.weighing.fold && params.weighing.closed_cuts[feature]) return (below + above) / 2;
   return std::nextafter((below + above) / 2, -std::numeric_limits<double>::infinity());  // x < middle goes left
 }
 
@@ -222,7 +224,7 @@ inline SplitRecord describe_split(const Rules& rules, const Bins& bins, const Ch
   } else if (bins.has(rules.table, choice.feature)) {
     split.threshold = bins.columns[choice.feature].edges[c.code_below];
   } else {
-    split.threshold = cut_of(rules.params, value_at(column, c.below), value_at(column, c.above));
+    split.threshold = cut_of(rules.params, choice.feature, value_at(column, c.below), value_at(column, c.above));
   }
   return split;
 }

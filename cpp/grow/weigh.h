@@ -63,13 +63,14 @@ class Weigher {
     for (const std::size_t i : order) {
       const std::uint32_t f = tried.columns[i];
       if (!tried.candidates[i].found() || (how_.rpart && !(found[f].gain > 0))) continue;
-      insert_ranked(ranking.entries, {{f, found[f].gain, tried.candidates[i]}, found[f].count, found[f].reversed},
+      Choice choice{f, found[f].gain, rules_.per_cost(found[f].gain, f), tried.candidates[i]};
+      insert_ranked(ranking.entries, {std::move(choice), found[f].count, found[f].reversed},
                     std::size_t{1} + how_.max_competitors, how_.quirks,
-                    [](const auto& a, const auto& b) { return a.choice.gain > b.choice.gain; });
+                    [](const auto& a, const auto& b) { return a.choice.merit > b.choice.merit; });
     }
     if (how_.rpart) {  // rpart takes what is this small for nothing
-      const double least = ranking.entries.empty() ? 0 : 1e-10 * ranking.entries[0].choice.gain;
-      std::erase_if(ranking.entries, [&](const auto& e) { return e.choice.gain <= least; });
+      const double least = ranking.entries.empty() ? 0 : 1e-10 * ranking.entries[0].choice.merit;
+      std::erase_if(ranking.entries, [&](const auto& e) { return e.choice.merit <= least; });
     }
     return ranking;
   }
@@ -159,7 +160,7 @@ class Weigher {
     if (present.size() < 2) return {};
     Candidate candidate = search_column(worker, rules_, bins_, part, present, f);
     if (!candidate.found()) return candidate;
-    found.gain = gain_of(rules_.target, candidate.score, part.stat.data()) / rules_.cost_of(f);
+    found.gain = gain_of(rules_.target, candidate.score, part.stat.data());
     found.count = static_cast<Row>(present.size());
     if (how_.rpart) found.reversed = is_reversed(worker, f, candidate, present, part.stat);
     return candidate;
@@ -243,7 +244,7 @@ class Weigher {
     const Agreement base = how_.absent_disagrees ? weigh_sides(rows, side) : present;
     const double total = base.left + base.right;
     if (!(total > 0)) return std::nullopt;
-    const double agreeing = split.is_category ? imitate_with_categories(f, !reversed, rows, side, split)
+    const double agreeing = split.is_category ? imitate_with_categories(f, ties_left(base, reversed), rows, side, split)
                                               : imitate_with_numbers(worker, f, rows, side, present, split);
     const double majority = std::max(base.left, base.right) / total;
     split.improve = agreeing / total;
@@ -268,9 +269,9 @@ class Weigher {
       if (n_below >= 2 && code_of(entries[k]) != code_of(entries[k - 1])) {
         const double alike = below.left + (present.right - below.right);
         const double opposite = below.right + (present.left - below.left);
-        if (alike > best || opposite > best) {
-          split.reversed = !(alike > best);
-          best = split.reversed ? opposite : alike;
+        if (std::max(alike, opposite) > best) {
+          split.reversed = opposite > alike;
+          best = std::max(alike, opposite);
           cut_below = row_of(entries[k - 1]);
           cut_above = i;
         }
@@ -281,8 +282,14 @@ class Weigher {
       n_above -= counts(i);
     }
     if (best > 0)
-      split.threshold = cut_of(rules_.params, value_at(column, rows[cut_below]), value_at(column, rows[cut_above]));
+      split.threshold = cut_of(rules_.params, f, value_at(column, rows[cut_below]), value_at(column, rows[cut_above]));
     return best;
+  }
+
+  // A category of which as much goes left as right goes with the majority; if there is none, to rpart's right.
+  bool ties_left(const Agreement& base, bool reversed) const {
+    if (base.left != base.right) return base.left > base.right;
+    return !how_.rpart || reversed;
   }
 
   // Each category goes where most of its weight goes.

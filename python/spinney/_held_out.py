@@ -45,7 +45,7 @@ def _node_losses(tree: FittedTree, held_out: HeldOut, n_jobs: int) -> NDArray[np
     return total
 
 
-def _split_gains(tree: FittedTree, criterion: str) -> NDArray[np.float64]:
+def split_gains(tree: FittedTree, criterion: str) -> NDArray[np.float64]:
     """Weighted gain of each split by the criterion it was chosen by; 0 in leaves.
 
     Rounded to about twelve digits, so that what ties in exact arithmetic ties here.
@@ -70,15 +70,15 @@ def _split_gains(tree: FittedTree, criterion: str) -> NDArray[np.float64]:
     return gains
 
 
-def cut_back(tree: FittedTree, criterion: str, held_out: HeldOut, n_jobs: int) -> _engine.Tree:
+def cut_back(tree: FittedTree, gains: NDArray[np.float64], held_out: HeldOut, n_jobs: int) -> _engine.Tree:
     """Tree after as many best-first splits as give the lowest loss on held-out rows; the fewest on a tie.
 
     Parameters
     ----------
     tree : FittedTree
         Tree grown without looking at these rows.
-    criterion : str
-        Criterion it was grown by.
+    gains : ndarray
+        Gain of each split, in whose order it would have been grown.
     held_out : HeldOut
         The rows.
     n_jobs : int
@@ -90,7 +90,7 @@ def cut_back(tree: FittedTree, criterion: str, held_out: HeldOut, n_jobs: int) -
         The engine's tree, cut back.
     """
     loss_at = _node_losses(tree, held_out, n_jobs)
-    gains, right = _split_gains(tree, criterion), tree.children_right
+    right = tree.children_right
     open_splits: list[tuple[float, int, int]] = []
     ages = itertools.count()  # ties go to the node made earlier, as in best-first growth
 

@@ -114,6 +114,31 @@ def read_monotone(constraint: Any, schema: Schema) -> list[int]:
     return directions.tolist() if directions.any() else []
 
 
+def read_feature_costs(costs: Any, schema: Schema) -> list[float]:
+    """Costs by column; empty if all are the same."""
+    if costs is None:
+        return []
+    found = np.ones(schema.n_features)
+    if isinstance(costs, Mapping):
+        for column, cost in costs.items():
+            found[column_index(column, schema, "feature_costs")] = float(cost)
+    else:
+        given = np.asarray(costs, dtype=np.float64)
+        if given.shape != (schema.n_features,):
+            raise ValueError(
+                f"feature_costs has shape {given.shape} but the input data X has {schema.n_features} features. "
+                "Give one positive number per column, or a dict from column names to these."
+            )
+        found[:] = given
+    if not np.isfinite(found).all() or not (found > 0).all():
+        column = int(np.flatnonzero(~(np.isfinite(found) & (found > 0)))[0])
+        raise ValueError(
+            f"feature_costs must be positive numbers. Column {schema.features[column].name!r} has {found[column]}; "
+            "to leave a column out, drop it from X."
+        )
+    return [] if (found == found[0]).all() else found.tolist()
+
+
 def _direction(value: Any) -> int:
     if value not in (-1, 0, 1):
         raise ValueError(f"monotonic_cst must contain only -1, 0 or 1. Got {value!r}.")

@@ -17,11 +17,20 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
+from spinney._costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._data import Schema, read_table
+from spinney._exposure import deviance, per_exposure, shrink_rates
 from spinney._growth import Growth
-from spinney._held_out import HeldOut, Loss, cut_back
+from spinney._held_out import HeldOut, Loss, cut_back, split_gains
 from spinney._keep.estimator import SavedEstimator
-from spinney._parameters import NamedParameters, count_features, count_rows, read_groups, read_monotone
+from spinney._parameters import (
+    NamedParameters,
+    count_features,
+    count_rows,
+    read_feature_costs,
+    read_groups,
+    read_monotone,
+)
 from spinney._row_predictor import RowPredictor
 from spinney._target import encode_labels, read_classes, read_values, read_weights, warn_if_coarse
 from spinney._tree_view import FittedTree
@@ -112,8 +121,32 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         """Fitted attributes that come from the target."""
 
     @abstractmethod
-    def _losses(self, target: Any, y: Any, n_rows: int) -> Loss:
+    def _losses(self, target: Any, y: Any, n_rows: int, costs: ClassCosts | None) -> Loss:
         """Loss of each held-out row if it stopped at a node."""
+
+    def _read_costs(self, target: Any, weight: NDArray[np.float64] | None) -> ClassCosts | None:
+        """Costs and priors, if there are any."""
+        return None
+
+    def _learned_costs(self, costs: ClassCosts | None) -> dict[str, Any]:
+        """Fitted attributes that come from the costs."""
+        return {}
+
+    def _per_exposure(
+        self, y: Any, weight: NDArray[np.float64] | None, exposure: Any, has_held_out: bool, n_rows: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Rates and their weights from counts of events and exposures."""
+        raise ValueError("exposure belongs to counts of events. Use DecisionTreeRegressor(criterion='poisson').")
+
+    def _restated(self, tree: FittedTree, costs: ClassCosts | None) -> FittedTree:
+        """Return a grown tree that says of its nodes what the caller wants to know."""
+        return tree
+
+    def _split_gains(self, tree: FittedTree, schema: Schema, costs: ClassCosts | None) -> NDArray[np.float64]:
+        """Gain of each split as best-first growth saw it."""
+        gains = split_gains(tree if costs is None else costs.as_searched(tree, self.criterion), self.criterion)
+        prices = read_feature_costs(self.feature_costs, schema)
+        return gains / np.where(tree.is_leaf, 1.0, np.array(prices)[tree.feature]) if prices else gains
 
     # ---- fitting -------------------------------------------------------------------------------------
 
@@ -126,6 +159,7 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
+        exposure: Any = None,
     ) -> Self:
         """Grow the tree.
 
@@ -140,6 +174,9 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
             A weight of 2 means that the row counts twice; a weight of 0 leaves it out.
         X_val, y_val, sample_weight_val : optional
             Rows held out to decide how far to grow; see `validation_fraction`.
+        exposure : array-like of shape (n_samples,), optional
+            Time (or people, or miles) over which the events in y were counted, with ``criterion="poisson"``. The tree
+            then predicts rates: events per unit of exposure.
 
         Returns
         -------
@@ -149,14 +186,20 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         self._validate_params()
         if self.n_jobs == 0:
             raise ValueError("n_jobs must not be 0. Use None for all the cores the process may use, or a number.")
+        if self.dialect is not None:
+            return self._fit_by_rpart(X, y, sample_weight, exposure)
         table = read_table(X)
         schema = Schema.learn(table, categorical_features=self.categorical_features, unseen=self.unseen)
+        sample_weight = read_weights(sample_weight, table.n_rows)
+        if exposure is not None:
+            y, sample_weight = self._per_exposure(y, sample_weight, exposure, X_val is not None, table.n_rows)
         target = self._read_target(y, table.n_rows)
-        weight = self._target_weights(target, y, read_weights(sample_weight, table.n_rows))
+        weight = self._target_weights(target, y, sample_weight)
+        costs = self._read_costs(target, weight)
         random = check_random_state(self.random_state)
-        held_out = self._read_held_out(schema, target, X_val, y_val, sample_weight_val)
+        held_out = self._read_held_out(schema, target, X_val, y_val, sample_weight_val, costs)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
-        loss = self._losses(target, y, table.n_rows)
+        loss = self._losses(target, y, table.n_rows, costs)
         if self.validation_fraction is not None:
             weight, weight_val = self._part_rows(target, weight, table.n_rows, random)
             held_out = HeldOut(columns, loss, weight_val)
@@ -164,17 +207,17 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         n_classes, n_outputs = learned.pop("_n_classes"), learned["n_outputs_"]
 
         def grow(rows_weight: NDArray[np.float64] | None) -> FittedTree:
-            tree, _ = self._grow(columns, schema, target, rows_weight, random)
-            return FittedTree(tree, n_classes, n_outputs)
+            engine, _ = self._grow(columns, schema, target, rows_weight, random, costs, exposure is not None)
+            return self._restated(FittedTree(engine, n_classes, n_outputs), costs)
 
         codes = None if n_classes is None else self._engine_target(target)[0]
         growth = Growth(columns, codes, weight, grow, loss, self._node_risks, self._n_threads)
         tree = growth.grow(weight)
         if held_out is not None:
-            tree = FittedTree(cut_back(tree, self.criterion, held_out, self._n_threads), n_classes, n_outputs)
+            tree = tree.replaced(cut_back(tree, self._split_gains(tree, schema, costs), held_out, self._n_threads))
         if self.ccp_alpha > 0:
-            tree = FittedTree(tree.engine.pruned(self.ccp_alpha), n_classes, n_outputs)
-        self._keep(schema, tree, learned)
+            tree = tree.replaced(tree.engine.pruned(self.ccp_alpha))
+        self._keep(schema, tree, learned | self._learned_costs(costs))
         return self
 
     def _node_risks(self, tree: FittedTree) -> NDArray[np.float64]:
@@ -191,7 +234,9 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         """Error per unit of weight if each node were a leaf."""
         return tree.impurity
 
-    def _read_held_out(self, schema: Schema, target: Any, X: Any, y: Any, weight: Any) -> HeldOut | None:
+    def _read_held_out(
+        self, schema: Schema, target: Any, X: Any, y: Any, weight: Any, costs: ClassCosts | None
+    ) -> HeldOut | None:
         if X is None and y is None and weight is None:
             return None
         if X is None or y is None:
@@ -200,7 +245,13 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
             raise ValueError("Pass either validation_fraction or X_val and y_val, not both.")
         table = read_table(X)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
-        return HeldOut(columns, self._losses(target, y, table.n_rows), read_weights(weight, table.n_rows))
+        return HeldOut(columns, self._losses(target, y, table.n_rows, costs), read_weights(weight, table.n_rows))
+
+    def _fit_by_rpart(self, X: Any, y: Any, sample_weight: Any, exposure: Any) -> Self:
+        from spinney._rpart.estimator import fit_by_rpart
+
+        fit_by_rpart(self, X, y, sample_weight, exposure)
+        return self
 
     def _keep(self, schema: Schema, tree: FittedTree, learned: dict[str, Any]) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
@@ -241,11 +292,16 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         target: Any,
         weight: NDArray[np.float64] | None,
         random: np.random.RandomState,
+        costs: ClassCosts | None,
+        has_exposure: bool,
         weighing: dict[str, Any] | None = None,
     ) -> tuple[_engine.Tree, NDArray[np.uint32]]:
         """Grow the tree, and say at which node each row came to rest where splits are weighed."""
         array, n_classes = self._engine_target(target)
-        criterion = "entropy" if self.criterion == "log_loss" else str(self.criterion)
+        case_weight = weight
+        if costs is not None:
+            weight = costs.split_weights(target.codes[:, 0], weight)
+        criterion = self._engine_criterion(costs, has_exposure)
         n_rows, n_features = columns.n_rows, schema.n_features
         max_features = count_features(self.max_features, n_features)
         if max_features > n_features:
@@ -268,9 +324,11 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
             "seed": int(random.randint(np.iinfo(np.int32).max)) if is_random else 0,
             "monotone": self._monotone(schema, n_classes, array.shape[1]),
             "groups": read_groups(self.interaction_cst, schema),
+            "feature_costs": read_feature_costs(self.feature_costs, schema),
+            "cost": None if costs is None else costs.pairs,
             "max_bins": self.max_bins or 0,
             "n_jobs": self._n_threads,
-            "weighing": weighing or self._weighing(weight),
+            "weighing": weighing or self._weighing(case_weight),
         }
         return _engine.grow_tree(columns, criterion, array, n_classes, weight, options)
 
@@ -287,9 +345,19 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
             "rpart": False,
             "quirks": False,
             "fold": False,
+            "closed_cuts": [],
             "rows": [],
             "case_weight": weight,
         }
+
+    def _engine_criterion(self, costs: ClassCosts | None, has_exposure: bool) -> str:
+        if costs is not None and costs.pairs is not None:
+            return "generalised_gini"
+        if self.criterion == "exponential":
+            return "rate"
+        if self.criterion == "poisson" and (has_exposure or getattr(self, "rate_shrinkage", 0) > 0):
+            return "rate"
+        return "entropy" if self.criterion == "log_loss" else str(self.criterion)
 
     def _monotone(self, schema: Schema, n_classes: list[int], n_outputs: int) -> list[int]:
         directions = read_monotone(self.monotonic_cst, schema)
@@ -476,21 +544,57 @@ class TreeClassifier(ClassifierMixin, BaseTree):
             "n_outputs_": target.n_outputs,
         }
 
+    def _read_costs(self, target: Any, weight: NDArray[np.float64] | None) -> ClassCosts | None:
+        if self.cost_splits == "generalised_gini" and self.criterion != "gini":
+            raise ValueError(
+                f"cost_splits='generalised_gini' needs criterion='gini', not {self.criterion!r}. Change one of them; "
+                "'altered_priors' goes with every criterion."
+            )
+        if self.cost_matrix is None and self.priors is None:
+            return None
+        if target.n_outputs > 1:
+            raise ValueError("cost_matrix and priors are for one output. Fit one tree per output.")
+        if self.priors is not None and self.class_weight is not None:
+            raise ValueError("priors and class_weight both reweight the classes. Pass one of them.")
+        classes = target.classes[0]
+        cost = None if self.cost_matrix is None else read_cost_matrix(self.cost_matrix, classes)
+        priors = None if self.priors is None else read_priors(self.priors, classes)
+        return ClassCosts.of(cost, priors, self.cost_splits, target.codes[:, 0], weight, classes)
+
+    def _learned_costs(self, costs: ClassCosts | None) -> dict[str, Any]:
+        found = costs or ClassCosts()
+        return {"cost_matrix_": found.cost, "priors_": found.priors}
+
+    def _restated(self, tree: FittedTree, costs: ClassCosts | None) -> FittedTree:
+        if costs is None:
+            return tree
+        tree.cost = costs.decision
+        return costs.restate(tree, self.criterion)
+
+    @property
+    def _prunes_by_impurity(self) -> bool:
+        has_costs = self.cost_matrix is not None or self.priors is not None
+        return self.risk == "impurity" or (self.risk == "auto" and not has_costs)
+
     def _node_errors(self, tree: FittedTree) -> NDArray[np.float64]:
+        if tree.cost is not None:
+            return np.asarray(tree.expected_cost.min(axis=1))
         shares = [1 - tree.flat_value[:, columns].max(axis=1) for columns in tree.class_columns]
         return np.asarray(np.mean(shares, axis=0))
 
-    def _losses(self, target: Any, y: Any, n_rows: int) -> Loss:
+    def _losses(self, target: Any, y: Any, n_rows: int, costs: ClassCosts | None) -> Loss:
         codes = encode_labels(y, target.classes, n_rows)
 
         def loss(nodes: NDArray[Any], tree: FittedTree, rows: NDArray[Any]) -> NDArray[np.float64]:
+            if costs is not None:
+                return costs.loss(codes[rows, 0], tree.majority[nodes, 0])
             wrong: NDArray[np.float64] = (tree.majority[nodes] != codes[rows]).mean(axis=1)
             return wrong
 
         return loss
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Most probable class of each row.
+        """Most probable class of each row, or the one of least expected cost if there is a cost matrix.
 
         Parameters
         ----------
@@ -500,7 +604,7 @@ class TreeClassifier(ClassifierMixin, BaseTree):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Labels; the first of several equally probable ones.
+            Labels; the first of several equally good ones.
         """
         leaves = self._leaves(X)
         return self.tree_.labels(leaves, [self.classes_] if self.n_outputs_ == 1 else self.classes_)
@@ -547,13 +651,15 @@ class TreeClassifier(ClassifierMixin, BaseTree):
 class TreeRegressor(RegressorMixin, BaseTree):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseTree._parameter_constraints,
-        "criterion": [StrOptions({"squared_error", "friedman_mse", "absolute_error", "poisson"})],
+        "criterion": [StrOptions({"squared_error", "friedman_mse", "absolute_error", "poisson", "exponential"})],
         "rate_shrinkage": [Interval(Real, 0.0, None, closed="left")],
     }
     rate_shrinkage: float = 0.0
 
     def _read_target(self, y: Any, n_rows: int) -> Any:
         values = read_values(y, n_rows)
+        if self.rate_shrinkage > 0 and self.criterion != "poisson":
+            raise ValueError(f"rate_shrinkage goes with criterion='poisson', not {self.criterion!r}. Set it to 0.")
         if self.criterion == "poisson" and (values < 0).any():
             raise ValueError(
                 "Some value(s) of y are negative which is not allowed for Poisson regression. "
@@ -583,7 +689,19 @@ class TreeRegressor(RegressorMixin, BaseTree):
     def _learned(self, target: Any) -> dict[str, Any]:
         return {"_n_classes": None, "n_outputs_": target.shape[1]}
 
-    def _losses(self, target: Any, y: Any, n_rows: int) -> Loss:
+    def _per_exposure(
+        self, y: Any, weight: NDArray[np.float64] | None, exposure: Any, has_held_out: bool, n_rows: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if self.criterion != "poisson":
+            raise ValueError(f"exposure goes with criterion='poisson', not {self.criterion!r}. Change one of them.")
+        if has_held_out:
+            raise ValueError("exposure does not go with X_val. Use validation_fraction.")
+        return per_exposure(read_values(y, n_rows), weight, exposure)
+
+    def _restated(self, tree: FittedTree, costs: ClassCosts | None) -> FittedTree:
+        return shrink_rates(tree, float(self.rate_shrinkage)) if self.rate_shrinkage > 0 else tree
+
+    def _losses(self, target: Any, y: Any, n_rows: int, costs: ClassCosts | None) -> Loss:
         values = read_values(y, n_rows)
         if values.shape[1] != target.shape[1]:
             raise ValueError(f"y_val has {values.shape[1]} outputs and y has {target.shape[1]}.")
@@ -594,7 +712,7 @@ class TreeRegressor(RegressorMixin, BaseTree):
             if self.criterion == "absolute_error":
                 by_output = np.abs(actual - fitted)
             elif self.criterion == "poisson":
-                by_output = fitted - actual * np.log(np.maximum(fitted, np.finfo(float).tiny))
+                by_output = deviance(actual, fitted)
             return np.asarray(by_output.mean(axis=1))
 
         return loss

@@ -39,21 +39,30 @@ class FittedTree:
         Training rows of each node.
     value : ndarray of shape (node_count, n_outputs, max_n_classes)
         Class shares, or the predicted value.
+    cost : ndarray of shape (n_classes, n_classes) or None
+        Cost of predicting class j (column) for class i (row), if costs or priors decide what a node predicts.
     """
 
-    def __init__(self, tree: _engine.Tree, n_classes: list[int] | None, n_outputs: int) -> None:
+    def __init__(
+        self,
+        tree: _engine.Tree,
+        n_classes: list[int] | None,
+        n_outputs: int,
+        cost: NDArray[np.float64] | None = None,
+    ) -> None:
         self._tree = tree
         self._n_classes = n_classes
         self.n_outputs = n_outputs
+        self.cost = cost
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"tree": self._tree, "n_classes": self._n_classes, "n_outputs": self.n_outputs}
+        return {"tree": self._tree, "n_classes": self._n_classes, "n_outputs": self.n_outputs, "cost": self.cost}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         width = sum(state["n_classes"]) if state["n_classes"] is not None else state["n_outputs"]
         if state["tree"].value_width != width:
             raise ValueError("this is not a usable tree: its values do not fit its classes")
-        self.__init__(state["tree"], state["n_classes"], state["n_outputs"])  # type: ignore[misc]
+        self.__init__(state["tree"], state["n_classes"], state["n_outputs"], state.get("cost"))  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"<FittedTree: {self.node_count} nodes, {self.n_leaves} leaves, depth {self.max_depth}>"
@@ -158,12 +167,24 @@ class FittedTree:
 
     @cached_property
     def majority(self) -> NDArray[np.intp]:
-        """Code of the most probable class by node and output; the first on a tie."""
+        """Code of the most probable (or least costly) class by node and output; the first on a tie."""
+        if self.cost is not None:
+            expected = self.expected_cost
+            least = expected.min(axis=1, keepdims=True)
+            # sums of terms of one sign: rounding stays far below this, and must not decide a tie
+            return _frozen((expected <= least * (1 + 1e-12)).argmax(axis=1)[:, np.newaxis])
         columns = [self.flat_value[:, columns].argmax(axis=1) for columns in self.class_columns]
         return _frozen(np.column_stack(columns))
 
+    @property
+    def expected_cost(self) -> NDArray[np.float64]:
+        """Expected cost of predicting each class, by node; only if there are costs."""
+        if self.cost is None:
+            raise AttributeError("a tree without costs has no expected cost")
+        return np.asarray(self.flat_value @ self.cost)
+
     def labels(self, leaves: NDArray[np.uint32], classes: list[NDArray[Any]]) -> NDArray[Any]:
-        """Label of the most probable class of each leaf; one column per output if there are several."""
+        """Label that each leaf predicts; one column per output if there are several."""
         codes = self.majority[leaves]
         if self.n_outputs == 1:
             return np.asarray(classes[0].take(codes[:, 0]))
@@ -181,7 +202,7 @@ class FittedTree:
 
     def replaced(self, engine: _engine.Tree) -> FittedTree:
         """Return a view of another tree with the same outputs and classes."""
-        return FittedTree(engine, self._n_classes, self.n_outputs)
+        return FittedTree(engine, self._n_classes, self.n_outputs, self.cost)
 
     def with_values(
         self,

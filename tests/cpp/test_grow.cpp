@@ -50,6 +50,8 @@ struct Sample {
     if (is_class_rule(rule)) {
       in.codes = codes.data();
       in.n_classes = {static_cast<std::uint32_t>(n_classes)};
+      static const double two[] = {0, 3, 1, 0}, three[] = {0, 3, 1, 2, 0, 1, 5, 1, 0};
+      if (rule == Rule::generalised_gini) in.cost = n_classes == 2 ? two : three;
     } else {
       in.y = y.data();
     }
@@ -65,9 +67,56 @@ static bool equal(const Tree& a, const Tree& b) {
          a.n_rows == b.n_rows && a.value == b.value;
 }
 
-static const Rule all_rules[] = {Rule::gini,         Rule::entropy,    Rule::misclassification,
-                                 Rule::chi2,         Rule::gain_ratio, Rule::squared_error,
-                                 Rule::friedman_mse, Rule::poisson,    Rule::absolute_error};
+static const Rule all_rules[] = {
+    Rule::gini,          Rule::entropy,      Rule::misclassification, Rule::chi2,           Rule::gain_ratio,
+    Rule::squared_error, Rule::friedman_mse, Rule::poisson,           Rule::absolute_error, Rule::generalised_gini,
+    Rule::rate};
+
+static std::vector<double> gains_of_splits(const Tree& t) {
+  std::vector<double> gains;
+  for (std::size_t i = 0; i < t.size(); ++i)
+    if (!t.is_leaf(i))
+      gains.push_back(t.weight[i] * t.impurity[i] - t.weight[i + 1] * t.impurity[i + 1] -
+                      t.weight[t.right[i]] * t.impurity[t.right[i]]);
+  return gains;
+}
+
+TEST(a_dear_column_gives_way_and_equal_costs_change_nothing) {
+  Interrupt interrupt;
+  const Sample s(40000, 3, 2);  // large enough for the search by bounds
+  for (const Rule rule : {Rule::gini, Rule::entropy, Rule::gain_ratio, Rule::squared_error}) {
+    GrowParams p;
+    p.max_depth = 4;
+    const Tree free = grow_cart(s.table, s.target(rule, false, 2), rule, p, 0, interrupt);
+    p.feature_costs.assign(5, 2.0);
+    CHECK(equal(free, grow_cart(s.table, s.target(rule, false, 2), rule, p, 0, interrupt)));
+    p.feature_costs[0] = 1e9;
+    const Tree dear = grow_cart(s.table, s.target(rule, false, 2), rule, p, 0, interrupt);
+    for (std::size_t i = 0; i < dear.size(); ++i) CHECK(dear.feature[i] != 0);
+    if (rule == Rule::gain_ratio) continue;  // a column left out would change the average gain
+    GrowParams without = p;
+    without.feature_costs.clear();
+    without.groups = {{1, 2, 3, 4}};
+    CHECK(equal(dear, grow_cart(s.table, s.target(rule, false, 2), rule, without, 0, interrupt)));
+  }
+}
+
+TEST(generalised_gini_of_equal_costs_is_gini) {
+  Interrupt interrupt;
+  for (const int n_classes : {2, 3}) {
+    const Sample s(700, 4, n_classes);
+    const std::vector<double> ones(9, 1.0);
+    TargetInput in = s.target(Rule::generalised_gini, true, n_classes);
+    in.cost = ones.data();
+    GrowParams p;
+    p.max_depth = 3;
+    const Tree a = grow_cart(s.table, in, Rule::generalised_gini, p, 0, interrupt);
+    const Tree b = grow_cart(s.table, s.target(Rule::gini, true, n_classes), Rule::gini, p, 0, interrupt);
+    CHECK(a.feature == b.feature && a.threshold == b.threshold && a.value == b.value);
+    const std::vector<double> gains = gains_of_splits(a), expected = gains_of_splits(b);
+    for (std::size_t i = 0; i < gains.size(); ++i) CHECK(std::abs(gains[i] - expected[i]) < 1e-9);
+  }
+}
 
 TEST(every_criterion_grows_a_sound_tree_the_same_on_any_number_of_threads) {
   Interrupt interrupt;

@@ -29,7 +29,7 @@ TEST(scores_have_the_same_bits) {
       sr[i] = static_cast<double>(g() % (static_cast<std::uint64_t>(wr[i]) + 1));
     }
     for (const Kernels::Score Kernels::* rule :
-         {&Kernels::squared_error, &Kernels::entropy, &Kernels::misclassification, &Kernels::poisson}) {
+         {&Kernels::squared_error, &Kernels::entropy, &Kernels::misclassification, &Kernels::poisson, &Kernels::rate}) {
       (base::kernels.*rule)(sl.data(), wl.data(), sr.data(), wr.data(), n, expected.data());
       for (const Kernels* k : available()) {
         (k->*rule)(sl.data(), wl.data(), sr.data(), wr.data(), n, got.data());

@@ -6,7 +6,7 @@ from math import ceil
 import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
 
-from oracle.impurity import impurity, node_value, split_information, split_score
+from oracle.impurity import GeneralisedGini, impurity, node_value, split_information, split_score
 from oracle.tree import (
     Candidate,
     Node,
@@ -19,6 +19,7 @@ from oracle.tree import (
     is_admissible,
     make_problem,
     midpoint,
+    priority,
     scalar_value,
     stops_before_search,
     tied_for_best,
@@ -36,7 +37,7 @@ class Walk:
     search: str
 
 
-def check_tree(model, X, y, w=None, *, table=None, categories=(), search="best"):
+def check_tree(model, X, y, w=None, *, table=None, categories=(), search="best", criterion=None):
     """Assert that every node of `model.tree_` follows from the training data.
 
     Parameters
@@ -46,11 +47,13 @@ def check_tree(model, X, y, w=None, *, table=None, categories=(), search="best")
     search : "best" (every column searched), "column" (best cut of the chosen column only, for
         `max_features`), "any" (any admissible cut: random or binned thresholds), "pruned" (best, but a leaf
         needs no reason)
+    criterion : name for the twin, if not the model's
     """
     weights = np.ones(len(X)) if w is None else np.asarray(w, dtype=float)
     if getattr(model, "class_weight", None) is not None:
         weights = weights * compute_sample_weight(model.class_weight, y)
-    problem = make_problem(X, y, weights, model.criterion, categories)
+    searched, stated, own = under_costs(model, np.asarray(y), weights)
+    problem = make_problem(X, y, searched, criterion or own, categories, stated)
     path = model.decision_path(X if table is None else table).toarray().astype(bool)[weights > 0]
     walk = Walk(problem, rules_of(model, X), model.tree_, [np.flatnonzero(p) for p in path.T], search)
     check_layout(model.tree_)
@@ -58,6 +61,23 @@ def check_tree(model, X, y, w=None, *, table=None, categories=(), search="best")
     assert next_free == model.tree_.node_count
     if walk.rules.max_leaf_nodes is not None and search == "best":
         check_best_first_order(walk, nodes)
+
+
+def under_costs(model, y, w):
+    """Weights of the search, weights by which values are stated, and the criterion, under costs and priors."""
+    cost, priors = getattr(model, "cost_matrix", None), getattr(model, "priors", None)
+    if cost is None and priors is None:
+        return w, w, model.criterion
+    classes, codes = np.unique(y, return_inverse=True)
+    shares = np.array([w[codes == k].sum() / w.sum() for k in range(len(classes))])
+    priors = shares if priors is None else np.asarray(priors)
+    stated = w * (priors / shares)[codes]
+    if cost is None or model.cost_splits is None:
+        return stated, stated, model.criterion
+    if model.cost_splits == "generalised_gini":
+        return stated, stated, GeneralisedGini(cost)
+    altered = priors * np.sum(cost, axis=1)
+    return w * (altered / altered.sum() / shares)[codes], stated, model.criterion
 
 
 def rules_of(model, X):
@@ -76,6 +96,7 @@ def rules_of(model, X):
         min_purity=np.inf if getattr(model, "min_purity", None) is None else model.min_purity,
         monotonic_cst=None if model.monotonic_cst is None else tuple(model.monotonic_cst),
         interaction_cst=interaction_groups(model.interaction_cst, X.shape[1]),
+        feature_costs=None if model.feature_costs is None else tuple(model.feature_costs),
     )
 
 
@@ -108,7 +129,7 @@ def check_node(walk, index, node):
     if walk.tree.children_left[index] == -1:
         return {index: (node, check_leaf(walk, node))}, index + 1
     actual = check_split(walk, index, node)
-    seen = {index: (node, improvement(walk.problem, node, actual))}
+    seen = {index: (node, priority(walk.problem, node, actual))}
     left, right = children_of(walk, node, actual)
     found, next_free = check_node(walk, index + 1, left)
     assert walk.tree.children_right[index] == next_free
@@ -118,7 +139,7 @@ def check_node(walk, index, node):
 
 def check_content(walk, index, node):
     problem, tree = walk.problem, walk.tree
-    y, w = problem.y[node.rows], problem.w[node.rows]
+    y, w = problem.y[node.rows], problem.stated[node.rows]
     scale = max(1.0, float(np.abs(problem.y).max()))
     assert tree.n_node_samples[index] == len(node.rows)
     np.testing.assert_allclose(tree.weighted_n_node_samples[index], w.sum(), rtol=1e-9)
@@ -137,8 +158,9 @@ def check_leaf(walk, node):
     candidates = best_split(walk.problem, walk.rules, node)
     if walk.search == "any" or not candidates:
         return -np.inf
-    forgone = max(improvement(walk.problem, node, c) for c in tied_for_best(walk.problem, node.rows, candidates))
-    if forgone <= walk.rules.min_impurity_decrease + 1e-12:
+    best = tied_for_best(walk.problem, node.rows, candidates)
+    forgone = max(priority(walk.problem, node, c) for c in best)
+    if max(improvement(walk.problem, node, c) for c in best) <= walk.rules.min_impurity_decrease + 1e-12:
         return -np.inf
     full = walk.rules.max_leaf_nodes is not None and walk.tree.n_leaves == walk.rules.max_leaf_nodes
     assert full, f"a node of {len(node.rows)} rows could be split with improvement {forgone}"
@@ -155,7 +177,8 @@ def actual_candidate(walk, index, node):
     ratio = score / split_information(w, left) if problem.criterion == "gain_ratio" else score
     threshold = float(tree.threshold[index])
     missing_left = bool(tree.missing_go_to_left[index])
-    return Candidate((), column, left, score, ratio, threshold, missing_left)
+    price = 1.0 if walk.rules.feature_costs is None else walk.rules.feature_costs[column]
+    return Candidate((), column, left, score, ratio, threshold, missing_left, price=price)
 
 
 def check_split(walk, index, node):

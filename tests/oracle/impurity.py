@@ -31,6 +31,16 @@ def misclassification(shares):
     return 1.0 - np.max(shares)
 
 
+class GeneralisedGini:
+    """A criterion of its own: the expected cost of guessing a class by drawing from the node."""
+
+    def __init__(self, cost):
+        self.cost = np.asarray(cost, dtype=float)
+
+    def __call__(self, shares):
+        return float(sum(self.cost[i, j] * p * q for i, p in enumerate(shares) for j, q in enumerate(shares)))
+
+
 SHARE_IMPURITY = {"gini": gini, "entropy": entropy, "misclassification": misclassification}
 
 
@@ -70,21 +80,27 @@ def absolute_error(y, w):
 
 def poisson(y, w):
     """Half the mean Poisson deviance."""
+    return rate(y, w) if mean(y, w) > 0 else np.inf
+
+
+def rate(y, w):
+    """The same where a node may have no events at all."""
     centre = mean(y, w)
     if centre <= 0:
-        return np.inf
+        return 0.0
     log_ratio = np.log(np.where(y > 0, y, 1.0) / centre)
     return mean(np.where(y > 0, y * log_ratio, 0.0) - y + centre, w)
 
 
-VALUE_IMPURITY = {"squared_error": squared_error, "absolute_error": absolute_error, "poisson": poisson}
+VALUE_IMPURITY = {"squared_error": squared_error, "absolute_error": absolute_error, "poisson": poisson, "rate": rate}
 
 
 def impurity(criterion, y, w, n_classes=()):
     """Impurity of one node, averaged over the outputs."""
     name = IMPURITY_OF.get(criterion, criterion)
     if n_classes:
-        parts = [SHARE_IMPURITY[name](class_shares(y[:, k], w, c)) for k, c in enumerate(n_classes)]
+        of_shares = name if callable(name) else SHARE_IMPURITY[name]
+        parts = [of_shares(class_shares(y[:, k], w, c)) for k, c in enumerate(n_classes)]
     else:
         parts = [VALUE_IMPURITY[name](y[:, k], w) for k in range(y.shape[1])]
     return float(np.mean(parts))

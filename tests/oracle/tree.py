@@ -33,6 +33,7 @@ class Problem:
     w: np.ndarray  # (n,), all positive
     n_classes: tuple  # () for regression
     criterion: str
+    stated: np.ndarray  # (n,), weights by which nodes state their values; those of the search unless given
 
     def missing(self, column, rows):
         values = self.columns[column][rows]
@@ -50,6 +51,7 @@ class Rules:
     min_purity: float = np.inf
     monotonic_cst: tuple | None = None
     interaction_cst: list | None = None
+    feature_costs: tuple | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,11 @@ class Candidate:
     threshold: float  # NaN for categories
     missing_left: bool
     left_codes: frozenset | None = None
+    price: float = 1.0
+
+    @property
+    def merit(self):
+        return self.score / self.price
 
 
 @dataclass(eq=False)
@@ -78,7 +85,7 @@ class Node:
     value: np.ndarray = field(default_factory=lambda: np.zeros((1, 1)))
 
 
-def make_problem(X, y, w=None, criterion="gini", categories=()):
+def make_problem(X, y, w=None, criterion="gini", categories=(), stated=None):
     """Split a float matrix into columns and drop the rows of weight zero; `categories` hold codes."""
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     y = y.reshape(len(y), -1)
@@ -86,7 +93,7 @@ def make_problem(X, y, w=None, criterion="gini", categories=()):
     if np.any(w < 0):
         raise ValueError("weights must not be negative")
     n_classes = ()
-    if criterion in ("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"):
+    if callable(criterion) or criterion in ("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"):
         encoded = [np.unique(column, return_inverse=True) for column in y.T]
         n_classes = tuple(len(classes) for classes, _ in encoded)
         y = np.stack([codes for _, codes in encoded], axis=1)
@@ -96,7 +103,8 @@ def make_problem(X, y, w=None, criterion="gini", categories=()):
         is_code = j in categories
         columns.append(np.where(np.isnan(column), MISSING_CODE, column).astype(int) if is_code else column)
     is_category = [j in categories for j in range(X.shape[1])]
-    return Problem(columns, is_category, y[keep].astype(float), w[keep], n_classes, criterion)
+    stated = w if stated is None else stated
+    return Problem(columns, is_category, y[keep].astype(float), w[keep], n_classes, criterion, stated[keep])
 
 
 def midpoint(low, high):
@@ -236,6 +244,7 @@ def best_split(problem, rules=None, node=None):
                     threshold=np.nan if is_codes else label,
                     missing_left=missing_left,
                     left_codes=label if is_codes else None,
+                    price=1.0 if rules.feature_costs is None else rules.feature_costs[column],
                 )
             )
     return found
@@ -250,19 +259,19 @@ def tolerance(problem, rows, best):
 def tied_for_best(problem, rows, candidates):
     """Candidates that may be chosen: the largest score, or C4.5's two-stage choice for gain_ratio."""
     if problem.criterion != "gain_ratio":
-        best = max(c.score for c in candidates)
-        return [c for c in candidates if c.score >= best - tolerance(problem, rows, best)]
+        best = max(c.merit for c in candidates)
+        return [c for c in candidates if c.merit >= best - tolerance(problem, rows, best) / c.price]
     finalists = []
     for column in {c.column for c in candidates}:
         mine = [c for c in candidates if c.column == column]
         best = max(c.score for c in mine)
         finalists.append([c for c in mine if c.score >= best - tolerance(problem, rows, best)])
-    average = np.mean([max(c.score for c in column) for column in finalists])
+    average = np.mean([max(c.merit for c in column) for column in finalists])
     slack = GAIN_RATIO_SLACK + tolerance(problem, rows, average)
-    eligible = [column for column in finalists if max(c.score for c in column) >= average - slack]
+    eligible = [column for column in finalists if max(c.merit for c in column) >= average - slack]
     # Within a column the gain alone decides, so any of its ties may stand for it.
-    best = max(min(c.ratio for c in column) for column in eligible)
-    return [c for column in eligible for c in column if c.ratio >= best - 1e-9 * abs(best) - 1e-12]
+    best = max(min(c.ratio / c.price for c in column) for column in eligible)
+    return [c for column in eligible for c in column if c.ratio / c.price >= best - 1e-9 * abs(best) - 1e-12]
 
 
 def choose(problem, rows, candidates):
@@ -296,9 +305,14 @@ def improvement(problem, node, candidate):
     return problem.w[node.rows].sum() / problem.w.sum() * candidate.score
 
 
+def priority(problem, node, candidate):
+    """What best-first growth goes by."""
+    return improvement(problem, node, candidate) / candidate.price
+
+
 def plan(problem, rules, node):
     """Fill in what the node says and the split it would make, if any."""
-    y, w = problem.y[node.rows], problem.w[node.rows]
+    y, w = problem.y[node.rows], problem.stated[node.rows]
     node.impurity = impurity(problem.criterion, y, w, problem.n_classes)
     node.value = node_value(problem.criterion, y, w, problem.n_classes)
     if rules.monotonic_cst is not None:
@@ -347,7 +361,7 @@ def grow(problem, rules=None):
         open_nodes = [n for n in frontier if n.split is not None]
         if not open_nodes:
             break
-        node = max(open_nodes, key=lambda n: improvement(problem, n, n.split))  # the first of equals
+        node = max(open_nodes, key=lambda n: priority(problem, n, n.split))  # the first of equals
         frontier.remove(node)
         split_node(problem, rules, node)
         frontier.extend(node.children)

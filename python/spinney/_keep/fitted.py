@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
+from spinney._costs import decision_costs
 from spinney._data import Schema
 from spinney._keep.model_file import field, from_bytes, refuse, to_bytes
 from spinney._keep.values import labels_from_json, labels_to_json
@@ -27,12 +28,18 @@ class FittedPart:
         Labels of each output; None in a regression.
     max_features : int
         Columns tried at each node.
+    cost_matrix : ndarray of shape (n_classes, n_classes), or None
+        Cost of predicting class j (column) for class i (row).
+    priors : ndarray of shape (n_classes,), or None
+        Class probabilities that were assumed.
     """
 
     schema: Schema
     tree: FittedTree
     classes: list[NDArray[Any]] | None
     max_features: int
+    cost_matrix: NDArray[np.float64] | None = None
+    priors: NDArray[np.float64] | None = None
 
     def to_bytes(self, more: dict[str, Any]) -> bytes:
         """Write a model file with `more` in its header."""
@@ -42,6 +49,9 @@ class FittedPart:
             "n_outputs": self.tree.n_outputs,
             "max_features": int(self.max_features),
         }
+        for name, numbers in (("cost_matrix", self.cost_matrix), ("priors", self.priors)):
+            if numbers is not None:
+                fields[name] = numbers.tolist()
         return to_bytes(more | fields, [self.tree.engine])
 
     @classmethod
@@ -61,7 +71,9 @@ class FittedPart:
         n_classes = None if classes is None else [len(labels) for labels in classes]
         if tree.value_width != (n_outputs if n_classes is None else sum(n_classes)):
             refuse("is damaged: its tree does not fit its classes or outputs")
-        return cls(schema, FittedTree(tree, n_classes, n_outputs), classes, max_features), header
+        cost, priors = _read_costs(header, n_classes)
+        view = FittedTree(tree, n_classes, n_outputs, decision_costs(cost, priors))
+        return cls(schema, view, classes, max_features, cost, priors), header
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of the estimator."""
@@ -78,6 +90,7 @@ class FittedPart:
         if classes is not None:
             single = len(classes) == 1
             found["classes_"] = classes[0] if single else classes
+            found["cost_matrix_"], found["priors_"] = self.cost_matrix, self.priors
             found["n_classes_"] = len(classes[0]) if single else np.array([len(labels) for labels in classes])
         return found
 
@@ -87,7 +100,32 @@ class FittedPart:
         classes = attributes.get("classes_")
         if classes is not None and attributes["n_outputs_"] == 1:
             classes = [classes]
-        return cls(attributes["schema_"], attributes["tree_"], classes, attributes["max_features_"])
+        return cls(
+            attributes["schema_"],
+            attributes["tree_"],
+            classes,
+            attributes["max_features_"],
+            attributes.get("cost_matrix_"),
+            attributes.get("priors_"),
+        )
+
+
+def _read_costs(
+    header: dict[str, Any], n_classes: list[int] | None
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    """Read costs and priors; files of trees without them, and older files, lack the fields."""
+    found: list[NDArray[np.float64] | None] = []
+    for name, n_dimensions in (("cost_matrix", 2), ("priors", 1)):
+        if header.get(name) is None:
+            found.append(None)
+            continue
+        numbers = np.array(field(header, name, list), dtype=np.float64)
+        if n_classes is None or len(n_classes) != 1 or numbers.shape != (n_classes[0],) * n_dimensions:
+            refuse(f"is damaged: its {name} does not fit its classes")
+        if not np.isfinite(numbers).all() or (numbers < 0).any():
+            refuse(f"is damaged: its {name} holds impossible numbers")
+        found.append(numbers)
+    return found[0], found[1]
 
 
 def _read_tree(file: _engine.ModelFile, schema: Schema) -> _engine.Tree:

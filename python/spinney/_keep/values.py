@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._costs import labelled_rows
 from spinney._keep.model_file import refuse
 
 _NUMBER_TYPES = frozenset(
@@ -32,6 +33,9 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def _parameter_to_json(name: str, value: Any) -> Any:
     if name == "random_state" and not isinstance(value, (int, np.integer)):
         return None
+    if name == "cost_matrix":
+        frame = labelled_rows(value)
+        value = value if frame is None else frame
     try:
         return _to_json(value)
     except TypeError as error:

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
+from spinney._costs import decision_costs, read_cost_matrix, read_priors
 from spinney._data import Schema, read_table
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn
-from spinney._parameters import column_index
 from spinney._rpart.fit import RpartGrowth, fit_record
 from spinney._rpart.methods import AnovaMethod, ClassMethod, Method, NodeSummaries, RateMethod
 from spinney._rpart.record import RpartRecord
@@ -69,16 +69,18 @@ def fit_by_rpart(estimator: Any, X: Any, y: Any, sample_weight: Any, exposure: A
     target = ClassTarget(array.astype(np.int32), [learned["classes_"]]) if n_classes else array
     random = check_random_state(estimator.random_state)
 
+    cost = decision_costs(learned["cost_matrix_"], learned["priors_"]) if n_classes else None
+
     def grow(split_weight: Floats, weighing: dict[str, Any]) -> tuple[FittedTree, NDArray[np.uint32]]:
-        tree, resting = estimator._grow(columns, schema, target, split_weight, random, weighing)
-        return FittedTree(tree, n_classes or None, 1), resting
+        tree, resting = estimator._grow(columns, schema, target, split_weight, random, None, True, weighing)
+        return FittedTree(tree, n_classes or None, 1, cost), resting
 
     growth = RpartGrowth(
         columns=columns,
         method=method,
         method_name=method_name,
         grow=grow,
-        weighing=_weighing(estimator, quirks, weight),
+        weighing=_weighing(estimator, schema, quirks, weight),
         rows=rows,
         stale_errors=quirks and estimator.missing_fallback != "majority",
         n_jobs=estimator._n_threads,
@@ -87,11 +89,10 @@ def fit_by_rpart(estimator: Any, X: Any, y: Any, sample_weight: Any, exposure: A
     record = fit_record(growth, 0.01 if estimator.cp is None else float(estimator.cp), folds, _impurity(estimator))
     learned["rpart_"] = record
     learned["n_outputs_"] = 1
-    tree = record.tree.with_cost(learned.get("cost_matrix_")) if n_classes else record.tree
-    estimator._keep(schema, tree, learned)
+    estimator._keep(schema, record.tree, learned)
 
 
-def _weighing(estimator: Any, quirks: bool, weight: Floats) -> dict[str, Any]:
+def _weighing(estimator: Any, schema: Schema, quirks: bool, weight: Floats) -> dict[str, Any]:
     return {
         "present_only": True,
         "max_competitors": estimator.max_competitors,
@@ -100,6 +101,7 @@ def _weighing(estimator: Any, quirks: bool, weight: Floats) -> dict[str, Any]:
         "fallback": estimator.missing_fallback,
         "rpart": True,
         "quirks": quirks,
+        "closed_cuts": [int(feature.kind == "ordered") for feature in schema.features],
         "case_weight": weight,
     }
 
@@ -111,7 +113,8 @@ def _read_method(
     if is_classifier(estimator):
         codes, classes = read_labels(y, n_rows)
         codes = np.where(usable, codes, -1).astype(np.int32)
-        costs, priors = estimator._read_costs(classes), estimator._read_priors(classes)
+        costs = None if estimator.cost_matrix is None else read_cost_matrix(estimator.cost_matrix, classes)
+        priors = None if estimator.priors is None else read_priors(estimator.priors, classes)
         bits = estimator.criterion in ("entropy", "log_loss")
         class_method = ClassMethod(
             codes, len(classes), weight, prior=priors, loss=costs, bits=bits, transposed_loss=quirks
@@ -180,7 +183,7 @@ def _survival(y: Any, n_rows: int, weight: Floats, usable: NDArray[np.bool_]) ->
 
 def _folds(estimator: Any, n_rows: int, random: np.random.RandomState) -> NDArray[np.int64] | None:
     cv = estimator.cv
-    if estimator.get_params(deep=False)["prune"] != "cv" or cv is None:
+    if estimator.get_params(deep=False).get("prune") != "cv" or cv is None:
         return None
     if np.ndim(cv) == 0:
         if int(cv) < 2:
@@ -205,18 +208,6 @@ def _impurity(estimator: Any) -> Any:
         return np.maximum(half * summaries.risk / summaries.mass, 0.0)
 
     return by_class if is_classifier(estimator) else by_risk
-
-
-def costs_by_column(costs: Any, schema: Schema) -> Floats | None:
-    """Return the price of each column."""
-    if costs is None:
-        return None
-    prices = np.ones(schema.n_features)
-    if isinstance(costs, dict):
-        for name, price in costs.items():
-            prices[column_index(name, schema, "feature_costs")] = price
-        return prices
-    return np.asarray(costs, dtype=np.float64)
 
 
 def pruned_estimator_record(estimator: Any, cp: float) -> RpartRecord:

@@ -16,6 +16,7 @@ from spinney._tree_view import FittedTree
 Floats = NDArray[np.float64]
 PRIMARY, COMPETITOR, SURROGATE = 0, 1, 2
 _CATEGORY, _REVERSED = 1, 2
+_ROUNDING = 1e-10  # a cp read off a printed table means the line it was read from
 ROLES = ("primary", "competitor", "surrogate")
 
 
@@ -150,10 +151,11 @@ class RpartRecord:
 
     def pruned(self, cp: float) -> RpartRecord:
         """Collapse all splits whose complexity is at most cp."""
-        leaf = ~self.tree.is_leaf & (self.complexity <= cp)
+        limit = cp + _ROUNDING * abs(cp)
+        leaf = ~self.tree.is_leaf & (self.complexity <= limit)
         if not leaf.any():
             return self
-        n_above = int(np.count_nonzero(self.cp_table[:, 0] > cp))
+        n_above = int(np.count_nonzero(self.cp_table[:, 0] > limit))
         cp_table = self.cp_table[: n_above + 1].copy()
         cp_table[-1, 0] = cp
         return self.collapsed(leaf, cp_table)

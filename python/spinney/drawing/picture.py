@@ -175,7 +175,7 @@ def _full_lines(reader: TreeReader, node: int, is_last: bool) -> list[tuple[str,
         words = (
             "\N{NO-BREAK SPACE} ".join(_short_share(s) for s in shares)
             if len(shares) <= _MOST_SHARES
-            else percent(max(shares))
+            else percent(reader.purity(node) or 0.0)
         )
         lines.append((words, SMALL, False))
     elif spread := reader.spread(node):
@@ -312,10 +312,7 @@ class _Drawing:
         if not reader.is_classifier:
             value = float(reader.tree.flat_value[node, 0])
             return tint(VALUE_COLOUR, (value - self.low) / (self.high - self.low) if self.high > self.low else 0.5)
-        shares = reader.shares(node)[0]
-        even = 1 / len(shares)
-        strength = (max(shares) - even) / (1 - even) if len(shares) > 1 else 1.0
-        return tint(class_colour(int(reader.tree.majority[node, 0])), strength)
+        return tint(class_colour(int(reader.tree.majority[node, 0])), reader.certainty(node))
 
     def _part(self, i: int) -> Part:
         block, (width, height) = self.blocks[i], self.box_sizes[i]

@@ -172,10 +172,8 @@ def _fill(
         corner.append(start)
         size.append(end - start)
     if reader.is_classifier:
-        shares = reader.shares(region.node)[0]
-        even = 1 / len(shares)
-        strength = (max(shares) - even) / (1 - even) if len(shares) > 1 else 1.0
-        colour = tint(class_colour(int(reader.tree.majority[region.node, 0])), 0.1 + 0.5 * strength)
+        strength = 0.1 + 0.5 * reader.certainty(region.node)
+        colour = tint(class_colour(int(reader.tree.majority[region.node, 0])), strength)
     else:
         value = float(reader.tree.flat_value[region.node, 0])
         colour = tint(VALUE_COLOUR, (value - span[0]) / (span[1] - span[0]) if span[1] > span[0] else 0.5)

@@ -131,8 +131,17 @@ class TreeReader:
         return found[0] if len(found) == 1 else found
 
     def purity(self, node: int) -> float | None:
-        """Share of the majority class; None for values or several outputs."""
-        return max(self.shares(node)[0]) if self.is_classifier and self.tree.n_outputs == 1 else None
+        """Share of the class that a node predicts; None for values or several outputs."""
+        if not self.is_classifier or self.tree.n_outputs > 1:
+            return None
+        return self.shares(node)[0][int(self.tree.majority[node, 0])]
+
+    def certainty(self, node: int) -> float:
+        """How far the share of the predicted class lies between an even share (or less) and all: 0 to 1."""
+        shares = self.shares(node)[0]
+        even = 1 / len(shares)
+        share = shares[int(self.tree.majority[node, 0])]
+        return max(0.0, (share - even) / (1 - even)) if len(shares) > 1 else 1.0
 
     # ---- splits ----------------------------------------------------------------------------------------
 
