@@ -319,7 +319,9 @@ class Weigher {
       n_disagree += left ? cell.n_right : cell.n_left;
       agreeing += left ? cell.weight.left : cell.weight.right;
     }
-    const bool enough = how_.quirks ? n_disagree >= 2 : n_left >= 2 && n_right >= 2;
+    // rpart means to ask for two rows on each side, but asks for two that disagree; its own are kept
+    const bool two_disagree = how_.rpart && n_disagree >= 2;
+    const bool enough = two_disagree || (!how_.quirks && n_left >= 2 && n_right >= 2);
     return enough ? agreeing : 0;
   }
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from spinney._rpart.preset import RpartTree
+from spinney._rpart.preset import control as rpart_control
 from spinney._tree_base import TreeClassifier, TreeRegressor
 
 
-class DecisionTreeClassifier(TreeClassifier):
+class DecisionTreeClassifier(RpartTree, TreeClassifier):
     """A decision tree for classes.
 
     Parameters
@@ -200,14 +202,100 @@ class DecisionTreeClassifier(TreeClassifier):
         self.dialect = dialect
         self.n_jobs = n_jobs
 
+    @classmethod
+    def rpart(
+        cls,
+        *,
+        method: str = "class",
+        minsplit: int | None = None,
+        minbucket: int | None = None,
+        cp: float = 0.01,
+        maxcompete: int = 4,
+        maxsurrogate: int = 5,
+        usesurrogate: int = 2,
+        surrogatestyle: int = 0,
+        maxdepth: int = 30,
+        xval: Any = 10,
+        prior: Any = None,
+        loss: Any = None,
+        split: str = "gini",
+        cost: Any = None,
+        rpart_quirks: bool = False,
+        **parameters: Any,
+    ) -> DecisionTreeClassifier:
+        """Make a tree that follows R's rpart, by rpart's own words.
 
-class DecisionTreeRegressor(TreeRegressor):
+        Parameters
+        ----------
+        method : "class"
+            What rpart calls it.
+        minsplit : int, optional
+            Fewest rows in a node that is split; 20, or three times minbucket if only that is given.
+        minbucket : int, optional
+            Fewest rows on each side of a split; a third of minsplit.
+        cp : float, default=0.01
+            Subtrees that lower the risk by less than this share of the root's risk per split are not kept.
+        maxcompete, maxsurrogate : int, default=4 and 5
+            Runner-up and surrogate splits kept at each node.
+        usesurrogate : {0, 1, 2}, default=2
+            Rows that lack a value stop (0), go by surrogates or stop (1), or go by surrogates or with the majority (2).
+        surrogatestyle : {0, 1}, default=0
+            Agreement as a share of all rows split (0), or of those that have the surrogate's value (1).
+        maxdepth : int, default=30
+            Depth of the tree, at most 30.
+        xval : int or array of fold numbers, default=10
+            Folds of the cross-validation; 0: none.
+        prior : array-like or dict by label, optional
+            Class probabilities.
+        loss : array-like, frame or dict of dicts, optional
+            Cost of predicting the column's class for a row of the row's class.
+        split : {"gini", "information"}, default="gini"
+            Measure of a split.
+        cost : array-like or dict by column name, optional
+            Price of each column.
+        rpart_quirks : bool, default=False
+            Repeat rpart's known errors too.
+        **parameters
+            Other parameters of the estimator, such as random_state for the folds.
+
+        Returns
+        -------
+        DecisionTreeClassifier
+            Not fitted. Weights go to `fit`; afterwards `printcp`, `summary` and `prune(cp=...)` are there.
+        """
+        if method != "class":
+            raise ValueError(f"A classifier has method='class'. Use DecisionTreeRegressor.rpart for {method!r}.")
+        if split not in ("gini", "information"):
+            raise ValueError(f"split must be 'gini' or 'information'. Got {split!r}.")
+        control = rpart_control(
+            minsplit=minsplit,
+            minbucket=minbucket,
+            cp=cp,
+            maxcompete=maxcompete,
+            maxsurrogate=maxsurrogate,
+            usesurrogate=usesurrogate,
+            surrogatestyle=surrogatestyle,
+            maxdepth=maxdepth,
+            xval=xval,
+            cost=cost,
+            rpart_quirks=rpart_quirks,
+        )
+        return cls(
+            criterion="gini" if split == "gini" else "entropy",
+            priors=prior,
+            cost_matrix=loss,
+            **(control | parameters),
+        )
+
+
+class DecisionTreeRegressor(RpartTree, TreeRegressor):
     """A decision tree for numbers.
 
     Parameters
     ----------
-    criterion : {"squared_error", "friedman_mse", "absolute_error", "poisson"}, default="squared_error"
-        Measure of a split. Leaves predict means, or medians with "absolute_error".
+    criterion : {"squared_error", "friedman_mse", "absolute_error", "poisson", "exponential"}, default="squared_error"
+        Measure of a split. Leaves predict means, or medians with "absolute_error". "exponential" is for survival: y
+        has columns (time, event) or (start, stop, event), and leaves predict the hazard relative to that of all rows.
     splitter : {"best", "random"}, default="best"
         The best cut of every column tried, or one drawn at random.
     max_depth : int, optional
@@ -374,6 +462,93 @@ class DecisionTreeRegressor(TreeRegressor):
         self.shrinkage = shrinkage
         self.dialect = dialect
         self.n_jobs = n_jobs
+
+    @classmethod
+    def rpart(
+        cls,
+        *,
+        method: str = "anova",
+        minsplit: int | None = None,
+        minbucket: int | None = None,
+        cp: float = 0.01,
+        maxcompete: int = 4,
+        maxsurrogate: int = 5,
+        usesurrogate: int = 2,
+        surrogatestyle: int = 0,
+        maxdepth: int = 30,
+        xval: Any = 10,
+        shrink: float | None = None,
+        error: str = "deviance",
+        cost: Any = None,
+        rpart_quirks: bool = False,
+        **parameters: Any,
+    ) -> DecisionTreeRegressor:
+        """Make a tree that follows R's rpart, by rpart's own words.
+
+        Parameters
+        ----------
+        method : {"anova", "poisson", "exp"}, default="anova"
+            Means; rates of events, y being counts or (exposure, counts); or survival, y being (time, status) or
+            (start, stop, status).
+        minsplit : int, optional
+            Fewest rows in a node that is split; 20, or three times minbucket if only that is given.
+        minbucket : int, optional
+            Fewest rows on each side of a split; a third of minsplit.
+        cp : float, default=0.01
+            Subtrees that lower the risk by less than this share of the root's risk per split are not kept.
+        maxcompete, maxsurrogate : int, default=4 and 5
+            Runner-up and surrogate splits kept at each node.
+        usesurrogate : {0, 1, 2}, default=2
+            Rows that lack a value stop (0), go by surrogates or stop (1), or go by surrogates or with the majority (2).
+        surrogatestyle : {0, 1}, default=0
+            Agreement as a share of all rows split (0), or of those that have the surrogate's value (1).
+        maxdepth : int, default=30
+            Depth of the tree, at most 30.
+        xval : int or array of fold numbers, default=10
+            Folds of the cross-validation; 0: none.
+        shrink : float, optional
+            Rates: coefficient of variation of the prior that draws them to the overall rate; 1, or 0 with
+            ``error="sqrt"``.
+        error : {"deviance", "sqrt"}, default="deviance"
+            Rates: error of held-out rows.
+        cost : array-like or dict by column name, optional
+            Price of each column.
+        rpart_quirks : bool, default=False
+            Repeat rpart's known errors too.
+        **parameters
+            Other parameters of the estimator, such as random_state for the folds.
+
+        Returns
+        -------
+        DecisionTreeRegressor
+            Not fitted. Weights go to `fit`; afterwards `printcp`, `summary` and `prune(cp=...)` are there.
+        """
+        criteria = {"anova": "squared_error", "poisson": "poisson", "exp": "exponential"}
+        if method not in criteria:
+            raise ValueError(f"method must be 'anova', 'poisson' or 'exp'. Got {method!r}.")
+        if error not in ("deviance", "sqrt"):
+            raise ValueError(f"error must be 'deviance' or 'sqrt'. Got {error!r}.")
+        if shrink is None:
+            shrink = 0.0 if error == "sqrt" or method == "anova" else 1.0
+        control = rpart_control(
+            minsplit=minsplit,
+            minbucket=minbucket,
+            cp=cp,
+            maxcompete=maxcompete,
+            maxsurrogate=maxsurrogate,
+            usesurrogate=usesurrogate,
+            surrogatestyle=surrogatestyle,
+            maxdepth=maxdepth,
+            xval=xval,
+            cost=cost,
+            rpart_quirks=rpart_quirks,
+        )
+        return cls(
+            criterion=criteria[method],
+            rate_shrinkage=shrink,
+            scoring="sqrt" if error == "sqrt" else None,
+            **(control | parameters),
+        )
 
 
 class ExtraTreeClassifier(TreeClassifier):

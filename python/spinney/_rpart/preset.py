@@ -1,0 +1,123 @@
+"""rpart's own words for parameters."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, TypeVar
+
+import numpy as np
+
+from spinney._rpart.record import RpartRecord
+from spinney._rpart.report import RpartReport
+
+Tree = TypeVar("Tree")
+
+_FALLBACK = {0: "ignore", 1: "stop", 2: "majority"}
+
+
+def control(
+    *,
+    minsplit: int | None,
+    minbucket: int | None,
+    cp: float,
+    maxcompete: int,
+    maxsurrogate: int,
+    usesurrogate: int,
+    surrogatestyle: int,
+    maxdepth: int,
+    xval: Any,
+    cost: Any,
+    rpart_quirks: bool,
+) -> dict[str, Any]:
+    """Turn rpart.control's words into the estimator's parameters."""
+    if minbucket is None:
+        minsplit = 20 if minsplit is None else minsplit
+        minbucket = max(1, round(minsplit / 3))
+    elif minsplit is None:
+        minsplit = 3 * minbucket
+    for name, value, low, high in (
+        ("minsplit", minsplit, 1, None),
+        ("minbucket", minbucket, 1, None),
+        ("maxcompete", maxcompete, 0, None),
+        ("maxsurrogate", maxsurrogate, 0, None),
+        ("usesurrogate", usesurrogate, 0, 2),
+        ("surrogatestyle", surrogatestyle, 0, 1),
+        ("maxdepth", maxdepth, 1, 30),
+    ):
+        if not isinstance(value, Integral) or value < low or (high is not None and value > high):
+            upper = "" if high is None else f" and at most {high}"
+            raise ValueError(f"{name} must be a whole number of at least {low}{upper}. Got {value!r}.")
+    folds = np.ndim(xval) > 0 or (xval is not None and int(xval) > 1)
+    return {
+        "min_samples_split": max(2, int(minsplit)),
+        "min_samples_leaf": int(minbucket),
+        "cp": float(cp),
+        "max_competitors": int(maxcompete),
+        "max_surrogates": int(maxsurrogate),
+        "missing": "surrogate",
+        "missing_fallback": _FALLBACK[int(usesurrogate)],
+        "surrogate_style": "present" if surrogatestyle else "all",
+        "max_depth": int(maxdepth),
+        "prune": "cv" if folds else None,
+        "cv": xval if folds else 10,
+        "rule": None,
+        "feature_costs": cost,
+        "dialect": "rpart_quirks" if rpart_quirks else "rpart",
+    }
+
+
+class RpartTree:
+    """What a tree grown by rpart's rules can say of itself in rpart's words."""
+
+    rpart_: RpartRecord
+
+    def _report(self) -> RpartReport:
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        if not hasattr(self, "rpart_"):
+            raise AttributeError(
+                f"This {type(self).__name__} was not grown by rpart's rules. Make it with "
+                f"{type(self).__name__}.rpart(...), or use to_text() and cp_table_."
+            )
+        return RpartReport(self.rpart_, self.schema_, getattr(self, "classes_", None))  # type: ignore[attr-defined]
+
+    def printcp(self, digits: int = 5) -> None:
+        """Print the table of complexities, as rpart's printcp.
+
+        Parameters
+        ----------
+        digits : int, default=5
+            Significant digits.
+        """
+        print(self._report().complexity_text(digits))
+
+    def summary(self, digits: int = 5) -> None:
+        """Print every node with its splits, competitors and surrogates, as rpart's summary.
+
+        Parameters
+        ----------
+        digits : int, default=5
+            Significant digits.
+        """
+        print(self._report().summary_text(digits))
+
+    def rpart_frame(self) -> Any:
+        """Return the nodes as rpart's frame: numbers, columns, counts, deviances, complexities.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line per node, indexed by rpart's node number.
+        """
+        return self._report().frame()
+
+    def rpart_splits(self) -> Any:
+        """Return the splits of all nodes: primary, competitors and surrogates.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A line per split. `improve` is a surrogate's agreement, `adj` its agreement beyond the majority's.
+        """
+        return self._report().splits()
