@@ -323,6 +323,19 @@ def test_the_same_bits_on_any_number_of_threads(params):
         assert_identical(one, other)
 
 
+@pytest.mark.parametrize("params", [{"cost_matrix": [[0, 1], [9, 0]]}, {"priors": [0.9, 0.1]}], ids=["costs", "priors"])
+def test_monotone_shares_stay_monotone(params):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(300, 2))
+    y = (X[:, 0] + rng.normal(size=300) > 0.8).astype(int)
+    probe = np.column_stack([np.tile(np.linspace(-3, 3, 60), 20), np.repeat(rng.normal(size=20), 60)])
+    rises = []
+    for constraint in ([1, 0], None):
+        model = DecisionTreeClassifier(monotonic_cst=constraint, min_samples_leaf=3, **params).fit(X, y)
+        rises.append(np.diff(model.predict_proba(probe)[:, 1].reshape(20, 60), axis=1).min())
+    assert rises[0] >= -1e-12 > rises[1]
+
+
 # ---- forms of the parameters -------------------------------------------------------------------------------
 
 
