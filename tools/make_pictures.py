@@ -13,7 +13,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import spinney
-from sklearn.datasets import load_diabetes, load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
 mpl.use("agg")
 TWO = ["bill_length_mm", "flipper_length_mm"]
@@ -37,6 +37,15 @@ def many_leaves() -> Any:
     return spinney.DecisionTreeClassifier(max_leaf_nodes=60).fit(X, y)
 
 
+def cancer_trees() -> tuple[Any, Any]:
+    """Fit a tree that counts mistakes and one that counts what they cost."""
+    cancer = load_breast_cancer(as_frame=True)
+    X, y = cancer.data.filter(like="mean"), cancer.target_names[cancer.target]
+    plain = spinney.DecisionTreeClassifier(max_depth=2).fit(X, y)
+    cost = {"malignant": {"benign": 10}}
+    return plain, spinney.DecisionTreeClassifier(max_depth=2, cost_matrix=cost).fit(X, y)
+
+
 def save(figure: Any, path: Path, dpi: int = 110) -> None:
     """Write a figure as PNG and close it."""
     figure.savefig(path, dpi=dpi)
@@ -57,6 +66,8 @@ def main(arguments: list[str]) -> None:
     save(spinney.plot_tree(forest_sized, max_depth=3, show_missing=False).figure, folder / "collapsed.png")
     diabetes = spinney.DecisionTreeRegressor(max_depth=3).fit(*load_diabetes(return_X_y=True, as_frame=True))
     (folder / "diabetes.svg").write_text(spinney.tree_svg(diabetes, show_missing=False), encoding="utf-8")
+    for name, tree in zip(("plain", "careful"), cancer_trees(), strict=True):
+        (folder / f"cancer_{name}.svg").write_text(spinney.tree_svg(tree, show_missing=False), encoding="utf-8")
     plane = spinney.DecisionTreeClassifier(max_depth=3).fit(X[TWO], y)
     save(spinney.plot_partition(plane, X[TWO], y).figure, folder / "partition.png")
     save(spinney.plot_impurity_curves().figure, folder / "impurity_curves.png")

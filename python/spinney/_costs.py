@@ -219,8 +219,8 @@ class ClassCosts:
         if priors is not None:
             if not share.all():
                 raise ValueError(
-                    f"priors cannot be met: class {classes.tolist()[np.argmin(share)]!r} has no rows of positive weight. "
-                    "Drop its rows."
+                    f"priors cannot be met: class {classes.tolist()[np.argmin(share)]!r} has no rows of positive "
+                    "weight. Drop its rows."
                 )
             factor = priors / share
         split_factor, pairs = factor, None

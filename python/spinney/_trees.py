@@ -105,6 +105,10 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
         Columns, kinds and categories the tree was grown on.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the total decrease of the impurity.
+    cost_matrix_ : ndarray of shape (n_classes, n_classes), or None
+        Costs in the order of `classes_`, if any were given.
+    priors_ : ndarray of shape (n_classes,), or None
+        Class probabilities that were assumed, if any were given.
     n_features_in_, n_outputs_, max_features_ : int
         Columns, outputs, and columns tried at each node.
     feature_names_in_ : ndarray of str

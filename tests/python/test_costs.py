@@ -227,8 +227,8 @@ def splits_of(model):
 @pytest.mark.parametrize("criterion", ["gini", "gain_ratio"])
 def test_prices_count_in_large_nodes_binned_nodes_and_random_cuts(criterion, max_bins, splitter):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(40_000, 4))
-    y = (X[:, 0] + X[:, 1] + 0.9 * X[:, 2] + 0.5 * rng.normal(size=40_000) > 0).astype(int)
+    X = rng.normal(size=(70_000, 4))
+    y = (X[:, 0] + X[:, 1] + 0.9 * X[:, 2] + 0.5 * rng.normal(size=70_000) > 0).astype(int)
     params = {"criterion": criterion, "max_bins": max_bins, "splitter": splitter, "max_depth": 4, "random_state": 0}
     names = pd.DataFrame(X, columns=list("abcd"))
     model = DecisionTreeClassifier(feature_costs={"a": 1e9, "b": 1e9}, **params).fit(names, y)
@@ -321,6 +321,19 @@ def test_the_same_bits_on_any_number_of_threads(params):
     one, *others = (DecisionTreeClassifier(n_jobs=n, **params).fit(X, y) for n in (1, 2, 7))
     for other in others:
         assert_identical(one, other)
+
+
+@pytest.mark.parametrize("params", [{"cost_matrix": [[0, 1], [9, 0]]}, {"priors": [0.9, 0.1]}], ids=["costs", "priors"])
+def test_monotone_shares_stay_monotone(params):
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(300, 2))
+    y = (X[:, 0] + rng.normal(size=300) > 0.8).astype(int)
+    probe = np.column_stack([np.tile(np.linspace(-3, 3, 60), 20), np.repeat(rng.normal(size=20), 60)])
+    rises = []
+    for constraint in ([1, 0], None):
+        model = DecisionTreeClassifier(monotonic_cst=constraint, min_samples_leaf=3, **params).fit(X, y)
+        rises.append(np.diff(model.predict_proba(probe)[:, 1].reshape(20, 60), axis=1).min())
+    assert rises[0] >= -1e-12 > rises[1]
 
 
 # ---- forms of the parameters -------------------------------------------------------------------------------
@@ -419,7 +432,7 @@ def test_what_does_not_go_together_is_refused_in_words():
     X, y = three_classes()
     with pytest.raises(ValueError, match="priors and class_weight both"):
         DecisionTreeClassifier(priors="uniform", class_weight="balanced").fit(X, y)
-    with pytest.raises(ValueError, match="one output. Fit one tree per output"):
+    with pytest.raises(ValueError, match=r"one output\. Fit one tree per output"):
         DecisionTreeClassifier(priors="uniform").fit(X, np.column_stack([y, y]))
     with pytest.raises(ValueError, match="needs criterion='gini'"):
         DecisionTreeClassifier(cost_matrix=UNEVEN, cost_splits="generalised_gini", criterion="entropy").fit(X, y)

@@ -50,9 +50,9 @@ def distinct_texts(values: Iterable[float], decimals: int | None) -> dict[float,
 
 def percent(share: float) -> str:
     """Round a share to whole percent, but call no part everything or nothing."""
-    if 0 < share < 0.01:
+    if 0 < share < 0.01 - 1e-12:  # rounding must not turn 1% into less
         return "<1%"
-    if 0.99 < share < 1:
+    if 0.99 + 1e-12 < share < 1:
         return ">99%"
     return f"{share:.0%}"
 
