@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -12,16 +12,18 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import train_test_split
-from sklearn.utils import Bunch, check_random_state, compute_sample_weight
+from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
 from spinney._data import Schema, read_table
 from spinney._growth import Growth
-from spinney._held_out import HeldOut, Loss, cut_back
+from spinney._held_out import HeldOut, Loss
 from spinney._keep.estimator import SavedEstimator
 from spinney._parameters import NamedParameters, count_features, count_rows, read_groups, read_monotone
+from spinney._pruning.at_fit import FitRows, check_request, prune_grown
+from spinney._pruning.methods import PrunableTree
 from spinney._row_predictor import RowPredictor
 from spinney._target import encode_labels, read_classes, read_values, read_weights, warn_if_coarse
 from spinney._tree_view import FittedTree
@@ -30,7 +32,7 @@ from spinney.reading.methods import ReadableTree
 _NO_LIMIT = 2**32 - 1
 
 
-class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
+class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
     """What classification and regression trees share."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -126,6 +128,7 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Grow the tree.
 
@@ -140,6 +143,8 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
             A weight of 2 means that the row counts twice; a weight of 0 leaves it out.
         X_val, y_val, sample_weight_val : optional
             Rows held out to decide how far to grow; see `validation_fraction`.
+        groups : array-like of shape (n_samples,), optional
+            Rows with the same label stay together in the folds of ``prune="cv"``.
 
         Returns
         -------
@@ -155,6 +160,7 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         weight = self._target_weights(target, y, read_weights(sample_weight, table.n_rows))
         random = check_random_state(self.random_state)
         held_out = self._read_held_out(schema, target, X_val, y_val, sample_weight_val)
+        check_request(self, held_out is not None or self.validation_fraction is not None, groups, table.n_rows)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
         loss = self._losses(target, y, table.n_rows)
         if self.validation_fraction is not None:
@@ -169,12 +175,18 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         codes = None if n_classes is None else self._engine_target(target)[0]
         growth = Growth(columns, codes, weight, grow, loss, self._node_risks, self._n_threads)
         tree = growth.grow(weight)
-        if held_out is not None:
-            tree = FittedTree(cut_back(tree, self.criterion, held_out, self._n_threads), n_classes, n_outputs)
-        if self.ccp_alpha > 0:
-            tree = FittedTree(tree.engine.pruned(self.ccp_alpha), n_classes, n_outputs)
-        self._keep(schema, tree, learned)
+        rows = FitRows(X, y, self._engine_target(target)[0], groups, random, partial(self._with_tree, schema, learned))
+        pruned = prune_grown(self, tree, growth, held_out, rows)
+        self._keep(schema, pruned.tree, learned)
+        self._keep_pruning(pruned.learned)
         return self
+
+    def _with_tree(self, schema: Schema, learned: dict[str, Any], tree: FittedTree) -> Self:
+        """Return a copy that is fitted, with this tree."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._keep(schema, tree, learned)
+        return other
 
     def _node_risks(self, tree: FittedTree) -> NDArray[np.float64]:
         """Risk of each node if it were a leaf, as a share of the root's weight."""
@@ -326,20 +338,11 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
             1 where the row passes the node.
         """
         leaves = self._leaves(X)
-        tree = self.tree_
-        steps = []
-        rows = np.arange(len(leaves))
-        at = np.zeros(len(leaves), dtype=np.int64)
-        while len(rows):
-            steps.append((rows, at))
-            inner = ~tree.is_leaf[at]
-            rows, at = rows[inner], at[inner]
-            right = tree.children_right[at].astype(np.int64)
-            at = np.where(leaves[rows] >= right, right, at + 1)
+        steps = list(self.tree_.passed_nodes(leaves))
         row = np.concatenate([r for r, _ in steps])
         column = np.concatenate([a for _, a in steps])
         ones = np.ones(len(row), dtype=np.int64)
-        return csr_array((ones, (row, column)), shape=(len(leaves), tree.node_count))
+        return csr_array((ones, (row, column)), shape=(len(leaves), self.tree_.node_count))
 
     def get_depth(self) -> int:
         """Depth of the tree: the most splits between the root and a leaf.
@@ -368,27 +371,6 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         """Share of each column in the total decrease of the impurity."""
         check_is_fitted(self)
         return self.tree_.importances(self.n_features_in_)
-
-    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
-        """Sequence of trees that minimal cost-complexity pruning goes through.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows to grow the tree on.
-        y : array-like
-            Target.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights.
-
-        Returns
-        -------
-        Bunch
-            `ccp_alphas`, the penalties at which a branch goes, and `impurities`, the leaves' total after it.
-        """
-        unpruned = copy.copy(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
-        _, alphas, risks = unpruned.tree_.engine.pruning_path()
-        return Bunch(ccp_alphas=np.concatenate([[0.0], alphas]), impurities=risks)
 
     def to_predictor(self) -> RowPredictor:
         """Prepare a handle that predicts one row at a time, in microseconds.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -171,13 +172,29 @@ class FittedTree:
 
     def shares(self, leaves: NDArray[np.uint32]) -> NDArray[np.float64] | list[NDArray[np.float64]]:
         """Class shares of each leaf; a list if there are several outputs."""
-        shares = self.flat_value[leaves]
-        return shares if self.n_outputs == 1 else [shares[:, columns] for columns in self.class_columns]
+        return self.spread(self.flat_value[leaves])
 
     def values(self, leaves: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Value of each leaf; one column per output if there are several."""
         values = self.flat_value[leaves]
         return values[:, 0] if self.n_outputs == 1 else values
+
+    def spread(self, flat: NDArray[np.float64]) -> NDArray[np.float64] | list[NDArray[np.float64]]:
+        """Lay rows of flat values out as predictions: class shares (a list if there are several outputs) or values."""
+        if self._n_classes is None:
+            return flat[:, 0] if self.n_outputs == 1 else flat
+        return flat if self.n_outputs == 1 else [flat[:, columns] for columns in self.class_columns]
+
+    def passed_nodes(self, leaves: NDArray[np.uint32]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Yield, level by level, the rows that get there and the node each is at, given their leaves."""
+        rows = np.arange(len(leaves))
+        at = np.zeros(len(leaves), dtype=np.intp)
+        while len(rows):
+            yield rows, at
+            inner = ~self.is_leaf[at]
+            rows, at = rows[inner], at[inner]
+            right = self.children_right[at].astype(np.intp)
+            at = np.where(leaves[rows] >= right, right, at + 1)
 
     def replaced(self, engine: _engine.Tree) -> FittedTree:
         """Return a view of another tree with the same outputs and classes."""
