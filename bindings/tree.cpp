@@ -194,6 +194,12 @@ static nb::tuple pruning_path(const TreeHandle& self, const std::optional<Double
                         own(std::move(path.n_leaves)), own(std::move(path.complexity)));
 }
 
+static nb::tuple bottom_up_complexity(const TreeHandle& self, const Doubles1& given, double alpha) {
+  const std::vector<double> risk = read_risk(self, given);
+  BottomUp found = run_interruptible([&](Interrupt&) { return bottom_up_complexities(self.tree, risk, alpha); });
+  return nb::make_tuple(own(std::move(found.complexity)), own(std::move(found.split)));
+}
+
 static TreeHandle* pruned(const TreeHandle& self, double alpha, const std::optional<Doubles1>& given) {
   const std::vector<double> risk = read_risk(self, given);
   Tree tree = run_interruptible([&](Interrupt&) { return prune(self.tree, risk, alpha); });
@@ -273,6 +279,7 @@ void init_tree(nb::module_& m) {
       .def("pruning_path", &pruning_path, "risk"_a = nb::none())
       .def("collapsed", &collapsed, "leaf"_a)
       .def("with_values", &with_values, "value"_a, "weight"_a, "impurity"_a)
+      .def("bottom_up_complexity", &bottom_up_complexity, "risk"_a, "alpha"_a)
       .def("pruned", &pruned, "alpha"_a, "risk"_a = nb::none())
       .def("__getstate__", &to_state)
       .def("__setstate__", &from_state);

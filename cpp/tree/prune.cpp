@@ -152,7 +152,102 @@ class Links {
   std::vector<Link> links_;
 };
 
+// One walk, sons before their parent, the left one first: what it found bounds what the right one can be worth.
+class BottomUpWalk {
+ public:
+  BottomUpWalk(const Tree& tree, std::span<const double> risk, double alpha)
+      : tree_(tree), risk_(risk), alpha_(alpha), branches_(tree.size()) {
+    out_.complexity.assign(tree.size(), 0.0);
+    out_.split.assign(tree.size(), 0);
+  }
+
+  BottomUp run() {
+    enter(0, risk_[0]);
+    while (!stack_.empty()) {  // not by recursion: a tree may be one long chain
+      const std::size_t i = stack_.back().node, l = i + 1, r = tree_.right[i];
+      switch (stack_.back().n_sons_done++) {
+        case 0:
+          enter(l, branches_[i].bound - alpha_);
+          break;
+        case 1:
+          enter(r, std::min(branches_[i].bound, worth_after_left(i)) - alpha_);
+          break;
+        default:
+          stack_.pop_back();
+          settle(i, l, r);
+      }
+    }
+    keep_reachable();
+    return std::move(out_);
+  }
+
+ private:
+  struct Branch {
+    double bound = 0, risk = 0;  // the most its complexity can be; risk of its leaves as its parent sees it
+    double n_splits = 0;
+  };
+  struct Step {
+    std::size_t node;
+    int n_sons_done;
+  };
+
+  void enter(std::size_t i, double bound) {
+    branches_[i] = {std::min(bound, risk_[i]), risk_[i], 0};
+    out_.complexity[i] = alpha_;
+    if (!tree_.is_leaf(i) && branches_[i].bound > alpha_) stack_.push_back({i, 0});
+  }
+
+  double worth_after_left(std::size_t i) const {
+    const Branch& left = branches_[i + 1];
+    return std::max((risk_[i] - left.risk) / (left.n_splits + 1), risk_[i] - risk_[i + 1]);
+  }
+
+  void settle(std::size_t i, std::size_t l, std::size_t r) {
+    const bool left_is_weaker = out_.complexity[l] < out_.complexity[r];
+    const auto own = [&] {
+      return (risk_[i] - branches_[l].risk - branches_[r].risk) / (branches_[l].n_splits + branches_[r].n_splits + 1);
+    };
+    for (const std::size_t son : {left_is_weaker ? l : r, left_is_weaker ? r : l}) {
+      if (!(own() > out_.complexity[son])) break;
+      branches_[son].risk = risk_[son];
+      branches_[son].n_splits = 0;
+    }
+    out_.complexity[i] = own();
+    if (out_.complexity[i] <= alpha_) return;
+    out_.split[i] = 1;
+    branches_[i].risk = branches_[l].risk + branches_[r].risk;
+    branches_[i].n_splits = branches_[l].n_splits + branches_[r].n_splits + 1;
+  }
+
+  void keep_reachable() {
+    std::vector<std::uint8_t> is_there(tree_.size(), 0);
+    is_there[0] = 1;
+    for (std::size_t i = 0; i < tree_.size(); ++i) {
+      if (!is_there[i]) {
+        out_.complexity[i] = 0;
+        out_.split[i] = 0;
+      }
+      if (!out_.split[i]) continue;
+      for (const std::size_t son : {i + 1, std::size_t{tree_.right[i]}}) {
+        is_there[son] = 1;
+        out_.complexity[son] = std::min(out_.complexity[son], out_.complexity[i]);
+      }
+    }
+  }
+
+  const Tree& tree_;
+  std::span<const double> risk_;
+  const double alpha_;
+  std::vector<Branch> branches_;
+  std::vector<Step> stack_;
+  BottomUp out_;
+};
+
 }  // namespace
+
+BottomUp bottom_up_complexities(const Tree& tree, std::span<const double> risk, double alpha) {
+  return BottomUpWalk(tree, risk, alpha).run();
+}
 
 PruningPath weakest_links(const Tree& tree, std::span<const double> risk) { return Links(tree, risk).path(); }
 

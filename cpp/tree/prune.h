@@ -35,4 +35,13 @@ Tree collapse(const Tree& tree, const std::vector<std::uint8_t>& make_leaf);
 // T(alpha), up to `alpha_rounding`.
 Tree prune(const Tree& tree, std::span<const double> risk, double alpha);
 
+// rpart's own complexities, which can be smaller than the weakest link's: each node compares itself with what its sons'
+// branches are just before the weaker of them goes, though the node itself may go earlier. A branch that cannot, or
+// does not, lower the risk by more than alpha per split is undone on the way.
+struct BottomUp {
+  std::vector<double> complexity;   // capped by the parent's; alpha where no split was tried, 0 in nodes that are gone
+  std::vector<std::uint8_t> split;  // nodes that stay split
+};
+BottomUp bottom_up_complexities(const Tree& tree, std::span<const double> risk, double alpha);
+
 }  // namespace spinney

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.special import xlogy
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state, compute_sample_weight
@@ -555,7 +556,7 @@ class TreeRegressor(RegressorMixin, BaseTree):
             if self.criterion == "absolute_error":
                 by_output = np.abs(actual - fitted)
             elif self.criterion == "poisson":
-                by_output = fitted - actual * np.log(np.maximum(fitted, np.finfo(float).tiny))
+                by_output = fitted - actual + xlogy(actual, actual / np.maximum(fitted, np.finfo(float).tiny))
             return np.asarray(by_output.mean(axis=1))
 
         return loss
