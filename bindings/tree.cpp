@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -245,9 +246,33 @@ static std::vector<std::uint32_t> left_categories(const TreeHandle& self, std::s
   return left;
 }
 
-static nb::tuple pruning_path(const TreeHandle& self) {
-  PruningPath path = run_interruptible([&](Interrupt&) { return weakest_links(self.tree); });
-  return nb::make_tuple(own(std::move(path.node)), own(std::move(path.alpha)), own(std::move(path.risk)));
+// The given risk of each node, or the impurities' if there is none.
+static std::vector<double> read_risk(const TreeHandle& self, const std::optional<Doubles1>& risk) {
+  if (!risk) return impurity_risks(self.tree);
+  if (risk->shape(0) != self.tree.size()) throw nb::value_error("one risk per node");
+  const double* begin = risk->data();
+  if (std::any_of(begin, begin + self.tree.size(), [](double r) { return std::isnan(r); }))
+    throw nb::value_error("a risk is not a number");
+  return {begin, begin + self.tree.size()};
+}
+
+static nb::tuple pruning_path(const TreeHandle& self, const std::optional<Doubles1>& given) {
+  const std::vector<double> risk = read_risk(self, given);
+  PruningPath path = run_interruptible([&](Interrupt&) { return weakest_links(self.tree, risk); });
+  return nb::make_tuple(own(std::move(path.node)), own(std::move(path.alpha)), own(std::move(path.risk)),
+                        own(std::move(path.n_leaves)), own(std::move(path.complexity)));
+}
+
+static nb::tuple bottom_up_complexity(const TreeHandle& self, const Doubles1& given, double alpha) {
+  const std::vector<double> risk = read_risk(self, given);
+  BottomUp found = run_interruptible([&](Interrupt&) { return bottom_up_complexities(self.tree, risk, alpha); });
+  return nb::make_tuple(own(std::move(found.complexity)), own(std::move(found.split)));
+}
+
+static TreeHandle* pruned(const TreeHandle& self, double alpha, const std::optional<Doubles1>& given) {
+  const std::vector<double> risk = read_risk(self, given);
+  Tree tree = run_interruptible([&](Interrupt&) { return prune(self.tree, risk, alpha); });
+  return new TreeHandle(std::move(tree), self.n_categories);
 }
 
 static TreeHandle* collapsed(const TreeHandle& self, nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig> leaf) {
@@ -320,18 +345,14 @@ void init_tree(nb::module_& m) {
       .def("left_categories", &left_categories, "node"_a)
       .def("apply", &apply, "table"_a, "n_jobs"_a)
       .def("apply_one", &apply_one, "row"_a)
-      .def("pruning_path", &pruning_path)
+      .def("pruning_path", &pruning_path, "risk"_a = nb::none())
       .def("collapsed", &collapsed, "leaf"_a)
       .def("splits", &splits)
       .def("with_values", &with_values, "value"_a, "weight"_a, "impurity"_a)
-      .def(
-          "pruned",
-          [](const TreeHandle& t, double alpha) {
-            Tree pruned = run_interruptible([&](Interrupt&) { return prune(t.tree, alpha); });
-            return new TreeHandle(std::move(pruned), t.n_categories);
-          },
-          "alpha"_a)
+      .def("bottom_up_complexity", &bottom_up_complexity, "risk"_a, "alpha"_a)
+      .def("pruned", &pruned, "alpha"_a, "risk"_a = nb::none())
       .def("__getstate__", &to_state)
       .def("__setstate__", &from_state);
+  m.attr("alpha_rounding") = alpha_rounding;
   m.def("grow_tree", &grow_tree, "table"_a, "criterion"_a, "target"_a, "n_classes"_a, "weight"_a.none(), "options"_a);
 }

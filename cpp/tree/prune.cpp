@@ -1,101 +1,261 @@
 #include "tree/prune.h"
 
 #include <algorithm>
-#include <queue>
+#include <cmath>
+#include <utility>
 
 namespace spinney {
 
 namespace {
 
-// State of the sequence: each live split's subtree risk and leaf count, kept current along the path to the root.
-// Collapsing the weakest link never lowers another link's strength, so a queued strength is a lower bound: it is
-// computed anew when its turn comes, and queued again if it has risen.
-class Pruner {
+constexpr std::uint32_t none = UINT32_MAX;
+// Differences of risks below this share of the node's risk are rounding: risks are rounded sums themselves.
+constexpr double rounding = 1e-12;
+// Risks are held within this, so that no sum of them overflows.
+constexpr double largest_risk = 1e290;
+
+// A sum that keeps what each addition loses (Neumaier).
+struct ExactSum {
+  double sum = 0, lost = 0;
+  void add(double x) {
+    const double next = sum + x;
+    lost += std::abs(sum) >= std::abs(x) ? (sum - next) + x : (x - next) + sum;
+    sum = next;
+  }
+  double value() const { return sum + lost; }
+};
+
+// The weakest links from the leaves up, independent of the tree's depth.
+//
+// Let f_t(alpha) be the least cost of the branch at t: f_t = min(R(t) + alpha, f_l + f_r). It is concave and piecewise
+// linear; its slope is the number of leaves left. Every kink is a link: the alpha at which some node of the branch
+// becomes a leaf. A branch keeps its kinks in a heap, the largest alpha on top. At t the two heaps are merged, and t
+// becomes a leaf where f_l + f_r meets R(t) + alpha: from the right, kinks above the meeting point are taken off for
+// good (these nodes are gone when t is a leaf), then t's own kink is added. So each node enters and leaves a heap once:
+// O(n log n). Keeping strengths current along the path to the root instead would cost the depth for every step.
+class Links {
  public:
-  explicit Pruner(const Tree& tree) : tree_(tree), parent_(tree.size(), none) {
-    const std::size_t n = tree.size();
-    risk_.resize(n);
-    subtree_risk_.resize(n);
-    n_leaves_.assign(n, 1);
-    live_.assign(n, 0);
-    for (std::size_t i = n; i-- > 0;) {  // children come after their parent
-      risk_[i] = tree.impurity[i] * tree.weight[i] / tree.weight[0];
-      subtree_risk_[i] = risk_[i];
-      if (tree.is_leaf(i)) continue;
-      const std::size_t l = i + 1, r = tree.right[i];
-      parent_[l] = parent_[r] = static_cast<std::uint32_t>(i);
-      subtree_risk_[i] = subtree_risk_[l] + subtree_risk_[r];
-      n_leaves_[i] = n_leaves_[l] + n_leaves_[r];
-      live_[i] = 1;
-      push(i);
-    }
+  Links(const Tree& tree, std::span<const double> risk)
+      : tree_(tree), risk_(risk.begin(), risk.end()), links_(tree.size()) {
+    for (double& r : risk_) r = std::isnan(r) ? 0.0 : std::clamp(r, -largest_risk, largest_risk);
+    std::vector<std::uint32_t> heap(tree.size(), none);
+    for (std::size_t i = tree.size(); i-- > 0;)  // children come after their parent
+      if (!tree.is_leaf(i)) heap[i] = add(static_cast<std::uint32_t>(i), merge(heap[i + 1], heap[tree.right[i]]));
   }
 
-  PruningPath run() {
+  PruningPath path() {
+    const std::vector<std::uint32_t> order = join_equal_alphas();
     PruningPath path;
-    path.risk.push_back(subtree_risk_[0]);
-    while (!links_.empty()) {
-      const Link link = links_.top();
-      links_.pop();
-      if (!live_[link.node]) continue;
-      if (strength(link.node) > link.alpha) {
-        push(link.node);
-        continue;
-      }
-      collapse(link.node);
-      path.node.push_back(link.node);
+    path.complexity.assign(tree_.size(), 0.0);
+    join_nested(path.complexity);
+    ExactSum total;
+    std::uint32_t n_leaves = 0;
+    for (std::size_t i = 0; i < tree_.size(); ++i)
+      if (tree_.is_leaf(i)) total.add(risk_[i]), ++n_leaves;
+    path.risk.push_back(total.value());
+    path.n_leaves.push_back(n_leaves);
+    for (const std::uint32_t i : order) {
+      const Link& link = links_[i];
+      if (!link.live) continue;
+      total.add(link.saved);
+      path.node.push_back(i);
       path.alpha.push_back(link.alpha);
-      path.risk.push_back(subtree_risk_[0]);
+      path.risk.push_back(total.value());
+      path.n_leaves.push_back(n_leaves -= link.dropped);
     }
     return path;
   }
 
  private:
-  static constexpr std::uint32_t none = UINT32_MAX;
   struct Link {
-    double alpha;
-    std::uint32_t node;
-    bool operator<(const Link& o) const { return alpha != o.alpha ? alpha > o.alpha : node > o.node; }
+    double alpha = 0, saved = 0;  // saved: the risk that the branch below still spares when its turn comes
+    std::uint32_t dropped = 0;    // leaves that go with it
+    std::uint32_t left = none, right = none, rank = 1;
+    bool live = false;  // on some heap; at the end: a step of the path
   };
 
-  double strength(std::size_t i) const { return (risk_[i] - subtree_risk_[i]) / (n_leaves_[i] - 1.0); }
-  void push(std::size_t i) { links_.push({strength(i), static_cast<std::uint32_t>(i)}); }
+  std::uint32_t rank(std::uint32_t i) const { return i == none ? 0 : links_[i].rank; }
 
-  void collapse(std::uint32_t node) {
-    const double saved = risk_[node] - subtree_risk_[node];
-    const std::uint32_t dropped = n_leaves_[node] - 1;
-    kill_splits_below(node);
-    subtree_risk_[node] = risk_[node];
-    n_leaves_[node] = 1;
-    for (std::uint32_t a = parent_[node]; a != none; a = parent_[a]) {
-      subtree_risk_[a] += saved;
-      n_leaves_[a] -= dropped;
-    }
+  // Leftist heaps: the right spines are logarithmic, so the recursion is shallow.
+  std::uint32_t merge(std::uint32_t a, std::uint32_t b) {
+    if (a == none || b == none) return a == none ? b : a;
+    if (links_[a].alpha < links_[b].alpha) std::swap(a, b);
+    Link& top = links_[a];
+    top.right = merge(top.right, b);
+    if (rank(top.left) < rank(top.right)) std::swap(top.left, top.right);
+    top.rank = rank(top.right) + 1;
+    return a;
   }
 
-  // Every split dies once, so all calls together are linear.
-  void kill_splits_below(std::uint32_t node) {
-    std::vector<std::uint32_t> stack{node};
-    while (!stack.empty()) {
-      const std::uint32_t i = stack.back();
-      stack.pop_back();
-      if (!live_[i]) continue;
-      live_[i] = 0;
-      stack.push_back(i + 1);
-      stack.push_back(tree_.right[i]);
+  std::uint32_t add(std::uint32_t i, std::uint32_t heap) {
+    ExactSum saved;  // R(i) less the risk of the branch's leaves
+    saved.add(risk_[i]);
+    saved.add(-risk_[i + 1]);
+    saved.add(-risk_[tree_.right[i]]);
+    std::uint32_t dropped = 1;
+    const double slack = rounding * std::abs(risk_[i]);
+    const auto take_top = [&] {
+      Link& top = links_[heap];
+      top.live = false;
+      saved.add(top.saved);
+      dropped += top.dropped;
+      heap = merge(top.left, top.right);
+    };
+    while (heap != none && links_[heap].alpha > 0 && links_[heap].alpha * dropped >= saved.value() - slack) take_top();
+    const bool is_free = saved.value() <= slack;
+    while (is_free && heap != none) take_top();  // nothing but alphas of 0 is left on it
+    links_[i] = {is_free ? 0.0 : saved.value() / dropped, saved.value(), dropped, none, none, 1, true};
+    return merge(heap, i);
+  }
+
+  // Gives links whose alphas differ by rounding only the smallest of these; returns the links by alpha, then node.
+  std::vector<std::uint32_t> join_equal_alphas() {
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t i = 0; i < links_.size(); ++i)
+      if (links_[i].live) order.push_back(i);
+    const auto earlier = [&](std::uint32_t a, std::uint32_t b) {
+      return links_[a].alpha != links_[b].alpha ? links_[a].alpha < links_[b].alpha : a < b;
+    };
+    std::sort(order.begin(), order.end(), earlier);
+    double first = 0, slack = 0;
+    for (const std::uint32_t i : order) {
+      Link& link = links_[i];
+      const double own = rounding * std::abs(risk_[i]) / link.dropped;
+      if (link.alpha - first <= std::max(slack, own))
+        link.alpha = first;
+      else
+        first = link.alpha, slack = own;
+    }
+    std::sort(order.begin(), order.end(), earlier);
+    return order;
+  }
+
+  // A link inside another of the same alpha is part of it. Also fills in what each node goes at.
+  void join_nested(std::vector<double>& complexity) {
+    std::vector<std::uint32_t> owner(tree_.size(), none);
+    for (std::uint32_t i = 0; i < tree_.size(); ++i) {
+      if (tree_.is_leaf(i)) continue;
+      Link& link = links_[i];
+      if (link.live && owner[i] != none && link.alpha >= links_[owner[i]].alpha) {
+        links_[owner[i]].saved += link.saved;
+        links_[owner[i]].dropped += link.dropped;
+        link.live = false;
+      }
+      if (link.live) owner[i] = i;
+      complexity[i] = links_[owner[i]].alpha;
+      owner[i + 1] = owner[tree_.right[i]] = owner[i];
     }
   }
 
   const Tree& tree_;
-  std::vector<std::uint32_t> parent_, n_leaves_;
-  std::vector<double> risk_, subtree_risk_;
-  std::vector<std::uint8_t> live_;
-  std::priority_queue<Link> links_;
+  std::vector<double> risk_;
+  std::vector<Link> links_;
+};
+
+// One walk, sons before their parent, the left one first: what it found bounds what the right one can be worth.
+class BottomUpWalk {
+ public:
+  BottomUpWalk(const Tree& tree, std::span<const double> risk, double alpha)
+      : tree_(tree), risk_(risk), alpha_(alpha), branches_(tree.size()) {
+    out_.complexity.assign(tree.size(), 0.0);
+    out_.split.assign(tree.size(), 0);
+  }
+
+  BottomUp run() {
+    enter(0, risk_[0]);
+    while (!stack_.empty()) {  // not by recursion: a tree may be one long chain
+      const std::size_t i = stack_.back().node, l = i + 1, r = tree_.right[i];
+      switch (stack_.back().n_sons_done++) {
+        case 0:
+          enter(l, branches_[i].bound - alpha_);
+          break;
+        case 1:
+          enter(r, std::min(branches_[i].bound, worth_after_left(i)) - alpha_);
+          break;
+        default:
+          stack_.pop_back();
+          settle(i, l, r);
+      }
+    }
+    keep_reachable();
+    return std::move(out_);
+  }
+
+ private:
+  struct Branch {
+    double bound = 0, risk = 0;  // the most its complexity can be; risk of its leaves as its parent sees it
+    double n_splits = 0;
+  };
+  struct Step {
+    std::size_t node;
+    int n_sons_done;
+  };
+
+  void enter(std::size_t i, double bound) {
+    branches_[i] = {std::min(bound, risk_[i]), risk_[i], 0};
+    out_.complexity[i] = alpha_;
+    if (!tree_.is_leaf(i) && branches_[i].bound > alpha_) stack_.push_back({i, 0});
+  }
+
+  double worth_after_left(std::size_t i) const {
+    const Branch& left = branches_[i + 1];
+    return std::max((risk_[i] - left.risk) / (left.n_splits + 1), risk_[i] - risk_[i + 1]);
+  }
+
+  void settle(std::size_t i, std::size_t l, std::size_t r) {
+    const bool left_is_weaker = out_.complexity[l] < out_.complexity[r];
+    const auto own = [&] {
+      return (risk_[i] - branches_[l].risk - branches_[r].risk) / (branches_[l].n_splits + branches_[r].n_splits + 1);
+    };
+    for (const std::size_t son : {left_is_weaker ? l : r, left_is_weaker ? r : l}) {
+      if (!(own() > out_.complexity[son])) break;
+      branches_[son].risk = risk_[son];
+      branches_[son].n_splits = 0;
+    }
+    out_.complexity[i] = own();
+    if (out_.complexity[i] <= alpha_) return;
+    out_.split[i] = 1;
+    branches_[i].risk = branches_[l].risk + branches_[r].risk;
+    branches_[i].n_splits = branches_[l].n_splits + branches_[r].n_splits + 1;
+  }
+
+  void keep_reachable() {
+    std::vector<std::uint8_t> is_there(tree_.size(), 0);
+    is_there[0] = 1;
+    for (std::size_t i = 0; i < tree_.size(); ++i) {
+      if (!is_there[i]) {
+        out_.complexity[i] = 0;
+        out_.split[i] = 0;
+      }
+      if (!out_.split[i]) continue;
+      for (const std::size_t son : {i + 1, std::size_t{tree_.right[i]}}) {
+        is_there[son] = 1;
+        out_.complexity[son] = std::min(out_.complexity[son], out_.complexity[i]);
+      }
+    }
+  }
+
+  const Tree& tree_;
+  std::span<const double> risk_;
+  const double alpha_;
+  std::vector<Branch> branches_;
+  std::vector<Step> stack_;
+  BottomUp out_;
 };
 
 }  // namespace
 
-PruningPath weakest_links(const Tree& tree) { return Pruner(tree).run(); }
+BottomUp bottom_up_complexities(const Tree& tree, std::span<const double> risk, double alpha) {
+  return BottomUpWalk(tree, risk, alpha).run();
+}
+
+PruningPath weakest_links(const Tree& tree, std::span<const double> risk) { return Links(tree, risk).path(); }
+
+std::vector<double> impurity_risks(const Tree& tree) {
+  std::vector<double> risk(tree.size());
+  for (std::size_t i = 0; i < tree.size(); ++i) risk[i] = tree.impurity[i] * (tree.weight[i] / tree.weight[0]);
+  return risk;
+}
 
 Tree collapse(const Tree& tree, const std::vector<std::uint8_t>& make_leaf) {
   Tree out;
@@ -130,10 +290,11 @@ Tree collapse(const Tree& tree, const std::vector<std::uint8_t>& make_leaf) {
   return out;
 }
 
-Tree prune(const Tree& tree, double alpha) {
-  const PruningPath path = weakest_links(tree);
+Tree prune(const Tree& tree, std::span<const double> risk, double alpha) {
+  const PruningPath path = weakest_links(tree, risk);
   std::vector<std::uint8_t> make_leaf(tree.size(), 0);
-  for (std::size_t i = 0; i < path.node.size() && path.alpha[i] <= alpha; ++i) make_leaf[path.node[i]] = 1;
+  const double limit = alpha + alpha_rounding * std::abs(alpha);
+  for (std::size_t i = 0; i < path.node.size() && path.alpha[i] <= limit; ++i) make_leaf[path.node[i]] = 1;
   return collapse(tree, make_leaf);
 }
 

@@ -1,25 +1,47 @@
-// Minimal cost-complexity pruning (Breiman et al. 1984, chapter 3).
+// Minimal cost-complexity pruning (Breiman et al. 1984, chapter 3) over any risk of the nodes.
+//
+// A node's risk is what it would cost as a leaf. T(alpha) is the smallest subtree with the least total risk of its
+// leaves + alpha * number of leaves. As alpha rises the trees T(alpha) are nested; the weakest-link sequence lists
+// which node becomes a leaf at which alpha.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tree/tree.h"
 
 namespace spinney {
 
-// The weakest-link sequence: step i collapses node[i] at alpha[i], after which the leaves' total risk is risk[i + 1];
-// risk[0] belongs to the whole tree. A node's risk is its impurity times its share of the root's weight.
+// Step i turns node[i] into a leaf at alpha[i], after which the leaves' total risk is risk[i + 1] and their number
+// n_leaves[i + 1]; entry 0 of these belongs to the whole tree. Alphas do not fall; what goes at one alpha in exact
+// arithmetic has one alpha here. All that a split does not gain by goes at 0.
 struct PruningPath {
-  std::vector<std::uint32_t> node;
+  std::vector<std::uint32_t> node, n_leaves;
   std::vector<double> alpha, risk;
+  std::vector<double> complexity;  // by node: the alpha from which it is a leaf or gone; 0 in leaves
 };
-PruningPath weakest_links(const Tree& tree);
+PruningPath weakest_links(const Tree& tree, std::span<const double> risk);
+
+// Impurity times share of the root's weight: the risk that scikit-learn prunes by.
+std::vector<double> impurity_risks(const Tree& tree);
+
+// Share by which a step's alpha may exceed the alpha asked for: callers compute theirs in their own way.
+inline constexpr double alpha_rounding = 1e-10;
 
 // A copy in which the marked nodes are leaves.
 Tree collapse(const Tree& tree, const std::vector<std::uint8_t>& make_leaf);
 
-// Collapses all that the sequence collapses at or below alpha.
-Tree prune(const Tree& tree, double alpha);
+// T(alpha), up to `alpha_rounding`.
+Tree prune(const Tree& tree, std::span<const double> risk, double alpha);
+
+// rpart's own complexities, which can be smaller than the weakest link's: each node compares itself with what its sons'
+// branches are just before the weaker of them goes, though the node itself may go earlier. A branch that cannot, or
+// does not, lower the risk by more than alpha per split is undone on the way.
+struct BottomUp {
+  std::vector<double> complexity;   // capped by the parent's; alpha where no split was tried, 0 in nodes that are gone
+  std::vector<std::uint8_t> split;  // nodes that stay split
+};
+BottomUp bottom_up_complexities(const Tree& tree, std::span<const double> risk, double alpha);
 
 }  // namespace spinney

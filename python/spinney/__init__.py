@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from spinney._keep.estimator import load
     from spinney._keep.model_file import ModelFileError
     from spinney._keep.predictor import load_predictor
+    from spinney._pruning.table import ComplexityTable
     from spinney._trees import (
         DecisionTreeClassifier,
         DecisionTreeRegressor,
         ExtraTreeClassifier,
         ExtraTreeRegressor,
     )
-    from spinney.drawing.curves import plot_importances, plot_impurity_curves
+    from spinney.drawing.curves import plot_cp, plot_importances, plot_impurity_curves
     from spinney.drawing.plane import plot_partition
     from spinney.drawing.svg import tree_svg
     from spinney.drawing.tree_plot import plot_pruning, plot_tree
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ComplexityTable",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreeClassifier",
@@ -46,6 +48,7 @@ __all__ = [
     "importance_frame",
     "load",
     "load_predictor",
+    "plot_cp",
     "plot_importances",
     "plot_impurity_curves",
     "plot_partition",
@@ -60,6 +63,7 @@ __all__ = [
 ]
 
 _MODULE_OF = {
+    "ComplexityTable": "spinney._pruning.table",
     "DecisionTreeClassifier": "spinney._trees",
     "DecisionTreeRegressor": "spinney._trees",
     "ExtraTreeClassifier": "spinney._trees",
@@ -71,6 +75,7 @@ _MODULE_OF = {
     "importance_frame": "spinney.reading.tables",
     "load": "spinney._keep.estimator",
     "load_predictor": "spinney._keep.predictor",
+    "plot_cp": "spinney.drawing.curves",
     "plot_importances": "spinney.drawing.curves",
     "plot_impurity_curves": "spinney.drawing.curves",
     "plot_partition": "spinney.drawing.plane",

@@ -95,7 +95,11 @@ class Tree:
         self,
         row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     ) -> int: ...
-    def pruning_path(self) -> tuple[Any, ...]: ...
+    def pruning_path(
+        self,
+        risk: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+        | None = None,
+    ) -> tuple[Any, ...]: ...
     def collapsed(
         self, leaf: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)]
     ) -> Tree: ...
@@ -112,9 +116,21 @@ class Tree:
             NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
     ) -> Tree: ...
-    def pruned(self, alpha: float) -> Tree: ...
+    def bottom_up_complexity(
+        self,
+        risk: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        alpha: float,
+    ) -> tuple[Any, ...]: ...
+    def pruned(
+        self,
+        alpha: float,
+        risk: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+        | None = None,
+    ) -> Tree: ...
     def __getstate__(self) -> tuple[Any, ...]: ...
     def __setstate__(self, arg: tuple[Sequence[int], bytes], /) -> None: ...
+
+alpha_rounding: float = 1e-10
 
 def grow_tree(
     table: Table,

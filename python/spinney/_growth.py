@@ -34,6 +34,8 @@ class Growth:
         (nodes, tree, rows) -> loss of each training row if it stopped at its node.
     risks : callable
         tree -> risk of each node, as a share: what pruning weighs against size.
+    gains : callable
+        tree -> gain of each node's split: what best-first growth goes by.
     n_jobs : int
         Threads; 0 for all.
     """
@@ -44,6 +46,7 @@ class Growth:
     grow: Callable[[Weights], FittedTree]
     loss: Loss
     risks: Callable[[FittedTree], NDArray[np.float64]]
+    gains: Callable[[FittedTree], NDArray[np.float64]]
     n_jobs: int
 
     @property

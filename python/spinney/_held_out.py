@@ -27,21 +27,14 @@ class HeldOut:
     weight: NDArray[np.float64] | None
 
 
-def _node_losses(tree: FittedTree, held_out: HeldOut, n_jobs: int) -> NDArray[np.float64]:
+def node_losses(tree: FittedTree, held_out: HeldOut, n_jobs: int) -> NDArray[np.float64]:
     """Loss of the rows that reach a node if it were a leaf, for every node."""
     leaves, weight = tree.engine.apply(held_out.columns, n_jobs), held_out.weight
+    judged = np.arange(len(leaves)) if weight is None else np.flatnonzero(weight > 0)
     total = np.zeros(tree.node_count)
-    rows = np.arange(len(leaves))
-    if weight is not None:
-        rows = rows[weight > 0]
-    at = np.zeros(len(rows), dtype=np.int64)
-    while len(rows):
-        share = held_out.loss(at, tree, rows)
-        total += np.bincount(at, weights=share if weight is None else share * weight[rows], minlength=tree.node_count)
-        going_on = at != leaves[rows]  # a row may come to rest before a leaf
-        rows, at = rows[going_on], at[going_on]
-        right = tree.children_right[at].astype(np.int64)
-        at = np.where(leaves[rows] >= right, right, at + 1)
+    for rows, nodes in tree.passed_nodes(leaves[judged]):
+        loss = held_out.loss(nodes, tree, judged[rows])
+        total += np.bincount(nodes, loss if weight is None else loss * weight[judged[rows]], tree.node_count)
     return total
 
 
@@ -89,7 +82,7 @@ def cut_back(tree: FittedTree, gains: NDArray[np.float64], held_out: HeldOut, n_
     Tree
         The engine's tree, cut back.
     """
-    loss_at = _node_losses(tree, held_out, n_jobs)
+    loss_at = node_losses(tree, held_out, n_jobs)
     right = tree.children_right
     open_splits: list[tuple[float, int, int]] = []
     ages = itertools.count()  # ties go to the node made earlier, as in best-first growth

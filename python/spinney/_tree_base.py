@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from scipy.special import xlogy
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import train_test_split
-from sklearn.utils import Bunch, check_random_state, compute_sample_weight
+from sklearn.utils import check_random_state, compute_sample_weight
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,7 +22,7 @@ from spinney._costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._data import Schema, read_table
 from spinney._exposure import deviance, per_exposure, shrink_rates
 from spinney._growth import Growth
-from spinney._held_out import HeldOut, Loss, cut_back, split_gains
+from spinney._held_out import HeldOut, Loss, split_gains
 from spinney._keep.estimator import SavedEstimator
 from spinney._parameters import (
     NamedParameters,
@@ -31,6 +32,8 @@ from spinney._parameters import (
     read_groups,
     read_monotone,
 )
+from spinney._pruning.at_fit import FitRows, check_request, prune_grown
+from spinney._pruning.methods import PrunableTree
 from spinney._row_predictor import RowPredictor
 from spinney._target import encode_labels, read_classes, read_values, read_weights, warn_if_coarse
 from spinney._tree_view import FittedTree
@@ -39,7 +42,7 @@ from spinney.reading.methods import ReadableTree
 _NO_LIMIT = 2**32 - 1
 
 
-class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
+class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
     """What classification and regression trees share."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -142,7 +145,7 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         """Return a grown tree that says of its nodes what the caller wants to know."""
         return tree
 
-    def _split_gains(self, tree: FittedTree, schema: Schema, costs: ClassCosts | None) -> NDArray[np.float64]:
+    def _split_gains(self, schema: Schema, costs: ClassCosts | None, tree: FittedTree) -> NDArray[np.float64]:
         """Gain of each split as best-first growth saw it."""
         gains = split_gains(tree if costs is None else costs.as_searched(tree, self.criterion), self.criterion)
         prices = read_feature_costs(self.feature_costs, schema)
@@ -160,6 +163,7 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         y_val: Any = None,
         sample_weight_val: Any = None,
         exposure: Any = None,
+        groups: Any = None,
     ) -> Self:
         """Grow the tree.
 
@@ -177,6 +181,8 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         exposure : array-like of shape (n_samples,), optional
             Time (or people, or miles) over which the events in y were counted, with ``criterion="poisson"``. The tree
             then predicts rates: events per unit of exposure.
+        groups : array-like of shape (n_samples,), optional
+            Rows with the same label stay together in the folds of ``prune="cv"``.
 
         Returns
         -------
@@ -198,6 +204,7 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         costs = self._read_costs(target, weight)
         random = check_random_state(self.random_state)
         held_out = self._read_held_out(schema, target, X_val, y_val, sample_weight_val, costs)
+        check_request(self, held_out is not None or self.validation_fraction is not None, groups, table.n_rows)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
         loss = self._losses(target, y, table.n_rows, costs)
         if self.validation_fraction is not None:
@@ -211,14 +218,30 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
             return self._restated(FittedTree(engine, n_classes, n_outputs), costs)
 
         codes = None if n_classes is None else self._engine_target(target)[0]
-        growth = Growth(columns, codes, weight, grow, loss, self._node_risks, self._n_threads)
+        growth = Growth(
+            columns,
+            codes,
+            weight,
+            grow,
+            loss,
+            self._node_risks,
+            partial(self._split_gains, schema, costs),
+            self._n_threads,
+        )
         tree = growth.grow(weight)
-        if held_out is not None:
-            tree = tree.replaced(cut_back(tree, self._split_gains(tree, schema, costs), held_out, self._n_threads))
-        if self.ccp_alpha > 0:
-            tree = tree.replaced(tree.engine.pruned(self.ccp_alpha))
-        self._keep(schema, tree, learned | self._learned_costs(costs))
+        learned |= self._learned_costs(costs)
+        rows = FitRows(X, y, self._engine_target(target)[0], groups, random, partial(self._with_tree, schema, learned))
+        pruned = prune_grown(self, tree, growth, held_out, rows)
+        self._keep(schema, pruned.tree, learned)
+        self._keep_pruning(pruned.learned)
         return self
+
+    def _with_tree(self, schema: Schema, learned: dict[str, Any], tree: FittedTree) -> Self:
+        """Return a copy that is fitted, with this tree."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._keep(schema, tree, learned)
+        return other
 
     def _node_risks(self, tree: FittedTree) -> NDArray[np.float64]:
         """Risk of each node if it were a leaf, as a share of the root's weight."""
@@ -415,20 +438,11 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
             1 where the row passes the node.
         """
         leaves = self._leaves(X)
-        tree = self.tree_
-        steps = []
-        rows = np.arange(len(leaves))
-        at = np.zeros(len(leaves), dtype=np.int64)
-        while len(rows):
-            steps.append((rows, at))
-            going_on = at != leaves[rows]  # a row may come to rest before a leaf
-            rows, at = rows[going_on], at[going_on]
-            right = tree.children_right[at].astype(np.int64)
-            at = np.where(leaves[rows] >= right, right, at + 1)
+        steps = list(self.tree_.passed_nodes(leaves))
         row = np.concatenate([r for r, _ in steps])
         column = np.concatenate([a for _, a in steps])
         ones = np.ones(len(row), dtype=np.int64)
-        return csr_array((ones, (row, column)), shape=(len(leaves), tree.node_count))
+        return csr_array((ones, (row, column)), shape=(len(leaves), self.tree_.node_count))
 
     def get_depth(self) -> int:
         """Depth of the tree: the most splits between the root and a leaf.
@@ -457,27 +471,6 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
         """Share of each column in the total decrease of the impurity."""
         check_is_fitted(self)
         return self.tree_.importances(self.n_features_in_)
-
-    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
-        """Sequence of trees that minimal cost-complexity pruning goes through.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows to grow the tree on.
-        y : array-like
-            Target.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights.
-
-        Returns
-        -------
-        Bunch
-            `ccp_alphas`, the penalties at which a branch goes, and `impurities`, the leaves' total after it.
-        """
-        unpruned = copy.copy(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
-        _, alphas, risks = unpruned.tree_.engine.pruning_path()
-        return Bunch(ccp_alphas=np.concatenate([[0.0], alphas]), impurities=risks)
 
     def to_predictor(self) -> RowPredictor:
         """Prepare a handle that predicts one row at a time, in microseconds.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -192,13 +193,29 @@ class FittedTree:
 
     def shares(self, leaves: NDArray[np.uint32]) -> NDArray[np.float64] | list[NDArray[np.float64]]:
         """Class shares of each leaf; a list if there are several outputs."""
-        shares = self.flat_value[leaves]
-        return shares if self.n_outputs == 1 else [shares[:, columns] for columns in self.class_columns]
+        return self.spread(self.flat_value[leaves])
 
     def values(self, leaves: NDArray[np.uint32]) -> NDArray[np.float64]:
         """Value of each leaf; one column per output if there are several."""
         values = self.flat_value[leaves]
         return values[:, 0] if self.n_outputs == 1 else values
+
+    def spread(self, flat: NDArray[np.float64]) -> NDArray[np.float64] | list[NDArray[np.float64]]:
+        """Lay rows of flat values out as predictions: class shares (a list if there are several outputs) or values."""
+        if self._n_classes is None:
+            return flat[:, 0] if self.n_outputs == 1 else flat
+        return flat if self.n_outputs == 1 else [flat[:, columns] for columns in self.class_columns]
+
+    def passed_nodes(self, leaves: NDArray[np.uint32]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Yield, level by level, the rows that get there and the node each is at, given their leaves."""
+        rows = np.arange(len(leaves))
+        at = np.zeros(len(leaves), dtype=np.intp)
+        while len(rows):
+            yield rows, at
+            going_on = at != leaves[rows]  # a row may come to rest before a leaf
+            rows, at = rows[going_on], at[going_on]
+            right = self.children_right[at].astype(np.intp)
+            at = np.where(leaves[rows] >= right, right, at + 1)
 
     def replaced(self, engine: _engine.Tree) -> FittedTree:
         """Return a view of another tree with the same outputs and classes."""
@@ -217,6 +234,16 @@ class FittedTree:
             np.ascontiguousarray(self.impurity if impurity is None else impurity),
         )
         return self.replaced(engine)
+
+    @property
+    def splits(self) -> dict[str, NDArray[Any]] | None:
+        """Splits weighed at the nodes, flat, by name; None where only the best was kept.
+
+        Those of node i are begin[i] … begin[i + 1] - 1: the split itself (role 0), its competitors (1), its surrogates
+        (2).
+        """
+        found: Any = self._tree.splits()
+        return None if found is None else dict(found)
 
     def left_categories(self, node: int) -> list[int]:
         """Codes of the categories that go left at a category split."""

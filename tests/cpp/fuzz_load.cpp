@@ -44,7 +44,7 @@ static void use(const Tree& t) {
     const std::vector<double> row(n_columns, x);
     if (!t.is_leaf(walker.apply_one(row.data()))) std::abort();
   }
-  if (t.size() < 1000) prune(t, 0.01);
+  if (t.size() < 1000) prune(t, impurity_risks(t), 0.01);
 }
 
 static bool equal(const Tree& a, const Tree& b) {

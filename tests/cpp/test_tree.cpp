@@ -114,15 +114,30 @@ static Tree worked_example() {
 }
 
 TEST(the_worked_pruning_example) {
-  const PruningPath path = weakest_links(worked_example());
+  const Tree tree = worked_example();
+  const std::vector<double> risk = impurity_risks(tree);
+  const PruningPath path = weakest_links(tree, risk);
   CHECK_EQ(path.node.size(), std::size_t{3});  // t5, t3, then the root
   CHECK_NEAR(path.alpha[0], 1.0 / 20, 1e-15);
   CHECK_NEAR(path.alpha[1], 1.0 / 20, 1e-15);
   CHECK_NEAR(path.alpha[2], 4.0 / 20, 1e-15);
-  CHECK_EQ(prune(worked_example(), 0.04).size(), std::size_t{9});
-  CHECK_EQ(prune(worked_example(), 0.0500001).size(), std::size_t{5});
-  CHECK_EQ(prune(worked_example(), 0.21).size(), std::size_t{1});
-  CHECK_EQ(find_fault(prune(worked_example(), 0.0500001), {0}), std::string());
+  CHECK_EQ(prune(tree, risk, 0.04).size(), std::size_t{9});
+  CHECK_EQ(prune(tree, risk, 0.0500001).size(), std::size_t{5});
+  CHECK_EQ(prune(tree, risk, 0.21).size(), std::size_t{1});
+  CHECK_EQ(find_fault(prune(tree, risk, 0.0500001), {0}), std::string());
+}
+
+TEST(a_useless_split_with_a_useful_one_below_stays) {
+  Tree t = worked_example();  // the root gains nothing, its left son a little, t5 all the rest
+  const std::vector<double> risk{1, .8, .1, .7, 0, 0, .2, .1, .1};
+  const PruningPath path = weakest_links(t, risk);
+  CHECK_EQ(path.node.size(), std::size_t{2});
+  CHECK_EQ(path.node[0], 6u);  // t3 saves nothing
+  CHECK_EQ(path.alpha[0], 0.0);
+  CHECK_EQ(path.node[1], 0u);
+  CHECK_NEAR(path.alpha[1], (1 - .3) / 3, 1e-15);
+  CHECK_NEAR(path.complexity[3], path.alpha[1], 0.0);
+  CHECK_EQ(path.n_leaves[1], 4u);
 }
 
 TEST(collapsing_keeps_sets) {

@@ -8,6 +8,7 @@ import spinney
 from spinney._keep.disk import Target, label_of, read_file, write_file
 from spinney._keep.fitted import FittedPart
 from spinney._keep.model_file import faults_named, field, refuse
+from spinney._keep.pruning import pruning_from_json, pruning_to_json
 from spinney._keep.values import parameters_from_json, parameters_to_json
 
 
@@ -17,8 +18,10 @@ class SavedEstimator:
     def save(self, file: Target) -> None:
         """Write the fitted model to a file that `spinney.load` and `spinney.load_predictor` read.
 
-        The file holds numbers and text, no code: loading it runs none. A random state that is not an integer is
-        saved as None.
+        The file holds numbers and text, no code: loading it runs none. What only a fit needs and is no number or
+        text is not saved: another random state than an integer becomes None, other folds than a number of them the
+        default, a scorer that is a function None. Of ``cp_table_`` at most 100 rows are saved, out-of-fold
+        predictions are not.
 
         Parameters
         ----------
@@ -34,6 +37,7 @@ class SavedEstimator:
         self._validate_params()  # type: ignore[attr-defined]
         parameters = parameters_to_json(self.get_params(deep=False))  # type: ignore[attr-defined]
         header = {"spinney": spinney.__version__, "estimator": name, "parameters": parameters}
+        header |= pruning_to_json(self.__dict__)
         write_file(file, FittedPart.of(self.__dict__).to_bytes(header))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -98,7 +102,8 @@ def load(file: Target) -> Any:
             refuse("is damaged: its estimator and its classes do not go together")
         estimator = kind(**parameters_from_json(field(header, "parameters", dict)))
         estimator._validate_params()
-    estimator.__dict__.update(part.attributes())
+        pruning = pruning_from_json(header)
+    estimator.__dict__.update(part.attributes() | pruning)
     return estimator
 
 

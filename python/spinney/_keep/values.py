@@ -19,6 +19,7 @@ _NUMBER_TYPES = frozenset(
     ]
 )
 _COLLECTIONS: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
+_NUMBER_ONLY: dict[str, Any] = {"random_state": None, "cv": 10}  # and what is saved of anything else
 _SLACK = 2**20  # bytes that labels may take beyond what the longest of them needs
 
 
@@ -26,12 +27,14 @@ _SLACK = 2**20  # bytes that labels may take beyond what the longest of them nee
 
 
 def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as JSON can hold them; a generator of random numbers becomes None."""
+    """Return parameters as JSON can hold them; what only a fit needs and is no number or text is not kept."""
     return {name: _parameter_to_json(name, value) for name, value in parameters.items()}
 
 
 def _parameter_to_json(name: str, value: Any) -> Any:
-    if name == "random_state" and not isinstance(value, (int, np.integer)):
+    if name in _NUMBER_ONLY and not isinstance(value, (int, np.integer)):
+        return _NUMBER_ONLY[name]
+    if name == "scoring" and not isinstance(value, str):
         return None
     if name == "cost_matrix":
         frame = labelled_rows(value)

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from spinney._costs import decision_costs, read_cost_matrix, read_priors
 from spinney._data import Schema, read_table
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn
+from spinney._pruning.table import ComplexityTable
 from spinney._rpart.fit import RpartGrowth, fit_record
 from spinney._rpart.methods import AnovaMethod, ClassMethod, Method, NodeSummaries, RateMethod
 from spinney._rpart.record import RpartRecord
@@ -90,6 +91,7 @@ def fit_by_rpart(estimator: Any, X: Any, y: Any, sample_weight: Any, exposure: A
     learned["rpart_"] = record
     learned["n_outputs_"] = 1
     estimator._keep(schema, record.tree, learned)
+    estimator._keep_pruning({"cp_table_": complexity_table(record)})
 
 
 def _weighing(estimator: Any, schema: Schema, quirks: bool, weight: Floats) -> dict[str, Any]:
@@ -210,7 +212,19 @@ def _impurity(estimator: Any) -> Any:
     return by_class if is_classifier(estimator) else by_risk
 
 
-def pruned_estimator_record(estimator: Any, cp: float) -> RpartRecord:
-    """Return the record of the tree pruned at cp."""
-    record: RpartRecord = estimator.rpart_.pruned(cp)
-    return record
+def complexity_table(record: RpartRecord) -> ComplexityTable:
+    """Return the table of complexities as every pruned tree has it."""
+    table = record.cp_table
+    judged = table[:, 3:] if table.shape[1] > 3 else np.full((len(table), 2), np.nan)
+    return ComplexityTable(
+        alpha=table[:, 0] * record.root_risk / float(record.tree.weighted_n_node_samples[0]),
+        cp=table[:, 0],
+        n_splits=table[:, 1].astype(np.intp),
+        n_leaves=table[:, 1].astype(np.intp) + 1,
+        relative_error=table[:, 2],
+        cv_error=judged[:, 0],
+        cv_se=judged[:, 1],
+        chosen=None,
+        scoring=None,
+        rule=None,
+    )

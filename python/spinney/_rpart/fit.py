@@ -85,7 +85,7 @@ class Grown:
 
 
 def _picked(summaries: NodeSummaries, kept: NDArray[np.int64]) -> NodeSummaries:
-    chosen = {name: None if array is None else array[kept] for name, array in vars(summaries).items()}
+    chosen: dict[str, Any] = {name: None if array is None else array[kept] for name, array in vars(summaries).items()}
     return NodeSummaries(**chosen)
 
 

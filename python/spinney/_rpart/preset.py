@@ -82,6 +82,21 @@ class RpartTree:
             )
         return RpartReport(self.rpart_, self.schema_, getattr(self, "classes_", None))  # type: ignore[attr-defined]
 
+    def _pruned_copy(self, alpha: float | None, cp: float | None) -> Any:
+        if not hasattr(self, "rpart_"):
+            return super()._pruned_copy(alpha, cp)  # type: ignore[misc]
+        from spinney._rpart.estimator import complexity_table
+
+        if (alpha is None) == (cp is None):
+            raise ValueError("Pass either alpha or cp to prune: alpha=..., or cp=... as a share of the root's risk.")
+        if cp is None:
+            risk_per_weight = self.rpart_.root_risk / float(self.rpart_.tree.weighted_n_node_samples[0])
+            cp = float(alpha) / risk_per_weight if risk_per_weight > 0 else 0.0  # type: ignore[arg-type]
+        record = self.rpart_.pruned(float(cp))
+        other = self._with_tree(self.schema_, {"rpart_": record}, record.tree)  # type: ignore[attr-defined]
+        other._keep_pruning({"cp_table_": complexity_table(record)})
+        return other
+
     def printcp(self, digits: int = 5) -> None:
         """Print the table of complexities, as rpart's printcp.
 

@@ -22,7 +22,7 @@ ROLES = ("primary", "competitor", "surrogate")
 
 def reversed_nodes(tree: FittedTree) -> NDArray[np.bool_]:
     """At which splits rpart's left son is the right child."""
-    splits = tree.engine.splits()
+    splits = tree.splits
     result = np.zeros(tree.node_count, dtype=bool)
     if splits is None:
         return result
@@ -33,7 +33,7 @@ def reversed_nodes(tree: FittedTree) -> NDArray[np.bool_]:
 
 def gains(tree: FittedTree) -> Floats:
     """Gain of each node's split; 0 in leaves."""
-    splits = tree.engine.splits()
+    splits = tree.splits
     result = np.zeros(tree.node_count)
     if splits is not None:
         inner = np.flatnonzero(~tree.is_leaf)
@@ -111,7 +111,7 @@ class RpartRecord:
     def importance(self, n_features: int) -> Floats:
         """Sum of improvements by column: a surrogate is credited its adjusted agreement's share."""
         total = np.zeros(n_features)
-        splits = self.tree.engine.splits()
+        splits = self.tree.splits
         if splits is None:
             return total
         for node in np.flatnonzero(~self.tree.is_leaf):
@@ -164,7 +164,7 @@ class RpartRecord:
 
     def frame(self, schema: Schema) -> list[dict[str, Any]]:
         """Return a line per node, as rpart's frame."""
-        splits = self.tree.engine.splits()
+        splits = self.tree.splits
         lines = []
         for number, node in self.order():
             roles = np.zeros(0) if splits is None else splits["role"][slice(*splits["begin"][node : node + 2])]
@@ -194,7 +194,7 @@ class RpartRecord:
 
         `below` says where numbers below `cut` go, `left` and `right` name categories; sides are rpart's.
         """
-        table = self.tree.engine.splits()
+        table = self.tree.splits
         if table is None:
             return []
         swap = reversed_nodes(self.tree)

@@ -86,4 +86,4 @@ def hazard_exposure(start: Floats, stop: Floats, status: Floats, weight: Floats)
         total = float(weight @ at_risk)
         hazard[k] = events[k] / total if total > 0 else 0.0
     cumulative = np.concatenate([[0.0], np.cumsum(hazard * (upper - lower))])
-    return np.interp(stop, edges, cumulative) - np.interp(start, edges, cumulative)
+    return np.asarray(np.interp(stop, edges, cumulative) - np.interp(start, edges, cumulative))

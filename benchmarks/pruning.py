@@ -1,0 +1,111 @@
+"""Speed of pruning: the path of a full tree, and cross-validated pruning, as multiples of one fit.
+
+Usage: ``python benchmarks/pruning.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE]``.
+Without names every workload runs. The README beside this file says what each one claims.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import data
+from models import make
+from timing import HEADER, Row, environment, median, play, ratio, write_json
+
+KINDS = ("classifier", "regressor")
+
+
+def path(options: argparse.Namespace) -> Iterator[Row]:
+    """Weakest-link sequence of a full tree against the fit that grew it."""
+    n_rows = 50_000 if options.quick else 200_000
+    for kind in KINDS:
+        table = data.numbers(kind, n_rows, seed=0, n_test=0)
+        model = make("spinney", kind).fit(table.X, table.y)
+        grower = make("spinney", kind)
+        played = play(
+            {"fit": partial(grower.fit, table.X, table.y), "path": model.cost_complexity_pruning_path}, options.rounds
+        )
+        yield Row(
+            f"{kind} {n_rows // 1000}k x 28: path / fit",
+            median(played, "path"),
+            ratio=ratio(played, "path", "fit"),
+            cpu_ratio=ratio(played, "path", "fit", "cpu"),
+            target="<= 0.05",
+            evidence=f"the fit took {median(played, 'fit'):.3g} s; {len(model.cost_complexity_pruning_path().ccp_alphas)} steps",
+            rounds=played,
+        )
+
+
+def peer_path(options: argparse.Namespace) -> Iterator[Row]:
+    """Path from the table, growth included, beside scikit-learn's, which is quadratic."""
+    n_rows = 4_000 if options.quick else 16_000
+    for kind in KINDS:
+        table = data.numbers(kind, n_rows, seed=0, n_test=0)
+        contestants = {
+            library: partial(make(library, kind).cost_complexity_pruning_path, table.X, table.y)
+            for library in ("spinney", "sklearn")
+        }
+        played = play(contestants, options.rounds)
+        totals = [call().impurities[-1] for call in contestants.values()]
+        yield Row(
+            f"{kind} {n_rows // 1000}k x 28: fit and path",
+            median(played, "spinney"),
+            median(played, "sklearn"),
+            ratio=ratio(played, "sklearn", "spinney"),
+            cpu_ratio=ratio(played, "sklearn", "spinney", "cpu"),
+            evidence=f"root's risk {totals[0]:.6g} | {totals[1]:.6g}",
+            same_work=abs(totals[0] - totals[1]) < 1e-6 * totals[1],
+            rounds=played,
+        )
+
+
+def cross_validation(options: argparse.Namespace) -> Iterator[Row]:
+    """Ten folds, all nested trees judged, against one fit."""
+    n_rows = 20_000 if options.quick else 100_000
+    for kind in KINDS:
+        table = data.numbers(kind, n_rows, seed=0, n_test=0)
+        X = table.X[:, :20].copy()
+        models = {"fit": make("spinney", kind), "pruned": make("spinney", kind, prune="cv", cv=10)}
+        played = play({name: partial(model.fit, X, table.y) for name, model in models.items()}, options.rounds)
+        kept = models["pruned"]
+        yield Row(
+            f"{kind} {n_rows // 1000}k x 20: 10 folds / fit",
+            median(played, "pruned"),
+            ratio=ratio(played, "pruned", "fit"),
+            cpu_ratio=ratio(played, "pruned", "fit", "cpu"),
+            target="<= 12",
+            evidence=f"the fit took {median(played, 'fit'):.3g} s; {len(kept.cp_table_)} trees judged, "
+            f"{kept.get_n_leaves()} leaves kept of {kept.cp_table_.n_leaves[-1]}",
+            rounds=played,
+        )
+
+
+WORKLOADS = {"path": path, "peer_path": peer_path, "cross_validation": cross_validation}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("workloads", nargs="*", choices=[*WORKLOADS, []], default=[], metavar="WORKLOAD")
+    parser.add_argument("--quick", action="store_true", help="smaller tables")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path, help="write the table and every round's seconds here")
+    options = parser.parse_args()
+    machine = environment()
+    print(", ".join(f"{name} {value}" for name, value in machine.items()))
+    print(HEADER)
+    rows: list[Row] = []
+    for name in options.workloads or WORKLOADS:
+        for row in WORKLOADS[name](options):
+            print(row, flush=True)
+            rows.append(row)
+    if options.json:
+        write_json(options.json, machine, rows)
+    return int(any(row.met is False for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""Pruning as a part of `fit`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._growth import Growth
+from spinney._held_out import HeldOut, cut_back
+from spinney._pruning.choice import choose
+from spinney._pruning.cross_validation import (
+    FoldTree,
+    Score,
+    grow_folds,
+    held_out_values,
+    judge_by_loss,
+    judge_by_score,
+    thinned,
+)
+from spinney._pruning.estimates import pessimistic, reduced_error
+from spinney._pruning.folds import read_folds, read_row_groups
+from spinney._pruning.nested import NestedTrees
+from spinney._pruning.table import ComplexityTable
+from spinney._tree_view import FittedTree
+
+
+@dataclass(frozen=True)
+class FitRows:
+    """What `fit` was given, for folds and scorers.
+
+    Attributes
+    ----------
+    X, y : table and target as passed
+    target : ndarray
+        The target as numbers.
+    groups : array-like or None
+    random : RandomState
+    fitted : callable
+        From a tree to an estimator that predicts with it.
+    """
+
+    X: Any
+    y: Any
+    target: NDArray[Any]
+    groups: Any
+    random: np.random.RandomState
+    fitted: Callable[[FittedTree], Any]
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """A pruned tree and how it came about; `learned` are fitted attributes."""
+
+    tree: FittedTree
+    learned: dict[str, Any]
+
+
+def check_request(model: Any, held_out: bool, groups: Any, n_rows: int) -> None:
+    """Refuse what does not go together, before anything is grown."""
+    how = model.prune.value
+    if model.ccp_alpha > 0 and model.cp is not None:
+        raise ValueError("Pass either ccp_alpha or cp, not both: cp is ccp_alpha as a share of the root's risk.")
+    if how == "validation" and not held_out:
+        raise ValueError("prune='validation' needs held-out rows: set validation_fraction, or pass X_val and y_val.")
+    if how in ("cv", "pessimistic") and held_out:
+        raise ValueError(f"prune={how!r} uses no held-out rows. Drop them, or use prune='validation'.")
+    if how == "pessimistic" and not hasattr(model, "class_weight"):
+        raise ValueError("prune='pessimistic' counts wrong classes, and a regression has none. Use prune='cv'.")
+    if how == "pessimistic" and (model.cost_matrix is not None or model.priors is not None):
+        raise ValueError("prune='pessimistic' knows no costs and no priors. Use prune='cv'.")
+    if groups is not None:
+        read_row_groups(groups, n_rows)
+        if how != "cv" and model.shrinkage != "cv":
+            raise ValueError("groups says which rows prune='cv' keeps together, and this tree is not pruned so.")
+
+
+def prune_grown(model: Any, tree: FittedTree, growth: Growth, held_out: HeldOut | None, rows: FitRows) -> Pruned:
+    """Prune a tree that has just been grown, as the parameters say."""
+    how, floor = model.prune.value, alpha_floor(model, float(growth.risks(tree)[0]))
+    if how == "cv":
+        return _prune_by_cv(model, tree, growth, floor or 0.0, rows)
+    if held_out is not None and how == "validation":
+        tree = reduced_error(tree, held_out, growth.n_jobs)
+    elif held_out is not None:
+        tree = tree.replaced(cut_back(tree, growth.gains(tree), held_out, growth.n_jobs))
+    elif how == "pessimistic":
+        tree = pessimistic(tree)
+    if floor is not None:
+        tree = tree.replaced(tree.engine.pruned(floor, growth.risks(tree)))
+    return Pruned(tree, {})
+
+
+def alpha_floor(model: Any, root_risk: float) -> float | None:
+    """Penalty that the parameters ask for; None: no pruning, not even of what gains nothing."""
+    if model.cp is not None:
+        return float(model.cp) * root_risk if model.cp >= 0 else None
+    return float(model.ccp_alpha) if model.ccp_alpha > 0 else None
+
+
+def _prune_by_cv(model: Any, tree: FittedTree, growth: Growth, floor: float, rows: FitRows) -> Pruned:
+    risks = growth.risks(tree)
+    nested = NestedTrees.of(tree, risks, floor)
+    folds = read_folds(model.cv, growth.codes, rows.target, growth.weights(), rows.groups, rows.random)
+    losses = _training_losses(tree, growth, nested.cuts)
+    judged_trees = np.arange(len(nested.alpha)) if model.scoring is None else thinned(len(nested.alpha))
+    cuts = nested.cuts[judged_trees]
+    fold_trees = grow_folds(growth, folds, cuts)
+    root_loss = losses[-1] if losses[-1] > 0 else 1.0
+    if model.scoring is None:
+        judged = judge_by_loss(growth, fold_trees, len(cuts))
+        error, error_se = judged.error / root_loss, judged.error_se / root_loss
+    else:
+        judged = judge_by_score(_score(model.scoring, rows), fold_trees, cuts)
+        error, error_se = judged.error, judged.error_se
+    at = choose(error, error_se, model.rule)
+    kept = tree if at is None else tree.replaced(tree.engine.pruned(float(nested.alpha[judged_trees[at]]), risks))
+    table = _table(nested, judged_trees, losses / root_loss, error, error_se, at, model)
+    said = held_out_values(growth, fold_trees, 0 if at is None else at)
+    learned = {
+        "alpha_": 0.0 if at is None else float(nested.alpha[judged_trees[at]]),
+        "cp_table_": table,
+        "oof_predictions_": kept.spread(said),
+    }
+    return Pruned(kept, learned)
+
+
+def _training_losses(tree: FittedTree, growth: Growth, cuts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean loss of each nested tree on the rows it was grown on."""
+    weight = growth.weights()
+    whole = FoldTree.of(tree, np.flatnonzero(weight > 0), growth, cuts)
+    return np.asarray(whole.sum_losses(growth, len(cuts))[0] / weight.sum())
+
+
+def _table(
+    nested: NestedTrees,
+    which: NDArray[np.intp],
+    relative_error: NDArray[np.float64],
+    error: NDArray[np.float64],
+    error_se: NDArray[np.float64],
+    at: int | None,
+    model: Any,
+) -> ComplexityTable:
+    """Put the trees in the order of the table: the root alone first."""
+    rows = which[::-1]
+    alpha, n_leaves = nested.alpha[rows], nested.n_leaves[rows]
+    scoring = model.scoring if model.scoring is None or isinstance(model.scoring, str) else "score"
+    return ComplexityTable(
+        alpha=alpha,
+        cp=alpha / nested.root_risk if nested.root_risk > 0 else np.zeros(len(alpha)),
+        n_splits=n_leaves - 1,
+        n_leaves=n_leaves,
+        relative_error=relative_error[rows],
+        cv_error=error[::-1] if scoring is None else -error[::-1],
+        cv_se=error_se[::-1],
+        chosen=None if at is None else len(rows) - 1 - at,
+        scoring=scoring,
+        rule=model.rule if model.rule is None or isinstance(model.rule, str) else float(model.rule),
+    )
+
+
+def _score(scoring: Any, rows: FitRows) -> Score:
+    from sklearn.metrics import get_scorer
+    from sklearn.utils import _safe_indexing
+
+    scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
+
+    def score(tree: FittedTree, alpha: float, held_out: NDArray[np.intp]) -> float:
+        pruned = rows.fitted(tree).prune(alpha=alpha)
+        return float(scorer(pruned, _safe_indexing(rows.X, held_out), _safe_indexing(rows.y, held_out)))
+
+    return score

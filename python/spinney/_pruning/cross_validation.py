@@ -1,0 +1,157 @@
+"""Cross-validated error of every nested tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._growth import Growth
+from spinney._pruning.folds import Fold
+from spinney._pruning.nested import complexities, reached
+from spinney._tree_view import FittedTree
+
+Floats = NDArray[np.float64]
+# (tree, alpha, rows) -> score of the tree pruned at alpha on these rows; larger is better
+Score = Callable[[FittedTree, float, NDArray[np.intp]], float]
+# A scorer predicts anew for every tree, so it sees no more of them than this.
+MOST_SCORED = 100
+
+
+@dataclass(frozen=True)
+class FoldTree:
+    """A tree grown without its held-out rows, and where these would stop.
+
+    Attributes
+    ----------
+    tree : FittedTree
+    rows : ndarray of int
+        Held-out rows.
+    leaves : ndarray of int
+        Their leaves.
+    first_cut : ndarray of int
+        By node: position of the first cut at which it is a leaf or gone; 0 in leaves.
+    """
+
+    tree: FittedTree
+    rows: NDArray[np.intp]
+    leaves: NDArray[np.uint32]
+    first_cut: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, tree: FittedTree, rows: NDArray[np.intp], growth: Growth, cuts: Floats) -> FoldTree:
+        """Send rows down a tree whose prunings at `cuts` are to be judged."""
+        leaves = tree.engine.apply(growth.columns, growth.n_jobs)[rows]
+        first_cut = np.searchsorted(reached(cuts), complexities(tree, growth.risks(tree)), side="left")
+        return cls(tree, rows, leaves, first_cut)
+
+    def stops(self, cut: int) -> NDArray[np.intp]:
+        """Return the node at which each row stops when the tree is pruned at a cut."""
+        stop = np.full(len(self.rows), -1, dtype=np.intp)
+        for rows, nodes in self.tree.passed_nodes(self.leaves):
+            here = (stop[rows] < 0) & (self.first_cut[nodes] <= cut)
+            stop[rows[here]] = nodes[here]
+        return stop
+
+    def sum_losses(self, growth: Growth, n_cuts: int) -> tuple[Floats, Floats]:
+        """Return the weighted sums of losses and of squared losses of the rows, at every cut.
+
+        As the penalty rises, a row's loss changes only where a node on its path becomes a leaf. So each node adds its
+        loss where its turn begins and takes it away where the turn of the node above begins: rows x depth, whatever
+        the number of cuts.
+        """
+        change, square_change = np.zeros(n_cuts + 1), np.zeros(n_cuts + 1)
+        until = np.full(len(self.rows), n_cuts, dtype=np.intp)
+        weight = growth.weights()[self.rows]
+        for rows, nodes in self.tree.passed_nodes(self.leaves):
+            begin = self.first_cut[nodes]
+            speaks = begin < until[rows]
+            rows, nodes, begin = rows[speaks], nodes[speaks], begin[speaks]
+            loss = growth.loss(nodes, self.tree, self.rows[rows])
+            for total, value in ((change, loss * weight[rows]), (square_change, loss**2 * weight[rows])):
+                total += np.bincount(begin, value, n_cuts + 1) - np.bincount(until[rows], value, n_cuts + 1)
+            until[rows] = begin
+        return np.cumsum(change)[:-1], np.cumsum(square_change)[:-1]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Error of each nested tree on held-out rows, from the largest tree to the smallest.
+
+    Attributes
+    ----------
+    error, error_se : ndarray
+        Mean error and its standard error.
+    fold_trees : list of FoldTree
+        The trees behind it.
+    """
+
+    error: Floats
+    error_se: Floats
+    fold_trees: list[FoldTree]
+
+
+def grow_folds(growth: Growth, folds: list[Fold], cuts: Floats) -> list[FoldTree]:
+    """Grow a tree for each fold."""
+    grown = []
+    for fold in folds:
+        weight = np.zeros(growth.n_rows)
+        weight[fold.grown_on] = growth.weights()[fold.grown_on]
+        grown.append(FoldTree.of(growth.grow(weight), fold.held_out, growth, cuts))
+    return grown
+
+
+def judge_by_loss(growth: Growth, fold_trees: list[FoldTree], n_cuts: int) -> Judged:
+    """Judge by the tree's own loss: mean over the held-out rows, standard error as of a mean of independent losses.
+
+    A row that is held out several times, in repeated folds, adds to the mean each time but is one row in the error.
+    """
+    total, total_squares, total_weight = np.zeros(n_cuts), np.zeros(n_cuts), 0.0
+    held_out = np.zeros(growth.n_rows, dtype=bool)
+    for fold_tree in fold_trees:
+        losses, squares = fold_tree.sum_losses(growth, n_cuts)
+        total += losses
+        total_squares += squares
+        total_weight += float(growth.weights()[fold_tree.rows].sum())
+        held_out[fold_tree.rows] = True
+    error = total / total_weight
+    variance = np.maximum(total_squares / total_weight - error**2, 0.0)
+    return Judged(error, np.sqrt(variance / growth.weights()[held_out].sum()), fold_trees)
+
+
+def judge_by_score(score: Score, fold_trees: list[FoldTree], cuts: Floats) -> Judged:
+    """Judge by a score: mean and standard error over the folds. The error is the negative score."""
+    scores = np.array([[score(f.tree, float(cut), f.rows) for cut in cuts] for f in fold_trees])
+    n = len(fold_trees)
+    spread = scores.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.zeros(len(cuts))
+    return Judged(-scores.mean(axis=0), spread, fold_trees)
+
+
+def thinned(n: int, most: int = MOST_SCORED) -> NDArray[np.intp]:
+    """Return at most `most` positions spread evenly over n, the first and the last among them."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.intp))
+
+
+def held_out_values(growth: Growth, fold_trees: list[FoldTree], cut: int) -> Floats:
+    """Return what the fold trees, pruned at a cut, say of the rows they were not grown on.
+
+    Parameters
+    ----------
+    growth : Growth
+    fold_trees : list of FoldTree
+    cut : int
+        Position of the cut.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, value_width)
+        Mean over the trees that did not see a row; NaN if all did.
+    """
+    total = np.zeros((growth.n_rows, fold_trees[0].tree.flat_value.shape[1]))
+    times = np.zeros(growth.n_rows)
+    for fold_tree in fold_trees:
+        total[fold_tree.rows] += fold_tree.tree.flat_value[fold_tree.stops(cut)]
+        times[fold_tree.rows] += 1
+    return np.asarray(np.where(times[:, None] > 0, total / np.maximum(times, 1)[:, None], np.nan))
