@@ -163,21 +163,22 @@ class CategorySearch {
     }
   }
 
-  // All bipartitions, the first cell always on the right, in Gray-code order from the last cell: one moves at a time.
+  // All bipartitions, the first cell always on the left, in Gray-code order from the last cell: one moves at a time.
   void enumerate() {
     const std::uint32_t n_sets = 1u << (cells_.size() - 1);
     for (const bool missing_left : {false, true}) {
       if (missing_left && cells_.n_missing == 0) break;
       start(missing_left);
+      for (std::size_t c = 0; c < cells_.size(); ++c) move(c, 1);
       for (std::uint32_t step = 1; step < n_sets; ++step) {
         const std::uint32_t set = step ^ (step >> 1), moved = step & (~step + 1);
         const std::size_t last = cells_.size() - 1;
-        move(last - static_cast<std::size_t>(std::countr_zero(moved)), set & moved ? 1 : -1);
+        move(last - static_cast<std::size_t>(std::countr_zero(moved)), set & moved ? -1 : 1);
         if (!improves()) continue;
         best_.missing_left = missing_left;
         best_.left_codes.clear();
-        for (std::size_t c = 1; c < cells_.size(); ++c)
-          if (set >> (last - c) & 1) best_.left_codes.push_back(cells_.code[c]);
+        for (std::size_t c = 0; c < cells_.size(); ++c)
+          if (c == 0 || !(set >> (last - c) & 1)) best_.left_codes.push_back(cells_.code[c]);
       }
     }
   }

@@ -186,7 +186,7 @@ class Weigher {
       });
     }
     const double l = mean_index(left.data(), nullptr), r = mean_index(total.data(), left.data());
-    return l >= r;
+    return column.is_category() && !rules_.target.is_scalar() ? l > r : l >= r;  // there, what moved lies right
   }
 
   // Mean of the target, or of the class's position, over `stat` less `less`.
