@@ -245,12 +245,19 @@ def test_equal_prices_change_nothing_and_importances_are_not_divided():
     assert stump.tree_.impurity[0] == plain.tree_.impurity[0]
 
 
-def test_held_out_rows_cut_back_in_the_order_of_best_first_growth():
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"cost_matrix": [[0, 9, 1], [1, 0, 1], [1, 2, 0]], "priors": [0.2, 0.6, 0.2]},
+        {"feature_costs": [9.0, 1.0, 5.0, 0.2]},
+    ],
+    ids=["costs", "prices"],
+)
+def test_held_out_rows_cut_back_in_the_order_of_best_first_growth(params, seed):
     """The splits kept are those that best-first growth with as many leaves makes, prices and costs included."""
-    X, y = three_classes(n=300)
-    params = {"cost_matrix": UNEVEN, "priors": [0.5, 0.25, 0.25], "feature_costs": [2.0, 1.0, 3.0, 1.0]}
+    X, y = three_classes(seed, n=300)
     kept = DecisionTreeClassifier(**params).fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:])
-    assert 2 < kept.get_n_leaves() < 40
     grown = DecisionTreeClassifier(max_leaf_nodes=kept.get_n_leaves(), **params).fit(X[:200], y[:200])
     assert splits(kept) == splits(grown)
 
@@ -275,6 +282,36 @@ def test_impurity_stays_the_risk_when_asked_for():
     X, y = three_classes()
     model = DecisionTreeClassifier(max_depth=2, cost_matrix=UNEVEN, risk="impurity").fit(X, y)
     np.testing.assert_allclose(model._node_risks(model.tree_)[0], model.tree_.impurity[0])
+
+
+def test_pruning_drops_what_does_not_lower_the_expected_cost():
+    """Splits between leaves that predict the same class lower the impurity, but no cost."""
+    X, y = three_classes()
+    params = {"cost_matrix": UNEVEN, "min_samples_leaf": 3}
+    grown = DecisionTreeClassifier(**params).fit(X, y)
+    pruned = DecisionTreeClassifier(ccp_alpha=1e-9, **params).fit(X, y)
+    assert pruned.get_n_leaves() < grown.get_n_leaves()
+    np.testing.assert_array_equal(pruned.predict(X), grown.predict(X))
+    tree, risk = pruned.tree_, pruned._node_risks(pruned.tree_)
+    for node in np.flatnonzero(~tree.is_leaf):
+        end = node + 1
+        while end < tree.node_count and tree.depth[end] > tree.depth[node]:
+            end += 1
+        below = risk[node:end][tree.is_leaf[node:end]].sum()
+        assert below < risk[node] - 1e-12
+
+
+def test_cross_validation_judges_by_cost():
+    """Relative to the root: predicting one class for all costs 1, whatever the units of the costs."""
+    X, y = three_classes(n=200)
+    tables = []
+    for unit in (1.0, 100.0):
+        model = DecisionTreeClassifier(
+            cost_matrix=np.multiply(UNEVEN, unit), prune="cv", cv=np.arange(200) % 5, rule="min", min_samples_leaf=3
+        ).fit(X, y)
+        tables.append(model)
+    assert tables[0].get_n_leaves() == tables[1].get_n_leaves() > 1
+    np.testing.assert_array_equal(tables[0].predict(X), tables[1].predict(X))
 
 
 # ---- properties --------------------------------------------------------------------------------------------
