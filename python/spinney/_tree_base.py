@@ -32,6 +32,7 @@ from spinney._parameters import (
     read_monotone,
 )
 from spinney._row_predictor import RowPredictor
+from spinney._shrinkage import shrunk
 from spinney._target import encode_labels, read_classes, read_values, read_weights, warn_if_coarse
 from spinney._tree_view import FittedTree
 from spinney.reading.methods import ReadableTree
@@ -217,6 +218,7 @@ class BaseTree(ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
             tree = tree.replaced(cut_back(tree, self._split_gains(tree, schema, costs), held_out, self._n_threads))
         if self.ccp_alpha > 0:
             tree = tree.replaced(tree.engine.pruned(self.ccp_alpha))
+        tree, learned["shrinkage_"] = shrunk(tree, self.shrinkage, growth, self.ccp_alpha, random)
         self._keep(schema, tree, learned | self._learned_costs(costs))
         return self
 

@@ -33,7 +33,8 @@ class SavedEstimator:
             raise TypeError(f"{name} is not one of spinney's own estimators and cannot be loaded again. Pickle it.")
         self._validate_params()  # type: ignore[attr-defined]
         parameters = parameters_to_json(self.get_params(deep=False))  # type: ignore[attr-defined]
-        header = {"spinney": spinney.__version__, "estimator": name, "parameters": parameters}
+        header: dict[str, Any] = {"spinney": spinney.__version__, "estimator": name, "parameters": parameters}
+        header["shrinkage"] = float(getattr(self, "shrinkage_", 0.0))
         write_file(file, FittedPart.of(self.__dict__).to_bytes(header))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -98,7 +99,8 @@ def load(file: Target) -> Any:
             refuse("is damaged: its estimator and its classes do not go together")
         estimator = kind(**parameters_from_json(field(header, "parameters", dict)))
         estimator._validate_params()
-    estimator.__dict__.update(part.attributes())
+        shrinkage = field(header, "shrinkage", float) if "shrinkage" in header else 0.0
+    estimator.__dict__.update(part.attributes(), shrinkage_=shrinkage)
     return estimator
 
 

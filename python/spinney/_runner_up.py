@@ -1,0 +1,147 @@
+"""The second-best column of each split of a fitted tree, found by stumps on one column at a time."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from spinney._parameters import count_rows, read_groups, read_monotone
+from spinney._tree_view import FittedTree
+from spinney.reading.reader import TreeReader
+
+# What shapes a whole tree and would only disturb a stump, with the neutral value.
+_NEUTRAL = {
+    "splitter": "best",
+    "max_depth": 1,
+    "max_features": None,
+    "random_state": 0,
+    "max_leaf_nodes": None,
+    "min_impurity_decrease": 0.0,
+    "min_samples_split": 2,
+    "min_purity": None,
+    "ccp_alpha": 0.0,
+    "interaction_cst": None,
+    "validation_fraction": None,
+    "unseen": "missing",
+    "class_weight": None,
+    "cost_matrix": None,
+    "priors": None,
+    "feature_costs": None,
+    "rate_shrinkage": 0.0,
+    "prune": None,
+    "cp": None,
+    "shrinkage": None,
+    "max_competitors": 0,
+}
+
+
+class RunnerUp(NamedTuple):
+    """Column of the second-best split, and the part of the best gain by which it falls behind."""
+
+    column: str | None
+    margin: float
+
+
+def runner_ups(
+    reader: TreeReader,
+    values: list[NDArray[np.float64]],
+    rows_of: list[NDArray[np.intp]],
+    y: Any,
+    weight: NDArray[np.float64],
+    n_jobs: int | None,
+) -> dict[int, RunnerUp]:
+    """Find the best split of each column at each split of a tree and compare.
+
+    Parameters
+    ----------
+    reader : TreeReader
+        The fitted tree.
+    values : list of ndarray
+        Columns as numbers and codes; NaN is missing.
+    rows_of : list of ndarray
+        Rows of each node.
+    y : array-like
+        Target of all rows.
+    weight : ndarray
+        Weight of all rows.
+    n_jobs : int or None
+        Threads.
+
+    Returns
+    -------
+    dict from node to RunnerUp
+        One for each split.
+    """
+    model, target = reader.model, np.asarray(y)
+    read = model._read_target(y, len(weight))
+    full = model._target_weights(read, y, weight)
+    stumps = [_stump(reader, j, len(weight), n_jobs) for j in range(len(reader.features))]
+    found = {}
+    for node in np.flatnonzero(~reader.tree.is_leaf).tolist():
+        rows = rows_of[node]
+        share = model.min_weight_fraction_leaf * full.sum() / full[rows].sum()
+        gains = np.zeros(len(stumps))
+        for j in _allowed(reader, node):
+            column = values[j][rows]
+            if len(np.unique(column)) == 1:  # missing values are one value
+                continue
+            stump = stumps[j].set_params(min_weight_fraction_leaf=min(0.5, float(share)))
+            stump.fit(column[:, np.newaxis], target[rows], full[rows])
+            gains[j] = _goodness(stump.tree_, str(model.criterion))
+        found[node] = _second(reader, node, gains)
+    return found
+
+
+def _stump(reader: TreeReader, j: int, n_rows: int, n_jobs: int | None) -> Any:
+    """Return an unfitted stump that splits column j as the tree would."""
+    model, schema = reader.model, reader.model.schema_
+    directions = read_monotone(model.monotonic_cst, schema)
+    own = {
+        "min_samples_leaf": count_rows(model.min_samples_leaf, n_rows),
+        "monotonic_cst": [directions[j]] if directions else None,
+        "categorical_features": [0] if reader.features[j].kind == "category" else None,
+        "n_jobs": n_jobs,
+    }
+    known = model.get_params(deep=False)
+    return clone(model).set_params(**{name: value for name, value in (_NEUTRAL | own).items() if name in known})
+
+
+def _allowed(reader: TreeReader, node: int) -> list[int]:
+    """Columns that the interaction constraints allow at a node."""
+    groups = read_groups(reader.model.interaction_cst, reader.model.schema_)
+    if not groups:
+        return list(range(len(reader.features)))
+    asked = set()
+    above = int(reader.parent[node])
+    while above >= 0:
+        asked.add(reader.column(above))
+        above = int(reader.parent[above])
+    return sorted({j for group in groups if asked <= set(group) for j in group})
+
+
+def _goodness(tree: FittedTree, criterion: str) -> float:
+    """Return what the search maximised in a stump, per unit of weight; 0 without a split."""
+    if tree.node_count == 1:
+        return 0.0
+    share = tree.weighted_n_node_samples / tree.weighted_n_node_samples[0]
+    if criterion == "chi2":
+        value = tree.flat_value
+        present = value[0] > 0
+        difference = (value[1] - value[2])[present]
+        return float(share[1] * share[2] * (difference**2 / value[0][present]).sum())
+    gain = float(tree.impurity[0] - share[1] * tree.impurity[1] - share[2] * tree.impurity[2])
+    return gain / float(-(share[1:] * np.log2(share[1:])).sum()) if criterion == "gain_ratio" else gain
+
+
+def _second(reader: TreeReader, node: int, gains: NDArray[np.float64]) -> RunnerUp:
+    chosen = reader.column(node)
+    others = gains.copy()
+    others[chosen] = 0.0
+    best = int(others.argmax()) if len(others) else 0
+    if others[best] <= 0 or gains[chosen] <= 0:
+        return RunnerUp(None, float("nan"))
+    margin = 1 - float(others[best] / gains[chosen])
+    return RunnerUp(reader.features[best].name, 0.0 if abs(margin) < 1e-9 else margin)
