@@ -15,27 +15,9 @@ from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import train_test_split
 from spinney._shrinkage import shrink_values
 
+# hits per at-bat of 18 players after 45 at-bats each
 BATTING = np.array(
-    [
-        0.4,
-        0.378,
-        0.356,
-        0.333,
-        0.311,
-        0.311,
-        0.289,
-        0.267,
-        0.244,
-        0.244,
-        0.222,
-        0.222,
-        0.222,
-        0.222,
-        0.222,
-        0.2,
-        0.178,
-        0.156,
-    ]
+    [0.400, 0.378, 0.356, 0.333, *[0.311] * 2, 0.289, 0.267, *[0.244] * 2, *[0.222] * 5, 0.200, 0.178, 0.156]
 )
 
 
