@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from spinney._parameters import count_rows
 from spinney._runner_up import RunnerUp, runner_ups
 from spinney._target import read_weights
 from spinney._tree_base import BaseTree
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_LINES, _MOST_INDENT = 40, 12
+_DISTINCT = 1 - np.exp(-1)  # share of the rows that a bootstrap sample holds
 Values = NDArray[np.float64]
 
 
@@ -175,15 +177,17 @@ def fragility(
     """Report how often each split of a fitted tree survives when the rows are drawn anew.
 
     The tree is fitted again, with all its parameters, to bootstrap samples: as many rows as there are, drawn with
-    replacement. A row drawn twice has twice the weight, but counts once for `min_samples_leaf` and
-    `min_samples_split`. Rows that were given to `fit` as X_val are not used.
+    replacement. A row drawn twice has twice the weight, and counts twice for `min_samples_leaf`. Where that cannot be,
+    with unequal weights and for `min_samples_split`, each row counts once and the least number of rows is lowered to
+    the 63 % of the rows that a sample holds. Rows that were given to `fit` as X_val are not used.
 
     Splits are compared place by place: the split at the root with the root of each bootstrap tree, its left child with
     the left child if both roots ask for the same column, and so on. Where the sides of a category split are exchanged,
     they are matched by the categories they share.
 
     The runner-up of a split is the best split of any other column on the rows of its node, by the tree's criterion and
-    without costs; with a close runner-up another sample may well choose the other column.
+    without costs; with a close runner-up another sample may well choose the other column. Beyond 500 splits only those
+    with most rows get one.
 
     Parameters
     ----------
@@ -222,7 +226,7 @@ def fragility(
     sample = _Sample.of(reader, X, y, sample_weight)
     random = check_random_state(random_state)
     tally = _Tally(reader, sample, tolerance)
-    model = clone(estimator).set_params(n_jobs=estimator.n_jobs if n_jobs is None else n_jobs)
+    model = _for_bootstraps(estimator, sample).set_params(n_jobs=estimator.n_jobs if n_jobs is None else n_jobs)
     for _ in range(n_bootstraps):
         counts = np.bincount(random.choice(sample.drawn, len(sample.drawn)), minlength=len(sample.weight))
         model.set_params(random_state=int(random.randint(np.iinfo(np.int32).max)))
@@ -244,6 +248,26 @@ def _checked(estimator: Any, n_bootstraps: int, tolerance: float) -> TreeReader:
     if not isinstance(tolerance, Real) or not 0 <= tolerance <= 1:
         raise ValueError(f"tolerance must be a share from 0 to 1, not {tolerance!r}.")
     return reader
+
+
+def _for_bootstraps(estimator: Any, sample: _Sample) -> Any:
+    """Return an unfitted copy whose least numbers of rows hold for rows drawn several times.
+
+    The engine counts a weighted row once. Without other weights a leaf's weight is its number of draws, so that its
+    least number can be asked for as a weight; half a row less, lest rounding refuse a leaf that just has it.
+    """
+    n_rows, n_drawn = len(sample.weight), len(sample.drawn)
+    least_leaf, least_split = (
+        count_rows(number, n_rows) for number in (estimator.min_samples_leaf, estimator.min_samples_split)
+    )
+    parameters = {"min_samples_split": max(2, round(_DISTINCT * least_split))}
+    reweighted = (getattr(estimator, name, None) for name in ("class_weight", "cost_matrix", "priors"))
+    if np.ptp(sample.weight[sample.drawn]) > 0 or any(value is not None for value in reweighted):
+        parameters["min_samples_leaf"] = max(1, round(_DISTINCT * least_leaf))
+    elif least_leaf > 1:
+        share = min(0.5, max((least_leaf - 0.5) / n_drawn, estimator.min_weight_fraction_leaf))
+        parameters |= {"min_samples_leaf": 1, "min_weight_fraction_leaf": share}
+    return clone(estimator).set_params(**parameters)
 
 
 # ---- the rows --------------------------------------------------------------------------------------------------------
@@ -368,7 +392,7 @@ class _Tally:
 
     def columns(self, second: dict[int, RunnerUp]) -> dict[str, list[Any]]:
         """Lay the findings out by split."""
-        lines = [self._entry(node, second[node]) for node in self._splits]
+        lines = [self._entry(node, second.get(node, RunnerUp())) for node in self._splits]
         return {name: [line[name] for line in lines] for name in _ENTRIES}
 
     def _entry(self, node: int, second: RunnerUp) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.tree import DecisionTreeClassifier as ScikitTree
-from spinney._fragility import _Sample, _Tally
-from spinney._runner_up import RunnerUp
+from spinney import _runner_up
+from spinney._fragility import _for_bootstraps, _Sample, _Tally
 from spinney.reading.reader import TreeReader
 
 mpl.use("agg")
@@ -50,15 +50,15 @@ def test_survival_equals_the_naive_count(kind):
         tree = spinney.DecisionTreeClassifier(max_depth=3).fit(X, y)
     else:
         X, y = load_diabetes(return_X_y=True)
-        tree = spinney.DecisionTreeRegressor(max_depth=3).fit(X, y)
+        tree = spinney.DecisionTreeRegressor(max_depth=3, min_samples_leaf=7).fit(X, y)
     report = spinney.fragility(tree, X, y, n_bootstraps=25, random_state=3, tolerance=0.05)
     ours = place_columns(tree.tree_)
     random = np.random.RandomState(3)
     survived, same, cuts, churn = [{path: [] for path in ours} for _ in range(3)] + [[]]
     for _ in range(25):
-        counts = np.bincount(random.choice(np.arange(len(y)), len(y)), minlength=len(y))
+        rows = random.choice(np.arange(len(y)), len(y))
         random.randint(np.iinfo(np.int32).max)
-        other = clone(tree).fit(X, y, counts)
+        other = clone(tree).fit(X[rows], y[rows])
         theirs = place_columns(other.tree_)
         for path, (column, cut, node) in ours.items():
             is_there = path in theirs and theirs[path][0] == column
@@ -181,8 +181,7 @@ def test_exchanged_sides_of_categories():
     tally = _Tally(reader, _Sample.of(reader, X, low, None), 0.0)
     tally.add(mirror.tree_)
     tally.churn.append(0.0)
-    second = {node: RunnerUp(None, np.nan) for node in range(tree.tree_.node_count)}
-    columns = tally.columns(second)
+    columns = tally.columns({})
     assert columns["column"] == ["town", "x"]
     assert columns["survival"] == [1, 1]
     assert columns["same_cut"] == [1, 1]
@@ -270,6 +269,17 @@ def test_large_trees_print_their_largest_splits():
     assert "standard deviations of y" in text
 
 
+def test_only_the_largest_splits_get_a_runner_up(monkeypatch):
+    X, y = load_diabetes(return_X_y=True)
+    tree = spinney.DecisionTreeRegressor(max_depth=3).fit(X, y)
+    monkeypatch.setattr(_runner_up, "_MOST_SPLITS", 2)
+    report = spinney.fragility(tree, X, y, n_bootstraps=2, random_state=0)
+    has_one = [name is not None for name in report.columns["runner_up"]]
+    largest = sorted(report.columns["n"], reverse=True)[:2]
+    assert has_one == [n in largest for n in report.columns["n"]]
+    assert str(report)
+
+
 def test_a_tree_without_splits():
     X, y = np.zeros((10, 2)), np.arange(10.0)
     report = spinney.fragility(spinney.DecisionTreeRegressor().fit(X, y), X, y, n_bootstraps=3, random_state=0)
@@ -325,3 +335,17 @@ def test_other_models_and_other_rows_are_refused():
     tree = spinney.DecisionTreeClassifier().fit(X, y)
     with pytest.raises(ValueError, match="was fitted to 300 rows and X has 100"):
         spinney.fragility(tree, X[:100], y[:100])
+
+
+def test_least_numbers_of_rows_are_those_of_a_sample():
+    X, y = one_dominant()
+    options = {"min_samples_leaf": 10, "min_samples_split": 40}
+    tree = spinney.DecisionTreeClassifier(**options).fit(X, y)
+    reader = TreeReader(tree)
+    even = _for_bootstraps(tree, _Sample.of(reader, X, y, np.full(300, 3.0)))
+    assert (even.min_samples_leaf, even.min_samples_split) == (1, 25)
+    assert even.min_weight_fraction_leaf == pytest.approx(9.5 / 300)
+    uneven = _for_bootstraps(tree, _Sample.of(reader, X, y, np.arange(1, 301)))
+    assert (uneven.min_samples_leaf, uneven.min_samples_split, uneven.min_weight_fraction_leaf) == (6, 25, 0.0)
+    balanced = spinney.DecisionTreeClassifier(class_weight="balanced", **options).fit(X, y)
+    assert _for_bootstraps(balanced, _Sample.of(reader, X, y, None)).min_samples_leaf == 6

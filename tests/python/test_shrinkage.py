@@ -3,6 +3,7 @@
 import io
 import itertools
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import train_test_split
-from spinney._shrinkage import shrink_values
+from spinney._growth import Growth
+from spinney._shrinkage import _folds, shrink_values
 
 # hits per at-bat of 18 players after 45 at-bats each
 BATTING = np.array(
@@ -214,13 +216,27 @@ def test_the_chosen_strength_scales_with_the_weights():
     np.testing.assert_allclose(heavy.predict(X), one.predict(X))
 
 
+def test_folds_leave_out_rows_without_weight_and_share_the_classes():
+    rng = np.random.default_rng(0)
+    codes = rng.choice([0, 1, 2], size=(103, 1), p=[0.7, 0.2, 0.1]).astype(np.int32)
+    weight = (rng.random(103) < 0.8).astype(float)
+    growth = Growth(SimpleNamespace(n_rows=103), codes, weight, None, None, None, 1)
+    fold = _folds(growth, np.random.RandomState(0))
+    np.testing.assert_array_equal(fold == -1, weight == 0)
+    for code in range(3):
+        counts = np.bincount(fold[(codes[:, 0] == code) & (weight > 0)], minlength=5)
+        assert np.ptp(counts) <= 1
+    assert (fold != _folds(growth, np.random.RandomState(1))).any()
+
+
 def test_rows_without_weight_do_not_count():
     X, y = load_diabetes(return_X_y=True)
     weight = (np.arange(len(y)) < 300).astype(float)
     y_wild = np.where(weight > 0, y, 1e5)
-    model = spinney.DecisionTreeRegressor(max_depth=6, shrinkage="cv", random_state=1).fit(X, y, weight)
-    wild = spinney.DecisionTreeRegressor(max_depth=6, shrinkage="cv", random_state=1).fit(X, y_wild, weight)
-    assert model.shrinkage_ == wild.shrinkage_
+    model = spinney.DecisionTreeRegressor(max_depth=6, shrinkage="cv", random_state=1).fit(X, y_wild, weight)
+    alone = spinney.DecisionTreeRegressor(max_depth=6, shrinkage="cv", random_state=1).fit(X[:300], y[:300])
+    assert model.shrinkage_ == alone.shrinkage_
+    np.testing.assert_allclose(model.predict(X), alone.predict(X))
 
 
 def test_the_choice_is_the_same_for_any_number_of_threads():
