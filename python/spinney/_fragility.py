@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 
 from spinney._parameters import count_rows
 from spinney._runner_up import RunnerUp, runner_ups
-from spinney._target import read_weights
+from spinney._target import read_values, read_weights
 from spinney._tree_base import BaseTree
 from spinney._tree_view import FittedTree
 from spinney.reading.digits import elide, one_line, percent, plural, shortest
@@ -227,12 +227,13 @@ def fragility(
     random = check_random_state(random_state)
     tally = _Tally(reader, sample, tolerance)
     model = _for_bootstraps(estimator, sample).set_params(n_jobs=estimator.n_jobs if n_jobs is None else n_jobs)
+    predicted = estimator.predict(X)
     for _ in range(n_bootstraps):
-        counts = np.bincount(random.choice(sample.drawn, len(sample.drawn)), minlength=len(sample.weight))
+        weight = sample.draw(random)
         model.set_params(random_state=int(random.randint(np.iinfo(np.int32).max)))
-        model.fit(X, y, sample.weight * counts)
+        model.fit(X, y, weight)
         tally.add(model.tree_)
-        tally.churn.append(sample.change(estimator.predict(X), model.predict(X)))
+        tally.churn.append(sample.change(predicted, model.predict(X)))
     second = runner_ups(reader, sample.values, sample.rows_of, y, sample.weight, model.n_jobs)
     root_columns = {name: count / n_bootstraps for name, count in tally.roots()}
     columns = tally.columns(second)
@@ -282,6 +283,7 @@ class _Sample:
     drawn: NDArray[np.intp]  # rows with weight
     rows_of: list[NDArray[np.intp]]  # by node, rows with weight only
     spread: Values | None  # standard deviation of each output; None for classes
+    events: NDArray[np.bool_] | None  # where there are any, by row and output; None if a sample needs none
 
     @classmethod
     def of(cls, reader: TreeReader, X: Any, y: Any, sample_weight: Any) -> _Sample:
@@ -296,13 +298,21 @@ class _Sample:
                 f"The tree was fitted to {fitted_on:,} rows and X has {len(drawn):,} of positive weight. Pass the rows "
                 "it was fitted to."
             )
-        spread = None
+        spread = events = None
         if not reader.is_classifier:
-            target = np.asarray(y, dtype=np.float64).reshape(n_rows, -1)
+            target = read_values(y, n_rows)
+            events = target > 0 if reader.model.criterion == "poisson" else None
             mean = np.average(target, axis=0, weights=weight)
             spread = np.sqrt(np.average((target - mean) ** 2, axis=0, weights=weight))
         leaves = reader.model.apply(X)[drawn]
-        return cls(values, weight, drawn, _rows_of(reader, leaves, drawn), spread)
+        return cls(values, weight, drawn, _rows_of(reader, leaves, drawn), spread, events)
+
+    def draw(self, random: np.random.RandomState) -> Values:
+        """Weights of a bootstrap sample; a Poisson tree cannot be fitted to one without events, which is drawn anew."""
+        while True:
+            counts = np.bincount(random.choice(self.drawn, len(self.drawn)), minlength=len(self.weight))
+            if self.events is None or self.events[counts > 0].any(axis=0).all():
+                return np.asarray(self.weight * counts)
 
     def change(self, one: NDArray[Any], other: NDArray[Any]) -> float:
         """Return what changes between two predictions, on average over rows and outputs."""

@@ -86,18 +86,18 @@ def runner_ups(
     found = {}
     for node in _largest_splits(reader):
         rows = rows_of[node]
-        share = model.min_weight_fraction_leaf * full.sum() / full[rows].sum()
-        gains = np.zeros(len(stumps))
+        share = min(0.5, float(model.min_weight_fraction_leaf * full.sum() / full[rows].sum()))
+        trees = {}
         for j in _allowed(reader, node):
             column = values[j][rows]
             if len(np.unique(column)) == 1:  # missing values are one value
                 continue
-            stump = stumps[j]
-            stump.min_weight_fraction_leaf = min(0.5, float(share))
+            stumps[j].min_weight_fraction_leaf = share
             with config_context(skip_parameter_validation=True):  # half of a stump's time
-                stump.fit(column[:, np.newaxis], target[rows], full[rows])
-            gains[j] = _goodness(stump.tree_, str(model.criterion))
-        found[node] = _second(reader, node, gains)
+                stumps[j].fit(column[:, np.newaxis], target[rows], full[rows])
+            if stumps[j].tree_.node_count > 1:
+                trees[j] = stumps[j].tree_
+        found[node] = _second(reader, node, _goodness(trees, str(model.criterion)))
     return found
 
 
@@ -134,26 +134,40 @@ def _allowed(reader: TreeReader, node: int) -> list[int]:
     return sorted({j for group in groups if asked <= set(group) for j in group})
 
 
-def _goodness(tree: FittedTree, criterion: str) -> float:
-    """Return what the search maximised in a stump, per unit of weight; 0 without a split."""
-    if tree.node_count == 1:
-        return 0.0
-    share = tree.weighted_n_node_samples / tree.weighted_n_node_samples[0]
+def _goodness(stumps: dict[int, FittedTree], criterion: str) -> dict[int, float]:
+    """Return what the search compares, by column."""
     if criterion == "chi2":
-        value = tree.flat_value
-        present = value[0] > 0
-        difference = (value[1] - value[2])[present]
-        return float(share[1] * share[2] * (difference**2 / value[0][present]).sum())
-    gain = float(tree.impurity[0] - share[1] * tree.impurity[1] - share[2] * tree.impurity[2])
-    return gain / float(-(share[1:] * np.log2(share[1:])).sum()) if criterion == "gain_ratio" else gain
+        return {j: _chi2(tree) for j, tree in stumps.items()}
+    gains = {j: _gain(tree) for j, tree in stumps.items()}
+    if criterion != "gain_ratio":
+        return gains
+    average = sum(gains.values()) / max(1, len(gains)) - 1e-12  # C4.5: a column that gains less is out
+    return {j: gains[j] / _information(tree) for j, tree in stumps.items() if gains[j] >= average}
 
 
-def _second(reader: TreeReader, node: int, gains: NDArray[np.float64]) -> RunnerUp:
-    chosen = reader.column(node)
-    others = gains.copy()
-    others[chosen] = 0.0
-    best = int(others.argmax())
-    if others[best] <= 0 or gains[chosen] <= 0:
+def _shares(stump: FittedTree) -> NDArray[np.float64]:
+    return np.asarray(stump.weighted_n_node_samples[1:] / stump.weighted_n_node_samples[0])
+
+
+def _gain(stump: FittedTree) -> float:
+    return float(stump.impurity[0] - _shares(stump) @ stump.impurity[1:])
+
+
+def _information(stump: FittedTree) -> float:
+    return float(-(_shares(stump) * np.log2(_shares(stump))).sum())
+
+
+def _chi2(stump: FittedTree) -> float:
+    """Pearson's statistic per unit of weight."""
+    value, present = stump.flat_value, stump.flat_value[0] > 0
+    difference = (value[1] - value[2])[present]
+    return float(_shares(stump).prod() * (difference**2 / value[0][present]).sum())
+
+
+def _second(reader: TreeReader, node: int, goodness: dict[int, float]) -> RunnerUp:
+    chosen = goodness.pop(reader.column(node), 0.0)
+    if chosen <= 0 or max(goodness.values(), default=0.0) <= 0:
         return RunnerUp()
-    margin = 1 - float(others[best] / gains[chosen])
+    best = max(goodness, key=lambda j: (goodness[j], -j))
+    margin = 1 - goodness[best] / chosen
     return RunnerUp(reader.features[best].name, 0.0 if abs(margin) < 1e-9 else margin)

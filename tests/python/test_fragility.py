@@ -121,6 +121,26 @@ def test_margins_of_other_criteria_agree_with_split_tables():
         assert best[report.columns["runner_up"][0]] == pytest.approx(max(best.values()))
 
 
+def test_runner_ups_by_gain_ratio_keep_to_columns_of_average_gain():
+    X, y = load_iris(return_X_y=True)
+    rng = np.random.default_rng(0)
+    X = np.column_stack([X, rng.random((150, 2))])
+    y = np.where(rng.random(150) < 0.15, rng.integers(0, 3, 150), y)
+    tree = spinney.DecisionTreeClassifier(criterion="gain_ratio", max_depth=4, min_samples_leaf=3).fit(X, y)
+    report = spinney.fragility(tree, X, y, n_bootstraps=1, random_state=0)
+    assert len(report) > 5
+    assert all(np.isnan(margin) or margin >= 0 for margin in report.columns["margin"])
+
+
+def test_samples_of_rare_events_have_one_at_least():
+    rng = np.random.default_rng(0)
+    X, y = rng.random((30, 2)), np.zeros(30)
+    y[3], y[7] = 2, 1
+    tree = spinney.DecisionTreeRegressor(criterion="poisson", max_depth=2).fit(X, y)
+    report = spinney.fragility(tree, X, y, n_bootstraps=60, random_state=0)  # 12 % of all samples have none
+    assert sum(report.root_columns.values()) == pytest.approx(1)
+
+
 # ---- designs with a known answer -------------------------------------------------------------------------------------
 
 
