@@ -121,15 +121,14 @@ def test_margins_of_other_criteria_agree_with_split_tables():
         assert best[report.columns["runner_up"][0]] == pytest.approx(max(best.values()))
 
 
-def test_runner_ups_by_gain_ratio_keep_to_columns_of_average_gain():
-    X, y = load_iris(return_X_y=True)
-    rng = np.random.default_rng(0)
-    X = np.column_stack([X, rng.random((150, 2))])
-    y = np.where(rng.random(150) < 0.15, rng.integers(0, 3, 150), y)
-    tree = spinney.DecisionTreeClassifier(criterion="gain_ratio", max_depth=4, min_samples_leaf=3).fit(X, y)
-    report = spinney.fragility(tree, X, y, n_bootstraps=1, random_state=0)
-    assert len(report) > 5
-    assert all(np.isnan(margin) or margin >= 0 for margin in report.columns["margin"])
+@pytest.mark.parametrize("seed", range(4))
+def test_runner_ups_by_gain_ratio_keep_to_columns_of_average_gain(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((60, 4)), rng.integers(0, 3, 60)
+    tree = spinney.DecisionTreeClassifier(criterion="gain_ratio", max_depth=3).fit(X, y)
+    margins = np.array(spinney.fragility(tree, X, y, n_bootstraps=1, random_state=0).columns["margin"])
+    assert np.isfinite(margins).sum() > 2
+    assert (margins[np.isfinite(margins)] >= 0).all()
 
 
 def test_samples_of_rare_events_have_one_at_least():
