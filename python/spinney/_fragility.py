@@ -185,9 +185,9 @@ def fragility(
     the left child if both roots ask for the same column, and so on. Where the sides of a category split are exchanged,
     they are matched by the categories they share.
 
-    The runner-up of a split is the best split of any other column on the rows of its node, by the tree's criterion and
-    without costs; with a close runner-up another sample may well choose the other column. Beyond 500 splits only those
-    with most rows get one.
+    The runner-up of a split is the best split of any other column on the rows of its node, by the tree's criterion;
+    with a close runner-up another sample may well choose the other column. Beyond 500 splits only those with most rows
+    get one. Of costs, it knows those that act as class weights, and the prices of columns.
 
     Parameters
     ----------

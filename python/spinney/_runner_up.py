@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
 
-from spinney._parameters import count_rows, read_groups, read_monotone
+from spinney._parameters import count_rows, read_feature_costs, read_groups, read_monotone
 from spinney._tree_view import FittedTree
 from spinney.reading.reader import TreeReader
 
@@ -82,6 +82,10 @@ def runner_ups(
     model, target = reader.model, np.asarray(y)
     read = model._read_target(y, len(weight))
     full = model._target_weights(read, y, weight)
+    costs = model._read_costs(read, full)
+    if costs is not None:
+        full = costs.split_weights(read.codes[:, 0], full)
+    prices = read_feature_costs(model.feature_costs, model.schema_) or [1.0] * len(reader.features)
     stumps = [_stump(reader, j, len(weight), n_jobs) for j in range(len(reader.features))]
     found = {}
     for node in _largest_splits(reader):
@@ -97,7 +101,8 @@ def runner_ups(
                 stumps[j].fit(column[:, np.newaxis], target[rows], full[rows])
             if stumps[j].tree_.node_count > 1:
                 trees[j] = stumps[j].tree_
-        found[node] = _second(reader, node, _goodness(trees, str(model.criterion)))
+        goodness = _goodness(trees, str(model.criterion))
+        found[node] = _second(reader, node, {j: good / prices[j] for j, good in goodness.items()})
     return found
 
 
