@@ -14,9 +14,15 @@ import numpy as np
 import pandas as pd
 import spinney
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.model_selection import ShuffleSplit
+from spinney.drawing.colours import CLASS_COLOURS, CLASS_MARKERS, INK, PALE
 
 mpl.use("agg")
 TWO = ["bill_length_mm", "flipper_length_mm"]
+# Batting averages of 18 players after 45 at-bats, and over the rest of the season (Efron and Morris 1975)
+EARLY = [0.400, 0.378, 0.356, 0.333, 0.311, 0.311, 0.289, 0.267, 0.244, 0.244, *[0.222] * 5, 0.200, 0.178, 0.156]
+REST = [0.346, 0.298, 0.276, 0.222, 0.273, 0.270, 0.263, 0.210, 0.269, 0.230, 0.264, 0.256, 0.303, 0.264, 0.226]
+REST += [0.285, 0.316, 0.200]
 
 
 def iris_tree() -> Any:
@@ -52,6 +58,44 @@ def save(figure: Any, path: Path, dpi: int = 110) -> None:
     mpl.pyplot.close(figure)
 
 
+def batting() -> Any:
+    """Draw early averages, shrunken ones and those of the rest of the season, one line per player."""
+    mean = float(np.mean(EARLY))
+    rows = [EARLY, spinney.james_stein(EARLY, mean * (1 - mean) / 45).estimates, REST]
+    figure, ax = mpl.pyplot.subplots(figsize=(7, 3), layout="constrained")
+    for player in zip(*rows, strict=True):
+        ax.plot(player, [2, 1, 0], color=PALE, linewidth=0.8, alpha=0.6)
+    for height, row in zip([2, 1, 0], rows, strict=True):
+        ax.plot(row, [height] * len(row), "o", color=CLASS_COLOURS[0], markersize=6)
+    ax.axvline(mean, color=INK, linewidth=0.8, linestyle=":")
+    ax.set_yticks([2, 1, 0], ["first 45 at-bats", "shrunken", "rest of the season"])
+    ax.set(xlabel="batting average", ylim=(-0.3, 2.3))
+    ax.tick_params(axis="y", length=0)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    return figure
+
+
+def shrinkage() -> Any:
+    """Draw the error on held-out rows against the strength of the shrinkage, for trees of several sizes."""
+    X, y = load_diabetes(return_X_y=True)
+    strengths = np.geomspace(0.1, 1000, 25)
+    figure, ax = mpl.pyplot.subplots(figsize=(7, 4), layout="constrained")
+    for k, (leaves, name) in enumerate([(None, "one leaf per row"), (32, "32 leaves"), (8, "8 leaves")]):
+        errors = []
+        for fit, new in ShuffleSplit(40, test_size=0.25, random_state=0).split(X):
+            tree = spinney.DecisionTreeRegressor(max_leaf_nodes=leaves).fit(X[fit], y[fit])
+            shrunken = [spinney.shrink_tree(tree, strength).predict(X[new]) for strength in strengths]
+            errors.append([np.sqrt(np.mean((y[new] - predicted) ** 2)) for predicted in shrunken])
+        ax.plot(strengths, np.mean(errors, axis=0), color=CLASS_COLOURS[k], label=name, linewidth=2)
+        lowest = int(np.mean(errors, axis=0).argmin())
+        marker = CLASS_MARKERS[k]
+        ax.plot(strengths[lowest], np.mean(errors, axis=0)[lowest], marker, color=CLASS_COLOURS[k], markersize=8)
+    ax.set(xscale="log", xlabel="strength of the shrinkage", ylabel="error on rows not seen (RMSE)")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    return figure
+
+
 def main(arguments: list[str]) -> None:
     """Write all pictures to a folder."""
     root = Path(__file__).resolve().parent.parent
@@ -72,6 +116,10 @@ def main(arguments: list[str]) -> None:
     save(spinney.plot_partition(plane, X[TWO], y).figure, folder / "partition.png")
     save(spinney.plot_impurity_curves().figure, folder / "impurity_curves.png")
     save(spinney.plot_importances(penguins).figure, folder / "importances.png")
+    save(batting(), folder / "batting.png")
+    save(shrinkage(), folder / "shrinkage.png")
+    shallow = spinney.DecisionTreeClassifier(max_depth=3, min_samples_leaf=5).fit(X, y)
+    save(spinney.fragility(shallow, X, y, random_state=0).plot().figure, folder / "fragility.png")
     unpruned = spinney.DecisionTreeClassifier().fit(X, y)
     pruned = spinney.DecisionTreeClassifier(ccp_alpha=0.01).fit(X, y)
     save(spinney.plot_pruning(unpruned, pruned, show_missing=False), folder / "pruning.png", dpi=90)

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spinney import datasets
+    from spinney._fragility import Fragility, fragility
+    from spinney._james_stein import JamesStein, james_stein
     from spinney._keep.estimator import load
     from spinney._keep.model_file import ModelFileError
     from spinney._keep.predictor import load_predictor
     from spinney._pruning.table import ComplexityTable
+    from spinney._shrinkage import shrink_tree
     from spinney._trees import (
         DecisionTreeClassifier,
         DecisionTreeRegressor,
@@ -39,13 +42,17 @@ __all__ = [
     "DecisionTreeRegressor",
     "ExtraTreeClassifier",
     "ExtraTreeRegressor",
+    "Fragility",
+    "JamesStein",
     "ModelFileError",
     "Rule",
     "__version__",
     "datasets",
     "explain_row",
     "export_text",
+    "fragility",
     "importance_frame",
+    "james_stein",
     "load",
     "load_predictor",
     "plot_cp",
@@ -55,6 +62,7 @@ __all__ = [
     "plot_pruning",
     "plot_tree",
     "rules",
+    "shrink_tree",
     "split_table",
     "to_dict",
     "to_frame",
@@ -68,11 +76,15 @@ _MODULE_OF = {
     "DecisionTreeRegressor": "spinney._trees",
     "ExtraTreeClassifier": "spinney._trees",
     "ExtraTreeRegressor": "spinney._trees",
+    "Fragility": "spinney._fragility",
+    "JamesStein": "spinney._james_stein",
     "ModelFileError": "spinney._keep.model_file",
     "Rule": "spinney.reading.rule_list",
     "explain_row": "spinney.reading.text",
     "export_text": "spinney.reading.text",
+    "fragility": "spinney._fragility",
     "importance_frame": "spinney.reading.tables",
+    "james_stein": "spinney._james_stein",
     "load": "spinney._keep.estimator",
     "load_predictor": "spinney._keep.predictor",
     "plot_cp": "spinney.drawing.curves",
@@ -82,6 +94,7 @@ _MODULE_OF = {
     "plot_pruning": "spinney.drawing.tree_plot",
     "plot_tree": "spinney.drawing.tree_plot",
     "rules": "spinney.reading.rule_list",
+    "shrink_tree": "spinney._shrinkage",
     "split_table": "spinney.reading.split_tables",
     "to_dict": "spinney.reading.tables",
     "to_frame": "spinney.reading.tables",

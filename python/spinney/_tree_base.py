@@ -35,6 +35,7 @@ from spinney._parameters import (
 from spinney._pruning.at_fit import FitRows, check_request, prune_grown
 from spinney._pruning.methods import PrunableTree
 from spinney._row_predictor import RowPredictor
+from spinney._shrinkage import shrunk
 from spinney._target import encode_labels, read_classes, read_values, read_weights, warn_if_coarse
 from spinney._tree_view import FittedTree
 from spinney.reading.methods import ReadableTree
@@ -232,7 +233,9 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
         learned |= self._learned_costs(costs)
         rows = FitRows(X, y, self._engine_target(target)[0], groups, random, partial(self._with_tree, schema, learned))
         pruned = prune_grown(self, tree, growth, held_out, rows)
-        self._keep(schema, pruned.tree, learned)
+        alpha = pruned.learned.get("alpha_", self.ccp_alpha)
+        tree, learned["shrinkage_"] = shrunk(pruned.tree, self.shrinkage, growth, alpha, random)
+        self._keep(schema, tree, learned)
         self._keep_pruning(pruned.learned)
         return self
 

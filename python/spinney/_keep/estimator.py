@@ -36,7 +36,8 @@ class SavedEstimator:
             raise TypeError(f"{name} is not one of spinney's own estimators and cannot be loaded again. Pickle it.")
         self._validate_params()  # type: ignore[attr-defined]
         parameters = parameters_to_json(self.get_params(deep=False))  # type: ignore[attr-defined]
-        header = {"spinney": spinney.__version__, "estimator": name, "parameters": parameters}
+        header: dict[str, Any] = {"spinney": spinney.__version__, "estimator": name, "parameters": parameters}
+        header["shrinkage"] = float(getattr(self, "shrinkage_", 0.0))
         header |= pruning_to_json(self.__dict__)
         write_file(file, FittedPart.of(self.__dict__).to_bytes(header))
 
@@ -103,7 +104,8 @@ def load(file: Target) -> Any:
         estimator = kind(**parameters_from_json(field(header, "parameters", dict)))
         estimator._validate_params()
         pruning = pruning_from_json(header)
-    estimator.__dict__.update(part.attributes() | pruning)
+        shrinkage = field(header, "shrinkage", float) if "shrinkage" in header else 0.0
+    estimator.__dict__.update(part.attributes() | pruning, shrinkage_=shrinkage)
     return estimator
 
 

@@ -6,6 +6,7 @@
     tree_plot  a picture on matplotlib's axes; unpruned beside pruned
     plane      the partition of the plane by two columns
     curves     impurity curves and importances
+    survival   how often the splits of a tree survive a bootstrap
 
 matplotlib is imported when one of its functions is called, never before.
 """

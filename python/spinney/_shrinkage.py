@@ -1,0 +1,184 @@
+"""Hierarchical shrinkage: the values of a tree's nodes are drawn to those of their ancestors.
+
+The splits stay; only what the nodes say changes. Reference: A. Agarwal, Y. S. Tan, O. Ronen, C. Singh and B. Yu (2022).
+Hierarchical shrinkage: improving the accuracy and interpretability of tree-based models. ICML, PMLR 162, 111-135.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._growth import Growth
+from spinney._tree_view import FittedTree
+
+_N_FOLDS = 5
+# Strengths that cross-validation tries, in rows: each is multiplied by the mean weight of a row.
+_STRENGTHS = (0.0, 0.1, 0.3, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+
+
+def shrink_values(tree: FittedTree, strength: float) -> NDArray[np.float64]:
+    """Draw the value of every node to those of its ancestors.
+
+    On the path root = t_0, ..., t_L the value of t_L becomes v(t_0) plus the sum over l of
+    (v(t_l) - v(t_{l-1})) / (1 + strength / N(t_{l-1})), where N is the weight of a node. It is computed as the average
+    of v(t_0), ..., v(t_L) that this sum is, with weights that are not negative: shares stay shares, and values stay
+    between those of the path.
+
+    Parameters
+    ----------
+    tree : FittedTree
+        Tree of any depth, with any number of outputs.
+    strength : float
+        At least 0, which changes no bit.
+
+    Returns
+    -------
+    ndarray of shape (node_count, value_width)
+        New values, for `FittedTree.with_values`.
+    """
+    value, right = tree.flat_value, tree.children_right
+    kept = np.ones(tree.node_count)  # 1 / (1 + strength / N(parent)): falls along a path, as N does
+    inherited = np.zeros_like(value)  # the ancestors' part of the average
+    order = np.argsort(tree.depth, kind="stable")
+    for level in np.split(order, np.flatnonzero(np.diff(tree.depth[order])) + 1):
+        inner = level[~tree.is_leaf[level]]
+        kept_below = 1 / (1 + strength / tree.weighted_n_node_samples[inner])
+        handed_down = inherited[inner] + (kept[inner] - kept_below)[:, np.newaxis] * value[inner]
+        for child in (inner + 1, right[inner]):
+            kept[child], inherited[child] = kept_below, handed_down
+    return inherited + kept[:, np.newaxis] * value
+
+
+def shrunk(
+    tree: FittedTree, shrinkage: float | str | None, growth: Growth, ccp_alpha: float, random: np.random.RandomState
+) -> tuple[FittedTree, float]:
+    """Shrink a tree as the parameter of its estimator says.
+
+    Parameters
+    ----------
+    tree : FittedTree
+        The tree, pruned.
+    shrinkage : float, "cv" or None
+        Strength; "cv" chooses it, None leaves the tree as it is.
+    growth : Growth
+        The rows, and how to grow a tree on some of them.
+    ccp_alpha : float
+        Penalty per leaf at which the trees of the folds are pruned.
+    random : RandomState
+        Draws the folds.
+
+    Returns
+    -------
+    tree : FittedTree
+    strength : float
+        The strength used; 0 if none.
+    """
+    if shrinkage is None:
+        return tree, 0.0
+    strength = _choose_strength(growth, ccp_alpha, random) if shrinkage == "cv" else float(shrinkage)
+    return (tree.with_values(shrink_values(tree, strength)) if strength > 0 else tree), strength
+
+
+def shrink_tree(model: Any, strength: float) -> Any:
+    """Shrink the values of a fitted tree towards those of their ancestors, without growing it again.
+
+    The prediction of a leaf becomes an average of the values on its path from the root. Small nodes lean on their
+    ancestors most: a strength of 10 halves what a node of weight 10 adds to its parent. The splits, weights and
+    impurities stay, and so do the parameters of the estimator: fitting it again does not shrink.
+
+    The values the tree has are shrunk. If they were shrunk before, they are shrunk once more, and a strength of 0
+    leaves them as they are; it does not restore what they were at first.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted decision tree; it does not change.
+    strength : float
+        At least 0, in units of the row weights.
+
+    Returns
+    -------
+    estimator
+        A fitted estimator with the new values; its `shrinkage_` is `strength`.
+
+    See Also
+    --------
+    DecisionTreeRegressor : Its parameter `shrinkage` shrinks in `fit` and can choose the strength.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = [[1], [2], [3], [4]], [0.0, 0.0, 0.0, 8.0]
+    >>> tree = spinney.DecisionTreeRegressor(max_depth=1).fit(X, y)
+    >>> tree.predict(X)
+    array([0., 0., 0., 8.])
+    >>> spinney.shrink_tree(tree, 4).predict(X)
+    array([1., 1., 1., 5.])
+    """
+    from spinney.reading.reader import TreeReader
+
+    tree = TreeReader(model).tree
+    if isinstance(strength, bool) or not isinstance(strength, Real) or not 0 <= strength < math.inf:
+        raise ValueError(f"strength must be a finite number of at least 0, not {strength!r}.")
+    made = type(model).__new__(type(model))
+    made.__dict__.update(model.__dict__)
+    made.tree_ = tree.with_values(shrink_values(tree, float(strength)))
+    made.shrinkage_ = float(strength)
+    return made
+
+
+# ---- the strength by cross-validation ------------------------------------------------------------------------------
+
+
+def _choose_strength(growth: Growth, ccp_alpha: float, random: np.random.RandomState) -> float:
+    """Return the strength of least loss on rows left out; the weakest on a tie.
+
+    Values are judged by the loss of the tree's criterion, classes by the Brier score: whether the most probable class
+    is right hardly depends on the strength, how probable it is does.
+    """
+    weight = growth.weights()
+    fold = _folds(growth, random)
+    strengths = np.array(_STRENGTHS) * float(weight.sum() / np.count_nonzero(weight))
+    losses = np.zeros(len(strengths))
+    for k in range(int(fold.max()) + 1):
+        rows = np.flatnonzero(fold == k)
+        tree = growth.without(rows)
+        if ccp_alpha > 0:
+            tree = tree.replaced(tree.engine.pruned(ccp_alpha))
+        leaves = tree.engine.apply(growth.columns, growth.n_jobs)[rows]
+        for i, strength in enumerate(strengths):
+            shrunken = tree.with_values(shrink_values(tree, float(strength)))
+            losses[i] += float(np.dot(_row_losses(growth, shrunken, leaves, rows), weight[rows]))
+    slack = 1e-12 * float(np.abs(losses).max())  # rounding must not look like an improvement
+    return float(strengths[np.flatnonzero(losses <= losses.min() + slack)[0]])
+
+
+def _folds(growth: Growth, random: np.random.RandomState) -> NDArray[np.intp]:
+    """Fold of each row, -1 for rows without weight; each fold has its share of every class."""
+    rows = np.flatnonzero(growth.weights() > 0)
+    if len(rows) < 2:
+        raise ValueError("shrinkage='cv' needs at least two rows of positive weight. Give the strength as a number.")
+    order = random.permutation(rows)
+    if growth.codes is not None:
+        order = order[np.lexsort(growth.codes[order].T[::-1])]
+    fold = np.full(growth.n_rows, -1, dtype=np.intp)
+    fold[order] = np.arange(len(order)) % min(_N_FOLDS, len(order))
+    return fold
+
+
+def _row_losses(
+    growth: Growth, tree: FittedTree, leaves: NDArray[np.uint32], rows: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    if growth.codes is None:
+        return growth.loss(leaves, tree, rows)
+    brier = np.zeros(len(rows))
+    for k, columns in enumerate(tree.class_columns):
+        shares = tree.flat_value[leaves, columns]
+        actual = np.arange(shares.shape[1]) == growth.codes[rows, k][:, np.newaxis]
+        brier += ((shares - actual) ** 2).sum(axis=1)
+    return brier
