@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         ExtraTreeClassifier,
         ExtraTreeRegressor,
     )
+    from spinney.criteria import CompiledCriterion, Criterion, LossCriterion
     from spinney.drawing.curves import plot_cp, plot_importances, plot_impurity_curves
     from spinney.drawing.plane import plot_partition
     from spinney.drawing.svg import tree_svg
@@ -34,11 +35,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CompiledCriterion",
     "ComplexityTable",
+    "Criterion",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreeClassifier",
     "ExtraTreeRegressor",
+    "LossCriterion",
     "ModelFileError",
     "Rule",
     "__version__",
@@ -63,11 +67,14 @@ __all__ = [
 ]
 
 _MODULE_OF = {
+    "CompiledCriterion": "spinney.criteria",
     "ComplexityTable": "spinney._pruning.table",
+    "Criterion": "spinney.criteria",
     "DecisionTreeClassifier": "spinney._trees",
     "DecisionTreeRegressor": "spinney._trees",
     "ExtraTreeClassifier": "spinney._trees",
     "ExtraTreeRegressor": "spinney._trees",
+    "LossCriterion": "spinney.criteria",
     "ModelFileError": "spinney._keep.model_file",
     "Rule": "spinney.reading.rule_list",
     "explain_row": "spinney.reading.text",
