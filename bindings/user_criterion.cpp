@@ -37,8 +37,8 @@ static Numbers numbers_of(nb::handle object, std::size_t n) {
 // these raise goes through the engine as it is.
 class PythonCriterion final : public UserCriterion {
  public:
-  PythonCriterion(nb::object object, std::size_t columns, std::size_t values)
-      : UserCriterion(columns, values), object_(std::move(object)) {}
+  PythonCriterion(nb::handle object, std::size_t columns, std::size_t values)
+      : UserCriterion(columns, values), object_(object) {}
 
   double evaluate(const Rows& rows, double* value) const override {
     const Locked locked;
@@ -81,26 +81,46 @@ class PythonCriterion final : public UserCriterion {
     Wait wait;  // comes first
     nb::gil_scoped_acquire gil;
   };
-  nb::object object_;
+  nb::handle object_;  // kept alive by the UserCriterionHandle
 };
 
 static UserCriterionHandle* python_criterion(nb::object object, std::size_t n_columns, std::size_t n_values) {
-  return new UserCriterionHandle{std::make_unique<PythonCriterion>(std::move(object), n_columns, n_values)};
+  auto criterion = std::make_unique<PythonCriterion>(object, n_columns, n_values);
+  return new UserCriterionHandle{std::move(object), std::move(criterion)};
 }
 
 static UserCriterionHandle* compiled_criterion(std::uintptr_t evaluate, std::uintptr_t evaluate_data,
                                                std::uintptr_t split, std::uintptr_t split_data, std::size_t n_columns,
                                                std::size_t n_values) {
-  return new UserCriterionHandle{std::make_unique<CompiledCriterion>(
-      reinterpret_cast<CompiledCriterion::Evaluate>(evaluate), reinterpret_cast<void*>(evaluate_data),
-      reinterpret_cast<CompiledCriterion::Split>(split), reinterpret_cast<void*>(split_data), n_columns, n_values)};
+  return new UserCriterionHandle{
+      nb::object(), std::make_unique<CompiledCriterion>(reinterpret_cast<CompiledCriterion::Evaluate>(evaluate),
+                                                        reinterpret_cast<void*>(evaluate_data),
+                                                        reinterpret_cast<CompiledCriterion::Split>(split),
+                                                        reinterpret_cast<void*>(split_data), n_columns, n_values)};
 }
+
+// An exception that the object keeps may lead back here, through its traceback.
+static int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  Py_VISIT(nb::inst_ptr<UserCriterionHandle>(self)->object.ptr());
+  return 0;
+}
+
+static int clear(PyObject* self) {
+  nb::inst_ptr<UserCriterionHandle>(self)->object.reset();
+  return 0;
+}
+
+static PyType_Slot slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(&traverse)}, {Py_tp_clear, reinterpret_cast<void*>(&clear)}, {0, nullptr}};
 
 }  // namespace spinney
 
 void init_user_criterion(nb::module_& m) {
   using namespace spinney;
-  nb::class_<UserCriterionHandle>(m, "UserCriterion", "A user's criterion, ready for `grow_tree`.");
+  nb::class_<UserCriterionHandle>(m, "UserCriterion", nb::type_slots(slots),
+                                  "A user's criterion, ready for `grow_tree`.");
   m.def("python_criterion", &python_criterion, "object"_a, "n_columns"_a, "n_values"_a);
   m.def("compiled_criterion", &compiled_criterion, "evaluate"_a, "evaluate_data"_a, "split"_a, "split_data"_a,
         "n_columns"_a, "n_values"_a);

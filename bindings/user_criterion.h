@@ -1,6 +1,8 @@
 // A user's criterion as Python hands it over.
 #pragma once
 
+#include <nanobind/nanobind.h>
+
 #include <memory>
 
 #include "criterion/user.h"
@@ -8,6 +10,7 @@
 namespace spinney {
 
 struct UserCriterionHandle {
+  nanobind::object object;  // what the criterion calls, if that is Python; seen by the garbage collector
   std::unique_ptr<const UserCriterion> criterion;
 };
 

@@ -16,8 +16,8 @@ decltype(auto) with_criterion(const Target& target, F&& f) {
   const std::int64_t* value = target.fixed_value.data();
   if (target.rule == Rule::absolute_error) return f(AbsoluteError(target));
   if (target.rule == Rule::user)
-    return f(UserSplits({target.input.y, target.input.weight, weight, nullptr, target.input.n_outputs},
-                        *target.input.user));
+    return f(
+        UserSplits({target.input.y, target.input.weight, weight, nullptr, target.input.n_outputs}, *target.input.user));
   if (target.is_scalar()) {
     if (!target.second_class.empty()) return f(Scalar<ByteRows>{{target.second_class.data()}, target.rule});
     if (weight == nullptr) return f(Scalar<UnitRows>{{value}, target.rule});

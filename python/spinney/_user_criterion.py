@@ -224,9 +224,11 @@ class CheckedCriterion:
 
 def _goodness(given: Any, n: int, meaning: str) -> Array:
     try:
-        goodness = np.ascontiguousarray(given, dtype=np.float64)
+        goodness = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"The criterion's split must return numbers. It returned {_shown(given)}.") from None
+    if given is None:
+        raise TypeError("The criterion's split returned nothing. It must return numbers.")
     if goodness.shape != (n,):
         raise ValueError(
             f"The criterion's split returned an array of shape {goodness.shape}; expected ({n},): {meaning}."

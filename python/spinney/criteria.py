@@ -480,6 +480,8 @@ def _address_of_data(user_data: Any) -> int:
     if isinstance(user_data, int):
         return user_data
     try:
+        if isinstance(user_data, (str, bytes)):
+            raise TypeError
         if isinstance(user_data, (ctypes.Array, ctypes.Structure)):
             return ctypes.addressof(user_data)
         return ctypes.cast(user_data, ctypes.c_void_p).value or 0
