@@ -152,6 +152,8 @@ def boundaries(x: Array) -> NDArray[np.intp]:
 
 _DEFAULT_CANDIDATES = 64
 _FEWEST_CANDIDATES = 9  # a parabola needs three, near the best
+_FINER_CANDIDATES = 17
+_MOST_REFINEMENTS = 20  # each narrows the search eightfold
 _MATRIX_NUMBERS = 2**20  # losses held at once
 
 
@@ -222,23 +224,26 @@ class LossCriterion(Criterion):
 
     def evaluate(self, y: Array, weight: Array) -> tuple[float, float]:
         """Best constant and its total loss; see `Criterion.evaluate`."""
-        constants = self._constants(y)
-        totals = self._totals(y, weight, constants)
-        best = int(np.argmin(totals))
-        found = [(float(totals[best]), float(constants[best]))]
-        if len(constants) < 3:
-            return found[0][1], found[0][0]
-
-        def risk(c: float) -> float:
-            return float(self._totals(y, weight, np.array([c]))[0])
-
-        vertices, predicted = _lowest_by_parabola(totals[None], constants)
-        vertex = float(vertices[0])
-        found.append((risk(vertex), vertex))
-        if abs(found[1][0] - float(predicted[0])) > 1e-9 * abs(found[1][0]):
+        constants, distinct = self._constants(y), np.unique(y)
+        value, least = float(constants[0]), np.inf
+        for _ in range(_MOST_REFINEMENTS):
+            totals = self._totals(y, weight, constants)
+            best, before = int(np.argmin(totals)), least
+            if totals[best] < least:
+                value, least = float(constants[best]), float(totals[best])
+            if len(constants) < 3:
+                break
+            vertex, predicted = _lowest_by_parabola(totals[None], constants)
+            actual = self._totals(y, weight, vertex)[0]
+            if actual < least:
+                value, least = float(vertex[0]), float(actual)
             low, high = constants[max(best - 1, 0)], constants[min(best + 1, len(constants) - 1)]
-            found += [(risk(c), c) for c in _refined(risk, float(low), float(high), y)]
-        least, value = min(found)
+            near = distinct[(distinct >= low) & (distinct <= high)]
+            is_parabola = abs(actual - predicted[0]) <= 1e-9 * abs(actual)
+            is_settled = len(near) <= _FINER_CANDIDATES and before - least <= 1e-13 * abs(least)
+            if is_parabola or is_settled:
+                break
+            constants = np.unique([*np.linspace(low, high, _FINER_CANDIDATES), *_thinned(near, _FINER_CANDIDATES)])
         return value, least
 
     def split(self, y: Array, weight: Array, x: Array, is_category: bool) -> Any:
@@ -334,14 +339,11 @@ def _lowest_by_parabola(sums: NDArray[Any], constants: Array) -> tuple[NDArray[A
     return np.where(good, vertex, constants[best]), np.where(good, value, lowest)
 
 
-def _refined(risk: Callable[[float], float], low: float, high: float, y: Array) -> list[float]:
-    """Constants near the least risk between low and high: one of any value, and its neighbours among the y."""
-    from scipy.optimize import minimize_scalar
-
-    found = float(minimize_scalar(risk, bounds=(low, high), method="bounded", options={"xatol": 1e-10}).x)
-    distinct = np.unique(y)
-    at = int(np.searchsorted(distinct, found))
-    return [found, *distinct[max(at - 1, 0) : at + 1].tolist()]
+def _thinned(values: Array, most: int) -> Array:
+    """At most so many of the values, evenly spread by rank."""
+    if len(values) <= most:
+        return values
+    return values[np.linspace(0, len(values) - 1, most).round().astype(int)]
 
 
 # ---- compiled ---------------------------------------------------------------------------------------------
