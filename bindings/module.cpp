@@ -6,6 +6,7 @@ NB_MODULE(_engine, m) {
   init_arrow(m);
   init_base(m);
   init_data(m);
+  init_user_criterion(m);
   init_tree(m);
   init_model_file(m);
 }

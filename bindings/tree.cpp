@@ -23,6 +23,7 @@
 #include "tree/prune.h"
 #include "tree/validate.h"
 #include "tree_handle.h"
+#include "user_criterion.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -59,7 +60,8 @@ static Rule rule_named(const std::string& name) {
                                                            {"friedman_mse", Rule::friedman_mse},
                                                            {"poisson", Rule::poisson},
                                                            {"rate", Rule::rate},
-                                                           {"absolute_error", Rule::absolute_error}};
+                                                           {"absolute_error", Rule::absolute_error},
+                                                           {"user", Rule::user}};
   for (const auto& [known, rule] : rules)
     if (name == known) return rule;
   throw nb::value_error(("unknown criterion: " + name).c_str());
@@ -131,6 +133,16 @@ static void check_params(const GrowParams& p, std::size_t n_columns) {
       if (f >= n_columns) throw nb::value_error("groups: no such column");
 }
 
+// The user's criterion, which Python keeps alive in the options; null for the other rules.
+static const UserCriterion* read_user(Rule rule, const nb::dict& options, std::size_t n_columns_of_y) {
+  if (rule != Rule::user) return nullptr;
+  const UserCriterion* user = nb::cast<const UserCriterionHandle&>(options["user"]).criterion.get();
+  if (user->n_columns != n_columns_of_y) throw nb::value_error("the criterion is for another number of columns of y");
+  if (!option<std::vector<std::int8_t>>(options, "monotone").empty())
+    throw nb::value_error("a user's criterion knows no monotone constraint");
+  return user;
+}
+
 static nb::tuple grow_tree(const TableHandle& table, const std::string& criterion, nb::object target,
                            std::vector<std::uint32_t> n_classes, std::optional<Doubles1> weight,
                            const nb::dict& options) {
@@ -173,6 +185,8 @@ static nb::tuple grow_tree(const TableHandle& table, const std::string& criterio
   std::optional<Doubles1> case_weight;
   params.weighing = read_weighing(options["weighing"], input.n_rows, table.table.n_columns(), case_weight);
   check_params(params, table.table.n_columns());
+  input.user = read_user(rule, options, input.n_outputs);
+  if (input.user != nullptr && !input.user->runs_in_parallel()) params.n_threads = 1;
   const auto max_bins = option<std::uint32_t>(options, "max_bins");
   if (max_bins > 65535) throw nb::value_error("max_bins is at most 65535");
   Cart cart = run_interruptible(

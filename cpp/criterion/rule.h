@@ -17,6 +17,7 @@ enum class Rule : std::uint8_t {
   poisson,
   rate,            // Poisson that allows sides without events
   absolute_error,  // values
+  user,            // any function of a node's rows
 };
 
 inline bool is_class_rule(Rule r) { return r <= Rule::gain_ratio; }

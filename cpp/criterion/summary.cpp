@@ -104,6 +104,7 @@ static Summary summarise_values(const Target& target, std::span<const Row> rows,
 }
 
 Summary summarise(const Target& target, std::span<const Row> rows, const std::int64_t* stat, double* value) {
+  if (target.rule == Rule::user) return summarise_user(target, rows, value);
   return is_class_rule(target.rule) ? summarise_classes(target, stat, value) : summarise_values(target, rows, value);
 }
 
@@ -156,6 +157,8 @@ double gain_of(const Target& target, double score, const std::int64_t* stat) {
       return (score - uncut_score(target, stat)) / outputs * target.value_unit;
     case Rule::absolute_error:
       return score * (w * target.weight_unit);  // its scores are decreases
+    case Rule::user:
+      return score;  // by its contract
     case Rule::friedman_mse:
       return score / w * value_per_weight * target.value_unit;
     case Rule::squared_error:

@@ -21,7 +21,7 @@ Target::Target(const TargetInput& in, Rule r) : input(in), rule(r) {
   fix_weights();
   if (is_class_rule(rule))
     fix_classes();
-  else
+  else if (rule != Rule::user)
     fix_values();
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/types.h"
 #include "criterion/rule.h"
+#include "criterion/user.h"
 
 namespace spinney {
 
@@ -23,6 +24,7 @@ struct TargetInput {  // the caller's arrays, validated by the caller
   const double* y = nullptr;             // values: n_rows x n_outputs
   const double* weight = nullptr;        // one per row, >= 0; null: every weight is 1
   const double* cost = nullptr;          // generalised Gini: cost of predicting class j for class i, K x K, 0 for i = j
+  const UserCriterion* user = nullptr;   // Rule::user only
 };
 
 struct Target {
@@ -41,9 +43,11 @@ struct Target {
 
   bool is_two_class() const { return is_class_rule(rule) && input.n_outputs == 1 && input.n_classes[0] <= 2; }
   bool is_scalar() const {  // a statistic is one weight and one sum
-    return is_class_rule(rule) ? is_two_class() : input.n_outputs == 1 || rule == Rule::friedman_mse;
+    if (is_class_rule(rule)) return is_two_class();
+    return rule == Rule::friedman_mse || (input.n_outputs == 1 && rule != Rule::user);
   }
   std::size_t value_width() const {  // numbers in a node's value
+    if (rule == Rule::user) return input.user->n_values;
     return is_class_rule(rule) ? class_begin.back() : input.n_outputs;
   }
   double weight_of(Row r) const { return input.weight == nullptr ? 1.0 : input.weight[r]; }

@@ -120,6 +120,7 @@ class BlockGrower {
     for (const std::uint32_t f : node.features) {
       const Limits limits = rules_.limits(node, f);
       const std::uint32_t* first = words(f) + node.begin;
+      if constexpr (std::is_same_v<Criterion, UserSplits>) local_criterion_->look_at(rules_.table.columns[f]);
       Candidate c = rules_.table.columns[f].is_category()
                         ? scan_categories<ShortWord>(*local_criterion_, first, total, limits)
                         : scan_numbers<ShortWord>(*local_criterion_, first, total, limits, worker_.buffers);

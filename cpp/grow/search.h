@@ -16,6 +16,7 @@
 #include "cells/median.h"
 #include "cells/random_cut.h"
 #include "cells/sorted.h"
+#include "cells/user.h"
 #include "data/bins.h"
 #include "data/read.h"
 #include "data/sort.h"
@@ -45,6 +46,8 @@ struct Worker {  // scratch of one thread
 
 template <class Criterion>
 inline constexpr bool needs_positions = std::is_same_v<Criterion, AbsoluteError>;
+template <class Criterion>
+inline constexpr bool is_additive = !needs_positions<Criterion> && !std::is_same_v<Criterion, UserSplits>;
 
 // Below this many rows, sorting codes beats filling a histogram of a few hundred bins.
 inline constexpr std::size_t histogram_rows = 2000;
@@ -56,6 +59,7 @@ Candidate search_column(Worker<Criterion>& worker, const Rules& rules, const Bin
   const Limits limits = rules.limits(node, f);
   const Totals total{node.n(), node.stat.data()};
   if constexpr (needs_positions<Criterion>) worker.criterion.attach(rows);
+  if constexpr (std::is_same_v<Criterion, UserSplits>) worker.criterion.look_at(column);
   if (rules.params.random_cuts)
     return scan_random(worker.criterion, column, rows, total, limits, RandomStream(derive(node.key, 16 + f)),
                        worker.random);
@@ -63,7 +67,7 @@ Candidate search_column(Worker<Criterion>& worker, const Rules& rules, const Bin
   Candidate best;
   if (bins.has(rules.table, f)) {
     const BinnedColumn& binned = bins.columns[f];
-    if constexpr (!local)
+    if constexpr (is_additive<Criterion>)
       if (rows.size() >= histogram_rows)
         return scan_histogram(worker.criterion, binned, rows, total, limits, worker.histogram, worker.buffers);
     auto& entries = worker.sorter.entries();

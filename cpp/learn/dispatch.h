@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cells/median.h"
+#include "cells/user.h"
 #include "criterion/scalar.h"
 #include "criterion/target.h"
 #include "criterion/wide.h"
@@ -14,6 +15,9 @@ decltype(auto) with_criterion(const Target& target, F&& f) {
   const std::int64_t* weight = target.fixed_weight.empty() ? nullptr : target.fixed_weight.data();
   const std::int64_t* value = target.fixed_value.data();
   if (target.rule == Rule::absolute_error) return f(AbsoluteError(target));
+  if (target.rule == Rule::user)
+    return f(
+        UserSplits({target.input.y, target.input.weight, weight, nullptr, target.input.n_outputs}, *target.input.user));
   if (target.is_scalar()) {
     if (!target.second_class.empty()) return f(Scalar<ByteRows>{{target.second_class.data()}, target.rule});
     if (weight == nullptr) return f(Scalar<UnitRows>{{value}, target.rule});

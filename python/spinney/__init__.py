@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         ExtraTreeClassifier,
         ExtraTreeRegressor,
     )
+    from spinney.criteria import CompiledCriterion, Criterion, LossCriterion
     from spinney.drawing.curves import plot_cp, plot_importances, plot_impurity_curves
     from spinney.drawing.plane import plot_partition
     from spinney.drawing.svg import tree_svg
@@ -37,13 +38,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CompiledCriterion",
     "ComplexityTable",
+    "Criterion",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
     "ExtraTreeClassifier",
     "ExtraTreeRegressor",
     "Fragility",
     "JamesStein",
+    "LossCriterion",
     "ModelFileError",
     "Rule",
     "__version__",
@@ -71,13 +75,16 @@ __all__ = [
 ]
 
 _MODULE_OF = {
+    "CompiledCriterion": "spinney.criteria",
     "ComplexityTable": "spinney._pruning.table",
+    "Criterion": "spinney.criteria",
     "DecisionTreeClassifier": "spinney._trees",
     "DecisionTreeRegressor": "spinney._trees",
     "ExtraTreeClassifier": "spinney._trees",
     "ExtraTreeRegressor": "spinney._trees",
     "Fragility": "spinney._fragility",
     "JamesStein": "spinney._james_stein",
+    "LossCriterion": "spinney.criteria",
     "ModelFileError": "spinney._keep.model_file",
     "Rule": "spinney.reading.rule_list",
     "explain_row": "spinney.reading.text",

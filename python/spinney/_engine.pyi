@@ -49,6 +49,14 @@ class Table:
     @property
     def n_columns(self) -> int: ...
 
+class UserCriterion:
+    """A user's criterion, ready for `grow_tree`."""
+
+def python_criterion(object: object, n_columns: int, n_values: int) -> UserCriterion: ...
+def compiled_criterion(
+    evaluate: int, evaluate_data: int, split: int, split_data: int, n_columns: int, n_values: int
+) -> UserCriterion: ...
+
 class Tree:
     """A finished tree: flat read-only arrays, nodes in preorder."""
 

@@ -14,7 +14,7 @@ from scipy.special import xlogy
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state, compute_sample_weight
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
@@ -38,6 +38,7 @@ from spinney._row_predictor import RowPredictor
 from spinney._shrinkage import shrunk
 from spinney._target import encode_labels, read_classes, read_values, read_weights, warn_if_coarse
 from spinney._tree_view import FittedTree
+from spinney._user_criterion import UserTarget, check_shares, is_user, name_of, prepare, refuse_unsupported, row_losses
 from spinney.reading.methods import ReadableTree
 
 _NO_LIMIT = 2**32 - 1
@@ -193,6 +194,7 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
         self._validate_params()
         if self.n_jobs == 0:
             raise ValueError("n_jobs must not be 0. Use None for all the cores the process may use, or a number.")
+        refuse_unsupported(self)
         if self.dialect is not None:
             return self._fit_by_rpart(X, y, sample_weight, exposure)
         table = read_table(X)
@@ -213,9 +215,12 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
             held_out = HeldOut(columns, loss, weight_val)
         learned = self._learned(target)
         n_classes, n_outputs = learned.pop("_n_classes"), learned["n_outputs_"]
+        user = prepare(self, self._engine_target(target)[0], weight, n_classes)
+        if user is not None and n_classes is None:
+            n_outputs = learned["n_outputs_"] = user.n_values
 
         def grow(rows_weight: NDArray[np.float64] | None) -> FittedTree:
-            engine, _ = self._grow(columns, schema, target, rows_weight, random, costs, exposure is not None)
+            engine, _ = self._grow(columns, schema, target, rows_weight, random, costs, exposure is not None, user=user)
             return self._restated(FittedTree(engine, n_classes, n_outputs), costs)
 
         codes = None if n_classes is None else self._engine_target(target)[0]
@@ -321,6 +326,7 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
         costs: ClassCosts | None,
         has_exposure: bool,
         weighing: dict[str, Any] | None = None,
+        user: UserTarget | None = None,
     ) -> tuple[_engine.Tree, NDArray[np.uint32]]:
         """Grow the tree, and say at which node each row came to rest where splits are weighed."""
         array, n_classes = self._engine_target(target)
@@ -355,8 +361,13 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
             "max_bins": self.max_bins or 0,
             "n_jobs": self._n_threads,
             "weighing": weighing or self._weighing(case_weight),
+            "user": None if user is None else user.criterion,
         }
-        return _engine.grow_tree(columns, criterion, array, n_classes, weight, options)
+        y = array if user is None else user.y
+        tree, resting_node = _engine.grow_tree(columns, criterion, y, n_classes, weight, options)
+        if user is not None and n_classes:
+            check_shares(tree)
+        return tree, resting_node
 
     def _weighing(self, weight: NDArray[np.float64] | None) -> dict[str, Any] | None:
         """How the engine weighs the splits of a node; None where it keeps the best only."""
@@ -383,7 +394,8 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
             return "rate"
         if self.criterion == "poisson" and (has_exposure or getattr(self, "rate_shrinkage", 0) > 0):
             return "rate"
-        return "entropy" if self.criterion == "log_loss" else str(self.criterion)
+        name = name_of(self.criterion)
+        return "entropy" if name == "log_loss" else name
 
     def _monotone(self, schema: Schema, n_classes: list[int], n_outputs: int) -> list[int]:
         directions = read_monotone(self.monotonic_cst, schema)
@@ -502,7 +514,8 @@ class TreeClassifier(ClassifierMixin, BaseTree):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseTree._parameter_constraints,
         "criterion": [
-            StrOptions({"gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"}),
+            StrOptions({"gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio", "user"}),
+            HasMethods(["evaluate", "split"]),
         ],
         "class_weight": [dict, list, StrOptions({"balanced"}), None],
         "min_purity": [Interval(Real, 0.0, 1.0, closed="right"), None],
@@ -647,7 +660,10 @@ class TreeClassifier(ClassifierMixin, BaseTree):
 class TreeRegressor(RegressorMixin, BaseTree):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseTree._parameter_constraints,
-        "criterion": [StrOptions({"squared_error", "friedman_mse", "absolute_error", "poisson", "exponential"})],
+        "criterion": [
+            StrOptions({"squared_error", "friedman_mse", "absolute_error", "poisson", "exponential", "user"}),
+            HasMethods(["evaluate", "split"]),
+        ],
         "rate_shrinkage": [Interval(Real, 0.0, None, closed="left")],
     }
     rate_shrinkage: float = 0.0
@@ -674,7 +690,7 @@ class TreeRegressor(RegressorMixin, BaseTree):
             raise ValueError(
                 "The weighted sum of y is too large for a floating-point number. Rescale y or sample_weight."
             )
-        if self.criterion != "absolute_error":
+        if self.criterion != "absolute_error" and not is_user(self.criterion):
             warn_if_coarse(events)
         if self.criterion == "poisson" and not (events.sum(axis=0) > 0).all():
             raise ValueError(
@@ -701,6 +717,8 @@ class TreeRegressor(RegressorMixin, BaseTree):
         values = read_values(y, n_rows)
         if values.shape[1] != target.shape[1]:
             raise ValueError(f"y_val has {values.shape[1]} outputs and y has {target.shape[1]}.")
+        if is_user(self.criterion):
+            return row_losses(self.criterion, values)
 
         def loss(nodes: NDArray[Any], tree: FittedTree, rows: NDArray[Any]) -> NDArray[np.float64]:
             fitted, actual = tree.flat_value[nodes], values[rows]

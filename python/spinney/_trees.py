@@ -14,8 +14,9 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
 
     Parameters
     ----------
-    criterion : {"gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"}, default="gini"
+    criterion : {"gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"} or object, default="gini"
         Measure of a split. "log_loss" is "entropy"; "chi2" ranks splits by Pearson's statistic; "gain_ratio" is C4.5's.
+        An object is a criterion of your own; see `spinney.Criterion`.
     splitter : {"best", "random"}, default="best"
         The best cut of every column tried, or one drawn at random.
     max_depth : int, optional
@@ -134,7 +135,7 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
     def __init__(
         self,
         *,
-        criterion: str = "gini",
+        criterion: Any = "gini",
         splitter: str = "best",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
@@ -304,6 +305,7 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
     criterion : {"squared_error", "friedman_mse", "absolute_error", "poisson", "exponential"}, default="squared_error"
         Measure of a split. Leaves predict means, or medians with "absolute_error". "exponential" is for survival: y
         has columns (time, event) or (start, stop, event), and leaves predict the hazard relative to that of all rows.
+        An object is a criterion of your own; see `spinney.Criterion`.
     splitter : {"best", "random"}, default="best"
         The best cut of every column tried, or one drawn at random.
     max_depth : int, optional
@@ -407,7 +409,7 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
     def __init__(
         self,
         *,
-        criterion: str = "squared_error",
+        criterion: Any = "squared_error",
         splitter: str = "best",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
@@ -568,8 +570,9 @@ class ExtraTreeClassifier(TreeClassifier):
 
     Parameters
     ----------
-    criterion : {"gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"}, default="gini"
+    criterion : {"gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"} or object, default="gini"
         Measure of a split. "log_loss" is "entropy"; "chi2" ranks splits by Pearson's statistic; "gain_ratio" is C4.5's.
+        An object is a criterion of your own; see `spinney.Criterion`.
     splitter : {"best", "random"}, default="random"
         The best cut of every column tried, or one drawn at random.
     max_depth : int, optional
@@ -642,7 +645,7 @@ class ExtraTreeClassifier(TreeClassifier):
     def __init__(
         self,
         *,
-        criterion: str = "gini",
+        criterion: Any = "gini",
         splitter: str = "random",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
@@ -690,8 +693,9 @@ class ExtraTreeRegressor(TreeRegressor):
 
     Parameters
     ----------
-    criterion : {"squared_error", "friedman_mse", "absolute_error", "poisson"}, default="squared_error"
-        Measure of a split. Leaves predict means, or medians with "absolute_error".
+    criterion : {"squared_error", "friedman_mse", "absolute_error", "poisson"} or object, default="squared_error"
+        Measure of a split. Leaves predict means, or medians with "absolute_error". An object is a criterion of
+        your own; see `spinney.Criterion`.
     splitter : {"best", "random"}, default="random"
         The best cut of every column tried, or one drawn at random.
     max_depth : int, optional
@@ -756,7 +760,7 @@ class ExtraTreeRegressor(TreeRegressor):
     def __init__(
         self,
         *,
-        criterion: str = "squared_error",
+        criterion: Any = "squared_error",
         splitter: str = "random",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,

@@ -1,6 +1,8 @@
 // Growing: the same tree by every route, and every criterion on awkward tables (mainly for the sanitizers).
+#include <atomic>
 #include <cmath>
 #include <random>
+#include <stdexcept>
 #include <vector>
 
 #include "check.h"
@@ -184,6 +186,79 @@ TEST(large_nodes_split_like_blocks) {  // 70,000 rows do not fit a block
     CHECK(equal(a, grow_cart(s.table, s.target(Rule::gini, false), Rule::gini, p, bins, interrupt).tree));
     p.n_threads = 1;
   }
+}
+
+static double evaluate_squares(const double* y, const double* w, std::intptr_t n, double* value, void*) {
+  double weight = 0, sum = 0, risk = 0;
+  for (std::intptr_t i = 0; i < n; ++i) {
+    weight += w[i];
+    sum += w[i] * y[i];
+  }
+  value[0] = sum / weight;
+  for (std::intptr_t i = 0; i < n; ++i) risk += w[i] * (y[i] - value[0]) * (y[i] - value[0]);
+  return risk;
+}
+
+static void split_squares(const double* y, const double* w, std::intptr_t n, double* goodness, void* n_calls) {
+  double weight = 0, sum = 0, wl = 0, sl = 0;
+  for (std::intptr_t i = 0; i < n; ++i) {
+    weight += w[i];
+    sum += w[i] * y[i];
+  }
+  for (std::intptr_t i = 0; i + 1 < n; ++i) {
+    wl += w[i];
+    sl += w[i] * y[i];
+    const double d = sl * weight - sum * wl;
+    goodness[i] = d * d / (weight * wl * (weight - wl));
+  }
+  ++*static_cast<std::atomic<int>*>(n_calls);
+}
+
+TEST(squared_errors_by_the_users_own_functions_give_the_built_in_tree) {
+  Interrupt interrupt;
+  std::atomic<int> n_calls = 0;
+  const CompiledCriterion user(evaluate_squares, nullptr, split_squares, &n_calls, 1, 1);
+  for (int style = 0; style < 5; ++style)
+    for (const bool weighted : {false, true}) {
+      const Sample s(style == 4 ? 70000 : 900, 11);
+      GrowParams p;
+      p.min_samples_leaf = 5;
+      p.random_cuts = style == 1;
+      p.max_leaf_nodes = style == 2 ? 20 : 0;
+      p.max_features = style == 3 ? 2 : UINT32_MAX;
+      p.max_depth = style == 4 ? 5 : UINT32_MAX;
+      TargetInput input = s.target(Rule::squared_error, weighted);
+      const Tree built_in = grow_cart(s.table, input, Rule::squared_error, p, 0, interrupt).tree;
+      input.user = &user;
+      const Tree one = grow_cart(s.table, input, Rule::user, p, 0, interrupt).tree;
+      CHECK_EQ(find_fault(one, s.kinds()), std::string());
+      CHECK(one.size() > 20);
+      CHECK(one.feature == built_in.feature && one.threshold == built_in.threshold && one.n_rows == built_in.n_rows);
+      CHECK(one.sets == built_in.sets && one.flags == built_in.flags);
+      p.n_threads = 3;
+      CHECK(equal(one, grow_cart(s.table, input, Rule::user, p, 0, interrupt).tree));
+    }
+  CHECK(n_calls > 100);
+}
+
+TEST(a_risk_that_is_none_is_refused_on_any_thread) {
+  Interrupt interrupt;
+  const Sample s(900, 12);
+  const CompiledCriterion user(
+      [](const double*, const double*, std::intptr_t n, double* value, void*) {
+        value[0] = 1;
+        return n < 50 ? std::nan("") : 1.0;
+      },
+      nullptr,
+      [](const double*, const double*, std::intptr_t n, double* goodness, void*) {
+        for (std::intptr_t i = 0; i + 1 < n; ++i) goodness[i] = 1;
+      },
+      nullptr, 1, 1);
+  TargetInput input = s.target(Rule::squared_error, false);
+  input.user = &user;
+  GrowParams p;
+  p.n_threads = 3;
+  CHECK_THROWS(grow_cart(s.table, input, Rule::user, p, 0, interrupt), std::invalid_argument);
 }
 
 TEST(training_rows_reach_leaves_of_the_counted_size) {

@@ -36,6 +36,10 @@ def _parameter_to_json(name: str, value: Any) -> Any:
         return _NUMBER_ONLY[name]
     if name == "scoring" and not isinstance(value, str):
         return None
+    if name == "criterion" and not isinstance(value, str):
+        return (
+            "user"  # code is not saved: a model that is loaded predicts, and asks for a criterion before it is fitted
+        )
     if name == "cost_matrix":
         frame = labelled_rows(value)
         value = value if frame is None else frame

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import Feature, read_table
 from spinney._data.values import column_values, row_table
+from spinney._user_criterion import name_of
 from spinney.reading.conditions import Condition
 from spinney.reading.digits import distinct_texts, fixed, one_line, percent, plural, shortest
 
@@ -223,7 +224,7 @@ class TreeReader:
         spread = self.spread(node)
         if self.is_leaf(node):
             return spread
-        centre = "median" if self.model.criterion == "absolute_error" else "mean"
+        centre = {"absolute_error": "median", "user": "value"}.get(name_of(self.model.criterion), "mean")
         return f"{centre} {self.label(self.prediction(node))}" + (f", {spread}" if spread else "")
 
     def spread(self, node: int) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from spinney._user_criterion import name_of
 from spinney.reading.reader import TreeReader
 
 Backend = Literal["pandas", "polars"]
@@ -130,7 +131,7 @@ def to_dict(model: Any) -> dict[str, Any]:
     schema = model.schema_.to_dict()
     about: dict[str, Any] = {
         "estimator": type(model).__name__,
-        "criterion": model.criterion,
+        "criterion": name_of(model.criterion),
         "n_outputs": reader.tree.n_outputs,
         "unseen": model.unseen,
         "columns": schema["features"],
