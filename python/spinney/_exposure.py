@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._target import read_numbers
 from spinney._tree_view import FittedTree
 
 Floats = NDArray[np.float64]
@@ -74,3 +75,74 @@ def shrink_rates(tree: FittedTree, variation: float) -> FittedTree:
     excess = np.where(rate > 0, rate * np.log(np.maximum(rate, np.finfo(float).tiny) / shrunken), 0.0)
     more = np.maximum(0.0, excess - rate + shrunken).mean(axis=1)
     return tree.with_values(shrunken, impurity=tree.impurity + more)
+
+
+def survival_rates(
+    y: Any, weight: Floats | None, exposure: Any, has_held_out: bool, n_rows: int
+) -> tuple[Floats, Floats]:
+    """Rates of events relative to the hazard of all rows, and their weights, from survival times.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows, 2) or (n_rows, 3)
+        Time and event (1, or 0 where censored), or start, stop and event.
+    weight : ndarray or None
+        Weights of the rows.
+    exposure : None
+        Refused: the time is in y.
+    has_held_out : bool
+        Whether rows were held out by the caller, which is refused.
+    n_rows : int
+        Rows of the table.
+    """
+    if exposure is not None:
+        raise ValueError("criterion='exponential' finds the time in y. Drop exposure, or use criterion='poisson'.")
+    if has_held_out:
+        raise ValueError("criterion='exponential' does not go with X_val. Use validation_fraction.")
+    start, stop, event = read_survival(read_numbers(y, n_rows, (2, 3)))
+    if np.isnan(stop).any() or np.isnan(event).any() or np.isnan(start).any():
+        raise ValueError("y contains NaN. Drop rows whose time or event is not known before fitting.")
+    ones = np.ones(n_rows) if weight is None else weight
+    time = hazard_exposure(start, stop, event, ones)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = np.where(time > 0, event / time, 0.0)
+    return rate[:, np.newaxis], ones * time
+
+
+def read_survival(values: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return start, stop and event of each row, checked; rows with NaN are let through."""
+    event, stop = values[:, -1], values[:, -2]
+    start = values[:, 0] if values.shape[1] == 3 else np.zeros(len(values))
+    known = ~np.isnan(values).any(axis=1)
+    if not np.isin(event[known], (0.0, 1.0)).all():
+        raise ValueError("The last column of y must say whether the event happened: 1, or 0 where it was censored.")
+    if not (stop[known] > start[known]).all():
+        row = int(np.flatnonzero(known & ~(stop > start))[0])
+        raise ValueError(
+            f"Every row must end after it starts; row {row} runs from {start[row]:g} to {stop[row]:g}. "
+            "Times must be positive."
+        )
+    if (start[known] < 0).any():
+        raise ValueError("Times must not be negative. Shift them so that the first is 0 or later.")
+    if not (event[known] > 0).any():
+        raise ValueError("There is no event in y: every row is censored.")
+    return start, stop, event
+
+
+def hazard_exposure(start: Floats, stop: Floats, status: Floats, weight: Floats) -> Floats:
+    """Exposure under which the overall rate of events is 1: the cumulative hazard that each row has lived through.
+
+    The hazard is constant between the distinct times of events: weighted events over weighted time at risk.
+    """
+    event_times = np.unique(stop[status > 0])
+    edges = np.concatenate([[0.0], event_times[:-1], [stop.max()]])
+    lower, upper = edges[:-1], edges[1:]
+    hazard = np.zeros(len(upper))
+    interval = np.clip(np.searchsorted(edges, stop, side="left") - 1, 0, len(upper) - 1)
+    events = np.bincount(interval, weights=weight * status, minlength=len(upper))
+    for k in range(len(upper)):
+        at_risk = np.clip(stop, lower[k], upper[k]) - np.clip(start, lower[k], upper[k])
+        total = float(weight @ at_risk)
+        hazard[k] = events[k] / total if total > 0 else 0.0
+    cumulative = np.concatenate([[0.0], np.cumsum(hazard * (upper - lower))])
+    return np.asarray(np.interp(stop, edges, cumulative) - np.interp(start, edges, cumulative))

@@ -185,3 +185,30 @@ def read_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
     if not (weight > 0).any():
         raise ValueError("Sample weights must contain at least one non-zero number: all of them are 0.")
     return np.ascontiguousarray(weight)
+
+
+def read_numbers(y: Any, n_rows: int, n_columns: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return y as floats, (n_rows, k), with one of the allowed numbers of columns; NaN where missing."""
+    array = np.asarray(y)
+    if array.dtype.names is not None:  # such as survival times
+        array = np.column_stack([array[name].astype(np.float64) for name in array.dtype.names])
+    try:
+        values = np.asarray(array, dtype=np.float64).reshape(len(array), -1)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must hold numbers here: {error}.") from None
+    check_length(len(values), n_rows)
+    if values.shape[1] not in n_columns:
+        wanted = " or ".join(str(n) for n in n_columns)
+        raise ValueError(f"y has {values.shape[1]} columns; this method needs {wanted}.")
+    if np.isinf(values).any():
+        raise ValueError("y contains infinity. Drop or cap such rows before fitting.")
+    return np.ascontiguousarray(values)
+
+
+def check_length(n_values: int, n_rows: int) -> None:
+    """Refuse a target that does not have a row per row of X."""
+    if n_values != n_rows:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {[n_rows, n_values]}. "
+            "X and y must have one row each per observation."
+        )

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import xlogy
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state, compute_sample_weight
@@ -20,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney import _engine
 from spinney._costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._data import Schema, read_table
-from spinney._exposure import deviance, per_exposure, shrink_rates
+from spinney._exposure import deviance, per_exposure, shrink_rates, survival_rates
 from spinney._growth import Growth
 from spinney._held_out import HeldOut, Loss, split_gains
 from spinney._keep.estimator import SavedEstimator
@@ -42,6 +41,7 @@ from spinney._user_criterion import UserTarget, check_shares, is_user, name_of, 
 from spinney.reading.methods import ReadableTree
 
 _NO_LIMIT = 2**32 - 1
+RATE_CRITERIA = ("poisson", "exponential")  # events per unit of time
 
 
 class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, BaseEstimator):
@@ -126,8 +126,12 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
         """Fitted attributes that come from the target."""
 
     @abstractmethod
-    def _losses(self, target: Any, y: Any, n_rows: int, costs: ClassCosts | None) -> Loss:
-        """Loss of each held-out row if it stopped at a node."""
+    def _held_out_target(self, target: Any, y: Any, n_rows: int) -> NDArray[Any]:
+        """Check y of held-out rows and return it as the engine's array of the target is."""
+
+    @abstractmethod
+    def _losses(self, actual: NDArray[Any], costs: ClassCosts | None) -> Loss:
+        """Loss of each row of such an array if it stopped at a node."""
 
     def _read_costs(self, target: Any, weight: NDArray[np.float64] | None) -> ClassCosts | None:
         """Costs and priors, if there are any."""
@@ -200,7 +204,8 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
         table = read_table(X)
         schema = Schema.learn(table, categorical_features=self.categorical_features, unseen=self.unseen)
         sample_weight = read_weights(sample_weight, table.n_rows)
-        if exposure is not None:
+        counts_time = exposure is not None or self.criterion == "exponential"
+        if counts_time:
             y, sample_weight = self._per_exposure(y, sample_weight, exposure, X_val is not None, table.n_rows)
         target = self._read_target(y, table.n_rows)
         weight = self._target_weights(target, y, sample_weight)
@@ -209,7 +214,7 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
         held_out = self._read_held_out(schema, target, X_val, y_val, sample_weight_val, costs)
         check_request(self, held_out is not None or self.validation_fraction is not None, groups, table.n_rows)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
-        loss = self._losses(target, y, table.n_rows, costs)
+        loss = self._losses(self._engine_target(target)[0], costs)
         if self.validation_fraction is not None:
             weight, weight_val = self._part_rows(target, weight, table.n_rows, random)
             held_out = HeldOut(columns, loss, weight_val)
@@ -220,7 +225,7 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
             n_outputs = learned["n_outputs_"] = user.n_values
 
         def grow(rows_weight: NDArray[np.float64] | None) -> FittedTree:
-            engine, _ = self._grow(columns, schema, target, rows_weight, random, costs, exposure is not None, user=user)
+            engine, _ = self._grow(columns, schema, target, rows_weight, random, costs, counts_time, user=user)
             return self._restated(FittedTree(engine, n_classes, n_outputs), costs)
 
         codes = None if n_classes is None else self._engine_target(target)[0]
@@ -238,7 +243,7 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
         learned |= self._learned_costs(costs)
         rows = FitRows(X, y, self._engine_target(target)[0], groups, random, partial(self._with_tree, schema, learned))
         pruned = prune_grown(self, tree, growth, held_out, rows)
-        alpha = pruned.learned.get("alpha_", self.ccp_alpha)
+        alpha = float(pruned.learned.get("alpha_") or self.ccp_alpha)
         tree, learned["shrinkage_"] = shrunk(pruned.tree, self.shrinkage, growth, alpha, random)
         self._keep(schema, tree, learned)
         self._keep_pruning(pruned.learned)
@@ -276,7 +281,8 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
             raise ValueError("Pass either validation_fraction or X_val and y_val, not both.")
         table = read_table(X)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
-        return HeldOut(columns, self._losses(target, y, table.n_rows, costs), read_weights(weight, table.n_rows))
+        actual = self._held_out_target(target, y, table.n_rows)
+        return HeldOut(columns, self._losses(actual, costs), read_weights(weight, table.n_rows))
 
     def _fit_by_rpart(self, X: Any, y: Any, sample_weight: Any, exposure: Any) -> Self:
         from spinney._rpart.estimator import fit_by_rpart
@@ -390,9 +396,7 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
     def _engine_criterion(self, costs: ClassCosts | None, has_exposure: bool) -> str:
         if costs is not None and costs.pairs is not None:
             return "generalised_gini"
-        if self.criterion == "exponential":
-            return "rate"
-        if self.criterion == "poisson" and (has_exposure or getattr(self, "rate_shrinkage", 0) > 0):
+        if self.criterion in RATE_CRITERIA and (has_exposure or getattr(self, "rate_shrinkage", 0) > 0):
             return "rate"
         name = name_of(self.criterion)
         return "entropy" if name == "log_loss" else name
@@ -591,13 +595,14 @@ class TreeClassifier(ClassifierMixin, BaseTree):
         shares = [1 - tree.flat_value[:, columns].max(axis=1) for columns in tree.class_columns]
         return np.asarray(np.mean(shares, axis=0))
 
-    def _losses(self, target: Any, y: Any, n_rows: int, costs: ClassCosts | None) -> Loss:
-        codes = encode_labels(y, target.classes, n_rows)
+    def _held_out_target(self, target: Any, y: Any, n_rows: int) -> NDArray[Any]:
+        return encode_labels(y, target.classes, n_rows)
 
+    def _losses(self, actual: NDArray[Any], costs: ClassCosts | None) -> Loss:
         def loss(nodes: NDArray[Any], tree: FittedTree, rows: NDArray[Any]) -> NDArray[np.float64]:
             if costs is not None:
-                return costs.loss(codes[rows, 0], tree.majority[nodes, 0])
-            wrong: NDArray[np.float64] = (tree.majority[nodes] != codes[rows]).mean(axis=1)
+                return costs.loss(actual[rows, 0], tree.majority[nodes, 0])
+            wrong: NDArray[np.float64] = (tree.majority[nodes] != actual[rows]).mean(axis=1)
             return wrong
 
         return loss
@@ -670,9 +675,9 @@ class TreeRegressor(RegressorMixin, BaseTree):
 
     def _read_target(self, y: Any, n_rows: int) -> Any:
         values = read_values(y, n_rows)
-        if self.rate_shrinkage > 0 and self.criterion != "poisson":
+        if self.rate_shrinkage > 0 and self.criterion not in RATE_CRITERIA:
             raise ValueError(f"rate_shrinkage goes with criterion='poisson', not {self.criterion!r}. Set it to 0.")
-        if self.criterion == "poisson" and (values < 0).any():
+        if self.criterion in RATE_CRITERIA and (values < 0).any():
             raise ValueError(
                 "Some value(s) of y are negative which is not allowed for Poisson regression. "
                 "Use criterion='squared_error'."
@@ -692,7 +697,7 @@ class TreeRegressor(RegressorMixin, BaseTree):
             )
         if self.criterion != "absolute_error" and not is_user(self.criterion):
             warn_if_coarse(events)
-        if self.criterion == "poisson" and not (events.sum(axis=0) > 0).all():
+        if self.criterion in RATE_CRITERIA and not (events.sum(axis=0) > 0).all():
             raise ValueError(
                 "Sum of y is not positive which is necessary for Poisson regression: there is no event to count."
             )
@@ -704,6 +709,8 @@ class TreeRegressor(RegressorMixin, BaseTree):
     def _per_exposure(
         self, y: Any, weight: NDArray[np.float64] | None, exposure: Any, has_held_out: bool, n_rows: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if self.criterion == "exponential":
+            return survival_rates(y, weight, exposure, has_held_out, n_rows)
         if self.criterion != "poisson":
             raise ValueError(f"exposure goes with criterion='poisson', not {self.criterion!r}. Change one of them.")
         if has_held_out:
@@ -713,20 +720,23 @@ class TreeRegressor(RegressorMixin, BaseTree):
     def _restated(self, tree: FittedTree, costs: ClassCosts | None) -> FittedTree:
         return shrink_rates(tree, float(self.rate_shrinkage)) if self.rate_shrinkage > 0 else tree
 
-    def _losses(self, target: Any, y: Any, n_rows: int, costs: ClassCosts | None) -> Loss:
+    def _held_out_target(self, target: Any, y: Any, n_rows: int) -> NDArray[Any]:
         values = read_values(y, n_rows)
         if values.shape[1] != target.shape[1]:
             raise ValueError(f"y_val has {values.shape[1]} outputs and y has {target.shape[1]}.")
+        return values
+
+    def _losses(self, actual: NDArray[Any], costs: ClassCosts | None) -> Loss:
         if is_user(self.criterion):
-            return row_losses(self.criterion, values)
+            return row_losses(self.criterion, actual)
 
         def loss(nodes: NDArray[Any], tree: FittedTree, rows: NDArray[Any]) -> NDArray[np.float64]:
-            fitted, actual = tree.flat_value[nodes], values[rows]
-            by_output: NDArray[np.float64] = (actual - fitted) ** 2
+            fitted, values = tree.flat_value[nodes], actual[rows]
+            by_output: NDArray[np.float64] = (values - fitted) ** 2
             if self.criterion == "absolute_error":
-                by_output = np.abs(actual - fitted)
-            elif self.criterion == "poisson":
-                by_output = deviance(actual, fitted)
+                by_output = np.abs(values - fitted)
+            elif self.criterion in RATE_CRITERIA:
+                by_output = deviance(values, fitted)
             return np.asarray(by_output.mean(axis=1))
 
         return loss

@@ -343,7 +343,7 @@ def _thinned(values: Array, most: int) -> Array:
     """At most so many of the values, evenly spread by rank."""
     if len(values) <= most:
         return values
-    return values[np.linspace(0, len(values) - 1, most).round().astype(int)]
+    return np.asarray(values[np.linspace(0, len(values) - 1, most).round().astype(int)])
 
 
 # ---- compiled ---------------------------------------------------------------------------------------------

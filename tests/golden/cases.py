@@ -1,7 +1,7 @@
 """Reference trees of R's rpart: the tables, what was asked of rpart, and what it answered.
 
-``data/NAME.csv`` with ``data/NAME.schema.json`` is a table, ``data/NAME.newdata.csv`` rows to predict, ``rpart/ID.json``
-one call with its result. Row numbers, level codes and class indices in them count from 1.
+``data/NAME.csv`` with ``data/NAME.schema.json`` is a table, ``data/NAME.newdata.csv`` rows to predict,
+``rpart/ID.json`` one call with its result. Row numbers, level codes and class indices in them count from 1.
 """
 
 import csv
@@ -107,16 +107,19 @@ def parse(cell, column):
     return LOGICAL[cell] if column["type"] == "logical" else float(cell)
 
 
-def to_pandas(case, columns=None):
-    """The predictors (of the case, or ``columns`` laid out like ``case.newdata``) as a DataFrame with categories."""
+def to_pandas(case):
+    """Predictors, response and new rows as a user would pass them: categories for factors, labels for classes.
+
+    Rows that rpart drops are still there: ``case.expected["omitted_rows_1based"]`` names them.
+    """
+    return pandas_frame(case, case.columns), pandas_response(case), pandas_frame(case, case.newdata)
+
+
+def pandas_frame(case, columns):
     import pandas as pd
 
-    columns = case.columns if columns is None else columns
-    series = {
-        name: pandas_column(values, kind, levels)
-        for name, values, kind, levels in zip(case.names, columns, case.kinds, case.levels, strict=True)
-    }
-    return pd.DataFrame(series)
+    described = zip(case.names, columns, case.kinds, case.levels, strict=True)
+    return pd.DataFrame({name: pandas_column(values, kind, levels) for name, values, kind, levels in described})
 
 
 def pandas_column(values, kind, levels):
@@ -131,7 +134,7 @@ def pandas_column(values, kind, levels):
 
 
 def pandas_response(case):
-    """The response as a user would pass it: labels, numbers, or a frame of the columns of a response of several."""
+    """Labels in the order of the levels, numbers, or a frame where the response has several columns."""
     import pandas as pd
 
     if case.method == "class":

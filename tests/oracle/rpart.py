@@ -9,9 +9,9 @@ xerror reads the loss transposed      loss[true class, predicted class]
 a held-out row stuck on a missing     its own error
 value repeats the error of the row
 before it (usesurrogate 0 and 1)
-a factor surrogate needs two rows     two rows on each side, as for numbers
+a factor surrogate needs two rows     or two rows on each side, as for numbers
 that disagree with the primary
-lists of two lose the former best     the best two
+lists of two lose both for a new best the best two
 maxsurrogate = 0 turns the majority   the majority rule depends on usesurrogate alone
 rule off while fitting
 ====================================  ==========================================================
@@ -159,18 +159,26 @@ def pruned_risk(node, cp):
 def cross_validate(grower, cps, alpha, groups):
     """Error of each row, held out, at each complexity: one row per case, one column per line of the table."""
     weights = grower.weights
-    between = np.sqrt(np.maximum(cps[:-1] * cps[1:], 0))
-    between = np.concatenate([[10 * cps[0]], between])
+    between = np.concatenate([[10 * cps[0]], between_lines(cps, grower.quirks)])
     errors = np.zeros((len(groups), len(cps)))
     stale = np.zeros(len(cps))
+    table = grower.table  # without gaps and factors no held-out row can ask for a surrogate
+    with_surrogates = "factor" in table.kinds or any(np.isnan(column).any() for column in table.columns)
     for group in range(1, len(np.unique(groups)) + 1):
         training, held_out = np.flatnonzero(groups != group), np.flatnonzero(groups == group)
         scale = np.sum(weights[training]) / np.sum(weights)
-        root = grower.grow(training, alpha * scale)
+        root = grower.grow(training, alpha * scale, with_surrogates)
         for row in held_out:
             run_down(grower, root, row, between * scale, stale)
             errors[row] = stale
     return errors
+
+
+def between_lines(cps, quirks):
+    """Geometric means of neighbours. A negative last CP has none: rpart's NaN stops every row where it stands."""
+    product = cps[:-1] * cps[1:]
+    undefined = np.nan if quirks else cps[1:]
+    return np.where(product < 0, undefined, np.sqrt(np.maximum(product, 0)))
 
 
 def run_down(grower, node, row, cps, errors):

@@ -37,7 +37,7 @@ def frame_row(node, root_risk, names):
         "wt": node.weight,
         "dev": summary.risk,
         "yval": summary.yval,
-        "complexity": node.complexity / root_risk if root_risk else np.nan,
+        "complexity": relative_complexity(node, root_risk),
         "ncompete": max(len(node.primaries) - 1, 0),
         "nsurrogate": len(node.surrogates),
         "events": summary.events,
@@ -46,6 +46,10 @@ def frame_row(node, root_risk, names):
     if summary.counts is not None:
         row["counts"], row["yprob"] = summary.counts.tolist(), summary.yprob.tolist()
     return {key: value for key, value in row.items() if value is not None}
+
+
+def relative_complexity(node, root_risk):
+    return node.complexity / root_risk if root_risk else np.nan
 
 
 def split_tables(fitted, names):
@@ -93,7 +97,7 @@ def pruned_summary(fitted, cp, names, newdata):
         "cp": cp,
         "nodes": [node.number for node in nodes],
         "leaves": [node.number for node in nodes if node.is_leaf],
-        "complexity": [node.complexity / fitted.root_risk for node in nodes],
+        "complexity": [relative_complexity(node, fitted.root_risk) for node in nodes],
         "cptable": fitted.cptable.tolist(),
         "variable_importance": named_importance(fitted, names),
         "newdata_node": predict(fitted, newdata)[0].tolist(),

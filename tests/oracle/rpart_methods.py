@@ -206,9 +206,10 @@ def exposure(stop, status, start=None, weights=None):
     """
     start = np.zeros_like(stop) if start is None else start
     weights = np.ones_like(stop) if weights is None else weights
-    event_times = np.unique(stop[status > 0])
+    event_times = np.unique(stop[(status > 0) & (weights > 0)])
     edges = np.concatenate([[0.0], event_times[:-1], [stop.max()]])
     lived = np.clip(stop[:, None], edges[:-1], edges[1:]) - np.clip(start[:, None], edges[:-1], edges[1:])
     interval = np.clip(np.searchsorted(edges, stop, side="left") - 1, 0, len(edges) - 2)
     events = np.bincount(interval, weights * status, len(edges) - 1)
-    return lived @ (events / (weights @ lived))
+    at_risk = weights @ lived
+    return lived @ np.divide(events, at_risk, out=np.zeros_like(events), where=at_risk > 0)

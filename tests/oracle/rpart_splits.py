@@ -203,8 +203,7 @@ def surrogate_levels(values, n_levels, to_left, to_right, majority, larger_side,
     goes = levels[codes]
     counted = (to_left > 0) | (to_right > 0)
     agrees = np.where(goes == LEFT, to_left > 0, to_right > 0) & counted
-    if quirks:
-        enough = np.sum(counted & ~agrees) >= 2
-    else:
-        enough = np.sum(counted & (goes == LEFT)) >= 2 and np.sum(counted & (goes == RIGHT)) >= 2
+    enough = np.sum(counted & ~agrees) >= 2
+    if not quirks:  # what rpart means to ask for is enough as well
+        enough |= np.sum(counted & (goes == LEFT)) >= 2 and np.sum(counted & (goes == RIGHT)) >= 2
     return Split(-1, float(agreement), levels=levels) if enough and agreement > majority else None

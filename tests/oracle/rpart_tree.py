@@ -51,9 +51,9 @@ class Grower:
     quirks: bool
     largest_improvement: float = 0.0  # over all trees of one call of fit
 
-    def grow(self, rows, alpha):
+    def grow(self, rows, alpha, with_surrogates=True):
         """Grow a tree on some rows of the table; risks and alpha are absolute."""
-        self.alpha = alpha
+        self.alpha, self.with_surrogates = alpha, with_surrogates
         self.method.start(rows)
         root = self.make_node(1, rows)
         self.partition(root, root.summary.risk)
@@ -116,6 +116,8 @@ class Grower:
         if self.params["maxsurrogate"] == 0:
             if self.quirks:
                 node.majority = NOWHERE
+            return
+        if not self.with_surrogates:
             return
         shortlist = Shortlist(self.params["maxsurrogate"], self.quirks)
         for column in range(len(self.table)):

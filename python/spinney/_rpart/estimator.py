@@ -12,12 +12,13 @@ from sklearn.utils import check_random_state
 from spinney._costs import decision_costs, read_cost_matrix, read_priors
 from spinney._data import Schema, read_table
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn
+from spinney._exposure import hazard_exposure, read_survival
 from spinney._pruning.table import ComplexityTable
 from spinney._rpart.fit import RpartGrowth, fit_record
 from spinney._rpart.methods import AnovaMethod, ClassMethod, Method, NodeSummaries, RateMethod
 from spinney._rpart.record import RpartRecord
-from spinney._rpart.response import hazard_exposure, read_labels, read_numbers
-from spinney._target import ClassTarget, read_weights
+from spinney._rpart.response import read_labels
+from spinney._target import ClassTarget, read_numbers, read_weights
 from spinney._tree_view import FittedTree
 
 Floats = NDArray[np.float64]
@@ -169,18 +170,12 @@ def _counts(y: Any, exposure: Any, n_rows: int) -> tuple[Floats, Floats]:
 
 def _survival(y: Any, n_rows: int, weight: Floats, usable: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     values = read_numbers(y, n_rows, (2, 3))
-    status, stop = values[:, -1], values[:, -2]
-    start = values[:, 0] if values.shape[1] == 3 else np.zeros(n_rows)
-    known = ~np.isnan(values).any(axis=1) & usable
-    if not np.isin(status[known], (0.0, 1.0)).all():
-        raise ValueError("The last column of y must be the event indicator: 1 for an event, 0 for a censored row.")
-    if (stop[known] <= start[known]).any():
-        raise ValueError("Every row must end after it starts: the time must be positive, and stop greater than start.")
-    if not (status[known] * weight[known] > 0).any():
-        raise ValueError("There is no event in y: every row is censored.")
+    values[~usable] = np.nan
+    start, stop, event = read_survival(values)
+    known = ~np.isnan(values).any(axis=1)
     time = np.full(n_rows, np.nan)
-    time[known] = hazard_exposure(start[known], stop[known], status[known], weight[known])
-    return status, time
+    time[known] = hazard_exposure(start[known], stop[known], event[known], weight[known])
+    return event, time
 
 
 def _folds(estimator: Any, n_rows: int, random: np.random.RandomState) -> NDArray[np.int64] | None:

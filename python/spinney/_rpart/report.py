@@ -103,7 +103,7 @@ class RpartReport:
         for split in record.splits(self.schema):
             by_node.setdefault(split["node"], []).append(split)
         for node in sorted(record.frame(self.schema), key=lambda line: int(line["node"])):
-            lines += self._node_lines(node, by_node.get(node["node"], []), digits) + [""]
+            lines += [*self._node_lines(node, by_node.get(node["node"], []), digits), ""]
         return "\n".join(lines).rstrip()
 
     def _importance_lines(self) -> list[str]:
