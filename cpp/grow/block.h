@@ -5,9 +5,13 @@
 // cache; memory is bounded by the block, not by the table.
 //
 //      column j   | …… left child …… | …… right child …… |      the same ranges in every column
+//
+// Where few of the columns are tried at a node, the ranks are also kept row by row: a small node sorts the few columns
+// that it tries, which costs less than keeping all columns parted.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <numeric>
 #include <span>
@@ -37,6 +41,7 @@ class BlockGrower {
     std::iota(positions_.begin(), positions_.end(), std::uint16_t{0});
     side_.assign(rows.size() + 3, 0);
     spare_.resize(rows.size() + 16);
+    samples_ = rules_.params.max_features < rules_.table.n_columns();
     sort_columns(root);
     root.end -= root.begin;
     root.begin = 0;
@@ -69,6 +74,33 @@ class BlockGrower {
       slot_[f] = n_slots++;
       sort_column(f);
     }
+    if (samples_) keep_ranks(n_slots);
+  }
+
+  void keep_ranks(std::size_t n_slots) {
+    n_slots_ = n_slots;
+    ranks_.resize(rows_.size() * n_slots);
+    for (std::size_t slot = 0; slot < n_slots; ++slot) {
+      const std::uint32_t* column = words_.data() + slot * stride_;
+      for (std::size_t i = 0; i < rows_.size(); ++i)
+        ranks_[ShortWord::row(column[i]) * n_slots + slot] = static_cast<std::uint16_t>(ShortWord::code(column[i]));
+    }
+  }
+
+  bool is_small(const OpenNode& node) const { return samples_ && node.n() <= small_rows; }
+
+  // The sorted words of a node in a column. Those of a small node live until the next call.
+  const std::uint32_t* sorted_words(const OpenNode& node, std::uint32_t feature) {
+    if (!is_small(node)) return words(feature) + node.begin;
+    const std::uint16_t* ranks = ranks_.data() + slot_[feature];
+    for (std::size_t i = 0; i < node.n(); ++i) {
+      const std::uint32_t position = positions_[node.begin + i];
+      const std::uint32_t word = std::uint32_t{ranks[position * n_slots_]} << 16 | position;
+      std::size_t at = i;
+      for (; at > 0 && small_words_[at - 1] > word; --at) small_words_[at] = small_words_[at - 1];
+      small_words_[at] = word;
+    }
+    return small_words_.data();
   }
 
   void sort_column(std::uint32_t f) {
@@ -113,17 +145,27 @@ class BlockGrower {
     if (choice) split(node, *choice, at);
   }
 
-  std::optional<Choice> find_split(OpenNode& node) {
+  Candidate search(const OpenNode& node, std::uint32_t f) {
     const Totals total{node.n(), node.stat.data()};
+    const Limits limits = rules_.limits(node, f);
+    const std::uint32_t* first = sorted_words(node, f);
+    if constexpr (std::is_same_v<Criterion, UserSplits>) local_criterion_->look_at(rules_.table.columns[f]);
+    return rules_.table.columns[f].is_category()
+               ? scan_categories<ShortWord>(*local_criterion_, first, total, limits)
+               : scan_numbers<ShortWord>(*local_criterion_, first, total, limits, worker_.buffers);
+  }
+
+  std::optional<Choice> find_split(OpenNode& node) {
+    if (samples_) {
+      Tried tried = search_drawn_columns(rules_, node, [&](auto columns, auto candidates) {
+        for (std::size_t i = 0; i < columns.size(); ++i) candidates[i] = search(node, columns[i]);
+      });
+      return rules_.choose(tried.columns, tried.candidates, node);
+    }
     candidates_.clear();
     std::size_t n_live = 0;
     for (const std::uint32_t f : node.features) {
-      const Limits limits = rules_.limits(node, f);
-      const std::uint32_t* first = words(f) + node.begin;
-      if constexpr (std::is_same_v<Criterion, UserSplits>) local_criterion_->look_at(rules_.table.columns[f]);
-      Candidate c = rules_.table.columns[f].is_category()
-                        ? scan_categories<ShortWord>(*local_criterion_, first, total, limits)
-                        : scan_numbers<ShortWord>(*local_criterion_, first, total, limits, worker_.buffers);
+      Candidate c = search(node, f);
       if (c.constant) continue;
       node.features[n_live++] = f;
       candidates_.push_back(std::move(c));
@@ -135,7 +177,7 @@ class BlockGrower {
   // Marks the sides of the node's rows from the sorted words of the chosen column: no value is compared again.
   std::vector<std::uint32_t> mark_sides(const OpenNode& node, const Choice& choice) {
     const Candidate& c = choice.candidate;
-    const std::uint32_t* first = words(choice.feature) + node.begin;
+    const std::uint32_t* first = sorted_words(node, choice.feature);
     const std::size_t n = node.n(), n_present = count_present<ShortWord>(first, n);
     std::vector<std::uint32_t> codes;
     if (rules_.table.columns[choice.feature].is_category()) {
@@ -180,8 +222,9 @@ class BlockGrower {
       left.features.clear();
       right.features.clear();
     }
-    for (const std::uint32_t f : left.features)
-      kernels().partition(words(f) + node.begin, node.n(), side_.data(), spare_.data());
+    if (!is_small(left) || !is_small(right))
+      for (const std::uint32_t f : left.features)
+        kernels().partition(words(f) + node.begin, node.n(), side_.data(), spare_.data());
     stack_.push_back({std::move(right), at});
     stack_.push_back({std::move(left), no_parent});
   }
@@ -234,6 +277,11 @@ class BlockGrower {
   std::vector<Row> block_rows_;           // row by position in the block, fixed
   std::vector<std::uint16_t> positions_;  // parted like rows_
   std::vector<std::uint32_t> words_, spare_;
+  bool samples_ = false;  // few of the columns are tried at a node
+  static constexpr std::size_t small_rows = 64;
+  std::vector<std::uint16_t> ranks_;  // by position and slot
+  std::size_t n_slots_ = 0;
+  std::array<std::uint32_t, small_rows> small_words_{};
   std::size_t stride_ = 0;
   std::vector<std::size_t> slot_;  // by column
   std::vector<std::vector<std::uint32_t>> dictionary_;

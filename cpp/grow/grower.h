@@ -66,8 +66,9 @@ class Grower {
 
   // Presorting pays when every node tries every column.
   bool blocks_pay() const {
+    constexpr std::size_t most_idle = 16;  // columns kept parted for each that is tried
     return can_block && !weighing().on && !rules_.params.random_cuts &&
-           rules_.params.max_features >= rules_.table.n_columns();
+           rules_.table.n_columns() / most_idle <= rules_.params.max_features;
   }
 
   // Nodes of at most this many rows are tasks. Blocks of all threads together keep within a few megabytes.

@@ -34,6 +34,7 @@ struct GrowParams {
   double min_impurity_decrease = 0;
   double min_purity = std::numeric_limits<double>::infinity();
   std::uint32_t max_features = UINT32_MAX;  // columns tried at a node
+  std::vector<std::uint32_t> columns;       // the only ones that may be cut, ascending; empty: all may
   std::uint32_t max_leaf_nodes = 0;         // 0: no limit, grown depth-first; else best-first
   bool random_cuts = false;
   std::uint64_t seed = 0;

@@ -21,6 +21,9 @@ OpenNode Rules::root() const {
   std::vector<bool> allowed(table.n_columns(), params.groups.empty());
   for (const auto& group : params.groups)
     for (const std::uint32_t f : group) allowed[f] = true;
+  if (!params.columns.empty())
+    for (std::uint32_t f = 0; f < table.n_columns(); ++f)
+      if (!std::binary_search(params.columns.begin(), params.columns.end(), f)) allowed[f] = false;
   for (std::uint32_t f = 0; f < table.n_columns(); ++f)
     if (allowed[f]) node.features.push_back(f);
   return node;

@@ -92,10 +92,12 @@ Candidate search_column(Worker<Criterion>& worker, const Rules& rules, const Bin
 // The columns to try at this node: all of them, or a random choice in random order.
 inline std::vector<std::uint32_t> columns_to_try(const Rules& rules, const OpenNode& node) {
   std::vector<std::uint32_t> columns = node.features;
-  if (rules.params.max_features >= rules.table.n_columns()) return columns;
+  const std::vector<std::uint32_t>& allowed = rules.params.columns;
+  const std::size_t n_columns = allowed.empty() ? rules.table.n_columns() : allowed.size();
+  if (rules.params.max_features >= n_columns) return columns;
   // constants known from above still count as tried, so the draw is from all columns
-  columns.resize(rules.table.n_columns());
-  for (std::uint32_t f = 0; f < columns.size(); ++f) columns[f] = f;
+  columns.resize(n_columns);
+  for (std::uint32_t f = 0; f < columns.size(); ++f) columns[f] = allowed.empty() ? f : allowed[f];
   RandomStream random(derive(node.key, 3));
   for (std::size_t i = 0; i + 1 < columns.size(); ++i)
     std::swap(columns[i], columns[i + random.below(columns.size() - i)]);

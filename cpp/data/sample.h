@@ -1,0 +1,30 @@
+// Which rows a tree of a forest is grown on, as a function of (seed, tree).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/types.h"
+
+namespace spinney {
+
+// Rows are drawn through units: rows, or groups of rows that stay together. Units lie in strata, from each of which a
+// number is drawn.
+struct Sampling {
+  bool replace = true;
+  std::uint64_t seed = 0;
+  std::vector<std::uint32_t> unit_of_row;          // UINT32_MAX: never drawn
+  std::vector<std::vector<std::uint32_t>> strata;  // units of each
+  std::vector<std::uint32_t> n_drawn;              // from each stratum; without replacement at most its size
+  std::uint32_t n_units = 0;
+};
+
+// How often each row is drawn for a tree; `units` is scratch.
+void draw_counts(const Sampling& sampling, std::uint32_t tree, std::vector<std::uint32_t>& units,
+                 std::span<std::uint32_t> counts);
+
+// The key of a tree's own random streams.
+std::uint64_t tree_key(std::uint64_t seed, std::uint32_t tree);
+
+}  // namespace spinney

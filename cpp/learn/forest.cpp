@@ -1,0 +1,84 @@
+#include "learn/forest.h"
+
+#include <algorithm>
+
+#include "base/pool.h"
+#include "base/random.h"
+#include "learn/grow_tree.h"
+
+namespace spinney {
+
+Bins make_bins(const Table& table, const std::vector<Row>& rows, const double* weight, std::uint32_t max_bins,
+               int n_threads, Interrupt& interrupt) {
+  Bins bins;
+  bins.columns.resize(table.n_columns());
+  std::vector<ColumnSorter> sorters(static_cast<std::size_t>(n_threads));
+  const double estimated_ns = 20.0 * static_cast<double>(table.n_columns()) * static_cast<double>(rows.size());
+  parallel_for_if_worth(estimated_ns, table.n_columns(), n_threads, [&](std::size_t f, int worker) {
+    interrupt.check();
+    if (!table.columns[f].is_category())
+      bins.columns[f] = bin_column(table.columns[f], rows, weight, max_bins, sorters[static_cast<std::size_t>(worker)]);
+  });
+  return bins;
+}
+
+namespace {
+
+// Scratch of one thread.
+struct Sample {
+  std::vector<std::uint32_t> units, counts;
+  std::vector<double> weight;
+};
+
+// The columns that a tree may use, as the one group in which they may meet.
+std::vector<std::uint32_t> draw_columns(std::size_t n_columns, std::size_t n_drawn, std::uint64_t key) {
+  std::vector<std::uint32_t> columns(n_columns);
+  for (std::uint32_t f = 0; f < n_columns; ++f) columns[f] = f;
+  RandomStream random(derive(key, 4));
+  for (std::size_t i = 0; i < n_drawn; ++i) std::swap(columns[i], columns[i + random.below(n_columns - i)]);
+  columns.resize(n_drawn);
+  std::sort(columns.begin(), columns.end());
+  return columns;
+}
+
+}  // namespace
+
+std::vector<Tree> grow_forest(const Table& table, const TargetInput& input, Rule rule, const ForestParams& params,
+                              Interrupt& interrupt) {
+  const int n_threads = params.tree.n_threads;
+  Bins bins;
+  if (params.max_bins > 0) {
+    const Target all(input, rule);
+    bins = make_bins(table, all.rows, all.input.weight, params.max_bins, n_threads, interrupt);
+  }
+  std::vector<Tree> trees(params.n_trees);
+  std::vector<Sample> samples(static_cast<std::size_t>(n_threads));
+  parallel_for(params.n_trees, n_threads, [&](std::size_t i, int worker) {
+    interrupt.check();
+    const auto t = params.first_tree + static_cast<std::uint32_t>(i);
+    GrowParams tree_params = params.tree;
+    tree_params.n_threads = 1;
+    tree_params.seed = tree_key(params.tree.seed, t);
+    if (params.columns_per_tree < table.n_columns()) {
+      tree_params.columns = draw_columns(table.n_columns(), params.columns_per_tree, tree_params.seed);
+      tree_params.max_features = std::min(tree_params.max_features, params.columns_per_tree);
+    }
+    TargetInput tree_input = input;
+    Sample& sample = samples[static_cast<std::size_t>(worker)];
+    if (params.samples) {
+      sample.counts.resize(table.n_rows);
+      sample.weight.resize(table.n_rows);
+      draw_counts(params.sampling, t, sample.units, sample.counts);
+      for (std::size_t r = 0; r < table.n_rows; ++r)
+        sample.weight[r] = input.weight == nullptr ? sample.counts[r] : sample.counts[r] * input.weight[r];
+      tree_input.weight = sample.weight.data();
+    }
+    Target target(tree_input, rule);
+    if (target.rows.empty()) throw std::invalid_argument("a tree's sample holds no row of positive weight");
+    std::vector<Row> rows;
+    trees[i] = grow_tree(table, target, tree_params, bins, rows, interrupt).tree;
+  });
+  return trees;
+}
+
+}  // namespace spinney

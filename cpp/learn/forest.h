@@ -1,0 +1,29 @@
+// Many trees, each grown on a sample of the rows; the same trees for any number of threads.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "criterion/target.h"
+#include "data/column.h"
+#include "data/sample.h"
+#include "grow/params.h"
+#include "tree/forest.h"
+
+namespace spinney {
+
+struct ForestParams {
+  GrowParams tree;  // `seed` and `n_threads` are the forest's
+  Sampling sampling;
+  bool samples = true;         // false: every tree sees every row
+  std::uint32_t max_bins = 0;  // 0: exact splits
+  std::uint32_t columns_per_tree = UINT32_MAX;
+  std::uint32_t first_tree = 0, n_trees = 0;  // trees first_tree … first_tree + n_trees - 1
+};
+
+// The table and the target's arrays must outlive the call.
+std::vector<Tree> grow_forest(const Table& table, const TargetInput& target, Rule rule, const ForestParams& params,
+                              Interrupt& interrupt);
+
+}  // namespace spinney

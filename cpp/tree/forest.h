@@ -1,0 +1,21 @@
+// Trees in one set of arrays: those of tree t are nodes root[t] … root[t + 1] - 1.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tree/tree.h"
+
+namespace spinney {
+
+struct Forest {
+  Tree nodes;
+  std::vector<std::uint32_t> root{0};  // and the end
+
+  std::size_t n_trees() const { return root.size() - 1; }
+  void add(const Tree& tree);
+  void reserve(std::size_t n_nodes, std::size_t n_set_words, std::size_t n_trees);
+  Tree tree(std::size_t t) const;  // a copy of one
+};
+
+}  // namespace spinney
