@@ -33,6 +33,9 @@ class Criterion:
     Subclasses give `evaluate`; the rest has defaults that are right for every risk, if slow. Growth runs on one
     thread. What the methods raise comes out of ``fit``.
 
+    A method ``row_loss(y, value)`` that returns the loss of each row, y and value having a row each, lets held-out rows
+    judge the tree: `validation_fraction`, ``prune="cv"``. There is none by default, because a risk need not be a sum.
+
     Examples
     --------
     The regression tree of squared errors, from `evaluate` alone:
