@@ -386,8 +386,8 @@ class CompiledCriterion(Criterion):
 
     Examples
     --------
-    The functions of a shared library are given by name, as in ``CompiledCriterion.SPLIT(("split", library))``. These two
-    are only stand-ins, to show what is passed: they cut where neighbours differ most.
+    The functions of a shared library are given by name, as in ``CompiledCriterion.SPLIT(("split", library))``. These
+    two are only stand-ins, to show what is passed: they cut where neighbours differ most.
 
     >>> import spinney
     >>> @spinney.CompiledCriterion.EVALUATE
