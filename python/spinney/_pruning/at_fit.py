@@ -13,12 +13,13 @@ from spinney._growth import Growth
 from spinney._held_out import HeldOut, cut_back
 from spinney._pruning.choice import choose
 from spinney._pruning.cross_validation import (
-    FoldTree,
     Score,
+    first_cuts,
     grow_folds,
     held_out_values,
     judge_by_loss,
     judge_by_score,
+    sum_node_errors,
     thinned,
 )
 from spinney._pruning.estimates import pessimistic, reduced_error
@@ -105,7 +106,7 @@ def _prune_by_cv(model: Any, tree: FittedTree, growth: Growth, floor: float, row
     risks = growth.risks(tree)
     nested = NestedTrees.of(tree, risks, floor)
     folds = read_folds(model.cv, growth.codes, rows.target, growth.weights(), rows.groups, rows.random)
-    losses = _training_losses(tree, growth, nested.cuts)
+    losses = _training_losses(model, tree, risks, nested.cuts)
     judged_trees = np.arange(len(nested.alpha)) if model.scoring is None else thinned(len(nested.alpha))
     cuts = nested.cuts[judged_trees]
     fold_trees = grow_folds(growth, folds, cuts)
@@ -128,11 +129,10 @@ def _prune_by_cv(model: Any, tree: FittedTree, growth: Growth, floor: float, row
     return Pruned(kept, learned)
 
 
-def _training_losses(tree: FittedTree, growth: Growth, cuts: NDArray[np.float64]) -> NDArray[np.float64]:
+def _training_losses(model: Any, tree: FittedTree, risks: NDArray[np.float64], cuts: NDArray[np.float64]) -> Any:
     """Mean loss of each nested tree on the rows it was grown on."""
-    weight = growth.weights()
-    whole = FoldTree.of(tree, np.flatnonzero(weight > 0), growth, cuts)
-    return np.asarray(whole.sum_losses(growth, len(cuts))[0] / weight.sum())
+    share = tree.weighted_n_node_samples / tree.weighted_n_node_samples[0]
+    return sum_node_errors(tree, share * model._node_errors(tree), first_cuts(tree, risks, cuts), len(cuts))
 
 
 def _table(

@@ -114,8 +114,7 @@ def _deal(
         return numbers
     order = random.permutation(rows)
     if strata is not None:
-        _, classes = np.unique(strata[order], axis=0, return_inverse=True)
-        order = order[np.argsort(classes.ravel(), kind="stable")]
+        order = order[np.lexsort(strata[order].T)]
     numbers[order] = np.arange(len(order)) % n_folds
     return numbers
 
