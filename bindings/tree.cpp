@@ -281,14 +281,14 @@ static nb::tuple pruning_path(const TreeHandle& self, const std::optional<Double
                         own(std::move(path.n_leaves)), own(std::move(path.complexity)));
 }
 
-static nb::tuple pruning_turns_of(const TreeHandle& self, const Numbers1& leaf, const Numbers1& first_cut,
+static nb::tuple pruning_turns_of(const TreeHandle& self, const Numbers1& rest, const Numbers1& first_cut,
                                   std::uint32_t n_cuts) {
   if (first_cut.shape(0) != self.tree.size()) throw nb::value_error("one cut per node");
-  const std::span<const std::uint32_t> leaves{leaf.data(), leaf.shape(0)};
-  for (const std::uint32_t node : leaves)
-    if (node >= self.tree.size() || !self.tree.is_leaf(node)) throw nb::value_error("a row's node is not a leaf");
+  const std::span<const std::uint32_t> nodes{rest.data(), rest.shape(0)};
+  for (const std::uint32_t node : nodes)
+    if (node >= self.tree.size()) throw nb::value_error("no such node");
   Turns turns = run_interruptible(
-      [&](Interrupt&) { return pruning_turns(self.tree, leaves, {first_cut.data(), first_cut.shape(0)}, n_cuts); });
+      [&](Interrupt&) { return pruning_turns(self.tree, nodes, {first_cut.data(), first_cut.shape(0)}, n_cuts); });
   return nb::make_tuple(own(std::move(turns.row)), own(std::move(turns.node)), own(std::move(turns.begin)),
                         own(std::move(turns.until)));
 }
@@ -381,7 +381,7 @@ void init_tree(nb::module_& m) {
       .def("collapsed", &collapsed, "leaf"_a)
       .def("splits", &splits)
       .def("with_values", &with_values, "value"_a, "weight"_a, "impurity"_a)
-      .def("pruning_turns", &pruning_turns_of, "leaf"_a, "first_cut"_a, "n_cuts"_a)
+      .def("pruning_turns", &pruning_turns_of, "rest"_a, "first_cut"_a, "n_cuts"_a)
       .def("bottom_up_complexity", &bottom_up_complexity, "risk"_a, "alpha"_a)
       .def("pruned", &pruned, "alpha"_a, "risk"_a = nb::none())
       .def("__getstate__", &to_state)

@@ -275,13 +275,13 @@ BottomUp bottom_up_complexities(const Tree& tree, std::span<const double> risk, 
 
 PruningPath weakest_links(const Tree& tree, std::span<const double> risk) { return Links(tree, risk).path(); }
 
-Turns pruning_turns(const Tree& tree, std::span<const std::uint32_t> leaf, std::span<const std::uint32_t> first_cut,
+Turns pruning_turns(const Tree& tree, std::span<const std::uint32_t> rest, std::span<const std::uint32_t> first_cut,
                     std::uint32_t n_cuts) {
   Turns turns;
-  for (std::uint32_t row = 0; row < leaf.size(); ++row) {
+  for (std::uint32_t row = 0; row < rest.size(); ++row) {
     std::uint32_t until = n_cuts;
-    for (std::uint32_t node = 0; until > 0; node = leaf[row] >= tree.right[node] ? tree.right[node] : node + 1) {
-      const std::uint32_t begin = tree.is_leaf(node) ? 0 : first_cut[node];
+    for (std::uint32_t node = 0; until > 0; node = rest[row] >= tree.right[node] ? tree.right[node] : node + 1) {
+      const std::uint32_t begin = node == rest[row] ? 0 : first_cut[node];
       if (begin >= until) continue;
       turns.row.push_back(row);
       turns.node.push_back(node);

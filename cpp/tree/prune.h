@@ -41,8 +41,9 @@ Tree prune(const Tree& tree, std::span<const double> risk, double alpha);
 struct Turns {
   std::vector<std::uint32_t> row, node, begin, until;
 };
-// The turns of all rows, given the leaf of each in the whole tree. Each row's turns cover all cuts, the last ones first.
-Turns pruning_turns(const Tree& tree, std::span<const std::uint32_t> leaf, std::span<const std::uint32_t> first_cut,
+// The turns of all rows, given where each comes to rest in the whole tree. A row's turns cover all cuts, the last ones
+// first.
+Turns pruning_turns(const Tree& tree, std::span<const std::uint32_t> rest, std::span<const std::uint32_t> first_cut,
                     std::uint32_t n_cuts);
 
 // rpart's own complexities, which can be smaller than the weakest link's: each node compares itself with what its sons'

@@ -106,20 +106,19 @@ def _prune_by_cv(model: Any, tree: FittedTree, growth: Growth, floor: float, row
     risks = growth.risks(tree)
     nested = NestedTrees.of(tree, risks, floor)
     folds = read_folds(model.cv, growth.codes, rows.target, growth.weights(), rows.groups, rows.random)
-    losses = _training_losses(model, tree, risks, nested.cuts)
+    training_errors = _training_errors(model, tree, risks, nested.cuts)
     judged_trees = np.arange(len(nested.alpha)) if model.scoring is None else thinned(len(nested.alpha))
     cuts = nested.cuts[judged_trees]
     fold_trees = grow_folds(growth, folds, cuts)
-    root_loss = losses[-1] if losses[-1] > 0 else 1.0
     if model.scoring is None:
-        judged = judge_by_loss(growth, fold_trees, len(cuts))
+        judged, root_loss = judge_by_loss(growth, fold_trees, len(cuts)), _root_loss(tree, growth)
         error, error_se = judged.error / root_loss, judged.error_se / root_loss
     else:
         judged = judge_by_score(_score(model.scoring, rows), fold_trees, cuts)
         error, error_se = judged.error, judged.error_se
     at = choose(error, error_se, model.rule)
     kept = tree if at is None else tree.replaced(tree.engine.pruned(float(nested.alpha[judged_trees[at]]), risks))
-    table = _table(nested, judged_trees, losses / root_loss, error, error_se, at, model)
+    table = _table(nested, judged_trees, training_errors, error, error_se, at, model)
     said = held_out_values(growth, fold_trees, 0 if at is None else at)
     learned = {
         "alpha_": 0.0 if at is None else float(nested.alpha[judged_trees[at]]),
@@ -129,10 +128,19 @@ def _prune_by_cv(model: Any, tree: FittedTree, growth: Growth, floor: float, row
     return Pruned(kept, learned)
 
 
-def _training_losses(model: Any, tree: FittedTree, risks: NDArray[np.float64], cuts: NDArray[np.float64]) -> Any:
-    """Mean loss of each nested tree on the rows it was grown on."""
+def _training_errors(model: Any, tree: FittedTree, risks: NDArray[np.float64], cuts: NDArray[np.float64]) -> Any:
+    """Error of each nested tree on the rows it was grown on, as a share of the root's."""
     share = tree.weighted_n_node_samples / tree.weighted_n_node_samples[0]
-    return sum_node_errors(tree, share * model._node_errors(tree), first_cuts(tree, risks, cuts), len(cuts))
+    errors = share * model._node_errors(tree)
+    total = sum_node_errors(tree, errors, first_cuts(tree, risks, cuts), len(cuts))
+    return total / (errors[0] if errors[0] > 0 else 1.0)
+
+
+def _root_loss(tree: FittedTree, growth: Growth) -> float:
+    """Mean loss of the training rows if the root were a leaf; 1 if there is none, so that one can divide by it."""
+    rows = np.arange(growth.n_rows) if growth.weight is None else np.flatnonzero(growth.weight > 0)
+    loss = growth.loss(np.zeros(len(rows), dtype=np.intp), tree, rows)
+    return float(np.average(loss, weights=growth.weights()[rows])) or 1.0
 
 
 def _table(
