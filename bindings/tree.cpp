@@ -281,6 +281,13 @@ static nb::tuple pruning_path(const TreeHandle& self, const std::optional<Double
                         own(std::move(path.n_leaves)), own(std::move(path.complexity)));
 }
 
+static Array<std::uint32_t> first_cuts_of(const TreeHandle& self, const Doubles1& given, const Doubles1& limits) {
+  std::vector<double> kept;
+  const std::span<const double> risk = read_risk(self, given, kept);
+  return own(
+      run_interruptible([&](Interrupt&) { return first_cuts(self.tree, risk, {limits.data(), limits.shape(0)}); }));
+}
+
 static nb::tuple pruning_turns_of(const TreeHandle& self, const Numbers1& rest, const Numbers1& first_cut,
                                   std::uint32_t n_cuts) {
   if (first_cut.shape(0) != self.tree.size()) throw nb::value_error("one cut per node");
@@ -381,6 +388,7 @@ void init_tree(nb::module_& m) {
       .def("collapsed", &collapsed, "leaf"_a)
       .def("splits", &splits)
       .def("with_values", &with_values, "value"_a, "weight"_a, "impurity"_a)
+      .def("first_cuts", &first_cuts_of, "risk"_a, "limits"_a)
       .def("pruning_turns", &pruning_turns_of, "rest"_a, "first_cut"_a, "n_cuts"_a)
       .def("bottom_up_complexity", &bottom_up_complexity, "risk"_a, "alpha"_a)
       .def("pruned", &pruned, "alpha"_a, "risk"_a = nb::none())

@@ -51,12 +51,10 @@ class Links {
 
   PruningPath path() {
     PruningPath path;
-    std::vector<Step> steps = sorted_steps();
+    const std::vector<Step> steps = joined_steps();
     path.complexity.assign(tree_.size(), 0.0);
-    if (join_nested(path.complexity)) {
-      std::erase_if(steps, [&](const Step& step) { return !links_[step.node].live; });
-      for (Step& step : steps) step.saved = links_[step.node].saved, step.dropped = links_[step.node].dropped;
-    }
+    for (std::size_t i = 0; i < tree_.size(); ++i)
+      if (!tree_.is_leaf(i)) path.complexity[i] = links_[above_[i]].alpha;
     ExactSum total;
     std::uint32_t n_leaves = 0;
     for (std::size_t i = 0; i < tree_.size(); ++i)
@@ -73,6 +71,18 @@ class Links {
       path.n_leaves.push_back(n_leaves -= step.dropped);
     }
     return path;
+  }
+
+  std::vector<std::uint32_t> first_cuts(std::span<const double> limits) {
+    std::vector<std::uint32_t> cut_of(tree_.size(), 0), first(tree_.size(), 0);
+    std::uint32_t cut = 0;
+    for (const Step& step : joined_steps()) {
+      while (cut < limits.size() && limits[cut] < step.alpha) ++cut;
+      cut_of[step.node] = cut;
+    }
+    for (std::size_t i = 0; i < tree_.size(); ++i)
+      if (!tree_.is_leaf(i)) first[i] = cut_of[above_[i]];
+    return first;
   }
 
  private:
@@ -147,32 +157,35 @@ class Links {
     return steps;
   }
 
-  // A link inside another of the same alpha is part of it; says whether there are any. Fills in what each node goes at.
-  bool join_nested(std::vector<double>& complexity) {
-    bool any = false;
-    std::vector<std::uint32_t>& owner = above_;
-    owner[0] = none;
+  // The steps of the path: a link inside another of the same alpha is part of it. From then on above_ is, for each split,
+  // the step that takes it.
+  std::vector<Step> joined_steps() {
+    std::vector<Step> steps = sorted_steps();
+    bool any_joined = false;
+    above_[0] = none;
     for (std::uint32_t i = 0; i < tree_.size(); ++i) {
       if (tree_.is_leaf(i)) continue;
       Link& link = links_[i];
-      if (link.live && owner[i] != none && link.alpha >= links_[owner[i]].alpha) {
-        links_[owner[i]].saved += link.saved;
-        links_[owner[i]].dropped += link.dropped;
+      if (link.live && above_[i] != none && link.alpha >= links_[above_[i]].alpha) {
+        links_[above_[i]].saved += link.saved;
+        links_[above_[i]].dropped += link.dropped;
         link.live = false;
-        any = true;
+        any_joined = true;
       }
-      if (link.live) owner[i] = i;
-      complexity[i] = links_[owner[i]].alpha;
-      owner[i + 1] = owner[tree_.right[i]] = owner[i];
+      if (link.live) above_[i] = i;
+      above_[i + 1] = above_[tree_.right[i]] = above_[i];
     }
-    return any;
+    if (!any_joined) return steps;
+    std::erase_if(steps, [&](const Step& step) { return !links_[step.node].live; });
+    for (Step& step : steps) step.saved = links_[step.node].saved, step.dropped = links_[step.node].dropped;
+    return steps;
   }
 
   const Tree& tree_;
   std::span<const double> risk_;
   std::vector<double> held_in_;  // risks, if some were not usable
   std::vector<Link> links_;
-  std::vector<std::uint32_t> above_;
+  std::vector<std::uint32_t> above_;  // heaps while the links are made, then see joined_steps
   std::size_t n_splits_ = 0;
 };
 
@@ -274,6 +287,10 @@ BottomUp bottom_up_complexities(const Tree& tree, std::span<const double> risk, 
 }
 
 PruningPath weakest_links(const Tree& tree, std::span<const double> risk) { return Links(tree, risk).path(); }
+
+std::vector<std::uint32_t> first_cuts(const Tree& tree, std::span<const double> risk, std::span<const double> limits) {
+  return Links(tree, risk).first_cuts(limits);
+}
 
 Turns pruning_turns(const Tree& tree, std::span<const std::uint32_t> rest, std::span<const std::uint32_t> first_cut,
                     std::uint32_t n_cuts) {

@@ -41,6 +41,8 @@ Tree prune(const Tree& tree, std::span<const double> risk, double alpha);
 struct Turns {
   std::vector<std::uint32_t> row, node, begin, until;
 };
+// first_cut for limits in ascending order: a cut takes a step whose alpha is no larger than its limit.
+std::vector<std::uint32_t> first_cuts(const Tree& tree, std::span<const double> risk, std::span<const double> limits);
 // The turns of all rows, given where each comes to rest in the whole tree. A row's turns cover all cuts, the last ones
 // first.
 Turns pruning_turns(const Tree& tree, std::span<const std::uint32_t> rest, std::span<const std::uint32_t> first_cut,

@@ -55,7 +55,16 @@ def deviance(true, predicted):
 # ---- the table ---------------------------------------------------------------------------------------------------
 
 
+COSTS = np.array([[0, 1, 4], [2, 0, 1], [9, 3, 0.0]])
+
+
+def cost(true, predicted):
+    return COSTS[true, predicted]
+
+
 CASES = [
+    ("classes", {"cost_matrix": COSTS}, cost),
+    ("classes", {"cost_matrix": COSTS, "cost_splits": None, "risk": "impurity"}, cost),
     ("classes", {}, wrong),
     ("classes", {"risk": "error"}, wrong),
     ("classes", {"criterion": "entropy", "min_samples_leaf": 5}, wrong),
@@ -149,6 +158,22 @@ def test_the_number_of_threads_changes_nothing(kind):
         for name in COLUMNS:
             np.testing.assert_array_equal(getattr(models[0].cp_table_, name), getattr(other.cp_table_, name))
         np.testing.assert_array_equal(models[0].oof_predictions_, other.oof_predictions_)
+
+
+def test_rows_that_rest_before_a_leaf():
+    X, y, w = problem("values")
+    X[np.random.default_rng(5).random(X.shape) < 0.2] = np.nan
+    options = {"missing": "surrogate", "missing_fallback": "stop", "max_surrogates": 0, "min_samples_leaf": 4}
+    numbers = np.arange(len(y)) % 5
+    model = Regressor(prune="cv", cv=numbers, **options).fit(X, y, w)
+    full, table = Regressor(**options).fit(X, y, w), model.cp_table_
+    assert (~full.tree_.is_leaf[full.apply(X)]).any()
+    root = np.average(squared(y, np.average(y, weights=w)), weights=w)
+    for i in range(len(table)):
+        training = np.average(squared(y, full.prune(alpha=table.alpha[i]).predict(X)), weights=w)
+        assert table.relative_error[i] == pytest.approx(training / root, abs=1e-12)
+    mean, _ = cv_errors(lambda: Regressor(**options), X, y, w, pairs(numbers), table.alpha[::-1], squared)
+    np.testing.assert_allclose(table.cv_error[::-1], mean / root, rtol=1e-10)
 
 
 def test_a_floor_shortens_the_table():

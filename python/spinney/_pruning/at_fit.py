@@ -13,6 +13,7 @@ from spinney._growth import Growth
 from spinney._held_out import HeldOut, cut_back
 from spinney._pruning.choice import choose
 from spinney._pruning.cross_validation import (
+    FoldTree,
     Score,
     first_cuts,
     grow_folds,
@@ -106,7 +107,7 @@ def _prune_by_cv(model: Any, tree: FittedTree, growth: Growth, floor: float, row
     risks = growth.risks(tree)
     nested = NestedTrees.of(tree, risks, floor)
     folds = read_folds(model.cv, growth.codes, rows.target, growth.weights(), rows.groups, rows.random)
-    training_errors = _training_errors(model, tree, risks, nested.cuts)
+    training_errors = _training_errors(model, tree, growth, nested.cuts)
     judged_trees = np.arange(len(nested.alpha)) if model.scoring is None else thinned(len(nested.alpha))
     cuts = nested.cuts[judged_trees]
     fold_trees = grow_folds(growth, folds, cuts)
@@ -128,12 +129,18 @@ def _prune_by_cv(model: Any, tree: FittedTree, growth: Growth, floor: float, row
     return Pruned(kept, learned)
 
 
-def _training_errors(model: Any, tree: FittedTree, risks: NDArray[np.float64], cuts: NDArray[np.float64]) -> Any:
+def _training_errors(model: Any, tree: FittedTree, growth: Growth, cuts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Error of each nested tree on the rows it was grown on, as a share of the root's."""
+    split = np.flatnonzero(~tree.is_leaf)
+    n_rows = tree.n_node_samples
+    if (n_rows[split] > n_rows[split + 1] + n_rows[tree.children_right[split]]).any():  # some rest before a leaf
+        rows = np.flatnonzero(growth.weights() > 0)
+        losses, _ = FoldTree.of(tree, rows, growth, cuts).sum_losses(growth, len(cuts))
+        return np.asarray(losses / growth.weights().sum() / _root_loss(tree, growth))
     share = tree.weighted_n_node_samples / tree.weighted_n_node_samples[0]
     errors = share * model._node_errors(tree)
-    total = sum_node_errors(tree, errors, first_cuts(tree, risks, cuts), len(cuts))
-    return total / (errors[0] if errors[0] > 0 else 1.0)
+    total = sum_node_errors(tree, errors, first_cuts(tree, growth.risks(tree), cuts), len(cuts))
+    return np.asarray(total / (errors[0] if errors[0] > 0 else 1.0))
 
 
 def _root_loss(tree: FittedTree, growth: Growth) -> float:

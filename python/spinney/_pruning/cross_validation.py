@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spinney._growth import Growth
 from spinney._pruning.folds import Fold
-from spinney._pruning.nested import complexities, reached
+from spinney._pruning.nested import reached
 from spinney._tree_view import FittedTree
 
 Floats = NDArray[np.float64]
@@ -66,10 +66,7 @@ class FoldTree:
 
 def first_cuts(tree: FittedTree, risks: Floats, cuts: Floats) -> NDArray[np.uint32]:
     """Return for each node the position of the first cut at which it is a leaf or gone; 0 in leaves."""
-    inner = ~tree.is_leaf
-    first = np.zeros(tree.node_count, dtype=np.uint32)
-    first[inner] = np.searchsorted(reached(cuts), complexities(tree, risks)[inner], side="left")
-    return first
+    return tree.engine.first_cuts(risks, reached(cuts))
 
 
 def sum_turns(begin: NDArray[np.uint32], until: NDArray[np.uint32], value: Floats, n_cuts: int) -> Floats:
