@@ -344,7 +344,7 @@ def test_repeated_folds_are_averaged():
     [
         (1, "range .2, inf"),
         (None, "must be a number of folds"),
-        (200, "more folds than there are rows"),
+        (200, "more folds than there are samples"),
         ([0, 1, 0], "3 fold numbers and the table 160 rows"),
         (np.zeros(160, dtype=int), "all rows into one fold"),
         ([], "no folds|fold numbers"),
