@@ -228,6 +228,12 @@ def test_the_rule_is_kept(rule):
     assert model.alpha_ == table.alpha[table.chosen]
 
 
+def test_no_rule_keeps_the_tree_that_cp_leaves():
+    X, y, _ = problem("values")
+    model = Regressor(prune="cv", rule=None, cp=0.02, random_state=0).fit(X, y)
+    assert model.get_n_leaves() == Regressor(cp=0.02).fit(X, y).get_n_leaves() == model.cp_table_.n_leaves[-1]
+
+
 def test_pruning_finds_the_true_size():
     random = np.random.default_rng(0)
     X = random.uniform(size=(2000, 5))

@@ -55,9 +55,10 @@ class FitRows:
 
 @dataclass(frozen=True)
 class Pruned:
-    """A pruned tree and how it came about; `learned` are fitted attributes."""
+    """A pruned tree, the penalty per leaf that was used (0: none), and fitted attributes."""
 
     tree: FittedTree
+    alpha: float
     learned: dict[str, Any]
 
 
@@ -93,7 +94,7 @@ def prune_grown(model: Any, tree: FittedTree, growth: Growth, held_out: HeldOut 
         tree = pessimistic(tree)
     if floor is not None:
         tree = tree.replaced(tree.engine.pruned(floor, growth.risks(tree)))
-    return Pruned(tree, {})
+    return Pruned(tree, floor or 0.0, {})
 
 
 def alpha_floor(model: Any, root_risk: float) -> float | None:
@@ -118,15 +119,16 @@ def _prune_by_cv(model: Any, tree: FittedTree, growth: Growth, floor: float, row
         judged = judge_by_score(_score(model.scoring, rows), fold_trees, cuts)
         error, error_se = judged.error, judged.error_se
     at = choose(error, error_se, model.rule)
-    kept = tree if at is None else tree.replaced(tree.engine.pruned(float(nested.alpha[judged_trees[at]]), risks))
+    alpha = floor if at is None else float(nested.alpha[judged_trees[at]])
+    kept = tree if at is None and floor == 0 else tree.replaced(tree.engine.pruned(alpha, risks))
     table = _table(nested, judged_trees, training_errors, error, error_se, at, model)
     said = held_out_values(growth, fold_trees, 0 if at is None else at)
     learned = {
-        "alpha_": 0.0 if at is None else float(nested.alpha[judged_trees[at]]),
+        "alpha_": alpha,
         "cp_table_": table,
         "oof_predictions_": kept.spread(said),
     }
-    return Pruned(kept, learned)
+    return Pruned(kept, alpha, learned)
 
 
 def _training_errors(model: Any, tree: FittedTree, growth: Growth, cuts: NDArray[np.float64]) -> NDArray[np.float64]:
