@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ template <class T>
 using Array = nb::ndarray<nb::numpy, T, nb::ndim<1>, nb::c_contig>;
 using Doubles1 = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Doubles2 = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Numbers1 = nb::ndarray<const std::uint32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Codes2 = nb::ndarray<const std::int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 template <class T>
@@ -260,31 +262,54 @@ static std::vector<std::uint32_t> left_categories(const TreeHandle& self, std::s
   return left;
 }
 
-// The given risk of each node, or the impurities' if there is none.
-static std::vector<double> read_risk(const TreeHandle& self, const std::optional<Doubles1>& risk) {
-  if (!risk) return impurity_risks(self.tree);
+// The given risk of each node, or the impurities', which `kept` then holds.
+static std::span<const double> read_risk(const TreeHandle& self, const std::optional<Doubles1>& risk,
+                                         std::vector<double>& kept) {
+  if (!risk) return kept = impurity_risks(self.tree);
   if (risk->shape(0) != self.tree.size()) throw nb::value_error("one risk per node");
-  const double* begin = risk->data();
-  if (std::any_of(begin, begin + self.tree.size(), [](double r) { return std::isnan(r); }))
+  const std::span<const double> given{risk->data(), self.tree.size()};
+  if (std::any_of(given.begin(), given.end(), [](double r) { return std::isnan(r); }))
     throw nb::value_error("a risk is not a number");
-  return {begin, begin + self.tree.size()};
+  return given;
 }
 
 static nb::tuple pruning_path(const TreeHandle& self, const std::optional<Doubles1>& given) {
-  const std::vector<double> risk = read_risk(self, given);
+  std::vector<double> kept;
+  const std::span<const double> risk = read_risk(self, given, kept);
   PruningPath path = run_interruptible([&](Interrupt&) { return weakest_links(self.tree, risk); });
   return nb::make_tuple(own(std::move(path.node)), own(std::move(path.alpha)), own(std::move(path.risk)),
                         own(std::move(path.n_leaves)), own(std::move(path.complexity)));
 }
 
+static Array<std::uint32_t> first_cuts_of(const TreeHandle& self, const Doubles1& given, const Doubles1& limits) {
+  std::vector<double> kept;
+  const std::span<const double> risk = read_risk(self, given, kept);
+  return own(
+      run_interruptible([&](Interrupt&) { return first_cuts(self.tree, risk, {limits.data(), limits.shape(0)}); }));
+}
+
+static nb::tuple pruning_turns_of(const TreeHandle& self, const Numbers1& rest, const Numbers1& first_cut,
+                                  std::uint32_t n_cuts) {
+  if (first_cut.shape(0) != self.tree.size()) throw nb::value_error("one cut per node");
+  const std::span<const std::uint32_t> nodes{rest.data(), rest.shape(0)};
+  for (const std::uint32_t node : nodes)
+    if (node >= self.tree.size()) throw nb::value_error("no such node");
+  Turns turns = run_interruptible(
+      [&](Interrupt&) { return pruning_turns(self.tree, nodes, {first_cut.data(), first_cut.shape(0)}, n_cuts); });
+  return nb::make_tuple(own(std::move(turns.row)), own(std::move(turns.node)), own(std::move(turns.begin)),
+                        own(std::move(turns.until)));
+}
+
 static nb::tuple bottom_up_complexity(const TreeHandle& self, const Doubles1& given, double alpha) {
-  const std::vector<double> risk = read_risk(self, given);
+  std::vector<double> kept;
+  const std::span<const double> risk = read_risk(self, given, kept);
   BottomUp found = run_interruptible([&](Interrupt&) { return bottom_up_complexities(self.tree, risk, alpha); });
   return nb::make_tuple(own(std::move(found.complexity)), own(std::move(found.split)));
 }
 
 static TreeHandle* pruned(const TreeHandle& self, double alpha, const std::optional<Doubles1>& given) {
-  const std::vector<double> risk = read_risk(self, given);
+  std::vector<double> kept;
+  const std::span<const double> risk = read_risk(self, given, kept);
   Tree tree = run_interruptible([&](Interrupt&) { return prune(self.tree, risk, alpha); });
   return new TreeHandle(std::move(tree), self.n_categories);
 }
@@ -363,6 +388,8 @@ void init_tree(nb::module_& m) {
       .def("collapsed", &collapsed, "leaf"_a)
       .def("splits", &splits)
       .def("with_values", &with_values, "value"_a, "weight"_a, "impurity"_a)
+      .def("first_cuts", &first_cuts_of, "risk"_a, "limits"_a)
+      .def("pruning_turns", &pruning_turns_of, "rest"_a, "first_cut"_a, "n_cuts"_a)
       .def("bottom_up_complexity", &bottom_up_complexity, "risk"_a, "alpha"_a)
       .def("pruned", &pruned, "alpha"_a, "risk"_a = nb::none())
       .def("__getstate__", &to_state)

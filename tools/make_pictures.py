@@ -52,6 +52,18 @@ def cancer_trees() -> tuple[Any, Any]:
     return plain, spinney.DecisionTreeClassifier(max_depth=2, cost_matrix=cost).fit(X, y)
 
 
+def pruning_pictures(folder: Path) -> None:
+    """Draw the chapter on pruning: the whole tree, the errors, the tree that is kept."""
+    X, species = spinney.datasets.load_penguins(as_frame="pandas")
+    X = X.assign(species=species).dropna(subset="sex")
+    sex = X.pop("sex").astype(str)
+    full = spinney.DecisionTreeClassifier().fit(X, sex)
+    kept = spinney.DecisionTreeClassifier(prune="cv", random_state=0).fit(X, sex)
+    for name, tree in (("pruning_full.svg", full), ("pruning_kept.svg", kept)):
+        (folder / name).write_text(spinney.tree_svg(tree, show_missing=False), encoding="utf-8")
+    save(spinney.plot_cp(kept).figure, folder / "pruning_curve.png")
+
+
 def save(figure: Any, path: Path, dpi: int = 110) -> None:
     """Write a figure as PNG and close it."""
     figure.savefig(path, dpi=dpi)
@@ -123,6 +135,7 @@ def main(arguments: list[str]) -> None:
     unpruned = spinney.DecisionTreeClassifier().fit(X, y)
     pruned = spinney.DecisionTreeClassifier(ccp_alpha=0.01).fit(X, y)
     save(spinney.plot_pruning(unpruned, pruned, show_missing=False), folder / "pruning.png", dpi=90)
+    pruning_pictures(folder)
 
 
 if __name__ == "__main__":

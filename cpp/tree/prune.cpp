@@ -35,46 +35,71 @@ struct ExactSum {
 // O(n log n). Keeping strengths current along the path to the root instead would cost the depth for every step.
 class Links {
  public:
-  Links(const Tree& tree, std::span<const double> risk)
-      : tree_(tree), risk_(risk.begin(), risk.end()), links_(tree.size()) {
-    for (double& r : risk_) r = std::isnan(r) ? 0.0 : std::clamp(r, -largest_risk, largest_risk);
-    std::vector<std::uint32_t> heap(tree.size(), none);
-    for (std::size_t i = tree.size(); i-- > 0;)  // children come after their parent
-      if (!tree.is_leaf(i)) heap[i] = add(static_cast<std::uint32_t>(i), merge(heap[i + 1], heap[tree.right[i]]));
+  Links(const Tree& tree, std::span<const double> risk) : tree_(tree), risk_(risk), links_(tree.size()) {
+    const auto is_usable = [](double r) { return std::abs(r) <= largest_risk; };
+    if (!std::all_of(risk.begin(), risk.end(), is_usable)) {
+      for (const double r : risk) held_in_.push_back(std::isnan(r) ? 0.0 : std::clamp(r, -largest_risk, largest_risk));
+      risk_ = held_in_;
+    }
+    above_.assign(tree.size(), none);              // for now: the heap of each branch
+    for (std::size_t i = tree.size(); i-- > 0;) {  // children come after their parent
+      if (tree.is_leaf(i)) continue;
+      above_[i] = add(static_cast<std::uint32_t>(i), merge(above_[i + 1], above_[tree.right[i]]));
+      ++n_splits_;
+    }
   }
 
   PruningPath path() {
-    const std::vector<std::uint32_t> order = join_equal_alphas();
     PruningPath path;
+    const std::vector<Step> steps = joined_steps();
     path.complexity.assign(tree_.size(), 0.0);
-    join_nested(path.complexity);
+    for (std::size_t i = 0; i < tree_.size(); ++i)
+      if (!tree_.is_leaf(i)) path.complexity[i] = links_[above_[i]].alpha;
     ExactSum total;
     std::uint32_t n_leaves = 0;
     for (std::size_t i = 0; i < tree_.size(); ++i)
       if (tree_.is_leaf(i)) total.add(risk_[i]), ++n_leaves;
+    for (auto* numbers : {&path.alpha, &path.risk}) numbers->reserve(steps.size() + 1);
+    for (auto* numbers : {&path.node, &path.n_leaves}) numbers->reserve(steps.size() + 1);
     path.risk.push_back(total.value());
     path.n_leaves.push_back(n_leaves);
-    for (const std::uint32_t i : order) {
-      const Link& link = links_[i];
-      if (!link.live) continue;
-      total.add(link.saved);
-      path.node.push_back(i);
-      path.alpha.push_back(link.alpha);
+    for (const Step& step : steps) {
+      total.add(step.saved);
+      path.node.push_back(step.node);
+      path.alpha.push_back(step.alpha);
       path.risk.push_back(total.value());
-      path.n_leaves.push_back(n_leaves -= link.dropped);
+      path.n_leaves.push_back(n_leaves -= step.dropped);
     }
     return path;
+  }
+
+  std::vector<std::uint32_t> first_cuts(std::span<const double> limits) {
+    std::vector<std::uint32_t> cut_of(tree_.size(), 0), first(tree_.size(), 0);
+    std::uint32_t cut = 0;
+    for (const Step& step : joined_steps()) {
+      while (cut < limits.size() && limits[cut] < step.alpha) ++cut;
+      cut_of[step.node] = cut;
+    }
+    for (std::size_t i = 0; i < tree_.size(); ++i)
+      if (!tree_.is_leaf(i)) first[i] = cut_of[above_[i]];
+    return first;
   }
 
  private:
   struct Link {
     double alpha = 0, saved = 0;  // saved: the risk that the branch below still spares when its turn comes
     std::uint32_t dropped = 0;    // leaves that go with it
-    std::uint32_t left = none, right = none, rank = 1;
-    bool live = false;  // on some heap; at the end: a step of the path
+    std::uint32_t left = none, right = none;
+    std::uint8_t rank = 1;  // at most the logarithm of the number of nodes
+    bool live = false;      // on some heap; at the end: a step of the path
+  };
+  struct Step {  // what the path needs of a link, side by side: the links themselves are all over the memory by now
+    double alpha, saved;
+    std::uint32_t node, dropped;
+    bool operator<(const Step& o) const { return alpha != o.alpha ? alpha < o.alpha : node < o.node; }
   };
 
-  std::uint32_t rank(std::uint32_t i) const { return i == none ? 0 : links_[i].rank; }
+  std::uint8_t rank(std::uint32_t i) const { return i == none ? std::uint8_t{0} : links_[i].rank; }
 
   // Leftist heaps: the right spines are logarithmic, so the recursion is shallow.
   std::uint32_t merge(std::uint32_t a, std::uint32_t b) {
@@ -83,7 +108,7 @@ class Links {
     Link& top = links_[a];
     top.right = merge(top.right, b);
     if (rank(top.left) < rank(top.right)) std::swap(top.left, top.right);
-    top.rank = rank(top.right) + 1;
+    top.rank = static_cast<std::uint8_t>(rank(top.right) + 1);
     return a;
   }
 
@@ -108,48 +133,60 @@ class Links {
     return merge(heap, i);
   }
 
-  // Gives links whose alphas differ by rounding only the smallest of these; returns the links by alpha, then node.
-  std::vector<std::uint32_t> join_equal_alphas() {
-    std::vector<std::uint32_t> order;
-    for (std::uint32_t i = 0; i < links_.size(); ++i)
-      if (links_[i].live) order.push_back(i);
-    const auto earlier = [&](std::uint32_t a, std::uint32_t b) {
-      return links_[a].alpha != links_[b].alpha ? links_[a].alpha < links_[b].alpha : a < b;
-    };
-    std::sort(order.begin(), order.end(), earlier);
-    double first = 0, slack = 0;
-    for (const std::uint32_t i : order) {
-      Link& link = links_[i];
-      const double own = rounding * std::abs(risk_[i]) / link.dropped;
-      if (link.alpha - first <= std::max(slack, own))
-        link.alpha = first;
-      else
-        first = link.alpha, slack = own;
+  // The links that are left by alpha, then node. Those whose alphas differ by rounding only get the smallest of these.
+  std::vector<Step> sorted_steps() {
+    std::vector<Step> steps;
+    steps.reserve(n_splits_);
+    double largest = 0;
+    for (std::uint32_t i = 0; i < links_.size(); ++i) {
+      largest = std::max(largest, std::abs(risk_[i]));
+      if (const Link& link = links_[i]; link.live) steps.push_back({link.alpha, link.saved, i, link.dropped});
     }
-    std::sort(order.begin(), order.end(), earlier);
-    return order;
+    std::sort(steps.begin(), steps.end());
+    const auto slack = [&](const Step& step) { return rounding * std::abs(risk_[step.node]) / step.dropped; };
+    for (std::size_t begin = 0, end = 0; begin < steps.size(); begin = end) {
+      const double first = steps[begin].alpha, surely_apart = rounding * largest;
+      for (end = begin + 1; end < steps.size(); ++end) {
+        const double gap = steps[end].alpha - first;
+        if (gap > surely_apart || gap > std::max(slack(steps[begin]), slack(steps[end]))) break;
+        steps[end].alpha = links_[steps[end].node].alpha = first;
+      }
+      if (end - begin > 1)
+        std::sort(steps.begin() + static_cast<std::ptrdiff_t>(begin), steps.begin() + static_cast<std::ptrdiff_t>(end));
+    }
+    return steps;
   }
 
-  // A link inside another of the same alpha is part of it. Also fills in what each node goes at.
-  void join_nested(std::vector<double>& complexity) {
-    std::vector<std::uint32_t> owner(tree_.size(), none);
+  // The steps of the path: a link inside another of the same alpha is part of it. From then on above_ is, for each split,
+  // the step that takes it.
+  std::vector<Step> joined_steps() {
+    std::vector<Step> steps = sorted_steps();
+    bool any_joined = false;
+    above_[0] = none;
     for (std::uint32_t i = 0; i < tree_.size(); ++i) {
       if (tree_.is_leaf(i)) continue;
       Link& link = links_[i];
-      if (link.live && owner[i] != none && link.alpha >= links_[owner[i]].alpha) {
-        links_[owner[i]].saved += link.saved;
-        links_[owner[i]].dropped += link.dropped;
+      if (link.live && above_[i] != none && link.alpha >= links_[above_[i]].alpha) {
+        links_[above_[i]].saved += link.saved;
+        links_[above_[i]].dropped += link.dropped;
         link.live = false;
+        any_joined = true;
       }
-      if (link.live) owner[i] = i;
-      complexity[i] = links_[owner[i]].alpha;
-      owner[i + 1] = owner[tree_.right[i]] = owner[i];
+      if (link.live) above_[i] = i;
+      above_[i + 1] = above_[tree_.right[i]] = above_[i];
     }
+    if (!any_joined) return steps;
+    std::erase_if(steps, [&](const Step& step) { return !links_[step.node].live; });
+    for (Step& step : steps) step.saved = links_[step.node].saved, step.dropped = links_[step.node].dropped;
+    return steps;
   }
 
   const Tree& tree_;
-  std::vector<double> risk_;
+  std::span<const double> risk_;
+  std::vector<double> held_in_;  // risks, if some were not usable
   std::vector<Link> links_;
+  std::vector<std::uint32_t> above_;  // heaps while the links are made, then see joined_steps
+  std::size_t n_splits_ = 0;
 };
 
 // One walk, sons before their parent, the left one first: what it found bounds what the right one can be worth.
@@ -250,6 +287,28 @@ BottomUp bottom_up_complexities(const Tree& tree, std::span<const double> risk, 
 }
 
 PruningPath weakest_links(const Tree& tree, std::span<const double> risk) { return Links(tree, risk).path(); }
+
+std::vector<std::uint32_t> first_cuts(const Tree& tree, std::span<const double> risk, std::span<const double> limits) {
+  return Links(tree, risk).first_cuts(limits);
+}
+
+Turns pruning_turns(const Tree& tree, std::span<const std::uint32_t> rest, std::span<const std::uint32_t> first_cut,
+                    std::uint32_t n_cuts) {
+  Turns turns;
+  for (std::uint32_t row = 0; row < rest.size(); ++row) {
+    std::uint32_t until = n_cuts;
+    for (std::uint32_t node = 0; until > 0; node = rest[row] >= tree.right[node] ? tree.right[node] : node + 1) {
+      const std::uint32_t begin = node == rest[row] ? 0 : first_cut[node];
+      if (begin >= until) continue;
+      turns.row.push_back(row);
+      turns.node.push_back(node);
+      turns.begin.push_back(begin);
+      turns.until.push_back(until);
+      until = begin;
+    }
+  }
+  return turns;
+}
 
 std::vector<double> impurity_risks(const Tree& tree) {
   std::vector<double> risk(tree.size());

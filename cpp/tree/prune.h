@@ -35,6 +35,19 @@ Tree collapse(const Tree& tree, const std::vector<std::uint8_t>& make_leaf);
 // T(alpha), up to `alpha_rounding`.
 Tree prune(const Tree& tree, std::span<const double> risk, double alpha);
 
+// A tree pruned at each of a series of cuts, of rising alpha: first_cut[i] is the first cut at which node i is a leaf or
+// gone (0 in leaves; no smaller above a node than at it). A turn says that a row stops at a node for the cuts begin to
+// until - 1.
+struct Turns {
+  std::vector<std::uint32_t> row, node, begin, until;
+};
+// first_cut for limits in ascending order: a cut takes a step whose alpha is no larger than its limit.
+std::vector<std::uint32_t> first_cuts(const Tree& tree, std::span<const double> risk, std::span<const double> limits);
+// The turns of all rows, given where each comes to rest in the whole tree. A row's turns cover all cuts, the last ones
+// first.
+Turns pruning_turns(const Tree& tree, std::span<const std::uint32_t> rest, std::span<const std::uint32_t> first_cut,
+                    std::uint32_t n_cuts);
+
 // rpart's own complexities, which can be smaller than the weakest link's: each node compares itself with what its sons'
 // branches are just before the weaker of them goes, though the node itself may go earlier. A branch that cannot, or
 // does not, lower the risk by more than alpha per split is undone on the way.

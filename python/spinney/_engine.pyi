@@ -124,6 +124,21 @@ class Tree:
             NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
     ) -> Tree: ...
+    def first_cuts(
+        self,
+        risk: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        limits: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C")]: ...
+    def pruning_turns(
+        self,
+        rest: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        first_cut: Annotated[
+            NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        n_cuts: int,
+    ) -> tuple[Any, ...]: ...
     def bottom_up_complexity(
         self,
         risk: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],

@@ -149,7 +149,7 @@ def _choose_strength(growth: Growth, ccp_alpha: float, random: np.random.RandomS
         rows = np.flatnonzero(fold == k)
         tree = growth.without(rows)
         if ccp_alpha > 0:
-            tree = tree.replaced(tree.engine.pruned(ccp_alpha))
+            tree = tree.replaced(tree.engine.pruned(ccp_alpha, growth.risks(tree)))
         leaves = tree.engine.apply(growth.columns, growth.n_jobs)[rows]
         for i, strength in enumerate(strengths):
             shrunken = tree.with_values(shrink_values(tree, float(strength)))

@@ -121,14 +121,22 @@ def encode_labels(y: Any, classes: list[NDArray[Any]], n_rows: int) -> NDArray[n
         raise ValueError(f"y has {columns.shape[1]} outputs here and {len(classes)} in the training data.")
     codes = np.empty(columns.shape, dtype=np.int32)
     for k, labels in enumerate(classes):
-        code_of = {label: code for code, label in enumerate(labels.tolist())}
-        codes[:, k] = [code_of.get(label, -1) for label in columns[:, k].tolist()]
+        codes[:, k] = _codes_of(columns[:, k], labels)
         if (codes[:, k] < 0).all():
             raise ValueError(
                 f"None of the labels in y_val occurs in y: {columns[0, k]!r} is not among {labels[:5].tolist()}. "
                 "Pass labels of the same type."
             )
     return codes
+
+
+def _codes_of(column: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
+    """Find labels among sorted ones; -1 for those that are not there."""
+    if all(array.dtype.kind in "biuf" for array in (column, labels)):
+        at = np.minimum(np.searchsorted(labels, column), len(labels) - 1)
+        return np.where(labels[at] == column, at, -1)
+    code_of = {label: code for code, label in enumerate(labels.tolist())}
+    return np.array([code_of.get(label, -1) for label in column.tolist()])
 
 
 def read_values(y: Any, n_rows: int) -> NDArray[np.float64]:

@@ -243,8 +243,7 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
         learned |= self._learned_costs(costs)
         rows = FitRows(X, y, self._engine_target(target)[0], groups, random, partial(self._with_tree, schema, learned))
         pruned = prune_grown(self, tree, growth, held_out, rows)
-        alpha = float(pruned.learned.get("alpha_") or self.ccp_alpha)
-        tree, learned["shrinkage_"] = shrunk(pruned.tree, self.shrinkage, growth, alpha, random)
+        tree, learned["shrinkage_"] = shrunk(pruned.tree, self.shrinkage, growth, pruned.alpha, random)
         self._keep(schema, tree, learned)
         self._keep_pruning(pruned.learned)
         return self

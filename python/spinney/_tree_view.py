@@ -207,7 +207,7 @@ class FittedTree:
         return flat if self.n_outputs == 1 else [flat[:, columns] for columns in self.class_columns]
 
     def passed_nodes(self, leaves: NDArray[np.uint32]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Yield, level by level, the rows that get there and the node each is at, given their leaves."""
+        """Yield, level by level, the rows that get there and the node each is at, given where they come to rest."""
         rows = np.arange(len(leaves))
         at = np.zeros(len(leaves), dtype=np.intp)
         while len(rows):

@@ -36,7 +36,7 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
     class_weight : dict, list of dicts, "balanced" or None, default=None
         Weights by class label.
     ccp_alpha : float, default=0.0
-        Penalty per leaf of minimal cost-complexity pruning.
+        Penalty per leaf of minimal cost-complexity pruning, in the unit of the risk: see `risk`.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
         Columns in which the prediction must not rise (-1) or fall (1).
     interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
@@ -74,19 +74,24 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
     max_competitors : int, default=0
         Runner-up splits kept at each split, for reading.
     prune : {"cv", "validation", "pessimistic"} or None, default=None
-        Prune the grown tree: by cross-validation, by the error on held-out rows, or by C4.5's pessimistic estimate.
+        Prune the grown tree: by cross-validation, by the error on held-out rows (reduced error), or by C4.5's
+        pessimistic estimate. A fitted tree is pruned further by calling it: ``tree.prune(alpha=...)`` or
+        ``tree.prune(cp=...)`` returns a pruned copy, without growing it again.
     cv : int, splitter, iterable of splits, or array of fold numbers, default=10
-        Folds of ``prune="cv"``. With groups given to `fit`, a number makes folds that keep groups together.
+        Folds of ``prune="cv"``. A number makes folds drawn by `random_state`, with every class spread evenly; with
+        groups given to `fit`, folds that keep groups together. Rows of a negative fold number are never held out.
     rule : {"min", "1se"}, float or None, default="1se"
         Which tree of the sequence to keep: the one with the lowest cross-validated error, or the smallest within one
         standard error of it, or within this many. None keeps the whole tree and its table.
     scoring : str, callable or None, default=None
-        Any scikit-learn scorer to choose by; None: the tree's own loss.
+        Any scikit-learn scorer to choose by; None: the tree's own loss. A scorer judges at most 100 trees, spread over
+        the sequence, and does not see the weights.
     risk : {"auto", "impurity", "error"}, default="auto"
         What pruning weighs against size: the impurity (as scikit-learn), or the error or cost on the training rows.
         "auto" is "error" if there are costs or priors, else "impurity".
     cp : float, optional
-        Prune all that lowers the risk by less than this share of the root's risk per split.
+        Prune all that does not lower the risk by more than this share of the root's risk per split: `ccp_alpha` in
+        another unit. 0 takes what gains nothing, a negative number nothing.
     shrinkage : float, "cv" or None, default=None
         Strength of hierarchical shrinkage, in units of the row weights: node values are drawn to their ancestors'.
         "cv" chooses it by the Brier score in 5 folds, drawn by `random_state`; of all pruning, the trees of the folds
@@ -118,6 +123,13 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
         Columns, outputs, and columns tried at each node.
     feature_names_in_ : ndarray of str
         Column names, if the table had any.
+    cp_table_ : ComplexityTable
+        With ``prune="cv"``: the nested trees and their errors.
+    alpha_ : float
+        With ``prune="cv"``, or after ``prune(...)``: the penalty per leaf that was used.
+    oof_predictions_ : ndarray, or list of these
+        With ``prune="cv"``: class shares or values that the fold trees, pruned alike, give the rows they were not grown
+        on; the mean if there are several, NaN if there is none.
 
     See Also
     --------
@@ -323,7 +335,7 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
     min_impurity_decrease : float, default=0.0
         A split must lower the impurity by this much, weighted by the node's share of the total weight.
     ccp_alpha : float, default=0.0
-        Penalty per leaf of minimal cost-complexity pruning.
+        Penalty per leaf of minimal cost-complexity pruning, in the unit of the risk: see `risk`.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
         Columns in which the prediction must not rise (-1) or fall (1).
     interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
@@ -356,19 +368,24 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
     max_competitors : int, default=0
         Runner-up splits kept at each split, for reading.
     prune : {"cv", "validation", "pessimistic"} or None, default=None
-        Prune the grown tree: by cross-validation, by the error on held-out rows, or by C4.5's pessimistic estimate.
+        Prune the grown tree: by cross-validation, by the error on held-out rows (reduced error), or by C4.5's
+        pessimistic estimate. A fitted tree is pruned further by calling it: ``tree.prune(alpha=...)`` or
+        ``tree.prune(cp=...)`` returns a pruned copy, without growing it again.
     cv : int, splitter, iterable of splits, or array of fold numbers, default=10
-        Folds of ``prune="cv"``. With groups given to `fit`, a number makes folds that keep groups together.
+        Folds of ``prune="cv"``. A number makes folds drawn by `random_state`, with every class spread evenly; with
+        groups given to `fit`, folds that keep groups together. Rows of a negative fold number are never held out.
     rule : {"min", "1se"}, float or None, default="1se"
         Which tree of the sequence to keep: the one with the lowest cross-validated error, or the smallest within one
         standard error of it, or within this many. None keeps the whole tree and its table.
     scoring : str, callable or None, default=None
-        Any scikit-learn scorer to choose by; None: the tree's own loss.
+        Any scikit-learn scorer to choose by; None: the tree's own loss. A scorer judges at most 100 trees, spread over
+        the sequence, and does not see the weights.
     risk : {"auto", "impurity", "error"}, default="auto"
         What pruning weighs against size: the impurity (as scikit-learn), or the error or cost on the training rows.
         "auto" is "error" if there are costs or priors, else "impurity".
     cp : float, optional
-        Prune all that lowers the risk by less than this share of the root's risk per split.
+        Prune all that does not lower the risk by more than this share of the root's risk per split: `ccp_alpha` in
+        another unit. 0 takes what gains nothing, a negative number nothing.
     shrinkage : float, "cv" or None, default=None
         Strength of hierarchical shrinkage, in units of the row weights: node values are drawn to their ancestors'.
         "cv" chooses it by the criterion's loss in 5 folds, drawn by `random_state`; of all pruning, the trees of the
@@ -392,6 +409,13 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
         Columns, outputs, and columns tried at each node.
     feature_names_in_ : ndarray of str
         Column names, if the table had any.
+    cp_table_ : ComplexityTable
+        With ``prune="cv"``: the nested trees and their errors.
+    alpha_ : float
+        With ``prune="cv"``, or after ``prune(...)``: the penalty per leaf that was used.
+    oof_predictions_ : ndarray, or list of these
+        With ``prune="cv"``: class shares or values that the fold trees, pruned alike, give the rows they were not grown
+        on; the mean if there are several, NaN if there is none.
 
     See Also
     --------
@@ -592,7 +616,7 @@ class ExtraTreeClassifier(TreeClassifier):
     class_weight : dict, list of dicts, "balanced" or None, default=None
         Weights by class label.
     ccp_alpha : float, default=0.0
-        Penalty per leaf of minimal cost-complexity pruning.
+        Penalty per leaf of minimal cost-complexity pruning, in the unit of the impurity.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
         Columns in which the prediction must not rise (-1) or fall (1).
     interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
@@ -713,7 +737,7 @@ class ExtraTreeRegressor(TreeRegressor):
     min_impurity_decrease : float, default=0.0
         A split must lower the impurity by this much, weighted by the node's share of the total weight.
     ccp_alpha : float, default=0.0
-        Penalty per leaf of minimal cost-complexity pruning.
+        Penalty per leaf of minimal cost-complexity pruning, in the unit of the impurity.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
         Columns in which the prediction must not rise (-1) or fall (1).
     interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional

@@ -33,6 +33,9 @@ class Criterion:
     Subclasses give `evaluate`; the rest has defaults that are right for every risk, if slow. Growth runs on one
     thread. What the methods raise comes out of ``fit``.
 
+    A method ``row_loss(y, value)`` that returns the loss of each row, y and value having a row each, lets held-out rows
+    judge the tree: `validation_fraction`, ``prune="cv"``. There is none by default, because a risk need not be a sum.
+
     Examples
     --------
     The regression tree of squared errors, from `evaluate` alone:
@@ -380,6 +383,25 @@ class CompiledCriterion(Criterion):
     See Also
     --------
     Criterion : Criteria written in Python.
+
+    Examples
+    --------
+    The functions of a shared library are given by name, as in ``CompiledCriterion.SPLIT(("split", library))``. These
+    two are only stand-ins, to show what is passed: they cut where neighbours differ most.
+
+    >>> import spinney
+    >>> @spinney.CompiledCriterion.EVALUATE
+    ... def evaluate(y, weight, n, value, user_data):
+    ...     value[0] = y[0]
+    ...     return sum(abs(y[i] - y[0]) for i in range(n))
+    >>> @spinney.CompiledCriterion.SPLIT
+    ... def split(y, weight, n, goodness, user_data):
+    ...     for i in range(n - 1):
+    ...         goodness[i] = abs(y[i + 1] - y[i])
+    >>> criterion = spinney.CompiledCriterion(evaluate, split)
+    >>> tree = spinney.DecisionTreeRegressor(criterion=criterion, max_depth=1)
+    >>> tree.fit([[1.0], [2.0], [3.0]], [5.0, 5.5, 9.0]).predict([[1.0], [3.0]])
+    array([5., 9.])
     """
 
     EVALUATE = ctypes.CFUNCTYPE(ctypes.c_double, _DOUBLES, _DOUBLES, ctypes.c_ssize_t, _DOUBLES, ctypes.c_void_p)

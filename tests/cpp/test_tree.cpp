@@ -140,6 +140,36 @@ TEST(a_useless_split_with_a_useful_one_below_stays) {
   CHECK_EQ(path.n_leaves[1], 4u);
 }
 
+TEST(turns_cover_all_cuts) {
+  const Tree t = worked_example();
+  const std::vector<double> risk = impurity_risks(t), limits{0.01, 0.1, 1};
+  const std::vector<std::uint32_t> first = first_cuts(t, risk, limits);
+  CHECK_EQ(first[0], 2u);
+  CHECK_EQ(first[1], 2u);  // t2 goes with the root
+  CHECK_EQ(first[3], 1u);
+  CHECK_EQ(first[6], 1u);
+  const std::vector<std::uint32_t> rest{4, 2, 6};  // the last one comes to rest at a split
+  const Turns turns = pruning_turns(t, rest, first, 3);
+  const std::uint32_t row[] = {0, 0, 0, 1, 1, 2, 2}, node[] = {0, 3, 4, 0, 2, 0, 6}, begin[] = {2, 1, 0, 2, 0, 2, 0};
+  CHECK_EQ(turns.row.size(), std::size(row));
+  for (std::size_t i = 0; i < std::size(row); ++i) {
+    CHECK_EQ(turns.row[i], row[i]);
+    CHECK_EQ(turns.node[i], node[i]);
+    CHECK_EQ(turns.begin[i], begin[i]);
+    CHECK_EQ(turns.until[i], i > 0 && row[i] == row[i - 1] ? begin[i - 1] : 3u);
+  }
+}
+
+TEST(risks_that_are_no_numbers_do_no_harm) {
+  const Tree t = worked_example();
+  const double inf = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  const std::vector<double> risk{inf, nan, -inf, inf, 1, nan, inf, 0, inf};
+  const PruningPath path = weakest_links(t, risk);
+  CHECK_EQ(path.n_leaves.back(), 1u);
+  for (std::size_t i = 1; i < path.alpha.size(); ++i) CHECK(path.alpha[i] >= path.alpha[i - 1]);
+  CHECK_EQ(bottom_up_complexities(t, risk, 0.0).split.size(), t.size());
+}
+
 TEST(collapsing_keeps_sets) {
   const Tree t = collapse(small_tree(), {0, 0, 0, 0, 0});
   CHECK_EQ(find_fault(t, kinds), std::string());

@@ -55,7 +55,16 @@ def deviance(true, predicted):
 # ---- the table ---------------------------------------------------------------------------------------------------
 
 
+COSTS = np.array([[0, 1, 4], [2, 0, 1], [9, 3, 0.0]])
+
+
+def cost(true, predicted):
+    return COSTS[true, predicted]
+
+
 CASES = [
+    ("classes", {"cost_matrix": COSTS}, cost),
+    ("classes", {"cost_matrix": COSTS, "cost_splits": None, "risk": "impurity"}, cost),
     ("classes", {}, wrong),
     ("classes", {"risk": "error"}, wrong),
     ("classes", {"criterion": "entropy", "min_samples_leaf": 5}, wrong),
@@ -151,6 +160,22 @@ def test_the_number_of_threads_changes_nothing(kind):
         np.testing.assert_array_equal(models[0].oof_predictions_, other.oof_predictions_)
 
 
+def test_rows_that_rest_before_a_leaf():
+    X, y, w = problem("values")
+    X[np.random.default_rng(5).random(X.shape) < 0.2] = np.nan
+    options = {"missing": "surrogate", "missing_fallback": "stop", "max_surrogates": 0, "min_samples_leaf": 4}
+    numbers = np.arange(len(y)) % 5
+    model = Regressor(prune="cv", cv=numbers, **options).fit(X, y, w)
+    full, table = Regressor(**options).fit(X, y, w), model.cp_table_
+    assert (~full.tree_.is_leaf[full.apply(X)]).any()
+    root = np.average(squared(y, np.average(y, weights=w)), weights=w)
+    for i in range(len(table)):
+        training = np.average(squared(y, full.prune(alpha=table.alpha[i]).predict(X)), weights=w)
+        assert table.relative_error[i] == pytest.approx(training / root, abs=1e-12)
+    mean, _ = cv_errors(lambda: Regressor(**options), X, y, w, pairs(numbers), table.alpha[::-1], squared)
+    np.testing.assert_allclose(table.cv_error[::-1], mean / root, rtol=1e-10)
+
+
 def test_a_floor_shortens_the_table():
     X, y, _ = problem("values")
     numbers = np.arange(len(y)) % 5
@@ -201,6 +226,12 @@ def test_the_rule_is_kept(rule):
     assert table.chosen == np.flatnonzero(table.cv_error <= limit + 1e-12)[0]
     assert model.get_n_leaves() == table.n_leaves[table.chosen]
     assert model.alpha_ == table.alpha[table.chosen]
+
+
+def test_no_rule_keeps_the_tree_that_cp_leaves():
+    X, y, _ = problem("values")
+    model = Regressor(prune="cv", rule=None, cp=0.02, random_state=0).fit(X, y)
+    assert model.get_n_leaves() == Regressor(cp=0.02).fit(X, y).get_n_leaves() == model.cp_table_.n_leaves[-1]
 
 
 def test_pruning_finds_the_true_size():
@@ -319,7 +350,7 @@ def test_repeated_folds_are_averaged():
     [
         (1, "range .2, inf"),
         (None, "must be a number of folds"),
-        (200, "more folds than there are rows"),
+        (200, "more folds than there are samples"),
         ([0, 1, 0], "3 fold numbers and the table 160 rows"),
         (np.zeros(160, dtype=int), "all rows into one fold"),
         ([], "no folds|fold numbers"),

@@ -25,6 +25,8 @@ def test_scikit_learns_checks(estimator, check):
         spinney.DecisionTreeClassifier(criterion="gain_ratio", max_leaf_nodes=12, max_bins=20),
         spinney.DecisionTreeRegressor(criterion="absolute_error", max_bins=32, n_jobs=2),
         spinney.DecisionTreeRegressor(ccp_alpha=1e-4, max_features="sqrt", random_state=0),
+        spinney.DecisionTreeClassifier(prune="cv", cv=3, random_state=0),
+        spinney.DecisionTreeRegressor(prune="cv", cv=3, random_state=0),
     ]
 )
 def test_scikit_learns_checks_away_from_the_defaults(estimator, check):

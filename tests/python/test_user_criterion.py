@@ -849,3 +849,23 @@ def test_a_tree_can_be_read():
     assert spinney.to_json(model)
     assert model.to_predictor().predict(X.iloc[0].to_dict()) == model.predict(X.iloc[:1])[0]
     assert model.feature_importances_.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"missing": "surrogate"},
+        {"missing": "surrogate", "missing_fallback": "stop", "max_competitors": 2},
+        {"feature_costs": {"a": 3.0}},
+        {"cp": 0.02},
+        {"prune": "cv", "cv": 5, "random_state": 0},
+    ],
+    ids=repr,
+)
+def test_all_else_goes_on_as_with_the_built_in_criterion(options):
+    X, y, w = mixed_table(300)
+    options = {"min_samples_leaf": 10, **options}
+    ours = DecisionTreeRegressor(criterion=LossCriterion(squared), **options).fit(X, y, w)
+    expected = DecisionTreeRegressor(**options).fit(X, y, w)
+    assert expected.get_n_leaves() > 2
+    assert_same_tree(ours, expected)

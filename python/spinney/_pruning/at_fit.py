@@ -15,10 +15,12 @@ from spinney._pruning.choice import choose
 from spinney._pruning.cross_validation import (
     FoldTree,
     Score,
+    first_cuts,
     grow_folds,
     held_out_values,
     judge_by_loss,
     judge_by_score,
+    sum_node_errors,
     thinned,
 )
 from spinney._pruning.estimates import pessimistic, reduced_error
@@ -53,9 +55,10 @@ class FitRows:
 
 @dataclass(frozen=True)
 class Pruned:
-    """A pruned tree and how it came about; `learned` are fitted attributes."""
+    """A pruned tree, the penalty per leaf that was used (0: none), and fitted attributes."""
 
     tree: FittedTree
+    alpha: float
     learned: dict[str, Any]
 
 
@@ -91,7 +94,7 @@ def prune_grown(model: Any, tree: FittedTree, growth: Growth, held_out: HeldOut 
         tree = pessimistic(tree)
     if floor is not None:
         tree = tree.replaced(tree.engine.pruned(floor, growth.risks(tree)))
-    return Pruned(tree, {})
+    return Pruned(tree, floor or 0.0, {})
 
 
 def alpha_floor(model: Any, root_risk: float) -> float | None:
@@ -105,34 +108,48 @@ def _prune_by_cv(model: Any, tree: FittedTree, growth: Growth, floor: float, row
     risks = growth.risks(tree)
     nested = NestedTrees.of(tree, risks, floor)
     folds = read_folds(model.cv, growth.codes, rows.target, growth.weights(), rows.groups, rows.random)
-    losses = _training_losses(tree, growth, nested.cuts)
+    training_errors = _training_errors(model, tree, growth, nested.cuts)
     judged_trees = np.arange(len(nested.alpha)) if model.scoring is None else thinned(len(nested.alpha))
     cuts = nested.cuts[judged_trees]
     fold_trees = grow_folds(growth, folds, cuts)
-    root_loss = losses[-1] if losses[-1] > 0 else 1.0
     if model.scoring is None:
-        judged = judge_by_loss(growth, fold_trees, len(cuts))
+        judged, root_loss = judge_by_loss(growth, fold_trees, len(cuts)), _root_loss(tree, growth)
         error, error_se = judged.error / root_loss, judged.error_se / root_loss
     else:
         judged = judge_by_score(_score(model.scoring, rows), fold_trees, cuts)
         error, error_se = judged.error, judged.error_se
     at = choose(error, error_se, model.rule)
-    kept = tree if at is None else tree.replaced(tree.engine.pruned(float(nested.alpha[judged_trees[at]]), risks))
-    table = _table(nested, judged_trees, losses / root_loss, error, error_se, at, model)
+    alpha = floor if at is None else float(nested.alpha[judged_trees[at]])
+    kept = tree if at is None and floor == 0 else tree.replaced(tree.engine.pruned(alpha, risks))
+    table = _table(nested, judged_trees, training_errors, error, error_se, at, model)
     said = held_out_values(growth, fold_trees, 0 if at is None else at)
     learned = {
-        "alpha_": 0.0 if at is None else float(nested.alpha[judged_trees[at]]),
+        "alpha_": alpha,
         "cp_table_": table,
         "oof_predictions_": kept.spread(said),
     }
-    return Pruned(kept, learned)
+    return Pruned(kept, alpha, learned)
 
 
-def _training_losses(tree: FittedTree, growth: Growth, cuts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean loss of each nested tree on the rows it was grown on."""
-    weight = growth.weights()
-    whole = FoldTree.of(tree, np.flatnonzero(weight > 0), growth, cuts)
-    return np.asarray(whole.sum_losses(growth, len(cuts))[0] / weight.sum())
+def _training_errors(model: Any, tree: FittedTree, growth: Growth, cuts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Error of each nested tree on the rows it was grown on, as a share of the root's."""
+    split = np.flatnonzero(~tree.is_leaf)
+    n_rows = tree.n_node_samples
+    if (n_rows[split] > n_rows[split + 1] + n_rows[tree.children_right[split]]).any():  # some rest before a leaf
+        rows = np.flatnonzero(growth.weights() > 0)
+        losses, _ = FoldTree.of(tree, rows, growth, cuts).sum_losses(growth, len(cuts))
+        return np.asarray(losses / growth.weights().sum() / _root_loss(tree, growth))
+    share = tree.weighted_n_node_samples / tree.weighted_n_node_samples[0]
+    errors = share * model._node_errors(tree)
+    total = sum_node_errors(tree, errors, first_cuts(tree, growth.risks(tree), cuts), len(cuts))
+    return np.asarray(total / (errors[0] if errors[0] > 0 else 1.0))
+
+
+def _root_loss(tree: FittedTree, growth: Growth) -> float:
+    """Mean loss of the training rows if the root were a leaf; 1 if there is none, so that one can divide by it."""
+    rows = np.arange(growth.n_rows) if growth.weight is None else np.flatnonzero(growth.weight > 0)
+    loss = growth.loss(np.zeros(len(rows), dtype=np.intp), tree, rows)
+    return float(np.average(loss, weights=growth.weights()[rows])) or 1.0
 
 
 def _table(

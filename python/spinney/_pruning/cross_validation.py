@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spinney._growth import Growth
 from spinney._pruning.folds import Fold
-from spinney._pruning.nested import complexities, reached
+from spinney._pruning.nested import reached
 from spinney._tree_view import FittedTree
 
 Floats = NDArray[np.float64]
@@ -38,22 +38,17 @@ class FoldTree:
     tree: FittedTree
     rows: NDArray[np.intp]
     leaves: NDArray[np.uint32]
-    first_cut: NDArray[np.intp]
+    first_cut: NDArray[np.uint32]
 
     @classmethod
     def of(cls, tree: FittedTree, rows: NDArray[np.intp], growth: Growth, cuts: Floats) -> FoldTree:
         """Send rows down a tree whose prunings at `cuts` are to be judged."""
         leaves = tree.engine.apply(growth.columns, growth.n_jobs)[rows]
-        first_cut = np.searchsorted(reached(cuts), complexities(tree, growth.risks(tree)), side="left")
-        return cls(tree, rows, leaves, first_cut)
+        return cls(tree, rows, leaves, first_cuts(tree, growth.risks(tree), cuts))
 
-    def stops(self, cut: int) -> NDArray[np.intp]:
+    def stops(self, cut: int) -> NDArray[np.uint32]:
         """Return the node at which each row stops when the tree is pruned at a cut."""
-        stop = np.full(len(self.rows), -1, dtype=np.intp)
-        for rows, nodes in self.tree.passed_nodes(self.leaves):
-            here = (stop[rows] < 0) & (self.first_cut[nodes] <= cut)
-            stop[rows[here]] = nodes[here]
-        return stop
+        return np.asarray(self.tree.engine.pruning_turns(self.leaves, (self.first_cut > cut).astype(np.uint32), 1)[1])
 
     def sum_losses(self, growth: Growth, n_cuts: int) -> tuple[Floats, Floats]:
         """Return the weighted sums of losses and of squared losses of the rows, at every cut.
@@ -62,18 +57,30 @@ class FoldTree:
         loss where its turn begins and takes it away where the turn of the node above begins: rows x depth, whatever
         the number of cuts.
         """
-        change, square_change = np.zeros(n_cuts + 1), np.zeros(n_cuts + 1)
-        until = np.full(len(self.rows), n_cuts, dtype=np.intp)
-        weight = growth.weights()[self.rows]
-        for rows, nodes in self.tree.passed_nodes(self.leaves):
-            begin = self.first_cut[nodes]
-            speaks = begin < until[rows]
-            rows, nodes, begin = rows[speaks], nodes[speaks], begin[speaks]
-            loss = growth.loss(nodes, self.tree, self.rows[rows])
-            for total, value in ((change, loss * weight[rows]), (square_change, loss**2 * weight[rows])):
-                total += np.bincount(begin, value, n_cuts + 1) - np.bincount(until[rows], value, n_cuts + 1)
-            until[rows] = begin
-        return np.cumsum(change)[:-1], np.cumsum(square_change)[:-1]
+        row, node, begin, until = self.tree.engine.pruning_turns(self.leaves, self.first_cut, n_cuts)
+        rows = self.rows[row]
+        loss = growth.loss(node, self.tree, rows)
+        weighted = loss if growth.weight is None else loss * growth.weight[rows]
+        return sum_turns(begin, until, weighted, n_cuts), sum_turns(begin, until, weighted * loss, n_cuts)
+
+
+def first_cuts(tree: FittedTree, risks: Floats, cuts: Floats) -> NDArray[np.uint32]:
+    """Return for each node the position of the first cut at which it is a leaf or gone; 0 in leaves."""
+    return tree.engine.first_cuts(risks, reached(cuts))
+
+
+def sum_turns(begin: NDArray[np.uint32], until: NDArray[np.uint32], value: Floats, n_cuts: int) -> Floats:
+    """Add up values, each of which counts from one cut until before another; one sum per cut."""
+    change = np.bincount(begin, value, n_cuts + 1) - np.bincount(until, value, n_cuts + 1)
+    return np.cumsum(change)[:-1]
+
+
+def sum_node_errors(tree: FittedTree, errors: Floats, first_cut: NDArray[np.uint32], n_cuts: int) -> Floats:
+    """Return the total of the leaves' errors at every cut, given the error of each node as a leaf."""
+    split = np.flatnonzero(~tree.is_leaf)
+    above = np.full(tree.node_count, n_cuts, dtype=np.uint32)
+    above[split + 1] = above[tree.children_right[split]] = first_cut[split]
+    return sum_turns(first_cut, above, errors, n_cuts)
 
 
 @dataclass(frozen=True)

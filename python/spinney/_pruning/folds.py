@@ -102,11 +102,13 @@ def _deal(
 ) -> NDArray[np.int64]:
     """Deal the rows out: at random, each class evenly, groups together. -1: in no fold."""
     rows = np.flatnonzero(weight > 0)
-    n_parts, what = (len(rows), "rows") if groups is None else (len(np.unique(groups[rows])), "groups")
+    n_parts, what = (len(rows), "samples") if groups is None else (len(np.unique(groups[rows])), "groups")
     if n_folds < 2:
         raise ValueError(f"cv={n_folds} makes no folds. Use at least 2.")
     if n_parts < n_folds:
-        raise ValueError(f"cv={n_folds} asks for more folds than there are {what} of positive weight ({n_parts}).")
+        raise ValueError(
+            f"cv={n_folds} asks for more folds than there are {what} of positive weight: n_{what}={n_parts}."
+        )
     numbers = np.full(len(weight), -1, dtype=np.int64)
     if groups is not None:
         for k, (_, held_out) in enumerate(GroupKFold(n_folds).split(rows, groups=groups[rows])):
@@ -114,8 +116,7 @@ def _deal(
         return numbers
     order = random.permutation(rows)
     if strata is not None:
-        _, classes = np.unique(strata[order], axis=0, return_inverse=True)
-        order = order[np.argsort(classes.ravel(), kind="stable")]
+        order = order[np.lexsort(strata[order].T)]
     numbers[order] = np.arange(len(order)) % n_folds
     return numbers
 

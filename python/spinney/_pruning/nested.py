@@ -55,8 +55,3 @@ class NestedTrees:
 def reached(alpha: Floats | float) -> Floats:
     """Return the largest alpha of a step that counts as no larger than these."""
     return np.asarray(alpha * (1 + _engine.alpha_rounding))
-
-
-def complexities(tree: FittedTree, risks: Floats) -> Floats:
-    """Return the alpha from which each node is a leaf or gone; 0 in leaves."""
-    return np.asarray(tree.engine.pruning_path(risks)[4])
