@@ -12,29 +12,9 @@ namespace spinney {
 
 static constexpr std::size_t block_rows = 128, rows_per_task = 4096, lanes = 8;
 
-Walker::Walker(const Tree& tree) : tree_(tree) {
-  if (!tree.splits.empty()) {  // a row may need the columns of surrogates
-    compact_ = false;
-    return;
-  }
-  for (std::size_t i = 0; i < tree.size(); ++i)
-    if (!tree.is_leaf(i)) used_.push_back(static_cast<std::uint32_t>(tree.feature[i]));
-  std::sort(used_.begin(), used_.end());
-  used_.erase(std::unique(used_.begin(), used_.end()), used_.end());
-  compact_ = used_.size() <= 512;  // beyond this, copying a row costs more than reading the few values it needs
-  if (!compact_) return;
-  std::vector<std::uint16_t> slot(used_.empty() ? 0 : used_.back() + std::size_t{1}, 0);
-  for (std::size_t s = 0; s < used_.size(); ++s) slot[used_[s]] = static_cast<std::uint16_t>(s);
-  nodes_.resize(tree.size());
-  for (std::uint32_t i = 0; i < tree.size(); ++i) {
-    if (tree.is_leaf(i)) {
-      nodes_[i] = {0.0, i, 0, 0, 0};
-      continue;
-    }
-    nodes_[i] = {tree.threshold[i], tree.right[i], slot[static_cast<std::size_t>(tree.feature[i])], 1, tree.flags[i]};
-    has_categories_ = has_categories_ || (tree.flags[i] & Tree::category);
-  }
-}
+// With surrogates, a row may need columns beyond those of the splits.
+Walker::Walker(const Tree& tree)
+    : tree_(tree), compact_(tree), blocks_(!compact_.nodes.empty() && tree.splits.empty()) {}
 
 // Several rows at a time: while one waits for its next node, the others go on.
 template <class T, bool categories>
@@ -49,18 +29,11 @@ void Walker::walk(const Layout& rows, std::size_t n_rows, std::uint32_t* leaf) c
     while (moving) {
       moving = false;
       for (std::size_t k = 0; k < lanes; ++k) {
-        const Node& node = nodes_[at[k]];
+        const CompactNode& node = compact_.nodes[at[k]];
         T value;
         __builtin_memcpy(&value, row[k] + rows.offset[node.slot], sizeof(T));
         const double x = static_cast<double>(value);
-        bool left = (x <= node.threshold) | ((x != x) & (node.flags & Tree::missing_left));
-        if constexpr (categories)
-          if ((node.flags & Tree::category) && x == x)
-            left = category_goes_left(tree_.sets.data() + tree_.set[at[k]], node.flags & Tree::default_left,
-                                      static_cast<std::uint32_t>(x));
-        // selected by masks: a branch here is wrong half the time
-        const std::uint32_t go_right = std::uint32_t{left} - 1, next_left = at[k] + node.left_step;
-        const std::uint32_t next = next_left ^ ((next_left ^ node.right) & go_right);
+        const std::uint32_t next = step<categories>(tree_, node, at[k], x);
         moving |= next != at[k];
         at[k] = next;
       }
@@ -71,7 +44,7 @@ void Walker::walk(const Layout& rows, std::size_t n_rows, std::uint32_t* leaf) c
 
 template <class T>
 void Walker::walk_as(const Layout& rows, std::size_t n_rows, std::uint32_t* leaf) const {
-  if (has_categories_)
+  if (compact_.has_categories)
     walk<T, true>(rows, n_rows, leaf);
   else
     walk<T, false>(rows, n_rows, leaf);
@@ -79,9 +52,9 @@ void Walker::walk_as(const Layout& rows, std::size_t n_rows, std::uint32_t* leaf
 
 // Are the columns in use plain numbers of this type that lie side by side in every row?
 bool Walker::is_row_major(const Table& table, DType type) const {
-  if (used_.empty() || has_categories_) return false;
-  const Column& first = table.columns[used_[0]];
-  return std::all_of(used_.begin(), used_.end(), [&](std::uint32_t f) {
+  if (compact_.used.empty() || compact_.has_categories) return false;
+  const Column& first = table.columns[compact_.used[0]];
+  return std::all_of(compact_.used.begin(), compact_.used.end(), [&](std::uint32_t f) {
     const Column& c = table.columns[f];
     return c.dtype == type && c.mask == nullptr && !c.is_sparse() && !c.is_category() && c.stride == first.stride &&
            std::abs(c.data - first.data) < std::abs(c.stride);
@@ -90,7 +63,7 @@ bool Walker::is_row_major(const Table& table, DType type) const {
 
 // Copies blocks of rows to where their values lie side by side.
 void Walker::walk_copies(const Table& table, std::size_t begin, std::size_t end, std::uint32_t* leaf) const {
-  const std::size_t width = std::max<std::size_t>(1, used_.size());
+  const std::size_t width = std::max<std::size_t>(1, compact_.used.size());
   std::vector<double> values(width * block_rows, 0.0);
   std::vector<std::ptrdiff_t> offset(width);
   for (std::size_t s = 0; s < width; ++s) offset[s] = static_cast<std::ptrdiff_t>(s * sizeof(double));
@@ -100,8 +73,9 @@ void Walker::walk_copies(const Table& table, std::size_t begin, std::size_t end,
   for (; begin < end; begin += block_rows) {
     const std::size_t n = std::min(block_rows, end - begin);
     std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
-    for (std::size_t s = 0; s < used_.size(); ++s)
-      read_rows(table.columns[used_[s]], rows.data(), n, [&](std::size_t i, double v) { values[i * width + s] = v; });
+    for (std::size_t s = 0; s < compact_.used.size(); ++s)
+      read_rows(table.columns[compact_.used[s]], rows.data(), n,
+                [&](std::size_t i, double v) { values[i * width + s] = v; });
     walk_as<double>(layout, n, leaf + begin);
   }
 }
@@ -114,19 +88,19 @@ void Walker::walk_wide(const Table& table, std::size_t begin, std::size_t end, s
 }
 
 void Walker::apply(const Table& table, int n_threads, Interrupt& interrupt, std::uint32_t* leaf) const {
-  const bool floats = compact_ && is_row_major(table, DType::f32),
-             doubles = compact_ && is_row_major(table, DType::f64);
+  const bool floats = blocks_ && is_row_major(table, DType::f32), doubles = blocks_ && is_row_major(table, DType::f64);
   std::vector<std::ptrdiff_t> offset;
   if (floats || doubles)
-    for (const std::uint32_t f : used_) offset.push_back(table.columns[f].data - table.columns[used_[0]].data);
+    for (const std::uint32_t f : compact_.used)
+      offset.push_back(table.columns[f].data - table.columns[compact_.used[0]].data);
   const std::size_t n_tasks = (table.n_rows + rows_per_task - 1) / rows_per_task;
   const double estimated_ns = 40.0 * static_cast<double>(table.n_rows);
   parallel_for_if_worth(estimated_ns, n_tasks, n_threads, [&](std::size_t task, int) {
     interrupt.check();
     const std::size_t begin = task * rows_per_task, end = std::min(table.n_rows, begin + rows_per_task);
-    if (!compact_) return walk_wide(table, begin, end, leaf);
+    if (!blocks_) return walk_wide(table, begin, end, leaf);
     if (!floats && !doubles) return walk_copies(table, begin, end, leaf);
-    const Column& first = table.columns[used_[0]];
+    const Column& first = table.columns[compact_.used[0]];
     const Layout layout{first.data + static_cast<std::ptrdiff_t>(begin) * first.stride, first.stride, offset.data()};
     if (floats)
       walk_as<float>(layout, end - begin, leaf + begin);

@@ -1,4 +1,4 @@
-// Rows down a tree. A walker is made once per tree: compact nodes, and the columns in use renumbered from 0.
+// Rows down a tree. A walker is made once per tree.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 
 #include "base/interrupt.h"
 #include "data/column.h"
+#include "predict/compact.h"
 #include "tree/tree.h"
 
 namespace spinney {
@@ -21,13 +22,6 @@ class Walker {
   std::uint32_t apply_one(const double* row) const;
 
  private:
-  struct Node {  // a leaf leads to itself, so that rows walked together need not stop together
-    double threshold;
-    std::uint32_t right;
-    std::uint16_t slot;      // column in use
-    std::uint8_t left_step;  // 1, or 0 in a leaf
-    std::uint8_t flags;
-  };
   // Where the values of consecutive rows are: column in use `s` of row i at first + i * stride + offset[s].
   struct Layout {
     const std::byte* first;
@@ -43,9 +37,8 @@ class Walker {
   bool is_row_major(const Table& table, DType type) const;
 
   const Tree& tree_;
-  std::vector<Node> nodes_;
-  std::vector<std::uint32_t> used_;  // columns in use
-  bool has_categories_ = false, compact_ = true;
+  CompactNodes compact_;
+  bool blocks_;  // rows are walked in blocks that lie side by side
 };
 
 }  // namespace spinney

@@ -165,6 +165,96 @@ def grow_tree(
     options: dict[str, Any],
 ) -> tuple[Any, ...]: ...
 
+class Sampling:
+    """Which rows each tree of a forest is grown on."""
+
+    def counts(self, tree: int) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C")]:
+        """How often each row was drawn for a tree."""
+
+def make_sampling(
+    replace: bool,
+    seed: int,
+    unit_of_row: Sequence[int],
+    strata: Sequence[Sequence[int]],
+    n_drawn: Sequence[int],
+) -> Sampling: ...
+
+class Forest:
+    """Trees in one set of read-only arrays, one after the other."""
+
+    @property
+    def feature(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)]:
+        """Column split on; -1 in leaves."""
+
+    @property
+    def threshold(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
+        """Number splits: x <= threshold goes left."""
+
+    @property
+    def right(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", writable=False)]:
+        """Right child of each split; its left child is the next node."""
+
+    @property
+    def impurity(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
+        """Impurity of each node."""
+
+    @property
+    def weight(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
+        """Weight of the training rows of each node."""
+
+    @property
+    def n_rows(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", writable=False)]:
+        """Number of training rows of each node."""
+
+    @property
+    def value(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
+        """value_width numbers per node."""
+
+    @property
+    def n_trees(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def value_width(self) -> int: ...
+    @property
+    def root(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", writable=False)]:
+        """First node of each tree, and the end."""
+
+    def tree(self, t: int) -> Tree:
+        """A copy of one tree."""
+
+    def extended(self, other: Forest) -> Forest: ...
+    def predict(
+        self, table: Table, n_jobs: int
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
+        """Mean over the trees."""
+
+    def predict_one(
+        self,
+        row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]: ...
+    def apply(
+        self, table: Table, n_jobs: int
+    ) -> Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order="C")]: ...
+    def out_of_bag(
+        self, table: Table, sampling: Sampling, first: int, last: int, n_jobs: int
+    ) -> tuple[Any, ...]: ...
+
+def forest_from_trees(trees: Sequence[Tree], n_categories: Sequence[int]) -> Forest: ...
+def grow_forest(
+    table: Table,
+    criterion: str,
+    target: object,
+    n_classes: Sequence[int],
+    weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+    | None,
+    options: dict[str, Any],
+    sampling: Sampling | None,
+    columns_per_tree: int,
+    first_tree: int,
+    n_trees: int,
+) -> Forest: ...
+
 MODEL_FORMAT: int = 1
 
 def write_model_file(header: bytes, trees: Sequence[Tree]) -> bytes: ...

@@ -1,0 +1,253 @@
+// Forests: growing, predicting, out-of-bag sums, and their trees.
+#include "tree/forest.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "arrays.h"
+#include "base/pool.h"
+#include "base/threads.h"
+#include "growing.h"
+#include "interrupt.h"
+#include "learn/forest.h"
+#include "module.h"
+#include "predict/forest_walk.h"
+#include "table.h"
+#include "tree/validate.h"
+#include "tree_handle.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace spinney {
+
+// A forest with what is needed to walk it. Immutable once made, so threads may share it.
+struct ForestHandle {
+  ForestHandle(Forest f, std::vector<std::uint32_t> categories)
+      : forest(std::move(f)), n_categories(std::move(categories)), walker(forest) {}
+  ForestHandle(const ForestHandle&) = delete;
+
+  void check(const TableHandle& table) const {
+    if (categories_of(table.table) != n_categories) throw nb::value_error("the table does not fit the forest");
+  }
+
+  const Forest forest;
+  const std::vector<std::uint32_t> n_categories;
+  const ForestWalker walker;
+};
+
+struct SamplingHandle {
+  Sampling sampling;
+};
+
+static SamplingHandle* make_sampling(bool replace, std::uint64_t seed, std::vector<std::uint32_t> unit_of_row,
+                                     std::vector<std::vector<std::uint32_t>> strata,
+                                     std::vector<std::uint32_t> n_drawn) {
+  Sampling s{replace, seed, std::move(unit_of_row), std::move(strata), std::move(n_drawn), 0};
+  if (s.strata.size() != s.n_drawn.size()) throw nb::value_error("n_drawn: one entry per stratum");
+  for (std::size_t i = 0; i < s.strata.size(); ++i) {
+    if (s.strata[i].empty() || (!s.replace && s.n_drawn[i] > s.strata[i].size()))
+      throw nb::value_error("a stratum has too few units");
+    for (const std::uint32_t u : s.strata[i]) s.n_units = std::max(s.n_units, u + 1);
+  }
+  for (const std::uint32_t u : s.unit_of_row)
+    if (u != UINT32_MAX && u >= s.n_units) throw nb::value_error("unit_of_row: no such unit");
+  return new SamplingHandle{std::move(s)};
+}
+
+static Array<std::uint32_t> counts_of(const SamplingHandle& self, std::uint32_t tree) {
+  std::vector<std::uint32_t> units, counts(self.sampling.unit_of_row.size());
+  draw_counts(self.sampling, tree, units, counts);
+  return own(std::move(counts));
+}
+
+static Forest join(std::vector<Tree> trees) {
+  Forest forest;
+  std::size_t n_nodes = 0, n_words = 0;
+  for (const Tree& t : trees) {
+    n_nodes += t.size();
+    n_words += t.sets.size();
+  }
+  forest.reserve(n_nodes, n_words, trees.size());
+  for (Tree& t : trees) {
+    forest.add(t);
+    t = {};
+  }
+  return forest;
+}
+
+static ForestHandle* grow(const TableHandle& table, const std::string& criterion, const nb::object& target,
+                          std::vector<std::uint32_t> n_classes, std::optional<Doubles1> weight, const nb::dict& options,
+                          const SamplingHandle* sampling, std::uint32_t columns_per_tree, std::uint32_t first_tree,
+                          std::uint32_t n_trees) {
+  const GrowthRequest request(table, criterion, target, std::move(n_classes), std::move(weight), options);
+  if (request.params.weighing.on) throw nb::value_error("a forest does not keep the splits it weighs");
+  ForestParams params;
+  params.tree = request.params;
+  params.samples = sampling != nullptr;
+  if (sampling != nullptr) {
+    params.sampling = sampling->sampling;
+    if (params.sampling.unit_of_row.size() != table.table.n_rows)
+      throw nb::value_error("sampling and table differ in rows");
+  }
+  params.max_bins = request.max_bins;
+  params.columns_per_tree = columns_per_tree;
+  params.first_tree = first_tree;
+  params.n_trees = n_trees;
+  Forest forest = run_interruptible([&](Interrupt& interrupt) {
+    return join(grow_forest(table.table, request.input, request.rule, params, interrupt));
+  });
+  return new ForestHandle(std::move(forest), categories_of(table.table));
+}
+
+using Doubles2Out = nb::ndarray<nb::numpy, double, nb::ndim<2>, nb::c_contig>;
+
+static Doubles2Out own_rows(std::vector<double> values, std::size_t width) {
+  auto* kept = new std::vector<double>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+  return Doubles2Out(kept->data(), {kept->size() / width, width}, owner);
+}
+
+static Doubles2Out predict(const ForestHandle& self, const TableHandle& table, int n_jobs) {
+  self.check(table);
+  const std::size_t width = self.forest.nodes.value_width;
+  std::vector<double> out(table.table.n_rows * width, 0.0);
+  const int n_threads = resolve_threads(n_jobs);
+  run_interruptible([&](Interrupt& interrupt) {
+    self.walker.sum(table.table, 0, self.forest.n_trees(), {}, n_threads, interrupt, out.data(), nullptr);
+    const auto n = static_cast<double>(self.forest.n_trees());
+    for (double& v : out) v /= n;
+    return 0;
+  });
+  return own_rows(std::move(out), width);
+}
+
+// Sums of the values of trees first … last - 1 over the rows they were not grown on, and how many trees that were.
+static nb::tuple out_of_bag(const ForestHandle& self, const TableHandle& table, const SamplingHandle& sampling,
+                            std::size_t first, std::size_t last, int n_jobs) {
+  self.check(table);
+  const std::size_t n_rows = table.table.n_rows, width = self.forest.nodes.value_width, words = (n_rows + 63) / 64;
+  if (first > last || last > self.forest.n_trees()) throw nb::index_error("no such tree");
+  if (sampling.sampling.unit_of_row.size() != n_rows) throw nb::value_error("sampling and table differ in rows");
+  std::vector<double> sums(n_rows * width, 0.0);
+  std::vector<std::uint32_t> n_used(n_rows, 0);
+  const int n_threads = resolve_threads(n_jobs);
+  run_interruptible([&](Interrupt& interrupt) {
+    std::vector<std::uint64_t> in_bag((last - first) * words, 0);
+    parallel_for(last - first, n_threads, [&](std::size_t i, int) {
+      interrupt.check();
+      std::vector<std::uint32_t> units, counts(n_rows);
+      draw_counts(sampling.sampling, static_cast<std::uint32_t>(first + i), units, counts);
+      for (std::size_t r = 0; r < n_rows; ++r)
+        if (counts[r] > 0) in_bag[i * words + r / 64] |= std::uint64_t{1} << (r % 64);
+    });
+    self.walker.sum(table.table, first, last, in_bag, n_threads, interrupt, sums.data(), n_used.data());
+    return 0;
+  });
+  return nb::make_tuple(own_rows(std::move(sums), width), own(std::move(n_used)));
+}
+
+static nb::ndarray<nb::numpy, std::uint32_t, nb::ndim<2>, nb::c_contig> apply(const ForestHandle& self,
+                                                                              const TableHandle& table, int n_jobs) {
+  self.check(table);
+  const std::size_t n_trees = self.forest.n_trees();
+  auto* leaf = new std::vector<std::uint32_t>(table.table.n_rows * n_trees);
+  nb::capsule owner(leaf, [](void* p) noexcept { delete static_cast<std::vector<std::uint32_t>*>(p); });
+  const int n_threads = resolve_threads(n_jobs);
+  run_interruptible([&](Interrupt& interrupt) {
+    self.walker.apply(table.table, n_threads, interrupt, leaf->data());
+    return 0;
+  });
+  return nb::ndarray<nb::numpy, std::uint32_t, nb::ndim<2>, nb::c_contig>(leaf->data(), {table.table.n_rows, n_trees},
+                                                                          owner);
+}
+
+static Array<double> predict_one(const ForestHandle& self, const Doubles1& row) {
+  if (row.shape(0) != self.n_categories.size()) throw nb::value_error("the row does not have the forest's columns");
+  std::vector<double> out(self.forest.nodes.value_width, 0.0);
+  self.walker.sum_one(row.data(), out.data());
+  const auto n = static_cast<double>(self.forest.n_trees());
+  for (double& v : out) v /= n;
+  return own(std::move(out));
+}
+
+static ForestHandle* from_trees(const std::vector<const TreeHandle*>& trees, std::vector<std::uint32_t> n_categories) {
+  Forest forest;
+  for (const TreeHandle* t : trees) {
+    if (t->n_categories != n_categories) throw nb::value_error("the trees differ in their columns");
+    if (forest.n_trees() > 0 && t->tree.value_width != forest.nodes.value_width)
+      throw nb::value_error("the trees differ in their values");
+    forest.add(t->tree);
+  }
+  if (forest.n_trees() == 0) throw nb::value_error("a forest has at least one tree");
+  return new ForestHandle(std::move(forest), std::move(n_categories));
+}
+
+// The trees of one forest, then those of the other.
+static ForestHandle* extended(const ForestHandle& self, const ForestHandle& other) {
+  if (self.n_categories != other.n_categories || self.forest.nodes.value_width != other.forest.nodes.value_width)
+    throw nb::value_error("the forests differ in their columns or values");
+  Forest forest = self.forest;
+  for (std::size_t t = 0; t < other.forest.n_trees(); ++t) forest.add(other.forest.tree(t));
+  return new ForestHandle(std::move(forest), self.n_categories);
+}
+
+static TreeHandle* tree_at(const ForestHandle& self, std::size_t t) {
+  if (t >= self.forest.n_trees()) throw nb::index_error("no such tree");
+  return new TreeHandle(self.forest.tree(t), self.n_categories);
+}
+
+template <class T, class Member>
+static void def_array(nb::class_<ForestHandle>& c, const char* name, Member member, const char* doc) {
+  c.def_prop_ro(
+      name,
+      [member](nb::handle_t<ForestHandle> self) {
+        const auto& values = nb::cast<const ForestHandle&>(self).forest.nodes.*member;
+        return Array<const T>(values.data(), {values.size()}, self);
+      },
+      doc);
+}
+
+}  // namespace spinney
+
+void init_forest(nb::module_& m) {
+  using namespace spinney;
+  nb::class_<SamplingHandle>(m, "Sampling", "Which rows each tree of a forest is grown on.")
+      .def("counts", &counts_of, "tree"_a, "How often each row was drawn for a tree.");
+  m.def("make_sampling", &make_sampling, "replace"_a, "seed"_a, "unit_of_row"_a, "strata"_a, "n_drawn"_a);
+  nb::class_<ForestHandle> c(m, "Forest", "Trees in one set of read-only arrays, one after the other.");
+  def_array<std::int32_t>(c, "feature", &Tree::feature, "Column split on; -1 in leaves.");
+  def_array<double>(c, "threshold", &Tree::threshold, "Number splits: x <= threshold goes left.");
+  def_array<std::uint32_t>(c, "right", &Tree::right, "Right child of each split; its left child is the next node.");
+  def_array<double>(c, "impurity", &Tree::impurity, "Impurity of each node.");
+  def_array<double>(c, "weight", &Tree::weight, "Weight of the training rows of each node.");
+  def_array<std::uint32_t>(c, "n_rows", &Tree::n_rows, "Number of training rows of each node.");
+  def_array<double>(c, "value", &Tree::value, "value_width numbers per node.");
+  c.def_prop_ro("n_trees", [](const ForestHandle& f) { return f.forest.n_trees(); })
+      .def_prop_ro("size", [](const ForestHandle& f) { return f.forest.nodes.size(); })
+      .def_prop_ro("value_width", [](const ForestHandle& f) { return f.forest.nodes.value_width; })
+      .def_prop_ro(
+          "root",
+          [](nb::handle_t<ForestHandle> self) {
+            const auto& root = nb::cast<const ForestHandle&>(self).forest.root;
+            return Array<const std::uint32_t>(root.data(), {root.size()}, self);
+          },
+          "First node of each tree, and the end.")
+      .def("tree", &tree_at, "t"_a, "A copy of one tree.")
+      .def("extended", &extended, "other"_a)
+      .def("predict", &predict, "table"_a, "n_jobs"_a, "Mean over the trees.")
+      .def("predict_one", &predict_one, "row"_a)
+      .def("apply", &apply, "table"_a, "n_jobs"_a)
+      .def("out_of_bag", &out_of_bag, "table"_a, "sampling"_a, "first"_a, "last"_a, "n_jobs"_a);
+  m.def("forest_from_trees", &from_trees, "trees"_a, "n_categories"_a);
+  m.def("grow_forest", &grow, "table"_a, "criterion"_a, "target"_a, "n_classes"_a, "weight"_a.none(), "options"_a,
+        "sampling"_a.none(), "columns_per_tree"_a, "first_tree"_a, "n_trees"_a);
+}
