@@ -159,6 +159,7 @@ class Weigher {
     for (const Row r : present) worker.criterion.add(r, part.stat.data());
     if (present.size() < 2) return {};
     Candidate candidate = search_column(worker, rules_, bins_, part, present, f);
+    if constexpr (needs_positions<Criterion>) worker.criterion.detach();
     if (!candidate.found()) return candidate;
     found.gain = gain_of(rules_.target, candidate.score, part.stat.data());
     found.count = static_cast<Row>(present.size());

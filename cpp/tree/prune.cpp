@@ -118,7 +118,7 @@ class Links {
     saved.add(-risk_[i + 1]);
     saved.add(-risk_[tree_.right[i]]);
     std::uint32_t dropped = 1;
-    const double slack = rounding * std::abs(risk_[i]);
+    const double slack = scale_of(i) * rounding;
     const auto take_top = [&] {
       Link& top = links_[heap];
       top.live = false;
@@ -133,6 +133,11 @@ class Links {
     return merge(heap, i);
   }
 
+  // Size of the numbers whose difference a split saves: what their rounding is relative to.
+  double scale_of(std::size_t i) const {
+    return std::max({std::abs(risk_[i]), std::abs(risk_[i + 1]), std::abs(risk_[tree_.right[i]])});
+  }
+
   // The links that are left by alpha, then node. Those whose alphas differ by rounding only get the smallest of these.
   std::vector<Step> sorted_steps() {
     std::vector<Step> steps;
@@ -143,7 +148,7 @@ class Links {
       if (const Link& link = links_[i]; link.live) steps.push_back({link.alpha, link.saved, i, link.dropped});
     }
     std::sort(steps.begin(), steps.end());
-    const auto slack = [&](const Step& step) { return rounding * std::abs(risk_[step.node]) / step.dropped; };
+    const auto slack = [&](const Step& step) { return rounding * scale_of(step.node) / step.dropped; };
     for (std::size_t begin = 0, end = 0; begin < steps.size(); begin = end) {
       const double first = steps[begin].alpha, surely_apart = rounding * largest;
       for (end = begin + 1; end < steps.size(); ++end) {
