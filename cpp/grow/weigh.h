@@ -122,7 +122,7 @@ class Weigher {
     const auto n_right = std::count(side.begin(), side.end(), right_side);
     split.stops = stops;
     split.alone = how_.fallback == Weighing::Fallback::ignore;
-    split.missing_left = split.default_left = all.left >= all.right;
+    split.missing_left = all.left >= all.right;
     if (how_.rpart && how_.fold) {
       const bool go_right = no_majority || all.left == all.right;
       split.missing_left = go_right ? reversed : all.left > all.right;
@@ -130,6 +130,7 @@ class Weigher {
       split.missing_left = n_left > n_right;
       split.stops = stops || n_left == n_right;
     }
+    split.default_left = split.missing_left;  // a category that the node has not seen is as good as missing
   }
 
  private:
