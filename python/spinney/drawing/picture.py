@@ -212,16 +212,14 @@ def _label(reader: TreeReader, step: Step, is_left: bool, is_compact: bool) -> l
     if is_compact:
         return ["yes" if is_left else "no"] if reader.parent[step.node] == 0 else []
     answer = condition.answer(step.reach, show_missing=reader.shows_missing(condition.column))
-    if instead := reader.instead(step):
-        answer.append(f"or {instead}")
+    if (instead := reader.instead(step)) is not None:
+        answer += [f"missing: {one_line(instead.column)}", *instead.answer(show_missing=False)]
     return [elide(line, _LABEL_LETTERS + 2) for line in answer]
 
 
 def _title(reader: TreeReader, step: Step) -> str:
     node, condition = step.node, step.condition
-    asked = "" if condition is None else f"{condition.describe()}\n"
-    if instead := reader.instead(step):
-        asked = f"{asked.rstrip()} (if {reader.lacking(int(reader.parent[node]))}: {instead})\n"
+    asked = "" if condition is None else f"{condition.describe()}{reader.instead_text(step)}\n"
     inside = reader.shares_text(node)
     said = reader.label(reader.prediction(node))
     return f"{asked}{reader.size_text(node)}{f' ({inside})' if inside else ''}\n→ {said} (node {node})"

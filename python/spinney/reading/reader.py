@@ -214,16 +214,23 @@ class TreeReader:
         """The splits that were kept beside the nodes' own."""
         return WeighedSplits(self.tree, self.features, self.decimals, self.has_strict_cuts)
 
-    def instead(self, step: Step) -> str:
-        """Say what decides about the last branch where its column has no value; nothing if the branch itself says."""
+    def instead(self, step: Step) -> Condition | None:
+        """Return what the first surrogate of the last branch asks; None if there is none to speak of."""
         if step.condition is None or not self.shows_missing(step.condition.column):
-            return ""
+            return None
         parent = int(self.parent[step.node])
         surrogates = self.weighed.asked(parent)
         if not surrogates:
+            return None
+        return surrogates[0].left if step.node == parent + 1 else surrogates[0].right
+
+    def instead_text(self, step: Step) -> str:
+        """Write the same in brackets; nothing if there is nothing to say."""
+        condition, parent = self.instead(step), int(self.parent[step.node])
+        if condition is None:
             return ""
-        side = surrogates[0].left if step.node == parent + 1 else surrogates[0].right
-        return f"{side.describe(show_missing=False)}{', …' if len(surrogates) > 1 else ''}"
+        more = ", …" if len(self.weighed.asked(parent)) > 1 else ""
+        return f" (if {self.lacking(parent)}: {condition.describe(show_missing=False)}{more})"
 
     def lacking(self, node: int) -> str:
         """Say what a row has in the column of a node if the split cannot place it."""

@@ -233,8 +233,8 @@ def splits_frame(model: Any, backend: Backend | None = None) -> Any:
     >>> spinney.splits_frame(model, "pandas")[["role", "condition", "agreement"]].round(2)
             role                  condition  agreement
     0      split  flipper_length_mm ≤ 206.5        NaN
-    1  surrogate         body_mass_g ≤ 4525       0.89
-    2  surrogate     bill_depth_mm > 16.350       0.87
+    1  surrogate      bill_depth_mm > 16.35       0.93
+    2  surrogate         body_mass_g ≤ 4525       0.91
     """
     reader = TreeReader(model)
     lines: dict[str, list[Any]] = {name: [] for name in _SPLIT_COLUMNS}

@@ -77,8 +77,7 @@ def export_text(
         if condition is not None:
             is_last[depth - 1 :] = [node != reader.parent[node] + 1]
             question = condition.describe(reach, show_missing=reader.shows_missing(condition.column))
-            if instead := reader.instead(step):
-                question += f" (if {reader.lacking(int(reader.parent[node]))}: {instead})"
+            question += reader.instead_text(step)
         is_cut = max_depth is not None and depth >= max_depth and not reader.is_leaf(node)
         lines.append(f"{_guides(is_last[:depth])}{question}: {_node_text(reader, node, show_weights, is_cut)}")
         if not is_cut and not reader.is_leaf(node):
