@@ -354,3 +354,292 @@ def test_gain_ratio_chooses_by_its_rule_among_rows_with_a_value():
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
+
+
+# ---- reading -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def penguins():
+    return spinney.datasets.load_penguins(as_frame="pandas")
+
+
+def penguin_tree(penguins, **options):
+    return spinney.DecisionTreeClassifier(missing="surrogate", max_depth=2, **options).fit(*penguins)
+
+
+def test_text_names_the_first_surrogate(penguins):
+    lines = penguin_tree(penguins).to_text().splitlines()
+    assert lines[1].startswith("├── flipper_length_mm ≤ 206.5 (if missing: bill_depth_mm > 16.35, …): 214 rows")
+    assert lines[4].startswith("└── flipper_length_mm > 206.5 (if missing: bill_depth_mm ≤ 16.35, …): 130 rows")
+    one = penguin_tree(penguins, max_surrogates=1).to_text()
+    assert "(if missing: bill_depth_mm > 16.35):" in one
+    assert "or missing" not in one
+    assert "missing" not in penguin_tree(penguins).to_text(show_missing=False)
+    assert "(or missing)" in penguin_tree(penguins, max_surrogates=0).to_text()
+
+
+def test_surrogates_and_competitors_are_printed_on_demand(penguins):
+    model = penguin_tree(penguins, max_competitors=1)
+    plain = model.to_text()
+    assert "surrogate:" not in plain
+    assert "competitor:" not in plain
+    lines = model.to_text(surrogates=True, competitors=True).splitlines()
+    assert lines[1] == "│   competitor: bill_length_mm ≤ 42.35 (gain 0.3093, 342 rows)"
+    assert lines[2] == "│   surrogate: bill_depth_mm > 16.35 (agrees 93%, adjusted 82%, places 0 rows)"
+    assert [line for line in lines if "surrogate:" not in line and "competitor:" not in line] == plain.splitlines()
+    assert "surrogate:" not in model.to_text(competitors=True)
+
+
+def test_text_says_which_rows_stop(penguins):
+    stop = penguin_tree(penguins, missing_fallback="stop").to_text().splitlines()
+    assert stop[0].endswith("→ Adelie if flipper_length_mm and its surrogates are missing")
+    ignore = penguin_tree(penguins, missing_fallback="ignore").to_text().splitlines()
+    assert ignore[0].endswith("→ Adelie if flipper_length_mm is missing")
+    assert "(if missing" not in "".join(ignore)
+
+
+def test_a_row_is_explained_by_the_surrogate_that_decided(penguins):
+    row = dict.fromkeys(penguins[0].columns)
+    known = row | {"body_mass_g": 4000.0}
+    text = spinney.explain_row(penguin_tree(penguins), known).splitlines()
+    assert text[1].startswith(
+        "flipper_length_mm is missing; its surrogate body_mass_g is 4000, so body_mass_g ≤ 4525 stands for "
+        "flipper_length_mm ≤ 206.5: 214 rows"
+    )
+    assert text[2].startswith("bill_length_mm is missing, and so is its surrogate, so with most rows")
+    stopped = spinney.explain_row(penguin_tree(penguins, missing_fallback="stop"), row).splitlines()
+    assert stopped[1:] == [
+        "flipper_length_mm is missing, and so are its surrogates, so the row stops here",
+        "Prediction: Adelie",
+    ]
+    ignored = spinney.explain_row(penguin_tree(penguins, missing_fallback="ignore"), known).splitlines()
+    assert ignored[1] == "flipper_length_mm is missing, so the row stops here"
+
+
+def town_tree(**options):
+    """The first split is by town; Ely and Rye go left, Wem right, and Oslo occurs below the right branch only."""
+    X = pd.DataFrame({"town": [*["Ely", "Rye", "Wem"] * 8, "Oslo"], "size": [*[1.0, 2.0, 9.0] * 8, 9.5]})
+    y = [*[0, 0, 1] * 8, 1]
+    w = [1.0] * 24 + [0.0]
+    return spinney.DecisionTreeClassifier(missing="surrogate", feature_costs=[1, 9], **options).fit(X, y, w)
+
+
+def test_a_category_that_the_node_has_not_seen_is_as_good_as_missing():
+    model = town_tree()
+    assert model.schema_.features[0].categories == ("Ely", "Oslo", "Rye", "Wem")
+    assert model.to_text().splitlines()[1].startswith(
+        "├── town in {Ely, Rye} (if missing or another: size ≤ 5.5): 16 rows"
+    )
+    oslo = {"town": "Oslo", "size": 1.0}
+    assert spinney.explain_row(model, oslo).splitlines()[1].startswith(
+        "town is Oslo, which is new here; its surrogate size is 1, so size ≤ 5.5 stands for town in {Ely, Rye}: 16"
+    )
+    assert model.predict(pd.DataFrame([oslo])) == [0]
+    assert model.predict(pd.DataFrame([oslo | {"size": 9.0}])) == [1]
+    split = spinney.to_dict(model)["tree"]["split"]
+    assert (split["categories"], split["right_categories"]) == (["Ely", "Rye"], ["Wem"])
+    stop = town_tree(missing_fallback="stop")
+    assert stop.to_text().splitlines()[0].endswith("if town is missing or another and its surrogates are missing")
+
+
+def walk_dict(split, node, row):
+    """Where a row goes, by what `to_dict` says and nothing else; None if it stays."""
+
+    def side_of(asked, is_own):
+        value = row[asked["index"]]
+        if value is None or value != value:
+            return None
+        if asked["categories"] is None:
+            below = "left" if is_own else asked["below"]
+            return below if value <= asked["threshold"] else {"left": "right", "right": "left"}[below]
+        if value in asked["categories"]:
+            return "left"
+        if "right_categories" in asked and value not in asked["right_categories"]:
+            return None
+        return "right"
+
+    for k, asked in enumerate([split, *split.get("surrogates", [])]):
+        side = side_of(asked, k == 0)
+        if side is not None:
+            return node[side]
+    return None if split["missing"] == "stop" else node[split["missing"]]
+
+
+@pytest.mark.parametrize("way", WAYS[::2], ids=lambda way: way["missing_fallback"])
+def test_every_reader_agrees_with_apply(way):
+    for seed in range(4):
+        X, y = table(seed, n=80, categories=(1,))
+        model = spinney.DecisionTreeClassifier(missing="surrogate", categorical_features=[1], min_samples_leaf=2, **way)
+        model.fit(X, y)
+        nodes = model.apply(X)
+        rules = model.rules()
+        expected = [next((i for i, r in enumerate(rules) if r.node == node), -1) for node in nodes]
+        assert rules.apply(X).tolist() == expected
+        assert (way["missing_fallback"] == "majority") == (-1 not in expected)
+        root, reader = spinney.to_dict(model)["tree"], TreeReader(model)
+        for row, resting in zip(X.tolist(), nodes, strict=True):
+            at = root
+            while "split" in at:
+                below = walk_dict(at["split"], at, row)
+                if below is None:
+                    break
+                at = below
+            assert at["node"] == resting
+            assert reader.steps(reader.row_values(row))[-1].node == resting
+            assert spinney.explain_row(model, row).endswith(f"Prediction: {at['prediction']}")
+        frame = spinney.to_frame(model, "pandas")
+        assert ("stop" in set(frame["missing"])) == (way["missing_fallback"] != "majority")
+        spinney.tree_svg(model)
+
+
+def test_rules_say_what_they_leave_open(penguins):
+    assert str(penguin_tree(penguins).rules()).endswith("go by surrogate splits, then with most rows.")
+    assert str(penguin_tree(penguins, missing_fallback="stop").rules()).endswith(
+        "go by surrogate splits, or stop where these have none either."
+    )
+    assert str(penguin_tree(penguins, missing_fallback="ignore").rules()).endswith("stop where it is asked for.")
+    assert "surrogate" not in str(penguin_tree(penguins).rules(show_missing=False))
+    assert "surrogate" not in str(spinney.DecisionTreeClassifier(max_depth=2).fit(*penguins).rules())
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars"])
+def test_splits_frame_lists_every_split(penguins, backend):
+    model = penguin_tree(penguins, max_competitors=1, max_surrogates=2)
+    frame = spinney.splits_frame(model, backend)
+    columns = {name: list(frame[name]) for name in frame.columns}
+    assert columns["role"][:4] == ["split", "competitor", "surrogate", "surrogate"]
+    assert columns["condition"][:3] == ["flipper_length_mm ≤ 206.5", "bill_length_mm ≤ 42.35", "bill_depth_mm > 16.35"]
+    assert columns["n"][:4] == [342, 342, 0, 0]
+    assert columns["agreement"][2] == pytest.approx(319 / 342)
+    assert columns["adjusted_agreement"][2] == pytest.approx((319 - 213) / (342 - 213))
+    assert columns["gain"][0] > columns["gain"][1] > 0
+    assert len(columns["node"]) == len(model.tree_.splits["role"])
+
+
+def test_splits_frame_of_a_plain_tree_has_its_splits(penguins):
+    model = spinney.DecisionTreeClassifier(max_depth=2).fit(*penguins)
+    frame = spinney.splits_frame(model, "pandas")
+    assert set(frame["role"]) == {"split"}
+    np.testing.assert_allclose(frame["gain"], spinney.to_frame(model, "pandas")["gain"].dropna())
+
+
+def test_a_picture_names_the_surrogates(penguins):
+    picture = spinney.tree_svg(penguin_tree(penguins))
+    assert "missing: bill_depth_mm" in picture
+    assert "or missing" not in picture
+    assert "(if missing: bill_depth_mm &gt; 16.35, …)" in picture
+    assert "missing" not in spinney.tree_svg(penguin_tree(penguins), show_missing=False).split("<title>")[0]
+
+
+def test_a_partition_of_rows_that_stop():
+    X, y = table(3, n=80)
+    X[:, 2] = np.where(np.isnan(X[:, 0]), NAN, 3 * y)
+    model = spinney.DecisionTreeClassifier(missing="surrogate", missing_fallback="ignore", max_depth=3).fit(X, y)
+    spinney.plot_partition(model, X, y, features=[0, 1])
+
+
+def test_a_split_of_no_value_gains_nothing_for_rows_that_stay():
+    X, y = table(1, n=120)
+    model = spinney.DecisionTreeClassifier(missing="surrogate", missing_fallback="ignore", max_depth=1).fit(X, y)
+    frame, splits = spinney.to_frame(model, "pandas"), model.tree_.splits
+    assert frame["n"][1] + frame["n"][2] < frame["n"][0]
+    by_hand = frame["impurity"][0] * (frame["n"][1] + frame["n"][2]) - (frame["impurity"] * frame["n"])[1:].sum()
+    assert frame["gain"][0] == pytest.approx(by_hand / frame["n"][0])
+    assert splits["count"][0] == frame["n"][1] + frame["n"][2]
+
+
+# ---- importances -------------------------------------------------------------------------------------------------
+
+
+def test_importances_count_surrogates_and_not_competitors(penguins):
+    model = penguin_tree(penguins, max_competitors=3)
+    np.testing.assert_allclose(model.feature_importances_, twin.importances(model), rtol=1e-12)
+    assert model.feature_importances_[list(penguins[0].columns).index("bill_depth_mm")] > 0.1
+    without = penguin_tree(penguins, max_surrogates=0)
+    assert np.count_nonzero(without.feature_importances_) == 3
+    frame = spinney.importance_frame(model, "pandas").set_index("column")["importance"]
+    np.testing.assert_allclose(frame[list(penguins[0].columns)], model.feature_importances_)
+
+
+def test_importances_of_rparts_trees_are_rparts(penguins):
+    model = spinney.DecisionTreeClassifier.rpart(xval=0).fit(*penguins)
+    total = model.rpart_.importance(model.n_features_in_)
+    np.testing.assert_allclose(model.feature_importances_, total / total.sum())
+    frame = spinney.importance_frame(model, "pandas").set_index("column")["importance"]
+    np.testing.assert_allclose(frame[list(penguins[0].columns)], model.feature_importances_)
+    anova = spinney.DecisionTreeRegressor.rpart(xval=0).fit(penguins[0], np.arange(344.0))
+    by_hand = anova.rpart_.importance(anova.n_features_in_)
+    np.testing.assert_allclose(anova.feature_importances_, by_hand / by_hand.sum())
+
+
+def test_rparts_cuts_are_written_as_rparts(penguins):
+    model = spinney.DecisionTreeClassifier.rpart(xval=0).fit(*penguins)
+    assert "flipper_length_mm < 206.5 (if missing: bill_depth_mm ≥ 16.35, …)" in model.to_text()
+    assert "flipper_length_mm ≥ 206.5" in model.to_text()
+    row = dict.fromkeys(penguins[0].columns) | {"flipper_length_mm": 206.5}
+    assert "flipper_length_mm is 206.5, so flipper_length_mm ≥ 206.5" in spinney.explain_row(model, row)
+
+
+# ---- keeping -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", WAYS[::2], ids=lambda way: way["missing_fallback"])
+def test_a_tree_with_surrogates_is_kept_whole(penguins, way):
+    X, y = penguins
+    model = spinney.DecisionTreeClassifier(missing="surrogate", max_competitors=2, **way).fit(X, y)
+    holes = X.mask(np.random.default_rng(0).random(X.shape) < 0.5)
+    for other in (through_bytes(model), pickle.loads(pickle.dumps(model))):
+        assert_same_saved(model, other, holes)
+        assert same_splits(model, other)
+        assert other.to_text(surrogates=True) == model.to_text(surrogates=True)
+    predictor = through_bytes(model, spinney.load_predictor)
+    np.testing.assert_array_equal(predictor.predict(holes), model.predict(holes))
+    rows = holes.astype(object).where(holes.notna(), None).to_dict("records")
+    assert [predictor.predict_one(row) for row in rows] == model.predict(holes).tolist()
+    handle = model.to_predictor()
+    assert [handle.predict(row) for row in rows] == model.predict(holes).tolist()
+
+
+def printed(report, *arguments):
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        report(*arguments)
+    return text.getvalue()
+
+
+def rpart_models(penguins):
+    X, y = penguins
+    rng = np.random.default_rng(0)
+    numbers = X.drop(columns=["sex"])
+    yield spinney.DecisionTreeClassifier.rpart(cp=0.001, random_state=0).fit(X, y)
+    yield spinney.DecisionTreeClassifier.rpart(xval=0, loss=1 - np.eye(3), prior=[0.2, 0.3, 0.5]).fit(X, y)
+    yield spinney.DecisionTreeRegressor.rpart(usesurrogate=1, random_state=0).fit(numbers, rng.normal(size=344))
+    counts = np.column_stack([rng.uniform(1, 3, 344), rng.poisson(2, 344)])
+    yield spinney.DecisionTreeRegressor.rpart(method="poisson", cp=0, xval=5, random_state=0).fit(X, counts)
+    times = np.column_stack([rng.uniform(1, 3, 344), rng.integers(0, 2, 344)])
+    yield spinney.DecisionTreeRegressor.rpart(method="exp", cp=0, xval=5, random_state=0).fit(X, times)
+    yield spinney.DecisionTreeRegressor.rpart(random_state=0).fit(X, np.ones(344))
+
+
+def test_the_record_of_rpart_is_kept(penguins):
+    for model in rpart_models(penguins):
+        for other in (through_bytes(model), pickle.loads(pickle.dumps(model))):
+            assert printed(other.summary) == printed(model.summary)
+            assert printed(other.printcp) == printed(model.printcp)
+            pd.testing.assert_frame_equal(other.rpart_frame(), model.rpart_frame())
+            pd.testing.assert_frame_equal(other.rpart_splits(), model.rpart_splits())
+            np.testing.assert_array_equal(other.feature_importances_, model.feature_importances_)
+            assert other.rpart_.tree is other.tree_
+            cut = float(np.median(model.rpart_.complexity))
+            assert printed(other.prune(cp=cut).summary) == printed(model.prune(cp=cut).summary)
+            again = through_bytes(other.prune(cp=cut))
+            assert printed(again.summary) == printed(model.prune(cp=cut).summary)
+
+
+def test_rows_that_rpart_dropped_are_remembered(penguins):
+    X, y = penguins
+    X = X.copy()
+    X.iloc[5] = None
+    model = spinney.DecisionTreeClassifier.rpart(xval=0).fit(X, y)
+    assert "(1 rows dropped" in printed(model.summary)
+    assert "(1 rows dropped" in printed(through_bytes(model).summary)
