@@ -262,7 +262,7 @@ class FittedTree:
         return total / total.sum() if total.sum() > 0 else np.zeros(n_features)
 
     def credited(self, gain: NDArray[np.float64], n_features: int) -> NDArray[np.float64]:
-        """Share of each column in the gains of all nodes: its splits', and its surrogates' adjusted agreement's part."""
+        """Share of each column in all gains: those of its splits, and its surrogates' part by adjusted agreement."""
         splits = self.splits
         assert splits is not None
         node = np.repeat(np.arange(self.node_count), np.diff(splits["begin"]))

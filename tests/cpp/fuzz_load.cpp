@@ -57,8 +57,8 @@ static bool equal(const SplitList& a, const SplitList& b) {
 }
 
 static bool equal(const Tree& a, const Tree& b) {
-  return equal(a.splits, b.splits) && a.feature == b.feature && a.threshold == b.threshold && a.right == b.right && a.flags == b.flags &&
-         a.set == b.set && a.sets == b.sets && a.impurity == b.impurity && a.weight == b.weight &&
+  return equal(a.splits, b.splits) && a.feature == b.feature && a.threshold == b.threshold && a.right == b.right &&
+         a.flags == b.flags && a.set == b.set && a.sets == b.sets && a.impurity == b.impurity && a.weight == b.weight &&
          a.n_rows == b.n_rows && a.value == b.value && a.value_width == b.value_width;
 }
 

@@ -4,6 +4,7 @@ A row that has no value in the column of a split has no *side* there: its side i
 majority, gives it one.
 """
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,7 +62,7 @@ def imitate_by_cut(values, w, side, known, absent, ties_left):
     """Cuts between any two neighbours, with at least two placed rows on each side; the lowest of equals."""
     best = None
     present = np.unique(values[~absent])
-    for low, high in zip(present[:-1], present[1:], strict=True):
+    for low, high in itertools.pairwise(present):
         below = values <= low
         if (known & below).sum() < 2 or (known & ~below).sum() < 2:
             continue

@@ -428,12 +428,18 @@ def town_tree(**options):
 def test_a_category_that_the_node_has_not_seen_is_as_good_as_missing():
     model = town_tree()
     assert model.schema_.features[0].categories == ("Ely", "Oslo", "Rye", "Wem")
-    assert model.to_text().splitlines()[1].startswith(
-        "├── town in {Ely, Rye} (if missing or another: size ≤ 5.5): 16 rows"
+    assert (
+        model.to_text()
+        .splitlines()[1]
+        .startswith("├── town in {Ely, Rye} (if missing or another: size ≤ 5.5): 16 rows")
     )
     oslo = {"town": "Oslo", "size": 1.0}
-    assert spinney.explain_row(model, oslo).splitlines()[1].startswith(
-        "town is Oslo, which is new here; its surrogate size is 1, so size ≤ 5.5 stands for town in {Ely, Rye}: 16"
+    assert (
+        spinney.explain_row(model, oslo)
+        .splitlines()[1]
+        .startswith(
+            "town is Oslo, which is new here; its surrogate size is 1, so size ≤ 5.5 stands for town in {Ely, Rye}: 16"
+        )
     )
     assert model.predict(pd.DataFrame([oslo])) == [0]
     assert model.predict(pd.DataFrame([oslo | {"size": 9.0}])) == [1]

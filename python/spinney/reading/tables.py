@@ -48,7 +48,8 @@ def to_frame(model: Any, backend: Backend | None = None) -> Any:
     frame
         One row per node, in preorder: node, parent (-1 for the root), depth, is_leaf, column, kind, threshold (number
         splits; the position in the order for ordered categories), categories (those that go left), missing (the side
-        missing values take where no surrogate decides, or "stop"), n, weight, share, impurity, gain, prediction, and one column per class with its share.
+        missing values take where no surrogate decides, or "stop"), n, weight, share, impurity, gain, prediction, and
+        one column per class with its share.
 
     Examples
     --------
