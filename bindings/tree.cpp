@@ -119,10 +119,11 @@ static std::span<const double> read_risk(const TreeHandle& self, const std::opti
   return given;
 }
 
-static nb::tuple pruning_path(const TreeHandle& self, const std::optional<Doubles1>& given) {
+static nb::tuple pruning_path(const TreeHandle& self, const std::optional<Doubles1>& given, int n_jobs) {
   std::vector<double> kept;
   const std::span<const double> risk = read_risk(self, given, kept);
-  PruningPath path = run_interruptible([&](Interrupt&) { return weakest_links(self.tree, risk); });
+  const int n_threads = resolve_threads(n_jobs);
+  PruningPath path = run_interruptible([&](Interrupt&) { return weakest_links(self.tree, risk, n_threads); });
   return nb::make_tuple(own(std::move(path.node)), own(std::move(path.alpha)), own(std::move(path.risk)),
                         own(std::move(path.n_leaves)), own(std::move(path.complexity)));
 }
@@ -230,7 +231,7 @@ void init_tree(nb::module_& m) {
       .def("left_categories", &left_categories, "node"_a)
       .def("apply", &apply, "table"_a, "n_jobs"_a)
       .def("apply_one", &apply_one, "row"_a)
-      .def("pruning_path", &pruning_path, "risk"_a = nb::none())
+      .def("pruning_path", &pruning_path, "risk"_a = nb::none(), "n_jobs"_a = 1)
       .def("collapsed", &collapsed, "leaf"_a)
       .def("splits", &splits)
       .def("with_values", &with_values, "value"_a, "weight"_a, "impurity"_a)

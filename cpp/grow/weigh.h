@@ -60,14 +60,19 @@ class Weigher {
     std::vector<std::size_t> order(tried.columns.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::sort(order.begin(), order.end(), [&](auto a, auto b) { return tried.columns[a] < tried.columns[b]; });
-    for (const std::size_t i : order) {
+    const auto entry = [&](std::size_t i) {
       const std::uint32_t f = tried.columns[i];
-      if (!tried.candidates[i].found() || (how_.rpart && !(found[f].gain > 0))) continue;
-      Choice choice{f, found[f].gain, rules_.per_cost(found[f].gain, f), tried.candidates[i]};
-      insert_ranked(ranking.entries, {std::move(choice), found[f].count, found[f].reversed},
-                    std::size_t{1} + how_.max_competitors, how_.quirks,
+      const Choice choice{f, found[f].gain, rules_.per_cost(found[f].gain, f), tried.candidates[i]};
+      return Ranking::Entry{choice, found[f].count, found[f].reversed};
+    };
+    const std::size_t first = how_.rpart ? SIZE_MAX : first_choice(tried, found);
+    const std::size_t most = std::size_t{how_.max_competitors} + (how_.rpart ? 1 : 0);
+    for (const std::size_t i : order) {
+      if (i == first || !tried.candidates[i].found() || (how_.rpart && !(found[tried.columns[i]].gain > 0))) continue;
+      insert_ranked(ranking.entries, entry(i), most, how_.quirks,
                     [](const auto& a, const auto& b) { return a.choice.merit > b.choice.merit; });
     }
+    if (first < tried.columns.size()) ranking.entries.insert(ranking.entries.begin(), entry(first));
     if (how_.rpart) {  // rpart takes what is this small for nothing
       const double least = ranking.entries.empty() ? 0 : 1e-10 * ranking.entries[0].choice.merit;
       std::erase_if(ranking.entries, [&](const auto& e) { return e.choice.merit <= least; });
@@ -96,7 +101,9 @@ class Weigher {
     for_each_column(workers_, rows.size(), node.features.size(), interrupt_,
                     [&](std::size_t i, Worker<Criterion>& worker) {
                       const std::uint32_t f = node.features[i];
-                      if (f != split.feature) found[i] = imitate(worker, f, reversed, rows, side);
+                      // a row that went by a constrained column here could fall where it must rise
+                      const bool constrained = rules_.bounded() && rules_.params.monotone[f] != 0;
+                      if (f != split.feature && !constrained) found[i] = imitate(worker, f, reversed, rows, side);
                     });
     for (auto& surrogate : found)
       if (surrogate)
@@ -122,7 +129,7 @@ class Weigher {
     const auto n_right = std::count(side.begin(), side.end(), right_side);
     split.stops = stops;
     split.alone = how_.fallback == Weighing::Fallback::ignore;
-    split.missing_left = split.default_left = all.left >= all.right;
+    split.missing_left = all.left >= all.right;
     if (how_.rpart && how_.fold) {
       const bool go_right = no_majority || all.left == all.right;
       split.missing_left = go_right ? reversed : all.left > all.right;
@@ -130,17 +137,25 @@ class Weigher {
       split.missing_left = n_left > n_right;
       split.stops = stops || n_left == n_right;
     }
+    split.default_left = split.missing_left;  // a category that the node has not seen is as good as missing
   }
 
  private:
   struct Found {
-    double gain = 0;
+    double gain = 0, weight = 0;
     Row count = 0;
     bool reversed = false;
   };
   struct Agreement {  // weights
     double left = 0, right = 0;
   };
+
+  // The column that the rules choose: not always the one that gains most.
+  std::size_t first_choice(const Tried& tried, const std::vector<Found>& found) const {
+    std::vector<Judged> judged;
+    for (const std::uint32_t f : tried.columns) judged.push_back({found[f].gain, found[f].weight});
+    return rules_.choose_judged(tried.columns, tried.candidates, judged);
+  }
 
   Candidate search_present(Worker<Criterion>& worker, const OpenNode& node, std::span<const Row> rows, std::uint32_t f,
                            Found& found) {
@@ -158,9 +173,12 @@ class Weigher {
     part.stat.assign(node.stat.size(), 0);
     for (const Row r : present) worker.criterion.add(r, part.stat.data());
     if (present.size() < 2) return {};
+    if constexpr (needs_positions<Criterion>) worker.criterion.forget();
     Candidate candidate = search_column(worker, rules_, bins_, part, present, f);
+    if constexpr (needs_positions<Criterion>) worker.criterion.detach();
     if (!candidate.found()) return candidate;
     found.gain = gain_of(rules_.target, candidate.score, part.stat.data());
+    found.weight = static_cast<double>(part.stat[0]);
     found.count = static_cast<Row>(present.size());
     if (how_.rpart) found.reversed = is_reversed(worker, f, candidate, present, part.stat);
     return candidate;

@@ -486,7 +486,10 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each column in the total decrease of the impurity."""
+        """Share of each column in the total decrease of the impurity.
+
+        With ``missing="surrogate"`` a surrogate is credited with the split's gain times its adjusted agreement.
+        """
         check_is_fitted(self)
         return self.tree_.importances(self.n_features_in_)
 

@@ -97,6 +97,17 @@ class RpartTree:
         other._keep_pruning({"cp_table_": complexity_table(record)})
         return other
 
+    @property
+    def feature_importances_(self) -> Any:
+        """Share of each column in the total decrease of the impurity.
+
+        With ``missing="surrogate"`` a surrogate is credited with the split's gain times its adjusted agreement.
+        """
+        if "rpart_" not in self.__dict__:
+            return super().feature_importances_  # type: ignore[misc]
+        total = self.rpart_.importance(self.n_features_in_)  # type: ignore[attr-defined]
+        return total / total.sum() if total.sum() > 0 else total
+
     def printcp(self, digits: int = 5) -> None:
         """Print the table of complexities, as rpart's printcp.
 
