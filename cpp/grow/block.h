@@ -42,6 +42,7 @@ class BlockGrower {
     side_.assign(rows.size() + 3, 0);
     spare_.resize(rows.size() + 16);
     samples_ = rules_.params.max_features < rules_.table.n_columns();
+    use_presorted();
     sort_columns(root);
     root.end -= root.begin;
     root.begin = 0;
@@ -104,30 +105,48 @@ class BlockGrower {
   }
 
   void sort_column(std::uint32_t f) {
-    std::span<const Entry> entries;
-    const Column& column = rules_.table.columns[f];
-    if (bins_.has(rules_.table, f)) {
-      const BinnedColumn& binned = bins_.columns[f];
-      auto& raw = worker_.sorter.entries();
-      raw.resize(rows_.size());
-      for (std::uint32_t i = 0; i < rows_.size(); ++i) {
-        const std::uint32_t code = binned.code(rows_[i]);
-        raw[i] = entry_of(code == binned.n_bins ? missing_code : code, i);
-      }
-      entries = worker_.sorter.sort_entries();
-    } else {
-      entries = worker_.sorter.sort(column, rows_, true);
-    }
-    std::uint32_t* out = words(f);
     auto& dictionary = dictionary_[f];  // rank in the block -> code, where codes mean something
-    const bool keep_codes = column.is_category() || bins_.has(rules_.table, f);
+    const Column& column = rules_.table.columns[f];
+    const bool binned = bins_.has(rules_.table, f), keep_codes = column.is_category() || binned;
+    const auto keep = [&](std::uint32_t rank, std::uint32_t code) {
+      if (dictionary.size() <= rank) dictionary.push_back(code);
+    };
+    std::uint32_t* out = words(f);
+    if (presorted_) {
+      const std::span<const std::uint32_t> entries = bins_.presorted.column(f);
+      const std::uint32_t n_present = bins_.presorted.n_present[f];
+      std::uint32_t rank = UINT32_MAX;
+      bool is_new = true;
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        is_new |= (entries[i] & Presorted::new_value) != 0;
+        const Row row = entries[i] & ~Presorted::new_value;
+        const std::uint32_t position = position_of_[row];
+        if (position == absent) continue;
+        const bool missing = i >= n_present;
+        rank += is_new && !missing;
+        is_new = false;
+        *out++ = (missing ? ShortWord::missing : rank) << 16 | position;
+        if (keep_codes && !missing)
+          keep(rank, binned ? bins_.columns[f].code(row) : static_cast<std::uint32_t>(value_at(column, row)));
+      }
+      return;
+    }
+    const std::span<const Entry> entries = sort_rows(worker_.sorter, rules_.table, bins_, f, rows_, true);
     std::uint32_t rank = 0;
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const std::uint32_t code = code_of(entries[i]);
       if (i > 0 && code != code_of(entries[i - 1])) ++rank;
-      if (keep_codes && code != missing_code && dictionary.size() <= rank) dictionary.push_back(code);
+      if (keep_codes && code != missing_code) keep(rank, code);
       out[i] = (code == missing_code ? ShortWord::missing : rank) << 16 | row_of(entries[i]);
     }
+  }
+
+  // Going through all rows of the table in order pays for a block that has a good part of them.
+  void use_presorted() {
+    presorted_ = bins_.presorted.n_rows > 0 && rows_.size() >= bins_.presorted.n_rows / 4;
+    if (!presorted_) return;
+    position_of_.assign(rules_.table.n_rows, absent);
+    for (std::uint32_t i = 0; i < rows_.size(); ++i) position_of_[rows_[i]] = i;
   }
 
   void grow_node(Pending& pending) {
@@ -280,6 +299,9 @@ class BlockGrower {
   bool samples_ = false;  // few of the columns are tried at a node
   static constexpr std::size_t small_rows = 64;
   std::vector<std::uint16_t> ranks_;  // by position and slot
+  static constexpr std::uint32_t absent = UINT32_MAX;
+  bool presorted_ = false;
+  std::vector<std::uint32_t> position_of_;  // by row of the table
   std::size_t n_slots_ = 0;
   std::array<std::uint32_t, small_rows> small_words_{};
   std::size_t stride_ = 0;

@@ -73,6 +73,7 @@ class Grower {
 
   // Nodes of at most this many rows are tasks. Blocks of all threads together keep within a few megabytes.
   std::size_t task_rows() const {
+    if (bins_.presorted.n_rows > 0 && blocks_pay()) return max_block_rows;  // one tree a thread, and nothing to sort
     constexpr std::size_t block_bytes = std::size_t{3} << 20, min_rows = 512;
     const std::size_t per_row = blocks_pay() ? 4 * std::max<std::size_t>(1, rules_.table.n_columns()) : 512;
     return std::clamp(block_bytes / workers_.size() / per_row, min_rows, max_block_rows);

@@ -18,6 +18,7 @@
 #include "cells/sorted.h"
 #include "cells/user.h"
 #include "data/bins.h"
+#include "data/presort.h"
 #include "data/read.h"
 #include "data/sort.h"
 #include "grow/rules.h"
@@ -28,6 +29,7 @@ namespace spinney {
 struct Bins {
   std::vector<std::uint8_t> coarse;   // by column and row, in one piece that goes back to the system; empty: none
   std::vector<BinnedColumn> columns;  // empty: exact; category columns stay empty inside
+  Presorted presorted;                // of all rows, where many trees share it
   const std::uint8_t* coarse_codes(const Table& table, std::uint32_t f) const {  // null for category columns
     return table.columns[f].is_category() ? nullptr : coarse.data() + f * table.n_rows;
   }
@@ -52,6 +54,20 @@ inline constexpr bool is_additive = !needs_positions<Criterion> && !std::is_same
 // Below this many rows, sorting codes beats filling a histogram of a few hundred bins.
 inline constexpr std::size_t histogram_rows = 2000;
 
+// The rows of a node sorted by a column, as entries; with `local`, they carry positions in `rows`.
+inline std::span<const Entry> sort_rows(ColumnSorter& sorter, const Table& table, const Bins& bins, std::uint32_t f,
+                                        std::span<const Row> rows, bool local) {
+  if (!bins.has(table, f)) return sorter.sort(table.columns[f], rows, local);
+  const BinnedColumn& binned = bins.columns[f];
+  auto& entries = sorter.entries();
+  entries.resize(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::uint32_t code = binned.code(rows[i]);
+    entries[i] = entry_of(code == binned.n_bins ? missing_code : code, local ? static_cast<Row>(i) : rows[i]);
+  }
+  return sorter.sort_entries();
+}
+
 template <class Criterion>
 Candidate search_column(Worker<Criterion>& worker, const Rules& rules, const Bins& bins, const OpenNode& node,
                         std::span<const Row> rows, std::uint32_t f) {
@@ -70,13 +86,8 @@ Candidate search_column(Worker<Criterion>& worker, const Rules& rules, const Bin
     if constexpr (is_additive<Criterion>)
       if (rows.size() >= histogram_rows)
         return scan_histogram(worker.criterion, binned, rows, total, limits, worker.histogram, worker.buffers);
-    auto& entries = worker.sorter.entries();
-    entries.resize(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const std::uint32_t code = binned.code(rows[i]);
-      entries[i] = entry_of(code == binned.n_bins ? missing_code : code, local ? static_cast<Row>(i) : rows[i]);
-    }
-    best = scan_numbers<LongWord>(worker.criterion, worker.sorter.sort_entries().data(), total, limits, worker.buffers);
+    best = scan_numbers<LongWord>(worker.criterion, sort_rows(worker.sorter, rules.table, bins, f, rows, local).data(),
+                                  total, limits, worker.buffers);
   } else {
     const Entry* words = worker.sorter.sort(column, rows, local).data();
     best = column.is_category() ? scan_categories<LongWord>(worker.criterion, words, total, limits)
