@@ -173,7 +173,6 @@ class Weigher {
     part.stat.assign(node.stat.size(), 0);
     for (const Row r : present) worker.criterion.add(r, part.stat.data());
     if (present.size() < 2) return {};
-    if constexpr (needs_positions<Criterion>) worker.criterion.forget();
     Candidate candidate = search_column(worker, rules_, bins_, part, present, f);
     if constexpr (needs_positions<Criterion>) worker.criterion.detach();
     if (!candidate.found()) return candidate;
