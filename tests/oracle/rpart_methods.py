@@ -75,7 +75,7 @@ class Classes:
         self.loss = 1.0 - np.eye(n_classes) if loss is None else np.asarray(loss, float)
         self.prior = frequency if prior is None else np.asarray(prior, float)
         altered = self.prior * self.loss.sum(axis=1)
-        altered = altered / altered.sum()
+        altered = altered / altered.sum() if altered.sum() > 0 else self.prior  # one class: nothing to confuse it with
         with np.errstate(divide="ignore", invalid="ignore"):
             self.row_prior = np.where(frequency > 0, self.prior / frequency, 0.0)
             self.row_altered = np.where(frequency > 0, altered / frequency, 0.0)
@@ -158,7 +158,9 @@ class Poisson:
         time, events, w = self.time[rows], self.events[rows], self.weights[rows]
         total = np.sum(w * events)
         rate = (total + self.prior_events) / (np.sum(w * time) + self.prior_time)
-        return Summary(risk=float(np.sum(w * deviance(time, events, rate))), yval=float(rate), events=float(total))
+        of_weight = w > 0  # the deviance of others may be infinite
+        risk = np.sum(w[of_weight] * deviance(time[of_weight], events[of_weight], rate))
+        return Summary(risk=float(risk), yval=float(rate), events=float(total))
 
     def prepare(self, rows, node_risk):
         w = self.weights[rows]

@@ -84,6 +84,7 @@ def fit_by_rpart(estimator: Any, X: Any, y: Any, sample_weight: Any, exposure: A
         grow=grow,
         weighing=_weighing(estimator, schema, quirks, weight),
         rows=rows,
+        quirks=quirks,
         stale_errors=quirks and estimator.missing_fallback != "majority",
         n_jobs=estimator._n_threads,
     )
@@ -178,7 +179,7 @@ def _survival(y: Any, n_rows: int, weight: Floats, usable: NDArray[np.bool_]) ->
     return event, time
 
 
-def _folds(estimator: Any, n_rows: int, random: np.random.RandomState) -> NDArray[np.int64] | None:
+def _folds(estimator: Any, n_rows: int, random: np.random.RandomState) -> NDArray[Any] | None:
     cv = estimator.cv
     if estimator.get_params(deep=False).get("prune") != "cv" or cv is None:
         return None
@@ -189,7 +190,9 @@ def _folds(estimator: Any, n_rows: int, random: np.random.RandomState) -> NDArra
     folds = np.asarray(cv)
     if folds.shape != (n_rows,):
         raise ValueError(f"xval has {folds.size} folds' numbers and X has {n_rows} rows. Pass one per row.")
-    return np.unique(folds, return_inverse=True)[1].reshape(-1)
+    if folds.dtype.kind == "f" and np.isnan(folds).any():
+        raise ValueError(f"xval has no fold for row {int(np.argmax(np.isnan(folds)))}. Give every row one.")
+    return folds
 
 
 def _impurity(estimator: Any) -> Any:

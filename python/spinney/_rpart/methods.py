@@ -78,18 +78,18 @@ def sum_by_node(tree: FittedTree, resting: NDArray[np.intp], values: Floats) -> 
     own = np.column_stack(
         [np.bincount(resting[used], weights=column[used], minlength=tree.node_count) for column in columns.T]
     )
-    # nodes are in preorder, so a subtree is a run of nodes
-    before = np.vstack([np.zeros(own.shape[1]), np.cumsum(own, axis=0)])
-    end = subtree_ends(tree)
-    return np.asarray((before[end] - before[:-1]).reshape((tree.node_count, *values.shape[1:])))
+    for parents in inner_levels(tree)[::-1]:  # so that a parent is the sum of its sons to the last bit
+        own[parents] += own[parents + 1] + own[tree.children_right[parents]]
+    return np.asarray(own.reshape((tree.node_count, *values.shape[1:])))
 
 
-def subtree_ends(tree: FittedTree) -> NDArray[np.intp]:
-    """Return one past the last node of each node's subtree."""
-    end = np.arange(1, tree.node_count + 1)
-    for node in np.flatnonzero(~tree.is_leaf)[::-1]:
-        end[node] = end[tree.children_right[node]]
-    return end
+def inner_levels(tree: FittedTree) -> list[NDArray[np.intp]]:
+    """Return the nodes that are split, level by level from the root."""
+    levels, level = [], np.zeros(1, dtype=np.intp)
+    while len(level := level[~tree.is_leaf[level]]):
+        levels.append(level)
+        level = np.concatenate([level + 1, tree.children_right[level].astype(np.intp)])
+    return levels
 
 
 class ClassMethod:
@@ -112,7 +112,7 @@ class ClassMethod:
         self.loss = 1.0 - np.eye(n_classes) if loss is None else loss
         self.prior = frequency if prior is None else prior
         altered = self.prior * self.loss.sum(axis=1)
-        altered = altered / altered.sum()
+        altered = altered / altered.sum() if altered.sum() > 0 else self.prior  # one class: nothing to confuse it with
         with np.errstate(divide="ignore", invalid="ignore"):
             self.row_prior = np.where(frequency > 0, self.prior / frequency, 0.0)
             self.row_altered = np.where(frequency > 0, altered / frequency, 0.0)
@@ -228,7 +228,7 @@ class RateMethod:
         weight = self.case_weight
         with np.errstate(divide="ignore", invalid="ignore"):
             entropy = np.where(self.events > 0, self.events * np.log(self.events / self.exposure), 0.0)
-        columns = np.nan_to_num(np.column_stack([self.events, self.exposure, entropy]) * weight[:, np.newaxis])
+        columns = np.where(weight > 0, np.stack([self.events, self.exposure, entropy]), 0.0).T * weight[:, np.newaxis]
         events, exposure, entropy = sum_by_node(tree, resting, columns).T
         rate = (events + self.prior_events) / (exposure + self.prior_exposure)
         with np.errstate(divide="ignore", invalid="ignore"):
