@@ -25,6 +25,10 @@ struct Weighing {
   bool fold = false;                      // rpart's way of placing rows in cross-validation
   std::vector<Row> rows;                  // rows to grow on, weight 0 or not; empty: those of positive weight
   const double* case_weight = nullptr;    // by row, without priors and costs; null: every weight is 1
+  // what rpart adds up, where its rounding is to decide between equally good splits; null: the first is taken
+  const double* response = nullptr;  // by row: value or number of events; of no meaning for classes
+  const double* exposure = nullptr;  // by row, rates only
+  std::vector<double> class_factor;  // by class: altered prior over frequency
 };
 
 struct GrowParams {

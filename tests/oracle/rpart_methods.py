@@ -40,8 +40,8 @@ class Anova:
 
     def evaluate(self, rows):
         y, w = self.y[rows], self.weights[rows]
-        mean = np.sum(w * y) / np.sum(w)
-        return Summary(risk=float(np.sum(w * (y - mean) ** 2)), yval=float(mean))
+        mean = np.cumsum(w * y)[-1] / np.cumsum(w)[-1]
+        return Summary(risk=float(np.cumsum(w * (y - mean) ** 2)[-1]), yval=float(mean))
 
     def prepare(self, rows, node_risk):
         """Weight and weighted distance from the mean of the given rows."""
@@ -52,7 +52,8 @@ class Anova:
     def improvement(self, left, right, total):
         # The distances of both sides add up to 0, so one side tells the other: ties then round as they do in rpart.
         squared = left[:, 1] ** 2
-        return (squared / left[:, 0] + squared / right[:, 0]) / self.node_risk
+        with np.errstate(invalid="ignore"):  # 0 / 0 where all rows are alike
+            return (squared / left[:, 0] + squared / right[:, 0]) / self.node_risk
 
     def position(self, statistics):
         return statistics[:, 1] / statistics[:, 0]
@@ -151,7 +152,7 @@ class Poisson:
         """Set the prior of the rates: worth 1/shrink^2 events, at the rate of the training rows."""
         w = self.weights[rows]
         rate = np.sum(w * self.events[rows]) / np.sum(w * self.time[rows])
-        self.prior_events = 1 / self.shrink**2 if self.shrink > 0 else 0.0
+        self.prior_events = 1 / self.shrink**2 if self.shrink > 0 and rate > 0 else 0.0
         self.prior_time = self.prior_events / rate if rate > 0 else 0.0
 
     def evaluate(self, rows):

@@ -55,6 +55,9 @@ class Method(Protocol):
     def engine_target(self) -> tuple[NDArray[Any], list[int]]:
         """Target and numbers of classes as the engine takes them."""
 
+    def rounding(self) -> dict[str, Any]:
+        """Say what rpart adds up in doubles when it looks for splits, as the engine takes it."""
+
     def start(self, rows: NDArray[np.intp]) -> None:
         """Learn what depends on the training rows as a whole."""
 
@@ -116,6 +119,7 @@ class ClassMethod:
         with np.errstate(divide="ignore", invalid="ignore"):
             self.row_prior = np.where(frequency > 0, self.prior / frequency, 0.0)
             self.row_altered = np.where(frequency > 0, altered / frequency, 0.0)
+        self.rounded_altered = self.row_altered
         if prior is None:  # exact, so that whole counts stay whole
             self.row_prior = np.where(frequency > 0, 1.0, 0.0)
             if loss is None:
@@ -128,6 +132,9 @@ class ClassMethod:
 
     def engine_target(self) -> tuple[NDArray[Any], list[int]]:
         return np.maximum(self.codes, 0)[:, np.newaxis], [self.n_classes]
+
+    def rounding(self) -> dict[str, Any]:
+        return {"response": self.case_weight, "class_factor": self.rounded_altered.tolist()}
 
     def start(self, rows: NDArray[np.intp]) -> None:
         """Priors stay those of all rows, in cross-validation too."""
@@ -174,6 +181,9 @@ class AnovaMethod:
     def engine_target(self) -> tuple[NDArray[Any], list[int]]:
         return np.nan_to_num(self.y)[:, np.newaxis], []
 
+    def rounding(self) -> dict[str, Any]:
+        return {"response": np.nan_to_num(self.y), "class_factor": []}
+
     def start(self, rows: NDArray[np.intp]) -> None:
         """Nothing depends on the rows as a whole."""
 
@@ -217,11 +227,15 @@ class RateMethod:
             rate = self.events / self.exposure
         return np.nan_to_num(rate, posinf=0.0)[:, np.newaxis], []
 
+    def rounding(self) -> dict[str, Any]:
+        numbers = {"response": np.nan_to_num(self.events), "exposure": np.nan_to_num(self.exposure)}
+        return {**numbers, "class_factor": []}
+
     def start(self, rows: NDArray[np.intp]) -> None:
         """Set the prior of the rates: worth 1 / shrink² events, at the rate of the training rows."""
         weight = self.case_weight[rows]
         rate = float(weight @ self.events[rows]) / float(weight @ self.exposure[rows])
-        self.prior_events = 1 / self.shrink**2 if self.shrink > 0 else 0.0
+        self.prior_events = 1 / self.shrink**2 if self.shrink > 0 and rate > 0 else 0.0
         self.prior_exposure = self.prior_events / rate if rate > 0 else 0.0
 
     def summarise(self, tree: FittedTree, resting: NDArray[np.intp]) -> NodeSummaries:
