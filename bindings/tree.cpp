@@ -137,6 +137,10 @@ static Weighing read_weighing(const nb::object& object, std::size_t n_rows, std:
   w.rows = option<std::vector<Row>>(o, "rows");
   for (const Row r : w.rows)
     if (r >= n_rows) throw nb::value_error("rows: no such row");
+  if (o.contains("price")) {
+    w.price = option<double>(o, "price");
+    w.class_risk = option<std::vector<double>>(o, "class_risk");
+  }
   w.case_weight = arrays.read(o, "case_weight", arrays.case_weight, n_rows);
   read_rounding(o, n_rows, arrays, w);
   return w;
@@ -207,6 +211,9 @@ static nb::tuple grow_tree(const TableHandle& table, const std::string& criterio
   const std::size_t n_factors = params.weighing.class_factor.size();
   if (params.weighing.response != nullptr && n_factors != (is_class_rule(rule) ? input.n_classes[0] : 0))
     throw nb::value_error("class_factor: one entry per class");
+  const std::size_t n_risks = is_class_rule(rule) ? std::size_t{input.n_classes[0]} * input.n_classes[0] : 0;
+  if (params.weighing.price >= 0 && params.weighing.class_risk.size() != n_risks)
+    throw nb::value_error("class_risk: one entry per pair of classes");
   check_params(params, table.table.n_columns());
   input.user = read_user(rule, options, input.n_outputs);
   if (input.user != nullptr && !input.user->runs_in_parallel()) params.n_threads = 1;

@@ -162,9 +162,7 @@ def table(rows):
 
 def has_classes_and_events(case):
     """Dropping rows may have dropped all there is to learn from."""
-    known = ~np.isnan(np.column_stack(case.columns)).all(axis=1) & ~np.isnan(case.y.reshape(len(case.y), -1)).any(
-        axis=1
-    )
+    known = complete_rows(case.columns, case.y)
     if case.method == "class":
         return len(np.unique(case.y[known])) == len(case.class_levels) and (case.weights[known] > 0).any()
     events = case.y.reshape(len(case.y), -1)[:, -1] if case.method == "exp" else np.ones(len(case.y))

@@ -57,11 +57,14 @@ class RpartGrowth:
         """Weight of the rows used."""
         return float(self.method.case_weight[self.rows].sum())
 
-    def grow_on(self, rows: Rows, fold: bool) -> Grown:
-        """Grow a whole tree on some rows."""
+    def grow_on(self, rows: Rows, cp: float, alpha: float | None = None) -> Grown:
+        """Grow a tree on some rows, as far as a split may be worth alpha (in a fold) or cp."""
+        fold, priced = alpha is not None, self.method.priced(rows)
         weight = np.zeros(self.columns.n_rows)
         weight[rows] = self.method.split_weight()[rows]
         options = self.weighing | {"rows": rows.tolist(), "fold": fold}
+        if priced is not None and cp >= 0:
+            options |= {"price": cp * priced[0] if alpha is None else alpha, "class_risk": priced[1]}
         tree, resting = self.grow(weight, options)
         where = np.where(resting == np.iinfo(np.uint32).max, -1, resting.astype(np.int64))
         self.method.start(rows)
@@ -107,14 +110,14 @@ def fit_record(growth: RpartGrowth, cp: float, folds: NDArray[Any] | None, impur
         (value, mass, risk) -> impurity of each node, as the tree stores it.
     """
     scale = Scale()
-    whole = growth.grow_on(growth.rows, fold=False)
+    whole = growth.grow_on(growth.rows, cp)
     root_risk = float(whole.summaries.risk[0])
     alpha = cp * root_risk
     tree, complexity, kept = growth.alpha_tree(whole, alpha, scale)
     summaries = _picked(whole.summaries, kept)
     table = complexity_table(tree, summaries.risk, complexity, alpha)
     if folds is not None:
-        errors = CrossValidation(growth, table[:, 0], alpha, scale).run(folds)
+        errors = CrossValidation(growth, table[:, 0], cp, alpha, scale).run(folds)
         table = np.column_stack([table, errors])
     with np.errstate(divide="ignore", invalid="ignore"):
         table[:, [0, *range(2, table.shape[1])]] /= root_risk
@@ -148,8 +151,8 @@ def complexity_table(tree: FittedTree, risk: Floats, complexity: Floats, alpha: 
 class CrossValidation:
     """Errors of held-out rows at every complexity, from one walk down one tree per fold."""
 
-    def __init__(self, growth: RpartGrowth, prices: Floats, alpha: float, scale: Scale) -> None:
-        self.growth, self.alpha, self.scale = growth, alpha, scale
+    def __init__(self, growth: RpartGrowth, prices: Floats, cp: float, alpha: float, scale: Scale) -> None:
+        self.growth, self.cp, self.alpha, self.scale = growth, cp, alpha, scale
         product = prices[:-1] * prices[1:]
         # a negative last price has no mean with its neighbour: rpart's NaN stops every row where it stands
         undefined = np.nan if growth.quirks else prices[1:]
@@ -169,7 +172,7 @@ class CrossValidation:
             if not (weight[training] > 0).any():
                 raise ValueError(f"Without fold {fold}, no row of positive weight is left. Pass other folds as xval.")
             share = float(weight[training].sum()) / total
-            grown = growth.grow_on(training, fold=True)
+            grown = growth.grow_on(training, self.cp, self.alpha * share)
             tree, complexity, kept = growth.alpha_tree(grown, self.alpha * share, self.scale)
             self._judge(tree, complexity, _picked(grown.summaries, kept), held_out, self.cuts * share)
         with np.errstate(invalid="ignore"):

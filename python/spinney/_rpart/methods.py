@@ -58,6 +58,9 @@ class Method(Protocol):
     def rounding(self) -> dict[str, Any]:
         """Say what rpart adds up in doubles when it looks for splits, as the engine takes it."""
 
+    def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
+        """Return the root's risk on these rows and the risk by pair of classes; None where the engine knows neither."""
+
     def start(self, rows: NDArray[np.intp]) -> None:
         """Learn what depends on the training rows as a whole."""
 
@@ -136,6 +139,11 @@ class ClassMethod:
     def rounding(self) -> dict[str, Any]:
         return {"response": self.case_weight, "class_factor": self.rounded_altered.tolist()}
 
+    def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
+        counts = np.bincount(self.codes[rows], weights=self.case_weight[rows], minlength=self.n_classes)
+        ratio = np.divide(self.row_prior, self.row_altered, out=np.zeros(self.n_classes), where=self.row_altered > 0)
+        return float((counts * self.row_prior @ self.loss).min()), (ratio[:, np.newaxis] * self.loss).ravel().tolist()
+
     def start(self, rows: NDArray[np.intp]) -> None:
         """Priors stay those of all rows, in cross-validation too."""
 
@@ -184,6 +192,10 @@ class AnovaMethod:
     def rounding(self) -> dict[str, Any]:
         return {"response": np.nan_to_num(self.y), "class_factor": []}
 
+    def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
+        y, weight = self.y[rows], self.case_weight[rows]
+        return float(weight @ (y - np.average(y, weights=weight)) ** 2), []
+
     def start(self, rows: NDArray[np.intp]) -> None:
         """Nothing depends on the rows as a whole."""
 
@@ -230,6 +242,9 @@ class RateMethod:
     def rounding(self) -> dict[str, Any]:
         numbers = {"response": np.nan_to_num(self.events), "exposure": np.nan_to_num(self.exposure)}
         return {**numbers, "class_factor": []}
+
+    def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
+        return None  # a shrunken rate risks more than the engine's
 
     def start(self, rows: NDArray[np.intp]) -> None:
         """Set the prior of the rates: worth 1 / shrink² events, at the rate of the training rows."""
