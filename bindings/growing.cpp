@@ -55,9 +55,18 @@ static GrowParams read_params(const nb::dict& o) {
   return p;
 }
 
-// `o` is None where splits are not weighed. The case weights are borrowed.
+// What rpart's rounding is copied from; rules out what it was not written for.
+static void read_rounding(const nb::dict& o, std::size_t n_rows, WeighingArrays& arrays, Weighing& w) {
+  w.response = arrays.read(o, "response", arrays.response, n_rows);
+  if (w.response == nullptr) return;
+  w.exposure = arrays.read(o, "exposure", arrays.exposure, n_rows);
+  w.class_factor = option<std::vector<double>>(o, "class_factor");
+  if (w.case_weight == nullptr || !w.present_only) throw nb::value_error("response: needs case weights");
+}
+
+// `o` is None where splits are not weighed.
 static Weighing read_weighing(const nb::object& object, std::size_t n_rows, std::size_t n_columns,
-                              std::optional<Doubles1>& case_weight) {
+                              WeighingArrays& arrays) {
   Weighing w;
   if (object.is_none()) return w;
   const auto o = nb::cast<nb::dict>(object);
@@ -78,11 +87,12 @@ static Weighing read_weighing(const nb::object& object, std::size_t n_rows, std:
   w.rows = option<std::vector<Row>>(o, "rows");
   for (const Row r : w.rows)
     if (r >= n_rows) throw nb::value_error("rows: no such row");
-  if (!o["case_weight"].is_none()) case_weight = option<Doubles1>(o, "case_weight");
-  if (case_weight) {
-    if (case_weight->shape(0) != n_rows) throw nb::value_error("case weights and table differ in rows");
-    w.case_weight = case_weight->data();
+  if (o.contains("price")) {
+    w.price = option<double>(o, "price");
+    w.class_risk = option<std::vector<double>>(o, "class_risk");
   }
+  w.case_weight = arrays.read(o, "case_weight", arrays.case_weight, n_rows);
+  read_rounding(o, n_rows, arrays, w);
   return w;
 }
 
@@ -143,7 +153,13 @@ GrowthRequest::GrowthRequest(const TableHandle& table, const std::string& criter
   }
   if (input.n_rows == 0) throw nb::value_error("the table has no rows");
   params = read_params(options);
-  params.weighing = read_weighing(options["weighing"], input.n_rows, table.table.n_columns(), case_weight_);
+  params.weighing = read_weighing(options["weighing"], input.n_rows, table.table.n_columns(), arrays_);
+  const std::size_t n_factors = params.weighing.class_factor.size();
+  if (params.weighing.response != nullptr && n_factors != (is_class_rule(rule) ? input.n_classes[0] : 0))
+    throw nb::value_error("class_factor: one entry per class");
+  const std::size_t n_risks = is_class_rule(rule) ? std::size_t{input.n_classes[0]} * input.n_classes[0] : 0;
+  if (params.weighing.price >= 0 && params.weighing.class_risk.size() != n_risks)
+    throw nb::value_error("class_risk: one entry per pair of classes");
   check_params(params, table.table.n_columns());
   input.user = read_user(rule, options, input.n_outputs);
   if (input.user != nullptr && !input.user->runs_in_parallel()) params.n_threads = 1;

@@ -22,8 +22,6 @@ class AbsoluteError {
   static constexpr std::size_t width() { return 1; }
   void add(std::uint32_t row, std::int64_t* stat) const { stat[0] += target_->fixed_weight_of(row); }
 
-  // Rows at the same place are taken for the same rows; `forget` before attaching others that lie there.
-  void forget() { rows_ = {}; }
   void attach(std::span<const Row> rows) {
     if (rows.data() == rows_.data() && rows.size() == rows_.size()) return;
     rows_ = rows;

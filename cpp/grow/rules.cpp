@@ -50,6 +50,7 @@ Limits Rules::limits(const OpenNode& node, std::uint32_t feature) const {
   }
   limits.from_highest = params.weighing.rpart && target.is_two_class();
   limits.enumerate_all = params.weighing.rpart;
+  limits.watch_ties = params.weighing.response != nullptr;
   return limits;
 }
 

@@ -361,7 +361,7 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
             "seed": int(random.randint(np.iinfo(np.int32).max)) if is_random else 0,
             "monotone": self._monotone(schema, n_classes, array.shape[1]),
             "groups": read_groups(self.interaction_cst, schema),
-            "feature_costs": read_feature_costs(self.feature_costs, schema),
+            "feature_costs": read_feature_costs(self.feature_costs, schema, keep_equal=weighing is not None),
             "cost": None if costs is None else costs.pairs,
             "max_bins": self.max_bins or 0,
             "n_jobs": self._n_threads,

@@ -47,6 +47,8 @@ def control(
         if not isinstance(value, Integral) or value < low or (high is not None and value > high):
             upper = "" if high is None else f" and at most {high}"
             raise ValueError(f"{name} must be a whole number of at least {low}{upper}. Got {value!r}.")
+    if np.isnan(cp):
+        raise ValueError("cp must be a number: a share of the root's risk. Got NaN.")
     folds = np.ndim(xval) > 0 or (xval is not None and int(xval) > 1)
     return {
         "min_samples_split": max(2, int(minsplit)),
