@@ -28,6 +28,20 @@ struct ByteRows {  // two classes, every weight 1
   };
 };
 
+struct PackedRows {  // two classes, weights that are whole and below 2^16: weight << 16 | value
+  const std::uint32_t* packed;
+  std::int64_t value(std::uint32_t r) const { return packed[r] & 0xffff; }
+  std::int64_t weight(std::uint32_t r) const { return packed[r] >> 16; }
+  struct Local {
+    std::vector<std::uint32_t> packed;
+    PackedRows fill(const PackedRows& all, std::span<const Row> rows) {
+      packed.resize(rows.size());
+      for (std::size_t i = 0; i < rows.size(); ++i) packed[i] = all.packed[rows[i]];
+      return {packed.data()};
+    }
+  };
+};
+
 struct UnitRows {  // every weight 1
   const std::int64_t* v;
   std::int64_t value(std::uint32_t r) const { return v[r]; }

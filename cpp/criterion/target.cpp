@@ -59,10 +59,19 @@ void Target::fix_classes() {
   if (fixed_weight.empty()) {
     second_class.assign(input.n_rows, 0);
     for (const Row r : rows) second_class[r] = input.codes[r] == 1;
-  } else {
-    fixed_value.assign(input.n_rows, 0);
-    for (const Row r : rows) fixed_value[r] = input.codes[r] == 1 ? fixed_weight[r] : 0;
+    return;
   }
+  const bool small = std::all_of(rows.begin(), rows.end(), [&](Row r) { return fixed_weight[r] < 0x10000; });
+  if (small) {
+    packed.assign(input.n_rows, 0);
+    for (const Row r : rows) {
+      const auto w = static_cast<std::uint32_t>(fixed_weight[r]);
+      packed[r] = w << 16 | (input.codes[r] == 1 ? w : 0);
+    }
+    return;
+  }
+  fixed_value.assign(input.n_rows, 0);
+  for (const Row r : rows) fixed_value[r] = input.codes[r] == 1 ? fixed_weight[r] : 0;
 }
 
 // The offset is the middle of the range (0 for counts of events): unlike the mean, it does not depend on weights or row order.

@@ -36,6 +36,7 @@ struct Target {
   std::vector<std::int64_t> fixed_weight;  // by row; empty: every weight is 1
   std::vector<std::int64_t> fixed_value;   // by row and output; empty for more than two classes
   std::vector<std::uint8_t> second_class;  // two classes, every weight 1: the same as fixed_value, in a byte
+  std::vector<std::uint32_t> packed;       // two classes, small whole weights: both numbers of a row in one word
   std::vector<double> offset;              // by output
   double weight_unit = 1, value_unit = 1;
   std::vector<double> pair_cost;           // generalised Gini: mean cost of confusing two classes, K x K

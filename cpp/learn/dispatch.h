@@ -20,6 +20,7 @@ decltype(auto) with_criterion(const Target& target, F&& f) {
         UserSplits({target.input.y, target.input.weight, weight, nullptr, target.input.n_outputs}, *target.input.user));
   if (target.is_scalar()) {
     if (!target.second_class.empty()) return f(Scalar<ByteRows>{{target.second_class.data()}, target.rule});
+    if (!target.packed.empty()) return f(Scalar<PackedRows>{{target.packed.data()}, target.rule});
     if (weight == nullptr) return f(Scalar<UnitRows>{{value}, target.rule});
     return f(Scalar<WeightedRows>{{value, weight}, target.rule});
   }
