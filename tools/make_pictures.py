@@ -131,6 +131,54 @@ def lost_columns() -> Any:
     return figure
 
 
+def decision_functions() -> Any:
+    """Draw where a tree, a forest and extra-trees see each species, side by side."""
+    X, y = spinney.datasets.load_penguins(as_frame="pandas")
+    X = X[TWO].dropna()
+    y = y[X.index]
+    names = ["one tree", "random forest", "extra-trees"]
+    models = [spinney.DecisionTreeClassifier(), spinney.RandomForestClassifier(random_state=0)]
+    models.append(spinney.ExtraTreesClassifier(random_state=0))
+    across, up = (np.linspace(X[name].min() - 1, X[name].max() + 1, 240) for name in TWO)
+    grid = pd.DataFrame(np.array(np.meshgrid(across, up)).reshape(2, -1).T, columns=TWO)
+    figure, all_axes = mpl.pyplot.subplots(1, 3, figsize=(9, 3.2), sharey=True, layout="constrained")
+    for ax, name, model in zip(all_axes, names, models, strict=True):
+        shares = model.fit(X, y).predict_proba(grid)
+        colours = np.array([mpl.colors.to_rgb(CLASS_COLOURS[k]) for k in range(3)])
+        picture = 1 - (1 - shares @ colours) * 0.6
+        edges = (across[0], across[-1], up[0], up[-1])
+        ax.imshow(picture.reshape(240, 240, 3), extent=edges, origin="lower", aspect="auto", interpolation="nearest")
+        for k, species in enumerate(model.classes_):
+            rows = X[y == species]
+            look = {"markersize": 3, "color": CLASS_COLOURS[k], "markeredgecolor": INK, "markeredgewidth": 0.3}
+            ax.plot(*rows.to_numpy().T, CLASS_MARKERS[k], label=species, **look)
+        ax.set(title=name, xlabel="bill length (mm)")
+    all_axes[0].set_ylabel("flipper length (mm)")
+    figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def forest_errors() -> Any:
+    """Draw out-of-bag and held-out error against the number of trees."""
+    X, y = load_diabetes(return_X_y=True)
+    curves: dict[str, list[Any]] = {"out of bag": [], "rows not seen": []}
+    for seed, (fit, new) in enumerate(ShuffleSplit(20, test_size=0.25, random_state=0).split(X)):
+        settings: dict[str, Any] = {"n_estimators": 150, "max_features": 1 / 3, "oob_score": True}
+        forest = spinney.RandomForestRegressor(random_state=seed, **settings)
+        forest.fit(X[fit], y[fit])
+        curves["out of bag"].append(np.sqrt(forest.oob_curve_))
+        by_tree = np.array([tree.predict(X[new]) for tree in forest])
+        so_far = np.cumsum(by_tree, axis=0) / np.arange(1, 151)[:, np.newaxis]
+        curves["rows not seen"].append(np.sqrt(np.mean((so_far - y[new]) ** 2, axis=1)))
+    figure, ax = mpl.pyplot.subplots(figsize=(7, 3.5), layout="constrained")
+    for k, (name, errors) in enumerate(curves.items()):
+        ax.plot(np.arange(1, 151), np.mean(errors, axis=0), color=CLASS_COLOURS[k], label=name, linewidth=2)
+    ax.set(xlabel="trees", ylabel="error (RMSE)", xlim=(0, 150))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    return figure
+
+
 def main(arguments: list[str]) -> None:
     """Write all pictures to a folder."""
     root = Path(__file__).resolve().parent.parent
@@ -151,6 +199,8 @@ def main(arguments: list[str]) -> None:
     save(spinney.plot_partition(plane, X[TWO], y).figure, folder / "partition.png")
     save(spinney.plot_impurity_curves().figure, folder / "impurity_curves.png")
     save(spinney.plot_importances(penguins).figure, folder / "importances.png")
+    save(decision_functions(), folder / "forests.png")
+    save(forest_errors(), folder / "forest_errors.png")
     save(batting(), folder / "batting.png")
     save(shrinkage(), folder / "shrinkage.png")
     (folder / "surrogates.svg").write_text(

@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spinney import datasets
+    from spinney._forests import (
+        ExtraTreesClassifier,
+        ExtraTreesRegressor,
+        RandomForestClassifier,
+        RandomForestRegressor,
+    )
     from spinney._fragility import Fragility, fragility
     from spinney._james_stein import JamesStein, james_stein
     from spinney._keep.estimator import load
@@ -45,10 +51,14 @@ __all__ = [
     "DecisionTreeRegressor",
     "ExtraTreeClassifier",
     "ExtraTreeRegressor",
+    "ExtraTreesClassifier",
+    "ExtraTreesRegressor",
     "Fragility",
     "JamesStein",
     "LossCriterion",
     "ModelFileError",
+    "RandomForestClassifier",
+    "RandomForestRegressor",
     "Rule",
     "__version__",
     "datasets",
@@ -83,10 +93,14 @@ _MODULE_OF = {
     "DecisionTreeRegressor": "spinney._trees",
     "ExtraTreeClassifier": "spinney._trees",
     "ExtraTreeRegressor": "spinney._trees",
+    "ExtraTreesClassifier": "spinney._forests",
+    "ExtraTreesRegressor": "spinney._forests",
     "Fragility": "spinney._fragility",
     "JamesStein": "spinney._james_stein",
     "LossCriterion": "spinney.criteria",
     "ModelFileError": "spinney._keep.model_file",
+    "RandomForestClassifier": "spinney._forests",
+    "RandomForestRegressor": "spinney._forests",
     "Rule": "spinney.reading.rule_list",
     "explain_row": "spinney.reading.text",
     "export_text": "spinney.reading.text",

@@ -9,58 +9,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import Schema
+from spinney._forest_view import FittedForest
 from spinney._tree_view import FittedTree
 
+Row = Sequence[Any] | Mapping[str, Any] | NDArray[np.float64]
 
-class RowPredictor:
-    """A fitted model prepared to predict single rows in microseconds.
 
-    Everything that can be prepared is: predictions are looked up by leaf, values are written to one buffer. A handle
-    is therefore for one thread at a time; make one per thread.
+class RowReader:
+    """Turns a row as a caller has it into the engine's numbers, in one buffer."""
 
-    Rows are sequences of values in column order, mappings from column names to values, or float64 arrays. A value of
-    a category column is the category itself, and None or NaN is missing. Numbers are not checked.
-    """
-
-    def __init__(self, tree: FittedTree, schema: Schema, unseen: str, classes: Any) -> None:
-        self._tree = tree.engine
+    def __init__(self, schema: Schema, unseen: str) -> None:
         self._buffer = np.empty(schema.n_features)
         self._names = list(schema.names or [])
         self._codes = [(j, {**f.code_of, None: np.nan}, f) for j, f in enumerate(schema.features) if f.categories]
         self._unseen = unseen
-        single = tree.n_outputs == 1
-        if classes is None:
-            self._prediction = tree.flat_value[:, 0].tolist() if single else list(tree.flat_value)
-            self._shares: list[Any] | None = None
-        elif single:
-            self._prediction = [classes[code] for code in tree.majority[:, 0]]
-            self._shares = list(tree.flat_value)
-        else:
-            labels = [np.asarray(c)[tree.majority[:, k]] for k, c in enumerate(classes)]
-            self._prediction = list(np.column_stack(labels))
-            self._shares = [[row[s] for s in tree.class_columns] for row in tree.flat_value]
 
-    def apply(self, row: Sequence[Any] | Mapping[str, Any] | NDArray[np.float64]) -> int:
-        """Leaf of a row.
-
-        Parameters
-        ----------
-        row : sequence, mapping or float64 array
-            Values of one row.
-
-        Returns
-        -------
-        int
-            Node number.
-        """
+    def _numbers(self, row: Row) -> NDArray[np.float64]:
         if not self._codes and type(row) is np.ndarray and row.dtype == np.float64 and row.flags.c_contiguous:
-            return self._tree.apply_one(row)
+            return row
         if isinstance(row, Mapping):
             row = [row[name] for name in self._names]
         if self._codes:
             row = self._encode(list(row))
         self._buffer[:] = row
-        return self._tree.apply_one(self._buffer)
+        return self._buffer
 
     def _encode(self, row: list[Any]) -> list[Any]:
         for j, codes, feature in self._codes:
@@ -79,7 +51,48 @@ class RowPredictor:
             return float(len(feature.categories))
         return np.nan
 
-    def predict(self, row: Sequence[Any] | Mapping[str, Any] | NDArray[np.float64]) -> Any:
+
+class RowPredictor(RowReader):
+    """A fitted tree prepared to predict single rows in microseconds.
+
+    Everything that can be prepared is: predictions are looked up by leaf, values are written to one buffer. A handle
+    is therefore for one thread at a time; make one per thread.
+
+    Rows are sequences of values in column order, mappings from column names to values, or float64 arrays. A value of
+    a category column is the category itself, and None or NaN is missing. Numbers are not checked.
+    """
+
+    def __init__(self, tree: FittedTree, schema: Schema, unseen: str, classes: Any) -> None:
+        super().__init__(schema, unseen)
+        self._tree = tree.engine
+        single = tree.n_outputs == 1
+        if classes is None:
+            self._prediction = tree.flat_value[:, 0].tolist() if single else list(tree.flat_value)
+            self._shares: list[Any] | None = None
+        elif single:
+            self._prediction = [classes[code] for code in tree.majority[:, 0]]
+            self._shares = list(tree.flat_value)
+        else:
+            labels = [np.asarray(c)[tree.majority[:, k]] for k, c in enumerate(classes)]
+            self._prediction = list(np.column_stack(labels))
+            self._shares = [[row[s] for s in tree.class_columns] for row in tree.flat_value]
+
+    def apply(self, row: Row) -> int:
+        """Leaf of a row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        int
+            Node number.
+        """
+        return self._tree.apply_one(self._numbers(row))
+
+    def predict(self, row: Row) -> Any:
         """Predict one row.
 
         Parameters
@@ -94,7 +107,7 @@ class RowPredictor:
         """
         return self._prediction[self.apply(row)]
 
-    def predict_proba(self, row: Sequence[Any] | Mapping[str, Any] | NDArray[np.float64]) -> Any:
+    def predict_proba(self, row: Row) -> Any:
         """Class shares of one row.
 
         Parameters
@@ -110,3 +123,64 @@ class RowPredictor:
         if self._shares is None:
             raise AttributeError("A regression model has no class shares. Use predict.")
         return self._shares[self.apply(row)]
+
+
+class ForestRowPredictor(RowReader):
+    """A fitted forest prepared to predict single rows in microseconds, without threads.
+
+    Rows are taken as by `RowPredictor`. A handle is for one thread at a time; make one per thread.
+    """
+
+    def __init__(self, forest: FittedForest, schema: Schema, unseen: str, classes: Any) -> None:
+        super().__init__(schema, unseen)
+        self._forest = forest
+        self._mean = forest.engine.predict_one
+        self._classes = [classes] if classes is not None and forest.n_outputs == 1 else classes
+        by_share = classes is not None and forest.n_outputs == 1 and forest.cost is None
+        self._labels = list(classes) if by_share else None
+
+    def predict(self, row: Row) -> Any:
+        """Predict one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        label or float
+            Prediction; an array if the model has several outputs.
+        """
+        mean = self._mean(self._numbers(row))
+        if self._labels is not None:
+            return self._labels[mean.argmax()]
+        if self._classes is None:
+            return float(mean[0]) if self._forest.n_outputs == 1 else mean
+        return self._forest.labels(self._forest.best_codes(mean[np.newaxis]), self._classes)[0]
+
+    def predict_proba(self, row: Row) -> Any:
+        """Class shares of one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            A list of these if the model has several outputs.
+        """
+        if self._classes is None:
+            raise AttributeError("A regression model has no class shares. Use predict.")
+        mean = self._mean(self._numbers(row))
+        return mean if self._forest.n_outputs == 1 else [mean[s] for s in self._forest.class_columns]
+
+
+def row_predictor(
+    model: FittedTree | FittedForest, schema: Schema, unseen: str, classes: Any
+) -> RowPredictor | ForestRowPredictor:
+    """Prepare the handle that fits the model."""
+    kind: Any = ForestRowPredictor if isinstance(model, FittedForest) else RowPredictor
+    return kind(model, schema, unseen, classes)  # type: ignore[no-any-return]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 _MISSING_LEFT, _CATEGORY, _STOPS = 1, 2, 8
 _SURROGATE = 2  # role of a split
@@ -20,7 +23,51 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-class FittedTree:
+class Outputs:
+    """What a model predicts: how rows of flat numbers are laid out as classes, shares and values.
+
+    Attributes
+    ----------
+    n_outputs : int
+        Number of outputs.
+    cost : ndarray of shape (n_classes, n_classes) or None
+        Cost of predicting class j (column) for class i (row), if costs or priors decide what is predicted.
+    """
+
+    def __init__(self, n_classes: list[int] | None, n_outputs: int, cost: NDArray[np.float64] | None = None) -> None:
+        self._n_classes = n_classes
+        self.n_outputs = n_outputs
+        self.cost = cost
+
+    @property
+    def class_columns(self) -> list[slice]:
+        """Where each output's classes are in a row of flat numbers."""
+        ends = np.cumsum(self._n_classes or [])
+        return [slice(int(end) - n, int(end)) for end, n in zip(ends, self._n_classes or [], strict=True)]
+
+    def best_codes(self, flat: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Code of the most probable (or least costly) class by row and output; the first on a tie."""
+        if self.cost is not None:
+            expected = flat @ self.cost
+            least = expected.min(axis=1, keepdims=True)
+            # sums of terms of one sign: rounding stays far below this, and must not decide a tie
+            return np.asarray((expected <= least * (1 + 1e-12)).argmax(axis=1)[:, np.newaxis])
+        return np.column_stack([flat[:, columns].argmax(axis=1) for columns in self.class_columns])
+
+    def labels(self, codes: NDArray[np.intp], classes: list[NDArray[Any]]) -> NDArray[Any]:
+        """Labels of class codes, (n_rows, n_outputs); one column per output if there are several."""
+        if self.n_outputs == 1:
+            return np.asarray(classes[0].take(codes[:, 0]))
+        return np.column_stack([labels.take(codes[:, k]) for k, labels in enumerate(classes)])
+
+    def spread(self, flat: NDArray[np.float64]) -> NDArray[np.float64] | list[NDArray[np.float64]]:
+        """Lay rows of flat values out as predictions: class shares (a list if there are several outputs) or values."""
+        if self._n_classes is None:
+            return flat[:, 0] if self.n_outputs == 1 else flat
+        return flat if self.n_outputs == 1 else [flat[:, columns] for columns in self.class_columns]
+
+
+class FittedTree(Outputs):
     """The arrays of a fitted tree, one entry per node, in preorder: the left child of a node is the next node.
 
     Attributes
@@ -52,10 +99,8 @@ class FittedTree:
         n_outputs: int,
         cost: NDArray[np.float64] | None = None,
     ) -> None:
+        super().__init__(n_classes, n_outputs, cost)
         self._tree = tree
-        self._n_classes = n_classes
-        self.n_outputs = n_outputs
-        self.cost = cost
 
     def __getstate__(self) -> dict[str, Any]:
         return {"tree": self._tree, "n_classes": self._n_classes, "n_outputs": self.n_outputs, "cost": self.cost}
@@ -161,22 +206,10 @@ class FittedTree:
             padded[:, k, : columns.stop - columns.start] = self.flat_value[:, columns]
         return _frozen(padded)
 
-    @property
-    def class_columns(self) -> list[slice]:
-        """Where each output's classes are in `flat_value`."""
-        ends = np.cumsum(self._n_classes or [])
-        return [slice(int(end) - n, int(end)) for end, n in zip(ends, self._n_classes or [], strict=True)]
-
     @cached_property
     def majority(self) -> NDArray[np.intp]:
         """Code of the most probable (or least costly) class by node and output; the first on a tie."""
-        if self.cost is not None:
-            expected = self.expected_cost
-            least = expected.min(axis=1, keepdims=True)
-            # sums of terms of one sign: rounding stays far below this, and must not decide a tie
-            return _frozen((expected <= least * (1 + 1e-12)).argmax(axis=1)[:, np.newaxis])
-        columns = [self.flat_value[:, columns].argmax(axis=1) for columns in self.class_columns]
-        return _frozen(np.column_stack(columns))
+        return _frozen(self.best_codes(self.flat_value))
 
     @property
     def expected_cost(self) -> NDArray[np.float64]:
@@ -185,27 +218,13 @@ class FittedTree:
             raise AttributeError("a tree without costs has no expected cost")
         return np.asarray(self.flat_value @ self.cost)
 
-    def labels(self, leaves: NDArray[np.uint32], classes: list[NDArray[Any]]) -> NDArray[Any]:
-        """Label that each leaf predicts; one column per output if there are several."""
-        codes = self.majority[leaves]
-        if self.n_outputs == 1:
-            return np.asarray(classes[0].take(codes[:, 0]))
-        return np.column_stack([labels.take(codes[:, k]) for k, labels in enumerate(classes)])
+    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
+        """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
+        return self.majority[self._tree.apply(columns, n_jobs)]
 
-    def shares(self, leaves: NDArray[np.uint32]) -> NDArray[np.float64] | list[NDArray[np.float64]]:
-        """Class shares of each leaf; a list if there are several outputs."""
-        return self.spread(self.flat_value[leaves])
-
-    def values(self, leaves: NDArray[np.uint32]) -> NDArray[np.float64]:
-        """Value of each leaf; one column per output if there are several."""
-        values = self.flat_value[leaves]
-        return values[:, 0] if self.n_outputs == 1 else values
-
-    def spread(self, flat: NDArray[np.float64]) -> NDArray[np.float64] | list[NDArray[np.float64]]:
-        """Lay rows of flat values out as predictions: class shares (a list if there are several outputs) or values."""
-        if self._n_classes is None:
-            return flat[:, 0] if self.n_outputs == 1 else flat
-        return flat if self.n_outputs == 1 else [flat[:, columns] for columns in self.class_columns]
+    def predictions(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.float64]:
+        """Flat values of each row's leaf."""
+        return self.flat_value[self._tree.apply(columns, n_jobs)]
 
     def passed_nodes(self, leaves: NDArray[np.uint32]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Yield, level by level, the rows that get there and the node each is at, given where they come to rest."""
@@ -217,6 +236,16 @@ class FittedTree:
             rows, at = rows[going_on], at[going_on]
             right = self.children_right[at].astype(np.intp)
             at = np.where(leaves[rows] >= right, right, at + 1)
+
+    def path(self, leaves: NDArray[np.uint32]) -> csr_array:
+        """Return 1 where a row passes a node, (n_rows, node_count), given where the rows come to rest."""
+        from scipy.sparse import csr_array
+
+        steps = list(self.passed_nodes(leaves))
+        row = np.concatenate([r for r, _ in steps])
+        column = np.concatenate([a for _, a in steps])
+        ones = np.ones(len(row), dtype=np.int64)
+        return csr_array((ones, (row, column)), shape=(len(leaves), self.node_count))
 
     def replaced(self, engine: _engine.Tree) -> FittedTree:
         """Return a view of another tree with the same outputs and classes."""
@@ -249,6 +278,10 @@ class FittedTree:
     def left_categories(self, node: int) -> list[int]:
         """Codes of the categories that go left at a category split."""
         return self._tree.left_categories(node)
+
+    def split_counts(self, n_features: int) -> NDArray[np.intp]:
+        """Count the splits on each column."""
+        return np.bincount(self._tree.feature[~self.is_leaf], minlength=n_features)
 
     def importances(self, n_features: int) -> NDArray[np.float64]:
         """Weighted decrease of the impurity by column, as a share of the total; surrogates are credited their part."""

@@ -292,6 +292,49 @@ def test_show_as_json(folder):
     )
 
 
+# ---- forests ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def forest(folder):
+    """Hold a forest of twenty trees."""
+    words = ("--target", "species", "--model", "forest", "--trees", 20, "--folds", 3)
+    found = json.loads(run("fit", folder / "penguins.csv", *words, "--json", "--out", folder / "forest").stdout)
+    return folder / "forest", found
+
+
+def test_fit_grows_and_judges_a_forest(folder, forest, penguins):
+    path, found = forest
+    assert found["trees"] == 20
+    assert found["scores"]["accuracy"]["forest"]["mean"] > 0.95
+    assert found["out_of_bag"] > 0.95
+    X, y = penguins.drop("species"), penguins["species"].to_numpy()
+    expected = spinney.RandomForestClassifier(n_estimators=20, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(spinney.load(path).predict_proba(X), expected.predict_proba(X))
+    extra = run("fit", folder / "penguins.csv", "--target", "body_mass_g", "--model", "extra-trees", "--folds", 0)
+    assert "100 trees" in extra.stdout
+    assert "out of bag" not in extra.stdout
+
+
+def test_show_and_predict_take_a_forest(folder, forest, penguins, tmp_path):
+    path, _ = forest
+    shown = run("show", path).stdout
+    assert "RandomForestClassifier: 20 trees" in shown
+    assert "out-of-bag score" in shown
+    assert "bill_length_mm" in shown
+    about = json.loads(run("show", path, "--json").stdout)
+    assert about["trees"] == 20
+    assert sum(entry["importance"] for entry in about["columns"]) == pytest.approx(1)
+    model = spinney.load(path)
+    assert spinney.export_text(model[4]) in run("show", path, "--tree", 5, "--svg", tmp_path / "five.svg").stdout
+    assert (tmp_path / "five.svg").exists()
+    found = pl.read_csv(run("predict", path, folder / "penguins.csv").stdout.encode())
+    assert found.to_series(0).to_list() == model.predict(penguins.drop("species")).tolist()
+    assert "--tree N" in refused("show", path, "--svg", tmp_path / "none.svg")
+    assert "no tree 21" in refused("show", path, "--tree", 21)
+    assert "not a forest" in refused("show", folder / "species.tree", "--tree", 1)
+
+
 # ---- what goes wrong --------------------------------------------------------------------------------------
 
 

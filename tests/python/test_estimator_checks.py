@@ -14,6 +14,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarn
         spinney.DecisionTreeRegressor(),
         spinney.ExtraTreeClassifier(),
         spinney.ExtraTreeRegressor(),
+        spinney.RandomForestClassifier(n_estimators=5),
+        spinney.RandomForestRegressor(n_estimators=5),
+        spinney.ExtraTreesClassifier(n_estimators=5),
+        spinney.ExtraTreesRegressor(n_estimators=5),
     ]
 )
 def test_scikit_learns_checks(estimator, check):
@@ -27,6 +31,9 @@ def test_scikit_learns_checks(estimator, check):
         spinney.DecisionTreeRegressor(ccp_alpha=1e-4, max_features="sqrt", random_state=0),
         spinney.DecisionTreeClassifier(prune="cv", cv=3, random_state=0),
         spinney.DecisionTreeRegressor(prune="cv", cv=3, random_state=0),
+        spinney.RandomForestClassifier(n_estimators=7, replace=False, max_features_per_tree=0.7, random_state=0),
+        spinney.RandomForestRegressor(n_estimators=7, ccp_alpha=1e-4, shrinkage=1.0, max_bins=32, random_state=0),
+        spinney.ExtraTreesClassifier(n_estimators=7, bootstrap=True, sampling="stratified", random_state=0),
     ]
 )
 def test_scikit_learns_checks_away_from_the_defaults(estimator, check):

@@ -137,6 +137,11 @@ class Schema:
             ]
         return cls(features, table.names is not None, unseen)
 
+    @property
+    def n_categories(self) -> list[int]:
+        """Number of categories of each column, as the engine counts them: 0 for numbers and ordered categories."""
+        return [len(feature.categories) if feature.kind == "category" else 0 for feature in self.features]
+
     def encode(self, table: RawTable, unseen: Unseen | None = None, estimator: str = "this model") -> _engine.Table:
         """Turn a table into the engine's: columns in the order of the schema, categories as its codes.
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import spinney
+from spinney._forest_view import FittedForest
 from spinney._keep.disk import Target, label_of, read_file, write_file
 from spinney._keep.fitted import FittedPart
+from spinney._keep.forest import forest_from_json, forest_to_json
 from spinney._keep.model_file import faults_named, field, refuse
 from spinney._keep.pruning import pruning_from_json, pruning_to_json
 from spinney._keep.rpart import record_from_json, record_to_json
@@ -14,15 +16,18 @@ from spinney._keep.values import parameters_from_json, parameters_to_json
 
 
 class SavedEstimator:
-    """Gives a tree estimator `save`, and pickles that pass through the same checks as model files."""
+    """Gives a tree or forest `save`, and pickles that pass through the same checks as model files."""
+
+    _is_forest = False
 
     def save(self, file: Target) -> None:
         """Write the fitted model to a file that `spinney.load` and `spinney.load_predictor` read.
 
         The file holds numbers and text, no code: loading it runs none. What only a fit needs and is no number or
         text is not saved: another random state than an integer becomes None, other folds than a number of them the
-        default, a scorer that is a function None. Of ``cp_table_`` at most 100 rows are saved; out-of-fold
-        predictions and the nodes of the training rows are not.
+        default, a scorer that is a function None. Of ``cp_table_`` at most 100 rows are saved; out-of-fold and
+        out-of-bag predictions, the nodes of the training rows, and which rows were drawn for the trees of a forest are
+        not.
 
         Parameters
         ----------
@@ -39,12 +44,12 @@ class SavedEstimator:
         parameters = parameters_to_json(self.get_params(deep=False))  # type: ignore[attr-defined]
         header: dict[str, Any] = {"spinney": spinney.__version__, "estimator": name, "parameters": parameters}
         header["shrinkage"] = float(getattr(self, "shrinkage_", 0.0))
-        header |= pruning_to_json(self.__dict__) | record_to_json(self.__dict__)
+        header |= pruning_to_json(self.__dict__) | record_to_json(self.__dict__) | forest_to_json(self.__dict__)
         write_file(file, FittedPart.of(self.__dict__).to_bytes(header))
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
-        if "tree_" not in state:
+        if "tree_" not in state and "forest_" not in state:
             return state
         part, entries = FittedPart.of(state), record_to_json(state)
         for name in (*part.attributes(), "rpart_"):
@@ -105,7 +110,9 @@ def load(file: Target) -> Any:
             refuse("is damaged: its estimator and its classes do not go together")
         estimator = kind(**parameters_from_json(field(header, "parameters", dict)))
         estimator._validate_params()
-        learned = pruning_from_json(header) | record_from_json(header, part)
+        if kind._is_forest != isinstance(part.model, FittedForest):
+            refuse("is damaged: its estimator and its trees do not go together")
+        learned = pruning_from_json(header) | record_from_json(header, part) | forest_from_json(header)
         shrinkage = field(header, "shrinkage", float) if "shrinkage" in header else 0.0
     estimator.__dict__.update(part.attributes() | learned, shrinkage_=shrinkage)
     return estimator

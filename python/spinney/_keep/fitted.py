@@ -1,4 +1,4 @@
-"""What a tree model has learned ⇄ the header and trees of a model file."""
+"""What a tree or forest has learned ⇄ the header and trees of a model file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from spinney import _engine
 from spinney._costs import decision_costs
 from spinney._data import Schema
+from spinney._forest_view import FittedForest
 from spinney._keep.model_file import field, from_bytes, refuse, to_bytes
 from spinney._keep.values import labels_from_json, labels_to_json
 from spinney._tree_view import FittedTree
@@ -18,12 +19,12 @@ from spinney._tree_view import FittedTree
 
 @dataclass(frozen=True)
 class FittedPart:
-    """What a tree model has learned.
+    """What a tree or forest has learned.
 
     Attributes
     ----------
     schema : Schema
-    tree : FittedTree
+    model : FittedTree or FittedForest
     classes : list of ndarray, or None
         Labels of each output; None in a regression.
     max_features : int
@@ -35,7 +36,7 @@ class FittedPart:
     """
 
     schema: Schema
-    tree: FittedTree
+    model: FittedTree | FittedForest
     classes: list[NDArray[Any]] | None
     max_features: int
     cost_matrix: NDArray[np.float64] | None = None
@@ -43,16 +44,22 @@ class FittedPart:
 
     def to_bytes(self, more: dict[str, Any]) -> bytes:
         """Write a model file with `more` in its header."""
-        fields = {
+        fields: dict[str, Any] = {
             "schema": self.schema.to_dict(),
             "classes": None if self.classes is None else [labels_to_json(labels) for labels in self.classes],
-            "n_outputs": self.tree.n_outputs,
+            "n_outputs": self.model.n_outputs,
             "max_features": int(self.max_features),
         }
+        if isinstance(self.model, FittedForest):
+            fields["kind"] = "forest"
         for name, numbers in (("cost_matrix", self.cost_matrix), ("priors", self.priors)):
             if numbers is not None:
                 fields[name] = numbers.tolist()
-        return to_bytes(more | fields, [self.tree.engine])
+        return to_bytes(more | fields, self._trees())
+
+    def _trees(self) -> list[_engine.Tree]:
+        engine = self.model.engine
+        return [engine] if isinstance(engine, _engine.Tree) else [engine.tree(t) for t in range(engine.n_trees)]
 
     @classmethod
     def from_bytes(cls, data: bytes) -> tuple[FittedPart, dict[str, Any]]:
@@ -65,24 +72,25 @@ class FittedPart:
             classes = [labels_from_json(labels) for labels in field(header, "classes", list)]
         if not 0 < max_features <= schema.n_features:
             refuse("is damaged: its number of columns tried is impossible")
-        tree = _read_tree(file, schema)
+        engine = _read_trees(file, schema, field(header, "kind", str) if "kind" in header else "tree")
         if n_outputs < 1 or (classes is not None and len(classes) != n_outputs):
             refuse("is damaged: its number of outputs is wrong")
         n_classes = None if classes is None else [len(labels) for labels in classes]
-        if tree.value_width != (n_outputs if n_classes is None else sum(n_classes)):
-            refuse("is damaged: its tree does not fit its classes or outputs")
+        if engine.value_width != (n_outputs if n_classes is None else sum(n_classes)):
+            refuse("is damaged: a tree does not fit its classes or outputs")
         cost, priors = _read_costs(header, n_classes)
-        view = FittedTree(tree, n_classes, n_outputs, decision_costs(cost, priors))
-        return cls(schema, view, classes, max_features, cost, priors), header
+        view: Any = FittedTree if isinstance(engine, _engine.Tree) else FittedForest
+        model = view(engine, n_classes, n_outputs, decision_costs(cost, priors))
+        return cls(schema, model, classes, max_features, cost, priors), header
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of the estimator."""
         schema, classes = self.schema, self.classes
         found: dict[str, Any] = {
             "schema_": schema,
-            "tree_": self.tree,
+            "forest_" if isinstance(self.model, FittedForest) else "tree_": self.model,
             "n_features_in_": schema.n_features,
-            "n_outputs_": self.tree.n_outputs,
+            "n_outputs_": self.model.n_outputs,
             "max_features_": self.max_features,
         }
         if schema.has_names:
@@ -102,7 +110,7 @@ class FittedPart:
             classes = [classes]
         return cls(
             attributes["schema_"],
-            attributes["tree_"],
+            attributes["tree_"] if "tree_" in attributes else attributes["forest_"],
             classes,
             attributes["max_features_"],
             attributes.get("cost_matrix_"),
@@ -128,11 +136,14 @@ def _read_costs(
     return found[0], found[1]
 
 
-def _read_tree(file: _engine.ModelFile, schema: Schema) -> _engine.Tree:
-    if file.n_trees != 1:
-        refuse(f"is damaged: it holds {file.n_trees} trees instead of one")
-    n_categories = [len(feature.categories) if feature.kind == "category" else 0 for feature in schema.features]
+def _read_trees(file: _engine.ModelFile, schema: Schema, kind: str) -> _engine.Tree | _engine.Forest:
+    if kind not in ("tree", "forest"):
+        refuse(f"holds a model that this spinney does not know, {kind[:100]!r}: upgrade spinney")
+    if file.n_trees != 1 if kind == "tree" else file.n_trees < 1:
+        refuse(f"is damaged: it holds {file.n_trees} trees instead of {'one' if kind == 'tree' else 'some'}")
+    n_categories = schema.n_categories
     try:
-        return file.tree(0, n_categories)
+        trees = [file.tree(t, n_categories) for t in range(file.n_trees)]
+        return trees[0] if kind == "tree" else _engine.forest_from_trees(trees, n_categories)
     except ValueError as error:
         refuse(str(error))

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney import _engine
 from spinney._data import read_table
 from spinney._keep.disk import Target, label_of, read_file
 from spinney._keep.fitted import FittedPart
 from spinney._keep.model_file import faults_named, field, refuse
 from spinney._keep.values import parameters_from_json
-from spinney._row_predictor import RowPredictor
+from spinney._row_predictor import ForestRowPredictor, RowPredictor, row_predictor
 
 
 class Predictor:
@@ -46,11 +47,14 @@ class Predictor:
                 setattr(self, attribute, attributes[attribute])
 
     def __repr__(self) -> str:
-        return f"<Predictor of a {self._name}: {self._part.tree.node_count} nodes>"
+        return f"<Predictor of a {self._name}: {self._part.model.node_count} nodes>"
 
-    def _leaves(self, X: Any) -> NDArray[np.uint32]:
-        columns = self._part.schema.encode(read_table(X), unseen=self._unseen, estimator=self._name)
-        return self._part.tree.engine.apply(columns, self._n_jobs or 0)
+    def _columns(self, X: Any) -> _engine.Table:
+        return self._part.schema.encode(read_table(X), unseen=self._unseen, estimator=self._name)
+
+    def _predictions(self, X: Any) -> Any:
+        model = self._part.model
+        return model.spread(model.predictions(self._columns(X), self._n_jobs or 0))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict each row, to the bit as the estimator that was saved.
@@ -65,12 +69,13 @@ class Predictor:
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Labels or values.
         """
-        leaves = self._leaves(X)
-        part = self._part
-        return part.tree.values(leaves) if part.classes is None else part.tree.labels(leaves, part.classes)
+        if self._part.classes is None:
+            return np.asarray(self._predictions(X))
+        model = self._part.model
+        return model.labels(model.codes(self._columns(X), self._n_jobs or 0), self._part.classes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64] | list[NDArray[np.float64]]:
-        """Class shares of each row's leaf.
+        """Class shares of each row: those of its leaf, or their mean over the trees.
 
         Parameters
         ----------
@@ -84,8 +89,8 @@ class Predictor:
         """
         if self._part.classes is None:
             raise AttributeError("A regression model has no class shares. Use predict.")
-        leaves = self._leaves(X)
-        return self._part.tree.shares(leaves)
+        shares: NDArray[np.float64] | list[NDArray[np.float64]] = self._predictions(X)
+        return shares
 
     def predict_one(self, row: Sequence[Any] | Mapping[str, Any] | NDArray[np.float64]) -> Any:
         """Predict one row, in microseconds.
@@ -105,16 +110,16 @@ class Predictor:
             handle = self._of_thread.handle = self.to_predictor()
         return handle.predict(row)
 
-    def to_predictor(self) -> RowPredictor:
+    def to_predictor(self) -> RowPredictor | ForestRowPredictor:
         """Prepare a handle that predicts one row at a time; each thread needs its own.
 
         Returns
         -------
-        RowPredictor
+        RowPredictor or ForestRowPredictor
             The handle.
         """
         part = self._part
-        return RowPredictor(part.tree, part.schema, self._unseen, getattr(self, "classes_", None))
+        return row_predictor(part.model, part.schema, self._unseen, getattr(self, "classes_", None))
 
 
 def load_predictor(file: Target) -> Predictor:

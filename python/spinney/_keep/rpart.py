@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from spinney._keep.fitted import FittedPart
 from spinney._keep.model_file import field, refuse
 from spinney._rpart.record import RpartRecord
+from spinney._tree_view import FittedTree
 
 _BY_NODE = ("risk", "complexity", "improve", "prediction", "weight", "credit")
 _METHODS = {"class": True, "anova": False, "poisson": False, "exp": False}  # and whether there are classes
@@ -32,7 +33,9 @@ def record_from_json(header: dict[str, Any], part: FittedPart) -> dict[str, Any]
     """Turn back what `record_to_json` gives, as fitted attributes; it has to fit the tree."""
     if "rpart" not in header:
         return {}
-    entries, tree = field(header, "rpart", dict), part.tree
+    entries, tree = field(header, "rpart", dict), part.model
+    if not isinstance(tree, FittedTree):
+        refuse("is damaged: a forest has no record of rpart")
     method, n_dropped = field(entries, "method", str), field(entries, "n_dropped", int)
     if _METHODS.get(method) != (part.classes is not None) or tree.n_outputs != 1:
         _refuse("method", "does not go with its target")

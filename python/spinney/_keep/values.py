@@ -34,6 +34,8 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
 def _parameter_to_json(name: str, value: Any) -> Any:
     if name in _NUMBER_ONLY and not isinstance(value, (int, np.integer)):
         return _NUMBER_ONLY[name]
+    if name == "oob_score" and not isinstance(value, (bool, np.bool_, str)):
+        return True
     if name == "scoring" and not isinstance(value, str):
         return None
     if name == "criterion" and not isinstance(value, str):

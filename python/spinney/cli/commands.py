@@ -85,6 +85,15 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
     show_default=True,
     help="Labels or numbers; auto goes by the target's values.",
 )
+@click.option(
+    "--model",
+    "kind",
+    type=click.Choice(["tree", "forest", "extra-trees"]),
+    default="tree",
+    show_default=True,
+    help="One tree, a random forest, or a forest of trees that cut at random.",
+)
+@click.option("--trees", "n_estimators", type=click.IntRange(1), metavar="N", help="Trees of a forest.  [default: 100]")
 @click.option("--max-depth", type=click.IntRange(1), metavar="N", help="Most questions from the root to a leaf.")
 @click.option("--min-samples-leaf", type=click.IntRange(1), metavar="N", help="Fewest rows in a leaf.")
 @click.option("--max-leaf-nodes", type=click.IntRange(2), metavar="N", help="Most leaves.")
@@ -118,9 +127,10 @@ def fit(
     seed: int,
     delimiter: str | None,
     as_json: bool,
+    kind: str,
     **parameters: Any,
 ) -> None:
-    r"""Grow one tree on TABLE (CSV or Parquet) and judge it.
+    r"""Grow a tree, or a forest of them, on TABLE (CSV or Parquet) and judge it.
 
     Strings are categories, and empty cells (or NA, NaN, null) are missing values: nothing needs encoding or filling
     in. The score is that of rows the tree has not seen, beside always naming the most frequent class or the mean.
@@ -128,13 +138,16 @@ def fit(
     \b
     Example
       spinney fit loans.csv --target repaid --max-depth 4 --out loans.tree
+      spinney fit loans.csv --target repaid --model forest --trees 500
     """
+    if kind == "tree" and parameters["n_estimators"] is not None:
+        raise click.BadParameter("One tree is no forest. Pass --model forest too.", param_hint="'--trees'")
     if folds == 1:
         raise click.BadParameter("1 fold leaves no rows to learn from. Use 0, or 2 and more.", param_hint="'--folds'")
     from spinney.cli.fit import Source, run_fit
 
     source = Source(table, target, task, drop, weight, delimiter)
-    run_fit(source, parameters, n_folds=folds, seed=seed, out=out, as_json=as_json)
+    run_fit(source, kind, parameters, n_folds=folds, seed=seed, out=out, as_json=as_json)
 
 
 @spinney.command()
@@ -162,9 +175,10 @@ def predict(model: Path, table: Path, out: Path | None, proba: bool, delimiter: 
 @click.argument("model", type=_FILE)
 @click.option("--svg", type=_FILE, metavar="FILE", help="Also draw the tree here.")
 @click.option("--max-depth", type=click.IntRange(0), metavar="N", help="Deepest level to print and draw.")
+@click.option("--tree", type=click.IntRange(1), metavar="N", help="Of a forest: show tree N, counted from 1.")
 @click.option("--json", "as_json", is_flag=True, help="Print columns and all nodes as JSON.")
-def show(model: Path, svg: Path | None, max_depth: int | None, as_json: bool) -> None:
-    r"""Print a kept MODEL as questions, with its columns and how much each matters.
+def show(model: Path, svg: Path | None, max_depth: int | None, tree: int | None, as_json: bool) -> None:
+    r"""Print a kept MODEL as questions, with its columns and how much each matters; of a forest, the columns.
 
     \b
     Example
@@ -172,4 +186,4 @@ def show(model: Path, svg: Path | None, max_depth: int | None, as_json: bool) ->
     """
     from spinney.cli.show import run_show
 
-    run_show(model, svg=svg, max_depth=max_depth, as_json=as_json)
+    run_show(model, svg=svg, max_depth=max_depth, number=tree, as_json=as_json)

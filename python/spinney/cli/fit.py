@@ -1,4 +1,4 @@
-"""``spinney fit``: one tree from a table, judged by cross-validation beside a baseline."""
+"""``spinney fit``: a tree or a forest from a table, judged by cross-validation beside a baseline."""
 
 from __future__ import annotations
 
@@ -50,20 +50,25 @@ class Problem:
     n_without_target: int
 
 
+_MODELS = {"tree": "DecisionTree", "forest": "RandomForest", "extra-trees": "ExtraTrees"}
+
+
 def run_fit(
-    source: Source, parameters: dict[str, Any], *, n_folds: int, seed: int, out: Path | None, as_json: bool
+    source: Source, kind: str, parameters: dict[str, Any], *, n_folds: int, seed: int, out: Path | None, as_json: bool
 ) -> None:
-    """Judge and fit one tree, print what came of it, and keep it if a file is named."""
-    from spinney import DecisionTreeClassifier, DecisionTreeRegressor
+    """Judge and fit a model of a kind, print what came of it, and keep it if a file is named."""
+    import spinney
 
     if out is not None:
         check_writable(out)
     problem = take_apart(source)
-    kind = DecisionTreeClassifier if problem.task == "classification" else DecisionTreeRegressor
+    name = _MODELS[kind] + ("Classifier" if problem.task == "classification" else "Regressor")
     given = {name: value for name, value in parameters.items() if value is not None}
     with failures_in_words(), warnings_in_words():
-        model = kind(**given, random_state=seed)
+        model = getattr(spinney, name)(**given, random_state=seed)
         scores = cross_validate(model, problem, n_folds, seed) if n_folds else {}
+        if kind == "forest":
+            model.set_params(oob_score=True)
         model.fit(problem.X, problem.y, problem.weight)
         if out is not None:
             model.save(out)
@@ -153,7 +158,7 @@ def _weights(rows: Any, name: str | None) -> NDArray[np.float64] | None:
 
 
 def cross_validate(model: Any, problem: Problem, n_folds: int, seed: int) -> Scores:
-    """Score the tree and the baseline on each fold's rows."""
+    """Score the model and the baseline on each fold's rows."""
     from sklearn.base import clone
 
     y, weight = problem.y, problem.weight
@@ -229,11 +234,26 @@ def summary(
         "folds": n_folds,
         "baseline": baseline,
         "scores": {
-            name: {"tree": _mean_and_sd(tree), "baseline": _mean_and_sd(base)} for name, (tree, base) in scores.items()
+            name: {_noun(model): _mean_and_sd(own), "baseline": _mean_and_sd(base)}
+            for name, (own, base) in scores.items()
         },
-        "leaves": int(model.get_n_leaves()),
-        "depth": int(model.get_depth()),
+        **_size(model),
         "model": None if out is None else str(out),
+    }
+
+
+def _noun(model: Any) -> str:
+    return "forest" if hasattr(model, "forest_") else "tree"
+
+
+def _size(model: Any) -> dict[str, Any]:
+    if not hasattr(model, "forest_"):
+        return {"leaves": int(model.get_n_leaves()), "depth": int(model.get_depth())}
+    score = getattr(model, "oob_score_", math.nan)
+    return {
+        "trees": len(model),
+        "leaves": model.forest_.n_leaves,
+        "out_of_bag": float(score) if math.isfinite(score) else None,
     }
 
 
@@ -251,11 +271,19 @@ def print_summary(result: dict[str, Any], problem: Problem) -> None:
     table.add_row("columns", str(len(result["columns"])))
     table.add_row("target", Text(result["target"]))
     table.add_row("task", Text(f"{problem.task} ({problem.why})"))
+    noun = "forest" if "trees" in result else "tree"
     for name, score in result["scores"].items():
-        table.add_row(f"{name}, {result['folds']} folds", _in_words(name, score["tree"]))
+        table.add_row(f"{name}, {result['folds']} folds", _in_words(name, score[noun]))
         table.add_row(f"  {result['baseline']}", _in_words(name, score["baseline"]))
     leaves = result["leaves"]
-    table.add_row("tree", f"{leaves:,} {'leaf' if leaves == 1 else 'leaves'}, depth {result['depth']}")
+    in_words = f"{leaves:,} {'leaf' if leaves == 1 else 'leaves'}"
+    if noun == "tree":
+        table.add_row("tree", f"{in_words}, depth {result['depth']}")
+    else:
+        table.add_row("forest", f"{result['trees']} {'tree' if result['trees'] == 1 else 'trees'}, {in_words}")
+    if result.get("out_of_bag") is not None:
+        name = "accuracy" if problem.task == "classification" else "R²"
+        table.add_row(f"{name}, out of bag", f"{result['out_of_bag']:.3f}")
     if result["model"] is not None:
         table.add_row("model", Text(result["model"]))
     Console(highlight=False).print(table)

@@ -1,4 +1,4 @@
-"""``spinney show``: a saved tree as text, with its columns, or as a picture."""
+"""``spinney show``: a saved tree as text, with its columns, or as a picture; of a forest, its columns."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spinney.cli.failures import failures_in_words
+from spinney.cli.failures import fail, failures_in_words
 from spinney.cli.tables import check_writable
 
 
-def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, as_json: bool) -> None:
+def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, number: int | None, as_json: bool) -> None:
     """Print a saved tree and draw it if a file is named."""
     from spinney import export_text, load, to_dict, tree_svg
     from spinney._keep.disk import write_file
@@ -23,7 +24,10 @@ def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, as_js
     if svg is not None:
         check_writable(svg)
     with failures_in_words():
-        model = load(model_path)
+        model = one_tree(load(model_path), number)
+        if hasattr(model, "forest_"):
+            show_forest(model, model_path, svg, max_depth, as_json)
+            return
         columns = described_columns(model)
         if svg is not None:
             write_file(svg, tree_svg(model, max_depth=max_depth).encode())
@@ -36,6 +40,34 @@ def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, as_js
     console.print(Text(f"{type(model).__name__}: {model.get_n_leaves()} leaves, depth {model.get_depth()}\n"))
     console.print(text, markup=False, soft_wrap=True)
     console.print()
+    console.print(columns_table(columns))
+
+
+def one_tree(model: Any, number: int | None) -> Any:
+    """Return the tree of a forest that is asked for, counted from 1, or the model."""
+    if number is None:
+        return model
+    if not hasattr(model, "forest_"):
+        raise fail("--tree: the model is one tree, not a forest. Leave it out.")
+    if number > len(model):
+        raise fail(f"--tree: the forest has {len(model)} trees, so there is no tree {number}.")
+    return model[number - 1]
+
+
+def show_forest(model: Any, path: Path, svg: Path | None, max_depth: int | None, as_json: bool) -> None:
+    """Print the size of a forest and its columns."""
+    if svg is not None or max_depth is not None:
+        raise fail(f"'{path}' is a forest of {len(model)} trees. Say which one to draw or print: --tree N.")
+    columns, leaves = described_columns(model), model.forest_.n_leaves
+    about: dict[str, Any] = {"model": type(model).__name__, "trees": len(model), "leaves": leaves}
+    score = getattr(model, "oob_score_", None)
+    about["out_of_bag_score"] = score if score is not None and np.isfinite(score) else None
+    if as_json:
+        click.echo(json.dumps(about | {"columns": columns}, ensure_ascii=False, allow_nan=False, indent=2))
+        return
+    console = Console(highlight=False)
+    known = "" if about["out_of_bag_score"] is None else f", out-of-bag score {score:.3f}"
+    console.print(Text(f"{about['model']}: {len(model)} trees, {leaves:,} leaves{known}\n"))
     console.print(columns_table(columns))
 
 

@@ -334,13 +334,12 @@ def importance_frame(model: Any, backend: Backend | None = None) -> Any:
 
 def importance_columns(model: Any) -> dict[str, list[Any]]:
     """Return the columns of `importance_frame`."""
-    reader = TreeReader(model)
-    importances = model.feature_importances_
-    used = reader.tree.feature[~reader.tree.is_leaf]
-    n_splits = np.bincount(used, minlength=len(reader.features))
-    order = sorted(range(len(reader.features)), key=lambda j: (-importances[j], j))
+    fitted = model.forest_ if hasattr(model, "forest_") else TreeReader(model).tree
+    features = model.schema_.features
+    importances, n_splits = model.feature_importances_, fitted.split_counts(len(features))
+    order = sorted(range(len(features)), key=lambda j: (-importances[j], j))
     return {
-        "column": [reader.features[j].name for j in order],
+        "column": [features[j].name for j in order],
         "importance": [float(importances[j]) for j in order],
         "n_splits": [int(n_splits[j]) for j in order],
     }

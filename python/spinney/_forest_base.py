@@ -1,0 +1,466 @@
+"""What forests share: samples of rows, growing, predicting, out-of-bag errors."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, hstack
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from spinney import _engine
+from spinney._costs import ClassCosts
+from spinney._data import Schema, read_table
+from spinney._forest_growth import ForestRequest, Grown, grow_in_turns
+from spinney._forest_rows import Draws, draw_rows, row_keys, whole_weights
+from spinney._forest_view import FittedForest
+from spinney._growing import GrowingEstimator
+from spinney._out_of_bag import Metric, OutOfBag
+from spinney._parameters import count_features
+from spinney._row_predictor import ForestRowPredictor
+from spinney._shrinkage import shrink_values
+from spinney._target import read_weights
+from spinney._task import OfClasses, OfValues
+from spinney._tree_view import FittedTree
+from spinney._user_criterion import check_shares, prepare, refuse_unsupported
+
+Floats = NDArray[np.float64]
+
+
+class LazySequence(Sequence[Any]):
+    """A read-only sequence whose items are made when they are asked for."""
+
+    def __init__(self, n: int, make: Callable[[int], Any]) -> None:
+        self._n = n
+        self._make = make
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            return [self._make(t) for t in range(*i.indices(self._n))]
+        t = range(self._n)[i]
+        return self._make(t)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self._make(t) for t in range(self._n))
+
+    def __repr__(self) -> str:
+        return f"<{self._n} items, made on demand>"
+
+
+class BaseForest(GrowingEstimator):
+    """What forests of classes and of values share."""
+
+    _is_forest = True
+    _tree_class: ClassVar[str]  # name of the estimator of one tree
+    splitter: str = "best"
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **GrowingEstimator._parameter_constraints,
+        "n_estimators": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "max_features_per_tree": GrowingEstimator._parameter_constraints["max_features"],
+        "bootstrap": ["boolean"],
+        "replace": ["boolean"],
+        "max_samples": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0.0, 1.0, closed="right"),
+            None,
+        ],
+        "oob_score": ["boolean", callable, str],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+        "shrinkage": [Interval(Real, 0.0, None, closed="left"), None],
+    }
+    sampling: str | None = None
+
+    @property
+    def _fitted(self) -> FittedForest:
+        return self.forest_
+
+    # ---- fitting -------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
+        """Grow the forest.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
+            a list of rows. Strings, categories, booleans and missing values are taken as they are.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Target.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 means that the row counts twice, a weight of 0 leaves it out. Samples are drawn as if rows of
+            whole weights were there so many times; other weights (and those of rows in groups) multiply how often a
+            row is drawn.
+        groups : array-like of shape (n_samples,), optional
+            Rows with the same label are drawn, or left out, together.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self._check_parameters()
+        self._check_samples(groups)
+        refuse_unsupported(self)
+        table = read_table(X)
+        earlier: FittedForest | None = self.forest_ if self.warm_start and hasattr(self, "forest_") else None
+        if earlier is None:
+            schema = Schema.learn(table, categorical_features=self.categorical_features, unseen=self.unseen)
+        else:
+            schema = self.schema_
+        sample_weight = read_weights(sample_weight, table.n_rows)
+        target = self._read_target(y, table.n_rows)
+        learned = self._learned(target)
+        if earlier is not None:
+            self._check_extension(earlier, learned)
+        weight = self._target_weights(target, y, sample_weight)
+        costs = self._read_costs(target, weight)
+        random = check_random_state(self.random_state)
+        seed = int(random.randint(np.iinfo(np.int32).max)) if earlier is None else self._seed
+        columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
+        array, n_classes = self._engine_target(target)
+        copies = whole_weights(sample_weight) if self.bootstrap and groups is None else None
+        draws = self._draw(columns, array, weight, copies, groups, seed) if self.bootstrap else None
+        request = self._request(schema, columns, (array, n_classes), weight, copies, draws, costs, seed, learned)
+        classes = target.classes if n_classes else None
+        grown = Grown(earlier, self._out_of_bag(columns, draws, (array, classes), sample_weight))
+        grow_in_turns(request, grown, self.n_estimators, self.verbose)
+        learned.pop("_n_classes")
+        self._keep(schema, grown, learned | self._learned_costs(costs) | {"_seed": seed, "_draws": draws})
+        return self
+
+    def _check_samples(self, groups: Any) -> None:
+        """Refuse parameters of sampling that do not go together."""
+        if self.bootstrap:
+            return
+        if self.max_samples is not None:
+            raise ValueError("max_samples goes with bootstrap=True. Set that, or max_samples=None.")
+        if self.oob_score:
+            raise ValueError("Out of bag estimation only available if bootstrap=True: else no row is left out.")
+        for name, given in (
+            ("n_estimators='auto'", self.n_estimators == "auto"),
+            ("sampling", self.sampling is not None),
+            ("replace=False", not self.replace),
+            ("groups", groups is not None),
+        ):
+            if given:
+                raise ValueError(f"{name} goes with bootstrap=True: with bootstrap=False every tree sees every row.")
+
+    def _check_extension(self, earlier: FittedForest, learned: dict[str, Any]) -> None:
+        """Refuse a warm start that the earlier trees do not fit, and warn if it adds nothing."""
+        if learned["n_outputs_"] != self.n_outputs_ or not _same_classes(learned, self.__dict__):
+            raise ValueError("warm_start needs the classes and outputs of the earlier fit. Set warm_start=False.")
+        n = self.n_estimators
+        if n == "auto":
+            return
+        if n < earlier.n_trees:
+            raise ValueError(
+                f"n_estimators={n} must be larger or equal to len(estimators_)={earlier.n_trees} when warm_start==True."
+            )
+        if n == earlier.n_trees:
+            warnings.warn(
+                "Warm-start fitting without increasing n_estimators does not fit new trees.", UserWarning, stacklevel=3
+            )
+
+    def _draw(
+        self,
+        columns: _engine.Table,
+        target: NDArray[Any],
+        weight: Floats | None,
+        copies: NDArray[np.int64] | None,
+        groups: Any,
+        seed: int,
+    ) -> Draws:
+        classes = None
+        if self.sampling is not None:  # with several outputs, each combination of their classes is one
+            classes = np.unique(target, axis=0, return_inverse=True)[1].reshape(-1)
+        return draw_rows(
+            keys=row_keys(columns, target) if groups is None else np.zeros(columns.n_rows, dtype=np.uint64),
+            weight=weight,
+            copies=copies,
+            groups=groups,
+            classes=classes,
+            balanced=self.sampling == "balanced",
+            replace=self.replace,
+            max_samples=self.max_samples,
+            seed=seed,
+        )
+
+    def _request(
+        self,
+        schema: Schema,
+        columns: _engine.Table,
+        target: tuple[NDArray[Any], list[int]],
+        weight: Floats | None,
+        copies: NDArray[np.int64] | None,
+        draws: Draws | None,
+        costs: ClassCosts | None,
+        seed: int,
+        learned: dict[str, Any],
+    ) -> ForestRequest:
+        array, n_classes = target
+        user = prepare(self, array, weight, learned["_n_classes"])
+        if user is not None and not n_classes:
+            learned["n_outputs_"] = user.n_values
+        total = float(columns.n_rows) if weight is None else float(weight.sum())
+        if copies is not None and weight is not None:
+            weight = weight / np.maximum(copies, 1)  # what is drawn so often must not be weighted so again
+        if costs is not None:
+            weight = costs.split_weights(array[:, 0], weight)
+        in_sample = total if draws is None else total * draws.share
+        options = self._growth_options(schema, columns.n_rows, in_sample, target, costs, user)
+        options["seed"] = seed
+        per_tree = self.max_features_per_tree
+
+        def view(forest: _engine.Forest) -> FittedForest:
+            decision = None if costs is None else costs.decision
+            return FittedForest(forest, learned["_n_classes"], learned["n_outputs_"], decision)
+
+        def finish(tree: FittedTree) -> FittedTree:
+            if user is not None and n_classes:
+                check_shares(tree.engine)
+            tree = self._restated(tree, costs)
+            if self.ccp_alpha > 0:
+                tree = tree.replaced(tree.engine.pruned(float(self.ccp_alpha), self._node_risks(tree)))
+            return tree.with_values(shrink_values(tree, float(self.shrinkage))) if self.shrinkage else tree
+
+        changes = costs is not None or user is not None or self.ccp_alpha > 0 or bool(self.shrinkage)
+        return ForestRequest(
+            columns,
+            self._engine_criterion(costs, False),
+            array if user is None else user.y,
+            n_classes,
+            weight,
+            options,
+            draws,
+            None if per_tree is None else min(count_features(per_tree, schema.n_features), schema.n_features),
+            getattr(self, "class_weight", None) == "balanced_subsample",
+            finish if changes else None,
+            schema.n_categories,
+            view,
+        )
+
+    def _out_of_bag(
+        self,
+        columns: _engine.Table,
+        draws: Draws | None,
+        target: tuple[NDArray[Any], list[NDArray[Any]] | None],
+        weight: Floats | None,
+    ) -> OutOfBag | None:
+        if draws is None or not (self.oob_score or self.n_estimators == "auto"):
+            return None
+        array, classes = target
+        y = array if classes is None else np.column_stack([c[array[:, k]] for k, c in enumerate(classes)])
+        y = y[:, 0] if y.shape[1] == 1 else y
+        return OutOfBag(columns, draws, array, y, classes, weight, self._n_threads)
+
+    def _keep(self, schema: Schema, grown: Grown, learned: dict[str, Any]) -> None:
+        """Set the fitted attributes, all at once, when nothing can fail any more."""
+        assert grown.forest is not None
+        found: dict[str, Any] = {}
+        if grown.oob is not None:
+            metric = None if isinstance(self.oob_score, (bool, np.bool_)) else self.oob_score
+            found["oob_score_"] = grown.oob.score(grown.forest, metric)
+            found["oob_curve_"] = np.array(grown.curve)
+            found[self._oob_name] = grown.forest.spread(grown.oob.means())
+            grown.oob.warn_if_lacking()
+        for name in ("oob_score_", "oob_curve_", self._oob_name):
+            self.__dict__.pop(name, None)
+        self._keep_schema(schema)
+        self.forest_ = grown.forest
+        for name, value in (learned | found).items():
+            setattr(self, name, value)
+
+    _oob_name: ClassVar[str]
+
+    # ---- the trees -----------------------------------------------------------------------------------
+
+    @property
+    def estimators_(self) -> Sequence[Any]:
+        """The trees as estimators, made on demand."""
+        check_is_fitted(self)
+        return LazySequence(self.forest_.n_trees, self._tree_estimator)
+
+    def _tree_estimator(self, t: int) -> Any:
+        import spinney
+
+        kind: Any = getattr(spinney, self._tree_class)
+        own = self.get_params(deep=False)
+        own |= {"random_state": None}
+        if own.get("class_weight") == "balanced_subsample":
+            own["class_weight"] = None
+        tree = kind(**{name: own[name] for name in kind._get_param_names() if name in own})
+        names = ("classes_", "n_classes_", "n_outputs_", "cost_matrix_", "priors_")
+        tree._keep(self.schema_, self.forest_.tree(t), {n: getattr(self, n) for n in names if hasattr(self, n)})
+        return tree
+
+    @property
+    def estimators_samples_(self) -> Sequence[NDArray[np.intp]]:
+        """Rows that each tree was grown on, in ascending order, as often as they were drawn; made on demand."""
+        check_is_fitted(self)
+        draws = self._known_draws()
+        return LazySequence(self.forest_.n_trees, draws.rows)
+
+    def _known_draws(self) -> Draws:
+        draws: Draws | None = getattr(self, "_draws", None)
+        if draws is not None:
+            return draws
+        if not self.bootstrap:
+            raise AttributeError("With bootstrap=False every tree is grown on all rows.")
+        raise AttributeError("A model file does not keep which rows were drawn. Pickle the model, or fit it again.")
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Mean over the trees of each column's share in the decrease of the impurity."""
+        check_is_fitted(self)
+        return self.forest_.importances(self.n_features_in_)
+
+    def __len__(self) -> int:
+        return len(self.estimators_)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.estimators_)
+
+    def __getitem__(self, t: Any) -> Any:
+        return self.estimators_[t]
+
+    # ---- using ---------------------------------------------------------------------------------------
+
+    def oob_errors(self, X: Any, y: Any, metric: Metric = None, *, sample_weight: Any = None) -> Floats:
+        """Out-of-bag error after each tree, by any metric.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            The rows that the forest was fitted on, in the same order.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their target.
+        metric : callable, str or None, default=None
+            ``metric(y, predicted)``, or a scikit-learn scorer by name; None: share of wrong classes, or mean squared
+            error.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights for the error without a metric; rows of weight 0 are not judged.
+
+        Returns
+        -------
+        ndarray of shape (n_trees,)
+            Error, or value of the metric, over the rows that at least one tree so far has not seen; NaN if there is
+            none.
+        """
+        columns = self._columns(X)
+        draws = self._known_draws()
+        if columns.n_rows != draws.n_rows:
+            raise ValueError(
+                f"X has {columns.n_rows} rows, but the forest was fitted on {draws.n_rows}. Pass the same rows."
+            )
+        target = self._read_target(y, columns.n_rows)
+        if not _same_classes(self._learned(target), self.__dict__):
+            raise ValueError("y does not have the classes that the forest was fitted on. Pass the same rows.")
+        array, n_classes = self._engine_target(target)
+        classes = target.classes if n_classes else None
+        y_known = np.asarray(y)
+        y_known = y_known[:, 0] if y_known.ndim == 2 and y_known.shape[1] == 1 else y_known
+        weight = read_weights(sample_weight, columns.n_rows)
+        oob = OutOfBag(columns, draws, array, y_known, classes, weight, self._n_threads)
+        return oob.curve(self.forest_, metric)
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Leaf of each row in each tree.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_trees)
+            Node numbers, counted within each tree.
+        """
+        columns = self._columns(X)
+        return self.forest_.engine.apply(columns, self._n_threads).astype(np.int64)
+
+    def decision_path(self, X: Any) -> tuple[csr_array, NDArray[np.int64]]:
+        """Nodes that each row passes.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        path : csr_array of shape (n_samples, node_count)
+            1 where the row passes the node.
+        n_nodes_ptr : ndarray of shape (n_trees + 1,)
+            The nodes of tree t are columns n_nodes_ptr[t] to n_nodes_ptr[t + 1] - 1.
+        """
+        columns = self._columns(X)
+        leaves = self.forest_.engine.apply(columns, self._n_threads)
+        paths = [self.forest_.tree(t).path(leaves[:, t]) for t in range(self.forest_.n_trees)]
+        return csr_array(hstack(paths, format="csr")), self.forest_.root.astype(np.int64)
+
+    def to_predictor(self) -> ForestRowPredictor:
+        """Prepare a handle that predicts one row at a time, in microseconds.
+
+        The handle checks nothing, starts no thread and needs a row's values in column order, or by name.
+
+        Returns
+        -------
+        ForestRowPredictor
+            The handle.
+        """
+        check_is_fitted(self)
+        return ForestRowPredictor(self.forest_, self.schema_, self.unseen, getattr(self, "classes_", None))
+
+
+def _same_classes(learned: dict[str, Any], known: dict[str, Any]) -> bool:
+    if "classes_" not in learned:
+        return True
+    pairs = [(learned["classes_"], known["classes_"])]
+    if isinstance(known["classes_"], list):
+        if len(learned["classes_"]) != len(known["classes_"]):
+            return False
+        pairs = list(zip(learned["classes_"], known["classes_"], strict=True))
+    return all(np.array_equal(new, old) for new, old in pairs)
+
+
+class ForestClassifier(OfClasses, BaseForest):
+    """A forest for classes."""
+
+    _oob_name = "oob_decision_function_"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **OfClasses._parameter_constraints,
+        **BaseForest._parameter_constraints,
+        "class_weight": [dict, list, StrOptions({"balanced", "balanced_subsample"}), None],
+        "sampling": [StrOptions({"balanced", "stratified"}), None],
+    }
+
+    def _target_weights(self, target: Any, y: Any, weight: Floats | None) -> Floats | None:
+        if self.class_weight != "balanced_subsample":
+            return super()._target_weights(target, y, weight)
+        return weight if self.bootstrap else self._class_weighted("balanced", y, weight)
+
+
+class ForestRegressor(OfValues, BaseForest):
+    """A forest for numbers."""
+
+    _oob_name = "oob_prediction_"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **OfValues._parameter_constraints,
+        **BaseForest._parameter_constraints,
+        "criterion": [
+            StrOptions({"squared_error", "friedman_mse", "absolute_error", "poisson", "user"}),
+            HasMethods(["evaluate", "split"]),
+        ],
+    }

@@ -1,0 +1,167 @@
+"""Growing the trees of a forest in turns: how many at a time, when to stop, what to report."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney import _engine
+from spinney._forest_rows import Draws
+from spinney._forest_view import FittedForest, join_trees
+from spinney._out_of_bag import OutOfBag
+from spinney._tree_view import FittedTree
+
+_ALL = 2**32 - 1
+_TURN_SECONDS = 0.5  # between two reports
+# n_estimators="auto": trees go on until the mean error of the last window is within the tolerance of the one before
+_WINDOW, _TOLERANCE, _MOST_TREES = 50, 0.005, 1000
+
+
+@dataclass(frozen=True)
+class ForestRequest:
+    """What the engine needs to grow any trees of one forest.
+
+    Attributes
+    ----------
+    columns : Table
+    criterion : str
+    y : ndarray
+        Values or class codes, as the engine takes them.
+    n_classes : list of int
+    weight : ndarray or None
+        Weights of the rows, on top of how often they are drawn.
+    options : dict
+        Options of growth.
+    draws : Draws or None
+        The rows of each tree; None: all.
+    columns_per_tree : int or None
+    balance : bool
+        Whether each tree's sample is weighted to equal shares of the classes.
+    finish : callable or None
+        What is done to each grown tree.
+    n_categories : list of int
+    view : callable
+        From the engine's forest to the fitted one.
+    """
+
+    columns: _engine.Table
+    criterion: str
+    y: NDArray[Any]
+    n_classes: list[int]
+    weight: NDArray[np.float64] | None
+    options: dict[str, Any]
+    draws: Draws | None
+    columns_per_tree: int | None
+    balance: bool
+    finish: Callable[[FittedTree], FittedTree] | None
+    n_categories: list[int]
+    view: Callable[[_engine.Forest], FittedForest]
+
+    def grow(self, first: int, n_trees: int) -> FittedForest:
+        """Grow trees first … first + n_trees - 1; they are the same in whatever turns they are grown."""
+        if self.balance and self.draws is not None:
+            trees = [self._grow(t, 1, self._balanced(t)).tree(0) for t in range(first, first + n_trees)]
+            forest = self.view(_engine.forest_from_trees(trees, self.n_categories))
+        else:
+            forest = self.view(self._grow(first, n_trees, self.weight))
+        if self.finish is None:
+            return forest
+        finished = [self.finish(forest.tree(t)) for t in range(n_trees)]
+        return forest.replaced(join_trees(finished, self.n_categories))
+
+    def _grow(self, first: int, n_trees: int, weight: NDArray[np.float64] | None) -> _engine.Forest:
+        sampling = None if self.draws is None else self.draws.engine
+        return _engine.grow_forest(
+            self.columns,
+            self.criterion,
+            self.y,
+            self.n_classes,
+            weight,
+            self.options,
+            sampling,
+            self.columns_per_tree or _ALL,
+            first,
+            n_trees,
+        )
+
+    def _balanced(self, tree: int) -> NDArray[np.float64]:
+        """Weights that make the classes in a tree's sample count the same, output by output."""
+        assert self.draws is not None
+        weight = np.ones(len(self.y)) if self.weight is None else self.weight.copy()
+        counts = self.draws.counts(tree)
+        for k, n in enumerate(self.n_classes):
+            total = np.bincount(self.y[:, k], weights=counts, minlength=n)
+            present = total > 0
+            factor = np.divide(total.sum(), present.sum() * total, out=np.ones(n), where=present)
+            weight *= factor[self.y[:, k]]
+        return weight
+
+
+@dataclass
+class Grown:
+    """A forest in the making, with its out-of-bag errors where they are wanted."""
+
+    forest: FittedForest | None
+    oob: OutOfBag | None
+    curve: list[float] = field(default_factory=list)
+    smooth: list[float] = field(default_factory=list)
+
+    @property
+    def n_trees(self) -> int:
+        """Trees there are."""
+        return 0 if self.forest is None else self.forest.n_trees
+
+    def add(self, more: FittedForest, wants_smooth: bool) -> None:
+        """Append trees and judge them."""
+        forest = more if self.forest is None else more.replaced(self.forest.engine.extended(more.engine))
+        self.forest = forest
+        self.judge(wants_smooth)
+
+    def judge(self, wants_smooth: bool) -> None:
+        """Bring the out-of-bag errors up to date."""
+        if self.oob is None or self.forest is None:
+            return
+        for _ in self.oob.each_tree(self.forest):
+            self.curve.append(self.oob.error(self.forest))
+            if wants_smooth:
+                self.smooth.append(self.oob.smooth_error(self.forest))
+
+    @property
+    def has_settled(self) -> bool:
+        """Whether more trees would hardly change the out-of-bag error."""
+        if len(self.smooth) < 2 * _WINDOW:
+            return False
+        before, last = self.smooth[-2 * _WINDOW : -_WINDOW], self.smooth[-_WINDOW:]
+        return not np.mean(last) < (1 - _TOLERANCE) * np.mean(before)
+
+
+def grow_in_turns(request: ForestRequest, grown: Grown, n_estimators: int | str, verbose: int) -> None:
+    """Add trees to `grown` until there are as many as asked for, or until their error has settled."""
+    is_auto = n_estimators == "auto"
+    n_wanted = _MOST_TREES if isinstance(n_estimators, str) else int(n_estimators)
+    started, first = time.perf_counter(), grown.n_trees
+    if grown.n_trees:
+        grown.judge(is_auto)
+    while grown.n_trees < n_wanted and not (is_auto and grown.has_settled):
+        n_turn = n_wanted - grown.n_trees
+        if is_auto:
+            n_turn = min(n_turn, max(10, grown.n_trees // 10))  # by the number of trees alone: any machine stops alike
+        elif verbose:
+            n_done, seconds = grown.n_trees - first, time.perf_counter() - started
+            n_turn = min(n_turn, max(1, round(n_done * _TURN_SECONDS / seconds)) if n_done else 2)
+        grown.add(request.grow(grown.n_trees, n_turn), is_auto)
+        if verbose:
+            _report(grown, n_wanted, grown.n_trees - first, time.perf_counter() - started, is_auto)
+
+
+def _report(grown: Grown, n_wanted: int, n_new: int, seconds: float, is_auto: bool) -> None:
+    of_all = f"at most {n_wanted}" if is_auto else f"{n_wanted}"
+    error = f", out-of-bag error {grown.curve[-1]:.4g}" if grown.curve else ""
+    left = seconds / n_new * (n_wanted - grown.n_trees)
+    print(f"{grown.n_trees} of {of_all} trees{error}, {left:.0f} s left", file=sys.stderr, flush=True)
