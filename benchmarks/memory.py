@@ -10,7 +10,9 @@ import ctypes
 import gc
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import data
 from models import make
@@ -27,12 +29,19 @@ def fit_and_report(library: str, kind: str, n_rows: int, n_jobs: int) -> float:
     table = data.numbers(kind, n_rows, seed=0, n_test=0)
     make(library, kind, n_jobs).fit(table.X[:200], table.y[:200])
     model = make(library, kind, n_jobs)
+    return measured_peak(lambda: model.fit(table.X, table.y))
+
+
+def measured_peak(action: Callable[[], Any]) -> float:
+    """Call `action` and return by how many MiB the memory rose at its highest."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)  # freed pages still held by the allocator would hide part of the growth
     Path("/proc/self/clear_refs").write_text("5")
     before = _status("VmRSS")
-    model.fit(table.X, table.y)
-    return (_status("VmHWM") - before) / 1024
+    kept = action()
+    peak = _status("VmHWM")
+    del kept
+    return (peak - before) / 1024
 
 
 def _status(name: str) -> int:
