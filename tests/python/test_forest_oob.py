@@ -118,6 +118,7 @@ def test_rows_of_weight_zero_are_not_judged_and_weights_weigh():
         r2_score(y[kept], forest.oob_prediction_[kept], sample_weight=weight[kept])
     )
     np.testing.assert_array_equal(forest.oob_errors(X, y, sample_weight=weight), forest.oob_curve_)
+    assert forest.set_params(oob_score=lambda truth, _: len(truth)).fit(X, y, weight).oob_score_ == kept.sum()
 
 
 def test_groups_are_out_of_bag_together():
