@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from numbers import Integral
 from typing import Any
 
@@ -77,10 +78,9 @@ class Draws:
 def row_keys(columns: _engine.Table, target: NDArray[Any]) -> NDArray[np.uint64]:
     """Return a number for each row that depends on its values and its target, not on its place."""
     keys = np.zeros(columns.n_rows, dtype=np.uint64)
-    parts = [columns.column(j) for j in range(columns.n_columns)]
-    parts += list(np.asarray(target, dtype=np.float64).T)
-    for j, values in enumerate(parts):
-        values = np.asarray(values, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
+    table = (columns.column(j) for j in range(columns.n_columns))  # one copy at a time
+    for j, part in enumerate(chain(table, target.T)):
+        values = np.asarray(part, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
         values[np.isnan(values)] = np.nan  # one NaN of the many
         keys += _mixed(values.view(np.uint64) + np.uint64((j + 1) * 0x9E3779B97F4A7C15 % 2**64))
     return keys
