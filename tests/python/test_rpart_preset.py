@@ -64,7 +64,7 @@ def test_what_rpart_does_not_know_is_refused(parameters):
         (lambda: DecisionTreeClassifier.rpart().fit(X, np.column_stack([Y, Y])), "one label per row"),
         (lambda: DecisionTreeRegressor(dialect="rpart", criterion="absolute_error").fit(X, Y), "criteria"),
         (lambda: DecisionTreeClassifier(dialect="rpart").fit(X, Y), "at most 30"),
-        (lambda: DecisionTreeClassifier.rpart(xval=0).fit(X, Y).prune(cp=float("nan")), "at least 0"),
+        (lambda: DecisionTreeClassifier.rpart(xval=0).fit(X, Y).prune(cp=float("nan")), "must be a number"),
     ],
 )
 def test_refusals_in_words(call, words):

@@ -119,8 +119,8 @@ class RpartTree:
             raise ValueError("Pass either alpha or cp to prune: alpha=..., or cp=... as a share of the root's risk.")
         given = alpha if cp is None else cp
         unpriced = self.rpart_.root_risk == 0  # its table has no complexities
-        if not isinstance(given, Real) or not (float(given) >= 0 or unpriced):
-            raise ValueError(f"{'alpha' if cp is None else 'cp'} must be a number of at least 0. Got {given!r}.")
+        if not isinstance(given, Real) or (given != given and not unpriced):  # rpart takes negative ones, too
+            raise ValueError(f"{'alpha' if cp is None else 'cp'} must be a number. Got {given!r}.")
         refuse_shrunk(self)
         if cp is None:
             risk_per_weight = self.rpart_.root_risk / float(self.rpart_.tree.weighted_n_node_samples[0])
