@@ -73,7 +73,8 @@ def save(figure: Any, path: Path, dpi: int = 110) -> None:
 def batting() -> Any:
     """Draw early averages, shrunken ones and those of the rest of the season, one line per player."""
     mean = float(np.mean(EARLY))
-    rows = [EARLY, spinney.james_stein(EARLY, mean * (1 - mean) / 45).estimates, REST]
+    shrunken = spinney.james_stein(EARLY, mean * (1 - mean) / 45).estimates
+    rows: list[Any] = [EARLY, shrunken, REST]
     figure, ax = mpl.pyplot.subplots(figsize=(7, 3), layout="constrained")
     for player in zip(*rows, strict=True):
         ax.plot(player, [2, 1, 0], color=PALE, linewidth=0.8, alpha=0.6)

@@ -48,7 +48,8 @@ def per_exposure(events: Floats, weight: Floats | None, exposure: Any) -> tuple[
 def deviance(actual: Floats, rate: Floats) -> Floats:
     """Half the Poisson deviance per unit of weight and exposure: y log(y / rate) - y + rate."""
     tiny = np.finfo(float).tiny
-    return np.asarray(actual * np.log(np.maximum(actual, tiny) / np.maximum(rate, tiny)) - actual + rate)
+    log_ratio = np.log(np.maximum(actual, tiny)) - np.log(np.maximum(rate, tiny))  # the quotient may overflow
+    return np.asarray(actual * log_ratio - actual + rate)
 
 
 def shrink_rates(tree: FittedTree, variation: float) -> FittedTree:

@@ -228,7 +228,7 @@ class GrowingEstimator(NamedParameters, SavedEstimator, BaseEstimator):
 
     @property
     def _prunes_by_impurity(self) -> bool:
-        return self.risk in ("auto", "impurity")
+        return self.dialect is None and self.risk in ("auto", "impurity")
 
     def _node_errors(self, tree: FittedTree) -> NDArray[np.float64]:
         """Error per unit of weight if each node were a leaf."""

@@ -38,6 +38,8 @@ class Growth:
         tree -> gain of each node's split: what best-first growth goes by.
     n_jobs : int
         Threads; 0 for all.
+    exposure : ndarray or None
+        Time of each row, if `weight` contains it; a row's loss is per unit of it.
     """
 
     columns: _engine.Table
@@ -48,6 +50,7 @@ class Growth:
     risks: Callable[[FittedTree], NDArray[np.float64]]
     gains: Callable[[FittedTree], NDArray[np.float64]]
     n_jobs: int
+    exposure: Weights = None
 
     @property
     def n_rows(self) -> int:

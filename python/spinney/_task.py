@@ -97,7 +97,8 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
     @property
     def _prunes_by_impurity(self) -> bool:
         has_costs = self.cost_matrix is not None or self.priors is not None
-        return self.risk == "impurity" or (self.risk == "auto" and not has_costs)
+        by_impurity = self.risk == "impurity" or (self.risk == "auto" and not has_costs)
+        return by_impurity and self.dialect is None
 
     def _node_errors(self, tree: FittedTree) -> NDArray[np.float64]:
         if tree.cost is not None:

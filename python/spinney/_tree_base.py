@@ -78,13 +78,28 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         self._check_parameters()
         refuse_unsupported(self)
         if self.dialect is not None:
+            if groups is not None or X_val is not None or y_val is not None or sample_weight_val is not None:
+                raise ValueError(
+                    "rpart's rules know no groups and no held-out rows. Pass folds as xval, or drop dialect."
+                )
             return self._fit_by_rpart(X, y, sample_weight, exposure)
         table = read_table(X)
         schema = Schema.learn(table, categorical_features=self.categorical_features, unseen=self.unseen)
         sample_weight = read_weights(sample_weight, table.n_rows)
         counts_time = exposure is not None or self.criterion == "exponential"
+        time = None
         if counts_time:
+            case_weight = sample_weight
             y, sample_weight = self._per_exposure(y, sample_weight, exposure, X_val is not None, table.n_rows)
+            time = (
+                sample_weight / np.where(case_weight > 0, case_weight, 1.0)
+                if case_weight is not None
+                else sample_weight
+            )
+            if self.scoring is not None:
+                raise ValueError(
+                    "scoring does not go with exposure or survival times: their trees are judged by deviance."
+                )
         target = self._read_target(y, table.n_rows)
         weight = self._target_weights(target, y, sample_weight)
         costs = self._read_costs(target, weight)
@@ -116,22 +131,31 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
             self._node_risks,
             partial(self._split_gains, schema, costs),
             self._n_threads,
+            time,
         )
         tree = growth.grow(weight)
         learned |= self._learned_costs(costs)
         rows = FitRows(X, y, self._engine_target(target)[0], groups, random, partial(self._with_tree, schema, learned))
         pruned = prune_grown(self, tree, growth, held_out, rows)
         tree, learned["shrinkage_"] = shrunk(pruned.tree, self.shrinkage, growth, pruned.alpha, random)
+        self._forget()
         self._keep(schema, tree, learned)
         self._keep_pruning(pruned.learned)
         return self
 
     def _with_tree(self, schema: Schema, learned: dict[str, Any], tree: FittedTree) -> Self:
-        """Return a copy that is fitted, with this tree."""
+        """Return a copy that is fitted, with this tree; without `learned`, it keeps what else this one has learned."""
         other = type(self).__new__(type(self))
         other.__dict__.update(self.__dict__)
+        if learned:
+            other._forget()
         other._keep(schema, tree, learned)
         return other
+
+    def _forget(self) -> None:
+        """Drop all that an earlier fit has learned."""
+        for name in [name for name in self.__dict__ if name.endswith("_") and not name.startswith("_")]:
+            del self.__dict__[name]
 
     def _read_held_out(
         self, schema: Schema, target: Any, X: Any, y: Any, weight: Any, costs: ClassCosts | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinney._rpart.preset import RpartTree
+from spinney._rpart.preset import RpartTree, refuse_twice
 from spinney._rpart.preset import control as rpart_control
 from spinney._tree_base import TreeClassifier, TreeRegressor
 
@@ -288,6 +288,7 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
             raise ValueError(f"A classifier has method='class'. Use DecisionTreeRegressor.rpart for {method!r}.")
         if split not in ("gini", "information"):
             raise ValueError(f"split must be 'gini' or 'information'. Got {split!r}.")
+        refuse_twice(parameters, ("criterion", "priors", "cost_matrix"))
         control = rpart_control(
             minsplit=minsplit,
             minbucket=minbucket,
@@ -566,6 +567,9 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
             raise ValueError(f"method must be 'anova', 'poisson' or 'exp'. Got {method!r}.")
         if error not in ("deviance", "sqrt"):
             raise ValueError(f"error must be 'deviance' or 'sqrt'. Got {error!r}.")
+        refuse_twice(parameters, ("criterion", "rate_shrinkage", "scoring"))
+        if method == "anova" and (shrink or error != "deviance"):
+            raise ValueError("shrink and error are for rates: method='poisson' or 'exp'.")
         if shrink is None:
             shrink = 0.0 if error == "sqrt" or method == "anova" else 1.0
         control = rpart_control(

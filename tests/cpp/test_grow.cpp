@@ -89,18 +89,47 @@ TEST(a_dear_column_gives_way_and_equal_costs_change_nothing) {
   for (const Rule rule : {Rule::gini, Rule::entropy, Rule::gain_ratio, Rule::squared_error}) {
     GrowParams p;
     p.max_leaf_nodes = 12;  // best-first: no blocks, so large nodes are searched by bounds
-    const Tree free = grow_cart(s.table, s.target(rule, false, 2), rule, p, 0, interrupt);
+    const Tree free = grow_cart(s.table, s.target(rule, false, 2), rule, p, 0, interrupt).tree;
     p.feature_costs.assign(5, 2.0);
-    CHECK(equal(free, grow_cart(s.table, s.target(rule, false, 2), rule, p, 0, interrupt)));
+    CHECK(equal(free, grow_cart(s.table, s.target(rule, false, 2), rule, p, 0, interrupt).tree));
     p.feature_costs[0] = 1e9;
-    const Tree dear = grow_cart(s.table, s.target(rule, false, 2), rule, p, 0, interrupt);
+    const Tree dear = grow_cart(s.table, s.target(rule, false, 2), rule, p, 0, interrupt).tree;
     for (std::size_t i = 0; i < dear.size(); ++i) CHECK(dear.feature[i] != 0);
     if (rule == Rule::gain_ratio) continue;  // a column left out would change the average gain
     GrowParams without = p;
     without.feature_costs.clear();
     without.groups = {{1, 2, 3, 4}};
-    CHECK(equal(dear, grow_cart(s.table, s.target(rule, false, 2), rule, without, 0, interrupt)));
+    CHECK(equal(dear, grow_cart(s.table, s.target(rule, false, 2), rule, without, 0, interrupt).tree));
   }
+}
+
+TEST(weighed_splits_are_sound_and_the_same_for_any_number_of_threads) {
+  using Fallback = Weighing::Fallback;
+  Interrupt interrupt;
+  const Sample s(900, 6);
+  for (const Rule rule : {Rule::gini, Rule::entropy, Rule::squared_error, Rule::absolute_error})
+    for (const Fallback fallback : {Fallback::majority, Fallback::stop, Fallback::ignore})
+      for (const bool rpart : {false, true}) {
+        GrowParams p;
+        p.max_depth = 5;
+        p.weighing.on = p.weighing.present_only = true;
+        p.weighing.max_competitors = p.weighing.max_surrogates = 3;
+        p.weighing.fallback = fallback;
+        p.weighing.rpart = p.weighing.quirks = rpart;
+        p.weighing.closed_cuts.assign(5, 0);
+        p.weighing.case_weight = s.weight.data();
+        const Cart one = grow_cart(s.table, s.target(rule, true), rule, p, 0, interrupt);
+        CHECK(find_fault(one.tree, s.kinds()).empty());
+        CHECK(one.tree.splits.size() > one.tree.size() / 2);
+        p.n_threads = 2;
+        const Cart two = grow_cart(s.table, s.target(rule, true), rule, p, 0, interrupt);
+        CHECK(equal(one.tree, two.tree));
+        CHECK(one.resting_node == two.resting_node);
+        CHECK(one.tree.splits.threshold == two.tree.splits.threshold && one.tree.splits.sets == two.tree.splits.sets);
+        std::vector<std::uint32_t> leaf(s.table.n_rows);
+        Walker(one.tree).apply(s.table, 2, interrupt, leaf.data());
+        for (const std::uint32_t node : leaf) CHECK(node < one.tree.size());
+      }
 }
 
 TEST(generalised_gini_of_equal_costs_is_gini) {
@@ -112,8 +141,8 @@ TEST(generalised_gini_of_equal_costs_is_gini) {
     in.cost = ones.data();
     GrowParams p;
     p.max_depth = 3;
-    const Tree a = grow_cart(s.table, in, Rule::generalised_gini, p, 0, interrupt);
-    const Tree b = grow_cart(s.table, s.target(Rule::gini, true, n_classes), Rule::gini, p, 0, interrupt);
+    const Tree a = grow_cart(s.table, in, Rule::generalised_gini, p, 0, interrupt).tree;
+    const Tree b = grow_cart(s.table, s.target(Rule::gini, true, n_classes), Rule::gini, p, 0, interrupt).tree;
     CHECK(a.feature == b.feature && a.threshold == b.threshold && a.value == b.value);
     const std::vector<double> gains = gains_of_splits(a), expected = gains_of_splits(b);
     for (std::size_t i = 0; i < gains.size(); ++i) CHECK(std::abs(gains[i] - expected[i]) < 1e-9);

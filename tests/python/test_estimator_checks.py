@@ -36,5 +36,6 @@ def test_scikit_learns_checks(estimator, check):
         spinney.ExtraTreesClassifier(n_estimators=7, bootstrap=True, sampling="stratified", random_state=0),
     ]
 )
+@pytest.mark.slow
 def test_scikit_learns_checks_away_from_the_defaults(estimator, check):
     check(estimator)

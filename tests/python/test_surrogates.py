@@ -345,6 +345,7 @@ def test_gain_ratio_chooses_by_its_rule_among_rows_with_a_value():
     assert model.tree_.feature[0] == max(eligible, key=lambda j: ratios[j])
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         spinney.DecisionTreeClassifier(missing="surrogate", max_competitors=2),

@@ -61,7 +61,8 @@ class FoldTree:
         rows = self.rows[row]
         loss = growth.loss(node, self.tree, rows)
         weighted = loss if growth.weight is None else loss * growth.weight[rows]
-        return sum_turns(begin, until, weighted, n_cuts), sum_turns(begin, until, weighted * loss, n_cuts)
+        by_row = loss if growth.exposure is None else loss * growth.exposure[rows]
+        return sum_turns(begin, until, weighted, n_cuts), sum_turns(begin, until, weighted * by_row, n_cuts)
 
 
 def first_cuts(tree: FittedTree, risks: Floats, cuts: Floats) -> NDArray[np.uint32]:
@@ -123,9 +124,11 @@ def judge_by_loss(growth: Growth, fold_trees: list[FoldTree], n_cuts: int) -> Ju
         total_squares += squares
         total_weight += float(growth.weights()[fold_tree.rows].sum())
         held_out[fold_tree.rows] = True
-    error = total / total_weight
-    variance = np.maximum(total_squares / total_weight - error**2, 0.0)
-    return Judged(error, np.sqrt(variance / growth.weights()[held_out].sum()), fold_trees)
+    once = growth.weights()[held_out]
+    cases = once if growth.exposure is None else once / growth.exposure[held_out]
+    n_times = total_weight / float(once.sum())
+    variance = np.maximum(total_squares / n_times - (total / n_times) ** 2 / float(cases.sum()), 0.0)
+    return Judged(total / total_weight, np.sqrt(variance) / float(once.sum()), fold_trees)
 
 
 def judge_by_score(score: Score, fold_trees: list[FoldTree], cuts: Floats) -> Judged:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
 
@@ -13,6 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._pruning.parameter import PruneParameter, Pruning
 
 _LEARNED = ("alpha_", "cp_table_", "oof_predictions_")
+
+
+def refuse_shrunk(model: Any) -> None:
+    """Refuse to weigh the errors of values that are no longer those of the training rows."""
+    if getattr(model, "shrinkage_", 0.0) > 0 and not model._prunes_by_impurity:
+        raise ValueError(
+            "The values of this tree are shrunk, so its errors no longer say what a branch is worth. Prune first: with "
+            "cp=, ccp_alpha= or prune= at fit, or prune the tree before shrink_tree."
+        )
 
 
 class PrunableTree:
@@ -40,6 +50,7 @@ class PrunableTree:
         """
         if X is None and y is None and sample_weight is None:
             check_is_fitted(self)
+            refuse_shrunk(self)
             tree = self.tree_  # type: ignore[attr-defined]
         elif X is None or y is None:
             raise ValueError("Pass both X and y, or neither for the path of the fitted tree.")
@@ -86,9 +97,11 @@ class PrunableTree:
         if not isinstance(given, Real) or not float(given) >= 0:
             raise ValueError(f"{'alpha' if cp is None else 'cp'} must be a number of at least 0. Got {given!r}.")
         tree, schema = self.tree_, self.schema_
+        refuse_shrunk(self)
         risks = self._node_risks(tree)
         penalty = float(given) if cp is None else float(given) * float(risks[0])
         other: Self = self._with_tree(schema, {}, tree.replaced(tree.engine.pruned(penalty, risks)))
         table = vars(self).get("cp_table_")
-        other._keep_pruning({"alpha_": penalty} | ({} if table is None else {"cp_table_": table}))
+        kept = {} if table is None else {"cp_table_": replace(table, chosen=None)}  # the mark is that of the fit
+        other._keep_pruning({"alpha_": penalty} | kept)
         return other

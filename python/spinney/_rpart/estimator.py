@@ -13,6 +13,7 @@ from spinney._costs import decision_costs, read_cost_matrix, read_priors
 from spinney._data import Schema, read_table
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn
 from spinney._exposure import hazard_exposure, read_survival
+from spinney._pruning.choice import choose
 from spinney._pruning.table import ComplexityTable
 from spinney._rpart.fit import RpartGrowth, fit_record
 from spinney._rpart.methods import AnovaMethod, ClassMethod, Method, NodeSummaries, RateMethod
@@ -55,6 +56,7 @@ def rows_with_a_value(table: RawTable) -> NDArray[np.bool_]:
 
 def fit_by_rpart(estimator: Any, X: Any, y: Any, sample_weight: Any, exposure: Any) -> None:
     """Fit the estimator by rpart's rules and set its fitted attributes."""
+    refuse_unknown(estimator, exposure)
     quirks = estimator.dialect == "rpart_quirks"
     table = read_table(X)
     finite = finite_only(table)
@@ -92,10 +94,44 @@ def fit_by_rpart(estimator: Any, X: Any, y: Any, sample_weight: Any, exposure: A
     )
     folds = _folds(estimator, table.n_rows, random)
     record = fit_record(growth, 0.01 if estimator.cp is None else float(estimator.cp), folds, _impurity(estimator))
-    learned["rpart_"] = record
-    learned["n_outputs_"] = 1
+    prices = complexity_table(record)
+    if folds is not None and estimator.rule is not None:
+        at = choose(prices.cv_error[::-1], prices.cv_se[::-1], estimator.rule)
+        if at is not None:
+            record = record.pruned(float(prices.cp[len(prices.cp) - 1 - at]))
+            prices = complexity_table(record)
+    learned |= {"rpart_": record, "n_outputs_": 1, "shrinkage_": 0.0}
+    estimator._forget()
     estimator._keep(schema, record.tree, learned)
-    estimator._keep_pruning({"cp_table_": complexity_table(record)})
+    estimator._keep_pruning({"alpha_": float(prices.alpha[-1]), "cp_table_": prices})
+
+
+def refuse_unknown(estimator: Any, exposure: Any) -> None:
+    """Refuse what rpart's rules do not know."""
+    is_rate = estimator.criterion in ("poisson", "exponential")
+    known = ("gini", "entropy", "log_loss") if is_classifier(estimator) else tuple(METHOD_OF)
+    if estimator.criterion not in known:
+        raise ValueError(f"rpart's rules know the criteria {', '.join(known)}, not {estimator.criterion!r}.")
+    how = estimator.get_params(deep=False).get("prune")
+    given = {
+        "ccp_alpha": estimator.ccp_alpha > 0,
+        "class_weight": getattr(estimator, "class_weight", None) is not None,
+        "validation_fraction": estimator.validation_fraction is not None,
+        "shrinkage": estimator.shrinkage is not None,
+        "scoring": estimator.scoring is not None and not (is_rate and estimator.scoring == "sqrt"),
+        "risk": estimator.risk == "impurity",
+        "cost_splits": getattr(estimator, "cost_splits", "altered_priors") != "altered_priors",
+        "prune": how not in (None, "cv"),
+        "max_leaf_nodes": estimator.max_leaf_nodes is not None,
+        "splitter": estimator.splitter != "best",
+    }
+    wrong = [name for name, is_given in given.items() if is_given]
+    if wrong:
+        raise ValueError(f"rpart's rules know no {wrong[0]}. Leave it at its default, or set dialect=None.")
+    if exposure is not None and estimator.criterion != "poisson":
+        raise ValueError("exposure goes with method='poisson' alone.")
+    if estimator.max_depth is None or estimator.max_depth > 30:
+        raise ValueError("rpart's trees have a depth of at most 30. Set max_depth to 30 or less.")
 
 
 def _weighing(estimator: Any, schema: Schema, quirks: bool, weight: Floats) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
 
+from spinney._pruning.methods import refuse_shrunk
 from spinney._rpart.record import RpartRecord
 from spinney._rpart.report import RpartReport
 
@@ -32,9 +33,11 @@ def control(
     """Turn rpart.control's words into the estimator's parameters."""
     if minbucket is None:
         minsplit = 20 if minsplit is None else minsplit
+        if not isinstance(minsplit, Integral):
+            raise ValueError(f"minsplit must be a whole number. Got {minsplit!r}.")
         minbucket = max(1, round(minsplit / 3))
     elif minsplit is None:
-        minsplit = 3 * minbucket
+        minsplit = max(1, 3 * minbucket) if isinstance(minbucket, Integral) else 20
     for name, value, low, high in (
         ("minsplit", minsplit, 1, None),
         ("minbucket", minbucket, 1, None),
@@ -49,6 +52,18 @@ def control(
             raise ValueError(f"{name} must be a whole number of at least {low}{upper}. Got {value!r}.")
     if np.isnan(cp):
         raise ValueError("cp must be a number: a share of the root's risk. Got NaN.")
+    if (
+        isinstance(xval, str)
+        or hasattr(xval, "split")
+        or (np.ndim(xval) == 0 and not isinstance(xval, (Integral, type(None))))
+    ):
+        raise ValueError(f"xval must be a number of folds, 0 for none, or one fold number per row. Got {xval!r}.")
+    if np.ndim(xval) == 0 and xval is not None and xval < 0:
+        raise ValueError(f"xval must not be negative. Got {xval}. Use 0 for no cross-validation.")
+    if not isinstance(rpart_quirks, bool):
+        raise ValueError(f"rpart_quirks must be True or False. Got {rpart_quirks!r}.")
+    if not isinstance(cp, Real) or cp != cp:
+        raise ValueError(f"cp must be a number. Got {cp!r}.")
     folds = np.ndim(xval) > 0 or (xval is not None and int(xval) > 1)
     return {
         "min_samples_split": max(2, int(minsplit)),
@@ -66,6 +81,17 @@ def control(
         "feature_costs": cost,
         "dialect": "rpart_quirks" if rpart_quirks else "rpart",
     }
+
+
+def refuse_twice(parameters: dict[str, Any], spoken_for: tuple[str, ...]) -> None:
+    """Refuse parameters for which rpart has words of its own."""
+    words = {
+        "criterion": "method or split", "priors": "prior", "cost_matrix": "loss", "rate_shrinkage": "shrink",
+        "scoring": "error",
+    }  # fmt: skip
+    for name in spoken_for:
+        if name in parameters:
+            raise TypeError(f"rpart(...) says {words[name]} for {name}. Use that.")
 
 
 class RpartTree:
@@ -91,12 +117,19 @@ class RpartTree:
 
         if (alpha is None) == (cp is None):
             raise ValueError("Pass either alpha or cp to prune: alpha=..., or cp=... as a share of the root's risk.")
+        given = alpha if cp is None else cp
+        unpriced = self.rpart_.root_risk == 0  # its table has no complexities
+        if not isinstance(given, Real) or (given != given and not unpriced):  # rpart takes negative ones, too
+            raise ValueError(f"{'alpha' if cp is None else 'cp'} must be a number. Got {given!r}.")
+        refuse_shrunk(self)
         if cp is None:
             risk_per_weight = self.rpart_.root_risk / float(self.rpart_.tree.weighted_n_node_samples[0])
-            cp = float(alpha) / risk_per_weight if risk_per_weight > 0 else 0.0  # type: ignore[arg-type]
+            cp = float(alpha) / risk_per_weight if risk_per_weight > 0 else 0.0
         record = self.rpart_.pruned(float(cp))
-        other = self._with_tree(self.schema_, {"rpart_": record}, record.tree)  # type: ignore[attr-defined]
-        other._keep_pruning({"cp_table_": complexity_table(record)})
+        other = self._with_tree(self.schema_, {}, record.tree)
+        other.rpart_ = record
+        table = complexity_table(record)
+        other._keep_pruning({"alpha_": float(table.alpha[-1]), "cp_table_": table})
         return other
 
     @property

@@ -101,8 +101,10 @@ class RpartReport:
         by_node: dict[int, list[dict[str, Any]]] = {}
         for split in record.splits(self.schema):
             by_node.setdefault(split["node"], []).append(split)
-        for node in sorted(record.frame(self.schema), key=lambda line: int(line["node"])):
-            lines += [*self._node_lines(node, by_node.get(node["node"], []), digits), ""]
+        frame = record.frame(self.schema)
+        rows_of = {line["node"]: line["n"] for line in frame}
+        for node in sorted(frame, key=lambda line: int(line["node"])):
+            lines += [*self._node_lines(node, by_node.get(node["node"], []), rows_of, digits), ""]
         return "\n".join(lines).rstrip()
 
     def _importance_lines(self) -> list[str]:
@@ -115,19 +117,19 @@ class RpartReport:
         cells = [[self.schema.names[k] for k in shown], [str(share[k]) for k in shown]]
         return ["Variable importance", *_aligned(cells)]
 
-    def _node_lines(self, node: dict[str, Any], splits: list[dict[str, Any]], digits: int) -> list[str]:
+    def _node_lines(
+        self, node: dict[str, Any], splits: list[dict[str, Any]], rows_of: dict[int, int], digits: int
+    ) -> list[str]:
         head = f"Node number {node['node']}: {node['n']} observations"
         if splits:
             head += f",    complexity param={_number(node['complexity'], digits)}"
         lines = [head, *self._value_lines(node, digits)]
         if not splits:
             return lines
-        record = self.record
-        sons = {line["node"]: line["n"] for line in record.frame(self.schema)}
         left, right = 2 * node["node"], 2 * node["node"] + 1
-        stay = node["n"] - sons[left] - sons[right]
+        stay = node["n"] - rows_of[left] - rows_of[right]
         remain = f", {stay} observations remain" if stay else ""
-        lines.append(f"  left son={left} ({sons[left]} obs) right son={right} ({sons[right]} obs){remain}")
+        lines.append(f"  left son={left} ({rows_of[left]} obs) right son={right} ({rows_of[right]} obs){remain}")
         primary = [split for split in splits if split["role"] != "surrogate"]
         surrogates = [split for split in splits if split["role"] == "surrogate"]
         lines.append("  Primary splits:")

@@ -13,7 +13,10 @@ from spinney._target import check_length, is_missing_label, read_classes
 def read_labels(y: Any, n_rows: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Return codes, -1 where there is no label, and the labels, in their declared order or else sorted."""
     declared = _declared_order(y)
-    labels = np.asarray(y, dtype=object).reshape(-1)
+    labels = np.asarray(y, dtype=object)
+    if labels.ndim > 2 or (labels.ndim == 2 and labels.shape[1] != 1):
+        raise ValueError(f"y must hold one label per row; it has shape {labels.shape}. Fit one tree per output.")
+    labels = labels.reshape(-1)
     check_length(len(labels), n_rows)
     missing = np.array([is_missing_label(label) for label in labels], dtype=bool)
     if missing.all():
@@ -36,7 +39,6 @@ def read_labels(y: Any, n_rows: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
 
 
 def _declared_order(y: Any) -> list[Any] | None:
-    """Categories of a pandas categorical."""
-    values = getattr(y, "cat", y)
-    categories = getattr(values, "categories", None)
+    """Categories of a pandas categorical or a polars enumeration."""
+    categories = getattr(getattr(y, "dtype", None), "categories", None)
     return None if categories is None else list(categories)
