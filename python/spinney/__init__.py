@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spinney import datasets
+    from spinney._bagging import BaggingClassifier, BaggingRegressor
+    from spinney._bias_variance import BiasVariance, bias_variance
     from spinney._fragility import Fragility, fragility
     from spinney._james_stein import JamesStein, james_stein
     from spinney._keep.estimator import load
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BaggingClassifier",
+    "BaggingRegressor",
+    "BiasVariance",
     "CompiledCriterion",
     "ComplexityTable",
     "Criterion",
@@ -51,6 +56,7 @@ __all__ = [
     "ModelFileError",
     "Rule",
     "__version__",
+    "bias_variance",
     "datasets",
     "explain_row",
     "export_text",
@@ -75,6 +81,9 @@ __all__ = [
 ]
 
 _MODULE_OF = {
+    "BaggingClassifier": "spinney._bagging",
+    "BaggingRegressor": "spinney._bagging",
+    "BiasVariance": "spinney._bias_variance",
     "CompiledCriterion": "spinney.criteria",
     "ComplexityTable": "spinney._pruning.table",
     "Criterion": "spinney.criteria",
@@ -87,6 +96,7 @@ _MODULE_OF = {
     "LossCriterion": "spinney.criteria",
     "ModelFileError": "spinney._keep.model_file",
     "Rule": "spinney.reading.rule_list",
+    "bias_variance": "spinney._bias_variance",
     "explain_row": "spinney.reading.text",
     "export_text": "spinney.reading.text",
     "fragility": "spinney._fragility",
