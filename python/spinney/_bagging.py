@@ -18,7 +18,6 @@ from spinney._target import read_classes, read_values
 from spinney._trees import DecisionTreeClassifier, DecisionTreeRegressor
 
 
-
 def _members_decide(self: Any) -> bool:
     member = self.estimators_[0] if hasattr(self, "estimators_") else self.estimator
     return hasattr(member, "decision_function")

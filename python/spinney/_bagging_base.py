@@ -225,7 +225,9 @@ class BaseBagging(NamedParameters, BaseEstimator):
             )
         if n_old == self.n_estimators:
             warnings.warn(
-                "Warm-start fitting without increasing n_estimators does not fit new members.", UserWarning, stacklevel=3
+                "Warm-start fitting without increasing n_estimators does not fit new members.",
+                UserWarning,
+                stacklevel=3,
             )
         return list(self.estimators_)
 

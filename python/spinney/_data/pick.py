@@ -186,8 +186,10 @@ def _dict_columns(X: dict[str, NDArray[Any]], columns: Places) -> Any:
 
 def _told_apart(names: list[Any], columns: Places) -> list[Any]:
     """Names of the columns taken; one that is taken again gets a number, because frames want distinct names."""
-    if len(np.unique(columns)) == len(columns) or not all(isinstance(name, str) for name in names):
+    if len(np.unique(columns)) == len(columns):
         return [names[j] for j in columns.tolist()]
+    if not all(isinstance(name, str) for name in names):
+        return list(range(len(columns)))
     used, taken = set(names), dict.fromkeys(columns.tolist(), 0)
     told = []
     for j in columns.tolist():
