@@ -170,7 +170,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
     def _say(self, member: Any, X: Any) -> Values:
         if not self._is_soft(member):
             codes = np.searchsorted(self.classes_, member.predict(X))
-            return np.eye(len(self.classes_))[codes]
+            return np.asarray(np.eye(len(self.classes_))[codes])
         said = np.asarray(member.predict_proba(X), dtype=np.float64)
         if said.shape[1] == len(self.classes_):
             return said
@@ -246,7 +246,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self._mean(X)))
 
-    @available_if(_members_decide)
+    @available_if(_members_decide)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Values:
         """Mean of the members' decision functions.
 
@@ -473,7 +473,7 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
         return tags
 
 
-# ---- scorers look at models, so predictions out of bag pose as one -----------------------------------------------------
+# ---- scorers look at models, so that predictions out of bag pose as one ----------------------------------------------
 
 
 class _ClassesOutOfBag(ClassifierMixin, BaseEstimator):
