@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.metrics import get_scorer
 from sklearn.tree import BaseDecisionTree
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
@@ -119,6 +120,8 @@ class BaseBagging(NamedParameters, BaseEstimator):
             The fitted ensemble.
         """
         self._validate_params()
+        if isinstance(self.oob_score, str):
+            get_scorer(self.oob_score)  # so that a wrong name is found before the members are fitted
         table = pick_table(X)
         target, learned = self._read_target(y, table.n_rows)
         weight = read_weights(sample_weight, table.n_rows)
@@ -279,8 +282,8 @@ class BaseBagging(NamedParameters, BaseEstimator):
         has_value = ~np.isnan(mean[:, 0])
         if not has_value.all():
             warnings.warn(
-                f"Some inputs do not have OOB scores: {int((~has_value).sum())} rows are in the samples of all members. "
-                "They are left out of the score; more members leave fewer such rows.",
+                f"Some inputs do not have OOB scores: {int((~has_value).sum())} rows are in the samples of all members "
+                "and left out of the score. More members leave fewer such rows.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -321,9 +324,9 @@ class BaseBagging(NamedParameters, BaseEstimator):
         if X is None or y is None:
             if metric is not None or not hasattr(self, "_oob_errors"):
                 raise ValueError(
-                    "Pass X and y as they were at fit; without them there is the curve that fit keeps with oob_score=True."
+                    "Pass X and y as they were at fit. Without them there is only the curve that oob_score=True keeps."
                 )
-            return self._oob_errors.copy()
+            return np.array(self._oob_errors)
         table = self._matched(X)
         n_rows = self._draws[0][0].n_rows
         if table.n_rows != n_rows:
@@ -409,9 +412,8 @@ class _MemberFit:
 
     def fit(self, k: int, seed: int) -> Any:
         """Fit the member of a seed."""
-        columns, rows = self.sampling.draw(seed)
-        if self.sampling.takes_all_columns:
-            columns = None
+        drawn, rows = self.sampling.draw(seed)
+        columns = None if self.sampling.takes_all_columns else drawn
         member = self._unfitted(seed)
         try:
             if self._by_weight:

@@ -1,12 +1,13 @@
 """Why a learner errs: noise, bias and variance of its predictions over training samples.
 
-Vocabulary. A *repeat* draws a training sample and fits every learner to it; a *test row* is predicted in every repeat (or,
-with a bootstrap of a table, in the repeats whose sample lacks it). The *main prediction* of a row is what the repeats
+Vocabulary. A *repeat* draws a training sample and fits every learner to it. A *test row* is predicted in every repeat,
+or, with a bootstrap of a table, in the repeats whose sample lacks it. The *main prediction* of a row is what the repeats
 predict on the whole: their mean for squared loss, the most frequent class for 0-1 loss.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from numbers import Integral
@@ -22,7 +23,7 @@ from spinney._data.pick import PickTable, pick_table
 from spinney._resampling import out_of
 from spinney._target import read_classes, read_values
 from spinney._threads import count_threads, in_order
-from spinney.reading.digits import elide, one_line, plural
+from spinney.reading.digits import elide, fixed, one_line, plural
 from spinney.reading.tables import Backend, frame_of
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ class Decomposition:
         What noise adds to the error: the noise itself for squared loss; less for 0-1 loss, where a wrong prediction may
         be right by luck.
     bias : float
-        Loss of the main prediction against the best one: squared bias, or share of rows whose main class is wrong. Where
-        the truth is not known, against the observed target, so that it contains the noise.
+        Loss of the main prediction against the best one: squared bias, or share of rows whose main class is wrong.
+        Where the truth is not known, against the observed target, so that it contains the noise.
     variance : float
         What the spread around the main prediction adds. For 0-1 loss it is the net variance, unbiased - biased.
     variance_unbiased, variance_biased : float or None
@@ -193,9 +194,9 @@ class BiasVariance:
         numbers = [part.error, *([part.noise_effect] if has_noise else []), part.bias, part.variance]
         if self.loss == "zero_one":
             numbers += [part.variance_unbiased, part.variance_biased]
-        texts = [
-            "" if value is None else f"{value:.4g}" if self.loss == "squared" else f"{value:.3f}" for value in numbers
-        ]
+        largest = max(max(abs(part.error), abs(part.bias)) for part in self.parts.values())
+        decimals = 3 if self.loss == "zero_one" or largest == 0 else max(0, 3 - math.floor(math.log10(largest)))
+        texts = ["" if value is None else fixed(value, decimals) for value in numbers]
         if has_members:
             texts.append("" if part.correlation is None else f"{part.correlation:.2f}")
         return [elide(one_line(name), 40), *texts]
@@ -217,16 +218,16 @@ def bias_variance(
 ) -> BiasVariance:
     """Decompose the expected error of learners into noise, bias and variance.
 
-    Training samples come from a generator, or are bootstrap samples of a table, whose rows are then judged in the repeats
-    that left them out. All learners get the same samples.
+    Training samples come from a generator, or are bootstrap samples of a table, whose rows are then judged in the
+    repeats that left them out. All learners get the same samples.
 
     *Squared loss*: error = noise + bias² + variance at each row, with unbiased estimates of all three; the bias² of a
     learner that has none may come out slightly negative. Classifiers are judged by their probabilities, summed over
     classes (the Brier score).
 
-    *0-1 loss* (Domingos 2000): the main prediction is the most frequent class; the bias of a row is 1 if that is not the
-    class that is most probable in truth, and its variance the share of repeats that predict another class than the main
-    one. On unbiased rows variance adds to the error, on biased ones it takes away; the net variance is the difference.
+    *0-1 loss* (Domingos 2000): the main prediction is the most frequent class; the bias of a row is 1 if that is not
+    the class that is most probable in truth. On unbiased rows the repeats that predict another class add to the error;
+    on biased ones those that predict the best class take away from it. The net variance is the difference.
 
     Where members are averaged (anything fitted that has `estimators_`, whose mean is the prediction), the report gives
     the correlation of their predictions, which limits what averaging can do.
@@ -273,6 +274,11 @@ def bias_variance(
     >>> learners = {"stump": spinney.DecisionTreeRegressor(max_depth=1), "deep tree": spinney.DecisionTreeRegressor()}
     >>> truth = lambda X: np.sin(X[:, 0])
     >>> print(spinney.bias_variance(learners, wave, truth=truth, n_train=50, random_state=0))
+    squared loss, 100 training samples, 1,000 test rows
+    <BLANKLINE>
+                error   noise   bias²  variance
+    stump      0.1922  0.0930  0.0618    0.0373
+    deep tree  0.1888  0.0930  0.0000    0.0958
     """
     learners = read_estimators(estimator)
     loss = _read_loss(loss, learners)
@@ -434,8 +440,9 @@ class _Heard:
         if self._source.best is not None:
             spread = (observed - best) ** 2 if self._source.classes is None else best * (1 - best)
             noise = _mean(spread)
+        error = (noise or 0.0) + _mean(bias) + _mean(variance)
         parts = {"noise": noise, "noise_effect": noise, "bias": _mean(bias), "variance": _mean(variance)}
-        return {"error": (noise or 0.0) + parts["bias"] + parts["variance"], **parts}
+        return {"error": error, **parts}
 
     def _zero_one(self, rows: NDArray[np.bool_]) -> dict[str, Any]:
         observed, n = self._source.observed[rows], self._n[rows, None]

@@ -28,7 +28,7 @@ def read_estimators(estimator: Any) -> dict[str, Any]:
 def onehot(labels: NDArray[Any], classes: NDArray[Any]) -> Values:
     """Return 1 in the column of each row's class; nowhere if the class is not among `classes`."""
     place = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    return np.eye(len(classes))[place] * (classes[place] == labels)[:, None]
+    return np.asarray(np.eye(len(classes))[place] * (classes[place] == labels)[:, None])
 
 
 class Truth:
