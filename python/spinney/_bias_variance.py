@@ -1,8 +1,8 @@
 """Why a learner errs: noise, bias and variance of its predictions over training samples.
 
 Vocabulary. A *repeat* draws a training sample and fits every learner to it. A *test row* is predicted in every repeat,
-or, with a bootstrap of a table, in the repeats whose sample lacks it. The *main prediction* of a row is what the repeats
-predict on the whole: their mean for squared loss, the most frequent class for 0-1 loss.
+or, with a bootstrap of a table, in the repeats whose sample lacks it. The *main prediction* of a row is what the
+repeats predict on the whole: their mean for squared loss, the most frequent class for 0-1 loss.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ def bias_variance(
     squared loss, 100 training samples, 1,000 test rows
     <BLANKLINE>
                 error   noise   bias²  variance
-    stump      0.1922  0.0930  0.0618    0.0373
+    stump      0.1922  0.0930  0.0618    0.0374
     deep tree  0.1888  0.0930  0.0000    0.0958
     """
     learners = read_estimators(estimator)
