@@ -386,37 +386,49 @@ def _source(
 # ---- what is remembered of the repeats -------------------------------------------------------------------------------
 
 
+class _Moments:
+    """Mean and spread of the values of each row, one repeat at a time (Welford), exact for values that never change."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.n = np.zeros((shape[0], 1))
+        self.mean, self._squares = np.zeros(shape), np.zeros(shape)
+
+    def add(self, rows: NDArray[np.intp], values: Values) -> None:
+        self.n[rows] += 1
+        step = values - self.mean[rows]
+        self.mean[rows] += step / self.n[rows]
+        self._squares[rows] += step * (values - self.mean[rows])
+
+    def variance(self, rows: NDArray[np.bool_]) -> Values:
+        """Return the unbiased variance of rows with two values or more."""
+        return np.asarray(self._squares[rows] / (self.n[rows] - 1))
+
+
 class _Heard:
-    """Sums over repeats, by test row: enough for means, variances and counts, whatever the number of repeats."""
+    """What is kept of the repeats, by test row: as much for a thousand of them as for ten."""
 
     def __init__(self, source: _Source, loss: str) -> None:
         self._source, self._loss = source, loss
         shape = source.observed.shape
-        self._n = np.zeros(shape[0])
-        self._sum, self._squares = np.zeros(shape), np.zeros(shape)
+        self._said, self._member_means = _Moments(shape), _Moments(shape)
+        self._total = np.zeros(shape)  # of classes, counts: means would blur ties
         self._within = np.zeros(shape[0])
-        self._member_sum, self._member_squares = np.zeros(shape), np.zeros(shape)
         self._n_members: set[int | None] = set()
 
     def add(self, rows: NDArray[np.intp], predicted: Values, by_member: Values | None) -> None:
         """Take in one repeat: predictions (rows, values) and those of members (members, rows, values)."""
         if not len(rows):
             return
-        # The origin only keeps numbers small: differences of squares lose digits far from it.
-        shifted = predicted - self._source.observed[rows]
-        self._n[rows] += 1
-        self._sum[rows] += shifted
-        self._squares[rows] += shifted**2
+        self._said.add(rows, predicted)
+        self._total[rows] += predicted
         self._n_members.add(None if by_member is None else len(by_member))
-        if by_member is not None and len(by_member) > 1:
+        if by_member is not None:
             self._within[rows] += by_member.var(axis=0, ddof=1).sum(axis=1)
-            mean = by_member.mean(axis=0) - self._source.observed[rows]
-            self._member_sum[rows] += mean
-            self._member_squares[rows] += mean**2
+            self._member_means.add(rows, by_member.mean(axis=0))
 
     def is_judged(self) -> NDArray[np.bool_]:
         """Mark the rows with enough predictions for a variance."""
-        return self._n >= 2
+        return np.asarray(self._said.n[:, 0] >= 2)
 
     def decomposed(self) -> Decomposition:
         """Decompose the error."""
@@ -426,14 +438,9 @@ class _Heard:
         parts = self._squared(rows) if self._loss == "squared" else self._zero_one(rows)
         return Decomposition(**parts, **self._about_members(rows))
 
-    def _variance(self, total: Values, squares: Values, rows: NDArray[np.bool_]) -> Values:
-        n = self._n[rows, None]
-        return np.maximum((squares[rows] - total[rows] ** 2 / n) / (n - 1), 0.0)
-
     def _squared(self, rows: NDArray[np.bool_]) -> dict[str, Any]:
-        observed, n = self._source.observed[rows], self._n[rows, None]
-        mean = observed + self._sum[rows] / n
-        variance = self._variance(self._sum, self._squares, rows)
+        observed, n, mean = self._source.observed[rows], self._said.n[rows], self._said.mean[rows]
+        variance = self._said.variance(rows)
         best = observed if self._source.best is None else self._source.best[rows]
         bias = (mean - best) ** 2 - variance / n  # the mean of n predictions varies too
         noise = None
@@ -445,8 +452,8 @@ class _Heard:
         return {"error": error, **parts}
 
     def _zero_one(self, rows: NDArray[np.bool_]) -> dict[str, Any]:
-        observed, n = self._source.observed[rows], self._n[rows, None]
-        share = observed + self._sum[rows] / n  # of the repeats that predict each class
+        observed = self._source.observed[rows]
+        share = self._total[rows] / self._said.n[rows]  # of the repeats that predict each class
         chance = observed if self._source.best is None else self._source.best[rows]
         main, best = share.argmax(axis=1), chance.argmax(axis=1)
         every = np.arange(len(share))
@@ -468,11 +475,11 @@ class _Heard:
 
     def _about_members(self, rows: NDArray[np.bool_]) -> dict[str, Any]:
         """Split the variance of a mean of B members: V = ρσ² + (1 - ρ)σ²/B, and (1 - ρ)σ² is that within repeats."""
-        if len(self._n_members) != 1 or self._n_members <= {None, 0, 1}:
+        if len(self._n_members) != 1 or None in self._n_members:
             return {}
         n_members = int(next(iter(self._n_members)) or 0)
-        of_mean = float(self._variance(self._member_sum, self._member_squares, rows).sum(axis=1).mean())
-        within = float((self._within[rows] / self._n[rows]).mean())
+        of_mean = _mean(self._member_means.variance(rows))
+        within = float((self._within[rows] / self._said.n[rows, 0]).mean())
         one = of_mean + within * (1 - 1 / n_members)
         shared = of_mean - within / n_members
         return {
