@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -433,14 +434,15 @@ class _MemberFit:
         is_tree = isinstance(self.template, (BaseTree, BaseDecisionTree))
         return is_tree and self.sampling.mean_share >= _LEAST_SHARE_BY_WEIGHT
 
+    @cached_property
+    def _random_states(self) -> list[str]:
+        return random_state_names(self.template)
+
     def _unfitted(self, seed: int) -> Any:
         member = clone(self.template)
-        random = np.random.RandomState(seed)
-        parameters = member.get_params(deep=True)
-        names = [name for name in sorted(parameters) if name == "random_state" or name.endswith("__random_state")]
-        member.set_params(**{name: int(random.randint(_LARGEST_SEED)) for name in names})
+        set_random_states(member, self._random_states, seed)
         if isinstance(member, BaseTree) and member.n_jobs is None:
-            member.set_params(n_jobs=1)  # members run side by side
+            member.n_jobs = 1  # members run side by side
         return member
 
     def _params_of(self, rows: Places) -> dict[str, Any]:
@@ -457,6 +459,22 @@ class _MemberFit:
         if n_here == n_all:
             return ""
         return f", whose sample holds {n_here} of the {n_all} classes; stratified=True draws from each class"
+
+
+def random_state_names(estimator: Any) -> list[str]:
+    """Return the parameters that are random states, those of parts of the estimator too."""
+    names = sorted(estimator.get_params(deep=True))
+    return [name for name in names if name == "random_state" or name.endswith("__random_state")]
+
+
+def set_random_states(estimator: Any, names: list[str], seed: int) -> None:
+    """Set random states that follow from a seed, as scikit-learn's ensembles do for their members."""
+    random = np.random.RandomState(seed)
+    states = {name: int(random.randint(_LARGEST_SEED)) for name in names}
+    if list(states) == ["random_state"]:
+        estimator.random_state = states["random_state"]  # `set_params` takes as long as growing a small tree
+    else:
+        estimator.set_params(**states)
 
 
 def _rows_of(value: Any, rows: Places, n_rows: int) -> Any:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 
+from spinney._bagging_base import random_state_names, set_random_states
 from spinney._bias_variance_rows import Truth, members_say, onehot, predictions, read_estimators
 from spinney._data.pick import PickTable, pick_table
 from spinney._resampling import out_of
@@ -322,9 +323,10 @@ def _read_loss(loss: str | None, learners: Mapping[str, Any]) -> str:
 
 def _seeded(learner: Any, seed: int) -> Any:
     fresh = clone(learner)
-    random = np.random.RandomState(seed)
-    names = [k for k in sorted(fresh.get_params(deep=True)) if k == "random_state" or k.endswith("__random_state")]
-    return fresh.set_params(**{name: int(random.randint(_LARGEST_SEED)) for name in names})
+    set_random_states(fresh, random_state_names(fresh), seed)
+    if getattr(fresh, "n_jobs", 0) is None:
+        fresh.set_params(n_jobs=1)  # repeats run side by side
+    return fresh
 
 
 # ---- where samples and test rows come from ---------------------------------------------------------------------------
