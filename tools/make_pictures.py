@@ -161,9 +161,11 @@ def bias_variance() -> Any:
         "stump": spinney.DecisionTreeRegressor(max_depth=1),
         "tree of depth 3": spinney.DecisionTreeRegressor(max_depth=3),
         "deep tree": spinney.DecisionTreeRegressor(),
-        "50 bagged deep trees": spinney.BaggingRegressor(n_estimators=50),
+        "20 bagged deep trees": spinney.BaggingRegressor(n_estimators=20),
     }
-    found = spinney.bias_variance(learners, wave, truth=lambda X: np.sin(X[:, 0]), n_train=50, random_state=0)
+    found = spinney.bias_variance(
+        learners, wave, truth=lambda X: np.sin(X[:, 0]), n_train=50, n_repeats=50, random_state=0
+    )
     return found.plot().figure
 
 

@@ -219,10 +219,10 @@ def test_weights_mean_repeated_rows_on_average():
     rng = np.random.default_rng(0)
     X, y, weight = rng.normal(size=(40, 2)), rng.normal(size=40), rng.integers(0, 4, 40)
     new = rng.normal(size=(30, 2))
-    settings = {"n_estimators": 1500, "max_samples": int(weight.sum()), "random_state": 0}
+    settings = {"n_estimators": 600, "max_samples": int(weight.sum()), "random_state": 0}
     weighted = spinney.BaggingRegressor(KNeighborsRegressor(1), **settings).fit(X, y, weight)
     repeated = spinney.BaggingRegressor(KNeighborsRegressor(1), **settings).fit(X.repeat(weight, 0), y.repeat(weight))
-    spread = np.std([member.predict(new) for member in repeated.estimators_], axis=0) * np.sqrt(2 / 1500)
+    spread = np.std([member.predict(new) for member in repeated.estimators_], axis=0) * np.sqrt(2 / 600)
     assert (np.abs(weighted.predict(new) - repeated.predict(new)) < 4.5 * spread + 1e-12).all()
 
 
