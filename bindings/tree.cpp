@@ -93,9 +93,30 @@ static GrowParams read_params(const nb::dict& o) {
   return p;
 }
 
-// `o` is None where splits are not weighed. The case weights are borrowed.
+// The caller's numbers by row, which a Weighing borrows.
+struct WeighingArrays {
+  std::optional<Doubles1> case_weight, response, exposure;
+
+  const double* read(const nb::dict& o, const char* name, std::optional<Doubles1>& array, std::size_t n_rows) {
+    if (!o.contains(name) || o[name].is_none()) return nullptr;
+    array = option<Doubles1>(o, name);
+    if (array->shape(0) != n_rows) throw nb::value_error("numbers by row and table differ in rows");
+    return array->data();
+  }
+};
+
+// What rpart's rounding is copied from; rules out what it was not written for.
+static void read_rounding(const nb::dict& o, std::size_t n_rows, WeighingArrays& arrays, Weighing& w) {
+  w.response = arrays.read(o, "response", arrays.response, n_rows);
+  if (w.response == nullptr) return;
+  w.exposure = arrays.read(o, "exposure", arrays.exposure, n_rows);
+  w.class_factor = option<std::vector<double>>(o, "class_factor");
+  if (w.case_weight == nullptr || !w.present_only) throw nb::value_error("response: needs case weights");
+}
+
+// `o` is None where splits are not weighed.
 static Weighing read_weighing(const nb::object& object, std::size_t n_rows, std::size_t n_columns,
-                              std::optional<Doubles1>& case_weight) {
+                              WeighingArrays& arrays) {
   Weighing w;
   if (object.is_none()) return w;
   const auto o = nb::cast<nb::dict>(object);
@@ -116,11 +137,12 @@ static Weighing read_weighing(const nb::object& object, std::size_t n_rows, std:
   w.rows = option<std::vector<Row>>(o, "rows");
   for (const Row r : w.rows)
     if (r >= n_rows) throw nb::value_error("rows: no such row");
-  if (!o["case_weight"].is_none()) case_weight = option<Doubles1>(o, "case_weight");
-  if (case_weight) {
-    if (case_weight->shape(0) != n_rows) throw nb::value_error("case weights and table differ in rows");
-    w.case_weight = case_weight->data();
+  if (o.contains("price")) {
+    w.price = option<double>(o, "price");
+    w.class_risk = option<std::vector<double>>(o, "class_risk");
   }
+  w.case_weight = arrays.read(o, "case_weight", arrays.case_weight, n_rows);
+  read_rounding(o, n_rows, arrays, w);
   return w;
 }
 
@@ -184,8 +206,14 @@ static nb::tuple grow_tree(const TableHandle& table, const std::string& criterio
   }
   if (input.n_rows == 0) throw nb::value_error("the table has no rows");
   GrowParams params = read_params(options);
-  std::optional<Doubles1> case_weight;
-  params.weighing = read_weighing(options["weighing"], input.n_rows, table.table.n_columns(), case_weight);
+  WeighingArrays arrays;
+  params.weighing = read_weighing(options["weighing"], input.n_rows, table.table.n_columns(), arrays);
+  const std::size_t n_factors = params.weighing.class_factor.size();
+  if (params.weighing.response != nullptr && n_factors != (is_class_rule(rule) ? input.n_classes[0] : 0))
+    throw nb::value_error("class_factor: one entry per class");
+  const std::size_t n_risks = is_class_rule(rule) ? std::size_t{input.n_classes[0]} * input.n_classes[0] : 0;
+  if (params.weighing.price >= 0 && params.weighing.class_risk.size() != n_risks)
+    throw nb::value_error("class_risk: one entry per pair of classes");
   check_params(params, table.table.n_columns());
   input.user = read_user(rule, options, input.n_outputs);
   if (input.user != nullptr && !input.user->runs_in_parallel()) params.n_threads = 1;
@@ -273,10 +301,11 @@ static std::span<const double> read_risk(const TreeHandle& self, const std::opti
   return given;
 }
 
-static nb::tuple pruning_path(const TreeHandle& self, const std::optional<Doubles1>& given) {
+static nb::tuple pruning_path(const TreeHandle& self, const std::optional<Doubles1>& given, int n_jobs) {
   std::vector<double> kept;
   const std::span<const double> risk = read_risk(self, given, kept);
-  PruningPath path = run_interruptible([&](Interrupt&) { return weakest_links(self.tree, risk); });
+  const int n_threads = resolve_threads(n_jobs);
+  PruningPath path = run_interruptible([&](Interrupt&) { return weakest_links(self.tree, risk, n_threads); });
   return nb::make_tuple(own(std::move(path.node)), own(std::move(path.alpha)), own(std::move(path.risk)),
                         own(std::move(path.n_leaves)), own(std::move(path.complexity)));
 }
@@ -384,7 +413,7 @@ void init_tree(nb::module_& m) {
       .def("left_categories", &left_categories, "node"_a)
       .def("apply", &apply, "table"_a, "n_jobs"_a)
       .def("apply_one", &apply_one, "row"_a)
-      .def("pruning_path", &pruning_path, "risk"_a = nb::none())
+      .def("pruning_path", &pruning_path, "risk"_a = nb::none(), "n_jobs"_a = 1)
       .def("collapsed", &collapsed, "leaf"_a)
       .def("splits", &splits)
       .def("with_values", &with_values, "value"_a, "weight"_a, "impurity"_a)

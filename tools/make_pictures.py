@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import spinney
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.model_selection import ShuffleSplit
+from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 from spinney.drawing.colours import CLASS_COLOURS, CLASS_MARKERS, INK, PALE
 
 mpl.use("agg")
@@ -169,6 +169,29 @@ def bias_variance() -> Any:
     return found.plot().figure
 
 
+def lost_columns() -> Any:
+    """Draw the accuracy of trees after losing each column, with and without surrogates."""
+    X, y = spinney.datasets.load_penguins(as_frame="pandas")
+    columns = ["bill_length_mm", "flipper_length_mm", "island", "bill_depth_mm", "body_mass_g"]
+    figure, ax = mpl.pyplot.subplots(figsize=(7, 3.2), layout="constrained")
+    for k, (missing, label) in enumerate([("learned", "one side for all"), ("surrogate", "by surrogates")]):
+        right = np.zeros(len(columns))
+        for fit, new in StratifiedKFold(10, shuffle=True, random_state=0).split(X, y):
+            tree = spinney.DecisionTreeClassifier(max_depth=3, missing=missing).fit(X.iloc[fit], y.iloc[fit])
+            lost = [X.iloc[new].assign(**{name: None if name == "island" else np.nan}) for name in columns]
+            right += [tree.score(table, y.iloc[new]) / 10 for table in lost]
+        at = np.arange(len(columns)) + 0.19 * (2 * k - 1)
+        bars = ax.barh(at, right, height=0.36, color=[PALE, CLASS_COLOURS[0]][k], label=label)
+        ax.bar_label(bars, labels=[f"{share:.2f}" for share in right], padding=3, fontsize=9)
+    ax.set_yticks(np.arange(len(columns)), columns)
+    ax.invert_yaxis()
+    ax.set(xlabel="accuracy on test rows that have lost the column", xlim=(0, 1.1))
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    figure.legend(frameon=False, loc="outside upper right", ncols=2)
+    return figure
+
+
 def main(arguments: list[str]) -> None:
     """Write all pictures to a folder."""
     root = Path(__file__).resolve().parent.parent
@@ -191,6 +214,10 @@ def main(arguments: list[str]) -> None:
     save(spinney.plot_importances(penguins).figure, folder / "importances.png")
     save(batting(), folder / "batting.png")
     save(shrinkage(), folder / "shrinkage.png")
+    (folder / "surrogates.svg").write_text(
+        spinney.tree_svg(spinney.DecisionTreeClassifier(max_depth=2, missing="surrogate").fit(X, y)), encoding="utf-8"
+    )
+    save(lost_columns(), folder / "lost_columns.png")
     shallow = spinney.DecisionTreeClassifier(max_depth=3, min_samples_leaf=5).fit(X, y)
     save(spinney.fragility(shallow, X, y, random_state=0).plot().figure, folder / "fragility.png")
     unpruned = spinney.DecisionTreeClassifier().fit(X, y)

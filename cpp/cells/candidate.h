@@ -1,6 +1,8 @@
 // The best cut found in one column of one node, and the limits a cut must respect.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -17,6 +19,7 @@ struct Candidate {
   bool missing_left = false;   // where missing rows go, if the node has any
   bool missing_alone = false;  // present rows left, missing rows right
   bool has_missing = false;
+  bool tied = false;     // another cut is as good, up to rounding; noted on request
   std::uint32_t at = 0;  // which cut of the sweep: lower wins a tie
   Row n_left = 0;
   double w_left = 0;                      // weight on the left, in fixed units
@@ -28,6 +31,15 @@ struct Candidate {
   bool found() const { return score > no_score; }
 };
 
+inline bool is_near(double a, double b) {
+  return a > no_score && b > no_score && std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b));
+}
+
+// To be called with every score before it is compared with the best.
+inline void note_tie(Candidate& best, double score) {
+  best.tied = is_near(score, best.score) || (best.tied && !(score > best.score));
+}
+
 struct Limits {
   Row min_leaf = 1;
   double min_weight = 0;  // in fixed units, as the bounds below
@@ -35,6 +47,7 @@ struct Limits {
   double lower = -std::numeric_limits<double>::infinity(), upper = std::numeric_limits<double>::infinity();
   bool from_highest = false;   // categories are tried from the one with the highest mean, not the lowest
   bool enumerate_all = false;  // all sets of categories are tried, even where there are many
+  bool watch_ties = false;     // cuts that are equally good, up to rounding, are noted
   int direction = 0;           // +1: values must not fall from left to right; -1: must not rise
 
   bool admit_means(double left, double right) const {

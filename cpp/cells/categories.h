@@ -96,11 +96,13 @@ inline std::vector<std::uint32_t> order_by_component(const CategoryCells& cells,
   return order;
 }
 
+inline constexpr std::size_t max_enumerable_categories = 22;
+
 // Keeps the best over all searches of one column.
 template <class Criterion>
 class CategorySearch {
  public:
-  static constexpr std::size_t max_enumerated = 10, max_enumerable = 22, max_mean_orders = 32;
+  static constexpr std::size_t max_enumerated = 10, max_enumerable = max_enumerable_categories, max_mean_orders = 32;
 
   CategorySearch(const Criterion& criterion, const CategoryCells& cells, const Totals& total, const Limits& limits)
       : criterion_(criterion), cells_(cells), total_(total), limits_(limits) {}
@@ -139,6 +141,7 @@ class CategorySearch {
   bool improves() {
     if (!admits(limits_, total_, left_.data(), n_left_)) return false;
     const double score = criterion_.score(left_.data(), total_.stat);
+    if (limits_.watch_ties) note_tie(best_, score);
     if (!(score > best_.score)) return false;
     best_.score = score;
     best_.n_left = n_left_;

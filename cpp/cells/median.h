@@ -33,6 +33,8 @@ class AbsoluteError {
     for (const Row r : rows) weight_ += target_->weight_of(r);
   }
 
+  void detach() { rows_ = {}; }  // the rows attached last are about to change or go
+
   void clear() {
     for (RunningMedian& m : medians_) m.clear();
   }

@@ -52,6 +52,12 @@ inline void keep_best(ScanBuffers& b, std::size_t n, Kernels::Score score, const
           (limits.bounded && !limits.admit_means(b.s_left[i] / b.w_left[i], b.s_right[i] / b.w_right[i])))
         b.score[i] = no_score;
   const std::size_t i = kernels().first_largest(b.score.data(), n);
+  if (limits.watch_ties) {
+    note_tie(best, b.score[i]);
+    const auto as_good = [&](double score) { return is_near(score, b.score[i]); };
+    if (!(b.score[i] < best.score) && std::count_if(b.score.begin(), b.score.begin() + n, as_good) > 1)
+      best.tied = true;
+  }
   if (b.score[i] > best.score || (b.score[i] == best.score && best.found() && b.at[i] < best.at)) {
     best.score = b.score[i];
     best.at = b.at[i];
@@ -108,6 +114,7 @@ void sweep_any(const Criterion& criterion, const typename Word::Type* words, std
     if (Word::code(words[i]) == Word::code(words[i + 1])) continue;
     if (!admits(limits, total, b.left.data(), n_missing_left + static_cast<Row>(i) + 1)) continue;
     const double score = criterion.score(b.left.data(), total.stat);
+    if (limits.watch_ties) note_tie(best, score);
     if (score > best.score || (score == best.score && best.found() && i < best.at)) {
       best.score = score;
       best.at = static_cast<std::uint32_t>(i);

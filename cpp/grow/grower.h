@@ -102,6 +102,7 @@ class Grower {
 
   std::optional<Choice> search(OpenNode& node, std::size_t at) {
     if (!rules_.may_split(node, sprouts_[at].summary)) return std::nullopt;
+    if (weighing().price >= 0 && !is_worth_a_split(node, sprouts_[at])) return std::nullopt;
     if (weighing().on) {
       Ranking ranking = Weigher(workers_, rules_, bins_, interrupt_).rank(node, rows_of(node));
       if (ranking.entries.empty() || !rules_.is_enough(ranking.entries[0].choice.gain)) return std::nullopt;
@@ -110,6 +111,24 @@ class Grower {
       return choice;
     }
     return find_split(workers_, rules_, bins_, node, rows_of(node), interrupt_);
+  }
+
+  // Can the best of splits still be worth its price? From above, each split costs its price; the node cannot save more
+  // than its risk. The last digits are left to the caller, who weighs the grown tree.
+  bool is_worth_a_split(OpenNode& node, const Sprout& sprout) const {
+    const std::vector<double>& class_risk = weighing().class_risk;
+    double risk = sprout.summary.impurity * sprout.summary.weight;
+    if (!class_risk.empty()) {
+      risk = std::numeric_limits<double>::infinity();
+      const std::size_t n = sprout.value.size();
+      for (std::size_t j = 0; j < n; ++j) {
+        double of_class = 0;
+        for (std::size_t i = 0; i < n; ++i) of_class += sprout.value[i] * class_risk[i * n + j];
+        risk = std::min(risk, of_class * sprout.summary.weight);
+      }
+    }
+    node.worth = std::min(node.worth, risk);
+    return node.worth > weighing().price * (1 - 1e-6);
   }
 
   // Nodes of at most n_task_rows rows are left to tasks; 0: none are.
@@ -259,6 +278,7 @@ class Grower {
     right.end = right.begin + parts[1].size();
     sprouts_[open.at].begin = right.end;
     for (OpenNode* child : {&left, &right}) {
+      if (weighing().price >= 0) child->worth = node.worth - weighing().price * (1 - 1e-6);
       child->stat.assign(node.stat.size(), 0);
       for (const Row r : with_weight(rows_of(*child))) workers_[0].criterion.add(r, child->stat.data());
     }

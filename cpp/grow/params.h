@@ -25,6 +25,13 @@ struct Weighing {
   bool fold = false;                      // rpart's way of placing rows in cross-validation
   std::vector<Row> rows;                  // rows to grow on, weight 0 or not; empty: those of positive weight
   const double* case_weight = nullptr;    // by row, without priors and costs; null: every weight is 1
+  // rpart's price of a split: nodes that cannot be worth it are not split; < 0: no price
+  double price = -1;
+  std::vector<double> class_risk;  // K x K: risk of predicting class j per weight of class i; empty: squared error
+  // what rpart adds up, where its rounding is to decide between equally good splits; null: the first is taken
+  const double* response = nullptr;  // by row: value or number of events; of no meaning for classes
+  const double* exposure = nullptr;  // by row, rates only
+  std::vector<double> class_factor;  // by class: altered prior over frequency
 };
 
 struct GrowParams {

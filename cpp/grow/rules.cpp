@@ -47,6 +47,7 @@ Limits Rules::limits(const OpenNode& node, std::uint32_t feature) const {
   }
   limits.from_highest = params.weighing.rpart && target.is_two_class();
   limits.enumerate_all = params.weighing.rpart;
+  limits.watch_ties = params.weighing.response != nullptr;
   return limits;
 }
 
@@ -54,7 +55,11 @@ std::optional<Choice> Rules::choose(std::span<const std::uint32_t> features, std
                                     const OpenNode& node) const {
   std::size_t best = candidates.size();
   if (target.rule == Rule::gain_ratio) {
-    best = choose_by_gain_ratio(features, candidates, node);
+    std::vector<Judged> judged(candidates.size());
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if (candidates[i].found())
+        judged[i] = {gain_of(target, candidates[i].score, node.stat.data()), static_cast<double>(node.stat[0])};
+    best = choose_by_gain_ratio(features, candidates, judged);
   } else if (!params.feature_costs.empty()) {
     best = choose_by_cost(features, candidates, node);
   } else {
@@ -104,27 +109,46 @@ std::size_t Rules::choose_by_cost(std::span<const std::uint32_t> features, std::
 
 // C4.5: among the columns whose gain (per cost) is at least average, the largest gain per bit of split information.
 std::size_t Rules::choose_by_gain_ratio(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
-                                        const OpenNode& node) const {
-  double sum = 0;
+                                        std::span<const Judged> judged) const {
+  double sum = 0, heaviest = 0;
   std::size_t n_found = 0, best = candidates.size();
-  std::vector<double> gain(candidates.size());
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!candidates[i].found()) continue;
-    gain[i] = per_cost(gain_of(target, candidates[i].score, node.stat.data()), features[i]);
-    sum += gain[i];
+    sum += per_cost(judged[i].gain, features[i]);
+    heaviest = std::max(heaviest, judged[i].weight);
     ++n_found;
   }
-  const double slack = 1e-12 * static_cast<double>(node.stat[0]) * target.weight_unit;
+  const double slack = 1e-12 * heaviest * target.weight_unit;
   double best_ratio = no_score;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (!candidates[i].found() || gain[i] < sum / static_cast<double>(n_found) - slack) continue;
-    const double share = candidates[i].w_left / static_cast<double>(node.stat[0]);
+    if (!candidates[i].found()) continue;
+    const double gain = per_cost(judged[i].gain, features[i]);
+    if (gain < sum / static_cast<double>(n_found) - slack) continue;
+    const double share = candidates[i].w_left / judged[i].weight;
     const double information = -(x_log_x(share) + x_log_x(1 - share)) * bits_per_nat;
-    const double ratio = gain[i] / information;
+    const double ratio = gain / information;
     if (ratio > best_ratio) {
       best_ratio = ratio;
       best = i;
     }
+  }
+  return best;
+}
+
+std::size_t Rules::choose_judged(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
+                                 std::span<const Judged> judged) const {
+  if (target.rule == Rule::gain_ratio) return choose_by_gain_ratio(features, candidates, judged);
+  std::size_t best = candidates.size();
+  std::tuple<double, double, double, std::int64_t> most;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (!candidates[i].found()) continue;
+    const double price = params.feature_costs.empty() ? 1.0 : params.feature_costs[features[i]];
+    // gains that only rounding makes equal are told apart by their scores
+    const std::tuple<double, double, double, std::int64_t> rank{per_cost(judged[i].gain, features[i]), -price,
+                                                                candidates[i].score, -std::int64_t{features[i]}};
+    if (best != candidates.size() && rank <= most) continue;
+    most = rank;
+    best = i;
   }
   return best;
 }

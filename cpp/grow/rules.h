@@ -13,6 +13,11 @@
 
 namespace spinney {
 
+// What the best cut of a column gains, and the weight of the rows that had a say in it, in the target's units.
+struct Judged {
+  double gain = 0, weight = 0;
+};
+
 class Rules {
  public:
   Rules(const Table& table, const Target& target, const GrowParams& params);
@@ -29,6 +34,9 @@ class Rules {
   // The best candidate; candidates[i] belongs to column features[i].
   std::optional<Choice> choose(std::span<const std::uint32_t> features, std::vector<Candidate>& candidates,
                                const OpenNode& node) const;
+  // As above, where the columns were not judged by the same rows; candidates.size(): none.
+  std::size_t choose_judged(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
+                            std::span<const Judged> judged) const;
 
   // What the children inherit. Their ranges and statistics are set by the caller before.
   void inherit(const OpenNode& parent, const Choice& choice, OpenNode& left, OpenNode& right) const;
@@ -46,7 +54,7 @@ class Rules {
 
  private:
   std::size_t choose_by_gain_ratio(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
-                                   const OpenNode& node) const;
+                                   std::span<const Judged> judged) const;
   std::size_t choose_by_cost(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
                              const OpenNode& node) const;
   double root_weight_ = 0;

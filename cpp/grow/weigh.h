@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "grow/rounding.h"
 #include "grow/search.h"
 
 namespace spinney {
@@ -25,6 +26,7 @@ struct Ranking {
     Choice choice;
     Row count = 0;
     bool reversed = false;
+    double rounded = 0;  // merit as rpart rounds it, of splits that tie
   };
   std::vector<Entry> entries;
 };
@@ -51,23 +53,28 @@ class Weigher {
   // The best split of each column, ranked.
   Ranking rank(OpenNode& node, std::span<const Row> rows) {
     std::vector<Found> found(rules_.table.n_columns());
-    const Tried tried = search_drawn_columns(rules_, node, [&](auto columns, auto candidates) {
+    Tried tried = search_drawn_columns(rules_, node, [&](auto columns, auto candidates) {
       for_each_column(workers_, rows.size(), columns.size(), interrupt_, [&](std::size_t i, Worker<Criterion>& worker) {
         candidates[i] = search_present(worker, node, rows, columns[i], found[columns[i]]);
       });
     });
+    if (how_.response != nullptr) round_ties(tried, rows, found);
     Ranking ranking;
     std::vector<std::size_t> order(tried.columns.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::sort(order.begin(), order.end(), [&](auto a, auto b) { return tried.columns[a] < tried.columns[b]; });
-    for (const std::size_t i : order) {
+    const auto entry = [&](std::size_t i) {
       const std::uint32_t f = tried.columns[i];
-      if (!tried.candidates[i].found() || (how_.rpart && !(found[f].gain > 0))) continue;
-      Choice choice{f, found[f].gain, rules_.per_cost(found[f].gain, f), tried.candidates[i]};
-      insert_ranked(ranking.entries, {std::move(choice), found[f].count, found[f].reversed},
-                    std::size_t{1} + how_.max_competitors, how_.quirks,
-                    [](const auto& a, const auto& b) { return a.choice.merit > b.choice.merit; });
+      const Choice choice{f, found[f].gain, rules_.per_cost(found[f].gain, f), tried.candidates[i]};
+      return Ranking::Entry{choice, found[f].count, found[f].reversed, found[f].rounded};
+    };
+    const std::size_t first = how_.rpart ? SIZE_MAX : first_choice(tried, found);
+    const std::size_t most = std::size_t{how_.max_competitors} + (how_.rpart ? 1 : 0);
+    for (const std::size_t i : order) {
+      if (i == first || !tried.candidates[i].found() || (how_.rpart && !(found[tried.columns[i]].gain > 0))) continue;
+      insert_ranked(ranking.entries, entry(i), most, how_.quirks, is_better);
     }
+    if (first < tried.columns.size()) ranking.entries.insert(ranking.entries.begin(), entry(first));
     if (how_.rpart) {  // rpart takes what is this small for nothing
       const double least = ranking.entries.empty() ? 0 : 1e-10 * ranking.entries[0].choice.merit;
       std::erase_if(ranking.entries, [&](const auto& e) { return e.choice.merit <= least; });
@@ -78,12 +85,13 @@ class Weigher {
   // The side of each row by the split alone; rows it cannot place have no_side.
   void mark(const SplitRecord& split, std::span<const Row> rows, std::vector<std::uint8_t>& side) const {
     const Column& column = rules_.table.columns[split.feature];
+    const double threshold = open_cut(split.feature, split.threshold);
     side.resize(rows.size());
     read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) {
       if (split.is_category)
         side[i] = category_side(split, v);
       else
-        side[i] = v != v ? no_side : v <= split.threshold ? left_side : right_side;
+        side[i] = v != v ? no_side : v <= threshold ? left_side : right_side;
     });
   }
 
@@ -96,7 +104,9 @@ class Weigher {
     for_each_column(workers_, rows.size(), node.features.size(), interrupt_,
                     [&](std::size_t i, Worker<Criterion>& worker) {
                       const std::uint32_t f = node.features[i];
-                      if (f != split.feature) found[i] = imitate(worker, f, reversed, rows, side);
+                      // a row that went by a constrained column here could fall where it must rise
+                      const bool constrained = rules_.bounded() && rules_.params.monotone[f] != 0;
+                      if (f != split.feature && !constrained) found[i] = imitate(worker, f, reversed, rows, side);
                     });
     for (auto& surrogate : found)
       if (surrogate)
@@ -122,7 +132,7 @@ class Weigher {
     const auto n_right = std::count(side.begin(), side.end(), right_side);
     split.stops = stops;
     split.alone = how_.fallback == Weighing::Fallback::ignore;
-    split.missing_left = split.default_left = all.left >= all.right;
+    split.missing_left = all.left >= all.right;
     if (how_.rpart && how_.fold) {
       const bool go_right = no_majority || all.left == all.right;
       split.missing_left = go_right ? reversed : all.left > all.right;
@@ -130,25 +140,67 @@ class Weigher {
       split.missing_left = n_left > n_right;
       split.stops = stops || n_left == n_right;
     }
+    split.default_left = split.missing_left;  // a category that the node has not seen is as good as missing
   }
 
  private:
   struct Found {
-    double gain = 0;
+    double gain = 0, weight = 0;
     Row count = 0;
     bool reversed = false;
+    double rounded = 0;  // 0: not asked for
   };
   struct Agreement {  // weights
     double left = 0, right = 0;
   };
 
-  Candidate search_present(Worker<Criterion>& worker, const OpenNode& node, std::span<const Row> rows, std::uint32_t f,
-                           Found& found) {
+  // The column that the rules choose: not always the one that gains most.
+  std::size_t first_choice(const Tried& tried, const std::vector<Found>& found) const {
+    std::vector<Judged> judged;
+    for (const std::uint32_t f : tried.columns) judged.push_back({found[f].gain, found[f].weight});
+    return rules_.choose_judged(tried.columns, tried.candidates, judged);
+  }
+
+  static bool is_better(const Ranking::Entry& a, const Ranking::Entry& b) {
+    const bool tie = a.rounded > 0 && b.rounded > 0 && is_near(a.choice.merit, b.choice.merit);
+    return tie ? a.rounded > b.rounded : a.choice.merit > b.choice.merit;
+  }
+
+  // Rounds the merits of columns that tie as rpart does.
+  void round_ties(Tried& tried, std::span<const Row> rows, std::vector<Found>& found) {
+    std::vector<std::pair<double, std::size_t>> merits;
+    for (std::size_t i = 0; i < tried.columns.size(); ++i)
+      if (tried.candidates[i].found() && found[tried.columns[i]].gain > 0)
+        merits.emplace_back(rules_.per_cost(found[tried.columns[i]].gain, tried.columns[i]), i);
+    std::sort(merits.begin(), merits.end());
+    for (std::size_t k = 0; k < merits.size(); ++k) {
+      const auto [merit, i] = merits[k];
+      const bool tie = (k > 0 && is_near(merit, merits[k - 1].first)) ||
+                       (k + 1 < merits.size() && is_near(merit, merits[k + 1].first));
+      const std::uint32_t f = tried.columns[i];
+      if (!tie) continue;
+      if (found[f].rounded == 0) round(workers_[0], rows, present_rows(rows, f), f, tried.candidates[i], found[f]);
+      if (!rules_.params.feature_costs.empty()) found[f].rounded /= rules_.params.feature_costs[f];
+    }
+  }
+
+  void round(Worker<Criterion>& worker, std::span<const Row> rows, std::span<const Row> present, std::uint32_t f,
+             Candidate& candidate, Found& found) const {
+    found.rounded = RoundedSearch(rules_, rows, f).run(worker.sorter, present, candidate);
+  }
+
+  std::vector<Row> present_rows(std::span<const Row> rows, std::uint32_t f) const {
     std::vector<Row> present;
     present.reserve(rows.size());
     read_rows(rules_.table.columns[f], rows.data(), rows.size(), [&](std::size_t i, double v) {
       if ((v == v || !how_.present_only) && rules_.target.weight_of(rows[i]) > 0) present.push_back(rows[i]);
     });
+    return present;
+  }
+
+  Candidate search_present(Worker<Criterion>& worker, const OpenNode& node, std::span<const Row> rows, std::uint32_t f,
+                           Found& found) {
+    const std::vector<Row> present = present_rows(rows, f);
     OpenNode part;
     part.end = present.size();
     part.depth = node.depth;
@@ -159,9 +211,12 @@ class Weigher {
     for (const Row r : present) worker.criterion.add(r, part.stat.data());
     if (present.size() < 2) return {};
     Candidate candidate = search_column(worker, rules_, bins_, part, present, f);
+    if constexpr (needs_positions<Criterion>) worker.criterion.detach();
     if (!candidate.found()) return candidate;
     found.gain = gain_of(rules_.target, candidate.score, part.stat.data());
+    found.weight = static_cast<double>(part.stat[0]);
     found.count = static_cast<Row>(present.size());
+    if (candidate.tied && found.gain > 0) round(worker, rows, present, f, candidate, found);
     if (how_.rpart) found.reversed = is_reversed(worker, f, candidate, present, part.stat);
     return candidate;
   }
@@ -215,9 +270,18 @@ class Weigher {
     return sum;
   }
 
+  // Where the tree is to predict x <= cut, rpart still parts the rows it grows on by x < cut: a value that only rows
+  // of weight 0 have may lie on it.
+  double open_cut(std::uint32_t f, double threshold) const {
+    const bool closed = how_.rpart && !how_.fold && how_.closed_cuts[f];
+    return closed ? std::nextafter(threshold, -std::numeric_limits<double>::infinity()) : threshold;
+  }
+
   void place_by(WeighedSplit& surrogate, std::span<const Row> rows, std::vector<std::uint8_t>& side) const {
     SplitList list;
-    add(list, surrogate);
+    WeighedSplit open = surrogate;
+    if (!open.is_category) open.threshold = open_cut(open.feature, open.threshold);
+    add(list, open);
     read_rows(rules_.table.columns[surrogate.feature], rows.data(), rows.size(), [&](std::size_t i, double v) {
       if (side[i] != no_side) return;
       const SplitList::Side s = list.side_of(0, v);

@@ -1,8 +1,12 @@
 #include "tree/prune.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <numeric>
 #include <utility>
+
+#include "base/pool.h"
 
 namespace spinney {
 
@@ -35,18 +39,16 @@ struct ExactSum {
 // O(n log n). Keeping strengths current along the path to the root instead would cost the depth for every step.
 class Links {
  public:
-  Links(const Tree& tree, std::span<const double> risk) : tree_(tree), risk_(risk), links_(tree.size()) {
+  Links(const Tree& tree, std::span<const double> risk, int n_threads = 1)
+      : tree_(tree), risk_(risk), links_(tree.size()) {
     const auto is_usable = [](double r) { return std::abs(r) <= largest_risk; };
     if (!std::all_of(risk.begin(), risk.end(), is_usable)) {
       for (const double r : risk) held_in_.push_back(std::isnan(r) ? 0.0 : std::clamp(r, -largest_risk, largest_risk));
       risk_ = held_in_;
     }
-    above_.assign(tree.size(), none);              // for now: the heap of each branch
-    for (std::size_t i = tree.size(); i-- > 0;) {  // children come after their parent
-      if (tree.is_leaf(i)) continue;
-      above_[i] = add(static_cast<std::uint32_t>(i), merge(above_[i + 1], above_[tree.right[i]]));
-      ++n_splits_;
-    }
+    above_.assign(tree.size(), none);  // for now: the heap of each branch
+    n_splits_ = tree.size() / 2;
+    link_branches(n_threads);
   }
 
   PruningPath path() {
@@ -99,6 +101,54 @@ class Links {
     bool operator<(const Step& o) const { return alpha != o.alpha ? alpha < o.alpha : node < o.node; }
   };
 
+  // Stable, so that nodes stay in order among equals. Alphas are not negative: their bits are in their order.
+  static void sort_by_alpha(std::vector<Step>& steps) {
+    constexpr unsigned digit_bits = 11, n_digits = 6;
+    constexpr std::size_t radix_pays = 4096;
+    if (steps.size() < radix_pays) return std::sort(steps.begin(), steps.end());
+    std::vector<Step> spare(steps.size());
+    for (unsigned digit = 0; digit < n_digits; ++digit) {
+      const auto digit_of = [&](const Step& s) {
+        return std::bit_cast<std::uint64_t>(s.alpha) >> (digit * digit_bits) & ((1u << digit_bits) - 1);
+      };
+      std::vector<std::size_t> place((1u << digit_bits) + 1, 0);
+      for (const Step& s : steps) ++place[digit_of(s) + 1];
+      if (std::find(place.begin(), place.end(), steps.size()) != place.end()) continue;  // all alike
+      std::partial_sum(place.begin(), place.end(), place.begin());
+      for (const Step& s : steps) spare[place[digit_of(s)]++] = s;
+      steps.swap(spare);
+    }
+  }
+
+  // Branches share nothing, so those of moderate size are linked in parallel; then the splits above them.
+  void link_branches(int n_threads) {
+    const std::size_t moderate = n_threads > 1 ? std::max<std::size_t>(4096, tree_.size() / 32) : tree_.size();
+    struct Branch {
+      std::size_t node, end;
+    };
+    std::vector<Branch> branches, stack{{0, tree_.size()}};
+    std::vector<std::size_t> above;
+    while (!stack.empty()) {
+      const Branch branch = stack.back();
+      stack.pop_back();
+      if (branch.end - branch.node <= moderate) {
+        branches.push_back(branch);
+        continue;
+      }
+      above.push_back(branch.node);
+      stack.push_back({tree_.right[branch.node], branch.end});
+      stack.push_back({branch.node + 1, tree_.right[branch.node]});
+    }
+    parallel_for(branches.size(), n_threads, [&](std::size_t b, int) {
+      for (std::size_t i = branches[b].end; i-- > branches[b].node;) link(i);  // children come after their parent
+    });
+    for (std::size_t k = above.size(); k-- > 0;) link(above[k]);
+  }
+
+  void link(std::size_t i) {
+    if (!tree_.is_leaf(i)) above_[i] = add(static_cast<std::uint32_t>(i), merge(above_[i + 1], above_[tree_.right[i]]));
+  }
+
   std::uint8_t rank(std::uint32_t i) const { return i == none ? std::uint8_t{0} : links_[i].rank; }
 
   // Leftist heaps: the right spines are logarithmic, so the recursion is shallow.
@@ -118,7 +168,7 @@ class Links {
     saved.add(-risk_[i + 1]);
     saved.add(-risk_[tree_.right[i]]);
     std::uint32_t dropped = 1;
-    const double slack = rounding * std::abs(risk_[i]);
+    const double slack = scale_of(i) * rounding;
     const auto take_top = [&] {
       Link& top = links_[heap];
       top.live = false;
@@ -133,6 +183,11 @@ class Links {
     return merge(heap, i);
   }
 
+  // Size of the numbers whose difference a split saves: what their rounding is relative to.
+  double scale_of(std::size_t i) const {
+    return std::max({std::abs(risk_[i]), std::abs(risk_[i + 1]), std::abs(risk_[tree_.right[i]])});
+  }
+
   // The links that are left by alpha, then node. Those whose alphas differ by rounding only get the smallest of these.
   std::vector<Step> sorted_steps() {
     std::vector<Step> steps;
@@ -142,8 +197,8 @@ class Links {
       largest = std::max(largest, std::abs(risk_[i]));
       if (const Link& link = links_[i]; link.live) steps.push_back({link.alpha, link.saved, i, link.dropped});
     }
-    std::sort(steps.begin(), steps.end());
-    const auto slack = [&](const Step& step) { return rounding * std::abs(risk_[step.node]) / step.dropped; };
+    sort_by_alpha(steps);
+    const auto slack = [&](const Step& step) { return rounding * scale_of(step.node) / step.dropped; };
     for (std::size_t begin = 0, end = 0; begin < steps.size(); begin = end) {
       const double first = steps[begin].alpha, surely_apart = rounding * largest;
       for (end = begin + 1; end < steps.size(); ++end) {
@@ -286,7 +341,9 @@ BottomUp bottom_up_complexities(const Tree& tree, std::span<const double> risk, 
   return BottomUpWalk(tree, risk, alpha).run();
 }
 
-PruningPath weakest_links(const Tree& tree, std::span<const double> risk) { return Links(tree, risk).path(); }
+PruningPath weakest_links(const Tree& tree, std::span<const double> risk, int n_threads) {
+  return Links(tree, risk, n_threads).path();
+}
 
 std::vector<std::uint32_t> first_cuts(const Tree& tree, std::span<const double> risk, std::span<const double> limits) {
   return Links(tree, risk).first_cuts(limits);

@@ -21,7 +21,7 @@ struct PruningPath {
   std::vector<double> alpha, risk;
   std::vector<double> complexity;  // by node: the alpha from which it is a leaf or gone; 0 in leaves
 };
-PruningPath weakest_links(const Tree& tree, std::span<const double> risk);
+PruningPath weakest_links(const Tree& tree, std::span<const double> risk, int n_threads = 1);
 
 // Impurity times share of the root's weight: the risk that scikit-learn prunes by.
 std::vector<double> impurity_risks(const Tree& tree);

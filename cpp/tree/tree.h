@@ -83,7 +83,7 @@ std::uint32_t next_node(const Tree& t, std::uint32_t at, ValueOf&& value_of) {
     if (side != SplitList::Side::unknown) return side == SplitList::Side::left ? at + 1 : t.right[at];
   }
   if (t.flags[at] & Tree::stops) return at;
-  return t.flags[at] & Tree::missing_left ? at + 1 : t.right[at];
+  return goes_left(t, at, x) ? at + 1 : t.right[at];
 }
 
 // The node at which a row comes to rest: a leaf, unless it stops on the way.

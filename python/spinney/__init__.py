@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from spinney.drawing.tree_plot import plot_pruning, plot_tree
     from spinney.reading.rule_list import Rule, rules
     from spinney.reading.split_tables import split_table
-    from spinney.reading.tables import importance_frame, to_dict, to_frame, to_json
+    from spinney.reading.tables import importance_frame, splits_frame, to_dict, to_frame, to_json
     from spinney.reading.text import explain_row, export_text
 
 __version__ = "0.1.0"
@@ -74,6 +74,7 @@ __all__ = [
     "rules",
     "shrink_tree",
     "split_table",
+    "splits_frame",
     "to_dict",
     "to_frame",
     "to_json",
@@ -113,6 +114,7 @@ _MODULE_OF = {
     "rules": "spinney.reading.rule_list",
     "shrink_tree": "spinney._shrinkage",
     "split_table": "spinney.reading.split_tables",
+    "splits_frame": "spinney.reading.tables",
     "to_dict": "spinney.reading.tables",
     "to_frame": "spinney.reading.tables",
     "to_json": "spinney.reading.tables",

@@ -107,6 +107,7 @@ class Tree:
         self,
         risk: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
         | None = None,
+        n_jobs: int = 1,
     ) -> tuple[Any, ...]: ...
     def collapsed(
         self, leaf: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)]

@@ -134,15 +134,19 @@ def hazard_exposure(start: Floats, stop: Floats, status: Floats, weight: Floats)
 
     The hazard is constant between the distinct times of events: weighted events over weighted time at risk.
     """
-    event_times = np.unique(stop[status > 0])
+    event_times = np.unique(stop[(status > 0) & (weight > 0)])
+    if len(event_times) == 0:
+        raise ValueError("There is no event in y in a row of positive weight.")
     edges = np.concatenate([[0.0], event_times[:-1], [stop.max()]])
-    lower, upper = edges[:-1], edges[1:]
-    hazard = np.zeros(len(upper))
-    interval = np.clip(np.searchsorted(edges, stop, side="left") - 1, 0, len(upper) - 1)
-    events = np.bincount(interval, weights=weight * status, minlength=len(upper))
-    for k in range(len(upper)):
-        at_risk = np.clip(stop, lower[k], upper[k]) - np.clip(start, lower[k], upper[k])
-        total = float(weight @ at_risk)
-        hazard[k] = events[k] / total if total > 0 else 0.0
-    cumulative = np.concatenate([[0.0], np.cumsum(hazard * (upper - lower))])
+    n_intervals = len(edges) - 1
+    interval = np.clip(np.searchsorted(edges, stop, side="left") - 1, 0, n_intervals - 1)
+    events = np.bincount(interval, weights=weight * status, minlength=n_intervals)
+    # between two neighbouring times of any kind, the weight at risk is constant
+    times = np.unique(np.concatenate([edges, start, stop]))
+    changes = np.bincount(np.searchsorted(times, start), weight, len(times))
+    changes -= np.bincount(np.searchsorted(times, stop), weight, len(times))
+    lived = np.cumsum(changes)[:-1] * np.diff(times)
+    at_risk = np.bincount(np.searchsorted(edges, times[1:], side="left") - 1, lived, n_intervals)
+    hazard = np.divide(events, at_risk, out=np.zeros(n_intervals), where=events > 0)
+    cumulative = np.concatenate([[0.0], np.cumsum(hazard * np.diff(edges))])
     return np.asarray(np.interp(stop, edges, cumulative) - np.interp(start, edges, cumulative))

@@ -114,8 +114,8 @@ def read_monotone(constraint: Any, schema: Schema) -> list[int]:
     return directions.tolist() if directions.any() else []
 
 
-def read_feature_costs(costs: Any, schema: Schema) -> list[float]:
-    """Costs by column; empty if all are the same."""
+def read_feature_costs(costs: Any, schema: Schema, keep_equal: bool = False) -> list[float]:
+    """Costs by column; empty if all are the same, unless these are to be kept."""
     if costs is None:
         return []
     found = np.ones(schema.n_features)
@@ -136,7 +136,7 @@ def read_feature_costs(costs: Any, schema: Schema) -> list[float]:
             f"feature_costs must be positive numbers. Column {schema.features[column].name!r} has {found[column]}; "
             "to leave a column out, drop it from X."
         )
-    return [] if (found == found[0]).all() else found.tolist()
+    return [] if (found == found[0]).all() and not keep_equal else found.tolist()
 
 
 def _direction(value: Any) -> int:

@@ -361,7 +361,7 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
             "seed": int(random.randint(np.iinfo(np.int32).max)) if is_random else 0,
             "monotone": self._monotone(schema, n_classes, array.shape[1]),
             "groups": read_groups(self.interaction_cst, schema),
-            "feature_costs": read_feature_costs(self.feature_costs, schema),
+            "feature_costs": read_feature_costs(self.feature_costs, schema, keep_equal=weighing is not None),
             "cost": None if costs is None else costs.pairs,
             "max_bins": self.max_bins or 0,
             "n_jobs": self._n_threads,
@@ -486,7 +486,10 @@ class BaseTree(PrunableTree, ReadableTree, NamedParameters, SavedEstimator, Base
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each column in the total decrease of the impurity."""
+        """Share of each column in the total decrease of the impurity.
+
+        With ``missing="surrogate"`` a surrogate is credited with the split's gain times its adjusted agreement.
+        """
         check_is_fitted(self)
         return self.tree_.importances(self.n_features_in_)
 

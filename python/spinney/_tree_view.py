@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from spinney import _engine
 
-_MISSING_LEFT, _CATEGORY = 1, 2
+_MISSING_LEFT, _CATEGORY, _STOPS = 1, 2, 8
+_SURROGATE = 2  # role of a split
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -250,9 +251,21 @@ class FittedTree:
         return self._tree.left_categories(node)
 
     def importances(self, n_features: int) -> NDArray[np.float64]:
-        """Weighted decrease of the impurity by column, as a share of the total."""
+        """Weighted decrease of the impurity by column, as a share of the total; surrogates are credited their part."""
         split = np.flatnonzero(~self.is_leaf)
+        splits = self.splits
+        if splits is not None and ((splits["role"] == _SURROGATE).any() or (self._tree.flags[split] & _STOPS).any()):
+            return self.credited(splits["improve"][splits["begin"][:-1].clip(max=len(splits["role"]) - 1)], n_features)
         burden = self.weighted_n_node_samples * self.impurity
         gain = burden[split] - burden[split + 1] - burden[self.children_right[split]]
         total = np.bincount(self._tree.feature[split], weights=gain, minlength=n_features)
+        return total / total.sum() if total.sum() > 0 else np.zeros(n_features)
+
+    def credited(self, gain: NDArray[np.float64], n_features: int) -> NDArray[np.float64]:
+        """Share of each column in all gains: those of its splits, and its surrogates' part by adjusted agreement."""
+        splits = self.splits
+        assert splits is not None
+        node = np.repeat(np.arange(self.node_count), np.diff(splits["begin"]))
+        part = np.choose(splits["role"], [np.ones(len(node)), np.zeros(len(node)), splits["adjusted"]])
+        total = np.bincount(splits["feature"], weights=part * gain[node], minlength=n_features)
         return total / total.sum() if total.sum() > 0 else np.zeros(n_features)

@@ -63,7 +63,7 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
         Price of each column: a split's gain is divided by its column's price. Columns that a dict leaves out cost 1.
     missing : {"learned", "surrogate"}, default="learned"
         How rows without a value go on: to the side that the gain says is better, or by the splits of other columns that
-        imitate the split best.
+        imitate the split best. Columns under a monotone constraint imitate none.
     max_surrogates : int, default=5
         Surrogate splits kept at each split, with ``missing="surrogate"``.
     surrogate_style : {"all", "present"}, default="all"
@@ -114,7 +114,7 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
     schema_ : Schema
         Columns, kinds and categories the tree was grown on.
     feature_importances_ : ndarray of shape (n_features,)
-        Share of each column in the total decrease of the impurity.
+        Share of each column in the total decrease of the impurity; surrogates are credited by adjusted agreement.
     cost_matrix_ : ndarray of shape (n_classes, n_classes), or None
         Costs in the order of `classes_`, if any were given.
     priors_ : ndarray of shape (n_classes,), or None
@@ -357,7 +357,7 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
         Price of each column: a split's gain is divided by its column's price. Columns that a dict leaves out cost 1.
     missing : {"learned", "surrogate"}, default="learned"
         How rows without a value go on: to the side that the gain says is better, or by the splits of other columns that
-        imitate the split best.
+        imitate the split best. Columns under a monotone constraint imitate none.
     max_surrogates : int, default=5
         Surrogate splits kept at each split, with ``missing="surrogate"``.
     surrogate_style : {"all", "present"}, default="all"
@@ -404,7 +404,7 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
     schema_ : Schema
         Columns, kinds and categories the tree was grown on.
     feature_importances_ : ndarray of shape (n_features,)
-        Share of each column in the total decrease of the impurity.
+        Share of each column in the total decrease of the impurity; surrogates are credited by adjusted agreement.
     n_features_in_, n_outputs_, max_features_ : int
         Columns, outputs, and columns tried at each node.
     feature_names_in_ : ndarray of str

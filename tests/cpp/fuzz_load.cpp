@@ -35,6 +35,9 @@ static std::vector<std::uint32_t> kinds_of(const Tree& t) {
   for (std::size_t i = 0; i < t.size(); ++i)
     if (!t.is_leaf(i) && (t.flags[i] & Tree::category) && static_cast<std::size_t>(t.feature[i]) < n_columns)
       n_categories[static_cast<std::size_t>(t.feature[i])] = n_codes;
+  for (std::size_t k = 0; k < t.splits.size(); ++k)
+    if ((t.splits.flags[k] & SplitList::category) && t.splits.feature[k] < n_columns)
+      n_categories[t.splits.feature[k]] = n_codes;
   return n_categories;
 }
 
@@ -42,14 +45,20 @@ static void use(const Tree& t) {
   const Walker walker(t);
   for (const double x : {0.0, 1.0, 40.0, 1999.0, 2000.0, std::nan(""), 0.5}) {
     const std::vector<double> row(n_columns, x);
-    if (!t.is_leaf(walker.apply_one(row.data()))) std::abort();
+    const std::uint32_t at = walker.apply_one(row.data());
+    if (!t.is_leaf(at) && !(t.flags[at] & Tree::stops)) std::abort();
   }
   if (t.size() < 1000) prune(t, impurity_risks(t), 0.01);
 }
 
+static bool equal(const SplitList& a, const SplitList& b) {
+  return a.begin == b.begin && a.role == b.role && a.flags == b.flags && a.feature == b.feature &&
+         a.threshold == b.threshold && a.count == b.count && a.improve == b.improve && a.adjusted == b.adjusted;
+}
+
 static bool equal(const Tree& a, const Tree& b) {
-  return a.feature == b.feature && a.threshold == b.threshold && a.right == b.right && a.flags == b.flags &&
-         a.set == b.set && a.sets == b.sets && a.impurity == b.impurity && a.weight == b.weight &&
+  return equal(a.splits, b.splits) && a.feature == b.feature && a.threshold == b.threshold && a.right == b.right &&
+         a.flags == b.flags && a.set == b.set && a.sets == b.sets && a.impurity == b.impurity && a.weight == b.weight &&
          a.n_rows == b.n_rows && a.value == b.value && a.value_width == b.value_width;
 }
 

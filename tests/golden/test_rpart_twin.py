@@ -12,6 +12,8 @@ from oracle.rpart_splits import best_surrogate, directions
 from golden.cases import case_names, load_case
 from golden.compare import compare
 
+pytestmark = pytest.mark.slow
+
 N_CASES = 111
 
 # Cases where rounding breaks a tie otherwise than in rpart; everything outside the tie is compared.

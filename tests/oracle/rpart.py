@@ -83,7 +83,7 @@ def fit(
     params : dict, optional
         rpart.control's values and split, prior, loss, shrink, error_method, cost.
     xgroups : (n,) array, optional
-        Fold 1, 2, ... of each row; without it there is no cross-validation.
+        Fold of each row; without it there is no cross-validation.
     """
     table, y = make_table(columns, kinds, n_levels), np.asarray(y, float)
     weights = np.ones(len(y)) if weights is None else np.asarray(weights, float)
@@ -164,7 +164,7 @@ def cross_validate(grower, cps, alpha, groups):
     stale = np.zeros(len(cps))
     table = grower.table  # without gaps and factors no held-out row can ask for a surrogate
     with_surrogates = "factor" in table.kinds or any(np.isnan(column).any() for column in table.columns)
-    for group in range(1, len(np.unique(groups)) + 1):
+    for group in np.unique(groups):
         training, held_out = np.flatnonzero(groups != group), np.flatnonzero(groups == group)
         scale = np.sum(weights[training]) / np.sum(weights)
         root = grower.grow(training, alpha * scale, with_surrogates)
@@ -201,8 +201,10 @@ def majority_or_right(node):
 
 def summarise_errors(errors, weights):
     """Sum and spread of the held-out errors per line of the table."""
+    errors, weights = errors[weights > 0], weights[weights > 0]  # the error of others may be infinite
     total = weights @ errors
-    spread = weights @ errors**2 - total**2 / np.sum(weights)
+    with np.errstate(invalid="ignore"):
+        spread = weights @ errors**2 - total**2 / np.sum(weights)
     return np.column_stack([total, np.sqrt(np.maximum(spread, 0))])
 
 

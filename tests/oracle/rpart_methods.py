@@ -40,8 +40,8 @@ class Anova:
 
     def evaluate(self, rows):
         y, w = self.y[rows], self.weights[rows]
-        mean = np.sum(w * y) / np.sum(w)
-        return Summary(risk=float(np.sum(w * (y - mean) ** 2)), yval=float(mean))
+        mean = np.cumsum(w * y)[-1] / np.cumsum(w)[-1]
+        return Summary(risk=float(np.cumsum(w * (y - mean) ** 2)[-1]), yval=float(mean))
 
     def prepare(self, rows, node_risk):
         """Weight and weighted distance from the mean of the given rows."""
@@ -52,7 +52,8 @@ class Anova:
     def improvement(self, left, right, total):
         # The distances of both sides add up to 0, so one side tells the other: ties then round as they do in rpart.
         squared = left[:, 1] ** 2
-        return (squared / left[:, 0] + squared / right[:, 0]) / self.node_risk
+        with np.errstate(invalid="ignore"):  # 0 / 0 where all rows are alike
+            return (squared / left[:, 0] + squared / right[:, 0]) / self.node_risk
 
     def position(self, statistics):
         return statistics[:, 1] / statistics[:, 0]
@@ -75,7 +76,7 @@ class Classes:
         self.loss = 1.0 - np.eye(n_classes) if loss is None else np.asarray(loss, float)
         self.prior = frequency if prior is None else np.asarray(prior, float)
         altered = self.prior * self.loss.sum(axis=1)
-        altered = altered / altered.sum()
+        altered = altered / altered.sum() if altered.sum() > 0 else self.prior  # one class: nothing to confuse it with
         with np.errstate(divide="ignore", invalid="ignore"):
             self.row_prior = np.where(frequency > 0, self.prior / frequency, 0.0)
             self.row_altered = np.where(frequency > 0, altered / frequency, 0.0)
@@ -151,14 +152,16 @@ class Poisson:
         """Set the prior of the rates: worth 1/shrink^2 events, at the rate of the training rows."""
         w = self.weights[rows]
         rate = np.sum(w * self.events[rows]) / np.sum(w * self.time[rows])
-        self.prior_events = 1 / self.shrink**2 if self.shrink > 0 else 0.0
+        self.prior_events = 1 / self.shrink**2 if self.shrink > 0 and rate > 0 else 0.0
         self.prior_time = self.prior_events / rate if rate > 0 else 0.0
 
     def evaluate(self, rows):
         time, events, w = self.time[rows], self.events[rows], self.weights[rows]
         total = np.sum(w * events)
         rate = (total + self.prior_events) / (np.sum(w * time) + self.prior_time)
-        return Summary(risk=float(np.sum(w * deviance(time, events, rate))), yval=float(rate), events=float(total))
+        of_weight = w > 0  # the deviance of others may be infinite
+        risk = np.sum(w[of_weight] * deviance(time[of_weight], events[of_weight], rate))
+        return Summary(risk=float(risk), yval=float(rate), events=float(total))
 
     def prepare(self, rows, node_risk):
         w = self.weights[rows]

@@ -121,10 +121,10 @@ def best_level_split(codes, n_levels, rows, method, minbucket, node_risk):
     statistics = np.zeros((len(present), row_statistics.shape[1]))
     np.add.at(statistics, index, row_statistics)
     members = candidate_subsets(statistics, method)
-    left, right = members @ statistics, (1 - members) @ statistics
+    left, right, total = moving_sides(members, statistics)
     size = members @ sizes
     allowed = (size >= minbucket) & (len(rows) - size >= minbucket)
-    winner = first_best(method, left, right, statistics.sum(axis=0, keepdims=True), allowed)
+    winner = first_best(method, left, right, total, allowed)
     if winner is None:
         return None
     place, improve, lower = winner
@@ -132,6 +132,14 @@ def best_level_split(codes, n_levels, rows, method, minbucket, node_risk):
     side = LEFT if lower else RIGHT
     levels[present - 1] = np.where(members[place] == 1, side, -side)
     return Split(-1, improve, levels=levels)
+
+
+def moving_sides(members, statistics):
+    """Statistics of each subset and of the rest, moving one level at a time, and their total."""
+    moves = np.diff(members, axis=0, prepend=0)
+    changes = np.stack([line @ statistics for line in moves])  # one level each: nothing is added up
+    total = np.cumsum(statistics, axis=0)[-1:]
+    return np.cumsum(changes, axis=0), np.subtract.accumulate(np.vstack([total, changes]), axis=0)[1:], total
 
 
 def candidate_subsets(statistics, method):

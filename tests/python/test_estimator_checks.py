@@ -29,5 +29,6 @@ def test_scikit_learns_checks(estimator, check):
         spinney.DecisionTreeRegressor(prune="cv", cv=3, random_state=0),
     ]
 )
+@pytest.mark.slow
 def test_scikit_learns_checks_away_from_the_defaults(estimator, check):
     check(estimator)

@@ -131,3 +131,39 @@ def test_a_damaged_pickle_is_a_model_file_error(model):
     at = data.index(b"\x89spinney") + 200
     with pytest.raises(spinney.ModelFileError, match="this pickle: the file is damaged"):
         pickle.loads(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("method", "anova", "'method' does not go with its target"),
+        ("method", 3, "lacks a usable 'method'"),
+        ("risk", [1.0], "'risk' has the wrong length"),
+        ("risk", "far", "lacks a usable 'risk'"),
+        ("complexity", ["a"] * 7, "'complexity' does not hold numbers"),
+        ("improve", [1e999] * 7, "'improve' holds impossible numbers"),
+        ("weight", [True] * 7, "'weight' does not hold numbers"),
+        ("credit", [[1.0]] * 7, "'credit' does not hold numbers"),
+        ("prediction", [3] * 7, "'prediction' names classes that do not exist"),
+        ("prediction", [None] * 7, "'prediction' names classes that do not exist"),
+        ("counts", [[1.0, 2.0]] * 7, "'counts' has the wrong shape"),
+        ("counts", [1.0] * 21, "'counts' has the wrong shape"),
+        ("counts", None, "lacks a usable 'counts'"),
+        ("cp_table", [], "'cp_table' has the wrong shape"),
+        ("cp_table", [[1.0, 0, 1.0, 2.0]], "'cp_table' has the wrong shape"),
+        ("cp_table", [[1.0, None, 1.0]], "'cp_table' counts no splits"),
+        ("cp_table", [[1.0, 0, 1.0], [1.0]], "'cp_table' has the wrong shape"),
+        ("total_weight", 0.0, "'total_weight' is no weight"),
+        ("n_dropped", -1, "'n_dropped' is no count"),
+    ],
+)
+def test_records_of_rpart_that_lie_are_refused(name, value, message):
+    X, y = spinney.datasets.load_penguins()
+    model = spinney.DecisionTreeClassifier.rpart(random_state=0).fit(X, y)
+    assert model.tree_.node_count == 7
+    header = json.loads(_engine.ModelFile(bytes_of(model)).header)
+    assert header["rpart"][name] != value
+    header["rpart"][name] = value
+    text = json.dumps(header).replace("Infinity", "1e999").encode()
+    with pytest.raises(spinney.ModelFileError, match=message):
+        spinney.load(io.BytesIO(_engine.write_model_file(text, [model.tree_.engine])))

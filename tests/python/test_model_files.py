@@ -315,6 +315,7 @@ def test_files_are_less_than_a_third_of_scikit_learns_pickles(kind):
     assert len(bytes_of(ours)) / ours.tree_.node_count < per_node / 3
 
 
+@pytest.mark.slow
 def test_a_million_nodes_load_quickly():
     X = np.arange(500_000.0)[:, None]
     model = spinney.DecisionTreeRegressor().fit(X, np.random.default_rng(84).normal(size=len(X)))

@@ -99,9 +99,13 @@ def test_the_package_carries_its_files(name):
 
 def test_the_readme_example_runs(capsys):
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
-    exec(compile(example, "README.md", "exec"), {})
-    assert re.search(r"\['(yes|no)' '(yes|no)'\]", capsys.readouterr().out)
+    examples = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
+    names = {}
+    for example in examples:
+        exec(compile(example, "README.md", "exec"), names)
+    said = capsys.readouterr().out
+    assert re.search(r"\['(yes|no)' '(yes|no)'\]", said)
+    assert "← kept" in said
 
 
 @pytest.mark.parametrize("name", [*spinney._MODULE_OF, "datasets.load_penguins"])

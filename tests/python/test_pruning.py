@@ -416,3 +416,14 @@ def test_the_path_of_a_full_tree_is_quick():
     start = time.perf_counter()
     model.cost_complexity_pruning_path()
     assert time.perf_counter() - start < 1.0  # 0.02 s on an idle core; a quadratic way takes minutes
+
+
+def test_the_path_is_the_same_for_any_number_of_threads():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30_000, 3))
+    tree = spinney.DecisionTreeRegressor().fit(X, X[:, 0] + rng.normal(size=30_000)).tree_.engine
+    assert tree.size > 40_000
+    alone = tree.pruning_path(None, 1)
+    for n_jobs in (2, 7):
+        for one, other in zip(alone, tree.pruning_path(None, n_jobs), strict=True):
+            np.testing.assert_array_equal(one, other)

@@ -13,7 +13,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "saved_models"
 FILES = sorted(FOLDER.glob("*.spinney"))
 KINDS = {
     *("classifier", "weighted_classifier", "regressor", "two_outputs", "two_class_outputs"),
-    *("extra_classifier", "extra_regressor", "numbers"),
+    *("extra_classifier", "extra_regressor", "numbers", "surrogates", "rpart"),
 }
 
 
@@ -48,4 +48,24 @@ def test_the_saved_models_have_every_kind_of_split():
     assert any(tree.is_categorical.any() for tree in trees)
     assert any(tree.missing_go_to_left.any() for tree in trees)
     for path in FILES:
-        assert spinney.load(path).get_params()["random_state"] == (1 if "extra" in path.name else None)
+        expected = {"extra": 1, "rpart": 3}
+        seed = next((seed for name, seed in expected.items() if name in path.name), None)
+        assert spinney.load(path).get_params()["random_state"] == seed
+
+
+def test_the_saved_models_have_every_kind_of_weighed_split():
+    splits = spinney.load(FOLDER / "format1_surrogates.spinney").tree_.splits
+    assert {0, 1, 2} == set(splits["role"])
+    surrogates = splits["flags"][splits["role"] == 2]
+    assert {0, 1, 2} <= set(surrogates.tolist())  # numbers, categories, reversed
+
+
+def test_a_saved_model_of_rpart_still_reports(capsys):
+    model = spinney.load(FOLDER / "format1_rpart.spinney")
+    model.printcp()
+    table = capsys.readouterr().out
+    assert table.startswith("Classification tree:")
+    assert len(table.splitlines()) == 10 + len(model.rpart_.cp_table)
+    model.summary()
+    assert "Surrogate splits:" in capsys.readouterr().out
+    assert model.prune(cp=0.3).get_n_leaves() < model.get_n_leaves()

@@ -220,7 +220,7 @@ def test_folds_leave_out_rows_without_weight_and_share_the_classes():
     rng = np.random.default_rng(0)
     codes = rng.choice([0, 1, 2], size=(103, 1), p=[0.7, 0.2, 0.1]).astype(np.int32)
     weight = (rng.random(103) < 0.8).astype(float)
-    growth = Growth(SimpleNamespace(n_rows=103), codes, weight, None, None, None, 1)
+    growth = Growth(SimpleNamespace(n_rows=103), codes, weight, None, None, None, None, 1)
     fold = _folds(growth, np.random.RandomState(0))
     np.testing.assert_array_equal(fold == -1, weight == 0)
     for code in range(3):

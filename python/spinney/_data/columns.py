@@ -32,6 +32,7 @@ class CodedColumn:
     codes: Array
     values: Sequence[Scalar]
     ordered: bool = False
+    declared: bool = False  # the values were listed by the user, in an order that may mean something
 
 
 @dataclass(slots=True)

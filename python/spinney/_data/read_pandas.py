@@ -102,7 +102,7 @@ def read_categories(array: Any, label: str) -> Column:
     refuse_kinds(kinds, types, label)
     if "text" in kinds and len(kinds) > 1:
         raise mixed_error(label)
-    return CodedColumn(array.codes, values, bool(array.ordered))
+    return CodedColumn(array.codes, values, bool(array.ordered), declared=True)
 
 
 def _read_sparse(array: Any, label: str) -> Column:

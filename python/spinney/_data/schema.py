@@ -6,7 +6,7 @@ number    numbers as they are
 boolean   True and False, which the engine reads as 1 and 0
 ordered   categories with a declared order; the engine reads the position of a value in it
 category  values without an order; the engine reads the position of a value among those that occurred at fit,
-          sorted
+          sorted, or in the order in which they were declared
 empty     a column without any value at fit: a number to the engine; whatever comes at predict is accepted,
           since no split can use it
 """
@@ -53,7 +53,8 @@ class Feature:
         Its name at fit; ``x0``, ``x1``, … where the table had no names.
     kind : {"number", "boolean", "ordered", "category"}
     categories : tuple of str, int, float or bool
-        For "category" the values that occurred at fit, sorted; for "ordered" the declared values in order.
+        For "category" the values that occurred at fit, sorted or as declared; for "ordered" the declared values in
+        order.
     empty : bool
         Whether the column had no value at fit.
     """
@@ -108,7 +109,11 @@ class Schema:
 
     @classmethod
     def learn(
-        cls, table: RawTable, categorical_features: Iterable[Any] | None = None, unseen: Unseen = "missing"
+        cls,
+        table: RawTable,
+        categorical_features: Iterable[Any] | None = None,
+        unseen: Unseen = "missing",
+        as_declared: bool = False,
     ) -> Schema:
         """Learn the schema of a training table.
 
@@ -118,13 +123,18 @@ class Schema:
         categorical_features : sequence of names, of positions, or of one bool a column; optional
             Columns to treat as categories whatever they hold; strings and declared categories always are.
         unseen : {"missing", "error", "other"}, default="missing"
+        as_declared : bool, default=False
+            Number the categories in the order in which they were declared, where they were, instead of sorting them.
         """
         forced = forced_categories(categorical_features, table)
         names = table.names or [f"x{j}" for j in range(table.n_columns)]
         if table.matrix is not None:
             features = _learn_matrix(table, names, forced)
         else:
-            features = [learn_feature(name, table.column(j), j in forced, table.n_rows) for j, name in enumerate(names)]
+            features = [
+                learn_feature(name, table.column(j), j in forced, table.n_rows, as_declared)
+                for j, name in enumerate(names)
+            ]
         return cls(features, table.names is not None, unseen)
 
     def encode(self, table: RawTable, unseen: Unseen | None = None, estimator: str = "this model") -> _engine.Table:
@@ -245,7 +255,7 @@ def _learn_matrix(table: RawTable, names: Sequence[str], forced: set[int]) -> li
     return features
 
 
-def learn_feature(name: str, column: Column, forced: bool, n_rows: int) -> Feature:
+def learn_feature(name: str, column: Column, forced: bool, n_rows: int, as_declared: bool = False) -> Feature:
     """Find what a model keeps of one training column."""
     if isinstance(column, SparseColumn):
         if not forced:
@@ -263,6 +273,8 @@ def learn_feature(name: str, column: Column, forced: bool, n_rows: int) -> Featu
     if column.ordered and not forced:
         declared = dict.fromkeys(value for value in column.values if not _is_nan(value))
         return Feature(name, "ordered", tuple(declared))
+    if as_declared and column.declared:
+        return Feature(name, "category", tuple(value for value in dict.fromkeys(column.values) if value in values))
     return Feature(name, "category", tuple(sorted(cast(set[Any], values))))
 
 

@@ -9,6 +9,7 @@ from spinney._keep.disk import Target, label_of, read_file, write_file
 from spinney._keep.fitted import FittedPart
 from spinney._keep.model_file import faults_named, field, refuse
 from spinney._keep.pruning import pruning_from_json, pruning_to_json
+from spinney._keep.rpart import record_from_json, record_to_json
 from spinney._keep.values import parameters_from_json, parameters_to_json
 
 
@@ -20,8 +21,8 @@ class SavedEstimator:
 
         The file holds numbers and text, no code: loading it runs none. What only a fit needs and is no number or
         text is not saved: another random state than an integer becomes None, other folds than a number of them the
-        default, a scorer that is a function None. Of ``cp_table_`` at most 100 rows are saved, out-of-fold
-        predictions are not.
+        default, a scorer that is a function None. Of ``cp_table_`` at most 100 rows are saved; out-of-fold
+        predictions and the nodes of the training rows are not.
 
         Parameters
         ----------
@@ -38,17 +39,17 @@ class SavedEstimator:
         parameters = parameters_to_json(self.get_params(deep=False))  # type: ignore[attr-defined]
         header: dict[str, Any] = {"spinney": spinney.__version__, "estimator": name, "parameters": parameters}
         header["shrinkage"] = float(getattr(self, "shrinkage_", 0.0))
-        header |= pruning_to_json(self.__dict__)
+        header |= pruning_to_json(self.__dict__) | record_to_json(self.__dict__)
         write_file(file, FittedPart.of(self.__dict__).to_bytes(header))
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
         if "tree_" not in state:
             return state
-        part = FittedPart.of(state)
-        for name in part.attributes():
+        part, entries = FittedPart.of(state), record_to_json(state)
+        for name in (*part.attributes(), "rpart_"):
             state.pop(name, None)
-        return state | {"_model_file": part.to_bytes({})}
+        return state | {"_model_file": part.to_bytes(entries)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
@@ -56,8 +57,9 @@ class SavedEstimator:
         super().__setstate__(state)  # type: ignore[misc]
         if data is not None:
             with faults_named("this pickle"):
-                part, _ = FittedPart.from_bytes(data)
-            self.__dict__.update(part.attributes())
+                part, header = FittedPart.from_bytes(data)
+                record = record_from_json(header, part)
+            self.__dict__.update(part.attributes() | record)
 
 
 def load(file: Target) -> Any:
@@ -103,9 +105,9 @@ def load(file: Target) -> Any:
             refuse("is damaged: its estimator and its classes do not go together")
         estimator = kind(**parameters_from_json(field(header, "parameters", dict)))
         estimator._validate_params()
-        pruning = pruning_from_json(header)
+        learned = pruning_from_json(header) | record_from_json(header, part)
         shrinkage = field(header, "shrinkage", float) if "shrinkage" in header else 0.0
-    estimator.__dict__.update(part.attributes() | pruning, shrinkage_=shrinkage)
+    estimator.__dict__.update(part.attributes() | learned, shrinkage_=shrinkage)
     return estimator
 
 

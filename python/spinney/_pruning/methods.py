@@ -49,7 +49,8 @@ class PrunableTree:
             other: Any = copy.copy(self)
             other.set_params(**{name: v for name, v in unpruned.items() if name in known})
             tree = other.fit(X, y, sample_weight).tree_
-        _, alphas, risks, _, _ = tree.engine.pruning_path(self._node_risks(tree))  # type: ignore[attr-defined]
+        node_risks, n_threads = self._node_risks(tree), self._n_threads  # type: ignore[attr-defined]
+        _, alphas, risks, _, _ = tree.engine.pruning_path(node_risks, n_threads)
         return Bunch(ccp_alphas=np.concatenate([[0.0], alphas]), impurities=risks)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

@@ -58,7 +58,9 @@ def fit_by_rpart(estimator: Any, X: Any, y: Any, sample_weight: Any, exposure: A
     quirks = estimator.dialect == "rpart_quirks"
     table = read_table(X)
     finite = finite_only(table)
-    schema = Schema.learn(table, categorical_features=estimator.categorical_features, unseen=estimator.unseen)
+    schema = Schema.learn(
+        table, categorical_features=estimator.categorical_features, unseen=estimator.unseen, as_declared=True
+    )
     columns = schema.encode(finite, unseen=estimator.unseen, estimator=type(estimator).__name__)
     weight = read_weights(sample_weight, table.n_rows)
     weight = np.ones(table.n_rows) if weight is None else weight
@@ -82,8 +84,9 @@ def fit_by_rpart(estimator: Any, X: Any, y: Any, sample_weight: Any, exposure: A
         method=method,
         method_name=method_name,
         grow=grow,
-        weighing=_weighing(estimator, schema, quirks, weight),
+        weighing=_weighing(estimator, schema, quirks, weight) | _rounding(estimator, method),
         rows=rows,
+        quirks=quirks,
         stale_errors=quirks and estimator.missing_fallback != "majority",
         n_jobs=estimator._n_threads,
     )
@@ -107,6 +110,12 @@ def _weighing(estimator: Any, schema: Schema, quirks: bool, weight: Floats) -> d
         "closed_cuts": [int(feature.kind == "ordered") for feature in schema.features],
         "case_weight": weight,
     }
+
+
+def _rounding(estimator: Any, method: Method) -> dict[str, Any]:
+    """Have ties decided as rpart's rounding does, unless the search has limits that rpart does not know."""
+    has_limits = estimator.max_bins or estimator.min_weight_fraction_leaf or estimator.monotonic_cst is not None
+    return {} if has_limits else method.rounding()
 
 
 def _read_method(
@@ -178,7 +187,7 @@ def _survival(y: Any, n_rows: int, weight: Floats, usable: NDArray[np.bool_]) ->
     return event, time
 
 
-def _folds(estimator: Any, n_rows: int, random: np.random.RandomState) -> NDArray[np.int64] | None:
+def _folds(estimator: Any, n_rows: int, random: np.random.RandomState) -> NDArray[Any] | None:
     cv = estimator.cv
     if estimator.get_params(deep=False).get("prune") != "cv" or cv is None:
         return None
@@ -189,7 +198,9 @@ def _folds(estimator: Any, n_rows: int, random: np.random.RandomState) -> NDArra
     folds = np.asarray(cv)
     if folds.shape != (n_rows,):
         raise ValueError(f"xval has {folds.size} folds' numbers and X has {n_rows} rows. Pass one per row.")
-    return np.unique(folds, return_inverse=True)[1].reshape(-1)
+    if folds.dtype.kind == "f" and np.isnan(folds).any():
+        raise ValueError(f"xval has no fold for row {int(np.argmax(np.isnan(folds)))}. Give every row one.")
+    return folds
 
 
 def _impurity(estimator: Any) -> Any:

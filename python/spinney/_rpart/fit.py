@@ -35,6 +35,8 @@ class RpartGrowth:
         Options of the engine.
     rows : ndarray
         Rows used.
+    quirks : bool
+        Repeat rpart's errors.
     stale_errors : bool
         Repeat rpart's error: a held-out row that gets stuck counts with the errors of the row before it.
     n_jobs : int
@@ -46,6 +48,7 @@ class RpartGrowth:
     grow: Callable[[Floats, dict[str, Any]], tuple[FittedTree, NDArray[np.uint32]]]
     weighing: dict[str, Any]
     rows: Rows
+    quirks: bool
     stale_errors: bool
     n_jobs: int
 
@@ -54,11 +57,14 @@ class RpartGrowth:
         """Weight of the rows used."""
         return float(self.method.case_weight[self.rows].sum())
 
-    def grow_on(self, rows: Rows, fold: bool) -> Grown:
-        """Grow a whole tree on some rows."""
+    def grow_on(self, rows: Rows, cp: float, alpha: float | None = None) -> Grown:
+        """Grow a tree on some rows, as far as a split may be worth alpha (in a fold) or cp."""
+        fold, priced = alpha is not None, self.method.priced(rows)
         weight = np.zeros(self.columns.n_rows)
         weight[rows] = self.method.split_weight()[rows]
         options = self.weighing | {"rows": rows.tolist(), "fold": fold}
+        if priced is not None and cp >= 0:
+            options |= {"price": cp * priced[0] if alpha is None else alpha, "class_risk": priced[1]}
         tree, resting = self.grow(weight, options)
         where = np.where(resting == np.iinfo(np.uint32).max, -1, resting.astype(np.int64))
         self.method.start(rows)
@@ -89,7 +95,7 @@ def _picked(summaries: NodeSummaries, kept: NDArray[np.int64]) -> NodeSummaries:
     return NodeSummaries(**chosen)
 
 
-def fit_record(growth: RpartGrowth, cp: float, folds: NDArray[np.int64] | None, impurity: Any) -> RpartRecord:
+def fit_record(growth: RpartGrowth, cp: float, folds: NDArray[Any] | None, impurity: Any) -> RpartRecord:
     """Grow a tree, cut it back to cp, and cross-validate its complexities.
 
     Parameters
@@ -104,14 +110,14 @@ def fit_record(growth: RpartGrowth, cp: float, folds: NDArray[np.int64] | None, 
         (value, mass, risk) -> impurity of each node, as the tree stores it.
     """
     scale = Scale()
-    whole = growth.grow_on(growth.rows, fold=False)
+    whole = growth.grow_on(growth.rows, cp)
     root_risk = float(whole.summaries.risk[0])
     alpha = cp * root_risk
     tree, complexity, kept = growth.alpha_tree(whole, alpha, scale)
     summaries = _picked(whole.summaries, kept)
     table = complexity_table(tree, summaries.risk, complexity, alpha)
     if folds is not None:
-        errors = CrossValidation(growth, table[:, 0], alpha, scale).run(folds)
+        errors = CrossValidation(growth, table[:, 0], cp, alpha, scale).run(folds)
         table = np.column_stack([table, errors])
     with np.errstate(divide="ignore", invalid="ignore"):
         table[:, [0, *range(2, table.shape[1])]] /= root_risk
@@ -145,26 +151,32 @@ def complexity_table(tree: FittedTree, risk: Floats, complexity: Floats, alpha: 
 class CrossValidation:
     """Errors of held-out rows at every complexity, from one walk down one tree per fold."""
 
-    def __init__(self, growth: RpartGrowth, prices: Floats, alpha: float, scale: Scale) -> None:
-        self.growth, self.alpha, self.scale = growth, alpha, scale
-        between = np.sqrt(np.maximum(prices[:-1] * prices[1:], 0.0))
+    def __init__(self, growth: RpartGrowth, prices: Floats, cp: float, alpha: float, scale: Scale) -> None:
+        self.growth, self.cp, self.alpha, self.scale = growth, cp, alpha, scale
+        product = prices[:-1] * prices[1:]
+        # a negative last price has no mean with its neighbour: rpart's NaN stops every row where it stands
+        undefined = np.nan if growth.quirks else prices[1:]
+        between = np.where(product < 0, undefined, np.sqrt(np.maximum(product, 0.0)))
         self.cuts = np.concatenate([[10 * prices[0]], between])
         self.sum = np.zeros(len(prices))
         self.squares = np.zeros(len(prices))
         self.last = np.zeros(len(prices))  # errors of the row before, for rpart's slip
 
-    def run(self, folds: NDArray[np.int64]) -> Floats:
+    def run(self, folds: NDArray[Any]) -> Floats:
         """Return error and standard error by complexity, in units of risk."""
         growth, total = self.growth, self.growth.total_weight
         for fold in np.unique(folds[growth.rows]):
             inside = folds[growth.rows] == fold
             training, held_out = growth.rows[~inside], growth.rows[inside]
             weight = growth.method.case_weight
+            if not (weight[training] > 0).any():
+                raise ValueError(f"Without fold {fold}, no row of positive weight is left. Pass other folds as xval.")
             share = float(weight[training].sum()) / total
-            grown = growth.grow_on(training, fold=True)
+            grown = growth.grow_on(training, self.cp, self.alpha * share)
             tree, complexity, kept = growth.alpha_tree(grown, self.alpha * share, self.scale)
             self._judge(tree, complexity, _picked(grown.summaries, kept), held_out, self.cuts * share)
-        spread = self.squares - self.sum**2 / total
+        with np.errstate(invalid="ignore"):
+            spread = self.squares - self.sum**2 / total
         return np.column_stack([self.sum, np.sqrt(np.maximum(spread, 0.0))])
 
     def _judge(
@@ -175,6 +187,7 @@ class CrossValidation:
         weight = growth.method.case_weight[held_out]
         at = np.zeros(len(held_out), dtype=np.int64)
         right = tree.children_right.astype(np.int64)
+        stuck = np.zeros(len(held_out), dtype=bool)
         for i, cut in enumerate(cuts):  # complexities fall along every path, so rows only go down
             going = (at != resting) & (complexity[at] > cut)
             while going.any():
@@ -184,8 +197,9 @@ class CrossValidation:
                 going[rows] = (at[rows] != resting[rows]) & (complexity[at[rows]] > cut)
             errors = growth.method.errors(held_out, at, summaries)
             if growth.stale_errors:
-                stuck = (at == resting) & ~tree.is_leaf[at] & (complexity[at] > cut)
+                stuck |= (at == resting) & ~tree.is_leaf[at] & (complexity[at] > cut)
                 errors = self._repeated(errors, stuck, i)
+            errors = np.where(weight > 0, errors, 0.0)  # which may be infinite
             self.sum[i] += weight @ errors
             self.squares[i] += weight @ errors**2
 

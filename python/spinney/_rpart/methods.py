@@ -55,6 +55,12 @@ class Method(Protocol):
     def engine_target(self) -> tuple[NDArray[Any], list[int]]:
         """Target and numbers of classes as the engine takes them."""
 
+    def rounding(self) -> dict[str, Any]:
+        """Say what rpart adds up in doubles when it looks for splits, as the engine takes it."""
+
+    def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
+        """Return the root's risk on these rows and the risk by pair of classes; None where the engine knows neither."""
+
     def start(self, rows: NDArray[np.intp]) -> None:
         """Learn what depends on the training rows as a whole."""
 
@@ -78,18 +84,18 @@ def sum_by_node(tree: FittedTree, resting: NDArray[np.intp], values: Floats) -> 
     own = np.column_stack(
         [np.bincount(resting[used], weights=column[used], minlength=tree.node_count) for column in columns.T]
     )
-    # nodes are in preorder, so a subtree is a run of nodes
-    before = np.vstack([np.zeros(own.shape[1]), np.cumsum(own, axis=0)])
-    end = subtree_ends(tree)
-    return np.asarray((before[end] - before[:-1]).reshape((tree.node_count, *values.shape[1:])))
+    for parents in inner_levels(tree)[::-1]:  # so that a parent is the sum of its sons to the last bit
+        own[parents] += own[parents + 1] + own[tree.children_right[parents]]
+    return np.asarray(own.reshape((tree.node_count, *values.shape[1:])))
 
 
-def subtree_ends(tree: FittedTree) -> NDArray[np.intp]:
-    """Return one past the last node of each node's subtree."""
-    end = np.arange(1, tree.node_count + 1)
-    for node in np.flatnonzero(~tree.is_leaf)[::-1]:
-        end[node] = end[tree.children_right[node]]
-    return end
+def inner_levels(tree: FittedTree) -> list[NDArray[np.intp]]:
+    """Return the nodes that are split, level by level from the root."""
+    levels, level = [], np.zeros(1, dtype=np.intp)
+    while len(level := level[~tree.is_leaf[level]]):
+        levels.append(level)
+        level = np.concatenate([level + 1, tree.children_right[level].astype(np.intp)])
+    return levels
 
 
 class ClassMethod:
@@ -112,10 +118,11 @@ class ClassMethod:
         self.loss = 1.0 - np.eye(n_classes) if loss is None else loss
         self.prior = frequency if prior is None else prior
         altered = self.prior * self.loss.sum(axis=1)
-        altered = altered / altered.sum()
+        altered = altered / altered.sum() if altered.sum() > 0 else self.prior  # one class: nothing to confuse it with
         with np.errstate(divide="ignore", invalid="ignore"):
             self.row_prior = np.where(frequency > 0, self.prior / frequency, 0.0)
             self.row_altered = np.where(frequency > 0, altered / frequency, 0.0)
+        self.rounded_altered = self.row_altered
         if prior is None:  # exact, so that whole counts stay whole
             self.row_prior = np.where(frequency > 0, 1.0, 0.0)
             if loss is None:
@@ -128,6 +135,14 @@ class ClassMethod:
 
     def engine_target(self) -> tuple[NDArray[Any], list[int]]:
         return np.maximum(self.codes, 0)[:, np.newaxis], [self.n_classes]
+
+    def rounding(self) -> dict[str, Any]:
+        return {"response": self.case_weight, "class_factor": self.rounded_altered.tolist()}
+
+    def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
+        counts = np.bincount(self.codes[rows], weights=self.case_weight[rows], minlength=self.n_classes)
+        ratio = np.divide(self.row_prior, self.row_altered, out=np.zeros(self.n_classes), where=self.row_altered > 0)
+        return float((counts * self.row_prior @ self.loss).min()), (ratio[:, np.newaxis] * self.loss).ravel().tolist()
 
     def start(self, rows: NDArray[np.intp]) -> None:
         """Priors stay those of all rows, in cross-validation too."""
@@ -174,6 +189,13 @@ class AnovaMethod:
     def engine_target(self) -> tuple[NDArray[Any], list[int]]:
         return np.nan_to_num(self.y)[:, np.newaxis], []
 
+    def rounding(self) -> dict[str, Any]:
+        return {"response": np.nan_to_num(self.y), "class_factor": []}
+
+    def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
+        y, weight = self.y[rows], self.case_weight[rows]
+        return float(weight @ (y - np.average(y, weights=weight)) ** 2), []
+
     def start(self, rows: NDArray[np.intp]) -> None:
         """Nothing depends on the rows as a whole."""
 
@@ -217,18 +239,25 @@ class RateMethod:
             rate = self.events / self.exposure
         return np.nan_to_num(rate, posinf=0.0)[:, np.newaxis], []
 
+    def rounding(self) -> dict[str, Any]:
+        numbers = {"response": np.nan_to_num(self.events), "exposure": np.nan_to_num(self.exposure)}
+        return {**numbers, "class_factor": []}
+
+    def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
+        return None  # a shrunken rate risks more than the engine's
+
     def start(self, rows: NDArray[np.intp]) -> None:
         """Set the prior of the rates: worth 1 / shrink² events, at the rate of the training rows."""
         weight = self.case_weight[rows]
         rate = float(weight @ self.events[rows]) / float(weight @ self.exposure[rows])
-        self.prior_events = 1 / self.shrink**2 if self.shrink > 0 else 0.0
+        self.prior_events = 1 / self.shrink**2 if self.shrink > 0 and rate > 0 else 0.0
         self.prior_exposure = self.prior_events / rate if rate > 0 else 0.0
 
     def summarise(self, tree: FittedTree, resting: NDArray[np.intp]) -> NodeSummaries:
         weight = self.case_weight
         with np.errstate(divide="ignore", invalid="ignore"):
             entropy = np.where(self.events > 0, self.events * np.log(self.events / self.exposure), 0.0)
-        columns = np.nan_to_num(np.column_stack([self.events, self.exposure, entropy]) * weight[:, np.newaxis])
+        columns = np.where(weight > 0, np.stack([self.events, self.exposure, entropy]), 0.0).T * weight[:, np.newaxis]
         events, exposure, entropy = sum_by_node(tree, resting, columns).T
         rate = (events + self.prior_events) / (exposure + self.prior_exposure)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -47,6 +47,8 @@ def control(
         if not isinstance(value, Integral) or value < low or (high is not None and value > high):
             upper = "" if high is None else f" and at most {high}"
             raise ValueError(f"{name} must be a whole number of at least {low}{upper}. Got {value!r}.")
+    if np.isnan(cp):
+        raise ValueError("cp must be a number: a share of the root's risk. Got NaN.")
     folds = np.ndim(xval) > 0 or (xval is not None and int(xval) > 1)
     return {
         "min_samples_split": max(2, int(minsplit)),
@@ -96,6 +98,17 @@ class RpartTree:
         other = self._with_tree(self.schema_, {"rpart_": record}, record.tree)  # type: ignore[attr-defined]
         other._keep_pruning({"cp_table_": complexity_table(record)})
         return other
+
+    @property
+    def feature_importances_(self) -> Any:
+        """Share of each column in the total decrease of the impurity.
+
+        With ``missing="surrogate"`` a surrogate is credited with the split's gain times its adjusted agreement.
+        """
+        if "rpart_" not in self.__dict__:
+            return super().feature_importances_  # type: ignore[misc]
+        total = self.rpart_.importance(self.n_features_in_)  # type: ignore[attr-defined]
+        return total / total.sum() if total.sum() > 0 else total
 
     def printcp(self, digits: int = 5) -> None:
         """Print the table of complexities, as rpart's printcp.

@@ -62,12 +62,17 @@ class RpartRecord:
         By node.
     counts, events : ndarray or None
         By node: weighted rows by class, weighted events.
-    where : ndarray
-        Node of `tree` at which each training row came to rest; -1 for rows that were dropped.
+    where : ndarray or None
+        Node of `tree` at which each training row came to rest; -1 for rows that were dropped. None in a model that
+        was saved or pickled.
     cp_table : ndarray
         Lines of complexity, splits, relative error and, after cross-validation, its error and standard error.
     total_weight : float
         Of the rows used.
+    credit : ndarray
+        By node: what its split adds to the importance of its column.
+    n_dropped : int
+        Training rows without a response, or without any predictor.
     """
 
     method: str
@@ -79,10 +84,11 @@ class RpartRecord:
     weight: Floats
     counts: Floats | None
     events: Floats | None
-    where: NDArray[np.int64]
+    where: NDArray[np.int64] | None
     cp_table: Floats
     total_weight: float
     credit: Floats
+    n_dropped: int = 0
 
     @property
     def root_risk(self) -> float:
@@ -125,11 +131,12 @@ class RpartRecord:
         """Return the record of the tree in which these nodes are leaves."""
         kept = surviving_nodes(self.tree, leaf)
         engine = self.tree.engine.collapsed(leaf.astype(np.uint8))
-        new_number = np.full(self.tree.node_count, -1, dtype=np.int64)
-        new_number[kept] = np.arange(len(kept))
-        resting = self.where.copy()
-        used = resting >= 0
-        resting[used] = new_number[nearest_kept(self.tree, kept)[resting[used]]]
+        resting = None if self.where is None else self.where.copy()
+        if resting is not None:
+            new_number = np.full(self.tree.node_count, -1, dtype=np.int64)
+            new_number[kept] = np.arange(len(kept))
+            used = resting >= 0
+            resting[used] = new_number[nearest_kept(self.tree, kept)[resting[used]]]
 
         def pick(values: Any) -> Any:
             return None if values is None else values[kept]
@@ -288,4 +295,5 @@ def record_of(
         cp_table=cp_table,
         total_weight=total_weight,
         credit=credit,
+        n_dropped=int(np.count_nonzero(where < 0)),
     )

@@ -95,9 +95,8 @@ class RpartReport:
         """Write every node with its splits."""
         record = self.record
         lines = [f"{_TITLES[record.method]}:", f"  n = {int(record.tree.n_node_samples[0])}"]
-        dropped = int(np.count_nonzero(record.where < 0))
-        if dropped:
-            lines[-1] += f" ({dropped} rows dropped: no response, or no predictor)"
+        if record.n_dropped:
+            lines[-1] += f" ({record.n_dropped} rows dropped: no response, or no predictor)"
         lines += ["", *self.table_lines(digits), "", *self._importance_lines(), ""]
         by_node: dict[int, list[dict[str, Any]]] = {}
         for split in record.splits(self.schema):

@@ -14,7 +14,6 @@ from typing import Any, Literal
 from spinney.drawing.colours import INK, PALE, VALUE_COLOUR, class_colour, ink_on, tint
 from spinney.drawing.layout import Shape, place
 from spinney.drawing.letters import text_width
-from spinney.reading.conditions import Condition
 from spinney.reading.digits import elide, one_line, percent, plural
 from spinney.reading.reader import Step, TreeReader
 
@@ -159,7 +158,7 @@ def _blocks(reader: TreeReader, max_depth: int | None, is_compact: bool) -> list
             box=_compact_lines(reader, step, is_last) if is_compact else _full_lines(reader, node, is_last),
             under="" if is_last or is_compact else elide(one_line(reader.features[reader.column(node)].name), 30),
             label=_label(reader, step, is_left, is_compact),
-            title=_title(reader, node, condition),
+            title=_title(reader, step),
         )
         if parent >= 0:
             blocks[parent].children.append(len(blocks))
@@ -213,11 +212,14 @@ def _label(reader: TreeReader, step: Step, is_left: bool, is_compact: bool) -> l
     if is_compact:
         return ["yes" if is_left else "no"] if reader.parent[step.node] == 0 else []
     answer = condition.answer(step.reach, show_missing=reader.shows_missing(condition.column))
+    if (instead := reader.instead(step)) is not None:
+        answer += [f"missing: {one_line(instead.column)}", *instead.answer(show_missing=False)]
     return [elide(line, _LABEL_LETTERS + 2) for line in answer]
 
 
-def _title(reader: TreeReader, node: int, condition: Condition | None) -> str:
-    asked = "" if condition is None else f"{condition.describe()}\n"
+def _title(reader: TreeReader, step: Step) -> str:
+    node, condition = step.node, step.condition
+    asked = "" if condition is None else f"{condition.describe()}{reader.instead_text(step)}\n"
     inside = reader.shares_text(node)
     said = reader.label(reader.prediction(node))
     return f"{asked}{reader.size_text(node)}{f' ({inside})' if inside else ''}\n→ {said} (node {node})"

@@ -98,7 +98,7 @@ def _two_columns(reader: TreeReader, features: Sequence[str | int] | None) -> tu
     names = [feature.name for feature in reader.features]
     numbers = [j for j, feature in enumerate(reader.features) if feature.kind == "number"]
     if features is None:
-        importance = reader.tree.importances(len(names))
+        importance = reader.model.feature_importances_
         chosen = sorted(sorted(numbers, key=lambda j: -importance[j])[:2])
     else:
         if isinstance(features, str) or len(features) != 2:
@@ -147,11 +147,14 @@ def regions(reader: TreeReader, columns: tuple[int, int], typical: list[float]) 
             found.append(Region(node, box[0], box[1]))
             continue
         j = reader.column(node)
+        if j not in columns:
+            next_node = reader.turn(node, typical).child
+            if next_node is None:
+                found.append(Region(node, box[0], box[1]))
+            else:
+                stack.append((next_node, box))
+            continue
         for child, side in zip(reader.children(node), reader.sides(node), strict=True):
-            if j not in columns:
-                if side.holds(np.array([typical[j]]))[0]:
-                    stack.append((child, box))
-                continue
             k = columns.index(j)
             low, high = max(box[k][0], side.lower), min(box[k][1], side.upper)
             if low < high:

@@ -47,6 +47,7 @@ class Condition:
     codes: frozenset[int] | None = None
     missing: bool = True
     texts: tuple[tuple[float, str], ...] = ()  # how the bounds are written, where that is not `shortest`
+    strict: bool = False  # written x < c, as rpart cuts: each bound is the number before its c
 
     @property
     def column(self) -> str:
@@ -94,7 +95,7 @@ class Condition:
             codes = codes & other.codes
         lower, upper = max(self.lower, other.lower), min(self.upper, other.upper)
         texts = tuple((bound, text) for bound, text in {*self.texts, *other.texts} if bound in (lower, upper))
-        return Condition(self.feature, lower, upper, codes, self.missing and other.missing, texts)
+        return Condition(self.feature, lower, upper, codes, self.missing and other.missing, texts, self.strict)
 
     def holds(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Tell which numbers (or codes) of a column satisfy it; NaN is missing."""
@@ -152,11 +153,12 @@ class Condition:
         return dict(self.texts).get(bound) or shortest(bound)
 
     def _interval(self, say: Callable[[str], str], name: str, lower: str, upper: str) -> str:
+        below, above = ("<", "≥") if self.strict else ("≤", ">")
         if self.lower == -math.inf:
-            return say(f"≤ {upper}")
+            return say(f"{below} {upper}")
         if self.upper == math.inf:
-            return say(f"> {lower}")
-        return f"{lower} < {name} ≤ {upper}"
+            return say(f"{above} {lower}")
+        return f"{lower} {'≤' if self.strict else '<'} {name} {below} {upper}"
 
     def _ordered_phrase(self, say: Callable[[str], str], name: str) -> str:
         names = [one_line(category) for category in self.feature.categories]

@@ -36,6 +36,14 @@ def shortest(value: float, digits: int = _DIGITS) -> str:
     return fixed(value, most)
 
 
+def strict_texts(values: Iterable[float], decimals: int | None) -> dict[float, str]:
+    """Write the cuts of one column by the number after each: what lies below that goes left."""
+    cuts = list(values)
+    after = [math.nextafter(cut, math.inf) for cut in cuts]
+    texts = distinct_texts(after, decimals)
+    return {cut: texts[number] for cut, number in zip(cuts, after, strict=True)}
+
+
 def distinct_texts(values: Iterable[float], decimals: int | None) -> dict[float, str]:
     """Write the cuts of one column so that no two of them look alike."""
     cuts = sorted(set(values))

@@ -15,7 +15,8 @@ from spinney._data import Feature, read_table
 from spinney._data.values import column_values, row_table
 from spinney._user_criterion import name_of
 from spinney.reading.conditions import Condition
-from spinney.reading.digits import distinct_texts, fixed, one_line, percent, plural, shortest
+from spinney.reading.digits import distinct_texts, fixed, one_line, percent, plural, shortest, strict_texts
+from spinney.reading.weighed import WeighedSplit, WeighedSplits
 
 _OTHER_LEFT = 4  # the engine's flag: categories that a split does not know go left
 _MOST_CLASSES = 5
@@ -33,6 +34,18 @@ class Step(NamedTuple):
     path: dict[int, Condition]
     condition: Condition | None
     reach: Condition | None
+
+
+class Turn(NamedTuple):
+    """Where a row goes from an inner node, and why.
+
+    `child` is None if the row stays; `surrogate` is the split that decided instead of the node's own. `is_left_over`
+    if none of them could: the row stays, or follows the larger side.
+    """
+
+    child: int | None
+    surrogate: WeighedSplit | None = None
+    is_left_over: bool = False
 
 
 class TreeReader:
@@ -74,6 +87,11 @@ class TreeReader:
         return node + 1, int(self.tree.children_right[node])
 
     @cached_property
+    def inner_nodes(self) -> list[int]:
+        """Nodes that are split."""
+        return [int(node) for node in np.flatnonzero(~self.tree.is_leaf)]
+
+    @cached_property
     def parent(self) -> NDArray[np.int64]:
         """Parent of each node; -1 for the root."""
         parent = np.full(self.tree.node_count, -1, dtype=np.int64)
@@ -107,6 +125,8 @@ class TreeReader:
         left, right = self.children(node)
         impurity = self.tree.impurity
         inside = self.weight(left) * float(impurity[left]) + self.weight(right) * float(impurity[right])
+        if self.weighed.stops(node):  # rows that stay gain nothing
+            inside += (self.weight(node) - self.weight(left) - self.weight(right)) * float(impurity[node])
         return float(impurity[node]) - inside / self.weight(node)
 
     # ---- predictions -----------------------------------------------------------------------------------
@@ -152,7 +172,13 @@ class TreeReader:
         cuts: list[list[float]] = [[] for _ in self.features]
         for node in np.flatnonzero(~self.tree.is_leaf & ~self.tree.is_categorical):
             cuts[self.tree.feature[node]].append(float(self.tree.threshold[node]))
-        return [distinct_texts(values, self.decimals) for values in cuts]
+        write = strict_texts if self.has_strict_cuts else distinct_texts
+        return [write(values, self.decimals) for values in cuts]
+
+    @property
+    def has_strict_cuts(self) -> bool:
+        """Whether a number goes left if it lies below the cut, as in rpart, and not at it."""
+        return getattr(self.model, "dialect", None) is not None
 
     def column(self, node: int) -> int:
         """Position of the column that a node is split on."""
@@ -161,6 +187,11 @@ class TreeReader:
     def sides(self, node: int) -> tuple[Condition, Condition]:
         """Conditions of the left and right branch of an inner node."""
         feature, missing_left = self.features[self.column(node)], bool(self.tree.missing_go_to_left[node])
+        partial = self.weighed.is_partial(node)  # then a missing value satisfies neither
+        if partial and self.tree.is_categorical[node]:
+            own = self.weighed.of(node)[0]
+            return own.left, own.right
+        on_left, on_right = missing_left and not partial, not missing_left and not partial
         if self.tree.is_categorical[node]:
             n = len(feature.categories)
             left = set(self.tree.left_categories(node))
@@ -168,15 +199,57 @@ class TreeReader:
                 left.add(n)
             right = set(range(n + 1)) - left
             return (
-                Condition(feature, codes=frozenset(left), missing=missing_left),
-                Condition(feature, codes=frozenset(right), missing=not missing_left),
+                Condition(feature, codes=frozenset(left), missing=on_left),
+                Condition(feature, codes=frozenset(right), missing=on_right),
             )
         cut = float(self.tree.threshold[node])
         text = ((cut, self.cut_texts[self.column(node)][cut]),)
         return (
-            Condition(feature, upper=cut, missing=missing_left, texts=text),
-            Condition(feature, lower=cut, missing=not missing_left, texts=text),
+            Condition(feature, upper=cut, missing=on_left, texts=text, strict=self.has_strict_cuts),
+            Condition(feature, lower=cut, missing=on_right, texts=text, strict=self.has_strict_cuts),
         )
+
+    @cached_property
+    def weighed(self) -> WeighedSplits:
+        """The splits that were kept beside the nodes' own."""
+        return WeighedSplits(self.tree, self.features, self.decimals, self.has_strict_cuts)
+
+    def instead(self, step: Step) -> Condition | None:
+        """Return what the first surrogate of the last branch asks; None if there is none to speak of."""
+        if step.condition is None or not self.shows_missing(step.condition.column):
+            return None
+        parent = int(self.parent[step.node])
+        surrogates = self.weighed.asked(parent)
+        if not surrogates:
+            return None
+        return surrogates[0].left if step.node == parent + 1 else surrogates[0].right
+
+    def instead_text(self, step: Step) -> str:
+        """Write the same in brackets; nothing if there is nothing to say."""
+        condition, parent = self.instead(step), int(self.parent[step.node])
+        if condition is None:
+            return ""
+        more = ", …" if len(self.weighed.asked(parent)) > 1 else ""
+        return f" (if {self.lacking(parent)}: {condition.describe(show_missing=False)}{more})"
+
+    def lacking(self, node: int) -> str:
+        """Say what a row has in the column of a node if the split cannot place it."""
+        own = self.weighed.of(node)
+        if not own or own[0].left.codes is None or not self.weighed.is_partial(node):
+            return "missing"
+        seen = (own[0].left.codes or frozenset()) | (own[0].right.codes or frozenset())
+        return "missing" if len(seen) == len(own[0].left.feature.categories) else "missing or another"
+
+    def stop_text(self, node: int) -> str:
+        """Say which rows stay at an inner node; nothing if none do."""
+        column = self.features[self.column(node)].name
+        if not self.weighed.stops(node) or not self.shows_missing(column):
+            return ""
+        lacking = self.lacking(node)
+        if self.weighed.asked(node):
+            verb = "and its surrogates are" if lacking == "missing" else f"is {lacking} and its surrogates are"
+            return f"{one_line(column)} {verb} missing"
+        return f"{one_line(column)} is {lacking}"
 
     def other_left(self, node: int) -> bool:
         """Whether categories that did not occur at fit go left, where they count as a value of their own."""
@@ -258,14 +331,33 @@ class TreeReader:
             columns = column_values(self.model.schema_, table, type(self.model).__name__, self.model.unseen)
         return [float(column[0]) for column in columns]
 
+    def turn(self, node: int, values: list[float]) -> Turn:
+        """Find out where a row goes from an inner node."""
+        children, value = self.children(node), np.array([values[self.column(node)]])
+        for child, side in zip(children, self.sides(node), strict=True):
+            if side.holds(value)[0]:
+                return Turn(child)
+        for surrogate in self.weighed.asked(node):
+            side_number = surrogate.side(values)
+            if side_number is not None:
+                return Turn(children[side_number], surrogate)
+        if self.weighed.stops(node):
+            return Turn(None, None, True)
+        return Turn(children[0 if self.last_resort_left(node, values) else 1], None, True)
+
+    def last_resort_left(self, node: int, values: list[float]) -> bool:
+        """Whether a row that no split places goes left."""
+        is_missing = math.isnan(values[self.column(node)])
+        return bool(self.tree.missing_go_to_left[node]) if is_missing else self.other_left(node)
+
     def steps(self, values: list[float]) -> list[Step]:
-        """Return the way of a row from the root to its leaf."""
+        """Return the way of a row from the root to where it comes to rest."""
         steps = [Step(0, {}, None, None)]
         while not self.is_leaf(steps[-1].node):
-            node = steps[-1].node
-            left, right = self.children(node)
-            goes_left = self.sides(node)[0].holds(np.array([values[self.column(node)]]))[0]
-            steps.append(self.stepped(steps[-1], left if goes_left else right))
+            child = self.turn(steps[-1].node, values).child
+            if child is None:
+                break
+            steps.append(self.stepped(steps[-1], child))
         return steps
 
     def value_text(self, j: int, value: float) -> str:

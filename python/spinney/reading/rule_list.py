@@ -91,7 +91,10 @@ class RuleList(list[Rule]):
         self._reader = reader
 
     def __str__(self) -> str:
-        return "\n".join(str(rule) for rule in self)
+        lines = [str(rule) for rule in self]
+        if self and self[0].show_missing:
+            lines += _left_to_others(self._reader)
+        return "\n".join(lines)
 
     def apply(self, X: Any) -> NDArray[np.intp]:
         """Find the rule that each row satisfies.
@@ -104,8 +107,11 @@ class RuleList(list[Rule]):
         Returns
         -------
         ndarray of shape (n_samples,)
-            Position of the rule in this list; -1 if none holds, which can only be where rules were left out.
+            Position of the rule in this list; -1 if none holds, which can only be where rules were left out, or where
+            a row without a value stops on the way.
         """
+        if any(self._reader.weighed.is_partial(node) for node in self._reader.inner_nodes):
+            return self._by_leaf(self._reader.model.apply(X))
         columns = self._reader.values(X)
         position = {feature.name: j for j, feature in enumerate(self._reader.features)}
         found = np.full(len(columns[0]), -1, dtype=np.intp)
@@ -115,6 +121,13 @@ class RuleList(list[Rule]):
                 holds &= condition.holds(columns[position[condition.column]])
             found[holds] = i
         return found
+
+    def _by_leaf(self, leaves: NDArray[np.int64]) -> NDArray[np.intp]:
+        """Find the rule of each leaf: surrogates are no part of the conditions."""
+        position = np.full(self._reader.tree.node_count, -1, dtype=np.intp)
+        for i, rule in enumerate(self):
+            position[rule.node] = i
+        return position[leaves]
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """Lay the rules out as a table.
@@ -146,6 +159,9 @@ def rules(
     show_missing: bool = True,
 ) -> RuleList:
     """Turn a tree into logical rules, one per leaf: every row satisfies exactly one of them.
+
+    Rows that lack a value a rule asks for satisfy it by surrogates, where the tree has any; they satisfy none if the
+    tree lets them stop.
 
     Parameters
     ----------
@@ -184,6 +200,18 @@ def rules(
     elif sort == "purity":
         found.sort(key=lambda rule: rule.impurity if rule.purity is None else -rule.purity)
     return RuleList(found, reader)
+
+
+def _left_to_others(reader: TreeReader) -> list[str]:
+    """Say what the conditions leave open."""
+    inner = reader.inner_nodes
+    asks = any(reader.weighed.asked(node) for node in inner)
+    stops = any(reader.weighed.stops(node) for node in inner)
+    if asks and stops:
+        return ["Rows that lack a value go by surrogate splits, or stop where these have none either."]
+    if asks:
+        return ["Rows that lack a value go by surrogate splits, then with most rows."]
+    return ["Rows that lack a value stop where it is asked for."] if stops else []
 
 
 def _rule(reader: TreeReader, node: int, path: dict[int, Condition], show_missing: bool) -> Rule:

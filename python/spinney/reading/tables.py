@@ -10,6 +10,7 @@ import numpy as np
 
 from spinney._user_criterion import name_of
 from spinney.reading.reader import TreeReader
+from spinney.reading.weighed import WeighedSplit
 
 Backend = Literal["pandas", "polars"]
 
@@ -47,7 +48,8 @@ def to_frame(model: Any, backend: Backend | None = None) -> Any:
     frame
         One row per node, in preorder: node, parent (-1 for the root), depth, is_leaf, column, kind, threshold (number
         splits; the position in the order for ordered categories), categories (those that go left), missing (the side
-        missing values take), n, weight, share, impurity, gain, prediction, and one column per class with its share.
+        missing values take where no surrogate decides, or "stop"), n, weight, share, impurity, gain, prediction, and
+        one column per class with its share.
 
     Examples
     --------
@@ -112,6 +114,10 @@ def to_dict(model: Any) -> dict[str, Any]:
         left: numbers up to ``threshold`` (positions in the order, for ordered categories; every known value if it is
         None) or the ``categories`` listed; ``missing`` is the side that missing values take and, for categories,
         ``other`` the side of those that did not occur at fit if ``unseen`` is "other".
+        A split with ``surrogates`` asks these first, in order: the first whose column has a value decides. Each sends
+        numbers up to ``threshold`` to the side named by ``below``, or the ``categories`` left and the
+        ``right_categories`` right. Categories that such a split does not list are as good as missing, and ``missing``
+        is the last resort; "stop" means that the row stays at the node. ``competitors`` are for reading only.
 
     Examples
     --------
@@ -162,12 +168,102 @@ def _split(reader: TreeReader, node: int) -> dict[str, Any]:
         "kind": feature.kind,
         "threshold": left.upper if left.codes is None and np.isfinite(left.upper) else None,
         "categories": None if left.codes is None else list(left.categories or ()),
-        "missing": "left" if left.missing else "right",
+        "missing": _side(bool(reader.tree.missing_go_to_left[node])),
         "gain": reader.gain(node),
     }
     if left.codes is not None:
-        split["other"] = "left" if reader.other_left(node) else "right"
+        split["other"] = _side(reader.other_left(node))
+    weighed = reader.weighed
+    if weighed.stops(node):
+        split["missing"] = "stop"
+    if weighed.is_partial(node) and left.codes is not None:
+        split["right_categories"] = list(reader.sides(node)[1].categories or ())
+        split["other"] = split["missing"]
+    for name, others in (("surrogates", weighed.asked(node)), ("competitors", weighed.competitors(node))):
+        if others:
+            split[name] = [_other_split(other, reader.weight(node)) for other in others]
     return split
+
+
+def _side(is_left: bool) -> str:
+    return "left" if is_left else "right"
+
+
+def _other_split(split: WeighedSplit, weight: float) -> dict[str, Any]:
+    left, right = split.left, split.right
+    is_set = left.codes is not None
+    entry: dict[str, Any] = {
+        "column": left.column,
+        "index": split.column,
+        "kind": left.kind,
+        "threshold": None if is_set else min(left.upper, right.upper),
+        "below": None if is_set else _side(left.upper < right.upper),
+        "categories": list(left.categories or ()) if is_set else None,
+        "right_categories": list(right.categories or ()) if is_set else None,
+        "n": split.n,
+    }
+    if split.role == "surrogate":
+        return entry | {"agreement": split.measure, "adjusted_agreement": split.adjusted}
+    return entry | {"gain": split.measure / weight}
+
+
+def splits_frame(model: Any, backend: Backend | None = None) -> Any:
+    """Lay out every split that a tree has kept: its own, its competitors and its surrogates.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted decision tree. Competitors are kept with ``max_competitors``, surrogates with ``missing="surrogate"``.
+    backend : {"pandas", "polars"}, optional
+        Library of the frame; None: the one that is installed, pandas first.
+
+    Returns
+    -------
+    frame
+        One row per split, node by node, best first: node, role ("split", "competitor", "surrogate"), column,
+        condition (what goes left), n (training rows with a value in the column; for a surrogate, rows it placed),
+        gain (decrease of the impurity per weight of the node; None for surrogates), and, for surrogates only,
+        agreement (share of the rows that it sends the way of the split) and adjusted_agreement (the same, beyond what
+        the larger side alone would get: 1 for a perfect copy, 0 for no help).
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.DecisionTreeClassifier(max_depth=1, missing="surrogate", max_surrogates=2).fit(X, y)
+    >>> spinney.splits_frame(model, "pandas")[["role", "condition", "agreement"]].round(2)
+            role                  condition  agreement
+    0      split  flipper_length_mm ≤ 206.5        NaN
+    1  surrogate      bill_depth_mm > 16.35       0.93
+    2  surrogate         body_mass_g ≤ 4525       0.91
+    """
+    reader = TreeReader(model)
+    lines: dict[str, list[Any]] = {name: [] for name in _SPLIT_COLUMNS}
+    for node in np.flatnonzero(~reader.tree.is_leaf).tolist():
+        for line in _split_lines(reader, node):
+            for name, value in zip(_SPLIT_COLUMNS, line, strict=True):
+                lines[name].append(value)
+    return frame_of(lines, backend)
+
+
+_SPLIT_COLUMNS = ("node", "role", "column", "condition", "n", "gain", "agreement", "adjusted_agreement")
+
+
+def _split_lines(reader: TreeReader, node: int) -> list[tuple[Any, ...]]:
+    kept = reader.weighed.of(node)
+    own = reader.sides(node)[0]
+    n_known = kept[0].n if kept else None
+    weight = reader.weight(node)
+    gain = kept[0].measure / weight if kept else reader.gain(node)
+    lines: list[tuple[Any, ...]] = [
+        (node, "split", own.column, own.describe(show_missing=False), n_known, gain, None, None)
+    ]
+    for split in kept[1:]:
+        about = (node, split.role, split.left.column, split.left.describe(show_missing=False), split.n)
+        is_surrogate = split.role == "surrogate"
+        numbers = (None, split.measure, split.adjusted) if is_surrogate else (split.measure / weight, None, None)
+        lines.append((*about, *numbers))
+    return lines
 
 
 def _plain(label: Any) -> Any:
@@ -205,6 +301,8 @@ def to_json(model: Any, *, indent: int | None = None) -> str:
 def importance_frame(model: Any, backend: Backend | None = None) -> Any:
     """Rank the columns by their share in the total decrease of the impurity.
 
+    In a tree with surrogates, a surrogate is credited with its adjusted agreement's share of the split's gain.
+
     Columns with many distinct values or categories are favoured by the search, and so by this measure; permutation
     importance on rows not used for training is the fairer one.
 
@@ -237,7 +335,7 @@ def importance_frame(model: Any, backend: Backend | None = None) -> Any:
 def importance_columns(model: Any) -> dict[str, list[Any]]:
     """Return the columns of `importance_frame`."""
     reader = TreeReader(model)
-    importances = reader.tree.importances(len(reader.features))
+    importances = model.feature_importances_
     used = reader.tree.feature[~reader.tree.is_leaf]
     n_splits = np.bincount(used, minlength=len(reader.features))
     order = sorted(range(len(reader.features)), key=lambda j: (-importances[j], j))
