@@ -109,6 +109,67 @@ def shrinkage() -> Any:
     return figure
 
 
+def thirty_rows() -> Any:
+    """Draw the error of bagged trees on thirty rows against their number, by votes and by probabilities."""
+    source, rng = spinney.datasets.ThresholdClasses(), np.random.default_rng(0)
+    new_X, new_y = source(rng, 2000)
+    tree = spinney.DecisionTreeClassifier(max_depth=2)
+    single: list[float] = []
+    curves: dict[str, list[list[float]]] = {"hard": [], "soft": []}
+    for seed in range(50):
+        X, y = source(rng, 30)
+        single.append(np.mean(tree.fit(X, y).predict(new_X) != new_y))
+        model = spinney.BaggingClassifier(tree, 200, random_state=seed).fit(X, y)
+        for voting, curve in curves.items():
+            stages = model.set_params(voting=voting).staged_predict(new_X)
+            curve.append([float(np.mean(said != new_y)) for said in stages])
+    figure, ax = mpl.pyplot.subplots(figsize=(7, 4), layout="constrained")
+    ax.axhline(np.mean(single), color=PALE, linestyle="--", label="one tree on all 30 rows")
+    number = np.arange(1, 201)
+    for k, (voting, name) in enumerate([("hard", "majority vote"), ("soft", "mean probability")]):
+        ax.plot(number, np.mean(curves[voting], axis=0), color=CLASS_COLOURS[5 * k], linewidth=2, label=name)
+    ax.axhline(0.2, color=INK, linestyle=":", label="least possible error")
+    ax.set(xlabel="bootstrap samples", ylabel="test error", xlim=(1, 200))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    return figure
+
+
+def oob_curve() -> Any:
+    """Draw the error out of bag against the number of trees."""
+    X, y = load_diabetes(return_X_y=True)
+    figure, ax = mpl.pyplot.subplots(figsize=(7, 3.6), layout="constrained")
+    for k, share in enumerate([1.0, 0.5]):
+        model = spinney.BaggingRegressor(n_estimators=200, max_features=share, oob_score=True, random_state=0)
+        name = "all columns" if share == 1 else "half of the columns for each tree"
+        curve = model.fit(X, y).oob_errors()
+        ax.plot(np.arange(1, 201), np.sqrt(curve), color=CLASS_COLOURS[5 * k], linewidth=2, label=name)
+    ax.set(xlabel="trees", ylabel="error out of bag (RMSE)", xlim=(1, 200))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    return figure
+
+
+def wave(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
+    """Draw a sine with noise."""
+    x = rng.uniform(0, 6, (n, 1))
+    return x, np.sin(x[:, 0]) + rng.normal(0, 0.3, n)
+
+
+def bias_variance() -> Any:
+    """Draw the parts of the error of four learners on the wave."""
+    learners = {
+        "stump": spinney.DecisionTreeRegressor(max_depth=1),
+        "tree of depth 3": spinney.DecisionTreeRegressor(max_depth=3),
+        "deep tree": spinney.DecisionTreeRegressor(),
+        "20 bagged deep trees": spinney.BaggingRegressor(n_estimators=20),
+    }
+    found = spinney.bias_variance(
+        learners, wave, truth=lambda X: np.sin(X[:, 0]), n_train=50, n_repeats=50, random_state=0
+    )
+    return found.plot().figure
+
+
 def lost_columns() -> Any:
     """Draw the accuracy of trees after losing each column, with and without surrogates."""
     X, y = spinney.datasets.load_penguins(as_frame="pandas")
@@ -214,6 +275,9 @@ def main(arguments: list[str]) -> None:
     pruned = spinney.DecisionTreeClassifier(ccp_alpha=0.01).fit(X, y)
     save(spinney.plot_pruning(unpruned, pruned, show_missing=False), folder / "pruning.png", dpi=90)
     pruning_pictures(folder)
+    save(thirty_rows(), folder / "bagging_thirty_rows.png")
+    save(oob_curve(), folder / "bagging_oob.png")
+    save(bias_variance(), folder / "bias_variance.png")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spinney import datasets
+    from spinney._bagging import BaggingClassifier, BaggingRegressor
+    from spinney._bias_variance import BiasVariance, bias_variance
     from spinney._forests import (
         ExtraTreesClassifier,
         ExtraTreesRegressor,
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BaggingClassifier",
+    "BaggingRegressor",
+    "BiasVariance",
     "CompiledCriterion",
     "ComplexityTable",
     "Criterion",
@@ -61,6 +66,7 @@ __all__ = [
     "RandomForestRegressor",
     "Rule",
     "__version__",
+    "bias_variance",
     "datasets",
     "explain_row",
     "export_text",
@@ -86,6 +92,9 @@ __all__ = [
 ]
 
 _MODULE_OF = {
+    "BaggingClassifier": "spinney._bagging",
+    "BaggingRegressor": "spinney._bagging",
+    "BiasVariance": "spinney._bias_variance",
     "CompiledCriterion": "spinney.criteria",
     "ComplexityTable": "spinney._pruning.table",
     "Criterion": "spinney.criteria",
@@ -102,6 +111,7 @@ _MODULE_OF = {
     "RandomForestClassifier": "spinney._forests",
     "RandomForestRegressor": "spinney._forests",
     "Rule": "spinney.reading.rule_list",
+    "bias_variance": "spinney._bias_variance",
     "explain_row": "spinney.reading.text",
     "export_text": "spinney.reading.text",
     "fragility": "spinney._fragility",

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
+from spinney.datasets.simulated import ThresholdClasses
+
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["PENGUIN_FEATURES", "load_penguins"]
+__all__ = ["PENGUIN_FEATURES", "ThresholdClasses", "load_penguins"]
 
 PENGUIN_FEATURES = (
     "island",
