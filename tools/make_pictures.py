@@ -124,7 +124,7 @@ def thirty_rows() -> Any:
             stages = model.set_params(voting=voting).staged_predict(new_X)
             curve.append([float(np.mean(said != new_y)) for said in stages])
     figure, ax = mpl.pyplot.subplots(figsize=(7, 4), layout="constrained")
-    ax.axhline(np.mean(single), color=PALE, linestyle="--", label="one tree on all 30 rows")
+    ax.axhline(float(np.mean(single)), color=PALE, linestyle="--", label="one tree on all 30 rows")
     number = np.arange(1, 201)
     for k, (voting, name) in enumerate([("hard", "majority vote"), ("soft", "mean probability")]):
         ax.plot(number, np.mean(curves[voting], axis=0), color=CLASS_COLOURS[5 * k], linewidth=2, label=name)

@@ -6,7 +6,10 @@
 #include <vector>
 
 #include "check.h"
+#include "data/read.h"
 #include "learn/cart.h"
+#include "learn/forest.h"
+#include "predict/forest_walk.h"
 #include "predict/walk.h"
 #include "tree/validate.h"
 
@@ -129,6 +132,46 @@ TEST(weighed_splits_are_sound_and_the_same_for_any_number_of_threads) {
         std::vector<std::uint32_t> leaf(s.table.n_rows);
         Walker(one.tree).apply(s.table, 2, interrupt, leaf.data());
         for (const std::uint32_t node : leaf) CHECK(node < one.tree.size());
+      }
+}
+
+TEST(a_forest_is_the_same_for_any_number_of_threads) {
+  Interrupt interrupt;
+  const Sample s(700, 8);
+  for (const Rule rule : {Rule::gini, Rule::squared_error})
+    for (const std::uint32_t bins : {0u, 20u})
+      for (const bool random_cuts : {false, true}) {
+        ForestParams p;
+        p.tree.max_features = 2;
+        p.tree.seed = 5;
+        p.tree.random_cuts = random_cuts;
+        p.max_bins = bins;
+        p.n_trees = 6;
+        p.sampling.seed = 9;
+        p.sampling.n_units = 700;
+        p.sampling.strata.resize(1);
+        for (std::uint32_t r = 0; r < 700; ++r) {
+          p.sampling.unit_of_row.push_back(r);
+          p.sampling.strata[0].push_back(r);
+        }
+        p.sampling.n_drawn = {700};
+        const std::vector<Tree> one = grow_forest(s.table, s.target(rule, false), rule, p, interrupt);
+        p.tree.n_threads = 2;
+        const std::vector<Tree> two = grow_forest(s.table, s.target(rule, false), rule, p, interrupt);
+        Forest forest;
+        for (std::size_t t = 0; t < one.size(); ++t) {
+          CHECK(equal(one[t], two[t]));
+          CHECK(find_fault(one[t], s.kinds()).empty());
+          forest.add(one[t]);
+        }
+        const ForestWalker walker(forest);
+        const std::size_t width = forest.nodes.value_width;
+        std::vector<double> sums(700 * width, 0.0), first(width, 0.0), row(5);
+        walker.sum(s.table, 0, 6, {}, 2, interrupt, sums.data(), nullptr);
+        for (std::uint32_t f = 0; f < 5; ++f) row[f] = value_at(s.table.columns[f], 0);
+        walker.sum_one(row.data(), first.data());
+        for (std::size_t k = 0; k < width; ++k) CHECK(sums[k] == first[k]);
+        CHECK(equal(forest.tree(3), one[3]));
       }
 }
 
