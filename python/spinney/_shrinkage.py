@@ -55,7 +55,12 @@ def shrink_values(tree: FittedTree, strength: float) -> NDArray[np.float64]:
 
 
 def shrunk(
-    tree: FittedTree, shrinkage: float | str | None, growth: Growth, ccp_alpha: float, random: np.random.RandomState
+    tree: FittedTree,
+    shrinkage: float | str | None,
+    growth: Growth,
+    ccp_alpha: float,
+    random: np.random.RandomState,
+    groups: Any = None,
 ) -> tuple[FittedTree, float]:
     """Shrink a tree as the parameter of its estimator says.
 
@@ -71,6 +76,8 @@ def shrunk(
         Penalty per leaf at which the trees of the folds are pruned.
     random : RandomState
         Draws the folds.
+    groups : array-like or None
+        Rows with the same label stay in one fold.
 
     Returns
     -------
@@ -80,7 +87,7 @@ def shrunk(
     """
     if shrinkage is None:
         return tree, 0.0
-    strength = _choose_strength(growth, ccp_alpha, random) if shrinkage == "cv" else float(shrinkage)
+    strength = _choose_strength(growth, ccp_alpha, random, groups) if shrinkage == "cv" else float(shrinkage)
     return (tree.with_values(shrink_values(tree, strength)) if strength > 0 else tree), strength
 
 
@@ -135,14 +142,14 @@ def shrink_tree(model: Any, strength: float) -> Any:
 # ---- the strength by cross-validation ------------------------------------------------------------------------------
 
 
-def _choose_strength(growth: Growth, ccp_alpha: float, random: np.random.RandomState) -> float:
+def _choose_strength(growth: Growth, ccp_alpha: float, random: np.random.RandomState, groups: Any) -> float:
     """Return the strength of least loss on rows left out; the weakest on a tie.
 
     Values are judged by the loss of the tree's criterion, classes by the Brier score: whether the most probable class
     is right hardly depends on the strength, how probable it is does.
     """
     weight = growth.weights()
-    fold = _folds(growth, random)
+    fold = _folds(growth, random, groups)
     strengths = np.array(_STRENGTHS) * float(weight.sum() / np.count_nonzero(weight))
     losses = np.zeros(len(strengths))
     for k in range(int(fold.max()) + 1):
@@ -158,8 +165,8 @@ def _choose_strength(growth: Growth, ccp_alpha: float, random: np.random.RandomS
     return float(strengths[np.flatnonzero(losses <= losses.min() + slack)[0]])
 
 
-def _folds(growth: Growth, random: np.random.RandomState) -> NDArray[np.intp]:
-    """Fold of each row, -1 for rows without weight; each fold has its share of every class."""
+def _folds(growth: Growth, random: np.random.RandomState, groups: Any = None) -> NDArray[np.intp]:
+    """Fold of each row, -1 for rows without weight; each fold has its share of every class, or of the groups."""
     rows = np.flatnonzero(growth.weights() > 0)
     if len(rows) < 2:
         raise ValueError("shrinkage='cv' needs at least two rows of positive weight. Give the strength as a number.")
@@ -167,6 +174,13 @@ def _folds(growth: Growth, random: np.random.RandomState) -> NDArray[np.intp]:
     if growth.codes is not None:
         order = order[np.lexsort(growth.codes[order].T[::-1])]
     fold = np.full(growth.n_rows, -1, dtype=np.intp)
+    if groups is not None:
+        labels = np.unique(np.asarray(groups)[rows], return_inverse=True)[1].reshape(-1)
+        n_groups = int(labels.max()) + 1
+        if n_groups < 2:
+            raise ValueError("shrinkage='cv' needs at least two groups. Give the strength as a number.")
+        fold[rows] = (random.permutation(n_groups) % min(_N_FOLDS, n_groups))[labels]
+        return fold
     fold[order] = np.arange(len(order)) % min(_N_FOLDS, len(order))
     return fold
 

@@ -137,7 +137,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         learned |= self._learned_costs(costs)
         rows = FitRows(X, y, self._engine_target(target)[0], groups, random, partial(self._with_tree, schema, learned))
         pruned = prune_grown(self, tree, growth, held_out, rows)
-        tree, learned["shrinkage_"] = shrunk(pruned.tree, self.shrinkage, growth, pruned.alpha, random)
+        tree, learned["shrinkage_"] = shrunk(pruned.tree, self.shrinkage, growth, pruned.alpha, random, groups)
         self._forget()
         self._keep(schema, tree, learned)
         self._keep_pruning(pruned.learned)

@@ -384,3 +384,11 @@ def test_estimates_that_are_all_alike_stay():
 def test_bad_input_is_refused_in_words(y, variance, options, message):
     with pytest.raises(ValueError, match=message):
         spinney.james_stein(y, variance, **options)
+
+
+def test_folds_keep_groups_together():
+    groups = np.repeat(np.arange(17), 6)[:100]
+    growth = Growth(SimpleNamespace(n_rows=100), None, None, None, None, None, None, 1)
+    fold = _folds(growth, np.random.RandomState(0), groups)
+    assert len(np.unique(fold)) == 5
+    assert all(len(np.unique(fold[groups == g])) == 1 for g in range(17))
