@@ -30,7 +30,7 @@ class ForestWalker {
   void sum_one(const double* row, double* out) const;
 
  private:
-  static constexpr std::size_t block_rows = 64, lanes = 8;
+  static constexpr std::size_t block_rows = 512, lanes = 8;
   struct Block;
   template <class Body>
   void for_each_block(const Table& table, int n_threads, Interrupt& interrupt, Body&& body) const;
