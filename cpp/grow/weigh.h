@@ -217,7 +217,8 @@ class Weigher {
     found.weight = static_cast<double>(part.stat[0]);
     found.count = static_cast<Row>(present.size());
     if (candidate.tied && found.gain > 0) round(worker, rows, present, f, candidate, found);
-    if (how_.rpart) found.reversed = is_reversed(worker, f, candidate, present, part.stat);
+    if (how_.rpart && part.stat.size() > 1)  // medians have no sums
+      found.reversed = is_reversed(worker, f, candidate, present, part.stat);
     return candidate;
   }
 
