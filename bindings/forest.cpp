@@ -56,7 +56,10 @@ static SamplingHandle* make_sampling(bool replace, std::uint64_t seed, std::vect
   for (std::size_t i = 0; i < s.strata.size(); ++i) {
     if (s.strata[i].empty() || (!s.replace && s.n_drawn[i] > s.strata[i].size()))
       throw nb::value_error("a stratum has too few units");
-    for (const std::uint32_t u : s.strata[i]) s.n_units = std::max(s.n_units, u + 1);
+    for (const std::uint32_t u : s.strata[i]) {
+      if (u == UINT32_MAX) throw nb::value_error("strata: no such unit");
+      s.n_units = std::max(s.n_units, u + 1);
+    }
   }
   for (const std::uint32_t u : s.unit_of_row)
     if (u != UINT32_MAX && u >= s.n_units) throw nb::value_error("unit_of_row: no such unit");

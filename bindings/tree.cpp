@@ -147,13 +147,6 @@ static nb::tuple pruning_turns_of(const TreeHandle& self, const Numbers1& rest, 
                         own(std::move(turns.until)));
 }
 
-static nb::tuple bottom_up_complexity(const TreeHandle& self, const Doubles1& given, double alpha) {
-  std::vector<double> kept;
-  const std::span<const double> risk = read_risk(self, given, kept);
-  BottomUp found = run_interruptible([&](Interrupt&) { return bottom_up_complexities(self.tree, risk, alpha); });
-  return nb::make_tuple(own(std::move(found.complexity)), own(std::move(found.split)));
-}
-
 static TreeHandle* pruned(const TreeHandle& self, double alpha, const std::optional<Doubles1>& given) {
   std::vector<double> kept;
   const std::span<const double> risk = read_risk(self, given, kept);
@@ -237,7 +230,6 @@ void init_tree(nb::module_& m) {
       .def("with_values", &with_values, "value"_a, "weight"_a, "impurity"_a)
       .def("first_cuts", &first_cuts_of, "risk"_a, "limits"_a)
       .def("pruning_turns", &pruning_turns_of, "rest"_a, "first_cut"_a, "n_cuts"_a)
-      .def("bottom_up_complexity", &bottom_up_complexity, "risk"_a, "alpha"_a)
       .def("pruned", &pruned, "alpha"_a, "risk"_a = nb::none())
       .def("__getstate__", &to_state)
       .def("__setstate__", &from_state);

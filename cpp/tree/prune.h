@@ -48,13 +48,4 @@ std::vector<std::uint32_t> first_cuts(const Tree& tree, std::span<const double> 
 Turns pruning_turns(const Tree& tree, std::span<const std::uint32_t> rest, std::span<const std::uint32_t> first_cut,
                     std::uint32_t n_cuts);
 
-// rpart's own complexities, which can be smaller than the weakest link's: each node compares itself with what its sons'
-// branches are just before the weaker of them goes, though the node itself may go earlier. A branch that cannot, or
-// does not, lower the risk by more than alpha per split is undone on the way.
-struct BottomUp {
-  std::vector<double> complexity;   // capped by the parent's; alpha where no split was tried, 0 in nodes that are gone
-  std::vector<std::uint8_t> split;  // nodes that stay split
-};
-BottomUp bottom_up_complexities(const Tree& tree, std::span<const double> risk, double alpha);
-
 }  // namespace spinney

@@ -140,11 +140,6 @@ class Tree:
         ],
         n_cuts: int,
     ) -> tuple[Any, ...]: ...
-    def bottom_up_complexity(
-        self,
-        risk: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-        alpha: float,
-    ) -> tuple[Any, ...]: ...
     def pruned(
         self,
         alpha: float,

@@ -167,7 +167,6 @@ TEST(risks_that_are_no_numbers_do_no_harm) {
   const PruningPath path = weakest_links(t, risk);
   CHECK_EQ(path.n_leaves.back(), 1u);
   for (std::size_t i = 1; i < path.alpha.size(); ++i) CHECK(path.alpha[i] >= path.alpha[i - 1]);
-  CHECK_EQ(bottom_up_complexities(t, risk, 0.0).split.size(), t.size());
 }
 
 TEST(collapsing_keeps_sets) {

@@ -20,6 +20,8 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from spinney import DecisionTreeClassifier as Classifier
 from spinney import DecisionTreeRegressor as Regressor
 from spinney._pruning.estimates import expected_errors
+from spinney._rpart.complexity import Scale, Shape, weigh_subtrees
+from spinney._rpart.record import surviving_nodes
 
 SCALE = 0.1 / 3  # no power of two: sums that are equal in exact arithmetic differ in floating point
 
@@ -181,30 +183,32 @@ def test_the_worked_example_in_units_of_the_error_rate():
 # ---- rpart's complexities --------------------------------------------------------------------------------------
 
 
+def rparts_complexities(tree, risk, alpha):
+    """Complexities by node, and the splits that are left."""
+    left, right = tree.children_left.astype(np.int64), tree.children_right.astype(np.int64)
+    complexity, kept = weigh_subtrees(Shape(left, right, np.ones(tree.node_count)), risk, alpha, Scale())
+    nodes = surviving_nodes(tree, ~kept)
+    return complexity, {node for node in nodes.tolist() if kept[node] and not tree.is_leaf[node]}
+
+
 def test_rparts_complexities_of_the_example_that_differs_from_the_weakest_link():
     shape = Regressor().fit(np.arange(4.0)[:, None], [0.0, 1.0, 10.0, 100.0]).tree_
     assert shape.children_left.tolist() == [1, 2, 3, -1, -1, -1, -1]
     risk = np.array([50.0, 47, 26, 3, 11, 8, 3])
-    complexity, split = shape.engine.bottom_up_complexity(risk, 0.0)
+    complexity, kept = rparts_complexities(shape, risk, 0.0)
     np.testing.assert_allclose(complexity[[0, 1, 2]], 6.5)
-    assert split.tolist() == [1, 1, 1, 0, 0, 0, 0]
+    assert kept == {0, 1, 2}
     np.testing.assert_allclose(shape.engine.pruning_path(risk)[4][[0, 1, 2]], 25 / 3)
 
 
 @given(trees_with_risks(max_rows=10, largest=12), st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, 3.5]))
 def test_rparts_complexities_follow_its_recursion(case, alpha):
     tree, risk = case
-    complexity, split = tree.engine.bottom_up_complexity(np.array(risk, dtype=float), alpha)
+    complexity, kept = rparts_complexities(tree, np.array(risk, dtype=float), alpha)
     expected, expected_split = bottom_up(tree, [float(r) for r in risk], alpha)
-    assert set(np.flatnonzero(split).tolist()) == expected_split
-    for node in range(tree.node_count):
-        assert complexity[node] == pytest.approx(expected.get(node, 0.0), rel=1e-14)
-
-
-def test_rparts_complexities_of_a_long_chain():
-    tree, risk, m = chain_with_risks(1500)
-    complexity, split = tree.engine.bottom_up_complexity(risk, 0.0)
-    np.testing.assert_array_equal(np.sort(complexity[split == 1]), np.arange(1, 2 * m, 2.0))
+    assert kept == expected_split
+    for node, value in expected.items():
+        assert complexity[node] == pytest.approx(value, rel=1e-14)
 
 
 # ---- prune on a fitted tree ------------------------------------------------------------------------------------

@@ -543,7 +543,10 @@ def test_a_partition_of_rows_that_stop():
     X, y = table(3, n=80)
     X[:, 2] = np.where(np.isnan(X[:, 0]), NAN, 3 * y)
     model = spinney.DecisionTreeClassifier(missing="surrogate", missing_fallback="ignore", max_depth=3).fit(X, y)
-    spinney.plot_partition(model, X, y, features=[0, 1])
+    assert len(np.unique(model.apply(X)[np.isnan(X[:, 0])])) > 0
+    ax = spinney.plot_partition(model, X, y, features=[0, 1])
+    assert len(ax.collections) + len(ax.images) + len(ax.patches) > 0
+    assert sum(len(points.get_offsets()) for points in ax.collections if hasattr(points, "get_offsets")) > 0
 
 
 def test_a_split_of_no_value_gains_nothing_for_rows_that_stay():

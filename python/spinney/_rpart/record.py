@@ -204,21 +204,25 @@ class RpartRecord:
         table = self.tree.splits
         if table is None:
             return []
-        swap = reversed_nodes(self.tree)
+        swap, scale = reversed_nodes(self.tree), self.gain_scale()
         lines = []
         for number, node in self.order():
             for s in range(table["begin"][node], table["begin"][node + 1]):
-                lines.append({"node": number, **self._split(table, s, node, bool(swap[node]), schema)})
+                lines.append(
+                    {"node": number, **self._split(table, s, node, bool(swap[node]), float(scale[node]), schema)}
+                )
         return lines
 
-    def _split(self, table: dict[str, Any], s: int, node: int, swap: bool, schema: Schema) -> dict[str, Any]:
+    def _split(
+        self, table: dict[str, Any], s: int, node: int, swap: bool, scale: float, schema: Schema
+    ) -> dict[str, Any]:
         role, feature = int(table["role"][s]), schema.features[table["feature"][s]]
         turned = bool(table["flags"][s] & _REVERSED)
         # a competitor is drawn by its own orientation, a surrogate by that of the split it stands in for
         flip = turned if role != SURROGATE else swap
         improve = float(table["improve"][s])
-        if role == COMPETITOR and self.gain_scale is not None:
-            improve *= float(self.gain_scale[node])
+        if role == COMPETITOR:
+            improve *= scale
         elif role == PRIMARY:
             improve = float(self.improve[node])
         line: dict[str, Any] = {
@@ -250,8 +254,7 @@ class RpartRecord:
             line["left"], line["right"] = (low, high) if below_left else (high, low)
         return line
 
-    @property
-    def gain_scale(self) -> Floats | None:
+    def gain_scale(self) -> Floats:
         """Factor from the engine's gain to the reported improvement, by node."""
         gain = gains(self.tree)
         with np.errstate(divide="ignore", invalid="ignore"):
