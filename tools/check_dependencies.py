@@ -30,7 +30,7 @@ OPTIONAL_PACKAGES = frozenset({"pandas", "polars", "pyarrow", "matplotlib", "cli
 # Modules that exist only to serve an optional package may import it at module level.
 OPTIONAL_PACKAGES_ALLOWED = {"spinney.cli": frozenset({"click", "rich"})}
 # (importer, imported): not even inside a function.
-FORBIDDEN_IMPORTS = (("spinney._data", "spinney._trees"),)
+FORBIDDEN_IMPORTS = (("spinney._data", "spinney._tree"),)
 
 
 def allowed_folders(folder: str) -> set[str]:

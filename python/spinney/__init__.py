@@ -12,27 +12,27 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spinney import datasets
-    from spinney._bagging import BaggingClassifier, BaggingRegressor
+    from spinney._bagging.estimators import BaggingClassifier, BaggingRegressor
     from spinney._bias_variance import BiasVariance, bias_variance
-    from spinney._forests import (
+    from spinney._forest.estimators import (
         ExtraTreesClassifier,
         ExtraTreesRegressor,
         RandomForestClassifier,
         RandomForestRegressor,
     )
-    from spinney._fragility import Fragility, fragility
     from spinney._james_stein import JamesStein, james_stein
     from spinney._keep.estimator import load
     from spinney._keep.model_file import ModelFileError
     from spinney._keep.predictor import load_predictor
     from spinney._pruning.table import ComplexityTable
-    from spinney._shrinkage import shrink_tree
-    from spinney._trees import (
+    from spinney._tree.estimators import (
         DecisionTreeClassifier,
         DecisionTreeRegressor,
         ExtraTreeClassifier,
         ExtraTreeRegressor,
     )
+    from spinney._tree.fragility import Fragility, fragility
+    from spinney._tree.shrinkage import shrink_tree
     from spinney.criteria import CompiledCriterion, Criterion, LossCriterion
     from spinney.drawing.curves import plot_cp, plot_importances, plot_impurity_curves
     from spinney.drawing.plane import plot_partition
@@ -92,29 +92,29 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "BaggingClassifier": "spinney._bagging",
-    "BaggingRegressor": "spinney._bagging",
+    "BaggingClassifier": "spinney._bagging.estimators",
+    "BaggingRegressor": "spinney._bagging.estimators",
     "BiasVariance": "spinney._bias_variance",
     "CompiledCriterion": "spinney.criteria",
     "ComplexityTable": "spinney._pruning.table",
     "Criterion": "spinney.criteria",
-    "DecisionTreeClassifier": "spinney._trees",
-    "DecisionTreeRegressor": "spinney._trees",
-    "ExtraTreeClassifier": "spinney._trees",
-    "ExtraTreeRegressor": "spinney._trees",
-    "ExtraTreesClassifier": "spinney._forests",
-    "ExtraTreesRegressor": "spinney._forests",
-    "Fragility": "spinney._fragility",
+    "DecisionTreeClassifier": "spinney._tree.estimators",
+    "DecisionTreeRegressor": "spinney._tree.estimators",
+    "ExtraTreeClassifier": "spinney._tree.estimators",
+    "ExtraTreeRegressor": "spinney._tree.estimators",
+    "ExtraTreesClassifier": "spinney._forest.estimators",
+    "ExtraTreesRegressor": "spinney._forest.estimators",
+    "Fragility": "spinney._tree.fragility",
     "JamesStein": "spinney._james_stein",
     "LossCriterion": "spinney.criteria",
     "ModelFileError": "spinney._keep.model_file",
-    "RandomForestClassifier": "spinney._forests",
-    "RandomForestRegressor": "spinney._forests",
+    "RandomForestClassifier": "spinney._forest.estimators",
+    "RandomForestRegressor": "spinney._forest.estimators",
     "Rule": "spinney.reading.rule_list",
     "bias_variance": "spinney._bias_variance",
     "explain_row": "spinney.reading.text",
     "export_text": "spinney.reading.text",
-    "fragility": "spinney._fragility",
+    "fragility": "spinney._tree.fragility",
     "importance_frame": "spinney.reading.tables",
     "james_stein": "spinney._james_stein",
     "load": "spinney._keep.estimator",
@@ -126,7 +126,7 @@ _MODULE_OF = {
     "plot_pruning": "spinney.drawing.tree_plot",
     "plot_tree": "spinney.drawing.tree_plot",
     "rules": "spinney.reading.rule_list",
-    "shrink_tree": "spinney._shrinkage",
+    "shrink_tree": "spinney._tree.shrinkage",
     "split_table": "spinney.reading.split_tables",
     "splits_frame": "spinney.reading.tables",
     "to_dict": "spinney.reading.tables",

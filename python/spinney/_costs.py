@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._tree_view import FittedTree
+from spinney._tree.view import FittedTree
 
 Floats = NDArray[np.float64]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._target import read_numbers
-from spinney._tree_view import FittedTree
+from spinney._tree.view import FittedTree
 
 Floats = NDArray[np.float64]
 

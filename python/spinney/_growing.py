@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney import _engine
 from spinney._costs import ClassCosts
 from spinney._data import Schema, read_table
-from spinney._forest_view import FittedForest
+from spinney._forest.view import FittedForest
 from spinney._held_out import Loss, split_gains
 from spinney._keep.estimator import SavedEstimator
 from spinney._parameters import (
@@ -26,7 +26,7 @@ from spinney._parameters import (
     read_groups,
     read_monotone,
 )
-from spinney._tree_view import FittedTree
+from spinney._tree.view import FittedTree
 from spinney._user_criterion import UserTarget, name_of
 
 NO_LIMIT = 2**32 - 1

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
-from spinney._tree_view import FittedTree
+from spinney._tree.view import FittedTree
 
 # (nodes, tree, rows) -> loss of each row if it stopped at its node
 Loss = Callable[[NDArray[Any], FittedTree, NDArray[Any]], NDArray[np.float64]]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import Schema
-from spinney._forest_view import FittedForest
-from spinney._tree_view import FittedTree
+from spinney._forest.view import FittedForest
+from spinney._tree.view import FittedTree
 
 Row = Sequence[Any] | Mapping[str, Any] | NDArray[np.float64]
 

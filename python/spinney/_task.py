@@ -16,7 +16,7 @@ from spinney._exposure import deviance, per_exposure, shrink_rates, survival_rat
 from spinney._growing import RATE_CRITERIA, GrowingEstimator
 from spinney._held_out import Loss
 from spinney._target import encode_labels, read_classes, read_values, warn_if_coarse
-from spinney._tree_view import FittedTree
+from spinney._tree.view import FittedTree
 from spinney._user_criterion import is_user, row_losses
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spinney import _engine
 from spinney._held_out import Loss
-from spinney._tree_view import FittedTree
+from spinney._tree.view import FittedTree
 from spinney.criteria import CompiledCriterion
 
 Array = NDArray[np.float64]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.tree import DecisionTreeClassifier as ScikitTree
-from spinney import _runner_up
-from spinney._fragility import _for_bootstraps, _Sample, _Tally
+from spinney._tree import runner_up
+from spinney._tree.fragility import _for_bootstraps, _Sample, _Tally
 from spinney.reading.reader import TreeReader
 
 mpl.use("agg")
@@ -312,7 +312,7 @@ def test_large_trees_print_their_largest_splits():
 def test_only_the_largest_splits_get_a_runner_up(monkeypatch):
     X, y = load_diabetes(return_X_y=True)
     tree = spinney.DecisionTreeRegressor(max_depth=3).fit(X, y)
-    monkeypatch.setattr(_runner_up, "_MOST_SPLITS", 2)
+    monkeypatch.setattr(runner_up, "_MOST_SPLITS", 2)
     report = spinney.fragility(tree, X, y, n_bootstraps=2, random_state=0)
     has_one = [name is not None for name in report.columns["runner_up"]]
     largest = sorted(report.columns["n"], reverse=True)[:2]

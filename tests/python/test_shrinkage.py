@@ -15,7 +15,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import train_test_split
 from spinney._growth import Growth
-from spinney._shrinkage import _folds, shrink_values
+from spinney._tree.shrinkage import _folds, shrink_values
 
 # hits per at-bat of 18 players after 45 at-bats each
 BATTING = np.array(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import spinney
-from spinney._forest_view import FittedForest
+from spinney._forest.view import FittedForest
 from spinney._keep.disk import Target, label_of, read_file, write_file
 from spinney._keep.fitted import FittedPart
 from spinney._keep.forest import forest_from_json, forest_to_json

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from spinney import _engine
 from spinney._costs import decision_costs
 from spinney._data import Schema
-from spinney._forest_view import FittedForest
+from spinney._forest.view import FittedForest
 from spinney._keep.model_file import field, from_bytes, refuse, to_bytes
 from spinney._keep.values import labels_from_json, labels_to_json
-from spinney._tree_view import FittedTree
+from spinney._tree.view import FittedTree
 
 
 @dataclass(frozen=True)

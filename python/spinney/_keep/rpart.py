@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spinney._keep.fitted import FittedPart
 from spinney._keep.model_file import field, refuse
 from spinney._rpart.record import RpartRecord
-from spinney._tree_view import FittedTree
+from spinney._tree.view import FittedTree
 
 _BY_NODE = ("risk", "complexity", "improve", "prediction", "weight", "credit")
 _METHODS = {"class": True, "anova": False, "poisson": False, "exp": False}  # and whether there are classes

@@ -27,7 +27,7 @@ from spinney._pruning.estimates import pessimistic, reduced_error
 from spinney._pruning.folds import read_folds, read_row_groups
 from spinney._pruning.nested import NestedTrees
 from spinney._pruning.table import ComplexityTable
-from spinney._tree_view import FittedTree
+from spinney._tree.view import FittedTree
 
 
 @dataclass(frozen=True)

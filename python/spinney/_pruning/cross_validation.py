@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spinney._growth import Growth
 from spinney._pruning.folds import Fold
 from spinney._pruning.nested import reached
-from spinney._tree_view import FittedTree
+from spinney._tree.view import FittedTree
 
 Floats = NDArray[np.float64]
 # (tree, alpha, rows) -> score of the tree pruned at alpha on these rows; larger is better

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from spinney._held_out import HeldOut, node_losses
-from spinney._tree_view import FittedTree
+from spinney._tree.view import FittedTree
 
 CONFIDENCE = 0.25
 

@@ -20,7 +20,7 @@ from spinney._rpart.methods import AnovaMethod, ClassMethod, Method, NodeSummari
 from spinney._rpart.record import RpartRecord
 from spinney._rpart.response import read_labels
 from spinney._target import ClassTarget, read_numbers, read_weights
-from spinney._tree_view import FittedTree
+from spinney._tree.view import FittedTree
 
 Floats = NDArray[np.float64]
 

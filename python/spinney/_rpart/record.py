@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spinney._data import Schema
 from spinney._rpart.complexity import Shape
 from spinney._rpart.methods import NodeSummaries
-from spinney._tree_view import FittedTree
+from spinney._tree.view import FittedTree
 
 Floats = NDArray[np.float64]
 PRIMARY, COMPETITOR, SURROGATE = 0, 1, 2

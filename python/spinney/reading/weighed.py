@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spinney._data import Feature
-from spinney._tree_view import FittedTree
+from spinney._tree.view import FittedTree
 from spinney.reading.conditions import Condition
 from spinney.reading.digits import distinct_texts, strict_texts
 

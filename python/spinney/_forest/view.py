@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
-from spinney._tree_view import FittedTree, Outputs
+from spinney._tree.view import FittedTree, Outputs
 
 
 class FittedForest(Outputs):

@@ -11,7 +11,7 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from spinney._parameters import count_rows, read_feature_costs, read_groups, read_monotone
-from spinney._tree_view import FittedTree
+from spinney._tree.view import FittedTree
 from spinney.reading.reader import TreeReader
 
 _MOST_SPLITS = 500  # each costs about half a millisecond per column

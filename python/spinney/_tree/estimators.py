@@ -6,7 +6,7 @@ from typing import Any
 
 from spinney._rpart.preset import RpartTree, refuse_twice
 from spinney._rpart.preset import control as rpart_control
-from spinney._tree_base import TreeClassifier, TreeRegressor
+from spinney._tree.base import TreeClassifier, TreeRegressor
 
 
 class DecisionTreeClassifier(RpartTree, TreeClassifier):

@@ -22,14 +22,14 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from spinney._bagging.resampling import Places, Sampling, Stratum, count_columns, count_drawn, out_of, row_strata
 from spinney._data.names import match_columns
 from spinney._data.pick import PickTable, pick_table
 from spinney._parameters import NamedParameters
 from spinney._pruning.folds import read_row_groups
-from spinney._resampling import Places, Sampling, Stratum, count_columns, count_drawn, out_of, row_strata
 from spinney._target import read_weights
 from spinney._threads import count_threads, in_order
-from spinney._tree_base import BaseTree
+from spinney._tree.base import BaseTree
 
 _LARGEST_SEED = np.iinfo(np.int32).max
 # Below this share of the rows, a copy of a member's rows is cheaper than reading past those of weight 0.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinney._forest_base import ForestClassifier, ForestRegressor
+from spinney._forest.base import ForestClassifier, ForestRegressor
 
 
 class RandomForestClassifier(ForestClassifier):

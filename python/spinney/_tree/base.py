@@ -22,10 +22,10 @@ from spinney._parameters import read_feature_costs
 from spinney._pruning.at_fit import FitRows, check_request, prune_grown
 from spinney._pruning.methods import PrunableTree
 from spinney._row_predictor import RowPredictor
-from spinney._shrinkage import shrunk
 from spinney._target import read_weights
 from spinney._task import OfClasses, OfValues
-from spinney._tree_view import FittedTree
+from spinney._tree.shrinkage import shrunk
+from spinney._tree.view import FittedTree
 from spinney._user_criterion import UserTarget, check_shares, prepare, refuse_unsupported
 from spinney.reading.methods import ReadableTree
 

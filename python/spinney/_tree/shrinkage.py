@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._growth import Growth
-from spinney._tree_view import FittedTree
+from spinney._tree.view import FittedTree
 
 _N_FOLDS = 5
 # Strengths that cross-validation tries, in rows: each is multiplied by the mean weight of a row.

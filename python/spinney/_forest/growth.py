@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
-from spinney._forest_rows import Draws
-from spinney._forest_view import FittedForest, join_trees
-from spinney._out_of_bag import OutOfBag
-from spinney._tree_view import FittedTree
+from spinney._forest.out_of_bag import OutOfBag
+from spinney._forest.rows import Draws
+from spinney._forest.view import FittedForest, join_trees
+from spinney._tree.view import FittedTree
 
 _ALL = 2**32 - 1
 _TURN_SECONDS = 0.5  # between two reports

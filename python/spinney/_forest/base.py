@@ -17,17 +17,17 @@ from sklearn.utils.validation import check_is_fitted
 from spinney import _engine
 from spinney._costs import ClassCosts
 from spinney._data import Schema, read_table
-from spinney._forest_growth import ForestRequest, Grown, grow_in_turns
-from spinney._forest_rows import Draws, draw_rows, row_keys, whole_weights
-from spinney._forest_view import FittedForest
+from spinney._forest.growth import ForestRequest, Grown, grow_in_turns
+from spinney._forest.out_of_bag import Metric, OutOfBag
+from spinney._forest.rows import Draws, draw_rows, row_keys, whole_weights
+from spinney._forest.view import FittedForest
 from spinney._growing import GrowingEstimator
-from spinney._out_of_bag import Metric, OutOfBag
 from spinney._parameters import count_features
 from spinney._row_predictor import ForestRowPredictor
-from spinney._shrinkage import shrink_values
 from spinney._target import read_weights
 from spinney._task import OfClasses, OfValues
-from spinney._tree_view import FittedTree
+from spinney._tree.shrinkage import shrink_values
+from spinney._tree.view import FittedTree
 from spinney._user_criterion import check_shares, prepare, refuse_unsupported
 
 Floats = NDArray[np.float64]

@@ -17,8 +17,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
 from spinney import _engine
-from spinney._forest_rows import Draws
-from spinney._forest_view import FittedForest
+from spinney._forest.rows import Draws
+from spinney._forest.view import FittedForest
 
 Floats = NDArray[np.float64]
 Metric = Callable[[Any, Any], float] | str | None

@@ -18,10 +18,10 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from spinney._parameters import count_rows
-from spinney._runner_up import RunnerUp, runner_ups
 from spinney._target import read_values, read_weights
-from spinney._tree_base import BaseTree
-from spinney._tree_view import FittedTree
+from spinney._tree.base import BaseTree
+from spinney._tree.runner_up import RunnerUp, runner_ups
+from spinney._tree.view import FittedTree
 from spinney.reading.digits import elide, one_line, percent, plural, shortest
 from spinney.reading.reader import TreeReader
 from spinney.reading.tables import Backend, frame_of

@@ -13,9 +13,9 @@ from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from spinney._bagging_base import BaseBagging, Metric, Values, Weights
+from spinney._bagging.base import BaseBagging, Metric, Values, Weights
 from spinney._target import read_classes, read_values
-from spinney._trees import DecisionTreeClassifier, DecisionTreeRegressor
+from spinney._tree.estimators import DecisionTreeClassifier, DecisionTreeRegressor
 
 
 def _members_decide(self: Any) -> bool:

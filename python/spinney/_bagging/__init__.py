@@ -1,0 +1,1 @@
+"""Ensembles of any estimator, fitted on samples of the rows."""

@@ -1,0 +1,1 @@
+"""Forests: trees grown on samples of the rows, and what their samples and leaves tell."""

@@ -1,0 +1,1 @@
+"""One tree: the estimators, and what reads or changes a fitted tree."""
