@@ -45,6 +45,10 @@ static GrowParams read_params(const nb::dict& o) {
   p.min_impurity_decrease = option<double>(o, "min_impurity_decrease");
   p.min_purity = option<double>(o, "min_purity");
   p.max_features = option<std::uint32_t>(o, "max_features");
+  p.column_weights = option<std::vector<double>>(o, "feature_weights");
+  p.always = option<std::vector<std::uint32_t>>(o, "always_try");
+  for (std::uint32_t f = 0; f < p.column_weights.size(); ++f)
+    if (p.column_weights[f] > 0) p.columns.push_back(f);
   p.max_leaf_nodes = option<std::uint32_t>(o, "max_leaf_nodes");
   p.random_cuts = option<bool>(o, "random_cuts");
   p.seed = option<std::uint64_t>(o, "seed");
@@ -102,6 +106,13 @@ static void check_params(const GrowParams& p, std::size_t n_columns) {
     throw nb::value_error("feature_costs: one entry per column");
   if (std::any_of(p.feature_costs.begin(), p.feature_costs.end(), [](double c) { return !(c > 0); }))
     throw nb::value_error("feature_costs are positive");
+  if (!p.column_weights.empty() && (p.column_weights.size() != n_columns || p.columns.empty()))
+    throw nb::value_error("feature_weights: one entry per column, and not all 0");
+  for (std::size_t i = 0; i < p.always.size(); ++i) {
+    const std::uint32_t f = p.always[i];
+    if (f >= n_columns || (i > 0 && f <= p.always[i - 1])) throw nb::value_error("always_try: ascending columns");
+    if (!p.column_weights.empty() && !(p.column_weights[f] > 0)) throw nb::value_error("always_try: of weight 0");
+  }
   for (const auto& group : p.groups)
     for (const std::uint32_t f : group)
       if (f >= n_columns) throw nb::value_error("groups: no such column");

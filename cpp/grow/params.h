@@ -42,7 +42,9 @@ struct GrowParams {
   double min_purity = std::numeric_limits<double>::infinity();
   std::uint32_t max_features = UINT32_MAX;  // columns tried at a node
   std::vector<std::uint32_t> columns;       // the only ones that may be cut, ascending; empty: all may
-  std::uint32_t max_leaf_nodes = 0;         // 0: no limit, grown depth-first; else best-first
+  std::vector<double> column_weights;  // by column, > 0 for those that may be cut; empty: equally likely to be drawn
+  std::vector<std::uint32_t> always;   // columns tried at every node besides those drawn, ascending
+  std::uint32_t max_leaf_nodes = 0;    // 0: no limit, grown depth-first; else best-first
   bool random_cuts = false;
   std::uint64_t seed = 0;
   std::vector<std::int8_t> monotone;               // by column; empty: none

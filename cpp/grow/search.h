@@ -21,6 +21,7 @@
 #include "data/presort.h"
 #include "data/read.h"
 #include "data/sort.h"
+#include "grow/draw.h"
 #include "grow/rules.h"
 
 namespace spinney {
@@ -100,19 +101,28 @@ Candidate search_column(Worker<Criterion>& worker, const Rules& rules, const Bin
   return best;
 }
 
-// The columns to try at this node: all of them, or a random choice in random order.
-inline std::vector<std::uint32_t> columns_to_try(const Rules& rules, const OpenNode& node) {
-  std::vector<std::uint32_t> columns = node.features;
-  const std::vector<std::uint32_t>& allowed = rules.params.columns;
-  const std::size_t n_columns = allowed.empty() ? rules.table.n_columns() : allowed.size();
-  if (rules.params.max_features >= n_columns) return columns;
+// Columns in the order in which a node tries them.
+struct TryOrder {
+  std::vector<std::uint32_t> columns;
+  std::size_t n_first;  // tried together; the rest one by one, until a column can be cut
+};
+
+// All columns, or those that are always tried and a random choice of the others in random order.
+inline TryOrder columns_to_try(const Rules& rules, const OpenNode& node) {
+  const GrowParams& params = rules.params;
+  const std::size_t n_columns = params.columns.empty() ? rules.table.n_columns() : params.columns.size();
+  const std::size_t n_always = params.always.size();
+  if (params.max_features >= n_columns - n_always) return {node.features, node.features.size()};
   // constants known from above still count as tried, so the draw is from all columns
-  columns.resize(n_columns);
-  for (std::uint32_t f = 0; f < columns.size(); ++f) columns[f] = allowed.empty() ? f : allowed[f];
-  RandomStream random(derive(node.key, 3));
-  for (std::size_t i = 0; i + 1 < columns.size(); ++i)
-    std::swap(columns[i], columns[i + random.below(columns.size() - i)]);
-  return columns;
+  std::vector<std::uint32_t> columns = params.always;
+  columns.reserve(n_columns);
+  for (std::uint32_t i = 0; i < n_columns; ++i) {
+    const std::uint32_t f = params.columns.empty() ? i : params.columns[i];
+    if (!std::binary_search(params.always.begin(), params.always.end(), f)) columns.push_back(f);
+  }
+  const std::span<std::uint32_t> others = std::span(columns).subspan(n_always);
+  shuffle_columns(others, others.size(), params.column_weights, RandomStream(derive(node.key, 3)));
+  return {std::move(columns), n_always + params.max_features};
 }
 
 // Below this many rows, sorting all of them is as fast.
@@ -180,12 +190,11 @@ struct Tried {
 // Calls search(columns, candidates) for the columns to try, and drops those that turn out constant from node.features.
 template <class Search>
 Tried search_drawn_columns(const Rules& rules, OpenNode& node, Search&& search) {
-  const std::vector<std::uint32_t> order = columns_to_try(rules, node);
+  const auto [order, n_first] = columns_to_try(rules, node);
   std::vector<std::uint8_t> live(rules.table.n_columns(), 0);
   for (const std::uint32_t f : node.features) live[f] = 1;
   Tried found;
   auto& [tried, candidates] = found;
-  const std::size_t n_first = std::min<std::size_t>(rules.params.max_features, order.size());
   bool any_found = false;  // the draw goes on until a column can be cut
   for (std::size_t begin = 0, end = n_first; begin < order.size() && !any_found; begin = end, end = end + 1) {
     const std::size_t first = tried.size();

@@ -5,6 +5,7 @@
 
 #include "base/pool.h"
 #include "base/random.h"
+#include "grow/draw.h"
 #include "learn/grow_tree.h"
 
 namespace spinney {
@@ -31,13 +32,20 @@ struct Sample {
   std::vector<double> weight;
 };
 
-// The columns that a tree may use, as the one group in which they may meet.
-std::vector<std::uint32_t> draw_columns(std::size_t n_columns, std::size_t n_drawn, std::uint64_t key) {
-  std::vector<std::uint32_t> columns(n_columns);
-  for (std::uint32_t f = 0; f < n_columns; ++f) columns[f] = f;
-  RandomStream random(derive(key, 4));
-  for (std::size_t i = 0; i < n_drawn; ++i) std::swap(columns[i], columns[i + random.below(n_columns - i)]);
+// The columns that a tree may use: those that are always tried, and n_drawn of the others.
+std::vector<std::uint32_t> draw_columns(const GrowParams& params, std::size_t n_columns, std::size_t n_drawn,
+                                        std::uint64_t key) {
+  std::vector<std::uint32_t> columns = params.columns;
+  if (columns.empty()) {
+    columns.resize(n_columns);
+    std::iota(columns.begin(), columns.end(), std::uint32_t{0});
+  }
+  const auto& always = params.always;
+  std::erase_if(columns, [&](std::uint32_t f) { return std::binary_search(always.begin(), always.end(), f); });
+  n_drawn = std::min(n_drawn, columns.size());
+  shuffle_columns(columns, n_drawn, params.column_weights, RandomStream(derive(key, 4)));
   columns.resize(n_drawn);
+  columns.insert(columns.end(), always.begin(), always.end());
   std::sort(columns.begin(), columns.end());
   return columns;
 }
@@ -81,7 +89,7 @@ std::vector<Tree> grow_forest(const Table& table, const TargetInput& input, Rule
     tree_params.n_threads = 1;
     tree_params.seed = tree_key(params.tree.seed, t);
     if (params.columns_per_tree < table.n_columns()) {
-      tree_params.columns = draw_columns(table.n_columns(), params.columns_per_tree, tree_params.seed);
+      tree_params.columns = draw_columns(params.tree, table.n_columns(), params.columns_per_tree, tree_params.seed);
       tree_params.max_features = std::min(tree_params.max_features, params.columns_per_tree);
     }
     TargetInput tree_input = input;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -22,6 +23,7 @@ from spinney._parameters import (
     NamedParameters,
     count_features,
     count_rows,
+    read_drawn_columns,
     read_feature_costs,
     read_groups,
     read_monotone,
@@ -65,6 +67,8 @@ class GrowingEstimator(NamedParameters, SavedEstimator, BaseEstimator):
         "categorical_features": ["array-like", None],
         "unseen": [StrOptions({"missing", "error", "other"})],
         "feature_costs": ["array-like", dict, None],
+        "feature_weights": ["array-like", dict, None],
+        "always_try": ["array-like", str, Integral, None],
         "missing": [StrOptions({"learned", "surrogate"})],
         "max_surrogates": [Interval(Integral, 0, None, closed="left")],
         "surrogate_style": [StrOptions({"all", "present"})],
@@ -83,6 +87,9 @@ class GrowingEstimator(NamedParameters, SavedEstimator, BaseEstimator):
 
     # what an estimator without these parameters does
     feature_costs: Any = None
+    feature_weights: Any = None
+    always_try: Any = None
+    max_features_per_tree: Any = None
     missing: str = "learned"
     max_surrogates: int = 5
     surrogate_style: str = "all"
@@ -175,6 +182,8 @@ class GrowingEstimator(NamedParameters, SavedEstimator, BaseEstimator):
             raise ValueError(
                 f"max_features={self.max_features} is more than the table's {n_features} columns. Use None for all."
             )
+        weights, always = read_drawn_columns(self.feature_weights, self.always_try, schema)
+        self._warn_if_nothing_is_drawn(weights, n_features)
         min_leaf = count_rows(self.min_samples_leaf, n_rows)
         return {
             "max_depth": min(self.max_depth or NO_LIMIT, NO_LIMIT),
@@ -184,6 +193,8 @@ class GrowingEstimator(NamedParameters, SavedEstimator, BaseEstimator):
             "min_impurity_decrease": float(self.min_impurity_decrease),
             "min_purity": float(getattr(self, "min_purity", None) or 2.0),
             "max_features": max_features,
+            "feature_weights": weights,
+            "always_try": always,
             "max_leaf_nodes": min(self.max_leaf_nodes or 0, NO_LIMIT),
             "random_cuts": self.splitter == "random",
             "seed": 0,
@@ -196,6 +207,18 @@ class GrowingEstimator(NamedParameters, SavedEstimator, BaseEstimator):
             "weighing": None,
             "user": None if user is None else user.criterion,
         }
+
+    def _warn_if_nothing_is_drawn(self, weights: list[float], n_features: int) -> None:
+        positive = {weight for weight in weights if weight > 0}
+        counts = (count_features(n, n_features) for n in (self.max_features, self.max_features_per_tree))
+        if len(positive) > 1 and all(n >= n_features for n in counts):
+            warnings.warn(
+                f"feature_weights say how likely columns are drawn, but max_features={self.max_features} tries all "
+                "columns at every node, so that only weights of 0 have an effect. Set max_features, for example to "
+                "'sqrt'.",
+                UserWarning,
+                stacklevel=2,
+            )
 
     def _engine_criterion(self, costs: ClassCosts | None, has_exposure: bool) -> str:
         if costs is not None and costs.pairs is not None:

@@ -139,6 +139,60 @@ def read_feature_costs(costs: Any, schema: Schema, keep_equal: bool = False) -> 
     return [] if (found == found[0]).all() and not keep_equal else found.tolist()
 
 
+def read_drawn_columns(weights: Any, always: Any, schema: Schema) -> tuple[list[float], list[int]]:
+    """Weights of the columns in the draw (empty if all are the same), and columns that need not be drawn."""
+    found = _read_feature_weights(weights, schema)
+    columns = _read_always(always, schema)
+    for column in columns:
+        if found and found[column] == 0:
+            name = schema.features[column].name
+            raise ValueError(
+                f"always_try names column {name!r}, but feature_weights gives it 0, which means never. Drop one."
+            )
+    return found, columns
+
+
+def _read_feature_weights(weights: Any, schema: Schema) -> list[float]:
+    if weights is None:
+        return []
+    found = np.ones(schema.n_features)
+    if isinstance(weights, Mapping):
+        for column, weight in weights.items():
+            found[column_index(column, schema, "feature_weights")] = float(weight)
+    else:
+        given = np.asarray(weights, dtype=np.float64)
+        if given.shape != (schema.n_features,):
+            raise ValueError(
+                f"feature_weights has shape {given.shape} but the input data X has {schema.n_features} features. "
+                "Give one number per column, or a dict from column names to these."
+            )
+        found[:] = given
+    is_wrong = ~(np.isfinite(found) & (found >= 0))
+    if is_wrong.any():
+        column = int(np.flatnonzero(is_wrong)[0])
+        raise ValueError(
+            f"feature_weights must be numbers from 0 up. Column {schema.features[column].name!r} has {found[column]}; "
+            "0 means that the column is never tried."
+        )
+    if not found.any():
+        raise ValueError("feature_weights are all 0, which leaves no column to split on. Give at least one a weight.")
+    return [] if (found == found[0]).all() else (found / found.max()).tolist()
+
+
+def _read_always(always: Any, schema: Schema) -> list[int]:
+    if always is None:
+        return []
+    columns: list[Any] = [always] if isinstance(always, str | Integral) else list(always)
+    if any(isinstance(column, bool | np.bool_) for column in columns):
+        if len(columns) != schema.n_features:
+            raise ValueError(
+                f"always_try has {len(columns)} entries of True and False, but the input data X has "
+                f"{schema.n_features} features. Give one per column, or the columns' names."
+            )
+        columns = np.flatnonzero(columns).tolist()
+    return sorted({column_index(column, schema, "always_try") for column in columns})
+
+
 def _direction(value: Any) -> int:
     if value not in (-1, 0, 1):
         raise ValueError(f"monotonic_cst must contain only -1, 0 or 1. Got {value!r}.")

@@ -71,6 +71,11 @@ class RandomForestClassifier(ForestClassifier):
         Class probabilities to assume; None: as in the training rows.
     feature_costs : array-like of positive numbers or dict by column name, optional
         Price of each column: a split's gain is divided by its column's price. Columns that a dict leaves out cost 1.
+    feature_weights : array-like of numbers or dict by column name, optional
+        How likely each column is drawn, in proportion, wherever columns are drawn: for a tree, for a node. 0: never.
+        Columns that a dict leaves out have weight 1.
+    always_try : list of names or positions, or mask, optional
+        Columns tried at every node besides the `max_features` that are drawn from the others.
     shrinkage : float or None, default=None
         Strength of hierarchical shrinkage: node values of each tree are drawn to their ancestors'.
 
@@ -153,6 +158,8 @@ class RandomForestClassifier(ForestClassifier):
         cost_matrix: Any = None,
         priors: Any = None,
         feature_costs: Any = None,
+        feature_weights: Any = None,
+        always_try: Any = None,
         shrinkage: float | None = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -184,6 +191,8 @@ class RandomForestClassifier(ForestClassifier):
         self.cost_matrix = cost_matrix
         self.priors = priors
         self.feature_costs = feature_costs
+        self.feature_weights = feature_weights
+        self.always_try = always_try
         self.shrinkage = shrinkage
 
 
@@ -243,6 +252,11 @@ class RandomForestRegressor(ForestRegressor):
         follows the larger branch.
     feature_costs : array-like of positive numbers or dict by column name, optional
         Price of each column: a split's gain is divided by its column's price. Columns that a dict leaves out cost 1.
+    feature_weights : array-like of numbers or dict by column name, optional
+        How likely each column is drawn, in proportion, wherever columns are drawn: for a tree, for a node. 0: never.
+        Columns that a dict leaves out have weight 1.
+    always_try : list of names or positions, or mask, optional
+        Columns tried at every node besides the `max_features` that are drawn from the others.
     shrinkage : float or None, default=None
         Strength of hierarchical shrinkage: node values of each tree are drawn to their ancestors'.
 
@@ -313,6 +327,8 @@ class RandomForestRegressor(ForestRegressor):
         categorical_features: Any = None,
         unseen: str = "missing",
         feature_costs: Any = None,
+        feature_weights: Any = None,
+        always_try: Any = None,
         shrinkage: float | None = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -340,6 +356,8 @@ class RandomForestRegressor(ForestRegressor):
         self.categorical_features = categorical_features
         self.unseen = unseen
         self.feature_costs = feature_costs
+        self.feature_weights = feature_weights
+        self.always_try = always_try
         self.shrinkage = shrinkage
 
 
@@ -407,6 +425,11 @@ class ExtraTreesClassifier(ForestClassifier):
         Class probabilities to assume; None: as in the training rows.
     feature_costs : array-like of positive numbers or dict by column name, optional
         Price of each column: a split's gain is divided by its column's price. Columns that a dict leaves out cost 1.
+    feature_weights : array-like of numbers or dict by column name, optional
+        How likely each column is drawn, in proportion, wherever columns are drawn: for a tree, for a node. 0: never.
+        Columns that a dict leaves out have weight 1.
+    always_try : list of names or positions, or mask, optional
+        Columns tried at every node besides the `max_features` that are drawn from the others.
     shrinkage : float or None, default=None
         Strength of hierarchical shrinkage: node values of each tree are drawn to their ancestors'.
 
@@ -490,6 +513,8 @@ class ExtraTreesClassifier(ForestClassifier):
         cost_matrix: Any = None,
         priors: Any = None,
         feature_costs: Any = None,
+        feature_weights: Any = None,
+        always_try: Any = None,
         shrinkage: float | None = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -521,6 +546,8 @@ class ExtraTreesClassifier(ForestClassifier):
         self.cost_matrix = cost_matrix
         self.priors = priors
         self.feature_costs = feature_costs
+        self.feature_weights = feature_weights
+        self.always_try = always_try
         self.shrinkage = shrinkage
 
 
@@ -580,6 +607,11 @@ class ExtraTreesRegressor(ForestRegressor):
         follows the larger branch.
     feature_costs : array-like of positive numbers or dict by column name, optional
         Price of each column: a split's gain is divided by its column's price. Columns that a dict leaves out cost 1.
+    feature_weights : array-like of numbers or dict by column name, optional
+        How likely each column is drawn, in proportion, wherever columns are drawn: for a tree, for a node. 0: never.
+        Columns that a dict leaves out have weight 1.
+    always_try : list of names or positions, or mask, optional
+        Columns tried at every node besides the `max_features` that are drawn from the others.
     shrinkage : float or None, default=None
         Strength of hierarchical shrinkage: node values of each tree are drawn to their ancestors'.
 
@@ -651,6 +683,8 @@ class ExtraTreesRegressor(ForestRegressor):
         categorical_features: Any = None,
         unseen: str = "missing",
         feature_costs: Any = None,
+        feature_weights: Any = None,
+        always_try: Any = None,
         shrinkage: float | None = None,
     ) -> None:
         self.n_estimators = n_estimators
@@ -678,4 +712,6 @@ class ExtraTreesRegressor(ForestRegressor):
         self.categorical_features = categorical_features
         self.unseen = unseen
         self.feature_costs = feature_costs
+        self.feature_weights = feature_weights
+        self.always_try = always_try
         self.shrinkage = shrinkage

@@ -61,6 +61,11 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
         How costs steer the splits: as class weights, or through the Gini index of pairs; None: not at all.
     feature_costs : array-like of positive numbers or dict by column name, optional
         Price of each column: a split's gain is divided by its column's price. Columns that a dict leaves out cost 1.
+    feature_weights : array-like of numbers or dict by column name, optional
+        How likely each column is drawn, in proportion, where `max_features` draws some. 0: never. Columns that a dict
+        leaves out have weight 1.
+    always_try : list of names or positions, or mask, optional
+        Columns tried at every node besides the `max_features` that are drawn from the others.
     missing : {"learned", "surrogate"}, default="learned"
         How rows without a value go on: to the side that the gain says is better, or by the splits of other columns that
         imitate the split best. Columns under a monotone constraint imitate none.
@@ -170,6 +175,8 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
         priors: Any = None,
         cost_splits: str | None = "altered_priors",
         feature_costs: Any = None,
+        feature_weights: Any = None,
+        always_try: Any = None,
         missing: str = "learned",
         max_surrogates: int = 5,
         surrogate_style: str = "all",
@@ -208,6 +215,8 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
         self.priors = priors
         self.cost_splits = cost_splits
         self.feature_costs = feature_costs
+        self.feature_weights = feature_weights
+        self.always_try = always_try
         self.missing = missing
         self.max_surrogates = max_surrogates
         self.surrogate_style = surrogate_style
@@ -356,6 +365,11 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
         drawn to it accordingly. 0: not at all.
     feature_costs : array-like of positive numbers or dict by column name, optional
         Price of each column: a split's gain is divided by its column's price. Columns that a dict leaves out cost 1.
+    feature_weights : array-like of numbers or dict by column name, optional
+        How likely each column is drawn, in proportion, where `max_features` draws some. 0: never. Columns that a dict
+        leaves out have weight 1.
+    always_try : list of names or positions, or mask, optional
+        Columns tried at every node besides the `max_features` that are drawn from the others.
     missing : {"learned", "surrogate"}, default="learned"
         How rows without a value go on: to the side that the gain says is better, or by the splits of other columns that
         imitate the split best. Columns under a monotone constraint imitate none.
@@ -453,6 +467,8 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
         unseen: str = "missing",
         rate_shrinkage: float = 0.0,
         feature_costs: Any = None,
+        feature_weights: Any = None,
+        always_try: Any = None,
         missing: str = "learned",
         max_surrogates: int = 5,
         surrogate_style: str = "all",
@@ -487,6 +503,8 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
         self.unseen = unseen
         self.rate_shrinkage = rate_shrinkage
         self.feature_costs = feature_costs
+        self.feature_weights = feature_weights
+        self.always_try = always_try
         self.missing = missing
         self.max_surrogates = max_surrogates
         self.surrogate_style = surrogate_style

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
 
-from spinney._parameters import count_rows, read_feature_costs, read_groups, read_monotone
+from spinney._parameters import count_rows, read_drawn_columns, read_feature_costs, read_groups, read_monotone
 from spinney._tree.view import FittedTree
 from spinney.reading.reader import TreeReader
 
@@ -34,6 +34,8 @@ _NEUTRAL = {
     "cost_matrix": None,
     "priors": None,
     "feature_costs": None,
+    "feature_weights": None,
+    "always_try": None,
     "rate_shrinkage": 0.0,
     "prune": None,
     "cp": None,
@@ -127,16 +129,19 @@ def _stump(reader: TreeReader, j: int, n_rows: int, n_jobs: int | None) -> Any:
 
 
 def _allowed(reader: TreeReader, node: int) -> list[int]:
-    """Columns that the interaction constraints allow at a node."""
-    groups = read_groups(reader.model.interaction_cst, reader.model.schema_)
+    """Columns that the interaction constraints allow at a node, less those of weight 0."""
+    model = reader.model
+    weights, _ = read_drawn_columns(model.feature_weights, None, model.schema_)
+    drawn = {j for j in range(len(reader.features)) if not weights or weights[j] > 0}
+    groups = read_groups(model.interaction_cst, model.schema_)
     if not groups:
-        return list(range(len(reader.features)))
+        return sorted(drawn)
     asked = set()
     above = int(reader.parent[node])
     while above >= 0:
         asked.add(reader.column(above))
         above = int(reader.parent[above])
-    return sorted({j for group in groups if asked <= set(group) for j in group})
+    return sorted(drawn & {j for group in groups if asked <= set(group) for j in group})
 
 
 def _goodness(stumps: dict[int, FittedTree], criterion: str) -> dict[int, float]:
