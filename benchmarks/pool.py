@@ -32,7 +32,7 @@ def read_records(path: Path) -> list[Record]:
     if not path.exists():
         return []
     records = []
-    for line in path.read_text().splitlines():
+    for line in filter(None, path.read_text().splitlines()):
         try:
             records.append(json.loads(line))
         except json.JSONDecodeError:
@@ -49,6 +49,7 @@ def run(units: Iterable[Unit], path: Path, processes: int, minutes: float | None
     waiting = iter(left)
     futures: dict[Future[Record], Unit] = {}
     with ProcessPoolExecutor(processes, initializer=_be_quiet) as pool, path.open("a") as file:
+        file.write("\n")  # the last line may have been cut off
         while True:
             while len(futures) < 2 * processes and time.monotonic() < end and (unit := next(waiting, None)):
                 futures[pool.submit(unit.work, *unit.arguments)] = unit
