@@ -122,8 +122,10 @@ class Difference(NamedTuple):
 
     @property
     def standardized(self) -> float:
-        """The mean in standard errors."""
-        return self.mean / self.error if self.error > 0 else 0.0
+        """The mean in standard errors, at most 5 of them: those of a few repeats can be tiny by chance."""
+        if abs(self.mean) >= 5 * self.error:
+            return 0.0 if self.mean == 0 else math.copysign(5.0, self.mean)
+        return self.mean / self.error
 
     @property
     def relative(self) -> float:
@@ -199,7 +201,9 @@ def comparisons() -> Iterator[tuple[str, Method, Method]]:
 def report_parity(records: list[Record], details: bool) -> None:
     found = by_set_and_method(records)
     print("Losses of spinney less those of scikit-learn. Negative: spinney is better. A row is one loss over all sets;")
-    print("± is the standard error over sets. Standardized: a set's mean difference divided by its standard error.\n")
+    print(
+        "± is the standard error over sets. Standardized: a set's mean difference divided by its standard error, at most 5.\n"
+    )
     print(SUMMARY_HEADER)
     for label, ours, peer in comparisons():
         for metric in (*METRICS["classifier"], *METRICS["regressor"]):

@@ -100,6 +100,8 @@ def test_differences_have_standard_errors(module):
     assert found.error == pytest.approx(1 / math.sqrt(3))
     assert found.standardized == pytest.approx(math.sqrt(3))
     assert found.relative == pytest.approx(0.5)
+    assert found._replace(error=0.0).standardized == 5
+    assert found._replace(mean=0.0, error=0.0).standardized == 0
 
 
 def test_votes_are_counted_alike(module):
