@@ -201,9 +201,7 @@ def comparisons() -> Iterator[tuple[str, Method, Method]]:
 def report_parity(records: list[Record], details: bool) -> None:
     found = by_set_and_method(records)
     print("Losses of spinney less those of scikit-learn. Negative: spinney is better. A row is one loss over all sets;")
-    print(
-        "± is the standard error over sets. Standardized: a set's mean difference divided by its standard error, at most 5.\n"
-    )
+    print("± is the standard error over sets. Standardized: a set's mean difference over its own, at most 5.\n")
     print(SUMMARY_HEADER)
     for label, ours, peer in comparisons():
         for metric in (*METRICS["classifier"], *METRICS["regressor"]):
