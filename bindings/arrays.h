@@ -26,4 +26,12 @@ inline Array<T> own(std::vector<T> values) {
   return Array<T>(kept->data(), {kept->size()}, owner);
 }
 
+using Doubles2Out = nb::ndarray<nb::numpy, double, nb::ndim<2>, nb::c_contig>;
+
+inline Doubles2Out own_rows(std::vector<double> values, std::size_t width) {
+  auto* kept = new std::vector<double>(std::move(values));
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+  return Doubles2Out(kept->data(), {kept->size() / width, width}, owner);
+}
+
 }  // namespace spinney

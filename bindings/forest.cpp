@@ -15,6 +15,7 @@
 #include "arrays.h"
 #include "base/pool.h"
 #include "base/threads.h"
+#include "forest_handle.h"
 #include "growing.h"
 #include "interrupt.h"
 #include "learn/forest.h"
@@ -28,25 +29,6 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace spinney {
-
-// A forest with what is needed to walk it. Immutable once made, so threads may share it.
-struct ForestHandle {
-  ForestHandle(Forest f, std::vector<std::uint32_t> categories)
-      : forest(std::move(f)), n_categories(std::move(categories)), walker(forest) {}
-  ForestHandle(const ForestHandle&) = delete;
-
-  void check(const TableHandle& table) const {
-    if (categories_of(table.table) != n_categories) throw nb::value_error("the table does not fit the forest");
-  }
-
-  const Forest forest;
-  const std::vector<std::uint32_t> n_categories;
-  const ForestWalker walker;
-};
-
-struct SamplingHandle {
-  Sampling sampling;
-};
 
 static SamplingHandle* make_sampling(bool replace, std::uint64_t seed, std::vector<std::uint32_t> unit_of_row,
                                      std::vector<std::vector<std::uint32_t>> strata,
@@ -109,14 +91,6 @@ static ForestHandle* grow(const TableHandle& table, const std::string& criterion
     return join(grow_forest(table.table, request.input, request.rule, params, interrupt));
   });
   return new ForestHandle(std::move(forest), categories_of(table.table));
-}
-
-using Doubles2Out = nb::ndarray<nb::numpy, double, nb::ndim<2>, nb::c_contig>;
-
-static Doubles2Out own_rows(std::vector<double> values, std::size_t width) {
-  auto* kept = new std::vector<double>(std::move(values));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-  return Doubles2Out(kept->data(), {kept->size() / width, width}, owner);
 }
 
 static Doubles2Out predict(const ForestHandle& self, const TableHandle& table, int n_jobs) {

@@ -241,6 +241,29 @@ def forest_errors() -> Any:
     return figure
 
 
+def importance_kinds() -> Any:
+    """Draw three importances of a column that matters among noise of two, thirty and a thousand values."""
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"dose": random.integers(0, 2, size=1000)})
+    X["coin"] = random.integers(0, 2, size=1000)
+    X["clinic"] = random.choice([f"clinic {i}" for i in range(30)], size=1000)
+    X["serial_number"] = random.permutation(1000)
+    y = np.where(random.random(1000) < 0.7, X["dose"] == 1, X["dose"] == 0)
+    forest = spinney.RandomForestClassifier(n_estimators=200, random_state=0).fit(X, y)
+    figure, axes = mpl.pyplot.subplots(1, 3, figsize=(11, 2.4), layout="constrained")
+    for ax, kind in zip(axes, ("impurity", "unbiased", "permutation"), strict=True):
+        forest.importances(X, y, kind=kind).plot(ax=ax)
+        ax.set_title(kind)
+    return figure
+
+
+def importance_rows() -> Any:
+    """Draw the importances of single penguins."""
+    X, y = spinney.datasets.load_penguins(as_frame="pandas")
+    forest = spinney.RandomForestClassifier(n_estimators=300, random_state=0).fit(X, y)
+    return forest.importances(X, y, loss="margin", by_row=True).plot_rows(colour=y).figure
+
+
 def main(arguments: list[str]) -> None:
     """Write all pictures to a folder."""
     root = Path(__file__).resolve().parent.parent
@@ -263,6 +286,8 @@ def main(arguments: list[str]) -> None:
     save(spinney.plot_importances(penguins).figure, folder / "importances.png")
     save(decision_functions(), folder / "forests.png")
     save(forest_errors(), folder / "forest_errors.png")
+    save(importance_kinds(), folder / "importance_kinds.png")
+    save(importance_rows(), folder / "importance_rows.png")
     save(batting(), folder / "batting.png")
     save(shrinkage(), folder / "shrinkage.png")
     (folder / "surrogates.svg").write_text(

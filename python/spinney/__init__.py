@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         RandomForestClassifier,
         RandomForestRegressor,
     )
+    from spinney._forest.importances import Importances
     from spinney._james_stein import JamesStein, james_stein
     from spinney._keep.estimator import load
     from spinney._keep.model_file import ModelFileError
@@ -59,6 +60,7 @@ __all__ = [
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
     "Fragility",
+    "Importances",
     "JamesStein",
     "LossCriterion",
     "ModelFileError",
@@ -105,6 +107,7 @@ _MODULE_OF = {
     "ExtraTreesClassifier": "spinney._forest.estimators",
     "ExtraTreesRegressor": "spinney._forest.estimators",
     "Fragility": "spinney._tree.fragility",
+    "Importances": "spinney._forest.importances",
     "JamesStein": "spinney._james_stein",
     "LossCriterion": "spinney.criteria",
     "ModelFileError": "spinney._keep.model_file",

@@ -250,6 +250,40 @@ def grow_forest(
     first_tree: int,
     n_trees: int,
 ) -> Forest: ...
+def out_of_bag_sums(
+    forest: Forest,
+    table: Table,
+    sampling: Sampling,
+    target: object,
+    n_classes: Sequence[int],
+    weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+    | None,
+    n_jobs: int,
+) -> tuple[Any, ...]:
+    """Weight and summed target of the out-of-bag rows that pass each node."""
+
+def permutation_rises(
+    forest: Forest,
+    table: Table,
+    sampling: Sampling,
+    target: object,
+    n_classes: Sequence[int],
+    weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+    | None,
+    loss: str,
+    node_class: Annotated[
+        NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ]
+    | None,
+    groups: Sequence[Sequence[int]],
+    n_repeats: int,
+    seed: int,
+    by_row: bool,
+    n_jobs: int,
+) -> tuple[Any, ...]:
+    """
+    Loss of each tree, its rise by tree and group, and by row and group, and the number of trees by row.
+    """
 
 MODEL_FORMAT: int = 1
 

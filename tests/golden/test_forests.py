@@ -1,10 +1,11 @@
-"""Out-of-bag errors of R's randomForest and ranger, within what seeds make of them.
+"""Out-of-bag errors and importances of R's randomForest and ranger, within what seeds make of them.
 
-``forest/ID.json`` is one call with its out-of-bag error over ten seeds. Class errors are by majority of votes there and
-by mean shares here, which is the same for trees grown to pure leaves.
+``forest/ID.json`` is one call with its out-of-bag error and importances over ten seeds. Class errors are by majority of
+votes there and by mean shares here, which is the same for trees grown to pure leaves.
 """
 
 import json
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +36,8 @@ def load(name):
     return case, X, table[case["response"]].to_numpy()
 
 
-def errors(case, X, y, **parameters):
-    """Out-of-bag errors with R's settings, one per seed."""
+def forests(case, X, y, seeds=SEEDS, **parameters):
+    """Forests with R's settings, one per seed."""
     is_class = case["ylevels"] is not None
     extra = "extratrees" in case["id"]
     kind = ("ExtraTrees" if extra else "RandomForest") + ("Classifier" if is_class else "Regressor")
@@ -46,10 +47,14 @@ def errors(case, X, y, **parameters):
         "max_features": case["mtry"],
         # nodes of at most so many drawn rows are not split in R; here drawn rows are counted once
         "min_samples_split": max(2, round((size + 1) * 0.632)),
-        "oob_score": True,
         "bootstrap": True,
     } | parameters
-    models = [getattr(spinney, kind)(random_state=seed, **settings).fit(X, y) for seed in SEEDS]
+    return [getattr(spinney, kind)(random_state=seed, **settings).fit(X, y) for seed in seeds]
+
+
+def errors(case, X, y, **parameters):
+    """Out-of-bag errors, one per seed."""
+    models = forests(case, X, y, oob_score=True, **parameters)
     if "prob" in case["id"]:
         truth = y[:, np.newaxis] == models[0].classes_
         return [float(np.mean((m.oob_decision_function_ - truth)[:, 1] ** 2)) for m in models]
@@ -126,3 +131,30 @@ def test_leaves_at_constant_columns_are_what_makes_r_differ():
     leaves, error_of_going_on = twin_forest(codes, y, 80, case["min_node_size"], stops_at_constant=False)
     assert leaves.mean() > 1.8 * result["mean_leaves_per_tree"]
     assert error_of_going_on < error - 6 * result["oob_error_sd"]
+
+
+@pytest.mark.parametrize("name", ["airquality", "boston_extratrees", "cpus", "glass", "kyphosis", "pima", "pima_prob"])
+def test_permutation_importances_are_those_of_r(name):
+    case, X, y = load(name)
+    loss, scale = ("brier", 0.5) if "prob" in name else (None, 1.0)  # of two classes, R counts one
+    models = forests(case, X, y, range(3))
+    ours = scale * np.array([forest.importances(X, y, loss=loss).importance for forest in models])
+    check_importances(case, ours)
+
+
+def test_permutation_importances_are_those_of_r_where_columns_are_equally_good():
+    case, X, y = load("iris")  # the first of two equal columns is taken here, a random one in R: mix their order
+    found = []
+    for order in permutations(range(4)):
+        forest = forests(case, X.iloc[:, list(order)], y, [0], n_estimators=60)[0]
+        found.append(forest.importances(X.iloc[:, list(order)], y).importance[np.argsort(order)])
+    check_importances(case, np.reshape(found, (3, 8, 4)).mean(axis=1))
+
+
+def check_importances(case, ours):
+    """Compare importances by forest and column."""
+    theirs = [result["permutation_importance_raw"] for result in case["results"].values()]
+    for j, column in enumerate(case["features"]):
+        means = [result["mean"][column] for result in theirs]
+        spread = max([float(ours[:, j].std(ddof=1)), *(result["sd_over_seeds"][column] for result in theirs)])
+        assert min(means) - 3 * spread < ours[:, j].mean() < max(means) + 3 * spread, column

@@ -18,6 +18,7 @@ from spinney import _engine
 from spinney._costs import ClassCosts
 from spinney._data import Schema, read_table
 from spinney._forest.growth import ForestRequest, Grown, grow_in_turns
+from spinney._forest.importances import ForestImportances
 from spinney._forest.out_of_bag import Metric, OutOfBag
 from spinney._forest.rows import Draws, draw_rows, row_keys, whole_weights
 from spinney._forest.view import FittedForest
@@ -56,7 +57,7 @@ class LazySequence(Sequence[Any]):
         return f"<{self._n} items, made on demand>"
 
 
-class BaseForest(GrowingEstimator):
+class BaseForest(ForestImportances, GrowingEstimator):
     """What forests of classes and of values share."""
 
     _is_forest = True
@@ -357,6 +358,16 @@ class BaseForest(GrowingEstimator):
             Error, or value of the metric, over the rows that at least one tree so far has not seen; NaN if there is
             none.
         """
+        columns, draws, target, (array, n_classes) = self._training_rows(X, y)
+        classes = target.classes if n_classes else None
+        y_known = np.asarray(y)
+        y_known = y_known[:, 0] if y_known.ndim == 2 and y_known.shape[1] == 1 else y_known
+        weight = read_weights(sample_weight, columns.n_rows)
+        oob = OutOfBag(columns, draws, array, y_known, classes, weight, self._n_threads)
+        return oob.curve(self.forest_, metric)
+
+    def _training_rows(self, X: Any, y: Any) -> tuple[_engine.Table, Draws, Any, tuple[NDArray[Any], list[int]]]:
+        """Read the rows that the forest was fitted on: columns, draws, target, and target as the engine takes it."""
         columns = self._columns(X)
         draws = self._known_draws()
         if columns.n_rows != draws.n_rows:
@@ -366,13 +377,7 @@ class BaseForest(GrowingEstimator):
         target = self._read_target(y, columns.n_rows)
         if not _same_classes(self._learned(target), self.__dict__):
             raise ValueError("y does not have the classes that the forest was fitted on. Pass the same rows.")
-        array, n_classes = self._engine_target(target)
-        classes = target.classes if n_classes else None
-        y_known = np.asarray(y)
-        y_known = y_known[:, 0] if y_known.ndim == 2 and y_known.shape[1] == 1 else y_known
-        weight = read_weights(sample_weight, columns.n_rows)
-        oob = OutOfBag(columns, draws, array, y_known, classes, weight, self._n_threads)
-        return oob.curve(self.forest_, metric)
+        return columns, draws, target, self._engine_target(target)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Leaf of each row in each tree.

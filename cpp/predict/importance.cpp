@@ -1,0 +1,300 @@
+#include "predict/importance.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "base/pool.h"
+#include "base/random.h"
+#include "data/read.h"
+
+namespace spinney {
+
+namespace {
+
+// A row (by its place among a tree's out-of-bag rows) and the first node of its path that asks for a column.
+struct Visit {
+  std::uint32_t place, node;
+};
+
+// The out-of-bag rows of one tree, with the values that the tree may ask for side by side. Scratch of one thread.
+class TreeRows {
+ public:
+  TreeRows(const Forest& forest, const JudgedRows& judged)
+      : forest_(forest), judged_(judged), slot_(judged.table.n_columns(), unused) {}
+
+  static constexpr std::uint32_t unused = UINT32_MAX;
+  std::vector<Row> rows;
+  std::vector<std::uint32_t> leaf;  // by place
+
+  std::uint32_t slot(std::uint32_t column) const { return slot_[column]; }
+  const std::vector<Visit>& visits(std::uint32_t slot) const { return visits_[slot]; }
+
+  void enter(std::uint32_t tree) {
+    counts_.resize(judged_.table.n_rows);
+    draw_counts(judged_.sampling, tree, units_, counts_);
+    rows.clear();
+    for (Row r = 0; r < judged_.table.n_rows; ++r)
+      if (counts_[r] == 0 && judged_.weight_of(r) > 0) rows.push_back(r);
+    read_values(forest_.root[tree], forest_.root[tree + 1]);
+  }
+
+  // Finds every row's leaf; with `keep_visits`, also where each column is first asked for.
+  template <bool keep_visits>
+  void walk(std::uint32_t tree) {
+    if (visits_.size() < width_) visits_.resize(width_);
+    for (std::size_t s = 0; s < width_; ++s) visits_[s].clear();
+    leaf.resize(rows.size());
+    for (std::uint32_t i = 0; i < rows.size(); ++i) {
+      std::uint32_t at = forest_.root[tree];
+      const double* row = values_.data() + i * width_;
+      while (!forest_.nodes.is_leaf(at)) {
+        const std::uint32_t s = slot_[static_cast<std::uint32_t>(forest_.nodes.feature[at])];
+        if (keep_visits && (visits_[s].empty() || visits_[s].back().place != i)) visits_[s].push_back({i, at});
+        at = goes_left(forest_.nodes, at, row[s]) ? at + 1 : forest_.nodes.right[at];
+      }
+      leaf[i] = at;
+    }
+  }
+
+  // The leaf of a row that takes the columns marked in `swapped` (by slot) from another.
+  std::uint32_t leaf_from(std::uint32_t at, std::size_t place, std::size_t other,
+                          const std::vector<std::uint8_t>& swapped) const {
+    const double *own = values_.data() + place * width_, *lent = values_.data() + other * width_;
+    while (!forest_.nodes.is_leaf(at)) {
+      const std::uint32_t s = slot_[static_cast<std::uint32_t>(forest_.nodes.feature[at])];
+      at = goes_left(forest_.nodes, at, swapped[s] ? lent[s] : own[s]) ? at + 1 : forest_.nodes.right[at];
+    }
+    return at;
+  }
+
+  std::size_t width() const { return width_; }
+
+ private:
+  void read_values(std::uint32_t begin, std::uint32_t end) {
+    for (const std::uint32_t f : used_) slot_[f] = unused;
+    used_.clear();
+    for (std::uint32_t node = begin; node < end; ++node) {
+      if (forest_.nodes.is_leaf(node)) continue;
+      const auto f = static_cast<std::uint32_t>(forest_.nodes.feature[node]);
+      if (slot_[f] != unused) continue;
+      slot_[f] = static_cast<std::uint32_t>(used_.size());
+      used_.push_back(f);
+    }
+    width_ = used_.size();
+    values_.resize(rows.size() * width_);
+    for (std::size_t s = 0; s < width_; ++s)
+      read_rows(judged_.table.columns[used_[s]], rows.data(), rows.size(),
+                [&](std::size_t i, double v) { values_[i * width_ + s] = v; });
+  }
+
+  const Forest& forest_;
+  const JudgedRows& judged_;
+  std::vector<std::uint32_t> slot_;  // by column
+  std::vector<std::uint32_t> used_;  // column by slot
+  std::size_t width_ = 0;
+  std::vector<double> values_;              // by place and slot
+  std::vector<std::vector<Visit>> visits_;  // by slot, places ascending
+  std::vector<std::uint32_t> units_, counts_;
+};
+
+double class_loss(LeafLoss loss, std::span<const double> shares, std::size_t actual) {
+  double squares = 0, largest = 0;
+  for (std::size_t k = 0; k < shares.size(); ++k) {
+    const double off = shares[k] - (k == actual ? 1.0 : 0.0);
+    squares += off * off;
+    if (k != actual) largest = std::max(largest, shares[k]);
+  }
+  return loss == LeafLoss::squared_shares ? squares : largest - shares[actual];
+}
+
+double loss_at(const Forest& forest, const JudgedRows& judged, const PermutationRequest& request, std::uint32_t node,
+               Row r) {
+  const std::span<const double> value = forest.nodes.value_of(node);
+  double total = 0;
+  for (std::size_t k = 0; k < judged.n_outputs; ++k) {
+    const std::size_t at = r * judged.n_outputs + k;
+    if (request.loss == LeafLoss::wrong_class) {
+      total += request.node_class[node * judged.n_outputs + k] != judged.codes[at];
+    } else if (judged.codes != nullptr) {
+      const std::size_t begin = judged.first_class[k], end = judged.first_class[k + 1];
+      total += class_loss(request.loss, value.subspan(begin, end - begin), static_cast<std::size_t>(judged.codes[at]));
+    } else {
+      const double off = value[k] - judged.numbers[at];
+      total += request.loss == LeafLoss::squared_error ? off * off : std::abs(off);
+    }
+  }
+  return total / static_cast<double>(judged.n_outputs);
+}
+
+// What one tree says of single rows.
+struct RowRises {
+  struct Rise {
+    Row row;
+    std::uint32_t group;
+    double rise;
+  };
+  std::vector<Row> rows;  // all that the tree has not seen
+  std::vector<Rise> rises;
+};
+
+class Permuter {
+ public:
+  Permuter(const Forest& forest, const JudgedRows& judged, const PermutationRequest& request)
+      : forest_(forest), judged_(judged), request_(request), tree_rows_(forest, judged) {}
+
+  // Fills the tree's loss and its rises by group, and those of rows if asked for.
+  void judge(std::uint32_t tree, double& loss, double* rise, RowRises& by_row, Interrupt& interrupt) {
+    tree_rows_.enter(tree);
+    tree_rows_.walk<true>(tree);
+    const std::vector<Row>& rows = tree_rows_.rows;
+    by_row.rises.clear();
+    by_row.rows.clear();
+    if (request_.by_row) by_row.rows = rows;
+    loss_.resize(rows.size());
+    double total = 0, weight = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      loss_[i] = loss_at(forest_, judged_, request_, tree_rows_.leaf[i], rows[i]);
+      total += judged_.weight_of(rows[i]) * loss_[i];
+      weight += judged_.weight_of(rows[i]);
+    }
+    const double missing = std::numeric_limits<double>::quiet_NaN();
+    loss = rows.empty() ? missing : total / weight;
+    const std::uint64_t key = derive(derive(request_.seed, 103), tree);
+    for (std::uint32_t g = 0; g < request_.groups.size(); ++g) {
+      interrupt.check();
+      rise[g] = rows.empty() ? missing : permute(g, derive(key, request_.groups[g][0]), by_row) / weight;
+    }
+  }
+
+ private:
+  // The sum of weighted rises of a group, mean over the repeats.
+  double permute(std::uint32_t g, std::uint64_t key, RowRises& by_row) {
+    find_visits(request_.groups[g]);
+    if (visits_.empty()) return 0;
+    row_rise_.assign(visits_.size(), 0.0);
+    for (std::uint32_t repeat = 0; repeat < request_.n_repeats; ++repeat) {
+      shuffle(RandomStream(derive(key, repeat)));
+      for (std::size_t v = 0; v < visits_.size(); ++v) {
+        const std::uint32_t i = visits_[v].place;
+        const std::uint32_t leaf = tree_rows_.leaf_from(visits_[v].node, i, other_[i], swapped_);
+        if (leaf != tree_rows_.leaf[i])
+          row_rise_[v] += loss_at(forest_, judged_, request_, leaf, tree_rows_.rows[i]) - loss_[i];
+      }
+    }
+    double total = 0;
+    for (std::size_t v = 0; v < visits_.size(); ++v) {
+      const Row r = tree_rows_.rows[visits_[v].place];
+      const double rise = row_rise_[v] / request_.n_repeats;
+      total += judged_.weight_of(r) * rise;
+      if (request_.by_row && rise != 0) by_row.rises.push_back({r, g, rise});
+    }
+    return total;
+  }
+
+  // Rows whose path asks for a column of the group, and where it first does; marks the group's slots.
+  void find_visits(const std::vector<std::uint32_t>& group) {
+    visits_.clear();
+    swapped_.assign(tree_rows_.width(), 0);
+    for (const std::uint32_t f : group) {
+      const std::uint32_t s = tree_rows_.slot(f);
+      if (s == TreeRows::unused) continue;
+      swapped_[s] = 1;
+      const std::vector<Visit>& more = tree_rows_.visits(s);
+      visits_.insert(visits_.end(), more.begin(), more.end());
+    }
+    if (group.size() == 1) return;
+    std::sort(visits_.begin(), visits_.end(), [](const Visit& a, const Visit& b) {
+      return std::pair(a.place, a.node) < std::pair(b.place, b.node);  // on one path, the upper node comes first
+    });
+    const auto end =
+        std::unique(visits_.begin(), visits_.end(), [](const Visit& a, const Visit& b) { return a.place == b.place; });
+    visits_.erase(end, visits_.end());
+  }
+
+  void shuffle(RandomStream random) {
+    other_.resize(tree_rows_.rows.size());
+    std::iota(other_.begin(), other_.end(), std::uint32_t{0});
+    for (std::size_t i = 0; i + 1 < other_.size(); ++i)
+      std::swap(other_[i], other_[i + random.below(other_.size() - i)]);
+  }
+
+  const Forest& forest_;
+  const JudgedRows& judged_;
+  const PermutationRequest& request_;
+  TreeRows tree_rows_;
+  std::vector<double> loss_;           // by place
+  std::vector<std::uint32_t> other_;   // by place: whose values it takes
+  std::vector<std::uint8_t> swapped_;  // by slot
+  std::vector<Visit> visits_;
+  std::vector<double> row_rise_;  // by visit
+};
+
+}  // namespace
+
+NodeSums out_of_bag_sums(const Forest& forest, const JudgedRows& judged, int n_threads, Interrupt& interrupt) {
+  const std::size_t width = judged.target_width();
+  NodeSums sums{std::vector<double>(forest.nodes.size(), 0.0), std::vector<double>(forest.nodes.size() * width, 0.0)};
+  std::vector<TreeRows> scratch(static_cast<std::size_t>(n_threads), TreeRows(forest, judged));
+  parallel_for(forest.n_trees(), n_threads, [&](std::size_t t, int worker) {
+    interrupt.check();
+    TreeRows& tree_rows = scratch[static_cast<std::size_t>(worker)];
+    tree_rows.enter(static_cast<std::uint32_t>(t));
+    tree_rows.walk<false>(static_cast<std::uint32_t>(t));
+    for (std::size_t i = 0; i < tree_rows.rows.size(); ++i) {
+      const Row r = tree_rows.rows[i];
+      const double weight = judged.weight_of(r);
+      double* sum = sums.sum.data() + tree_rows.leaf[i] * width;
+      sums.weight[tree_rows.leaf[i]] += weight;
+      for (std::size_t k = 0; k < judged.n_outputs; ++k) {
+        const std::size_t at = r * judged.n_outputs + k;
+        if (judged.codes != nullptr)
+          sum[judged.first_class[k] + static_cast<std::uint32_t>(judged.codes[at])] += weight;
+        else
+          sum[k] += weight * judged.numbers[at];
+      }
+    }
+    for (std::uint32_t node = forest.root[t + 1]; node-- > forest.root[t];) {  // children come after their parent
+      if (forest.nodes.is_leaf(node)) continue;
+      const std::uint32_t left = node + 1, right = forest.nodes.right[node];
+      sums.weight[node] = sums.weight[left] + sums.weight[right];
+      for (std::size_t k = 0; k < width; ++k)
+        sums.sum[node * width + k] = sums.sum[left * width + k] + sums.sum[right * width + k];
+    }
+  });
+  return sums;
+}
+
+PermutationRises permutation_rises(const Forest& forest, const JudgedRows& judged, const PermutationRequest& request,
+                                   int n_threads, Interrupt& interrupt) {
+  const std::size_t n_trees = forest.n_trees(), n_groups = request.groups.size(), n_rows = judged.table.n_rows;
+  PermutationRises found;
+  found.loss.resize(n_trees);
+  found.rise.resize(n_trees * n_groups);
+  if (request.by_row) {
+    found.row_rise.assign(n_rows * n_groups, 0.0);
+    found.row_trees.assign(n_rows, 0);
+  }
+  std::vector<Permuter> permuters(static_cast<std::size_t>(n_threads), Permuter(forest, judged, request));
+  // Rows are added up tree by tree, so the sums do not depend on the number of threads.
+  const std::size_t batch = request.by_row ? 4 * static_cast<std::size_t>(n_threads) : n_trees;
+  std::vector<RowRises> by_row(std::min(batch, n_trees));
+  for (std::size_t first = 0; first < n_trees; first += batch) {
+    const std::size_t n = std::min(batch, n_trees - first);
+    parallel_for(n, n_threads, [&](std::size_t i, int worker) {
+      const std::size_t t = first + i;
+      permuters[static_cast<std::size_t>(worker)].judge(static_cast<std::uint32_t>(t), found.loss[t],
+                                                        found.rise.data() + t * n_groups, by_row[i], interrupt);
+    });
+    for (std::size_t i = 0; i < n; ++i) {
+      for (const Row r : by_row[i].rows) ++found.row_trees[r];
+      for (const auto& [row, group, rise] : by_row[i].rises) found.row_rise[row * n_groups + group] += rise;
+    }
+  }
+  return found;
+}
+
+}  // namespace spinney

@@ -1,0 +1,476 @@
+"""How much each column matters to a forest: by the impurity, by the impurity without its bias, by permutation.
+
+Vocabulary. A row is *out of bag* for a tree that was not grown on it. The importance of a *group* of columns (most
+often of one) is a mean over trees; its standard error says how much it would change with other trees of the same kind,
+not with other rows.
+
+The decrease of the impurity by a split into left and right is w_l w_r / (w_l + w_r) (m_l - m_r)², with the weights and
+mean targets of the two sides (class shares for classes: Gini). It is measured on the rows for which the split was
+chosen, so any column that offers many cuts gets something. The unbiased decrease takes one of the two differences,
+and the weights, from out-of-bag rows. If a column knows nothing of the target, the difference of the out-of-bag means
+is zero on average whatever the tree has found, and so is the product.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from numbers import Integral
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from spinney import _engine
+from spinney._data import Schema
+from spinney._parameters import column_index
+from spinney._target import read_weights
+from spinney._task import OfValues
+from spinney._user_criterion import is_user
+from spinney.reading.digits import elide, one_line, plural, shortest
+from spinney.reading.tables import Backend, frame_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+KINDS = ("permutation", "unbiased", "impurity")
+_CLASS_LOSSES, _NUMBER_LOSSES = ("error", "brier", "margin"), ("squared_error", "absolute_error")
+_MEASURES = {
+    "impurity": "share in the decrease of the impurity",
+    "unbiased": "decrease of the impurity, unbiased",
+    "error": "rise of the error rate when permuted",
+    "brier": "rise of the Brier score when permuted",
+    "margin": "fall of the margin when permuted",
+    "squared_error": "rise of the squared error when permuted",
+    "absolute_error": "rise of the absolute error when permuted",
+}
+_MOST_LINES = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Importances:
+    """What `importances` of a forest found; prints as text.
+
+    Attributes
+    ----------
+    names : list of str
+        Columns, or groups of these, in the order of the table.
+    kind : {"permutation", "unbiased", "impurity"}
+    loss : str or None
+        What permutation makes worse; None for the other kinds.
+    importance, standard_error, z : ndarray of shape (n_names,)
+        Mean over the trees, its standard error over the trees, and their ratio (NaN where the error is 0).
+    by_tree : ndarray of shape (n_trees, n_names)
+        What the means are of; NaN for trees without out-of-bag rows.
+    by_row : ndarray of shape (n_samples, n_names), or None
+        With ``by_row=True``: mean rise of the row's loss over the trees that have not seen it; NaN if all have.
+    n_splits : ndarray of shape (n_names,)
+        Splits on the columns in all trees.
+    tree_loss : float or None
+        Mean loss of a single tree on its out-of-bag rows: what permutation adds to.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from spinney import RandomForestClassifier
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> found = RandomForestClassifier(random_state=0).fit(X, y).importances(X, y)
+    >>> sorted(found.to_frame("pandas")["column"][:2])
+    ['petal length (cm)', 'petal width (cm)']
+    """
+
+    names: list[str]
+    kind: str
+    loss: str | None
+    importance: Floats
+    standard_error: Floats
+    z: Floats
+    by_tree: Floats
+    by_row: Floats | None
+    n_splits: NDArray[np.intp]
+    tree_loss: float | None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def measure(self) -> str:
+        """What the numbers are, in words."""
+        return _MEASURES[self.loss or self.kind]
+
+    @property
+    def order(self) -> list[int]:
+        """Positions in `names`, the most important first."""
+        return sorted(range(len(self)), key=lambda j: (-self.importance[j], j))
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """Return the importances as a frame, the most important first.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars"}, optional
+            Library of the frame; None: the one that is installed, pandas first.
+
+        Returns
+        -------
+        frame
+            `column`, `importance`, `standard_error`, `z`, `n_splits`.
+        """
+        order = self.order
+        columns: dict[str, list[Any]] = {"column": [self.names[j] for j in order]}
+        for name in ("importance", "standard_error", "z", "n_splits"):
+            columns[name] = getattr(self, name)[order].tolist()
+        return frame_of(columns, backend)
+
+    def rows_to_frame(self, backend: Backend | None = None) -> Any:
+        """Return the importances of single rows as a frame.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars"}, optional
+            Library of the frame; None: the one that is installed, pandas first.
+
+        Returns
+        -------
+        frame
+            One row per row of the table, one column per name.
+        """
+        by_row = self._known_rows()
+        return frame_of({name: by_row[:, j].tolist() for j, name in enumerate(self.names)}, backend)
+
+    def _known_rows(self) -> Floats:
+        if self.by_row is None:
+            raise ValueError("There is nothing by row here. Ask for importances(X, y, by_row=True).")
+        return self.by_row
+
+    def plot(self, *, style: str = "bar", max_columns: int = 15, ax: Axes | None = None) -> Axes:
+        """Draw the importances, with one standard error to either side.
+
+        Parameters
+        ----------
+        style : {"bar", "box"}, default="bar"
+            Bars, or a box over the trees with its mean and standard error inside.
+        max_columns : int, default=15
+            Bars at most; the most important are drawn.
+        ax : Axes, optional
+            Where to draw; None: a new figure.
+
+        Returns
+        -------
+        Axes
+            The axes drawn on.
+        """
+        from spinney.drawing.importance_plot import draw_importances
+
+        return draw_importances(self, style, max_columns, ax)
+
+    def plot_rows(self, *, colour: Any = None, max_columns: int = 15, ax: Axes | None = None) -> Axes:
+        """Draw the importances of single rows as points, a line of points per column.
+
+        Parameters
+        ----------
+        colour : array-like of shape (n_samples,), optional
+            Numbers or labels that colour the rows, such as the target.
+        max_columns : int, default=15
+            Lines at most; the most important columns are drawn.
+        ax : Axes, optional
+            Where to draw; None: a new figure.
+
+        Returns
+        -------
+        Axes
+            The axes drawn on.
+        """
+        from spinney.drawing.importance_plot import draw_rows
+
+        return draw_rows(self, self._known_rows(), colour, max_columns, ax)
+
+    def __repr__(self) -> str:
+        return f"<Importances: {self.kind}, {plural(len(self), 'column')}, {plural(len(self.by_tree), 'tree')}>"
+
+    def __str__(self) -> str:
+        lines = [f"{self.measure[0].upper()}{self.measure[1:]}, {plural(len(self.by_tree), 'tree')}"]
+        if self.tree_loss is not None:
+            lines.append(f"Out-of-bag loss of a single tree: {shortest(self.tree_loss, 4)}")
+        names = [elide(one_line(self.names[j]), 40) for j in self.order[:_MOST_LINES]]
+        width = max((len(name) for name in names), default=0)
+        largest = np.nanmax(self.standard_error, initial=0.0) or 0.01
+        digits = max(0, 1 - math.floor(math.log10(largest)))  # two of the largest error
+        values = [f"{value:.{digits}f}" for value in self.importance[self.order[:_MOST_LINES]]]
+        number_width = max((len(value) for value in values), default=0)
+        for name, value, j in zip(names, values, self.order, strict=False):
+            lines.append(f"{name:<{width}}  {value:>{number_width}} ± {self.standard_error[j]:.{digits}f}")
+        if len(names) < len(self):
+            lines.append(f"… and {plural(len(self) - len(names), 'column')} below")
+        return "\n".join(lines)
+
+
+class ForestImportances:
+    """Mixin for forests."""
+
+    def importances(
+        self,
+        X: Any = None,
+        y: Any = None,
+        kind: str = "permutation",
+        *,
+        sample_weight: Any = None,
+        loss: str | None = None,
+        groups: Any = None,
+        n_repeats: int = 1,
+        by_row: bool = False,
+        random_state: Any = None,
+    ) -> Importances:
+        """How much each column matters, with standard errors over the trees.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            The rows that the forest was fitted on, in the same order. Not needed for ``kind="impurity"``.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their target.
+        kind : {"permutation", "unbiased", "impurity"}, default="permutation"
+            "permutation": mean over the trees of what the loss of their out-of-bag rows rises by when a column's values
+            are permuted among these. "unbiased": decrease of the impurity (Gini, or variance) with one factor of its
+            square from out-of-bag rows, so that columns without information get 0 on average, however many values they
+            have. "impurity": share in the decrease of the impurity on the rows of the sample, as
+            `feature_importances_`: columns with many values get too much.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights as given to `fit`; rows of weight 0 are not judged.
+        loss : str, optional
+            With permutation. Classes: "error" (share of wrong classes, the default), "brier" (squared distance of the
+            class shares from the class) or "margin" (share of the class less the largest other). Numbers:
+            "squared_error" (the default) or "absolute_error". With several outputs, their mean.
+        groups : list of lists of columns, or dict of these, optional
+            Columns that are permuted together (else: added up), by name or position. Other columns stand alone.
+        n_repeats : int, default=1
+            Permutations of each column in each tree.
+        by_row : bool, default=False
+            Also find the importances of single rows, with permutation.
+        random_state : int, RandomState or None, default=None
+            Seed of the permutations; None: the forest's own, so that the numbers are the same each time.
+
+        Returns
+        -------
+        Importances
+            The numbers, with `to_frame`, `plot` and `plot_rows`.
+
+        See Also
+        --------
+        sklearn.inspection.permutation_importance : The same idea on held-out rows, with any scorer.
+        spinney.importance_frame : Impurity importances as a table.
+        """
+        return _find_importances(
+            self,
+            X,
+            y,
+            kind,
+            sample_weight=sample_weight,
+            loss=loss,
+            groups=groups,
+            n_repeats=n_repeats,
+            by_row=by_row,
+            random_state=random_state,
+        )
+
+
+def _find_importances(
+    forest: Any,
+    X: Any,
+    y: Any,
+    kind: str,
+    *,
+    sample_weight: Any,
+    loss: str | None,
+    groups: Any,
+    n_repeats: int,
+    by_row: bool,
+    random_state: Any,
+) -> Importances:
+    """Do what `importances` of a forest says."""
+    check_is_fitted(forest)
+    loss = _checked_loss(forest, kind, loss, n_repeats, by_row)
+    names, columns = _read_column_groups(groups, forest.schema_)
+    n_features = forest.n_features_in_
+    rows: Floats | None = None
+    tree_loss: float | None = None
+    if kind == "impurity":
+        by_tree = _sums(forest.forest_.tree_importances(n_features), columns)
+        is_split = by_tree.sum(axis=1) > 0
+        by_tree = by_tree[is_split] if is_split.any() else by_tree  # as in feature_importances_
+    else:
+        judged = _Judged.of(forest, X, y, sample_weight, kind)
+        if kind == "unbiased":
+            by_tree = _sums(_unbiased(judged, n_features), columns)
+        else:
+            seed = forest._seed if random_state is None else check_random_state(random_state).randint(2**31 - 1)
+            assert loss is not None
+            tree_losses, by_tree, rows = _permuted(judged, loss, columns, n_repeats, seed, by_row)
+            tree_loss = float(np.nanmean(tree_losses)) if not np.isnan(tree_losses).all() else float("nan")
+    splits = forest.forest_.split_counts(n_features)
+    n_splits = np.array([splits[group].sum() for group in columns], dtype=np.intp)
+    return _report(names, kind, loss, by_tree, rows, n_splits, tree_loss)
+
+
+def _checked_loss(forest: Any, kind: str, loss: str | None, n_repeats: int, by_row: bool) -> str | None:
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}.")
+    if kind != "permutation":
+        for name, given in (("loss", loss is not None), ("n_repeats", n_repeats != 1), ("by_row", by_row)):
+            if given:
+                raise ValueError(f"{name} goes with kind='permutation', not with {kind!r}.")
+        return None
+    if isinstance(n_repeats, bool) or not isinstance(n_repeats, Integral) or n_repeats < 1:
+        raise ValueError(f"n_repeats must be a whole number from 1 up, not {n_repeats!r}.")
+    known = _NUMBER_LOSSES if isinstance(forest, OfValues) else _CLASS_LOSSES
+    if loss is not None and loss not in known:
+        raise ValueError(f"loss must be one of {', '.join(map(repr, known))} here, not {loss!r}.")
+    return loss or known[0]
+
+
+def _read_column_groups(groups: Any, schema: Schema) -> tuple[list[str], list[list[int]]]:
+    """Names and columns of groups in the order of their first columns; other columns stand alone."""
+    named: list[tuple[str | None, Any]] = []
+    if isinstance(groups, Mapping):
+        named = [(str(name), group) for name, group in groups.items()]
+    elif groups is not None:
+        if isinstance(groups, str) or not isinstance(groups, Iterable):
+            raise ValueError(f"groups must be a list of lists of columns, or a dict of these, not {groups!r}.")
+        named = [(None, group) for group in groups]
+    found: list[tuple[list[int], str]] = []
+    owner: dict[int, str] = {}
+    for name, group in named:
+        members = [group] if isinstance(group, str | Integral) else list(group)
+        columns = sorted({column_index(column, schema, "groups") for column in members})
+        if not columns:
+            raise ValueError("groups has an empty group. Drop it.")
+        label = name if name is not None else " + ".join(schema.features[j].name for j in columns)
+        for j in columns:
+            if j in owner:
+                raise ValueError(f"groups has column {schema.features[j].name!r} twice. Put it in one group.")
+            owner[j] = label
+        found.append((columns, label))
+    found += [([j], feature.name) for j, feature in enumerate(schema.features) if j not in owner]
+    found.sort(key=lambda entry: entry[0][0])
+    return [name for _, name in found], [columns for columns, _ in found]
+
+
+def _sums(by_column: Floats, columns: list[list[int]]) -> Floats:
+    return np.column_stack([by_column[:, group].sum(axis=1) for group in columns])
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """The training rows as the engine takes them."""
+
+    forest: Any
+    columns: _engine.Table
+    sampling: _engine.Sampling
+    target: NDArray[Any]
+    n_classes: list[int]
+    weight: Floats | None
+    n_jobs: int
+
+    @classmethod
+    def of(cls, forest: Any, X: Any, y: Any, sample_weight: Any, kind: str) -> _Judged:
+        if X is None or y is None:
+            raise ValueError(f"kind={kind!r} is measured on the training rows. Pass X and y as given to fit.")
+        if not forest.bootstrap:
+            raise ValueError(
+                f"kind={kind!r} needs rows that trees have not seen, but with bootstrap=False every tree sees every "
+                "row. Fit with bootstrap=True, or use sklearn.inspection.permutation_importance on held-out rows."
+            )
+        if is_user(forest.criterion):
+            raise ValueError(
+                f"kind={kind!r} compares the trees' predictions with y, which a criterion of your own may not allow. "
+                "Use sklearn.inspection.permutation_importance with a scorer of your own."
+            )
+        columns, draws, target, (array, n_classes) = forest._training_rows(X, y)
+        weight = read_weights(sample_weight, columns.n_rows)
+        if kind == "unbiased" and getattr(forest, "class_weight", None) != "balanced_subsample":
+            weight = forest._target_weights(target, y, weight)
+        array = array if n_classes else np.ascontiguousarray(array, dtype=np.float64)
+        return cls(forest, columns, draws.engine, array, list(n_classes), weight, forest._n_threads)
+
+
+def _unbiased(judged: _Judged, n_features: int) -> Floats:
+    """Out-of-bag decrease of the impurity by tree and column, per unit of the tree's out-of-bag weight."""
+    fitted = judged.forest.forest_
+    engine = fitted.engine
+    target = judged.target
+    if not judged.n_classes:  # differences of means are the same, and lose fewer digits
+        target = target - target.mean(axis=0)
+    weight, sums = _engine.out_of_bag_sums(
+        engine, judged.columns, judged.sampling, target, judged.n_classes, judged.weight, judged.n_jobs
+    )
+    value = engine.value.reshape(engine.size, -1)
+    split = np.flatnonzero(engine.feature >= 0)
+    left, right = split + 1, engine.right[split]
+    both = (weight[left] > 0) & (weight[right] > 0)
+    split, left, right = split[both], left[both], right[both]
+    unseen = sums[left] / weight[left][:, np.newaxis] - sums[right] / weight[right][:, np.newaxis]
+    product = ((value[left] - value[right]) * unseen).sum(axis=1) / judged.target.shape[1]
+    gain = weight[left] * weight[right] / (weight[left] + weight[right]) * product
+    tree = np.searchsorted(fitted.root, split, side="right") - 1
+    total = np.bincount(
+        tree * n_features + engine.feature[split], weights=gain, minlength=fitted.n_trees * n_features
+    ).reshape(-1, n_features)
+    of_tree = weight[fitted.root[:-1]][:, np.newaxis]
+    return np.asarray(np.divide(total, of_tree, out=np.full(total.shape, np.nan), where=of_tree > 0))
+
+
+def _permuted(
+    judged: _Judged, loss: str, columns: list[list[int]], n_repeats: int, seed: int, by_row: bool
+) -> tuple[Floats, Floats, Floats | None]:
+    """Loss by tree, its rise by tree and group, and by row and group."""
+    fitted = judged.forest.forest_
+    node_class = None
+    if loss == "error":
+        value = fitted.engine.value.reshape(fitted.node_count, -1)
+        node_class = np.ascontiguousarray(fitted.best_codes(value), dtype=np.int32)
+    losses, rises, sums, n_trees = _engine.permutation_rises(
+        fitted.engine,
+        judged.columns,
+        judged.sampling,
+        judged.target,
+        judged.n_classes,
+        judged.weight,
+        loss,
+        node_class,
+        columns,
+        int(n_repeats),
+        int(seed),
+        bool(by_row),
+        judged.n_jobs,
+    )
+    if not by_row:
+        return losses, rises, None
+    known = n_trees[:, np.newaxis] > 0
+    rows = np.divide(sums, n_trees[:, np.newaxis], out=np.full(sums.shape, np.nan), where=known)
+    return losses, rises, np.asarray(rows)
+
+
+def _report(
+    names: list[str],
+    kind: str,
+    loss: str | None,
+    by_tree: Floats,
+    by_row: Floats | None,
+    n_splits: NDArray[np.intp],
+    tree_loss: float | None,
+) -> Importances:
+    known = by_tree[~np.isnan(by_tree).any(axis=1)]
+    if len(known) == 0:
+        raise ValueError(
+            "Every row was drawn for every tree, so that none is out of bag. Grow more trees, or draw fewer rows with "
+            "max_samples."
+        )
+    importance = known.mean(axis=0)
+    spread = known.std(axis=0, ddof=1) if len(known) > 1 else np.full(len(names), np.nan)
+    error = spread / np.sqrt(len(known))
+    z = np.divide(importance, error, out=np.full(len(names), np.nan), where=error > 0)
+    return Importances(names, kind, loss, importance, error, z, by_tree, by_row, n_splits, tree_loss)
