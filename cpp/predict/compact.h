@@ -25,8 +25,8 @@ struct CompactNodes {
 };
 
 // One step down: the child that a value leads to. A leaf leads to itself.
-template <bool categories>
-inline std::uint32_t step(const Tree& tree, const CompactNode& node, std::uint32_t at, double x) {
+template <bool categories, class Node>
+inline std::uint32_t step(const Tree& tree, const Node& node, std::uint32_t at, double x) {
   bool left = (x <= node.threshold) | ((x != x) & (node.flags & Tree::missing_left));
   if constexpr (categories)
     if ((node.flags & Tree::category) && x == x)

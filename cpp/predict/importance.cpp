@@ -1,6 +1,7 @@
 #include "predict/importance.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -10,6 +11,7 @@
 #include "base/pool.h"
 #include "base/random.h"
 #include "data/read.h"
+#include "predict/compact.h"
 
 namespace spinney {
 
@@ -20,7 +22,7 @@ struct Visit {
   std::uint32_t place, node;
 };
 
-// The out-of-bag rows of one tree, with the values that the tree may ask for side by side. Scratch of one thread.
+// The out-of-bag rows of one tree, with the values that the tree may ask for. Scratch of one thread.
 class TreeRows {
  public:
   TreeRows(const Forest& forest, const JudgedRows& judged)
@@ -39,64 +41,113 @@ class TreeRows {
     rows.clear();
     for (Row r = 0; r < judged_.table.n_rows; ++r)
       if (counts_[r] == 0 && judged_.weight_of(r) > 0) rows.push_back(r);
-    read_values(forest_.root[tree], forest_.root[tree + 1]);
+    root_ = forest_.root[tree];
+    copy_nodes(forest_.root[tree + 1]);
+    read_values();
   }
 
   // Finds every row's leaf; with `keep_visits`, also where each column is first asked for.
   template <bool keep_visits>
-  void walk(std::uint32_t tree) {
+  void walk() {
     if (visits_.size() < width_) visits_.resize(width_);
     for (std::size_t s = 0; s < width_; ++s) visits_[s].clear();
     leaf.resize(rows.size());
     for (std::uint32_t i = 0; i < rows.size(); ++i) {
-      std::uint32_t at = forest_.root[tree];
-      const double* row = values_.data() + i * width_;
-      while (!forest_.nodes.is_leaf(at)) {
-        const std::uint32_t s = slot_[static_cast<std::uint32_t>(forest_.nodes.feature[at])];
-        if (keep_visits && (visits_[s].empty() || visits_[s].back().place != i)) visits_[s].push_back({i, at});
-        at = goes_left(forest_.nodes, at, row[s]) ? at + 1 : forest_.nodes.right[at];
+      std::uint32_t at = root_;
+      for (const TreeNode* node = &nodes_[0]; node->left_step; node = &nodes_[at - root_]) {
+        auto& seen = visits_[node->slot];
+        if (keep_visits && (seen.empty() || seen.back().place != i)) seen.push_back({i, at});
+        at = step<true>(forest_.nodes, *node, at, values_[node->slot * rows.size() + i]);
       }
       leaf[i] = at;
     }
   }
 
-  // The leaf of a row that takes the columns marked in `swapped` (by slot) from another.
-  std::uint32_t leaf_from(std::uint32_t at, std::size_t place, std::size_t other,
-                          const std::vector<std::uint8_t>& swapped) const {
-    const double *own = values_.data() + place * width_, *lent = values_.data() + other * width_;
-    while (!forest_.nodes.is_leaf(at)) {
-      const std::uint32_t s = slot_[static_cast<std::uint32_t>(forest_.nodes.feature[at])];
-      at = goes_left(forest_.nodes, at, swapped[s] ? lent[s] : own[s]) ? at + 1 : forest_.nodes.right[at];
-    }
-    return at;
+  // Leaves of rows that go on from their visits and take the columns marked in `swapped` (by slot) from other rows.
+  // Several rows at a time: while one waits for its next node, the others go on.
+  void walk_swapped(std::span<const Visit> visits, const std::vector<std::uint32_t>& other,
+                    const std::vector<std::uint8_t>& swapped, std::uint32_t* found) const {
+    if (has_categories_)
+      walk_swapped_as<true>(visits, other, swapped, found);
+    else
+      walk_swapped_as<false>(visits, other, swapped, found);
   }
 
   std::size_t width() const { return width_; }
 
  private:
-  void read_values(std::uint32_t begin, std::uint32_t end) {
+  static constexpr std::size_t lanes = 8;
+  struct TreeNode {  // as a CompactNode, but its columns are those of one tree
+    double threshold;
+    std::uint32_t right, slot;
+    std::uint8_t left_step, flags;
+  };
+
+  template <bool categories>
+  void walk_swapped_as(std::span<const Visit> visits, const std::vector<std::uint32_t>& other,
+                       const std::vector<std::uint8_t>& swapped, std::uint32_t* found) const {
+    for (std::size_t begin = 0; begin < visits.size(); begin += lanes) {
+      const std::size_t n = std::min(lanes, visits.size() - begin);
+      std::array<std::uint32_t, lanes> at;
+      std::array<std::array<std::uint32_t, 2>, lanes> place;  // its own, and that of the values it takes
+      for (std::size_t k = 0; k < lanes; ++k) {
+        const Visit& visit = visits[begin + std::min(k, n - 1)];
+        at[k] = visit.node;
+        place[k] = {visit.place, other[visit.place]};
+      }
+      bool moving = true;
+      while (moving) {
+        moving = false;
+        for (std::size_t k = 0; k < lanes; ++k) {
+          const TreeNode& node = nodes_[at[k] - root_];
+          const double x = values_[node.slot * rows.size() + place[k][swapped[node.slot]]];
+          const std::uint32_t next = step<categories>(forest_.nodes, node, at[k], x);
+          moving |= next != at[k];
+          at[k] = next;
+        }
+      }
+      std::copy_n(at.begin(), n, found + begin);
+    }
+  }
+
+  void copy_nodes(std::uint32_t end) {
+    const Tree& all = forest_.nodes;
     for (const std::uint32_t f : used_) slot_[f] = unused;
     used_.clear();
-    for (std::uint32_t node = begin; node < end; ++node) {
-      if (forest_.nodes.is_leaf(node)) continue;
-      const auto f = static_cast<std::uint32_t>(forest_.nodes.feature[node]);
-      if (slot_[f] != unused) continue;
-      slot_[f] = static_cast<std::uint32_t>(used_.size());
-      used_.push_back(f);
+    nodes_.resize(end - root_);
+    has_categories_ = false;
+    for (std::uint32_t i = root_; i < end; ++i) {
+      if (all.is_leaf(i)) {
+        nodes_[i - root_] = {0.0, i, 0, 0, 0};
+        continue;
+      }
+      const auto f = static_cast<std::uint32_t>(all.feature[i]);
+      if (slot_[f] == unused) {
+        slot_[f] = static_cast<std::uint32_t>(used_.size());
+        used_.push_back(f);
+      }
+      nodes_[i - root_] = {all.threshold[i], all.right[i], slot_[f], 1, all.flags[i]};
+      has_categories_ = has_categories_ || (all.flags[i] & Tree::category);
     }
+  }
+
+  void read_values() {
     width_ = used_.size();
     values_.resize(rows.size() * width_);
     for (std::size_t s = 0; s < width_; ++s)
       read_rows(judged_.table.columns[used_[s]], rows.data(), rows.size(),
-                [&](std::size_t i, double v) { values_[i * width_ + s] = v; });
+                [&](std::size_t i, double v) { values_[s * rows.size() + i] = v; });
   }
 
   const Forest& forest_;
   const JudgedRows& judged_;
   std::vector<std::uint32_t> slot_;  // by column
   std::vector<std::uint32_t> used_;  // column by slot
+  std::uint32_t root_ = 0;
+  std::vector<TreeNode> nodes_;
+  bool has_categories_ = false;
   std::size_t width_ = 0;
-  std::vector<double> values_;              // by place and slot
+  std::vector<double> values_;              // by slot and place: rows go down in order, so neighbours share cache lines
   std::vector<std::vector<Visit>> visits_;  // by slot, places ascending
   std::vector<std::uint32_t> units_, counts_;
 };
@@ -149,7 +200,7 @@ class Permuter {
   // Fills the tree's loss and its rises by group, and those of rows if asked for.
   void judge(std::uint32_t tree, double& loss, double* rise, RowRises& by_row, Interrupt& interrupt) {
     tree_rows_.enter(tree);
-    tree_rows_.walk<true>(tree);
+    tree_rows_.walk<true>();
     const std::vector<Row>& rows = tree_rows_.rows;
     by_row.rises.clear();
     by_row.rows.clear();
@@ -164,25 +215,25 @@ class Permuter {
     const double missing = std::numeric_limits<double>::quiet_NaN();
     loss = rows.empty() ? missing : total / weight;
     const std::uint64_t key = derive(derive(request_.seed, 103), tree);
-    for (std::uint32_t g = 0; g < request_.groups.size(); ++g) {
-      interrupt.check();
-      rise[g] = rows.empty() ? missing : permute(g, derive(key, request_.groups[g][0]), by_row) / weight;
-    }
+    for (std::uint32_t g = 0; g < request_.groups.size(); ++g)
+      rise[g] = rows.empty() ? missing : permute(g, derive(key, request_.groups[g][0]), by_row, interrupt) / weight;
   }
 
  private:
   // The sum of weighted rises of a group, mean over the repeats.
-  double permute(std::uint32_t g, std::uint64_t key, RowRises& by_row) {
+  double permute(std::uint32_t g, std::uint64_t key, RowRises& by_row, Interrupt& interrupt) {
     find_visits(request_.groups[g]);
     if (visits_.empty()) return 0;
     row_rise_.assign(visits_.size(), 0.0);
+    new_leaf_.resize(visits_.size());
     for (std::uint32_t repeat = 0; repeat < request_.n_repeats; ++repeat) {
+      interrupt.check();
       shuffle(RandomStream(derive(key, repeat)));
+      tree_rows_.walk_swapped(visits_, other_, swapped_, new_leaf_.data());
       for (std::size_t v = 0; v < visits_.size(); ++v) {
         const std::uint32_t i = visits_[v].place;
-        const std::uint32_t leaf = tree_rows_.leaf_from(visits_[v].node, i, other_[i], swapped_);
-        if (leaf != tree_rows_.leaf[i])
-          row_rise_[v] += loss_at(forest_, judged_, request_, leaf, tree_rows_.rows[i]) - loss_[i];
+        if (new_leaf_[v] != tree_rows_.leaf[i])
+          row_rise_[v] += loss_at(forest_, judged_, request_, new_leaf_[v], tree_rows_.rows[i]) - loss_[i];
       }
     }
     double total = 0;
@@ -230,7 +281,8 @@ class Permuter {
   std::vector<std::uint32_t> other_;   // by place: whose values it takes
   std::vector<std::uint8_t> swapped_;  // by slot
   std::vector<Visit> visits_;
-  std::vector<double> row_rise_;  // by visit
+  std::vector<double> row_rise_;         // by visit
+  std::vector<std::uint32_t> new_leaf_;  // by visit
 };
 
 }  // namespace
@@ -243,7 +295,7 @@ NodeSums out_of_bag_sums(const Forest& forest, const JudgedRows& judged, int n_t
     interrupt.check();
     TreeRows& tree_rows = scratch[static_cast<std::size_t>(worker)];
     tree_rows.enter(static_cast<std::uint32_t>(t));
-    tree_rows.walk<false>(static_cast<std::uint32_t>(t));
+    tree_rows.walk<false>();
     for (std::size_t i = 0; i < tree_rows.rows.size(); ++i) {
       const Row r = tree_rows.rows[i];
       const double weight = judged.weight_of(r);
