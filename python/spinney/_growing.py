@@ -183,7 +183,7 @@ class GrowingEstimator(NamedParameters, SavedEstimator, BaseEstimator):
                 f"max_features={self.max_features} is more than the table's {n_features} columns. Use None for all."
             )
         weights, always = read_drawn_columns(self.feature_weights, self.always_try, schema)
-        self._warn_if_nothing_is_drawn(weights, n_features)
+        self._warn_if_nothing_is_drawn(weights, always, n_features)
         min_leaf = count_rows(self.min_samples_leaf, n_rows)
         return {
             "max_depth": min(self.max_depth or NO_LIMIT, NO_LIMIT),
@@ -208,14 +208,13 @@ class GrowingEstimator(NamedParameters, SavedEstimator, BaseEstimator):
             "user": None if user is None else user.criterion,
         }
 
-    def _warn_if_nothing_is_drawn(self, weights: list[float], n_features: int) -> None:
-        positive = {weight for weight in weights if weight > 0}
+    def _warn_if_nothing_is_drawn(self, weights: list[float], always: list[int], n_features: int) -> None:
+        drawn = [weight for column, weight in enumerate(weights) if weight > 0 and column not in always]
         counts = (count_features(n, n_features) for n in (self.max_features, self.max_features_per_tree))
-        if len(positive) > 1 and all(n >= n_features for n in counts):
+        if len(set(drawn)) > 1 and all(n >= len(drawn) for n in counts):
             warnings.warn(
                 f"feature_weights say how likely columns are drawn, but max_features={self.max_features} tries all "
-                "columns at every node, so that only weights of 0 have an effect. Set max_features, for example to "
-                "'sqrt'.",
+                "columns at every node, so that only weights of 0 have an effect. Set max_features to fewer.",
                 UserWarning,
                 stacklevel=2,
             )

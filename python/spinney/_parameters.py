@@ -156,6 +156,8 @@ def _read_feature_weights(weights: Any, schema: Schema) -> list[float]:
     if weights is None:
         return []
     found = np.ones(schema.n_features)
+    if hasattr(weights, "items") and all(isinstance(label, str) for label, _ in weights.items()):
+        weights = dict(weights.items())  # a Series by column name, too
     if isinstance(weights, Mapping):
         for column, weight in weights.items():
             found[column_index(column, schema, "feature_weights")] = float(weight)

@@ -121,6 +121,7 @@ def test_weights_only_matter_in_proportion_and_by_name():
             ([4.0, 2.0, 12.0, 2.0, 0], X, 2),
             (by_name, frame, 7),
             (by_name, pl.from_pandas(frame), 2),
+            (pd.Series([0.0, 6.0, 2.0, 1.0, 1.0], index=list("ecabd")), frame, 1),
         )
     ]
     for other in forests[1:]:
@@ -212,6 +213,8 @@ def test_weights_without_a_draw_are_warned_of():
     X, y = noise()
     with pytest.warns(UserWarning, match="max_features=1.0 tries all columns"):
         RandomForestRegressor(n_estimators=2, feature_weights=[1, 2, 3, 4, 5]).fit(X, y)
+    with pytest.warns(UserWarning, match="max_features=3 tries all columns"):
+        RandomForestRegressor(n_estimators=2, max_features=3, feature_weights=[0, 2, 3, 4, 5], always_try=[2]).fit(X, y)
     RandomForestRegressor(n_estimators=2, feature_weights=[1, 1, 0, 1, 1]).fit(X, y)
     RandomForestRegressor(n_estimators=2, feature_weights=[1, 2, 3, 4, 5], max_features_per_tree=2).fit(X, y)
 

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import signal
 import time
 
 import matplotlib as mpl
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.forest_importance import permutation, permutation_importances, unbiased_importances
 from oracle.saved import through_bytes
+from scipy.sparse import csc_array
 from sklearn.datasets import load_diabetes, load_iris, load_wine
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
 
@@ -275,6 +277,40 @@ def test_pickled_forests_and_reports_give_the_same_numbers():
     assert np.array_equal(found.by_tree, again.by_tree)
     assert np.array_equal(pickle.loads(pickle.dumps(found)).by_tree, found.by_tree)
     assert copy.deepcopy(found).names == found.names
+
+
+def test_sparse_rows_are_judged_like_dense_ones():
+    X, y = load_iris(return_X_y=True)
+    X = np.where(X > 2.5, X, 0)
+    forest = small(RandomForestClassifier).fit(X, y)
+    for kind in ("permutation", "unbiased"):
+        dense, sparse = (forest.importances(table, y, kind).by_tree for table in (X, csc_array(X)))
+        assert np.array_equal(dense, sparse)
+
+
+def test_columns_are_matched_by_name():
+    forest, X, y = fitted(RandomForestClassifier)
+    found = forest.importances(X[["d", "b", "a", "c"]], y)
+    assert np.array_equal(found.by_tree, forest.importances(X, y).by_tree)
+
+
+def test_a_long_permutation_can_be_interrupted():
+    X, y = load_diabetes(return_X_y=True)
+    forest = small(RandomForestRegressor).fit(X, y)
+    started = time.perf_counter()
+    previous = signal.signal(signal.SIGALRM, _stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            forest.importances(X, y, n_repeats=10**7)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert time.perf_counter() - started < 5
+
+
+def _stop(*_):
+    raise KeyboardInterrupt
 
 
 def test_samples_by_group_are_honoured():
