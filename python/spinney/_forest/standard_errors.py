@@ -6,7 +6,8 @@ unit        what is drawn: a row, or a group of rows
 N[u, t]     how often unit u was drawn for tree t
 f[t]        what tree t predicts for the row in question; B trees, mean f̄
 
-Both estimates are quadratic forms in f - f̄ whose matrix depends on N alone. It is computed once, trees by trees, instead of covariances of every unit with every prediction (Wager, Hastie and Efron 2014).
+Both estimates are quadratic forms in f - f̄ whose matrix depends on N alone. It is computed once, trees by trees,
+instead of covariances of every unit with every prediction (Wager, Hastie and Efron 2014).
 """
 
 from __future__ import annotations
