@@ -3,8 +3,15 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <utility>
 
 #include "base/pool.h"
+
+#if defined(__GNUC__)
+#define SPINNEY_PREFETCH(address) __builtin_prefetch(address)
+#else
+#define SPINNEY_PREFETCH(address) static_cast<void>(address)
+#endif
 
 namespace spinney {
 
@@ -39,10 +46,18 @@ void LeafRows::add_tree(std::span<const std::uint32_t> leaf, std::span<const dou
   first_node_.push_back(first + n_nodes);
 }
 
+// The entries of a query's leaves, tree by tree. They are found one query ahead, so that fetching them overlaps with
+// summing: leaves lie far apart, and waiting for each took twice as long as all the rest.
+struct LeafRows::Found {
+  std::vector<std::uint64_t> begin, end;
+  std::uint32_t n_used = 0;
+};
+
 // Sums of shares by place, and a bit for each place that has one, so that places are visited in order without sorting.
 struct LeafRows::Scratch {
   std::vector<double> sum;
   std::vector<std::uint64_t> touched;
+  Found now, next;
   std::uint32_t n_used = 0;
 
   // body(place, sum) in ascending order of the places, which are left empty.
@@ -59,6 +74,24 @@ struct LeafRows::Scratch {
   }
 };
 
+void LeafRows::find(const std::uint32_t* leaf, Found& found) const {
+  const std::size_t width = n_trees();
+  found.begin.clear();
+  found.end.clear();
+  found.n_used = 0;
+  for (std::size_t t = 0; t < width; ++t) {
+    if (leaf[t] == left_out) continue;
+    const std::uint64_t* start = start_.data() + first_node_[t] + leaf[t];
+    found.begin.push_back(start[0]);
+    found.end.push_back(start[1]);
+    found.n_used += start[0] < start[1];
+  }
+  for (const std::uint64_t begin : found.begin) {
+    SPINNEY_PREFETCH(row_.data() + begin);
+    SPINNEY_PREFETCH(share_.data() + begin);
+  }
+}
+
 // body(query, scratch) after the shares of each query are summed; an empty `place` keeps the rows as they are.
 template <class Body>
 void LeafRows::for_each_query(std::span<const std::uint32_t> leaf, std::span<const std::uint32_t> place, int n_threads,
@@ -73,14 +106,14 @@ void LeafRows::for_each_query(std::span<const std::uint32_t> leaf, std::span<con
       scratch.sum.resize(n_rows_, 0.0);
       scratch.touched.resize((n_rows_ + 63) / 64, 0);
     }
-    for (std::size_t q = task * block_queries; q < std::min(n_queries, (task + 1) * block_queries); ++q) {
-      scratch.n_used = 0;
-      for (std::size_t t = 0; t < width; ++t) {
-        const std::uint32_t at = leaf[q * width + t];
-        if (at == left_out) continue;
-        const std::uint64_t begin = start_[first_node_[t] + at], end = start_[first_node_[t] + at + 1];
-        scratch.n_used += begin < end;
-        for (std::uint64_t e = begin; e < end; ++e) {
+    const std::size_t first = task * block_queries, last = std::min(n_queries, first + block_queries);
+    find(leaf.data() + first * width, scratch.next);
+    for (std::size_t q = first; q < last; ++q) {
+      std::swap(scratch.now, scratch.next);
+      if (q + 1 < last) find(leaf.data() + (q + 1) * width, scratch.next);
+      scratch.n_used = scratch.now.n_used;
+      for (std::size_t i = 0; i < scratch.now.begin.size(); ++i) {
+        for (std::uint64_t e = scratch.now.begin[i]; e < scratch.now.end[i]; ++e) {
           const std::uint32_t p = place.empty() ? row_[e] : place[row_[e]];
           scratch.sum[p] += share_[e];
           scratch.touched[p / 64] |= std::uint64_t{1} << (p % 64);

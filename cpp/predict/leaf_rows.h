@@ -45,7 +45,9 @@ class LeafRows {
   std::size_t n_nodes(std::size_t tree) const { return first_node_[tree + 1] - first_node_[tree]; }
 
  private:
+  struct Found;
   struct Scratch;
+  void find(const std::uint32_t* leaf, Found& found) const;
   template <class Body>
   void for_each_query(std::span<const std::uint32_t> leaf, std::span<const std::uint32_t> place, int n_threads,
                       Interrupt& interrupt, Body&& body) const;
