@@ -362,6 +362,13 @@ def test_variances_below_zero_become_zero_and_are_told():
     assert (found == 0).any()
 
 
+def test_standard_errors_of_several_class_outputs():
+    X, y = classes(60)
+    forest = small(RandomForestClassifier).fit(X, np.column_stack([y, y == "a"]))
+    found = forest.predict_standard_error(X, corrected=False)
+    assert [part.shape for part in found] == [(60, 3), (60, 2)]
+
+
 def test_standard_errors_refuse_what_they_cannot_know():
     X, y = values(40)
     with pytest.raises(ValueError, match="bootstrap=False"):

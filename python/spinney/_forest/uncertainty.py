@@ -191,7 +191,7 @@ class UncertainValues(UncertainForest):
         kept = self._kept_draws("oob=True") if oob else self._kept_rows("predict_quantiles")
         leaves = self._training_leaves(X, kept) if oob else self._leaves(X)
         found = self._quantiles(kept, leaves, levels)
-        found = found[:, 0] if self.n_outputs_ == 1 else found
+        found = found[:, 0] if kept.target.shape[1] == 1 else found
         return found[..., 0] if np.ndim(quantiles) == 0 else found
 
     def _quantiles(self, kept: TrainingRows, leaves: Leaves, levels: Floats) -> Floats:
@@ -222,7 +222,7 @@ class UncertainValues(UncertainForest):
         weights = self.leaf_weights(X)
         parts = [weights @ (y[:, np.newaxis] <= at).astype(np.float64) for y in kept.target.T]
         found = np.clip(np.stack(parts, axis=1), 0.0, 1.0)
-        found = found[:, 0] if self.n_outputs_ == 1 else found
+        found = found[:, 0] if kept.target.shape[1] == 1 else found
         return np.asarray(found[..., 0] if np.ndim(values) == 0 else found)
 
     def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "jackknife+") -> Floats:
@@ -249,6 +249,12 @@ class UncertainValues(UncertainForest):
         ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
             Lower and upper ends; infinite if there are too few training rows for the coverage. With several outputs
             each has its own interval.
+
+        Notes
+        -----
+        Training rows that were drawn for every tree have no out-of-bag error and do not count; rows of weight 0 do not
+        either, and others count as much as they weigh. Rows of a group are left out together, so that the errors are
+        those on new groups.
         """
         check_coverage(coverage)
         kept = self._kept_draws("predict_interval")

@@ -57,7 +57,10 @@ def rows_from_json(entry: dict[str, Any], forest: FittedForest, n_classes: list[
     if n_rows == 0 or (leaf.max(axis=1) >= n_nodes).any():
         refuse("is damaged: its training rows are in no leaf")
     kind = "float64" if n_classes is None else "int32"
-    target = array_from_json(entry.get("target"), (kind,), (n_rows, forest.n_outputs))
+    n_columns = None if n_classes is None else len(n_classes)  # a criterion of the user's may have other values than y
+    target = array_from_json(entry.get("target"), (kind,), (n_rows, n_columns))
+    if target.shape[1] == 0:
+        refuse("is damaged: its training rows have no target")
     if n_classes is not None and ((target < 0) | (target >= np.array(n_classes))).any():
         refuse("is damaged: a training row has no class")
     if not np.isfinite(target).all():
