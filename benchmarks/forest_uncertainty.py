@@ -30,7 +30,12 @@ def table(n_rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def make(library: str, min_samples_leaf: int) -> Any:
     """Make an unfitted forest of 100 trees with the rows of every leaf kept whole."""
-    shared: dict[str, Any] = {"n_estimators": 100, "random_state": 0, "n_jobs": N_JOBS, "min_samples_leaf": min_samples_leaf}
+    shared: dict[str, Any] = {
+        "n_estimators": 100,
+        "random_state": 0,
+        "n_jobs": N_JOBS,
+        "min_samples_leaf": min_samples_leaf,
+    }
     shared["max_features"] = 1 / 3
     if library == "spinney":
         from spinney import RandomForestRegressor

@@ -524,6 +524,25 @@ def test_wrong_questions_are_answered_in_words():
             call()
 
 
+class MeanAndSpread(spinney.Criterion):
+    """Leaves of two values for a target of one."""
+
+    def evaluate(self, y, weight):
+        mean = np.average(y, weights=weight)
+        total = np.sum(weight * (y - mean) ** 2)
+        return [mean, np.sqrt(total / weight.sum())], total
+
+
+def test_a_criterion_with_other_values_than_the_target():
+    X, y = values(40)
+    forest = small(n_estimators=4, criterion=MeanAndSpread(), max_depth=2).fit(X, y)
+    expected = [[slow_quantile(y, w, level) for level in LEVELS] for w in forest.leaf_weights(X).toarray()]
+    for model in (forest, through_bytes(forest)):
+        np.testing.assert_array_equal(model.predict_quantiles(X, LEVELS), expected)
+        with pytest.raises(ValueError, match="other values than y"):
+            model.predict_interval(X)
+
+
 # ---- coverage reports -----------------------------------------------------------------------------------
 
 

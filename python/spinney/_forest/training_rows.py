@@ -57,7 +57,7 @@ class TrainingRows:
     n_nodes: list[int]
 
     def __getstate__(self) -> dict[str, Any]:
-        cached = ("engine", "places")
+        cached = ("engine", "places", "memo")
         return {name: value for name, value in self.__dict__.items() if name not in cached}
 
     @property
@@ -90,6 +90,11 @@ class TrainingRows:
             leaf = np.ascontiguousarray(self.leaf[t], dtype=np.uint32)
             rows.add_tree(leaf, self.amounts(t), self.n_nodes[t])
         return rows
+
+    @cached_property
+    def memo(self) -> dict[str, Any]:
+        """What others have worked out from these rows and want to find again; not pickled."""
+        return {}
 
     @property
     def unseen_leaves(self) -> NDArray[np.uint32]:

@@ -59,6 +59,13 @@ class UncertainForest:
             )
         return kept
 
+    def _calibration(self, purpose: str) -> Calibration:
+        kept = self._kept_draws(purpose)
+        if "calibration" not in kept.memo:
+            kept.memo["calibration"] = Calibration(self.forest_, kept)
+        found: Calibration = kept.memo["calibration"]
+        return found
+
     def _leaves(self, X: Any) -> Leaves:
         return self.forest_.engine.apply(self._columns(X), self._n_threads)
 
@@ -257,8 +264,7 @@ class UncertainValues(UncertainForest):
         those on new groups.
         """
         check_coverage(coverage)
-        kept = self._kept_draws("predict_interval")
-        leaves, cal = self._leaves(X), Calibration(self.forest_, kept)
+        leaves, cal = self._leaves(X), self._calibration("predict_interval")
         if method == "jackknife+":
             found = jackknife_plus(self.forest_, leaves, cal, coverage)
         elif method == "residual":
@@ -365,13 +371,13 @@ class UncertainClasses(UncertainForest):
             Whether each class is in the set, in the order of `classes_`.
         """
         check_coverage(coverage)
-        kept = self._kept_draws("predict_set")
+        cal = self._calibration("predict_set")
         if self.n_outputs_ > 1:
             raise ValueError("predict_set is for one output. Fit one forest per output.")
         if method not in ("lac", "aps"):
             raise ValueError(f"method must be 'lac' or 'aps', not {method!r}.")
         shares = self.forest_.predictions(self._columns(X), self._n_threads)
-        return class_sets(shares, Calibration(self.forest_, kept), coverage, method)
+        return class_sets(shares, cal, coverage, method)
 
     def coverage_report(
         self,
