@@ -10,5 +10,6 @@ NB_MODULE(_engine, m) {
   init_tree(m);
   init_forest(m);
   init_forest_importance(m);
+  init_forest_leaves(m);
   init_model_file(m);
 }

@@ -264,6 +264,51 @@ def importance_rows() -> Any:
     return forest.importances(X, y, loss="margin", by_row=True).plot_rows(colour=y).figure
 
 
+def noisy_line() -> tuple[Any, Any, Any]:
+    """Fit a forest to a line whose noise grows, as in the chapter on uncertainty; with the rows it was fitted on."""
+    random = np.random.default_rng(0)
+    X = random.uniform(0, 10, size=(1500, 1))
+    y = X[:, 0] + random.normal(size=1500) * (0.3 + X[:, 0] / 4)
+    forest = spinney.RandomForestRegressor(min_samples_leaf=20, keep_rows=True, random_state=0)
+    return forest.fit(X[:1000], y[:1000]), X, y
+
+
+def quantile_bands() -> Any:
+    """Draw bands of quantiles, and intervals of one width, over the rows they were learned from."""
+    forest, X, y = noisy_line()
+    at = np.linspace(0, 10, 400)[:, np.newaxis]
+    quantiles = forest.predict_quantiles(at, (0.05, 0.25, 0.5, 0.75, 0.95)).T
+    ends = forest.predict_interval(at, 0.9).T
+    figure, all_axes = mpl.pyplot.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+    for ax in all_axes:
+        ax.plot(X[:1000, 0], y[:1000], ".", color=PALE, markersize=2, alpha=0.6)
+        ax.set(xlabel="x", xlim=(0, 10))
+        ax.spines[["top", "right"]].set_visible(False)
+    blue, orange = CLASS_COLOURS[0], CLASS_COLOURS[5]
+    all_axes[0].fill_between(at[:, 0], quantiles[0], quantiles[4], color=blue, alpha=0.2, label="5 % to 95 %")
+    all_axes[0].fill_between(at[:, 0], quantiles[1], quantiles[3], color=blue, alpha=0.35, label="25 % to 75 %")
+    all_axes[0].plot(at[:, 0], quantiles[2], color=blue, label="median")
+    all_axes[1].fill_between(at[:, 0], *ends, color=orange, alpha=0.25, label="90 % interval, jackknife+")
+    all_axes[1].plot(at[:, 0], forest.predict(at), color=orange, label="mean")
+    all_axes[0].set(ylabel="y", title="predict_quantiles")
+    all_axes[1].set(title="predict_interval")
+    for ax in all_axes:
+        ax.legend(frameon=False, loc="upper left")
+    return figure
+
+
+def coverage() -> Any:
+    """Draw the coverage of two kinds of intervals by bins of the prediction."""
+    forest, X, y = noisy_line()
+    figure, all_axes = mpl.pyplot.subplots(1, 2, figsize=(11, 3), layout="constrained")
+    for ax, method in zip(all_axes, ("jackknife+", "quantile"), strict=True):
+        forest.coverage_report(X[1000:], y[1000:], method=method).plot(ax=ax)
+        ax.get_legend().remove()
+        ax.set(title=f'method="{method}"', xlim=(0.7, 1.01))
+    figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
+    return figure
+
+
 def main(arguments: list[str]) -> None:
     """Write all pictures to a folder."""
     root = Path(__file__).resolve().parent.parent
@@ -288,6 +333,8 @@ def main(arguments: list[str]) -> None:
     save(forest_errors(), folder / "forest_errors.png")
     save(importance_kinds(), folder / "importance_kinds.png")
     save(importance_rows(), folder / "importance_rows.png")
+    save(quantile_bands(), folder / "quantile_bands.png")
+    save(coverage(), folder / "coverage.png")
     save(batting(), folder / "batting.png")
     save(shrinkage(), folder / "shrinkage.png")
     (folder / "surrogates.svg").write_text(

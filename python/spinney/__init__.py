@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from spinney import datasets
     from spinney._bagging.estimators import BaggingClassifier, BaggingRegressor
     from spinney._bias_variance import BiasVariance, bias_variance
+    from spinney._forest.coverage import CoverageReport
     from spinney._forest.estimators import (
         ExtraTreesClassifier,
         ExtraTreesRegressor,
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         RandomForestRegressor,
     )
     from spinney._forest.importances import Importances
+    from spinney._forest.support import Support
     from spinney._james_stein import JamesStein, james_stein
     from spinney._keep.estimator import load
     from spinney._keep.model_file import ModelFileError
@@ -52,6 +54,7 @@ __all__ = [
     "BiasVariance",
     "CompiledCriterion",
     "ComplexityTable",
+    "CoverageReport",
     "Criterion",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
@@ -67,6 +70,7 @@ __all__ = [
     "RandomForestClassifier",
     "RandomForestRegressor",
     "Rule",
+    "Support",
     "__version__",
     "bias_variance",
     "datasets",
@@ -99,6 +103,7 @@ _MODULE_OF = {
     "BiasVariance": "spinney._bias_variance",
     "CompiledCriterion": "spinney.criteria",
     "ComplexityTable": "spinney._pruning.table",
+    "CoverageReport": "spinney._forest.coverage",
     "Criterion": "spinney.criteria",
     "DecisionTreeClassifier": "spinney._tree.estimators",
     "DecisionTreeRegressor": "spinney._tree.estimators",
@@ -114,6 +119,7 @@ _MODULE_OF = {
     "RandomForestClassifier": "spinney._forest.estimators",
     "RandomForestRegressor": "spinney._forest.estimators",
     "Rule": "spinney.reading.rule_list",
+    "Support": "spinney._forest.support",
     "bias_variance": "spinney._bias_variance",
     "explain_row": "spinney.reading.text",
     "export_text": "spinney.reading.text",

@@ -285,6 +285,56 @@ def permutation_rises(
     Loss of each tree, its rise by tree and group, and by row and group, and the number of trees by row.
     """
 
+class LeafRows:
+    """The training rows in the leaves of a forest."""
+
+    def __init__(self, n_rows: int) -> None: ...
+    def add_tree(
+        self,
+        leaf: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        amount: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        n_nodes: int,
+    ) -> None:
+        """Leaf and weight of each row in the next tree."""
+
+    def quantiles(
+        self,
+        leaf: Annotated[
+            NDArray[numpy.uint32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        place: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        target: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        levels: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        n_jobs: int,
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
+        """
+        Weighted quantiles of the targets for each row of leaves, flat; 2**32 - 1 leaves a tree out.
+        """
+
+    def weights(
+        self,
+        leaf: Annotated[
+            NDArray[numpy.uint32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        n_jobs: int,
+    ) -> tuple[Any, ...]:
+        """Weights on the training rows: starts, rows, weights."""
+
+    def effective_rows(
+        self,
+        leaf: Annotated[
+            NDArray[numpy.uint32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        n_jobs: int,
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
+        """1 / sum of squared weights."""
+
 MODEL_FORMAT: int = 1
 
 def write_model_file(header: bytes, trees: Sequence[Tree]) -> bytes: ...

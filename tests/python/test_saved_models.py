@@ -14,7 +14,7 @@ FILES = sorted(FOLDER.glob("*.spinney"))
 KINDS = {
     *("classifier", "weighted_classifier", "regressor", "two_outputs", "two_class_outputs"),
     *("extra_classifier", "extra_regressor", "numbers", "surrogates", "rpart"),
-    *("forest_classifier", "extra_forest_regressor"),
+    *("forest_classifier", "extra_forest_regressor", "forest_rows"),
 }
 
 
@@ -71,3 +71,23 @@ def test_a_saved_model_of_rpart_still_reports(capsys):
     model.summary()
     assert "Surrogate splits:" in capsys.readouterr().out
     assert model.prune(cp=0.3).get_n_leaves() < model.get_n_leaves()
+
+
+def test_a_saved_forest_that_kept_its_rows_still_knows_them():
+    path = FOLDER / "format1_forest_rows.spinney"
+    model, expected = spinney.load(path), json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    X = table_of(model, expected["rows"])
+    assert model.predict_quantiles(X, (0.1, 0.5, 0.9)).tolist() == expected["predict_quantiles"]
+    assert model.predict_support(X).effective_rows.tolist() == expected["effective_rows"]
+    assert not model.predict_support(X).outside.any()
+    errors = model.predict_standard_error(X, corrected=False)
+    np.testing.assert_allclose(errors, expected["predict_standard_error"], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(model.predict_interval(X, 0.8), expected["predict_interval"], rtol=1e-12)
+
+
+def test_a_forest_saved_before_ranges_were_kept_says_so():
+    path = FOLDER / "format1_forest_classifier.spinney"
+    expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    model = spinney.load(path)
+    with pytest.raises(AttributeError, match="kept no ranges of columns"):
+        model.predict_support(table_of(model, expected["rows"]))

@@ -21,6 +21,9 @@ from spinney._forest.growth import ForestRequest, Grown, grow_in_turns
 from spinney._forest.importances import ForestImportances
 from spinney._forest.out_of_bag import Metric, OutOfBag
 from spinney._forest.rows import Draws, draw_rows, row_keys, whole_weights
+from spinney._forest.support import ColumnRanges
+from spinney._forest.training_rows import keep_training_rows
+from spinney._forest.uncertainty import UncertainClasses, UncertainForest, UncertainValues
 from spinney._forest.view import FittedForest
 from spinney._growing import GrowingEstimator
 from spinney._parameters import count_features
@@ -57,7 +60,7 @@ class LazySequence(Sequence[Any]):
         return f"<{self._n} items, made on demand>"
 
 
-class BaseForest(ForestImportances, GrowingEstimator):
+class BaseForest(ForestImportances, UncertainForest, GrowingEstimator):
     """What forests of classes and of values share."""
 
     _is_forest = True
@@ -79,6 +82,7 @@ class BaseForest(ForestImportances, GrowingEstimator):
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
         "shrinkage": [Interval(Real, 0.0, None, closed="left"), None],
+        "keep_rows": ["boolean"],
     }
     sampling: str | None = None
 
@@ -137,7 +141,14 @@ class BaseForest(ForestImportances, GrowingEstimator):
         grown = Grown(earlier, self._out_of_bag(columns, draws, (array, classes), sample_weight))
         grow_in_turns(request, grown, self.n_estimators, self.verbose)
         learned.pop("_n_classes")
-        self._keep(schema, grown, learned | self._learned_costs(costs) | {"_seed": seed, "_draws": draws})
+        learned |= {"_seed": seed, "_draws": draws, "_ranges": ColumnRanges.of(columns, weight), "_training_rows": None}
+        if self.keep_rows:
+            assert grown.forest is not None
+            learned["_training_rows"] = keep_training_rows(
+                grown.forest, columns, array, n_classes, request.weight, sample_weight, draws, request.balance,
+                self._n_threads,
+            )  # fmt: skip
+        self._keep(schema, grown, learned | self._learned_costs(costs))
         return self
 
     def _check_samples(self, groups: Any) -> None:
@@ -318,7 +329,9 @@ class BaseForest(ForestImportances, GrowingEstimator):
             return draws
         if not self.bootstrap:
             raise AttributeError("With bootstrap=False every tree is grown on all rows.")
-        raise AttributeError("A model file does not keep which rows were drawn. Pickle the model, or fit it again.")
+        raise AttributeError(
+            "A model file does not keep which rows were drawn unless keep_rows=True. Pickle the model, or fit it again."
+        )
 
     @property
     def feature_importances_(self) -> Floats:
@@ -440,7 +453,7 @@ def _same_classes(learned: dict[str, Any], known: dict[str, Any]) -> bool:
     return all(np.array_equal(new, old) for new, old in pairs)
 
 
-class ForestClassifier(OfClasses, BaseForest):
+class ForestClassifier(UncertainClasses, OfClasses, BaseForest):
     """A forest for classes."""
 
     _oob_name = "oob_decision_function_"
@@ -457,7 +470,7 @@ class ForestClassifier(OfClasses, BaseForest):
         return weight if self.bootstrap else self._class_weighted("balanced", y, weight)
 
 
-class ForestRegressor(OfValues, BaseForest):
+class ForestRegressor(UncertainValues, OfValues, BaseForest):
     """A forest for numbers."""
 
     _oob_name = "oob_prediction_"

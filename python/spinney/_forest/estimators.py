@@ -78,6 +78,9 @@ class RandomForestClassifier(ForestClassifier):
         Columns tried at every node besides the `max_features` that are drawn from the others.
     shrinkage : float or None, default=None
         Strength of hierarchical shrinkage: node values of each tree are drawn to their ancestors'.
+    keep_rows : bool, default=False
+        Keep the target and the leaf in each tree of every training row: 2 or 4 bytes per row and tree.
+        `predict_set`, `leaf_weights` and `coverage_report` need it.
 
     Attributes
     ----------
@@ -161,6 +164,7 @@ class RandomForestClassifier(ForestClassifier):
         feature_weights: Any = None,
         always_try: Any = None,
         shrinkage: float | None = None,
+        keep_rows: bool = False,
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
@@ -194,6 +198,7 @@ class RandomForestClassifier(ForestClassifier):
         self.feature_weights = feature_weights
         self.always_try = always_try
         self.shrinkage = shrinkage
+        self.keep_rows = keep_rows
 
 
 class RandomForestRegressor(ForestRegressor):
@@ -259,6 +264,9 @@ class RandomForestRegressor(ForestRegressor):
         Columns tried at every node besides the `max_features` that are drawn from the others.
     shrinkage : float or None, default=None
         Strength of hierarchical shrinkage: node values of each tree are drawn to their ancestors'.
+    keep_rows : bool, default=False
+        Keep the target and the leaf in each tree of every training row: 2 or 4 bytes per row and tree.
+        `predict_quantiles`, `predict_interval`, `leaf_weights` and `coverage_report` need it.
 
     Attributes
     ----------
@@ -330,6 +338,7 @@ class RandomForestRegressor(ForestRegressor):
         feature_weights: Any = None,
         always_try: Any = None,
         shrinkage: float | None = None,
+        keep_rows: bool = False,
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
@@ -359,6 +368,7 @@ class RandomForestRegressor(ForestRegressor):
         self.feature_weights = feature_weights
         self.always_try = always_try
         self.shrinkage = shrinkage
+        self.keep_rows = keep_rows
 
 
 class ExtraTreesClassifier(ForestClassifier):
@@ -432,6 +442,9 @@ class ExtraTreesClassifier(ForestClassifier):
         Columns tried at every node besides the `max_features` that are drawn from the others.
     shrinkage : float or None, default=None
         Strength of hierarchical shrinkage: node values of each tree are drawn to their ancestors'.
+    keep_rows : bool, default=False
+        Keep the target and the leaf in each tree of every training row: 2 or 4 bytes per row and tree.
+        `predict_set`, `leaf_weights` and `coverage_report` need it.
 
     Attributes
     ----------
@@ -516,6 +529,7 @@ class ExtraTreesClassifier(ForestClassifier):
         feature_weights: Any = None,
         always_try: Any = None,
         shrinkage: float | None = None,
+        keep_rows: bool = False,
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
@@ -549,6 +563,7 @@ class ExtraTreesClassifier(ForestClassifier):
         self.feature_weights = feature_weights
         self.always_try = always_try
         self.shrinkage = shrinkage
+        self.keep_rows = keep_rows
 
 
 class ExtraTreesRegressor(ForestRegressor):
@@ -614,6 +629,9 @@ class ExtraTreesRegressor(ForestRegressor):
         Columns tried at every node besides the `max_features` that are drawn from the others.
     shrinkage : float or None, default=None
         Strength of hierarchical shrinkage: node values of each tree are drawn to their ancestors'.
+    keep_rows : bool, default=False
+        Keep the target and the leaf in each tree of every training row: 2 or 4 bytes per row and tree.
+        `predict_quantiles`, `predict_interval`, `leaf_weights` and `coverage_report` need it.
 
     Attributes
     ----------
@@ -686,6 +704,7 @@ class ExtraTreesRegressor(ForestRegressor):
         feature_weights: Any = None,
         always_try: Any = None,
         shrinkage: float | None = None,
+        keep_rows: bool = False,
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
@@ -715,3 +734,4 @@ class ExtraTreesRegressor(ForestRegressor):
         self.feature_weights = feature_weights
         self.always_try = always_try
         self.shrinkage = shrinkage
+        self.keep_rows = keep_rows

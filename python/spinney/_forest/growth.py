@@ -91,16 +91,21 @@ class ForestRequest:
         )
 
     def _balanced(self, tree: int) -> NDArray[np.float64]:
-        """Weights that make the classes in a tree's sample count the same, output by output."""
         assert self.draws is not None
-        weight = np.ones(len(self.y)) if self.weight is None else self.weight.copy()
-        counts = self.draws.counts(tree)
-        for k, n in enumerate(self.n_classes):
-            total = np.bincount(self.y[:, k], weights=counts, minlength=n)
-            present = total > 0
-            factor = np.divide(total.sum(), present.sum() * total, out=np.ones(n), where=present)
-            weight *= factor[self.y[:, k]]
-        return weight
+        return balanced_weights(self.y, self.n_classes, self.weight, self.draws.counts(tree))
+
+
+def balanced_weights(
+    codes: NDArray[Any], n_classes: list[int], weight: NDArray[np.float64] | None, counts: NDArray[np.uint32]
+) -> NDArray[np.float64]:
+    """Weights that make the classes in a tree's sample count the same, output by output."""
+    weight = np.ones(len(codes)) if weight is None else weight.copy()
+    for k, n in enumerate(n_classes):
+        total = np.bincount(codes[:, k], weights=counts, minlength=n)
+        present = total > 0
+        factor = np.divide(total.sum(), present.sum() * total, out=np.ones(n), where=present)
+        weight *= factor[codes[:, k]]
+    return weight
 
 
 @dataclass

@@ -26,8 +26,8 @@ class SavedEstimator:
         The file holds numbers and text, no code: loading it runs none. What only a fit needs and is no number or
         text is not saved: another random state than an integer becomes None, other folds than a number of them the
         default, a scorer that is a function None. Of ``cp_table_`` at most 100 rows are saved; out-of-fold and
-        out-of-bag predictions, the nodes of the training rows, and which rows were drawn for the trees of a forest are
-        not.
+        out-of-bag predictions and the nodes of the training rows are not. Which rows were drawn for the trees of a
+        forest is saved with ``keep_rows=True``, as are the targets and leaves of its training rows.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ def load(file: Target) -> Any:
         estimator._validate_params()
         if kind._is_forest != isinstance(part.model, FittedForest):
             refuse("is damaged: its estimator and its trees do not go together")
-        learned = pruning_from_json(header) | record_from_json(header, part) | forest_from_json(header)
+        learned = pruning_from_json(header) | record_from_json(header, part) | forest_from_json(header, part)
         shrinkage = field(header, "shrinkage", float) if "shrinkage" in header else 0.0
     estimator.__dict__.update(part.attributes() | learned, shrinkage_=shrinkage)
     return estimator

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from spinney._forest.view import FittedForest
+from spinney._keep.fitted import FittedPart
 from spinney._keep.model_file import field, refuse
+from spinney._keep.training_rows import ranges_from_json, ranges_to_json, rows_from_json, rows_to_json
 
 
 def forest_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
@@ -16,12 +19,16 @@ def forest_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
     if "oob_score_" in attributes:
         score = float(attributes["oob_score_"])
         entry["oob_score"] = score if math.isfinite(score) else None
+    if attributes.get("_ranges") is not None:
+        entry["ranges"] = ranges_to_json(attributes["_ranges"])
+    if attributes.get("_training_rows") is not None:
+        entry["rows"] = rows_to_json(attributes["_training_rows"])
     return {"forest": entry}
 
 
-def forest_from_json(header: dict[str, Any]) -> dict[str, Any]:
-    """Turn back what `forest_to_json` gives."""
-    if "forest" not in header:
+def forest_from_json(header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+    """Turn back what `forest_to_json` gives; older files lack the ranges and the rows."""
+    if "forest" not in header or not isinstance(part.model, FittedForest):
         return {}
     entry = field(header, "forest", dict)
     found: dict[str, Any] = {"_seed": field(entry, "seed", int)}
@@ -32,4 +39,10 @@ def forest_from_json(header: dict[str, Any]) -> dict[str, Any]:
         if score is not None and (type(score) not in (int, float) or not math.isfinite(score)):
             refuse("is damaged: its out-of-bag score is not one")
         found["oob_score_"] = math.nan if score is None else float(score)
+    if "ranges" in entry:
+        found["_ranges"] = ranges_from_json(field(entry, "ranges", dict), part.schema.n_features)
+    if "rows" in entry:
+        n_classes = None if part.classes is None else [len(labels) for labels in part.classes]
+        rows = rows_from_json(field(entry, "rows", dict), part.model, n_classes, found["_seed"])
+        found |= {"_training_rows": rows, "_draws": rows.draws}
     return found
