@@ -21,6 +21,9 @@ if TYPE_CHECKING:
         RandomForestRegressor,
     )
     from spinney._forest.importances import Importances
+    from spinney._forest.embedding import RandomTreesEmbedding
+    from spinney._forest.imputation import ProximityImputer
+    from spinney._forest.isolation import IsolationForest
     from spinney._james_stein import JamesStein, james_stein
     from spinney._keep.estimator import load
     from spinney._keep.model_file import ModelFileError
@@ -61,11 +64,14 @@ __all__ = [
     "ExtraTreesRegressor",
     "Fragility",
     "Importances",
+    "IsolationForest",
     "JamesStein",
     "LossCriterion",
     "ModelFileError",
+    "ProximityImputer",
     "RandomForestClassifier",
     "RandomForestRegressor",
+    "RandomTreesEmbedding",
     "Rule",
     "__version__",
     "bias_variance",
@@ -108,11 +114,14 @@ _MODULE_OF = {
     "ExtraTreesRegressor": "spinney._forest.estimators",
     "Fragility": "spinney._tree.fragility",
     "Importances": "spinney._forest.importances",
+    "IsolationForest": "spinney._forest.isolation",
     "JamesStein": "spinney._james_stein",
     "LossCriterion": "spinney.criteria",
     "ModelFileError": "spinney._keep.model_file",
+    "ProximityImputer": "spinney._forest.imputation",
     "RandomForestClassifier": "spinney._forest.estimators",
     "RandomForestRegressor": "spinney._forest.estimators",
+    "RandomTreesEmbedding": "spinney._forest.embedding",
     "Rule": "spinney.reading.rule_list",
     "bias_variance": "spinney._bias_variance",
     "explain_row": "spinney.reading.text",

@@ -19,6 +19,7 @@ from spinney._costs import ClassCosts
 from spinney._data import Schema, read_table
 from spinney._forest.growth import ForestRequest, Grown, grow_in_turns
 from spinney._forest.importances import ForestImportances
+from spinney._forest.neighbourhood import Neighbourhood
 from spinney._forest.out_of_bag import Metric, OutOfBag
 from spinney._forest.rows import Draws, draw_rows, row_keys, whole_weights
 from spinney._forest.view import FittedForest
@@ -57,7 +58,7 @@ class LazySequence(Sequence[Any]):
         return f"<{self._n} items, made on demand>"
 
 
-class BaseForest(ForestImportances, GrowingEstimator):
+class BaseForest(ForestImportances, Neighbourhood, GrowingEstimator):
     """What forests of classes and of values share."""
 
     _is_forest = True

@@ -16,6 +16,8 @@ def forest_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
     if "oob_score_" in attributes:
         score = float(attributes["oob_score_"])
         entry["oob_score"] = score if math.isfinite(score) else None
+    if "offset_" in attributes:
+        entry["offset"], entry["max_samples"] = float(attributes["offset_"]), int(attributes["max_samples_"])
     return {"forest": entry}
 
 
@@ -32,4 +34,8 @@ def forest_from_json(header: dict[str, Any]) -> dict[str, Any]:
         if score is not None and (type(score) not in (int, float) or not math.isfinite(score)):
             refuse("is damaged: its out-of-bag score is not one")
         found["oob_score_"] = math.nan if score is None else float(score)
+    if "offset" in entry:
+        found["offset_"], found["max_samples_"] = field(entry, "offset", float), field(entry, "max_samples", int)
+        if not -1 <= found["offset_"] <= 0 or found["max_samples_"] < 1:
+            refuse("is damaged: its threshold or its number of rows drawn is not one")
     return found
