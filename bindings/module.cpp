@@ -11,4 +11,5 @@ NB_MODULE(_engine, m) {
   init_forest(m);
   init_forest_importance(m);
   init_model_file(m);
+  init_proximity(m);
 }

@@ -21,6 +21,7 @@ from spinney._forest.growth import ForestRequest, Grown, grow_in_turns
 from spinney._forest.importances import ForestImportances
 from spinney._forest.neighbourhood import Neighbourhood
 from spinney._forest.out_of_bag import Metric, OutOfBag
+from spinney._forest.prototypes import ClassPrototypes
 from spinney._forest.rows import Draws, draw_rows, row_keys, whole_weights
 from spinney._forest.view import FittedForest
 from spinney._growing import GrowingEstimator
@@ -441,7 +442,7 @@ def _same_classes(learned: dict[str, Any], known: dict[str, Any]) -> bool:
     return all(np.array_equal(new, old) for new, old in pairs)
 
 
-class ForestClassifier(OfClasses, BaseForest):
+class ForestClassifier(ClassPrototypes, OfClasses, BaseForest):
     """A forest for classes."""
 
     _oob_name = "oob_decision_function_"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from spinney._data.pick import pick_table
 from spinney._data.schema import Feature
 from spinney._data.values import column_values
 from spinney._forest.estimators import RandomForestClassifier, RandomForestRegressor
-from spinney._forest.proximity import Proximities, Resting
+from spinney._forest.proximity import Kind, Proximities, Resting, count_draws
 from spinney._parameters import NamedParameters
 
 Floats = NDArray[np.float64]
@@ -34,10 +34,10 @@ _MOST_CLASSES = 20  # whole numbers with more distinct values are a quantity
 class ProximityImputer(OneToOneFeatureMixin, NamedParameters, TransformerMixin, BaseEstimator):
     """Fill missing values with those of near rows, near by the proximities of a forest.
 
-    Each column is first filled with its median (categories: the most frequent), of the row's class where there are
-    classes. Then a forest is grown, and each missing value replaced by the mean of the values that other rows have,
-    weighted by their proximity (categories: the value with the most weight); and so on for some rounds (Breiman and
-    Cutler 2003). Without a target, the forest learns to tell the rows from rows whose columns were shuffled.
+    Each column is first filled with its median (categories: the most frequent). Then a forest is grown, and each missing
+    value replaced by the mean of the values that other rows have, weighted by their proximity (categories: the value
+    with the most weight); and so on for some rounds (Breiman and Cutler 2003). Without a target, the forest learns to
+    tell the rows from rows whose columns were shuffled.
 
     Parameters
     ----------
@@ -47,6 +47,11 @@ class ProximityImputer(OneToOneFeatureMixin, NamedParameters, TransformerMixin, 
         Rounds.
     task : {"auto", "classification", "regression"}, default="auto"
         What the target is. "auto": classes, if it is of strings or booleans, or of at most 20 distinct whole numbers.
+    kind : {"gap", "all"}, default="gap"
+        Trees that count for a training row: those that have not seen it, so that its own target does not colour its
+        values, or all. "all" is Breiman's: it starts from the medians of the row's class and fills training rows more
+        closely, but a model that is then trained on them trusts these values more than it will trust those of new
+        rows.
     min_samples_leaf : int, default=5
         Fewest rows in a leaf: more make the neighbourhoods wider.
     random_state : int, RandomState or None, default=None
@@ -70,8 +75,8 @@ class ProximityImputer(OneToOneFeatureMixin, NamedParameters, TransformerMixin, 
     Notes
     -----
     A table comes back as it is but for the cells that were missing: of the same kind, with the same dtypes. In columns
-    of integers, means are rounded. `fit_transform` knows the target of the rows; `transform` does not, and starts from
-    the medians over all classes, so that the two fill the training rows differently.
+    of integers, means are rounded. `fit_transform` fills the training rows as the forests were grown; `transform` takes
+    any rows as new ones, so that the two fill the training rows a little differently.
 
     Examples
     --------
@@ -87,6 +92,7 @@ class ProximityImputer(OneToOneFeatureMixin, NamedParameters, TransformerMixin, 
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "task": [StrOptions({"auto", "classification", "regression"})],
+        "kind": [StrOptions({"gap", "all"})],
         "min_samples_leaf": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
@@ -99,6 +105,7 @@ class ProximityImputer(OneToOneFeatureMixin, NamedParameters, TransformerMixin, 
         n_estimators: int = 100,
         n_iter: int = 5,
         task: str = "auto",
+        kind: Kind = "gap",
         min_samples_leaf: int = 5,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -107,6 +114,7 @@ class ProximityImputer(OneToOneFeatureMixin, NamedParameters, TransformerMixin, 
         self.n_estimators = n_estimators
         self.n_iter = n_iter
         self.task = task
+        self.kind = kind
         self.min_samples_leaf = min_samples_leaf
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -156,17 +164,29 @@ class ProximityImputer(OneToOneFeatureMixin, NamedParameters, TransformerMixin, 
         classes = None if y is None else self._classes(y)
         _warn_of_empty(schema)
         donors = Donors.of(known, schema.features)
-        values = donors.rough(known, classes)
+        values = donors.rough(known, classes if self.kind == "all" else None)
         random = check_random_state(self.random_state)
         lacking = np.flatnonzero(np.isnan(known).any(axis=1))
         for _ in range(self.n_iter):
             forest = self._grow(schema, values, y, classes is not None, random)
-            resting = forest._resting(values, "all")
+            resting = self._resting_of(forest, values)
             if len(lacking) == 0:
                 break
-            values[lacking] = donors.filled(known[lacking], values[lacking], resting.take(lacking), resting, self.n_jobs)
+            near = self._between(resting.take(lacking), resting)
+            values[lacking] = donors.filled(known[lacking], values[lacking], near, self.n_jobs)
         self._keep(schema, forest, donors, resting)
         return table, values
+
+    def _resting_of(self, forest: Any, values: Floats) -> Resting:
+        """Where the training rows rest, with how often they were drawn."""
+        resting = forest._resting(values, "all")
+        if self.kind == "all":
+            return cast(Resting, resting)
+        drawn = count_draws(forest._draws, resting.n_trees)[: len(values)]  # behind them come shuffled rows, if any
+        return Resting(resting.nodes, resting.n_nodes, drawn)
+
+    def _between(self, rows: Resting, donors: Resting) -> Proximities:
+        return Proximities.between(rows, donors, self.kind, False)
 
     def _keep(self, schema: Schema, forest: Any, donors: Donors, resting: Resting) -> None:
         self.schema_ = schema
@@ -228,8 +248,8 @@ class ProximityImputer(OneToOneFeatureMixin, NamedParameters, TransformerMixin, 
         lacking = np.flatnonzero(np.isnan(known).any(axis=1))
         for _ in range(self.n_iter if len(lacking) else 0):
             before = values[lacking]
-            resting = self.forest_._resting(before, "all")
-            values[lacking] = self._donors.filled(known[lacking], before, resting, self._resting, self.n_jobs)
+            near = self._between(self.forest_._resting(before, "all"), self._resting)
+            values[lacking] = self._donors.filled(known[lacking], before, near, self.n_jobs)
             if np.array_equal(values[lacking], before, equal_nan=True):
                 break
         return self._written(X, table, values)
@@ -290,18 +310,17 @@ class Donors:
                 values[rows] = np.where(np.isnan(known[rows]), usual, known[rows])
         return values
 
-    def filled(self, known: Floats, values: Floats, resting: Resting, donors: Resting, n_jobs: int | None) -> Floats:
+    def filled(self, known: Floats, values: Floats, near: Proximities, n_jobs: int | None) -> Floats:
         """Fill what is not known of rows from near donors; where none is near, `values` stay."""
         lacks = np.isnan(known)
         columns = [j for j in np.flatnonzero(lacks.any(axis=0)) if not np.isnan(self.usual[j])]
         lent = [_Lent.of(self.known[:, j], _is_code(self.features[j])) for j in columns]
-        proximities = Proximities.between(resting, donors, "all", False)
 
         def finish(_: int, block: csr_array) -> list[Floats]:
             return [loan.nearest(block) for loan in lent]
 
         filled = values.copy()
-        for first, last, found in proximities.each_block(n_jobs, finish):
+        for first, last, found in near.each_block(n_jobs, finish):
             for j, value in zip(columns, found, strict=True):
                 use = lacks[first:last, j] & ~np.isnan(value)
                 filled[first:last, j][use] = value[use]

@@ -71,10 +71,10 @@ class Neighbourhood:
                 "the largest of each row with n_neighbors, or pass sparse=True or sparse=False to have them all."
             )
         found = Proximities.between(left, right, kind, Y is None)
-        diagonal = 0.0 if kind == "gap" else 1.0
+        is_symmetric = Y is None and kind != "gap"
         if is_sparse:
-            return found.sparse(self.n_jobs, diagonal, n_neighbors, threshold)
-        return found.dense(self.n_jobs, diagonal)
+            return (found.symmetric if is_symmetric else found.sparse)(self.n_jobs, n_neighbors, threshold)
+        return found.dense(self.n_jobs, 1.0 if is_symmetric else 0.0)
 
     def outlier_score(self, X: Any, y: Any = None, *, kind: Kind = "all") -> Floats:
         """How far each row lies from the others of its class.

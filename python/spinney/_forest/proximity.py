@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array, vstack
 
+from spinney import _engine
 from spinney._forest.rows import Draws
 from spinney._threads import count_threads, in_order
 
@@ -33,6 +34,7 @@ Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 
 _BLOCK_PRODUCTS = 2**22  # pairs of rows in a leaf, over all trees, that one block may have: some 50 ms
+_NOWHERE = 2**32 - 1  # stands for no leaf
 _BITS_SET = np.array([bin(i).count("1") for i in range(2**16)], dtype=np.uint8)
 
 
@@ -92,7 +94,7 @@ class Proximities:
     is_self : bool
         Whether they are compared to themselves.
     divisor : int
-        Sums over the trees are divided by it; with `pairs`, by the number of trees that count for both rows.
+        Trees that proximities are shares of; with `pairs`, those that count for both rows; 0: the shares say all.
     pairs : tuple of ndarray, or None
         Bits of the trees that count, by row of either side.
     """
@@ -102,7 +104,7 @@ class Proximities:
     right: csr_array
     is_self: bool
     divisor: int
-    pairs: tuple[NDArray[np.uint16], NDArray[np.uint16]] | None = None
+    pairs: tuple[NDArray[np.uint64], NDArray[np.uint64]] | None = None
 
     @classmethod
     def between(cls, left: Resting, right: Resting, kind: Kind, is_self: bool) -> Proximities:
@@ -112,10 +114,11 @@ class Proximities:
             return cls(left, ones, _held(right, np.ones(right.nodes.shape)), is_self, left.n_trees)
         assert right.drawn is not None
         if kind == "gap":
-            return cls(left, _gap_shares(left, right, is_self), _held(right, right.drawn), is_self, 1)
+            return cls(left, _gap_shares(left, right), _held(right, right.drawn), is_self, 0)
         counts = right.drawn == 0 if kind == "oob" else right.drawn > 0
         own = counts if is_self else np.ones(left.nodes.shape, dtype=bool)
-        return cls(left, own.astype(np.float64), _held(right, counts), is_self, 1, (_bits(own), _bits(counts)))
+        bits = _bits(own), _bits(counts)
+        return cls(left, own.astype(np.float64), _held(right, counts), is_self, left.n_trees, bits)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -141,10 +144,10 @@ class Proximities:
         starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
         found = csr_array((share[used], nodes[used], starts), shape=(last - first, self.left.n_nodes)) @ self.right
         rows = np.repeat(np.arange(first, last), np.diff(found.indptr))
-        if self.pairs is None:
-            found.data /= self.divisor
-        else:
+        if self.pairs is not None:
             found.data /= _common_bits(*self.pairs, rows, found.indices)
+        elif self.divisor:
+            found.data /= self.divisor
         return keep_entries(found, found.indices != rows) if self.is_self else found
 
     def each_block(self, n_jobs: int | None, finish: Callable[[int, csr_array], Any]) -> Iterator[tuple[int, int, Any]]:
@@ -167,35 +170,48 @@ class Proximities:
             np.fill_diagonal(out, diagonal)
         return out
 
-    def sparse(self, n_jobs: int | None, diagonal: float, n_neighbors: int | None, threshold: float) -> csr_array:
-        """Return those of at least the threshold, and of these the largest of each row.
+    def sparse(self, n_jobs: int | None, n_neighbors: int | None, threshold: float = 0.0) -> csr_array:
+        """Return those of at least the threshold, and of these the largest of each row; none to the rows themselves.
 
-        Of rows compared to themselves an entry is kept if it is among the largest of either row.
+        Equal ones are taken from the first columns.
         """
+        if self.divisor == 0:
+            return self._sparse_by_products(n_jobs, n_neighbors, threshold)
+        n, columns, data = _engine.nearest_rows(
+            *self._leaves(), self.shape[1] if n_neighbors is None else n_neighbors, threshold, n_jobs or 0
+        )
+        starts = np.concatenate([[0], np.cumsum(n, dtype=np.int64)])
+        return csr_array((data, columns.astype(np.int64), starts), shape=self.shape)
 
+    def _sparse_by_products(self, n_jobs: int | None, n_neighbors: int | None, threshold: float) -> csr_array:
         def finish(_: int, block: csr_array) -> csr_array:
             if threshold > 0:
                 block = keep_entries(block, block.data >= threshold)
             return block if n_neighbors is None else keep_largest(block, n_neighbors)
 
         found = csr_array(vstack([b for *_, b in self.each_block(n_jobs, finish)], format="csr"))
-        if self.is_self and n_neighbors is not None and diagonal:
+        found.sort_indices()
+        return found
+
+    def _leaves(self) -> tuple[Any, ...]:
+        """The engine's view; it counts trees, some four times as fast as sparse products do, and no others' shares."""
+        nodes = np.where(self.share > 0, self.left.nodes, _NOWHERE).astype(np.uint32)
+        starts, others = self.right.indptr.astype(np.uint64), self.right.indices.astype(np.uint32)
+        left, right = (None, None) if self.pairs is None else self.pairs
+        return nodes, starts, others, self.shape[1], self.is_self, left, right
+
+    def symmetric(self, n_jobs: int | None, n_neighbors: int | None, threshold: float = 0.0) -> csr_array:
+        """Return entries that are among those kept of either row, and 1 in the diagonal."""
+        found = self.sparse(n_jobs, n_neighbors, threshold)
+        if n_neighbors is not None:
             found = csr_array(found.maximum(found.T))
-        if self.is_self and diagonal:
-            found = csr_array(found + diagonal * eye_array(self.shape[0], format="csr"))
+        found = csr_array(found + eye_array(self.shape[0], format="csr"))
         found.sort_indices()
         return found
 
     def sums_of_squares(self, n_jobs: int | None) -> Floats:
         """Sum of the squares of each row, without that to itself."""
-        scale = self.divisor  # squares of whole numbers add up exactly, in any order
-
-        def finish(_: int, block: csr_array) -> Floats:
-            rows = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
-            counts = np.rint(block.data * scale) if scale > 1 else block.data
-            return np.bincount(rows, weights=counts**2, minlength=block.shape[0])
-
-        return np.concatenate([sums for *_, sums in self.each_block(n_jobs, finish)]) / scale**2
+        return _engine.squared_proximities(*self._leaves(), n_jobs or 0)
 
 
 def keep_entries(matrix: csr_array, kept: NDArray[np.bool_]) -> csr_array:
@@ -230,27 +246,30 @@ def _held(rows: Resting, what: NDArray[Any]) -> csr_array:
     return csr_array(matrix.T.tocsr())
 
 
-def _gap_shares(left: Resting, right: Resting, is_self: bool) -> Floats:
+def _gap_shares(left: Resting, right: Resting) -> Floats:
     assert right.drawn is not None
     in_leaf = np.bincount(right.nodes.ravel(), weights=right.drawn.ravel(), minlength=right.n_nodes)
-    unseen = right.drawn == 0 if is_self else np.ones(left.nodes.shape, dtype=bool)
-    shares = np.divide(unseen, in_leaf[left.nodes], out=np.zeros(unseen.shape), where=unseen)
+    unseen = np.ones(left.nodes.shape, dtype=bool) if left.drawn is None else left.drawn == 0
+    held = in_leaf[left.nodes]
+    shares = np.divide(unseen, held, out=np.zeros(unseen.shape), where=unseen & (held > 0))
     return np.asarray(shares / np.maximum(unseen.sum(axis=1, keepdims=True), 1))
 
 
-def _bits(counts: NDArray[np.bool_]) -> NDArray[np.uint16]:
-    """Pack each row into words of 16 bits."""
+def _bits(counts: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """Pack each row into words of 64 bits."""
     n_rows, n_trees = counts.shape
-    padded = np.zeros((n_rows, -(-n_trees // 16) * 16), dtype=bool)
+    padded = np.zeros((n_rows, -(-n_trees // 64) * 64), dtype=bool)
     padded[:, :n_trees] = counts
-    return np.packbits(padded, axis=1).view(np.uint16)
+    return np.packbits(padded, axis=1).view(np.uint64)
 
 
 def _common_bits(
-    left: NDArray[np.uint16], right: NDArray[np.uint16], rows: NDArray[np.intp], columns: NDArray[Any]
+    left: NDArray[np.uint64], right: NDArray[np.uint64], rows: NDArray[np.intp], columns: NDArray[Any]
 ) -> NDArray[np.int64]:
     """Count the bits that both sides of each pair have; at least 1."""
     n = np.zeros(len(rows), dtype=np.int64)
     for word in range(left.shape[1]):
-        n += _BITS_SET[left[rows, word] & right[columns, word]]
+        both = left[rows, word] & right[columns, word]
+        for part in range(0, 64, 16):
+            n += _BITS_SET[(both >> np.uint64(part)) & np.uint64(0xFFFF)]
     return np.maximum(n, 1)
