@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from spinney import datasets
     from spinney._bagging.estimators import BaggingClassifier, BaggingRegressor
     from spinney._bias_variance import BiasVariance, bias_variance
+    from spinney._forest.embedding import RandomTreesEmbedding
     from spinney._forest.estimators import (
         ExtraTreesClassifier,
         ExtraTreesRegressor,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from spinney._tree.shrinkage import shrink_tree
     from spinney.criteria import CompiledCriterion, Criterion, LossCriterion
     from spinney.drawing.curves import plot_cp, plot_importances, plot_impurity_curves
+    from spinney.drawing.neighbours import plot_isolation, plot_outlier_scores, plot_proximity_map
     from spinney.drawing.plane import plot_partition
     from spinney.drawing.svg import tree_svg
     from spinney.drawing.tree_plot import plot_pruning, plot_tree
@@ -86,7 +88,10 @@ __all__ = [
     "plot_cp",
     "plot_importances",
     "plot_impurity_curves",
+    "plot_isolation",
+    "plot_outlier_scores",
     "plot_partition",
+    "plot_proximity_map",
     "plot_pruning",
     "plot_tree",
     "rules",
@@ -134,7 +139,10 @@ _MODULE_OF = {
     "plot_cp": "spinney.drawing.curves",
     "plot_importances": "spinney.drawing.curves",
     "plot_impurity_curves": "spinney.drawing.curves",
+    "plot_isolation": "spinney.drawing.neighbours",
+    "plot_outlier_scores": "spinney.drawing.neighbours",
     "plot_partition": "spinney.drawing.plane",
+    "plot_proximity_map": "spinney.drawing.neighbours",
     "plot_pruning": "spinney.drawing.tree_plot",
     "plot_tree": "spinney.drawing.tree_plot",
     "rules": "spinney.reading.rule_list",

@@ -59,7 +59,9 @@ def test_limits_hold(rows):
 def test_a_linear_model_learns_circles():
     X, y = make_circles(300, factor=0.5, noise=0.1, random_state=0)
     linear = LogisticRegression(max_iter=1000)
-    coded = make_pipeline(spinney.RandomTreesEmbedding(n_estimators=30, random_state=0), LogisticRegression(max_iter=1000))
+    coded = make_pipeline(
+        spinney.RandomTreesEmbedding(n_estimators=30, random_state=0), LogisticRegression(max_iter=1000)
+    )
     assert linear.fit(X, y).score(X, y) < 0.7
     assert coded.fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.9
 

@@ -161,7 +161,7 @@ def test_other_parameters(rows):
         assert spinney.IsolationForest(n_estimators=2, max_samples=1000).fit(rows).max_samples_ == len(rows)
     with pytest.raises(ValueError, match="max_features=4 is more than the table's 3 columns"):
         spinney.IsolationForest(max_features=4).fit(rows)
-    with pytest.raises(TypeError, match="no parameter 'contaminaton'. Did you mean 'contamination'"):
+    with pytest.raises(TypeError, match="Did you mean 'contamination'"):
         spinney.IsolationForest(contaminaton=0.1)
     one = spinney.IsolationForest(n_estimators=2, max_samples=1).fit(rows)
     assert (one.score_samples(rows) == -0.5).all()
@@ -195,5 +195,5 @@ def test_saved_pickled_and_one_row_at_a_time(model, rows):
     assert [handle.score(row) for row in rows[-5:]] == model.score_samples(rows[-5:]).tolist()
     assert [handle.predict(row) for row in rows[-5:]] == model.predict(rows[-5:]).tolist()
     file.seek(0)
-    with pytest.raises(spinney.ModelFileError, match="read it with spinney.load"):
+    with pytest.raises(spinney.ModelFileError, match=r"read it with spinney\.load"):
         spinney.load_predictor(file)

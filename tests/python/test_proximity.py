@@ -3,7 +3,6 @@
 import pickle
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -21,7 +20,9 @@ def iris():
 
 @pytest.fixture(scope="module")
 def forest(iris):
-    return spinney.RandomForestClassifier(n_estimators=40, min_samples_leaf=3, oob_score=True, random_state=0).fit(*iris)
+    return spinney.RandomForestClassifier(n_estimators=40, min_samples_leaf=3, oob_score=True, random_state=0).fit(
+        *iris
+    )
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +67,7 @@ def test_trees_by_what_they_have_seen(forest, iris, drawn, kind):
     assert np.array_equal(found, expected)
     assert np.array_equal(forest.proximity(X, kind=kind, sparse=True).toarray(), expected)
     new = X[:5] + 0.01
-    assert np.array_equal(
-        forest.proximity(new, X, kind=kind), slow_proximity(forest.apply(new), leaves, None, counts)
-    )
+    assert np.array_equal(forest.proximity(new, X, kind=kind), slow_proximity(forest.apply(new), leaves, None, counts))
 
 
 def test_gap_gives_the_out_of_bag_prediction(forest, iris, drawn):
@@ -166,7 +165,7 @@ def test_refusals(forest, iris):
         forest.proximity(X[:10], kind="oob")
     with pytest.raises(ValueError, match="every tree is grown on all rows"):
         spinney.ExtraTreesClassifier(n_estimators=3).fit(X, y).proximity(X, kind="oob")
-    with pytest.raises(ValueError, match="take 5 GiB. Keep the largest"):
+    with pytest.raises(ValueError, match="take 5 GiB"):
         forest.proximity(np.tile(X, (170, 1)))
     with pytest.raises(ValueError, match="kind must be 'all' or 'oob'"):
         forest.outlier_score(X, y, kind="gap")
@@ -284,5 +283,5 @@ def test_engine_refuses_what_does_not_fit():
         (leaf, starts[::-1].copy(), others, 2),
         (leaf, starts, others, 1),
     ):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match=r"no such|do not fit"):
             _engine.nearest_rows(*wrong, True, None, None, 5, 0.0, 1)

@@ -34,10 +34,10 @@ _MOST_CLASSES = 20  # whole numbers with more distinct values are a quantity
 class ProximityImputer(OneToOneFeatureMixin, NamedParameters, TransformerMixin, BaseEstimator):
     """Fill missing values with those of near rows, near by the proximities of a forest.
 
-    Each column is first filled with its median (categories: the most frequent). Then a forest is grown, and each missing
-    value replaced by the mean of the values that other rows have, weighted by their proximity (categories: the value
-    with the most weight); and so on for some rounds (Breiman and Cutler 2003). Without a target, the forest learns to
-    tell the rows from rows whose columns were shuffled.
+    Each column is first filled with its median (categories: the most frequent). Then a forest is grown, and each
+    missing value replaced by the mean of the values that other rows have, weighted by their proximity (categories: the
+    value with the most weight); and so on for some rounds (Breiman and Cutler 2003). Without a target, the forest
+    learns to tell the rows from rows whose columns were shuffled.
 
     Parameters
     ----------
@@ -374,12 +374,15 @@ def _cells(feature: Feature, values: Floats, is_whole: bool) -> list[Any]:
         return [feature.categories[int(code)] for code in values]
     if feature.kind == "boolean":
         return [bool(value) for value in values]
-    return np.rint(values).astype(np.int64).tolist() if is_whole else values.tolist()
+    cells: list[Any] = np.rint(values).astype(np.int64).tolist() if is_whole else values.tolist()
+    return cells
 
 
 def _read(X: Any) -> RawTable:
     if issparse(X):
-        raise TypeError("Sparse data was passed for X, but missing values are filled in dense tables only. Use toarray().")
+        raise TypeError(
+            "Sparse data was passed for X, but missing values are filled in dense tables only. Use toarray()."
+        )
     return read_table(X)
 
 

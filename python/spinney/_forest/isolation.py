@@ -242,7 +242,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         ndarray of shape (n_samples,)
             ``score_samples(X) - offset_``.
         """
-        return self.score_samples(X) - self.offset_
+        return np.asarray(self.score_samples(X) - self.offset_)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """Tell outliers from inliers.

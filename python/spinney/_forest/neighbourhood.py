@@ -151,7 +151,7 @@ class Neighbourhood:
         """Where the rows rest; with how often they were drawn, where the kind asks for it."""
         columns: _engine.Table = self._columns(X)  # type: ignore[attr-defined]
         leaves = self.forest_.engine.apply(columns, self._n_threads)  # type: ignore[attr-defined]
-        nodes = leaves + self.forest_.root[:-1].astype(np.int64)
+        nodes = leaves.astype(np.int64) + self.forest_.root[:-1]
         if kind == "all":
             return Resting(nodes, self.forest_.node_count)
         try:

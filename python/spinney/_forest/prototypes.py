@@ -104,7 +104,8 @@ class ClassPrototypes(Neighbourhood):
 
 
 def _of_class(is_member: NDArray[np.bool_], near: csr_array | None, n_prototypes: int) -> list[Prototype]:
-    free, found = is_member.copy(), []
+    free = is_member.copy()
+    found: list[Prototype] = []
     while len(found) < n_prototypes and free.any():
         # the share of a proximity in a count below 1 breaks ties: the nearer neighbours win
         count = free.astype(np.float64)

@@ -9,8 +9,9 @@ Kinds
 all     all trees
 oob     trees that were grown without both rows; with a second table, without the row of that one
 in_bag  trees that were grown on both rows
-gap     trees grown without the first row: share of the second in what the leaf holds of the tree's sample. The sums over
-        each row are 1, and weighting the targets by them gives the out-of-bag prediction (Rhodes, Cutler, Moon 2023)
+gap     trees grown without the first row: share of the second in what the leaf holds of the tree's sample. The sums
+        over each row are 1, and weighting the targets by them gives the out-of-bag prediction (Rhodes, Cutler and Moon
+        2023)
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Resting:
     @property
     def n_trees(self) -> int:
         """Number of trees."""
-        return self.nodes.shape[1]
+        return int(self.nodes.shape[1])
 
     def take(self, rows: NDArray[np.intp]) -> Resting:
         """Return some of the rows."""
@@ -194,7 +195,7 @@ class Proximities:
         return found
 
     def _leaves(self) -> tuple[Any, ...]:
-        """The engine's view; it counts trees, some four times as fast as sparse products do, and no others' shares."""
+        """Return what the engine counts trees by; shares of other kinds are left to sparse products."""
         nodes = np.where(self.share > 0, self.left.nodes, _NOWHERE).astype(np.uint32)
         starts, others = self.right.indptr.astype(np.uint64), self.right.indices.astype(np.uint32)
         left, right = (None, None) if self.pairs is None else self.pairs
@@ -211,7 +212,7 @@ class Proximities:
 
     def sums_of_squares(self, n_jobs: int | None) -> Floats:
         """Sum of the squares of each row, without that to itself."""
-        return _engine.squared_proximities(*self._leaves(), n_jobs or 0)
+        return np.asarray(_engine.squared_proximities(*self._leaves(), n_jobs or 0))
 
 
 def keep_entries(matrix: csr_array, kept: NDArray[np.bool_]) -> csr_array:
@@ -239,7 +240,7 @@ def keep_largest(matrix: csr_array, n: int) -> csr_array:
 
 
 def _held(rows: Resting, what: NDArray[Any]) -> csr_array:
-    """What each leaf holds: `what` by leaf and row."""
+    """Return `what` by leaf and row."""
     used = what > 0
     starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
     matrix = csr_array((what[used].astype(np.float64), rows.nodes[used], starts), shape=(rows.n_rows, rows.n_nodes))

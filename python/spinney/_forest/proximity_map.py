@@ -51,4 +51,4 @@ def _leading(
     start = np.random.default_rng(0).normal(size=min(n_rows, n_columns))
     left, size, _ = svds(operator, k=n_components, v0=start, return_singular_vectors="u")
     order = np.argsort(-size, kind="stable")
-    return left[:, order], size[order]
+    return left[:, order], np.asarray(size[order], dtype=np.float64)

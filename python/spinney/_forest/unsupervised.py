@@ -73,7 +73,7 @@ class UnsupervisedForest(NamedParameters, SavedEstimator, BaseEstimator):
 
     @abstractmethod
     def _plan(self, columns: _engine.Table, keys: NDArray[np.uint64], weight: Floats | None, seed: int) -> Plan:
-        """What the parameters mean for a table."""
+        """Find what the parameters mean for a table."""
 
     def _finished(self, forest: FittedForest, n_categories: list[int]) -> FittedForest:
         """Return the forest with what its nodes are to say."""
@@ -154,7 +154,7 @@ class UnsupervisedForest(NamedParameters, SavedEstimator, BaseEstimator):
     def _nodes(self, columns: _engine.Table) -> NDArray[np.int64]:
         """Leaves of the rows, numbered through all trees."""
         leaves = self.forest_.engine.apply(columns, self._n_threads)
-        return np.asarray(leaves + self.forest_.root[:-1].astype(np.int64))
+        return np.asarray(leaves.astype(np.int64) + self.forest_.root[:-1])
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Leaf of each row in each tree.
