@@ -197,3 +197,19 @@ def test_saved_pickled_and_one_row_at_a_time(model, rows):
     file.seek(0)
     with pytest.raises(spinney.ModelFileError, match=r"read it with spinney\.load"):
         spinney.load_predictor(file)
+
+
+def test_pictures(model, rows):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    ax = spinney.plot_isolation(model, rows, features=[0, 2])
+    drawn = [np.asarray(points.get_offsets()) for points in ax.collections if len(points.get_offsets()) > 1]
+    inside = model.predict(rows) > 0
+    assert [len(points) for points in drawn] == [inside.sum(), (~inside).sum()]
+    assert np.array_equal(drawn[1], rows[~inside][:, [0, 2]])
+    plt.close(ax.figure)
+    X = pd.DataFrame({"a": ["x", "y"] * 5, "b": range(10)})
+    with pytest.raises(ValueError, match="columns of numbers"):
+        spinney.plot_isolation(spinney.IsolationForest(n_estimators=2).fit(X), X)
+    with pytest.raises(ValueError, match="two names or positions"):
+        spinney.plot_isolation(model, rows, features=[0])

@@ -187,7 +187,7 @@ def test_outlier_score(forest, iris, kind):
     noisy = X + np.random.default_rng(0).normal(size=X.shape)
     model = spinney.RandomForestClassifier(n_estimators=40, random_state=0).fit(noisy, y)
     expected = slow_outlier_score(model.proximity(noisy, kind=kind), y)
-    np.testing.assert_allclose(model.outlier_score(noisy, y, kind=kind), expected)
+    np.testing.assert_allclose(model.outlier_score(noisy, y, kind=kind), expected, atol=1e-12)
 
 
 def test_outlier_score_finds_a_row_of_the_wrong_class(iris):
@@ -203,7 +203,7 @@ def test_outlier_score_of_equal_rows_and_of_a_regression():
     X, y = load_diabetes(return_X_y=True)
     model = spinney.RandomForestRegressor(n_estimators=30, random_state=1).fit(X, y)
     expected = slow_outlier_score(model.proximity(X), np.zeros(len(X)))
-    np.testing.assert_allclose(model.outlier_score(X, y), expected)
+    np.testing.assert_allclose(model.outlier_score(X, y), expected, atol=1e-12)
     assert (model.outlier_score(np.tile(X[:1], (5, 1))) == 0).all()
 
 
@@ -285,3 +285,23 @@ def test_engine_refuses_what_does_not_fit():
     ):
         with pytest.raises(ValueError, match=r"no such|do not fit"):
             _engine.nearest_rows(*wrong, True, None, None, 5, 0.0, 1)
+
+
+def test_pictures(forest, iris):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    X, y = iris
+    ax = spinney.plot_proximity_map(forest, X, y)
+    assert [len(points.get_offsets()) for points in ax.collections] == [50, 50, 50]
+    assert np.array_equal(ax.collections[1].get_offsets(), forest.proximity_map(X)[50:100])
+    plt.close(ax.figure)
+    ax = spinney.plot_outlier_scores(forest, X, y)
+    heights = [segment[1, 1] for lines in ax.collections for segment in lines.get_segments()]
+    assert np.array_equal(heights, forest.outlier_score(X, y))
+    plt.close(ax.figure)
+    model = spinney.RandomForestRegressor(n_estimators=5).fit(X, X[:, 0])
+    ax = spinney.plot_proximity_map(model, X, X[:, 0])
+    assert np.array_equal(ax.collections[0].get_array(), X[:, 0])
+    plt.close(ax.figure)
+    with pytest.raises(ValueError, match="y has 3 entries, but X has 150 rows"):
+        spinney.plot_proximity_map(forest, X, y[:3])

@@ -84,7 +84,7 @@ class ProximityImputer(OneToOneFeatureMixin, NamedParameters, TransformerMixin, 
     >>> from spinney import ProximityImputer
     >>> X = np.array([[1.0, 1.0], [1.1, np.nan], [0.9, 1.0], [5.0, 9.0], [5.2, np.nan], [4.9, 9.0]])
     >>> y = ["a", "a", "a", "b", "b", "b"]
-    >>> ProximityImputer(min_samples_leaf=1, random_state=0).fit_transform(X, y)[:, 1]
+    >>> ProximityImputer(min_samples_leaf=1, random_state=0).fit_transform(X, y)[:, 1].round()
     array([1., 1., 1., 9., 9., 9.])
     """
 
