@@ -15,8 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 from spinney import _engine
 from spinney._forest.leaf_codes import leaf_names, one_hot_leaves
 from spinney._forest.unsupervised import Plan, UnsupervisedForest
-from spinney._growing import NO_LIMIT
-from spinney._parameters import count_rows
 
 Floats = NDArray[np.float64]
 
@@ -171,18 +169,15 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
         return self._code(self._grow(X, sample_weight))
 
     def _plan(self, columns: _engine.Table, keys: NDArray[np.uint64], weight: Floats | None, seed: int) -> Plan:
-        n_rows = columns.n_rows
-        total = float(n_rows) if weight is None else float(weight.sum())
-        min_leaf = count_rows(self.min_samples_leaf, n_rows)
-        options = {
-            "max_depth": min(self.max_depth or NO_LIMIT, NO_LIMIT),
-            "min_samples_split": min(max(2, 2 * min_leaf, count_rows(self.min_samples_split, n_rows)), NO_LIMIT),
-            "min_samples_leaf": min(min_leaf, NO_LIMIT),
-            "min_weight_leaf": float(self.min_weight_fraction_leaf) * total,
-            "min_impurity_decrease": float(self.min_impurity_decrease),
-            "max_leaf_nodes": min(self.max_leaf_nodes or 0, NO_LIMIT),
-        }
-        return Plan(options, weight)
+        names = (
+            "max_depth",
+            "min_samples_split",
+            "min_samples_leaf",
+            "min_weight_fraction_leaf",
+            "max_leaf_nodes",
+            "min_impurity_decrease",
+        )
+        return Plan({name: getattr(self, name) for name in names}, weight)
 
     def transform(self, X: Any) -> Any:
         """Code rows by the leaves they rest in.

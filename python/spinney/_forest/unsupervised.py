@@ -24,10 +24,10 @@ from spinney._data import Schema, read_table
 from spinney._forest.growth import ForestRequest, Grown, grow_in_turns
 from spinney._forest.rows import Draws, mixed_bits, row_keys
 from spinney._forest.view import FittedForest
-from spinney._growing import NO_LIMIT
 from spinney._keep.estimator import SavedEstimator
 from spinney._parameters import NamedParameters
 from spinney._target import read_weights
+from spinney._tree.estimators import ExtraTreeRegressor
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ class Plan:
     Attributes
     ----------
     options : dict
-        Options of growth that differ from none.
+        Parameters of each tree.
     weight : ndarray or None
         Weights of the rows, on top of how often they are drawn.
     draws : Draws or None
@@ -107,7 +107,7 @@ class UnsupervisedForest(NamedParameters, SavedEstimator, BaseEstimator):
             y,
             [],
             plan.weight,
-            _engine_options(plan.options, seed, self.n_jobs),
+            self._growth_options(plan, schema, y) | {"seed": seed},
             plan.draws,
             plan.columns_per_tree,
             False,
@@ -120,6 +120,12 @@ class UnsupervisedForest(NamedParameters, SavedEstimator, BaseEstimator):
         assert grown.forest is not None
         self._keep(schema, grown.forest, seed, self._learned(columns, grown.forest, plan))
         return columns
+
+    def _growth_options(self, plan: Plan, schema: Schema, y: Floats) -> dict[str, Any]:
+        """Ask for what one tree of random cuts asks for."""
+        tree = ExtraTreeRegressor(max_features=1, n_jobs=self.n_jobs, **plan.options)
+        total = float(len(y)) if plan.weight is None else float(plan.weight.sum())
+        return tree._growth_options(schema, len(y), total, (y, []), None, None)
 
     def _check_extension(self, earlier: FittedForest) -> None:
         if self.n_estimators < earlier.n_trees:
@@ -194,26 +200,3 @@ def random_targets(keys: NDArray[np.uint64], seed: int) -> Floats:
     """Numbers between 0 and 1, (n_rows, 1), as a function of the seed and a row's values."""
     mixed = mixed_bits(keys ^ mixed_bits(np.full(1, seed, dtype=np.uint64)))
     return ((mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53)[:, np.newaxis]
-
-
-def _engine_options(options: dict[str, Any], seed: int, n_jobs: int | None) -> dict[str, Any]:
-    return {
-        "max_depth": NO_LIMIT,
-        "min_samples_split": 2,
-        "min_samples_leaf": 1,
-        "min_weight_leaf": 0.0,
-        "min_impurity_decrease": 0.0,
-        "min_purity": 2.0,
-        "max_features": 1,
-        "max_leaf_nodes": 0,
-        "random_cuts": True,
-        "seed": seed,
-        "monotone": [],
-        "groups": [],
-        "feature_costs": [],
-        "cost": None,
-        "max_bins": 0,
-        "n_jobs": n_jobs or 0,
-        "weighing": None,
-        "user": None,
-    } | options

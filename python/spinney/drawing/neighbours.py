@@ -162,7 +162,7 @@ def plot_isolation(model: Any, X: Any, *, features: Sequence[str | int] | None =
     filled = ax.contourf(across, up, score, levels=12, cmap="Blues_r")
     ax.figure.colorbar(filled, ax=ax, label="score")
     if score.min() < model.offset_ < score.max():
-        ax.contour(across, up, score, levels=[model.offset_], colors=INK, linewidths=1.2)
+        ax.contour(across, up, score, levels=[model.offset_], colors=INK, linewidths=1.2, linestyles="-")
     inside = model.predict(_named(schema, table)) > 0
     for rows, marker, colour in ((inside, "o", VALUE_COLOUR), (~inside, "x", class_colour(5))):
         ax.scatter(table[rows, chosen[0]], table[rows, chosen[1]], s=14, marker=marker, color=colour, linewidths=1)
