@@ -111,8 +111,9 @@ class Proximities:
     def between(cls, left: Resting, right: Resting, kind: Kind, is_self: bool) -> Proximities:
         """Compare rows with rows; `is_self` says that they are the same."""
         if kind == "all":  # whole numbers, whose sums are exact
-            ones = np.ones(left.nodes.shape)
-            return cls(left, ones, _held(right, np.ones(right.nodes.shape)), is_self, left.n_trees)
+            ones = np.float64(1.0)
+            share, held = np.broadcast_to(ones, left.nodes.shape), np.broadcast_to(ones, right.nodes.shape)
+            return cls(left, share, _held(right, held), is_self, left.n_trees)
         assert right.drawn is not None
         if kind == "gap":
             return cls(left, _gap_shares(left, right), _held(right, right.drawn), is_self, 0)
@@ -194,7 +195,7 @@ class Proximities:
         found.sort_indices()
         return found
 
-    def _leaves(self) -> tuple[Any, ...]:
+    def _leaves(self) -> tuple[Any, Any, Any, int, bool, Any, Any]:
         """Return what the engine counts trees by; shares of other kinds are left to sparse products."""
         nodes = np.where(self.share > 0, self.left.nodes, _NOWHERE).astype(np.uint32)
         starts, others = self.right.indptr.astype(np.uint64), self.right.indices.astype(np.uint32)
