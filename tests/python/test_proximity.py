@@ -207,18 +207,16 @@ def test_outlier_score_of_equal_rows_and_of_a_regression():
     assert (model.outlier_score(np.tile(X[:1], (5, 1))) == 0).all()
 
 
-def test_map_is_classical_scaling(forest, iris, monkeypatch):
-    from spinney._forest import proximity_map
-
-    X = iris[0]
-    centre = np.eye(len(X)) - 1 / len(X)
-    inner = centre @ forest.proximity(X) @ centre / 2
-    size, vectors = np.linalg.eigh(inner)
-    expected = vectors[:, -1:-4:-1] * np.sqrt(size[-1:-4:-1])
-    exact = forest.proximity_map(X, 3)
-    np.testing.assert_allclose(np.abs(exact), np.abs(expected), atol=1e-8)
-    monkeypatch.setattr(proximity_map, "_FEW_ROWS", 0)
-    np.testing.assert_allclose(forest.proximity_map(X, 3), exact, atol=1e-8)
+def test_map_is_classical_scaling(forest, iris):
+    for X, n in ((iris[0], 3), (iris[0][::30], 4)):
+        centre = np.eye(len(X)) - 1 / len(X)
+        size, vectors = np.linalg.eigh(centre @ forest.proximity(X) @ centre / 2)
+        expected = vectors[:, : -n - 1 : -1] * np.sqrt(size[: -n - 1 : -1])
+        found = forest.proximity_map(X, n)
+        np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-8)
+        np.testing.assert_allclose((found**2).sum(axis=0), size[: -n - 1 : -1], atol=1e-8)
+        assert (found.max(axis=0) >= -found.min(axis=0)).all()
+    assert forest.proximity_map(iris[0][:1], 1).tolist() == [[0.0]]
     with pytest.raises(ValueError, match="n_components must be from 1"):
         forest.proximity_map(X, 0)
 

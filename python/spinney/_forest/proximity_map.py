@@ -13,8 +13,6 @@ from scipy.sparse.linalg import LinearOperator, svds
 
 from spinney._forest.proximity import Resting
 
-_FEW_ROWS = 200  # for which the whole decomposition is as quick, and exact
-
 
 def map_rows(resting: Resting, n_components: int) -> NDArray[np.float64]:
     """Place rows in `n_components` dimensions."""
@@ -25,7 +23,7 @@ def map_rows(resting: Resting, n_components: int) -> NDArray[np.float64]:
     starts = np.arange(n_rows + 1) * n_trees
     incidence = csr_array((np.ones(resting.nodes.size), columns.reshape(-1), starts), shape=(n_rows, len(used)))
     mean = np.asarray(incidence.sum(axis=0)).reshape(-1) / n_rows
-    if n_rows <= _FEW_ROWS or n_components >= min(n_rows, len(used)) - 1:
+    if n_components >= min(n_rows, len(used)) - 1:  # the iteration finds fewer than all directions
         left, size, _ = np.linalg.svd(incidence.toarray() - mean, full_matrices=False)
     else:
         left, size = _leading(incidence, mean, n_components)
