@@ -262,6 +262,8 @@ def importance_rows() -> Any:
     X, y = spinney.datasets.load_penguins(as_frame="pandas")
     forest = spinney.RandomForestClassifier(n_estimators=300, random_state=0).fit(X, y)
     return forest.importances(X, y, loss="margin", by_row=True).plot_rows(colour=y).figure
+
+
 def neighbour_pictures(folder: Path) -> None:
     """Draw the chapter on proximities: the map, outlier scores with two labels exchanged, isolation."""
     X, y = spinney.datasets.load_penguins(as_frame="pandas")

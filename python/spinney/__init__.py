@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         RandomForestRegressor,
     )
     from spinney._forest.importances import Importances
-    from spinney._forest.embedding import RandomTreesEmbedding
     from spinney._forest.imputation import ProximityImputer
     from spinney._forest.isolation import IsolationForest
     from spinney._james_stein import JamesStein, james_stein
