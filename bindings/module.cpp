@@ -12,4 +12,5 @@ NB_MODULE(_engine, m) {
   init_forest_importance(m);
   init_forest_leaves(m);
   init_model_file(m);
+  init_proximity(m);
 }

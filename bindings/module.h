@@ -9,5 +9,6 @@ void init_forest(nanobind::module_& m);
 void init_forest_importance(nanobind::module_& m);
 void init_forest_leaves(nanobind::module_& m);
 void init_model_file(nanobind::module_& m);
+void init_proximity(nanobind::module_& m);
 void init_tree(nanobind::module_& m);
 void init_user_criterion(nanobind::module_& m);

@@ -309,6 +309,23 @@ def coverage() -> Any:
     return figure
 
 
+def neighbour_pictures(folder: Path) -> None:
+    """Draw the chapter on proximities: the map, outlier scores with two labels exchanged, isolation."""
+    X, y = spinney.datasets.load_penguins(as_frame="pandas")
+    forest = spinney.RandomForestClassifier(n_estimators=500, random_state=0).fit(X, y)
+    save(spinney.plot_proximity_map(forest, X, y).figure, folder / "proximity_map.png")
+    wrong = np.array(y, dtype=object)
+    wrong[[20, 200]] = wrong[[200, 20]]
+    mistaken = spinney.RandomForestClassifier(n_estimators=500, random_state=0).fit(X, wrong)
+    save(spinney.plot_outlier_scores(mistaken, X, wrong, kind="oob").figure, folder / "outlier_scores.png")
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, 2 * np.pi, 300)
+    ring = np.column_stack([np.cos(angle), np.sin(angle)]) + rng.normal(size=(300, 2)) / 8
+    rows = pd.DataFrame(np.vstack([ring, rng.uniform(-2, 2, (12, 2))]), columns=["across", "up"])
+    isolation = spinney.IsolationForest(n_estimators=300, contamination=0.05, random_state=0).fit(rows)
+    save(spinney.plot_isolation(isolation, rows).figure, folder / "isolation.png")
+
+
 def main(arguments: list[str]) -> None:
     """Write all pictures to a folder."""
     root = Path(__file__).resolve().parent.parent
@@ -350,6 +367,7 @@ def main(arguments: list[str]) -> None:
     save(thirty_rows(), folder / "bagging_thirty_rows.png")
     save(oob_curve(), folder / "bagging_oob.png")
     save(bias_variance(), folder / "bias_variance.png")
+    neighbour_pictures(folder)
 
 
 if __name__ == "__main__":

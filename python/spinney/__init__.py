@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spinney._bagging.estimators import BaggingClassifier, BaggingRegressor
     from spinney._bias_variance import BiasVariance, bias_variance
     from spinney._forest.coverage import CoverageReport
+    from spinney._forest.embedding import RandomTreesEmbedding
     from spinney._forest.estimators import (
         ExtraTreesClassifier,
         ExtraTreesRegressor,
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
         RandomForestRegressor,
     )
     from spinney._forest.importances import Importances
+    from spinney._forest.imputation import ProximityImputer
+    from spinney._forest.isolation import IsolationForest
     from spinney._forest.support import Support
     from spinney._james_stein import JamesStein, james_stein
     from spinney._keep.estimator import load
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from spinney._tree.shrinkage import shrink_tree
     from spinney.criteria import CompiledCriterion, Criterion, LossCriterion
     from spinney.drawing.curves import plot_cp, plot_importances, plot_impurity_curves
+    from spinney.drawing.neighbours import plot_isolation, plot_outlier_scores, plot_proximity_map
     from spinney.drawing.plane import plot_partition
     from spinney.drawing.svg import tree_svg
     from spinney.drawing.tree_plot import plot_pruning, plot_tree
@@ -64,11 +68,14 @@ __all__ = [
     "ExtraTreesRegressor",
     "Fragility",
     "Importances",
+    "IsolationForest",
     "JamesStein",
     "LossCriterion",
     "ModelFileError",
+    "ProximityImputer",
     "RandomForestClassifier",
     "RandomForestRegressor",
+    "RandomTreesEmbedding",
     "Rule",
     "Support",
     "__version__",
@@ -84,7 +91,10 @@ __all__ = [
     "plot_cp",
     "plot_importances",
     "plot_impurity_curves",
+    "plot_isolation",
+    "plot_outlier_scores",
     "plot_partition",
+    "plot_proximity_map",
     "plot_pruning",
     "plot_tree",
     "rules",
@@ -113,11 +123,14 @@ _MODULE_OF = {
     "ExtraTreesRegressor": "spinney._forest.estimators",
     "Fragility": "spinney._tree.fragility",
     "Importances": "spinney._forest.importances",
+    "IsolationForest": "spinney._forest.isolation",
     "JamesStein": "spinney._james_stein",
     "LossCriterion": "spinney.criteria",
     "ModelFileError": "spinney._keep.model_file",
+    "ProximityImputer": "spinney._forest.imputation",
     "RandomForestClassifier": "spinney._forest.estimators",
     "RandomForestRegressor": "spinney._forest.estimators",
+    "RandomTreesEmbedding": "spinney._forest.embedding",
     "Rule": "spinney.reading.rule_list",
     "Support": "spinney._forest.support",
     "bias_variance": "spinney._bias_variance",
@@ -131,7 +144,10 @@ _MODULE_OF = {
     "plot_cp": "spinney.drawing.curves",
     "plot_importances": "spinney.drawing.curves",
     "plot_impurity_curves": "spinney.drawing.curves",
+    "plot_isolation": "spinney.drawing.neighbours",
+    "plot_outlier_scores": "spinney.drawing.neighbours",
     "plot_partition": "spinney.drawing.plane",
+    "plot_proximity_map": "spinney.drawing.neighbours",
     "plot_pruning": "spinney.drawing.tree_plot",
     "plot_tree": "spinney.drawing.tree_plot",
     "rules": "spinney.reading.rule_list",

@@ -351,3 +351,39 @@ class ModelFile:
         """
         Tree i, if it is sound and fits columns of so many categories (0: numbers).
         """
+
+def nearest_rows(
+    leaf: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order="C", device="cpu", writable=False)],
+    starts: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    others: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    n_others: int,
+    is_self: bool,
+    bits: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order="C", device="cpu", writable=False)]
+    | None,
+    other_bits: Annotated[
+        NDArray[numpy.uint64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ]
+    | None,
+    n_most: int,
+    threshold: float,
+    n_jobs: int,
+) -> tuple[Any, ...]:
+    """
+    Number of neighbours of each row, then the neighbours and their proximities, row after row.
+    """
+
+def squared_proximities(
+    leaf: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order="C", device="cpu", writable=False)],
+    starts: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    others: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    n_others: int,
+    is_self: bool,
+    bits: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order="C", device="cpu", writable=False)]
+    | None,
+    other_bits: Annotated[
+        NDArray[numpy.uint64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ]
+    | None,
+    n_jobs: int,
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
+    """Sum of the squares of each row's proximities."""

@@ -18,6 +18,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarn
         spinney.RandomForestRegressor(n_estimators=5),
         spinney.ExtraTreesClassifier(n_estimators=5),
         spinney.ExtraTreesRegressor(n_estimators=5),
+        spinney.IsolationForest(n_estimators=10),
+        spinney.RandomTreesEmbedding(n_estimators=5),
+        spinney.ProximityImputer(n_estimators=5, n_iter=2),
     ]
 )
 def test_scikit_learns_checks(estimator, check):

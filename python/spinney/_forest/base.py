@@ -19,7 +19,9 @@ from spinney._costs import ClassCosts
 from spinney._data import Schema, read_table
 from spinney._forest.growth import ForestRequest, Grown, grow_in_turns
 from spinney._forest.importances import ForestImportances
+from spinney._forest.neighbourhood import Neighbourhood
 from spinney._forest.out_of_bag import Metric, OutOfBag
+from spinney._forest.prototypes import ClassPrototypes
 from spinney._forest.rows import Draws, draw_rows, row_keys, whole_weights
 from spinney._forest.support import ColumnRanges
 from spinney._forest.training_rows import keep_training_rows
@@ -60,7 +62,7 @@ class LazySequence(Sequence[Any]):
         return f"<{self._n} items, made on demand>"
 
 
-class BaseForest(ForestImportances, UncertainForest, GrowingEstimator):
+class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstimator):
     """What forests of classes and of values share."""
 
     _is_forest = True
@@ -453,7 +455,7 @@ def _same_classes(learned: dict[str, Any], known: dict[str, Any]) -> bool:
     return all(np.array_equal(new, old) for new, old in pairs)
 
 
-class ForestClassifier(UncertainClasses, OfClasses, BaseForest):
+class ForestClassifier(ClassPrototypes, UncertainClasses, OfClasses, BaseForest):
     """A forest for classes."""
 
     _oob_name = "oob_decision_function_"

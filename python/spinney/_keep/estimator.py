@@ -113,6 +113,8 @@ def load(file: Target) -> Any:
         if kind._is_forest != isinstance(part.model, FittedForest):
             refuse("is damaged: its estimator and its trees do not go together")
         learned = pruning_from_json(header) | record_from_json(header, part) | forest_from_json(header, part)
+        if (kind.__name__ == "IsolationForest") != ("offset_" in learned):
+            refuse("is damaged: its estimator and its threshold do not go together")
         shrinkage = field(header, "shrinkage", float) if "shrinkage" in header else 0.0
     estimator.__dict__.update(part.attributes() | learned, shrinkage_=shrinkage)
     return estimator

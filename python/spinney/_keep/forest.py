@@ -23,6 +23,8 @@ def forest_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
         entry["ranges"] = ranges_to_json(attributes["_ranges"])
     if attributes.get("_training_rows") is not None:
         entry["rows"] = rows_to_json(attributes["_training_rows"])
+    if "offset_" in attributes:
+        entry["offset"], entry["max_samples"] = float(attributes["offset_"]), int(attributes["max_samples_"])
     return {"forest": entry}
 
 
@@ -45,4 +47,8 @@ def forest_from_json(header: dict[str, Any], part: FittedPart) -> dict[str, Any]
         n_classes = None if part.classes is None else [len(labels) for labels in part.classes]
         rows = rows_from_json(field(entry, "rows", dict), part.model, n_classes, found["_seed"])
         found |= {"_training_rows": rows, "_draws": rows.draws}
+    if "offset" in entry:
+        found["offset_"], found["max_samples_"] = field(entry, "offset", float), field(entry, "max_samples", int)
+        if not -1 <= found["offset_"] <= 0 or found["max_samples_"] < 1:
+            refuse("is damaged: its threshold or its number of rows drawn is not one")
     return found

@@ -17,6 +17,8 @@ from spinney._keep.model_file import faults_named, field, refuse
 from spinney._keep.values import parameters_from_json
 from spinney._row_predictor import ForestRowPredictor, RowPredictor, row_predictor
 
+_SCORES_OR_CODES = ("IsolationForest", "RandomTreesEmbedding")
+
 
 class Predictor:
     """A model that predicts and does nothing else; made by `load_predictor`.
@@ -156,4 +158,7 @@ def load_predictor(file: Target) -> Predictor:
     with faults_named(label_of(file)):
         part, header = FittedPart.from_bytes(data)
         parameters = parameters_from_json(field(header, "parameters", dict))
-        return Predictor(part, field(header, "estimator", str)[:100], parameters)
+        name = field(header, "estimator", str)[:100]
+        if name in _SCORES_OR_CODES:
+            refuse(f"holds a model of the kind {name}, which does not predict a target: read it with spinney.load")
+        return Predictor(part, name, parameters)
