@@ -15,11 +15,11 @@
 #include "arrays.h"
 #include "base/pool.h"
 #include "base/threads.h"
+#include "forest_handle.h"
 #include "growing.h"
 #include "interrupt.h"
 #include "learn/forest.h"
 #include "module.h"
-#include "predict/forest_walk.h"
 #include "table.h"
 #include "tree/validate.h"
 #include "tree_handle.h"
@@ -28,25 +28,6 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace spinney {
-
-// A forest with what is needed to walk it. Immutable once made, so threads may share it.
-struct ForestHandle {
-  ForestHandle(Forest f, std::vector<std::uint32_t> categories)
-      : forest(std::move(f)), n_categories(std::move(categories)), walker(forest) {}
-  ForestHandle(const ForestHandle&) = delete;
-
-  void check(const TableHandle& table) const {
-    if (categories_of(table.table) != n_categories) throw nb::value_error("the table does not fit the forest");
-  }
-
-  const Forest forest;
-  const std::vector<std::uint32_t> n_categories;
-  const ForestWalker walker;
-};
-
-struct SamplingHandle {
-  Sampling sampling;
-};
 
 static SamplingHandle* make_sampling(bool replace, std::uint64_t seed, std::vector<std::uint32_t> unit_of_row,
                                      std::vector<std::vector<std::uint32_t>> strata,

@@ -9,5 +9,6 @@ NB_MODULE(_engine, m) {
   init_user_criterion(m);
   init_tree(m);
   init_forest(m);
+  init_shap(m);
   init_model_file(m);
 }

@@ -7,5 +7,6 @@ void init_base(nanobind::module_& m);
 void init_data(nanobind::module_& m);
 void init_forest(nanobind::module_& m);
 void init_model_file(nanobind::module_& m);
+void init_shap(nanobind::module_& m);
 void init_tree(nanobind::module_& m);
 void init_user_criterion(nanobind::module_& m);

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from spinney.drawing.svg import tree_svg
     from spinney.drawing.tree_plot import plot_pruning, plot_tree
     from spinney.reading.rule_list import Rule, rules
+    from spinney.reading.shap import ShapValues
     from spinney.reading.split_tables import split_table
     from spinney.reading.tables import importance_frame, splits_frame, to_dict, to_frame, to_json
     from spinney.reading.text import explain_row, export_text
@@ -65,6 +66,7 @@ __all__ = [
     "RandomForestClassifier",
     "RandomForestRegressor",
     "Rule",
+    "ShapValues",
     "__version__",
     "bias_variance",
     "datasets",
@@ -111,6 +113,7 @@ _MODULE_OF = {
     "RandomForestClassifier": "spinney._forest.estimators",
     "RandomForestRegressor": "spinney._forest.estimators",
     "Rule": "spinney.reading.rule_list",
+    "ShapValues": "spinney.reading.shap",
     "bias_variance": "spinney._bias_variance",
     "explain_row": "spinney.reading.text",
     "export_text": "spinney.reading.text",
