@@ -39,11 +39,11 @@ def draw_points(explained: ShapValues, max_columns: int, ax: Axes | None) -> Axe
     for place, j in enumerate(shown):
         values = explained.values[:, j]
         numbers = explained.numbers[:, j]
-        known = np.isnan(numbers) | explained.is_category(int(j))
+        plain = np.isnan(numbers) | explained.is_category(int(j))
         height = place + _spread(values)
-        plain: dict[str, Any] = {"s": size, "linewidths": 0, "alpha": 0.85}
-        ax.scatter(values[known], height[known], color=_NEITHER, **plain)
-        ax.scatter(values[~known], height[~known], c=_ranks(numbers[~known]), cmap=_ramp(), vmin=0, vmax=1, **plain)
+        style: dict[str, Any] = {"s": size, "linewidths": 0, "alpha": 0.85}
+        ax.scatter(values[plain], height[plain], color=_NEITHER, **style)
+        ax.scatter(values[~plain], height[~plain], c=_ranks(numbers[~plain]), cmap=_ramp(), vmin=0, vmax=1, **style)
     ax.set_yticks(range(len(shown)), [_name(explained.feature_names[j]) for j in shown], parse_math=False)
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlabel("added to the prediction")
