@@ -79,7 +79,8 @@ def lightgbm_side(X: Numbers, y: Numbers, n_trees: int, leaves: int | None) -> S
     frame = model.trees_to_dataframe()
     depth = float(frame.loc[frame["left_child"].isna(), "node_depth"].mean()) - 1
     base = np.asarray(model.predict(X[:1], pred_contrib=True))[0, -1]
-    return Side(explain, lambda rows: np.asarray(model.predict(rows)) - base, depth)
+    # it sums the parts over the trees, where the prediction is the mean
+    return Side(explain, lambda rows: n_trees * np.asarray(model.predict(rows)) - base, depth)
 
 
 def xgboost_side(X: Numbers, y: Numbers, n_trees: int, leaves: int | None) -> Side:

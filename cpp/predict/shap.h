@@ -25,12 +25,14 @@ struct SummedTrees {
   std::size_t output_of(std::size_t tree) const { return turns > 1 ? tree % turns : 0; }
 };
 
-// What is predicted when no column is known, by output: the mean over the training weight.
-std::vector<double> shap_base_value(const SummedTrees& trees);
+// What is predicted when no column is known, by output: the mean over the training weight or, if there is one, over the
+// background's rows.
+std::vector<double> shap_base_value(const SummedTrees& trees, const Table* background);
 
 // values[row][column][output]. Unless null, also pairs[row][column][column][output]: what two columns do together, half in
-// either place, so that the rows of the matrix sum to the values. The caller passes zeros.
-void shap_values(const SummedTrees& trees, const Table& table, int n_threads, Interrupt& interrupt, double* values,
-                 double* pairs);
+// either place, so that the rows of the matrix sum to the values. The caller passes zeros. Columns that are not known have
+// the values of a row of the background, each row in turn, or, without one, send the row both ways by training weight.
+void shap_values(const SummedTrees& trees, const Table& table, const Table* background, int n_threads,
+                 Interrupt& interrupt, double* values, double* pairs);
 
 }  // namespace spinney

@@ -102,6 +102,7 @@ ShapTree ShapPreparation::tree(std::size_t t, std::size_t most_bytes) const {
                  [&](std::uint32_t node, std::vector<Passed>& path, std::int32_t previous) {
                    const NodeShares shares = shares_of(nodes, node);
                    ShapSplit s{};
+                   s.node = node;
                    s.threshold = nodes.threshold[node];
                    s.left_share = shares.left;
                    s.right_share = shares.right;

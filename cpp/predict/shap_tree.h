@@ -11,8 +11,8 @@
 // node are carried up, and what column i is due is H times g = (o_i - z_i) / (o_i t + z_i (1 - t)), summed over the
 // edges on column i, less the g of the edge on i above. So the work is nodes × points, whatever the length of the paths.
 //
-// Rows are taken eight abreast. Rejected: a table over all 2^d sets of met conditions per leaf. The gathers cost what the
-// arithmetic costs, and the tables grow with classes and depth.
+// Rows are taken eight abreast. Rejected: a table over all 2^d sets of met conditions per leaf. By count the gathers cost
+// what the arithmetic costs, and the tables grow with classes and depth.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +30,7 @@ struct ShapSplit {
   const double* left_value;                    // of a leaf; null: a split
   const double* right_value;
   const double* stop_value;  // of the node itself, if rows may stop here; else null
+  std::uint32_t node;        // in the tree
   std::uint32_t right;       // split; the left one is next
   std::uint32_t slot;        // column
   std::uint32_t level;

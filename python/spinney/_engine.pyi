@@ -250,13 +250,15 @@ def grow_forest(
     first_tree: int,
     n_trees: int,
 ) -> Forest: ...
-def shap_of_tree(tree: Tree, table: Table, pairs: bool, n_jobs: int) -> tuple[Any, ...]:
+def shap_of_tree(
+    tree: Tree, table: Table, background: Table | None, pairs: bool, n_jobs: int
+) -> tuple[Any, ...]:
     """
     Value without columns by output; flat values by row, column, output; of pairs by row, column, column, output.
     """
 
 def shap_of_forest(
-    forest: Forest, table: Table, pairs: bool, scale: float, turns: int, n_jobs: int
+    forest: Forest, table: Table, background: Table | None, pairs: bool, scale: float, turns: int, n_jobs: int
 ) -> tuple[Any, ...]:
     """
     As shap_of_tree, for the sum over the trees times scale; with turns, tree t speaks of output t mod turns.

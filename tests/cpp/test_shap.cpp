@@ -106,8 +106,8 @@ TEST(trees_may_take_turns) {
   }
   Interrupt interrupt;
   std::vector<double> turns(30 * 5 * 2, 0.0);
-  shap_values({both, root, 0.5, 2}, table, 2, interrupt, turns.data(), nullptr);
-  const std::vector<double> base = shap_base_value({both, root, 0.5, 2});
+  shap_values({both, root, 0.5, 2}, table, nullptr, 2, interrupt, turns.data(), nullptr);
+  const std::vector<double> base = shap_base_value({both, root, 0.5, 2}, nullptr);
   for (std::size_t r = 0; r < 30; ++r)
     for (std::size_t output = 0; output < 2; ++output) {
       double expected = 0, found = base[output];

@@ -133,6 +133,51 @@ def test_a_column_that_comes_again_and_again_on_one_path() -> None:
         np.testing.assert_allclose(explained.interactions[row], pairs[..., 0], atol=1e-12)
 
 
+# ---- against a background -----------------------------------------------------------------------------
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.integers(0, 10_000))
+def test_columns_that_are_not_known_come_from_the_background(seed: int) -> None:
+    X, y = table(seed, n_rows=60, n_columns=4)
+    forest = spinney.ExtraTreesRegressor(n_estimators=3, max_depth=4, random_state=seed).fit(X, y)
+    rows, background = X[:3], X[20:25]
+    explained = forest.shap_values(rows, background=background, interactions=True)
+    assert explained.base_value == pytest.approx(forest.predict(background).mean(), abs=1e-12)
+    np.testing.assert_allclose(explained.predictions, forest.predict(rows), rtol=0, atol=1e-9)
+    subsets = [frozenset(j for j in range(4) if bits >> j & 1) for bits in range(16)]
+    for row in range(3):
+        mixtures = [
+            [[rows[row, j] if j in known else other[j] for j in range(4)] for other in background] for known in subsets
+        ]
+        worth = forest.predict(np.concatenate(mixtures)).reshape(16, -1).mean(axis=1)
+        game = dict(zip(subsets, worth[:, np.newaxis], strict=True))
+        values = oracle.shapley(game.__getitem__, [0, 1, 2, 3], 4)
+        pairs = oracle.interactions(game.__getitem__, [0, 1, 2, 3], 4)
+        np.testing.assert_allclose(explained.values[row], values[:, 0], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(explained.interactions[row], pairs[..., 0], rtol=0, atol=1e-12)
+
+
+def test_a_background_of_categories_and_classes() -> None:
+    X, y = spinney.datasets.load_penguins(as_frame="pandas")
+    forest = spinney.RandomForestClassifier(n_estimators=5, random_state=0).fit(X, y)
+    explained = forest.shap_values(X[:40], background=X[::20])
+    np.testing.assert_allclose(explained.predictions, forest.predict_proba(X[:40]), rtol=0, atol=1e-9)
+    again = forest.set_params(n_jobs=1).shap_values(X[:40], background=X[::20])
+    assert explained.values.tobytes() == again.values.tobytes()
+    same = forest.shap_values(X[:1], background=X[:1])
+    np.testing.assert_allclose(same.values, 0, atol=1e-15)
+
+
+@pytest.mark.parametrize("fallback", ["majority", "stop"])
+def test_a_background_of_rows_that_surrogates_place(fallback: str) -> None:
+    X, y = table(3, n_rows=100, missing=0.25)
+    model = spinney.DecisionTreeRegressor(max_depth=4, missing="surrogate", missing_fallback=fallback).fit(X, y)
+    explained = model.shap_values(X, background=X[:10])
+    np.testing.assert_allclose(explained.predictions, model.predict(X), rtol=0, atol=1e-9)
+    assert explained.base_value == pytest.approx(model.predict(X[:10]).mean())
+
+
 # ---- what must hold ----------------------------------------------------------------------------------
 
 
@@ -328,6 +373,8 @@ def test_agreement_with_the_shap_package() -> None:
     np.testing.assert_allclose(explained.values, explainer.shap_values(X[:30]), atol=1e-9)
     np.testing.assert_allclose(explained.interactions, explainer.shap_interaction_values(X[:30]), atol=1e-9)
     assert explained.base_value == pytest.approx(float(np.ravel(explainer.expected_value)[0]))
+    by_rows = shap.TreeExplainer(theirs, X[:50]).shap_values(X[50:90])  # they count in single precision
+    np.testing.assert_allclose(ours.shap_values(X[50:90], background=X[:50]).values, by_rows, atol=1e-6)
 
 
 def test_explanations_for_the_shap_package() -> None:

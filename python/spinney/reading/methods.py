@@ -95,7 +95,9 @@ class ReadableTree:
 class ExplainedByColumns:
     """Mixin for estimators whose predictions are sums over trees."""
 
-    def shap_values(self, X: Any, *, interactions: bool = False) -> ShapValues | list[ShapValues]:
+    def shap_values(
+        self, X: Any, *, interactions: bool = False, background: Any = None
+    ) -> ShapValues | list[ShapValues]:
         """Part each prediction among the columns: Shapley values by TreeSHAP.
 
         Starting from the base value, the mean prediction over the training weight, each column adds its value; together
@@ -109,6 +111,10 @@ class ExplainedByColumns:
             Rows.
         interactions : bool, default=False
             Also compute what pairs of columns add together: n_features² numbers per row.
+        background : table of shape (n_background, n_features), optional
+            Rows that columns take their values from while they are not known (interventional values); the result is
+            the mean over these rows, the base value their mean prediction. The time grows with their number: some
+            hundred typical rows do. None: both ways by training weight, as above.
 
         Returns
         -------
@@ -118,11 +124,13 @@ class ExplainedByColumns:
         """
         from spinney.reading.shap import explain
 
-        return explain(self, X, interactions)
+        return explain(self, X, interactions, background)
 
-    def _shap_sums(self, columns: _engine.Table, interactions: bool) -> tuple[Floats, Floats, Floats]:
+    def _shap_sums(
+        self, columns: _engine.Table, background: _engine.Table | None, interactions: bool
+    ) -> tuple[Floats, Floats, Floats]:
         """Values without columns by output, flat values by row, column and output, and flat values of pairs."""
         from spinney.reading.shap import sums_of
 
         fitted, n_threads = self._fitted, self._n_threads  # type: ignore[attr-defined]
-        return sums_of(fitted, columns, interactions, n_threads)
+        return sums_of(fitted, columns, background, interactions, n_threads)

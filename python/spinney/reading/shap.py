@@ -38,7 +38,7 @@ class ShapValues:
     values : ndarray of shape (n_rows, n_features) or (n_rows, n_features, n_outputs)
         What each column adds. With `base_value`, they sum to the prediction: for classifiers, the class shares.
     base_value : float or ndarray of shape (n_outputs,)
-        The prediction when no column is known: the mean over the training weight.
+        The prediction when no column is known: the mean over the training weight, or over the background.
     interactions : ndarray of shape (n_rows, n_features, n_features) or (…, n_outputs), or None
         What pairs of columns add together, half in either place, with what each adds alone on the diagonal. Each row of
         a matrix sums to the column's value.
@@ -288,11 +288,12 @@ class ShapValues:
         return draw_row(self.output(output)[row], max_columns, ax)
 
 
-def explain(model: Any, X: Any, interactions: bool) -> ShapValues | list[ShapValues]:
+def explain(model: Any, X: Any, interactions: bool, background: Any) -> ShapValues | list[ShapValues]:
     """Explain the predictions of a fitted model; `model._shap_sums` says how its trees are summed."""
     columns = model._columns(X)
     numbers = column_values(model.schema_, read_table(X), type(model).__name__, model.unseen)
-    base, values, pairs = model._shap_sums(columns, interactions)
+    unknown = None if background is None else model._columns(background)
+    base, values, pairs = model._shap_sums(columns, unknown, interactions)
     shape = (columns.n_rows, model.schema_.n_features)
     explained = ShapValues(
         values.reshape(*shape, len(base)),
@@ -323,9 +324,14 @@ def _outputs(explained: ShapValues, columns: slice, names: NDArray[Any]) -> Shap
 
 
 def sums_of(
-    fitted: FittedTree | FittedForest, columns: _engine.Table, interactions: bool, n_threads: int
+    fitted: FittedTree | FittedForest,
+    columns: _engine.Table,
+    background: _engine.Table | None,
+    interactions: bool,
+    n_threads: int,
 ) -> tuple[Floats, Floats, Floats]:
     """Explain a tree, or the mean of a forest: values without columns, flat values, flat values of pairs."""
     if isinstance(fitted, FittedTree):
-        return _engine.shap_of_tree(fitted.engine, columns, interactions, n_threads)
-    return _engine.shap_of_forest(fitted.engine, columns, interactions, 1.0 / fitted.n_trees, 1, n_threads)
+        return _engine.shap_of_tree(fitted.engine, columns, background, interactions, n_threads)
+    scale, turns = 1.0 / fitted.n_trees, 1
+    return _engine.shap_of_forest(fitted.engine, columns, background, interactions, scale, turns, n_threads)
