@@ -20,7 +20,6 @@
 #include "interrupt.h"
 #include "learn/forest.h"
 #include "module.h"
-#include "predict/forest_walk.h"
 #include "table.h"
 #include "tree/validate.h"
 #include "tree_handle.h"

@@ -10,5 +10,6 @@ void init_forest_importance(nanobind::module_& m);
 void init_forest_leaves(nanobind::module_& m);
 void init_model_file(nanobind::module_& m);
 void init_proximity(nanobind::module_& m);
+void init_shap(nanobind::module_& m);
 void init_tree(nanobind::module_& m);
 void init_user_criterion(nanobind::module_& m);

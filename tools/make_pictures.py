@@ -326,6 +326,15 @@ def neighbour_pictures(folder: Path) -> None:
     save(spinney.plot_isolation(isolation, rows).figure, folder / "isolation.png")
 
 
+def shapley_pictures(folder: Path) -> None:
+    """Draw the chapter on Shapley values: all rows, all classes, one row."""
+    X, y = spinney.datasets.load_penguins(as_frame="pandas")
+    explained = spinney.RandomForestClassifier(random_state=0).fit(X, y).shap_values(X)
+    save(explained.plot(output="Gentoo").figure, folder / "shap_points.png")
+    save(explained.plot("bars").figure, folder / "shap_bars.png")
+    save(explained.plot_row(160, output="Gentoo").figure, folder / "shap_row.png")
+
+
 def main(arguments: list[str]) -> None:
     """Write all pictures to a folder."""
     root = Path(__file__).resolve().parent.parent
@@ -368,6 +377,7 @@ def main(arguments: list[str]) -> None:
     save(oob_curve(), folder / "bagging_oob.png")
     save(bias_variance(), folder / "bias_variance.png")
     neighbour_pictures(folder)
+    shapley_pictures(folder)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from spinney.drawing.svg import tree_svg
     from spinney.drawing.tree_plot import plot_pruning, plot_tree
     from spinney.reading.rule_list import Rule, rules
+    from spinney.reading.shap import ShapValues
     from spinney.reading.split_tables import split_table
     from spinney.reading.tables import importance_frame, splits_frame, to_dict, to_frame, to_json
     from spinney.reading.text import explain_row, export_text
@@ -77,6 +78,7 @@ __all__ = [
     "RandomForestRegressor",
     "RandomTreesEmbedding",
     "Rule",
+    "ShapValues",
     "Support",
     "__version__",
     "bias_variance",
@@ -133,6 +135,7 @@ _MODULE_OF = {
     "RandomTreesEmbedding": "spinney._forest.embedding",
     "Rule": "spinney.reading.rule_list",
     "Support": "spinney._forest.support",
+    "ShapValues": "spinney.reading.shap",
     "bias_variance": "spinney._bias_variance",
     "explain_row": "spinney.reading.text",
     "export_text": "spinney.reading.text",

@@ -335,6 +335,21 @@ class LeafRows:
     ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
         """1 / sum of squared weights."""
 
+
+def shap_of_tree(
+    tree: Tree, table: Table, background: Table | None, pairs: bool, n_jobs: int
+) -> tuple[Any, ...]:
+    """
+    Value without columns by output; flat values by row, column, output; of pairs by row, column, column, output.
+    """
+
+def shap_of_forest(
+    forest: Forest, table: Table, background: Table | None, pairs: bool, scale: float, turns: int, n_jobs: int
+) -> tuple[Any, ...]:
+    """
+    As shap_of_tree, for the sum over the trees times scale; with turns, tree t speaks of output t mod turns.
+    """
+
 MODEL_FORMAT: int = 1
 
 def write_model_file(header: bytes, trees: Sequence[Tree]) -> bytes: ...

@@ -30,12 +30,13 @@ from spinney._parameters import (
 )
 from spinney._tree.view import FittedTree
 from spinney._user_criterion import UserTarget, name_of
+from spinney.reading.methods import ExplainedByColumns
 
 NO_LIMIT = 2**32 - 1
 RATE_CRITERIA = ("poisson", "exponential")  # events per unit of time
 
 
-class GrowingEstimator(NamedParameters, SavedEstimator, BaseEstimator):
+class GrowingEstimator(NamedParameters, SavedEstimator, ExplainedByColumns, BaseEstimator):
     """Parameters of growth and what they become."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -7,6 +7,7 @@
     plane      the partition of the plane by two columns
     curves     impurity curves and importances
     survival   how often the splits of a tree survive a bootstrap
+    shapley    what the columns add to the predictions: all rows, or one
 
 matplotlib is imported when one of its functions is called, never before.
 """

@@ -1,4 +1,4 @@
-"""The methods by which a fitted tree shows itself. They only hand over to the functions of the same purpose."""
+"""The methods by which fitted models show themselves. They only hand over to the functions of the same purpose."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
+    from spinney import _engine
     from spinney.reading.rule_list import RuleList
+    from spinney.reading.shap import Floats, ShapValues
 
 
 class ReadableTree:
@@ -88,3 +90,47 @@ class ReadableTree:
         if get_config()["display"] == "diagram":
             bundle["text/html"] = self._html_repr()
         return bundle
+
+
+class ExplainedByColumns:
+    """Mixin for estimators whose predictions are sums over trees."""
+
+    def shap_values(
+        self, X: Any, *, interactions: bool = False, background: Any = None
+    ) -> ShapValues | list[ShapValues]:
+        """Part each prediction among the columns: Shapley values by TreeSHAP.
+
+        Starting from the base value, the mean prediction over the training weight, each column adds its value; together
+        they are the prediction (for classifiers, the class shares). Where a tree asks for a column that is not known
+        yet, both ways are taken in proportion to the training weight. Where a surrogate decides because the value of
+        the split's own column is missing, its decision counts as that column's.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        interactions : bool, default=False
+            Also compute what pairs of columns add together: n_features² numbers per row.
+        background : table of shape (n_background, n_features), optional
+            Rows that columns take their values from while they are not known (interventional values); the result is
+            the mean over these rows, the base value their mean prediction. The time grows with their number: some
+            hundred typical rows do. None: both ways by training weight, as above.
+
+        Returns
+        -------
+        ShapValues
+            Has `values`, `base_value` and, if asked for, `interactions`; a list of these, one per output, for a
+            classifier with several outputs.
+        """
+        from spinney.reading.shap import explain
+
+        return explain(self, X, interactions, background)
+
+    def _shap_sums(
+        self, columns: _engine.Table, background: _engine.Table | None, interactions: bool
+    ) -> tuple[Floats, Floats, Floats]:
+        """Values without columns by output, flat values by row, column and output, and flat values of pairs."""
+        from spinney.reading.shap import sums_of
+
+        fitted, n_threads = self._fitted, self._n_threads  # type: ignore[attr-defined]
+        return sums_of(fitted, columns, background, interactions, n_threads)

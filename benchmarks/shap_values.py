@@ -1,0 +1,187 @@
+"""Shapley values of a forest beside shap's TreeExplainer, LightGBM's and XGBoost's, each on a forest of its own.
+
+Usage: ``python benchmarks/shap_values.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE]``.
+All forests have as many trees and leaves. The evidence says how deep the leaves lie, because the peers' work grows with
+that, and how far the parts are from summing to the prediction.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import data
+import numpy as np
+from timing import HEADER, Row, environment, median, play, ratio, write_json
+
+Numbers = np.ndarray
+
+
+@dataclass
+class Side:
+    """A fitted forest: how it explains rows (threads, rows) and predicts them, and the mean depth of its leaves."""
+
+    explain: Callable[[int, Numbers], Numbers]  # without the base value
+    total: Callable[[Numbers], Numbers]  # prediction less base value
+    depth: float
+
+
+def spinney_side(X: Numbers, y: Numbers, n_trees: int, leaves: int | None) -> Side:
+    import spinney
+
+    model = spinney.RandomForestRegressor(
+        n_estimators=n_trees, max_leaf_nodes=leaves, max_features=1 / 3, random_state=0
+    ).fit(X, y)
+    trees = [model.forest_.tree(t) for t in range(n_trees)]
+    depth = float(np.mean(np.concatenate([tree.depth[tree.is_leaf] for tree in trees])))
+    base = model.shap_values(X[:1]).base_value
+    return Side(
+        lambda n, rows: model.set_params(n_jobs=n).shap_values(rows).values, lambda r: model.predict(r) - base, depth
+    )
+
+
+def shap_side(X: Numbers, y: Numbers, n_trees: int, leaves: int | None) -> Side:
+    """One thread: the package knows no other."""
+    import shap
+    from sklearn.ensemble import RandomForestRegressor
+
+    model = RandomForestRegressor(
+        n_estimators=n_trees, max_leaf_nodes=leaves, max_features=1 / 3, random_state=0, n_jobs=2
+    ).fit(X, y)
+    explainer = shap.TreeExplainer(model)
+    base = float(np.ravel(explainer.expected_value)[0])
+
+    def explain(n_threads: int, rows: Numbers) -> Numbers:
+        return np.asarray(explainer.shap_values(rows, check_additivity=False))
+
+    depth = float(np.mean([leaf_depth(t.tree_.children_left, t.tree_.children_right) for t in model.estimators_]))
+    return Side(explain, lambda rows: model.predict(rows) - base, depth)
+
+
+def lightgbm_side(X: Numbers, y: Numbers, n_trees: int, leaves: int | None) -> Side:
+    import lightgbm
+
+    options = {
+        "boosting": "rf", "num_leaves": leaves or 100_000, "min_data_in_leaf": 1 if leaves is None else 20,
+        "bagging_freq": 1, "bagging_fraction": 0.63, "feature_fraction_bynode": 1 / 3, "verbose": -1, "num_threads": 2,
+    }  # fmt: skip
+    model = lightgbm.train(options, lightgbm.Dataset(X, y), n_trees)
+
+    def explain(n_threads: int, rows: Numbers) -> Numbers:
+        return np.asarray(model.predict(rows, pred_contrib=True, num_threads=n_threads))[:, :-1]
+
+    frame = model.trees_to_dataframe()
+    depth = float(frame.loc[frame["left_child"].isna(), "node_depth"].mean()) - 1
+    base = np.asarray(model.predict(X[:1], pred_contrib=True))[0, -1]
+    # it sums the parts over the trees, where the prediction is the mean
+    return Side(explain, lambda rows: n_trees * np.asarray(model.predict(rows)) - base, depth)
+
+
+def xgboost_side(X: Numbers, y: Numbers, n_trees: int, leaves: int | None) -> Side:
+    import xgboost
+
+    options = {
+        "num_parallel_tree": n_trees, "max_leaves": leaves or 0, "max_depth": 0, "grow_policy": "lossguide",
+        "subsample": 0.63, "colsample_bynode": 1 / 3, "learning_rate": 1, "lambda": 0, "nthread": 2,
+    }  # fmt: skip
+    model = xgboost.train(options, xgboost.DMatrix(X, y), 1)
+
+    def explain(n_threads: int, rows: Numbers) -> Numbers:
+        model.set_param({"nthread": n_threads})
+        return model.predict(xgboost.DMatrix(rows, nthread=n_threads), pred_contribs=True)[:, :-1]
+
+    text = "".join(model.get_dump())
+    depths = [len(line) - len(line.lstrip("\t")) for line in text.splitlines() if ":leaf=" in line]
+    base = model.predict(xgboost.DMatrix(X[:1]), pred_contribs=True)[0, -1]
+    return Side(explain, lambda rows: model.predict(xgboost.DMatrix(rows)) - base, float(np.mean(depths)))
+
+
+def leaf_depth(left: Numbers, right: Numbers) -> float:
+    depth = np.zeros(len(left))
+    for node in np.flatnonzero(left >= 0):
+        depth[left[node]] = depth[right[node]] = depth[node] + 1
+    return float(depth[left < 0].mean())
+
+
+PEERS = {"shap": shap_side, "lightgbm": lightgbm_side, "xgboost": xgboost_side}
+
+
+def compared(
+    name: str, n_train: int, n_rows: int, forest: tuple[int, int | None], target: str, options: Any
+) -> Iterator[Row]:
+    table = data.numbers("regressor", n_train, 0)
+    X, y = np.ascontiguousarray(table.X, dtype=np.float64), table.y
+    rows = X[:n_rows]
+    sides = {"spinney": spinney_side(X, y, *forest)}
+    sides |= {peer: make(X, y, *forest) for peer, make in PEERS.items() if find_spec(peer)}
+    for n_threads in (2, 1):
+        contestants = {side: partial(s.explain, n_threads, rows) for side, s in sides.items()}
+        rounds = play(contestants, options.rounds)
+        fastest = min((s for s in sides if s != "spinney"), key=lambda s: median(rounds, s))
+        for peer in sides:
+            if peer == "spinney":
+                continue
+            ours, theirs = sides["spinney"], sides[peer]
+            errors = [np.abs(s.explain(2, rows[:50]).sum(axis=1) - s.total(rows[:50])).max() for s in (ours, theirs)]
+            yield Row(
+                f"{name}, n_jobs={n_threads} | {peer}",
+                median(rounds, "spinney"),
+                median(rounds, peer),
+                ratio=ratio(rounds, peer, "spinney"),
+                cpu_ratio=ratio(rounds, peer, "spinney", "cpu"),
+                target=target if peer == fastest else "",
+                evidence=f"leaf depth {ours.depth:.1f} | {theirs.depth:.1f}, off by {errors[0]:.0e} | {errors[1]:.0e}",
+                rounds=rounds,
+            )
+
+
+def small_trees(options: Any) -> Iterator[Row]:
+    """100 trees of 31 leaves, 5,000 rows."""
+    yield from compared("31 leaves", 20_000, 200 if options.quick else 5_000, (100, 31), ">= 3", options)
+
+
+def one_row(options: Any) -> Iterator[Row]:
+    """One row of the same forest, the whole call."""
+    yield from compared("31 leaves, one row", 20_000, 1, (100, 31), "", options)
+
+
+def deep_trees(options: Any) -> Iterator[Row]:
+    """10 trees grown to the end, few rows."""
+    yield from compared("to the end", 5_000, 5 if options.quick else 50, (10, None), "", options)
+
+
+WORKLOADS = {"small_trees": small_trees, "one_row": one_row, "deep_trees": deep_trees}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
+    parser.add_argument("--quick", action="store_true", help="few rows: to see that it works, not to claim")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds behind each median")
+    parser.add_argument("--json", type=Path, help="also write every figure to this file")
+    options = parser.parse_args()
+    machine = environment() | {peer: version(peer) for peer in PEERS if find_spec(peer)}
+    print(", ".join(f"{name} {value}" for name, value in machine.items()))
+    print(HEADER)
+    rows = []
+    for row in itertools.chain.from_iterable(WORKLOADS[name](options) for name in options.workloads or WORKLOADS):
+        print(row, flush=True)
+        rows.append(row)
+    if options.json:
+        write_json(options.json, machine, rows)
+
+
+def version(peer: str) -> str:
+    from importlib.metadata import version as version_of
+
+    return version_of(peer)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,369 @@
+// The loops of Shapley values, included by one translation unit per instruction set, inside that unit's own namespace.
+// Everything has internal linkage: a function compiled for wide vectors must not be merged with its plain namesake.
+
+#pragma GCC diagnostic ignored "-Wpsabi"  // vectors are passed to inlined functions only
+
+#define SPINNEY_INLINE inline __attribute__((always_inline))
+
+// Eight numbers in as few registers as the instruction set needs. One vector of 64 bytes will not do: where there is no
+// such register, GCC takes selections apart into single numbers, 15 times as slow.
+#if defined(__AVX512F__)
+#define SPINNEY_BYTES 64
+#elif defined(__AVX2__)
+#define SPINNEY_BYTES 32
+#else
+#define SPINNEY_BYTES 16
+#endif
+typedef double Part __attribute__((vector_size(SPINNEY_BYTES), may_alias));
+typedef long long PartMask __attribute__((vector_size(SPINNEY_BYTES), may_alias));
+static constexpr int n_parts = 64 / SPINNEY_BYTES;
+
+struct alignas(64) Numbers {
+  Part part[n_parts];
+};
+struct alignas(64) Mask {
+  PartMask part[n_parts];
+};
+
+static SPINNEY_INLINE Numbers every(double c) {
+  Numbers r;
+  for (int i = 0; i < n_parts; ++i) r.part[i] = c - Part{};
+  return r;
+}
+static SPINNEY_INLINE Numbers operator*(const Numbers& a, const Numbers& b) {
+  Numbers r;
+  for (int i = 0; i < n_parts; ++i) r.part[i] = a.part[i] * b.part[i];
+  return r;
+}
+static SPINNEY_INLINE Numbers operator+(const Numbers& a, const Numbers& b) {
+  Numbers r;
+  for (int i = 0; i < n_parts; ++i) r.part[i] = a.part[i] + b.part[i];
+  return r;
+}
+static SPINNEY_INLINE void operator+=(Numbers& a, const Numbers& b) { a = a + b; }
+static SPINNEY_INLINE Numbers pick(const Mask& m, const Numbers& yes, const Numbers& no) {
+  Numbers r;
+  for (int i = 0; i < n_parts; ++i) {
+#if defined(__AVX512F__)
+    r.part[i] = m.part[i] ? yes.part[i] : no.part[i];
+#else  // spares the comparison of the mask with 0
+    r.part[i] = (Part)((m.part[i] & (PartMask)yes.part[i]) | (~m.part[i] & (PartMask)no.part[i]));
+#endif
+  }
+  return r;
+}
+static SPINNEY_INLINE Mask operator&(const Mask& a, const Mask& b) {
+  Mask r;
+  for (int i = 0; i < n_parts; ++i) r.part[i] = a.part[i] & b.part[i];
+  return r;
+}
+static SPINNEY_INLINE Mask operator~(const Mask& a) {
+  Mask r;
+  for (int i = 0; i < n_parts; ++i) r.part[i] = ~a.part[i];
+  return r;
+}
+static SPINNEY_INLINE Mask up_to(const Numbers& x, const Numbers& threshold, bool missing_too) {
+  Mask r;
+  for (int i = 0; i < n_parts; ++i)
+    r.part[i] = missing_too ? ~(x.part[i] > threshold.part[i]) : (x.part[i] <= threshold.part[i]);
+  return r;
+}
+
+static SPINNEY_INLINE Mask mask_of(std::uint8_t bits) {
+  ShapMask m;
+  for (std::size_t lane = 0; lane < shap_lanes; ++lane) m.of[lane] = -(std::int64_t{bits} >> lane & 1);
+  Mask r;
+  __builtin_memcpy(&r, &m, sizeof r);
+  return r;
+}
+
+static void fill_split(const ShapTree& tree, const ShapSplit& s, double* c) {
+  const std::size_t n = tree.n_points;
+  const bool is_new = s.previous < 0;
+  const double zl = s.share_before * s.left_share, zr = s.share_before * s.right_share;
+  const double zs = s.share_before * s.stop_share;
+  for (std::size_t k = 0; k < n; ++k) {
+    const double t = tree.t[k], u = tree.u[k];
+    const double factor = is_new ? 1.0 : t + s.share_before * u, above = is_new ? 0.0 : (1.0 - s.share_before) / factor;
+    const double left = t + zl * u, right = t + zr * u, stop = t + zs * u, cold = -1.0 / u;
+    c[ShapKernels::left_met * n + k] = left / factor;
+    c[ShapKernels::left_unmet * n + k] = zl * u / factor;
+    c[ShapKernels::right_met * n + k] = right / factor;
+    c[ShapKernels::right_unmet * n + k] = zr * u / factor;
+    c[ShapKernels::gain_left * n + k] = (1.0 - zl) / left - above;
+    c[ShapKernels::gain_right * n + k] = (1.0 - zr) / right - above;
+    c[ShapKernels::loss * n + k] = cold - above;
+    c[ShapKernels::stop_met * n + k] = stop / factor;
+    c[ShapKernels::stop_unmet * n + k] = zs * u / factor;
+    c[ShapKernels::gain_stop * n + k] = (1.0 - zs) / stop - above;
+    c[ShapKernels::above * n + k] = above;
+    c[ShapKernels::cold * n + k] = cold;
+  }
+}
+
+static void fill(ShapTree& tree) {
+  double* c = tree.constants.data();
+  for (const ShapSplit& s : tree.splits) {
+    fill_split(tree, s, c);
+    c += ShapKernels::n_constants * tree.n_points;
+  }
+}
+
+// One walk of eight rows over a tree, depth first, without recursion: trees may be deeper than the stack.
+// fixed_points: number of points where it is known to the compiler, else 0.
+template <std::size_t fixed_points, bool one_value, bool with_pairs>
+class ShapWalk {
+ public:
+  ShapWalk(const ShapTree& tree, const ShapLanes* x, const ShapSides* sides, std::size_t n_slots, ShapScratch& scratch,
+           ShapLanes* values, ShapLanes* pairs)
+      : tree_(tree),
+        splits_(tree.splits.data()),
+        x_(reinterpret_cast<const Numbers*>(x)),
+        sides_(sides),
+        n_slots_(n_slots),
+        n_values_(tree.n_values),
+        n_points_(tree.n_points),
+        constants_(tree.constants.empty() ? nullptr : tree.constants.data()),
+        spare_(scratch.constants.data()),
+        down_(reinterpret_cast<Numbers*>(scratch.down.data())),
+        up_(reinterpret_cast<Numbers*>(scratch.up.data())),
+        done_(reinterpret_cast<Numbers*>(scratch.done.data())),
+        edge_(reinterpret_cast<Numbers*>(scratch.edge.data())),
+        left_(reinterpret_cast<Mask*>(scratch.left.data())),
+        right_(reinterpret_cast<Mask*>(scratch.right.data())),
+        before_(reinterpret_cast<Mask*>(scratch.before.data())),
+        alive_(reinterpret_cast<Mask*>(scratch.alive.data())),
+        open_(scratch.open.data()),
+        hidden_(scratch.hidden.data()),
+        out_(reinterpret_cast<Numbers*>(values)),
+        pairs_(reinterpret_cast<Numbers*>(pairs)) {}
+
+  void run() {
+    for (std::size_t k = 0; k < n_points(); ++k) down_[k] = every(tree_.weight[k]);
+    for (std::uint32_t at = 0;;) {
+      enter(at);
+      if (descend_left(splits_[at])) {
+        ++at;
+        continue;
+      }
+      while (!descend_right(splits_[at])) {
+        at = climb(at);
+        if (at == nothing) return;
+      }
+      at = splits_[at].right;
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t nothing = UINT32_MAX;
+
+  std::size_t n_points() const { return fixed_points > 0 ? fixed_points : n_points_; }
+  std::size_t n_values() const { return one_value ? 1 : n_values_; }
+  Numbers* down_of(std::size_t level) const { return down_ + level * n_points(); }
+  Numbers* up_of(std::size_t level, std::size_t value) const { return up_ + (level * n_values() + value) * n_points(); }
+
+  const double* constants_of(const ShapSplit& s) {
+    if (constants_ != nullptr) {
+      const auto index = static_cast<std::size_t>(&s - splits_);
+      return constants_ + index * ShapKernels::n_constants * n_points();
+    }
+    if (made_for_ != &s) fill_split(tree_, s, spare_);
+    made_for_ = &s;
+    return spare_;
+  }
+
+  // Which way the rows go at a split, and which of them have met its column's conditions so far.
+  SPINNEY_INLINE void enter(std::uint32_t at) {
+    const ShapSplit& s = splits_[at];
+    open_[s.level] = at;
+    if (s.looked_up < 0) {
+      const Mask left = up_to(x_[s.slot], every(s.threshold), s.missing_left);
+      left_[s.level] = left;
+      right_[s.level] = ~left;
+    } else {
+      left_[s.level] = mask_of(sides_[s.looked_up].left);
+      right_[s.level] = mask_of(sides_[s.looked_up].right);
+    }
+    before_[s.level] = s.previous < 0 ? ~mask_of(0) : alive_[s.previous];
+    if constexpr (with_pairs) {
+      hidden_[s.level] = 0;
+      if (s.previous >= 0) hidden_[s.previous] = 1;
+    }
+  }
+
+  // to[k] = P of a child
+  SPINNEY_INLINE void carry_down(const ShapSplit& s, const Mask& met, double share, const double* if_met,
+                                 const double* if_unmet, Numbers* to) const {
+    const Numbers* p = down_of(s.level);
+    const Mask taken = met, before = before_[s.level];
+    if (s.previous < 0) {
+      for (std::size_t k = 0; k < n_points(); ++k) to[k] = p[k] * pick(taken, every(if_met[k]), every(if_unmet[k]));
+      return;
+    }
+    for (std::size_t k = 0; k < n_points(); ++k) {
+      const Numbers ratio = pick(taken, every(if_met[k]), every(if_unmet[k]));
+      to[k] = p[k] * pick(before, ratio, every(share));
+    }
+  }
+
+  // to[value][k] = H of a leaf, whose P is at to[0]
+  SPINNEY_INLINE void turn_at_leaf(const double* value, Numbers* to) const {
+    for (std::size_t v = n_values(); v-- > 0;)
+      for (std::size_t k = 0; k < n_points(); ++k) to[v * n_points() + k] = every(value[v]) * to[k];
+  }
+
+  SPINNEY_INLINE void note_edge(const ShapSplit& s, const Mask& met, const double* gain, const double* c) const {
+    const double *loss = c + ShapKernels::loss * n_points(), *above = c + ShapKernels::above * n_points(),
+                 *cold = c + ShapKernels::cold * n_points();
+    const Mask taken = met, before = before_[s.level];
+    Numbers* edge = edge_ + s.level * n_points();
+    for (std::size_t k = 0; k < n_points(); ++k) {
+      const Numbers g = pick(taken, every(gain[k]), every(loss[k])) + every(above[k]);
+      edge[k] = pick(before, g, every(cold[k]));
+    }
+  }
+
+  // Is the left child a split? Then it is next; a leaf is done with.
+  SPINNEY_INLINE bool descend_left(const ShapSplit& s) {
+    const double* c = constants_of(s);
+    const bool is_leaf = s.left_value != nullptr;
+    Numbers* to = is_leaf ? up_of(s.level, 0) : down_of(s.level + 1);
+    carry_down(s, left_[s.level], s.left_share, c + ShapKernels::left_met * n_points(),
+               c + ShapKernels::left_unmet * n_points(), to);
+    if (is_leaf) {
+      turn_at_leaf(s.left_value, to);
+      return false;
+    }
+    alive_[s.level] = before_[s.level] & left_[s.level];
+    if constexpr (with_pairs) note_edge(s, left_[s.level], c + ShapKernels::gain_left * n_points(), c);
+    return true;
+  }
+
+  SPINNEY_INLINE bool descend_right(const ShapSplit& s) {
+    const double* c = constants_of(s);
+    const bool is_leaf = s.right_value != nullptr;
+    Numbers* to = is_leaf ? done_ : down_of(s.level + 1);
+    carry_down(s, right_[s.level], s.right_share, c + ShapKernels::right_met * n_points(),
+               c + ShapKernels::right_unmet * n_points(), to);
+    if (is_leaf) {
+      turn_at_leaf(s.right_value, to);
+      return false;
+    }
+    alive_[s.level] = before_[s.level] & right_[s.level];
+    if constexpr (with_pairs) note_edge(s, right_[s.level], c + ShapKernels::gain_right * n_points(), c);
+    return true;
+  }
+
+  // Finishes every split whose right side is done; the result is the one whose left side is.
+  SPINNEY_INLINE std::uint32_t climb(std::uint32_t at) {
+    for (;;) {
+      const ShapSplit& s = splits_[at];
+      for (std::size_t v = 0; v < n_values(); ++v) {
+        finish(s, v);
+        if (s.stop_value != nullptr) finish_stops(s, v);
+      }
+      if (with_pairs && s.previous >= 0) hidden_[s.previous] = 0;
+      if (s.level == 0) return nothing;
+      const std::uint32_t parent = open_[s.level - 1];
+      if (splits_[parent].left_value == nullptr && at == parent + 1) {
+        for (std::size_t v = 0; v < n_values(); ++v)
+          for (std::size_t k = 0; k < n_points(); ++k) up_of(s.level - 1, v)[k] = done_[v * n_points() + k];
+        return parent;
+      }
+      at = parent;
+    }
+  }
+
+  // What the split's column is due, and the sums for the node above.
+  SPINNEY_INLINE void finish(const ShapSplit& s, std::size_t value) {
+    const double* c = constants_of(s);
+    const double *gain_left = c + ShapKernels::gain_left * n_points(),
+                 *gain_right = c + ShapKernels::gain_right * n_points(), *loss = c + ShapKernels::loss * n_points();
+    const Mask left = left_[s.level], right = right_[s.level], before = before_[s.level];
+    Numbers *from_left = up_of(s.level, value), *done = done_ + value * n_points(), sum = every(0);
+    for (std::size_t k = 0; k < n_points(); ++k) {
+      const Numbers on_left = from_left[k] * pick(left, every(gain_left[k]), every(loss[k]));
+      const Numbers due = on_left + done[k] * pick(right, every(gain_right[k]), every(loss[k]));
+      sum += due;
+      done[k] += from_left[k];
+      if constexpr (with_pairs) from_left[k] = pick(before, due, every(0));
+    }
+    out_[value * n_slots_ + s.slot] += pick(before, sum, every(0));
+    if constexpr (with_pairs) share_with_columns_above(s, value, from_left);
+  }
+
+  // Rows that stop at a split: a third child, a leaf.
+  void finish_stops(const ShapSplit& s, std::size_t value) {
+    const double* c = constants_of(s);
+    const double *if_met = c + ShapKernels::stop_met * n_points(), *if_unmet = c + ShapKernels::stop_unmet * n_points(),
+                 *gain = c + ShapKernels::gain_stop * n_points(), *loss = c + ShapKernels::loss * n_points();
+    const Mask stops = ~left_[s.level] & ~right_[s.level], before = before_[s.level];
+    const Numbers* p = down_of(s.level);
+    Numbers *due = up_of(s.level, value), *done = done_ + value * n_points(), sum = every(0);
+    for (std::size_t k = 0; k < n_points(); ++k) {
+      const Numbers ratio = pick(stops, every(if_met[k]), every(if_unmet[k]));
+      const Numbers h = every(s.stop_value[value]) * (p[k] * pick(before, ratio, every(s.stop_share)));
+      due[k] = pick(before, h * pick(stops, every(gain[k]), every(loss[k])), every(0));
+      sum += due[k];
+      done[k] += h;
+    }
+    out_[value * n_slots_ + s.slot] += sum;
+    if constexpr (with_pairs) share_with_columns_above(s, value, due);
+  }
+
+  void share_with_columns_above(const ShapSplit& s, std::size_t value, const Numbers* due) const {
+    for (std::size_t level = 0; level < s.level; ++level) {
+      if (hidden_[level] || static_cast<std::int32_t>(level) == s.previous) continue;
+      const Numbers* g = edge_ + level * n_points();
+      Numbers sum = every(0);
+      for (std::size_t k = 0; k < n_points(); ++k) sum += due[k] * g[k];
+      const std::size_t other = splits_[open_[level]].slot;
+      const std::size_t first = other < s.slot ? other : s.slot, second = other < s.slot ? s.slot : other;
+      pairs_[(value * n_slots_ + first) * n_slots_ + second] += sum;
+    }
+  }
+
+  const ShapTree& tree_;
+  const ShapSplit* splits_;
+  const Numbers* x_;
+  const ShapSides* sides_;
+  std::size_t n_slots_, n_values_, n_points_;
+  const double* constants_;
+  double* spare_;
+  const ShapSplit* made_for_ = nullptr;
+  Numbers *down_, *up_, *done_, *edge_;
+  Mask *left_, *right_, *before_, *alive_;
+  std::uint32_t* open_;
+  std::uint8_t* hidden_;
+  Numbers *out_, *pairs_;
+};
+
+template <std::size_t fixed_points, bool one_value, bool with_pairs>
+static void walk(const ShapTree& tree, const ShapLanes* x, const ShapSides* sides, std::size_t n_slots,
+                 ShapScratch& scratch, ShapLanes* values, ShapLanes* pairs) {
+  ShapWalk<fixed_points, one_value, with_pairs>(tree, x, sides, n_slots, scratch, values, pairs).run();
+}
+
+static void explain(const ShapTree& tree, const ShapLanes* x, const ShapSides* sides, std::size_t n_slots,
+                    ShapScratch& scratch, ShapLanes* values, ShapLanes* pairs) {
+  auto* chosen = &walk<0, false, false>;
+  if (pairs != nullptr) {
+    chosen = &walk<0, false, true>;
+  } else if (tree.n_values == 1) {
+    static constexpr decltype(chosen) by_points[] = {
+        &walk<0, true, false>, &walk<1, true, false>, &walk<2, true, false>, &walk<3, true, false>,
+        &walk<4, true, false>, &walk<5, true, false>, &walk<6, true, false>};
+    chosen = by_points[tree.n_points <= 6 ? tree.n_points : 0];
+  } else {
+    static constexpr decltype(chosen) by_points[] = {&walk<0, false, false>, &walk<1, false, false>,
+                                                     &walk<2, false, false>, &walk<3, false, false>,
+                                                     &walk<4, false, false>};
+    chosen = by_points[tree.n_points <= 4 ? tree.n_points : 0];
+  }
+  chosen(tree, x, sides, n_slots, scratch, values, pairs);
+}
+
+const ShapKernels shap_kernels{fill, explain};
+
+#undef SPINNEY_BYTES
+#undef SPINNEY_INLINE

@@ -1,0 +1,141 @@
+#include "predict/shap_prepare.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace spinney {
+
+// Half as many points as columns are exact. Long before, the rest of the series is below rounding: the coefficients of
+// products of d factors in [0, 1] fall like exp(-n² / 2d), so that n = 9 √d leaves 1e-17, and n is twice the points.
+std::size_t points_for(std::size_t n_columns) {
+  const std::size_t exact = (n_columns + 1) / 2;
+  if (exact <= 16) return std::max<std::size_t>(1, exact);
+  const auto enough = static_cast<std::size_t>(4.5 * std::sqrt(static_cast<double>(n_columns))) + 2;
+  return (std::min(exact, enough) + 7) / 8 * 8;  // few different rules
+}
+
+NodeShares shares_of(const Tree& nodes, std::size_t node) {
+  const double left = nodes.weight[node + 1], right = nodes.weight[nodes.right[node]], both = left + right;
+  const double all = nodes.flags[node] & Tree::stops ? std::max(both, nodes.weight[node]) : both;
+  if (!(all > 0)) return {0.5, 0.5, 0.0};  // no training row says which way
+  return {left / all, right / all, (all - both) / all};
+}
+
+// Where the walk stands: for each level, the split passed and what it left behind.
+namespace {
+struct Passed {
+  std::uint32_t node, index;  // in the tree, and among its splits
+  std::int32_t feature;
+  std::uint32_t n_columns;         // different ones, this one included
+  double left_share, right_share;  // z of the column on either side
+};
+}  // namespace
+
+// Calls visit(node, path, previous) for each split of a tree, in preorder, with the splits above it and the level of
+// the last one on the same column, or -1; visit appends to the path.
+template <class Visit>
+static void for_each_split(const Tree& nodes, std::uint32_t root, std::uint32_t end, Visit&& visit) {
+  std::vector<Passed> path;
+  for (std::uint32_t node = root; node < end; ++node) {
+    while (!path.empty() && !(node == path.back().node + 1) && nodes.right[path.back().node] != node) path.pop_back();
+    if (nodes.is_leaf(node)) continue;
+    auto previous = static_cast<std::int32_t>(path.size()) - 1;
+    while (previous >= 0 && path[static_cast<std::size_t>(previous)].feature != nodes.feature[node]) --previous;
+    visit(node, path, previous);
+  }
+}
+
+// Was the right side taken from `passed` to `node`, which lies below it?
+static bool went_right(const Tree& nodes, const Passed& passed, std::uint32_t node) {
+  return node >= nodes.right[passed.node];
+}
+
+ShapPreparation::ShapPreparation(const SummedTrees& trees) : trees_(trees) {
+  find_columns();
+  const Tree& nodes = trees.nodes;
+  for (std::size_t t = 0; t < trees.n_trees(); ++t) {
+    std::uint32_t most = 0;
+    std::size_t n_splits = 0;
+    for_each_split(nodes, trees.root[t], trees.root[t + 1],
+                   [&](std::uint32_t node, std::vector<Passed>& path, std::int32_t previous) {
+                     const std::uint32_t above = path.empty() ? 0 : path.back().n_columns;
+                     path.push_back({node, 0, nodes.feature[node], above + (previous < 0 ? 1 : 0), 0, 0});
+                     most = std::max(most, path.back().n_columns);
+                     ++n_splits;
+                   });
+    const std::size_t n = points_for(most);
+    n_points_.push_back(static_cast<std::uint32_t>(n));
+    if (!rules_.contains(n)) rules_.emplace(n, gauss_legendre(n));
+    constant_bytes_ += n_splits * n * ShapKernels::n_constants * sizeof(double);
+  }
+}
+
+void ShapPreparation::find_columns() {
+  const Tree& nodes = trees_.nodes;
+  const auto note = [&](std::uint32_t f) {
+    if (f >= slot.size()) slot.resize(f + std::size_t{1}, 0);
+    slot[f] = 1;
+  };
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (!nodes.is_leaf(i)) note(static_cast<std::uint32_t>(nodes.feature[i]));
+  for (const std::uint32_t f : nodes.splits.feature) note(f);  // surrogates may decide
+  for (std::uint32_t f = 0; f < slot.size(); ++f)
+    if (slot[f]) {
+      slot[f] = static_cast<std::uint32_t>(used.size());
+      used.push_back(f);
+    }
+}
+
+ShapTree ShapPreparation::tree(std::size_t t, std::size_t most_bytes) const {
+  const Tree& nodes = trees_.nodes;
+  const Quadrature& rule = rules_.at(n_points_[t]);
+  ShapTree made;
+  made.n_points = rule.size();
+  made.t = rule.t.data();
+  made.u = rule.u.data();
+  made.weight = rule.weight.data();
+  made.n_values = nodes.value_width;
+  const auto value_if_leaf = [&](std::uint32_t node) {
+    return nodes.is_leaf(node) ? nodes.value_of(node).data() : nullptr;
+  };
+  for_each_split(nodes, trees_.root[t], trees_.root[t + 1],
+                 [&](std::uint32_t node, std::vector<Passed>& path, std::int32_t previous) {
+                   const NodeShares shares = shares_of(nodes, node);
+                   ShapSplit s{};
+                   s.node = node;
+                   s.threshold = nodes.threshold[node];
+                   s.left_share = shares.left;
+                   s.right_share = shares.right;
+                   s.stop_share = shares.stop;
+                   s.share_before = 1;
+                   if (previous >= 0) {
+                     const Passed& p = path[static_cast<std::size_t>(previous)];
+                     s.share_before = went_right(nodes, p, node) ? p.right_share : p.left_share;
+                   }
+                   s.left_value = value_if_leaf(node + 1);
+                   s.right_value = value_if_leaf(nodes.right[node]);
+                   s.stop_value = nodes.flags[node] & Tree::stops ? nodes.value_of(node).data() : nullptr;
+                   s.slot = slot[static_cast<std::size_t>(nodes.feature[node])];
+                   s.level = static_cast<std::uint32_t>(path.size());
+                   s.previous = previous;
+                   const bool plain = nodes.splits.empty() && !(nodes.flags[node] & Tree::category);
+                   s.looked_up = plain ? -1 : static_cast<std::int32_t>(made.looked_up.size());
+                   s.missing_left = (nodes.flags[node] & Tree::missing_left) != 0;
+                   if (!plain) made.looked_up.push_back(node);
+                   const auto index = static_cast<std::uint32_t>(made.splits.size());
+                   if (!path.empty() && nodes.right[path.back().node] == node)
+                     made.splits[path.back().index].right = index;
+                   made.splits.push_back(s);
+                   made.n_levels = std::max(made.n_levels, path.size() + 1);
+                   path.push_back({node, index, nodes.feature[node], 0, s.share_before * s.left_share,
+                                   s.share_before * s.right_share});
+                 });
+  const std::size_t n_constants = made.splits.size() * made.n_points * ShapKernels::n_constants;
+  if (n_constants * sizeof(double) <= most_bytes) {
+    made.constants.resize(n_constants);
+    shap_kernels().fill(made);
+  }
+  return made;
+}
+
+}  // namespace spinney

@@ -1,0 +1,337 @@
+"""How much each column moves each prediction: Shapley values.
+
+What a model predicts for a row is parted among the columns. Starting from the base value, the prediction when no column
+is known, each column adds its Shapley value: the mean of what it adds over all orders in which the columns may become
+known. Where a split asks for a column that is not known, both ways are taken in proportion to the training weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney import _engine
+from spinney._data import Schema, read_table
+from spinney._data.values import column_values
+from spinney._forest.view import FittedForest
+from spinney._tree.view import FittedTree
+from spinney.reading.digits import plural, shortest
+from spinney.reading.tables import Backend, frame_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ShapValues:
+    """What each column adds to each prediction; made by the method ``shap_values`` of a model.
+
+    `numpy.asarray` gives `values`, brackets pick rows, and `output` picks a class or an output.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows, n_features) or (n_rows, n_features, n_outputs)
+        What each column adds. With `base_value`, they sum to the prediction: for classifiers, the class shares.
+    base_value : float or ndarray of shape (n_outputs,)
+        The prediction when no column is known: the mean over the training weight, or over the background.
+    interactions : ndarray of shape (n_rows, n_features, n_features) or (…, n_outputs), or None
+        What pairs of columns add together, half in either place, with what each adds alone on the diagonal. Each row of
+        a matrix sums to the column's value.
+    feature_names : list of str
+        The columns.
+    output_names : list or None
+        Classes, or numbers of outputs; None: one output.
+    numbers : ndarray of shape (n_rows, n_features)
+        The rows: numbers, or codes of categories; NaN is missing.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = [[1, 0], [2, 0], [3, 1], [4, 1]], [10, 20, 30, 40]
+    >>> explained = spinney.DecisionTreeRegressor().fit(X, y).shap_values(X)
+    >>> explained.base_value
+    25.0
+    >>> explained.values.sum(axis=1) + explained.base_value
+    array([10., 20., 30., 40.])
+    """
+
+    values: Floats
+    base_value: Any
+    feature_names: list[str]
+    numbers: Floats = field(repr=False)
+    output_names: list[Any] | None = None
+    interactions: Floats | None = field(default=None, repr=False)
+    schema: Schema | None = field(default=None, repr=False)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        n_rows, n_columns = self.values.shape[:2]
+        outputs = "" if self.output_names is None else f", {plural(len(self.output_names), 'output')}"
+        pairs = "" if self.interactions is None else ", with interactions"
+        return f"<ShapValues: {plural(n_rows, 'row')}, {plural(n_columns, 'column')}{outputs}{pairs}>"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of `values`."""
+        return self.values.shape
+
+    @property
+    def predictions(self) -> Floats:
+        """What is explained, (n_rows,) or (n_rows, n_outputs): the base value and all that the columns add."""
+        return np.asarray(self.values.sum(axis=1) + self.base_value)
+
+    @property
+    def base_values(self) -> Floats:
+        """The base value, once per row."""
+        return np.broadcast_to(self.base_value, (len(self), *np.shape(self.base_value))).copy()
+
+    @property
+    def importances(self) -> Floats:
+        """Mean size of each column's values, (n_features,) or (n_features, n_outputs)."""
+        return np.asarray(np.abs(self.values).mean(axis=0))
+
+    @property
+    def data(self) -> NDArray[Any]:
+        """The rows, with categories by name; missing categories are None."""
+        features = () if self.schema is None else self.schema.features
+        if not any(feature.categories for feature in features):
+            return self.numbers
+        data = self.numbers.astype(object)
+        for j, feature in enumerate(features):
+            if feature.categories:
+                data[:, j] = [self._category(j, code) for code in self.numbers[:, j]]
+        return data
+
+    def _category(self, column: int, code: float) -> Any:
+        assert self.schema is not None
+        categories = self.schema.features[column].categories
+        if np.isnan(code):
+            return None
+        return categories[int(code)] if code < len(categories) else "(other)"
+
+    def text_of(self, row: int, column: int) -> str:
+        """Write a value as people read it."""
+        number = float(self.numbers[row, column])
+        if np.isnan(number):
+            return "missing"
+        if self.schema is not None and self.schema.features[column].categories:
+            return str(self._category(column, number))
+        return shortest(number, 4)
+
+    def is_category(self, column: int) -> bool:
+        """Whether a column holds categories."""
+        return self.schema is not None and bool(self.schema.features[column].categories)
+
+    # ---- parts -----------------------------------------------------------------------------------------
+
+    def __getitem__(self, rows: Any) -> ShapValues:
+        """Pick rows: a position, a slice, a list of positions or one bool per row."""
+        if isinstance(rows, (int, np.integer)):
+            at = range(len(self))[rows]
+            rows = slice(at, at + 1)
+        elif isinstance(rows, tuple):
+            raise IndexError("Brackets pick rows. Use output() for an output and .values for single numbers.")
+        return replace(
+            self,
+            values=self.values[rows],
+            numbers=self.numbers[rows],
+            interactions=None if self.interactions is None else self.interactions[rows],
+        )
+
+    def output(self, name: Any = None) -> ShapValues:
+        """Pick one class or output.
+
+        Parameters
+        ----------
+        name : class label or number of an output, optional
+            None: the only output, or the second of two classes.
+
+        Returns
+        -------
+        ShapValues
+            The part that explains this output, with `values` of shape (n_rows, n_features).
+        """
+        if self.output_names is None:
+            if name is not None:
+                raise ValueError(f"There is one output only, so that {name!r} cannot be picked. Leave it out.")
+            return self
+        if name is None and len(self.output_names) <= 2:
+            k = len(self.output_names) - 1
+        elif name is not None and name in self.output_names:
+            k = self.output_names.index(name)
+        else:
+            known = ", ".join(repr(n) for n in self.output_names[:10])
+            raise ValueError(f"Say which output to explain: one of {known}{', …' * (len(self.output_names) > 10)}.")
+        return replace(
+            self,
+            values=self.values[:, :, k],
+            base_value=float(self.base_value[k]),
+            output_names=None,
+            interactions=None if self.interactions is None else self.interactions[..., k],
+        )
+
+    # ---- elsewhere -------------------------------------------------------------------------------------
+
+    def to_frame(self, backend: Backend | None = None, *, output: Any = None) -> Any:
+        """Lay the values out as a table.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars"}, optional
+            Library of the frame; None: the one that is installed, pandas first.
+        output : class label or number of an output, optional
+            As for `output`.
+
+        Returns
+        -------
+        frame
+            One row per row: its base value, what each column adds, and the prediction, to which these sum.
+        """
+        picked = self.output(output)
+        columns = {"(base)": picked.base_values.tolist()}
+        columns |= {name: picked.values[:, j].tolist() for j, name in enumerate(self.feature_names)}
+        return frame_of(columns | {"(prediction)": picked.predictions.tolist()}, backend)
+
+    def to_explanation(self) -> Any:
+        """Return the values as a ``shap.Explanation``, for the plots of that package.
+
+        Returns
+        -------
+        shap.Explanation
+            The same values, base values, rows and names.
+        """
+        try:
+            import shap
+        except ImportError as error:
+            raise ImportError("An Explanation needs the package shap: pip install shap") from error
+        names = None if self.output_names is None else [str(name) for name in self.output_names]
+        return shap.Explanation(
+            self.values,
+            base_values=self.base_values,
+            data=self.numbers,
+            display_data=self.data,
+            feature_names=self.feature_names,
+            output_names=names,
+        )
+
+    # ---- pictures --------------------------------------------------------------------------------------
+
+    def plot(
+        self,
+        kind: Literal["points", "bars"] = "points",
+        *,
+        output: Any = None,
+        max_columns: int = 15,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw what the columns add, over all rows.
+
+        Parameters
+        ----------
+        kind : {"points", "bars"}, default="points"
+            A point per row and column, coloured by the value of the column; or a bar per column: the mean size.
+        output : class label or number of an output, optional
+            As for `output`. Without it, bars show all outputs, stacked.
+        max_columns : int, default=15
+            Columns at most: those whose values are largest on average.
+        ax : Axes, optional
+            Where to draw; None: a new figure.
+
+        Returns
+        -------
+        Axes
+            The axes drawn on.
+        """
+        from spinney.drawing.shapley import draw_bars, draw_points
+
+        if kind not in ("points", "bars"):
+            raise ValueError(f"kind must be 'points' or 'bars', not {kind!r}.")
+        if max_columns < 1:
+            raise ValueError(f"max_columns must be at least 1, not {max_columns!r}.")
+        if kind == "bars":
+            return draw_bars(self if output is None else self.output(output), max_columns, ax)
+        return draw_points(self.output(output), max_columns, ax)
+
+    def plot_row(self, row: int = 0, *, output: Any = None, max_columns: int = 10, ax: Axes | None = None) -> Axes:
+        """Draw the way from the base value to the prediction of one row, column by column.
+
+        Parameters
+        ----------
+        row : int, default=0
+            Position of the row.
+        output : class label or number of an output, optional
+            As for `output`.
+        max_columns : int, default=10
+            Steps at most: the smallest are drawn as one.
+        ax : Axes, optional
+            Where to draw; None: a new figure.
+
+        Returns
+        -------
+        Axes
+            The axes drawn on.
+        """
+        from spinney.drawing.shapley import draw_row
+
+        if max_columns < 1:
+            raise ValueError(f"max_columns must be at least 1, not {max_columns!r}.")
+        return draw_row(self.output(output)[row], max_columns, ax)
+
+
+def explain(model: Any, X: Any, interactions: bool, background: Any) -> ShapValues | list[ShapValues]:
+    """Explain the predictions of a fitted model; `model._shap_sums` says how its trees are summed."""
+    columns = model._columns(X)
+    numbers = column_values(model.schema_, read_table(X), type(model).__name__, model.unseen)
+    unknown = None if background is None else model._columns(background)
+    base, values, pairs = model._shap_sums(columns, unknown, interactions)
+    shape = (columns.n_rows, model.schema_.n_features)
+    explained = ShapValues(
+        values.reshape(*shape, len(base)),
+        base,
+        list(model.schema_.names),
+        np.column_stack(numbers),
+        list(range(len(base))),
+        pairs.reshape(*shape, shape[1], len(base)) if interactions else None,
+        model.schema_,
+    )
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        return explained.output(0) if len(base) == 1 else explained
+    if not isinstance(classes, list):
+        return _outputs(explained, slice(0, len(base)), classes)
+    parts = zip(model._fitted.class_columns, classes, strict=True)
+    return [_outputs(explained, columns_of, names) for columns_of, names in parts]
+
+
+def _outputs(explained: ShapValues, columns: slice, names: NDArray[Any]) -> ShapValues:
+    return replace(
+        explained,
+        values=explained.values[..., columns],
+        base_value=explained.base_value[columns],
+        output_names=names.tolist(),
+        interactions=None if explained.interactions is None else explained.interactions[..., columns],
+    )
+
+
+def sums_of(
+    fitted: FittedTree | FittedForest,
+    columns: _engine.Table,
+    background: _engine.Table | None,
+    interactions: bool,
+    n_threads: int,
+) -> tuple[Floats, Floats, Floats]:
+    """Explain a tree, or the mean of a forest: values without columns, flat values, flat values of pairs."""
+    if isinstance(fitted, FittedTree):
+        return _engine.shap_of_tree(fitted.engine, columns, background, interactions, n_threads)
+    scale, turns = 1.0 / fitted.n_trees, 1
+    return _engine.shap_of_forest(fitted.engine, columns, background, interactions, scale, turns, n_threads)
