@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
 from spinney._costs import ClassCosts
-from spinney._data import Schema, read_table
+from spinney._data import Combinations, Schema, read_table
 from spinney._forest.growth import ForestRequest, Grown, grow_in_turns
 from spinney._forest.importances import ForestImportances
 from spinney._forest.out_of_bag import Metric, OutOfBag
@@ -32,6 +32,7 @@ from spinney._tree.view import FittedTree
 from spinney._user_criterion import check_shares, prepare, refuse_unsupported
 
 Floats = NDArray[np.float64]
+_LEAST_POOL, _POOL_BY_COLUMN = 100, 4  # combinations drawn for oblique="auto"
 
 
 class LazySequence(Sequence[Any]):
@@ -79,7 +80,11 @@ class BaseForest(ForestImportances, GrowingEstimator):
         "warm_start": ["boolean"],
         "verbose": ["verbose"],
         "shrinkage": [Interval(Real, 0.0, None, closed="left"), None],
+        "oblique": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "n_combined": [Interval(Integral, 1, None, closed="left")],
     }
+    oblique: int | str | None = None
+    n_combined: int = 3
     sampling: str | None = None
 
     @property
@@ -128,10 +133,12 @@ class BaseForest(ForestImportances, GrowingEstimator):
         costs = self._read_costs(target, weight)
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int32).max)) if earlier is None else self._seed
-        columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
+        inputs = schema.encode_inputs(table, unseen=self.unseen, estimator=type(self).__name__)
+        schema = self._with_combinations(schema, inputs, sample_weight, seed, earlier is None)
+        columns = schema.combined(inputs)
         array, n_classes = self._engine_target(target)
         copies = whole_weights(sample_weight) if self.bootstrap and groups is None else None
-        draws = self._draw(columns, array, weight, copies, groups, seed) if self.bootstrap else None
+        draws = self._draw(inputs, array, weight, copies, groups, seed) if self.bootstrap else None
         request = self._request(schema, columns, (array, n_classes), weight, copies, draws, costs, seed, learned)
         classes = target.classes if n_classes else None
         grown = Grown(earlier, self._out_of_bag(columns, draws, (array, classes), sample_weight))
@@ -139,6 +146,26 @@ class BaseForest(ForestImportances, GrowingEstimator):
         learned.pop("_n_classes")
         self._keep(schema, grown, learned | self._learned_costs(costs) | {"_seed": seed, "_draws": draws})
         return self
+
+    def _with_combinations(
+        self, schema: Schema, inputs: _engine.Table, weight: Floats | None, seed: int, is_new: bool
+    ) -> Schema:
+        """Return the schema with the pool that trees split on, if there is to be one."""
+        if not is_new:
+            if (schema.pool is None) != (self.oblique is None):
+                raise ValueError("warm_start keeps what the earlier trees split on. Set oblique as it was then.")
+            return schema
+        if self.oblique is None:
+            return schema
+        for name in ("monotonic_cst", "interaction_cst", "feature_costs", "feature_weights", "always_try"):
+            if getattr(self, name, None) is not None:
+                raise ValueError(
+                    f"{name} speaks of single columns, and oblique splits combine several. Set {name}=None or "
+                    "oblique=None."
+                )
+        n = max(_LEAST_POOL, _POOL_BY_COLUMN * schema.n_features) if self.oblique == "auto" else int(self.oblique)
+        pool = Combinations.draw(schema.features, inputs, weight, n, int(self.n_combined), seed)
+        return schema.with_pool(pool)
 
     def _check_samples(self, groups: Any) -> None:
         """Refuse parameters of sampling that do not go together."""
@@ -244,7 +271,7 @@ class BaseForest(ForestImportances, GrowingEstimator):
             weight,
             options,
             draws,
-            None if per_tree is None else min(count_features(per_tree, schema.n_features), schema.n_features),
+            None if per_tree is None else min(count_features(per_tree, schema.n_features), schema.n_split_features),
             getattr(self, "class_weight", None) == "balanced_subsample",
             finish if changes else None,
             schema.n_categories,
@@ -324,7 +351,7 @@ class BaseForest(ForestImportances, GrowingEstimator):
     def feature_importances_(self) -> Floats:
         """Mean over the trees of each column's share in the decrease of the impurity."""
         check_is_fitted(self)
-        return self.forest_.importances(self.n_features_in_)
+        return self.schema_.credit_inputs(self.forest_.importances(self.schema_.n_split_features))
 
     def __len__(self) -> int:
         return len(self.estimators_)
@@ -392,8 +419,9 @@ class BaseForest(ForestImportances, GrowingEstimator):
         ndarray of shape (n_samples, n_trees)
             Node numbers, counted within each tree.
         """
-        columns = self._columns(X)
-        return self.forest_.engine.apply(columns, self._n_threads).astype(np.int64)
+        check_is_fitted(self)
+        apply = self.forest_.engine.apply
+        return self._by_blocks(X, lambda columns: apply(columns, self._n_threads).astype(np.int64))
 
     def decision_path(self, X: Any) -> tuple[csr_array, NDArray[np.int64]]:
         """Nodes that each row passes.

@@ -78,6 +78,12 @@ class RandomForestClassifier(ForestClassifier):
         Columns tried at every node besides the `max_features` that are drawn from the others.
     shrinkage : float or None, default=None
         Strength of hierarchical shrinkage: node values of each tree are drawn to their ancestors'.
+    oblique : int, "auto" or None, default=None
+        Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
+        a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
+        the table's columns). "auto": 4 per column, at least 100. Categories are split on as ever.
+    n_combined : int, default=3
+        Columns in each combination.
 
     Attributes
     ----------
@@ -161,6 +167,8 @@ class RandomForestClassifier(ForestClassifier):
         feature_weights: Any = None,
         always_try: Any = None,
         shrinkage: float | None = None,
+        oblique: int | str | None = None,
+        n_combined: int = 3,
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
@@ -194,6 +202,8 @@ class RandomForestClassifier(ForestClassifier):
         self.feature_weights = feature_weights
         self.always_try = always_try
         self.shrinkage = shrinkage
+        self.oblique = oblique
+        self.n_combined = n_combined
 
 
 class RandomForestRegressor(ForestRegressor):
@@ -259,6 +269,12 @@ class RandomForestRegressor(ForestRegressor):
         Columns tried at every node besides the `max_features` that are drawn from the others.
     shrinkage : float or None, default=None
         Strength of hierarchical shrinkage: node values of each tree are drawn to their ancestors'.
+    oblique : int, "auto" or None, default=None
+        Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
+        a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
+        the table's columns). "auto": 4 per column, at least 100. Categories are split on as ever.
+    n_combined : int, default=3
+        Columns in each combination.
 
     Attributes
     ----------
@@ -330,6 +346,8 @@ class RandomForestRegressor(ForestRegressor):
         feature_weights: Any = None,
         always_try: Any = None,
         shrinkage: float | None = None,
+        oblique: int | str | None = None,
+        n_combined: int = 3,
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
@@ -359,6 +377,8 @@ class RandomForestRegressor(ForestRegressor):
         self.feature_weights = feature_weights
         self.always_try = always_try
         self.shrinkage = shrinkage
+        self.oblique = oblique
+        self.n_combined = n_combined
 
 
 class ExtraTreesClassifier(ForestClassifier):
@@ -432,6 +452,12 @@ class ExtraTreesClassifier(ForestClassifier):
         Columns tried at every node besides the `max_features` that are drawn from the others.
     shrinkage : float or None, default=None
         Strength of hierarchical shrinkage: node values of each tree are drawn to their ancestors'.
+    oblique : int, "auto" or None, default=None
+        Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
+        a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
+        the table's columns). "auto": 4 per column, at least 100. Categories are split on as ever.
+    n_combined : int, default=3
+        Columns in each combination.
 
     Attributes
     ----------
@@ -516,6 +542,8 @@ class ExtraTreesClassifier(ForestClassifier):
         feature_weights: Any = None,
         always_try: Any = None,
         shrinkage: float | None = None,
+        oblique: int | str | None = None,
+        n_combined: int = 3,
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
@@ -549,6 +577,8 @@ class ExtraTreesClassifier(ForestClassifier):
         self.feature_weights = feature_weights
         self.always_try = always_try
         self.shrinkage = shrinkage
+        self.oblique = oblique
+        self.n_combined = n_combined
 
 
 class ExtraTreesRegressor(ForestRegressor):
@@ -614,6 +644,12 @@ class ExtraTreesRegressor(ForestRegressor):
         Columns tried at every node besides the `max_features` that are drawn from the others.
     shrinkage : float or None, default=None
         Strength of hierarchical shrinkage: node values of each tree are drawn to their ancestors'.
+    oblique : int, "auto" or None, default=None
+        Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
+        a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
+        the table's columns). "auto": 4 per column, at least 100. Categories are split on as ever.
+    n_combined : int, default=3
+        Columns in each combination.
 
     Attributes
     ----------
@@ -686,6 +722,8 @@ class ExtraTreesRegressor(ForestRegressor):
         feature_weights: Any = None,
         always_try: Any = None,
         shrinkage: float | None = None,
+        oblique: int | str | None = None,
+        n_combined: int = 3,
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
@@ -715,3 +753,5 @@ class ExtraTreesRegressor(ForestRegressor):
         self.feature_weights = feature_weights
         self.always_try = always_try
         self.shrinkage = shrinkage
+        self.oblique = oblique
+        self.n_combined = n_combined

@@ -70,7 +70,7 @@ class FittedPart:
         classes = None
         if header.get("classes") is not None:
             classes = [labels_from_json(labels) for labels in field(header, "classes", list)]
-        if not 0 < max_features <= schema.n_features:
+        if not 0 < max_features <= schema.n_split_features:
             refuse("is damaged: its number of columns tried is impossible")
         engine = _read_trees(file, schema, field(header, "kind", str) if "kind" in header else "tree")
         if n_outputs < 1 or (classes is not None and len(classes) != n_outputs):
