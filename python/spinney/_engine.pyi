@@ -29,6 +29,18 @@ def resolve_threads(n_jobs: int | None = None) -> int:
     OMP_NUM_THREADS; negative: all available but -n_jobs - 1 of them.
     """
 
+class StopFlag:
+    """Stops the engine's calls on threads that do not see signals."""
+
+    def __init__(self) -> None: ...
+    def obey(self) -> None:
+        """
+        Let the calls of this thread stop with a RuntimeError once the flag is raised.
+        """
+
+    def request(self) -> None:
+        """Raise the flag."""
+
 class Table:
     """Views of the columns of one table."""
 
