@@ -364,15 +364,14 @@ class BaseForest(ForestImportances, GrowingEstimator):
 
     # ---- using ---------------------------------------------------------------------------------------
 
-    def oob_errors(self, X: Any, y: Any, metric: Metric = None, *, sample_weight: Any = None) -> Floats:
+    def oob_errors(self, X: Any = None, y: Any = None, metric: Metric = None, *, sample_weight: Any = None) -> Floats:
         """Out-of-bag error after each tree, by any metric.
 
         Parameters
         ----------
-        X : table of shape (n_samples, n_features)
-            The rows that the forest was fitted on, in the same order.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Their target.
+        X, y : optional
+            The rows that the forest was fitted on, in the same order, and their target. Not needed if it was fitted
+            with `oob_score` and `metric` is None.
         metric : callable, str or None, default=None
             ``metric(y, predicted)``, or a scikit-learn scorer by name; None: share of wrong classes, or mean squared
             error.
@@ -385,6 +384,13 @@ class BaseForest(ForestImportances, GrowingEstimator):
             Error, or value of the metric, over the rows that at least one tree so far has not seen; NaN if there is
             none.
         """
+        check_is_fitted(self)
+        if X is None or y is None:
+            if metric is not None or not hasattr(self, "oob_curve_"):
+                raise ValueError(
+                    "Pass X and y as they were at fit. Without them there is only the curve that oob_score=True keeps."
+                )
+            return np.array(self.oob_curve_)
         columns, draws, target, (array, n_classes) = self._training_rows(X, y)
         classes = target.classes if n_classes else None
         y_known = np.asarray(y)
