@@ -261,6 +261,10 @@ def grow_forest(
     columns_per_tree: int,
     first_tree: int,
     n_trees: int,
+    balanced: Annotated[
+        NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ]
+    | None = None,
 ) -> Forest: ...
 def out_of_bag_sums(
     forest: Forest,

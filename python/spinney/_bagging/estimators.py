@@ -14,7 +14,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from spinney._bagging.base import BaseBagging
-from spinney._bagging.out_of_bag import ClassesOutOfBag, Values, ValuesOutOfBag, Weights
+from spinney._bagging.out_of_bag import Values, Weights
+from spinney._forest.out_of_bag import KnownShares, KnownValues
 from spinney._target import read_classes, read_values
 from spinney._tree.estimators import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -199,7 +200,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
         return float(accuracy_score(actual, answers, sample_weight=weight))
 
     def _as_model(self, mean: Values) -> Any:
-        return ClassesOutOfBag(self.classes_, self._labels(mean), mean)
+        return KnownShares(mean, self._labels(mean), [self.classes_])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class with the highest mean probability, or the most votes; of equal ones the first.
@@ -437,7 +438,7 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
         return float(r2_score(actual, answers, sample_weight=weight))
 
     def _as_model(self, mean: Values) -> Any:
-        return ValuesOutOfBag(self._shaped(mean))
+        return KnownValues(self._shaped(mean))
 
     def predict(self, X: Any) -> Values:
         """Mean of the members' predictions.

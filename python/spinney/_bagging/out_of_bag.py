@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
 Values = NDArray[np.float64]
@@ -60,43 +59,7 @@ def mean_loss(losses: Values, mean: Values, weight: Weights) -> float:
     return float(np.average(losses[rows], weights=None if weight is None else weight[rows]))
 
 
-# ---- scorers look at models, so that predictions out of bag pose as one ----------------------------------------------
-
-
-class ClassesOutOfBag(ClassifierMixin, BaseEstimator):
-    """Class shares of some rows in the shape of a classifier."""
-
-    def __init__(self, classes: NDArray[Any], labels: NDArray[Any], shares: Values) -> None:
-        self.classes_, self._labels, self._shares = classes, labels, shares
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the labels, whatever X is."""
-        return self._labels
-
-    def predict_proba(self, X: Any) -> Values:
-        """Return the shares, whatever X is."""
-        return self._shares
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
-class ValuesOutOfBag(RegressorMixin, BaseEstimator):
-    """Values of some rows in the shape of a regressor."""
-
-    def __init__(self, values: Values) -> None:
-        self._values = values
-
-    def predict(self, X: Any) -> Values:
-        """Return the values, whatever X is."""
-        return self._values
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
 def scored(name: str, judged: Any, actual: NDArray[Any], weight: Weights) -> float:
-    """Return a scorer's value."""
-    scorer = get_scorer(name)
-    rows = np.zeros((len(actual), 1))
+    """Return a scorer's value of a model that knows the answers for rows 0, 1 and so on."""
+    scorer, rows = get_scorer(name), np.arange(len(actual))
     return float(scorer(judged, rows, actual) if weight is None else scorer(judged, rows, actual, sample_weight=weight))

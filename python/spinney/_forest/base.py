@@ -32,7 +32,14 @@ from spinney._tree.view import FittedTree
 from spinney._user_criterion import check_shares, prepare, refuse_unsupported
 
 Floats = NDArray[np.float64]
-_LEAST_POOL, _POOL_BY_COLUMN = 100, 4  # combinations drawn for oblique="auto"
+_LEAST_POOL, _MOST_POOL, _POOL_VALUES = 100, 1000, 2**24  # combinations, and their values, for oblique="auto"
+
+
+_NO_SURROGATES = (
+    "The trees of a forest learn at each split to which side rows without a value go. For surrogate splits fit a "
+    "decision tree with missing='surrogate', or bagging of such trees."
+)
+_NO_PRUNING = "Trees of a forest are pruned by ccp_alpha alone; choose it by oob_score_."
 
 
 class LazySequence(Sequence[Any]):
@@ -62,6 +69,12 @@ class BaseForest(ForestImportances, GrowingEstimator):
     """What forests of classes and of values share."""
 
     _is_forest = True
+    _elsewhere: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("missing", "max_surrogates", "surrogate_style", "missing_fallback"), _NO_SURROGATES),
+        **dict.fromkeys(("prune", "cv", "rule", "scoring", "risk", "cp", "validation_fraction"), _NO_PRUNING),
+        **dict.fromkeys(("dialect", "max_competitors"), "It is for single trees: use a decision tree."),
+        "splitter": "Random forests search the best cuts and extra-trees draw them: choose by the class.",
+    }
     _tree_class: ClassVar[str]  # name of the estimator of one tree
     splitter: str = "best"
 
@@ -163,7 +176,12 @@ class BaseForest(ForestImportances, GrowingEstimator):
                     f"{name} speaks of single columns, and oblique splits combine several. Set {name}=None or "
                     "oblique=None."
                 )
-        n = max(_LEAST_POOL, _POOL_BY_COLUMN * schema.n_features) if self.oblique == "auto" else int(self.oblique)
+        if isinstance(self.oblique, str):
+            copies = whole_weights(weight)
+            n_rows = inputs.n_rows if copies is None else int(copies.sum())
+            n = max(_LEAST_POOL, min(_MOST_POOL, _POOL_VALUES // n_rows))
+        else:
+            n = int(self.oblique)
         pool = Combinations.draw(schema.features, inputs, weight, n, int(self.n_combined), seed)
         return schema.with_pool(pool)
 
@@ -262,7 +280,8 @@ class BaseForest(ForestImportances, GrowingEstimator):
                 tree = tree.replaced(tree.engine.pruned(float(self.ccp_alpha), self._node_risks(tree)))
             return tree.with_values(shrink_values(tree, float(self.shrinkage))) if self.shrinkage else tree
 
-        changes = costs is not None or user is not None or self.ccp_alpha > 0 or bool(self.shrinkage)
+        restates = costs is not None or getattr(self, "rate_shrinkage", 0.0) > 0
+        changes = restates or user is not None or self.ccp_alpha > 0 or bool(self.shrinkage)
         return ForestRequest(
             columns,
             self._engine_criterion(costs, False),
@@ -272,7 +291,7 @@ class BaseForest(ForestImportances, GrowingEstimator):
             options,
             draws,
             None if per_tree is None else min(count_features(per_tree, schema.n_features), schema.n_split_features),
-            getattr(self, "class_weight", None) == "balanced_subsample",
+            array if getattr(self, "class_weight", None) == "balanced_subsample" else None,
             finish if changes else None,
             schema.n_categories,
             view,

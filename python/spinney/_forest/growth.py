@@ -41,8 +41,8 @@ class ForestRequest:
     draws : Draws or None
         The rows of each tree; None: all.
     columns_per_tree : int or None
-    balance : bool
-        Whether each tree's sample is weighted to equal shares of the classes.
+    balanced : ndarray of int or None
+        Class codes, one column per output: each tree's sample is weighted to equal shares of these classes.
     finish : callable or None
         What is done to each grown tree.
     n_categories : list of int
@@ -58,49 +58,34 @@ class ForestRequest:
     options: dict[str, Any]
     draws: Draws | None
     columns_per_tree: int | None
-    balance: bool
+    balanced: NDArray[np.int32] | None
     finish: Callable[[FittedTree], FittedTree] | None
     n_categories: list[int]
     view: Callable[[_engine.Forest], FittedForest]
 
     def grow(self, first: int, n_trees: int) -> FittedForest:
         """Grow trees first … first + n_trees - 1; they are the same in whatever turns they are grown."""
-        if self.balance and self.draws is not None:
-            trees = [self._grow(t, 1, self._balanced(t)).tree(0) for t in range(first, first + n_trees)]
-            forest = self.view(_engine.forest_from_trees(trees, self.n_categories))
-        else:
-            forest = self.view(self._grow(first, n_trees, self.weight))
+        forest = self.view(self._grow(first, n_trees))
         if self.finish is None:
             return forest
         finished = [self.finish(forest.tree(t)) for t in range(n_trees)]
         return forest.replaced(join_trees(finished, self.n_categories))
 
-    def _grow(self, first: int, n_trees: int, weight: NDArray[np.float64] | None) -> _engine.Forest:
+    def _grow(self, first: int, n_trees: int) -> _engine.Forest:
         sampling = None if self.draws is None else self.draws.engine
         return _engine.grow_forest(
             self.columns,
             self.criterion,
             self.y,
             self.n_classes,
-            weight,
+            self.weight,
             self.options,
             sampling,
             self.columns_per_tree or _ALL,
             first,
             n_trees,
+            self.balanced,
         )
-
-    def _balanced(self, tree: int) -> NDArray[np.float64]:
-        """Weights that make the classes in a tree's sample count the same, output by output."""
-        assert self.draws is not None
-        weight = np.ones(len(self.y)) if self.weight is None else self.weight.copy()
-        counts = self.draws.counts(tree)
-        for k, n in enumerate(self.n_classes):
-            total = np.bincount(self.y[:, k], weights=counts, minlength=n)
-            present = total > 0
-            factor = np.divide(total.sum(), present.sum() * total, out=np.ones(n), where=present)
-            weight *= factor[self.y[:, k]]
-        return weight
 
 
 @dataclass
