@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import spinney
 from oracle.saved import assert_same_answers, bytes_of, through_bytes
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
@@ -39,7 +40,7 @@ def bagged(member=None, **parameters):
     ids=["trees", "some columns", "forests", "votes", "few rows"],
 )
 def test_an_ensemble_of_trees_or_forests_comes_back_as_it_was(model):
-    model.fit(PENGUINS, SPECIES)
+    model = clone(model).fit(PENGUINS, SPECIES)
     loaded = through_bytes(model)
     assert_same_answers(model, loaded, PENGUINS)
     assert_same_answers(model, pickle.loads(pickle.dumps(loaded)), PENGUINS)
