@@ -38,6 +38,8 @@ def sides(
     models = {
         side: make({"ours": "spinney", "peer": "sklearn"}[side], m, n_members, **options) for side, m in members.items()
     }
+    for model in models.values():
+        model.fit(table.X[:500], table.y[:500])  # so that workers are there
     played: dict[str, Rounds] = {"fit": [], "predict": []}
     for number in range(rounds):
         played["fit"].append(play_round({k: partial(m.fit, table.X, table.y) for k, m in models.items()}, number))
