@@ -260,6 +260,8 @@ def test_readings_along_the_axes_are_refused():
         spinney.plot_partition(tree, X, y)
     with pytest.raises(ValueError, match="oblique"):
         spinney.fragility(tree, X, y)
+    with pytest.raises(ValueError, match="Use feature_importances_"):
+        small().fit(X, y).importances(X, y)
 
 
 def test_constant_huge_and_infinite_columns_do_no_harm():
