@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <memory>
 #include <stdexcept>
 
 #include "base/pool.h"
@@ -30,7 +32,15 @@ static bool may_see_signals() {
 #endif
 }
 
+// How a thread that sees no signals is told to stop: it obeys a flag that another thread raises.
+struct StopFlag {
+  std::shared_ptr<std::atomic<bool>> raised = std::make_shared<std::atomic<bool>>(false);
+};
+
+static thread_local std::shared_ptr<std::atomic<bool>> obeyed_flag;
+
 bool python_wants_stop() {
+  if (obeyed_flag && obeyed_flag->load(std::memory_order_relaxed)) return true;
   if (!may_see_signals()) return false;
   const nb::gil_scoped_acquire locked;
   return PyErr_CheckSignals() != 0;
@@ -72,6 +82,15 @@ void init_base(nb::module_& m) {
       nb::arg("n_jobs").none() = nb::none(),
       "Threads for an estimator's n_jobs. None: SPINNEY_NUM_THREADS, else all available but no more than\n"
       "OMP_NUM_THREADS; negative: all available but -n_jobs - 1 of them.");
+  using spinney::StopFlag;
+  nb::class_<StopFlag>(m, "StopFlag", "Stops the engine's calls on threads that do not see signals.")
+      .def(nb::init<>())
+      .def(
+          "obey", [](const StopFlag& self) { spinney::obeyed_flag = self.raised; },
+          "Let the calls of this thread stop with a RuntimeError once the flag is raised.")
+      .def(
+          "request", [](const StopFlag& self) { self.raised->store(true, std::memory_order_relaxed); },
+          "Raise the flag.");
   m.def("_spin", &spinney::spin, nb::arg("seconds"), nb::arg("n_jobs"),
         "Burns time through the pool; used by the tests of interruption and fork.");
 }

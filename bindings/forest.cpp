@@ -71,7 +71,7 @@ static Forest join(std::vector<Tree> trees) {
 static ForestHandle* grow(const TableHandle& table, const std::string& criterion, const nb::object& target,
                           std::vector<std::uint32_t> n_classes, std::optional<Doubles1> weight, const nb::dict& options,
                           const SamplingHandle* sampling, std::uint32_t columns_per_tree, std::uint32_t first_tree,
-                          std::uint32_t n_trees) {
+                          std::uint32_t n_trees, const std::optional<Codes2>& balanced) {
   const GrowthRequest request(table, criterion, target, std::move(n_classes), std::move(weight), options);
   if (request.params.weighing.on) throw nb::value_error("a forest does not keep the splits it weighs");
   ForestParams params;
@@ -81,6 +81,17 @@ static ForestHandle* grow(const TableHandle& table, const std::string& criterion
     params.sampling = sampling->sampling;
     if (params.sampling.unit_of_row.size() != table.table.n_rows)
       throw nb::value_error("sampling and table differ in rows");
+  }
+  if (balanced) {
+    if (balanced->shape(0) != table.table.n_rows) throw nb::value_error("balanced and table differ in rows");
+    params.balanced = balanced->data();
+    params.n_balanced.assign(balanced->shape(1), 0);
+    for (std::size_t i = 0; i < balanced->size(); ++i) {
+      const std::int32_t code = params.balanced[i];
+      if (code < 0 || code >= (1 << 30)) throw nb::value_error("balanced: no such class");
+      std::uint32_t& n = params.n_balanced[i % balanced->shape(1)];
+      n = std::max(n, static_cast<std::uint32_t>(code) + 1);
+    }
   }
   params.max_bins = request.max_bins;
   params.columns_per_tree = columns_per_tree;
@@ -225,5 +236,5 @@ void init_forest(nb::module_& m) {
       .def("out_of_bag", &out_of_bag, "table"_a, "sampling"_a, "first"_a, "last"_a, "n_jobs"_a);
   m.def("forest_from_trees", &from_trees, "trees"_a, "n_categories"_a);
   m.def("grow_forest", &grow, "table"_a, "criterion"_a, "target"_a, "n_classes"_a, "weight"_a.none(), "options"_a,
-        "sampling"_a.none(), "columns_per_tree"_a, "first_tree"_a, "n_trees"_a);
+        "sampling"_a.none(), "columns_per_tree"_a, "first_tree"_a, "n_trees"_a, "balanced"_a = nb::none());
 }

@@ -32,6 +32,24 @@ struct Sample {
   std::vector<double> weight;
 };
 
+// Weighs the rows of a sample so that the classes of each output count the same; absent classes do not.
+void balance(const ForestParams& params, Sample& sample) {
+  const std::size_t n_outputs = params.n_balanced.size(), n_rows = sample.counts.size();
+  for (std::size_t k = 0; k < n_outputs; ++k) {
+    const auto code_of = [&](std::size_t r) { return static_cast<std::size_t>(params.balanced[r * n_outputs + k]); };
+    std::vector<double> factor(params.n_balanced[k], 0.0);
+    double total = 0;
+    for (std::size_t r = 0; r < n_rows; ++r) {
+      factor[code_of(r)] += sample.counts[r];
+      total += sample.counts[r];
+    }
+    const auto n_present =
+        static_cast<double>(factor.size()) - static_cast<double>(std::count(factor.begin(), factor.end(), 0.0));
+    for (double& f : factor) f = f > 0 ? total / (n_present * f) : 1.0;
+    for (std::size_t r = 0; r < n_rows; ++r) sample.weight[r] *= factor[code_of(r)];
+  }
+}
+
 // The columns that a tree may use: those that are always tried, and n_drawn of the others.
 std::vector<std::uint32_t> draw_columns(const GrowParams& params, std::size_t n_columns, std::size_t n_drawn,
                                         std::uint64_t key) {
@@ -98,8 +116,9 @@ std::vector<Tree> grow_forest(const Table& table, const TargetInput& input, Rule
       sample.counts.resize(table.n_rows);
       sample.weight.resize(table.n_rows);
       draw_counts(params.sampling, t, sample.units, sample.counts);
-      for (std::size_t r = 0; r < table.n_rows; ++r)
-        sample.weight[r] = input.weight == nullptr ? sample.counts[r] : sample.counts[r] * input.weight[r];
+      for (std::size_t r = 0; r < table.n_rows; ++r) sample.weight[r] = input.weight == nullptr ? 1.0 : input.weight[r];
+      if (params.balanced != nullptr) balance(params, sample);
+      for (std::size_t r = 0; r < table.n_rows; ++r) sample.weight[r] *= sample.counts[r];
       tree_input.weight = sample.weight.data();
     }
     Target target(tree_input, rule);

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 
-from spinney._bagging.base import random_state_names, set_random_states
+from spinney._bagging.member import random_state_names, set_random_states
 from spinney._bagging.resampling import out_of
 from spinney._bias_variance_rows import Truth, members_say, onehot, predictions, read_estimators
 from spinney._data.pick import PickTable, pick_table

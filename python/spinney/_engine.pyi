@@ -29,6 +29,18 @@ def resolve_threads(n_jobs: int | None = None) -> int:
     OMP_NUM_THREADS; negative: all available but -n_jobs - 1 of them.
     """
 
+class StopFlag:
+    """Stops the engine's calls on threads that do not see signals."""
+
+    def __init__(self) -> None: ...
+    def obey(self) -> None:
+        """
+        Let the calls of this thread stop with a RuntimeError once the flag is raised.
+        """
+
+    def request(self) -> None:
+        """Raise the flag."""
+
 class Table:
     """Views of the columns of one table."""
 
@@ -249,6 +261,10 @@ def grow_forest(
     columns_per_tree: int,
     first_tree: int,
     n_trees: int,
+    balanced: Annotated[
+        NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ]
+    | None = None,
 ) -> Forest: ...
 def out_of_bag_sums(
     forest: Forest,
@@ -334,7 +350,6 @@ class LeafRows:
         n_jobs: int,
     ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
         """1 / sum of squared weights."""
-
 
 def shap_of_tree(
     tree: Tree, table: Table, background: Table | None, pairs: bool, n_jobs: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -177,14 +178,9 @@ class GrowingEstimator(NamedParameters, SavedEstimator, ExplainedByColumns, Base
     ) -> dict[str, Any]:
         """Options of growth as the engine takes them, for a target as `_engine_target` gives it; nothing is random."""
         array, n_classes = target
-        n_features = schema.n_features
-        max_features = count_features(self.max_features, n_features)
-        if max_features > n_features:
-            raise ValueError(
-                f"max_features={self.max_features} is more than the table's {n_features} columns. Use None for all."
-            )
+        max_features = self._columns_tried(schema)
         weights, always = read_drawn_columns(self.feature_weights, self.always_try, schema)
-        self._warn_if_nothing_is_drawn(weights, always, n_features)
+        self._warn_if_nothing_is_drawn(weights, always, schema.n_features)
         min_leaf = count_rows(self.min_samples_leaf, n_rows)
         return {
             "max_depth": min(self.max_depth or NO_LIMIT, NO_LIMIT),
@@ -219,6 +215,15 @@ class GrowingEstimator(NamedParameters, SavedEstimator, ExplainedByColumns, Base
                 UserWarning,
                 stacklevel=2,
             )
+
+    def _columns_tried(self, schema: Schema) -> int:
+        """Columns tried at each node; with combinations in their place, as many of these."""
+        n_features, n_there = schema.n_features, schema.n_split_features
+        found = count_features(self.max_features, n_features)
+        if isinstance(self.max_features, Integral) and found > n_there:
+            there = f"the table's {n_features} columns" if schema.pool is None else f"the {n_there} in the pool"
+            raise ValueError(f"max_features={self.max_features} is more than {there}. Use None for all.")
+        return n_there if self.max_features is None else min(found, n_there)
 
     def _engine_criterion(self, costs: ClassCosts | None, has_exposure: bool) -> str:
         if costs is not None and costs.pairs is not None:
@@ -265,7 +270,7 @@ class GrowingEstimator(NamedParameters, SavedEstimator, ExplainedByColumns, Base
             self.feature_names_in_ = np.array(schema.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        self.max_features_ = min(count_features(self.max_features, schema.n_features), schema.n_features)
+        self.max_features_ = self._columns_tried(schema)
 
     # ---- using ---------------------------------------------------------------------------------------
 
@@ -278,6 +283,13 @@ class GrowingEstimator(NamedParameters, SavedEstimator, ExplainedByColumns, Base
         """Read rows for prediction."""
         check_is_fitted(self)
         return self.schema_.encode(read_table(X), unseen=self.unseen, estimator=type(self).__name__)
+
+    def _by_blocks(self, X: Any, work: Callable[[_engine.Table], NDArray[Any]]) -> NDArray[Any]:
+        """Read rows for prediction and do something with them, a block of rows at a time where that saves memory."""
+        check_is_fitted(self)
+        blocks = self.schema_.encode_blocks(read_table(X), self.unseen, type(self).__name__)
+        found = [work(block) for block in blocks]
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -7,29 +7,31 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from spinney._data import Schema
 
 
-def _unknown(owner: str, name: str, known: Iterable[str]) -> str:
-    known = sorted(known)
-    nearest = get_close_matches(name, known, n=1)
-    hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Its parameters are: {', '.join(known)}."
-    return f"{owner} has no parameter '{name}'. {hint}"
-
-
 class NamedParameters:
     """Refuses parameters that do not exist, naming the nearest that does."""
+
+    _elsewhere: ClassVar[dict[str, str]] = {}  # what to do instead, for parameters that other estimators have
+
+    @classmethod
+    def _unknown(cls, name: str, known: Iterable[str]) -> str:
+        known = sorted(known)
+        nearest = get_close_matches(name, known, n=1)
+        hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Its parameters are: {', '.join(known)}."
+        return f"{cls.__name__} has no parameter '{name}'. {cls._elsewhere.get(name, hint)}"
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if kwargs:
             known = [p for p in inspect.signature(cls.__init__).parameters if p != "self"]
             for name in kwargs:
                 if name not in known:
-                    raise TypeError(_unknown(cls.__name__, name, known))
+                    raise TypeError(cls._unknown(name, known))
         return super().__new__(cls)
 
     def set_params(self, **params: Any) -> Self:
@@ -48,7 +50,7 @@ class NamedParameters:
         known = self.get_params(deep=True)  # type: ignore[attr-defined]
         for name in params:
             if name not in known and "__" not in name:
-                raise ValueError(_unknown(type(self).__name__, name, known))
+                raise ValueError(self._unknown(name, known))
         return super().set_params(**params)  # type: ignore[misc,no-any-return]
 
 

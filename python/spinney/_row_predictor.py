@@ -20,11 +20,16 @@ class RowReader:
 
     def __init__(self, schema: Schema, unseen: str) -> None:
         self._buffer = np.empty(schema.n_features)
+        self._pool = schema.pool
         self._names = list(schema.names or [])
         self._codes = [(j, {**f.code_of, None: np.nan}, f) for j, f in enumerate(schema.features) if f.categories]
         self._unseen = unseen
 
     def _numbers(self, row: Row) -> NDArray[np.float64]:
+        inputs = self._inputs(row)
+        return inputs if self._pool is None else self._pool.of_row(inputs)
+
+    def _inputs(self, row: Row) -> NDArray[np.float64]:
         if not self._codes and type(row) is np.ndarray and row.dtype == np.float64 and row.flags.c_contiguous:
             return row
         if isinstance(row, Mapping):

@@ -131,8 +131,7 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Labels; the first of several equally good ones.
         """
-        columns = self._columns(X)
-        codes = self._fitted.codes(columns, self._n_threads)
+        codes = self._by_blocks(X, lambda columns: self._fitted.codes(columns, self._n_threads))
         return self._fitted.labels(codes, [self.classes_] if self.n_outputs_ == 1 else self.classes_)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64] | list[NDArray[np.float64]]:
@@ -148,8 +147,8 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
         ndarray of shape (n_samples, n_classes), or a list of these
             One array per output; columns in the order of `classes_`.
         """
-        columns = self._columns(X)
-        return self._fitted.spread(self._fitted.predictions(columns, self._n_threads))
+        flat = self._by_blocks(X, lambda columns: self._fitted.predictions(columns, self._n_threads))
+        return self._fitted.spread(flat)
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64] | list[NDArray[np.float64]]:
         """Logarithm of the class shares; -inf for 0.
@@ -268,5 +267,5 @@ class OfValues(RegressorMixin, GrowingEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions.
         """
-        columns = self._columns(X)
-        return self._fitted.spread(self._fitted.predictions(columns, self._n_threads))  # type: ignore[return-value]
+        flat = self._by_blocks(X, lambda columns: self._fitted.predictions(columns, self._n_threads))
+        return self._fitted.spread(flat)  # type: ignore[return-value]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextvars
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import Any, TypeVar
 
 from sklearn import config_context, get_config
 
+from spinney import _engine
+
 Result = TypeVar("Result")
+_PATIENCE = 0.5  # seconds that an interrupted call waits for tasks that may be about to end
 
 
 def count_threads(n_jobs: int | None, n_tasks: int) -> int:
@@ -31,7 +34,8 @@ def in_order(work: Callable[[int], Result], n_tasks: int, n_threads: int) -> Ite
     """Yield work(0), work(1) and so on, computed on threads.
 
     At most two tasks per thread are under way or waiting to be fetched, so that results do not pile up. After an error
-    or an interruption no further task is started, and those that run are waited for: none of them outlives the call.
+    no further task is started, and those that run are waited for. After an interruption the engine's calls stop, and
+    what else runs is waited for briefly: a task that cannot be stopped ends in its own time, and nobody hears of it.
 
     Parameters
     ----------
@@ -50,7 +54,10 @@ def in_order(work: Callable[[int], Result], n_tasks: int, n_threads: int) -> Ite
         return
     settings = get_config()  # scikit-learn keeps them by thread
 
+    stop = _engine.StopFlag()
+
     def task(k: int) -> Result:
+        stop.obey()
         with config_context(**settings):
             return work(k)
 
@@ -61,9 +68,17 @@ def in_order(work: Callable[[int], Result], n_tasks: int, n_threads: int) -> Ite
         for k in islice(numbers, 2 * n_threads):
             waiting.append(pool.submit(contextvars.copy_context().run, task, k))
         while waiting:
-            result = waiting.popleft().result()
+            result = waiting[0].result()
+            waiting.popleft()
             for k in islice(numbers, 1):
                 waiting.append(pool.submit(contextvars.copy_context().run, task, k))
             yield result
-    finally:
+    except (KeyboardInterrupt, GeneratorExit):
+        stop.request()
+        pool.shutdown(wait=False, cancel_futures=True)
+        wait([future for future in waiting if future.running()], timeout=_PATIENCE)
+        raise
+    except BaseException:
         pool.shutdown(wait=True, cancel_futures=True)
+        raise
+    pool.shutdown()

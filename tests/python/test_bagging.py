@@ -495,6 +495,39 @@ except KeyboardInterrupt:
     assert result.returncode != -signal.SIGINT
 
 
+LONG_MEMBERS = """
+import os, signal, sys, threading, time
+sys.path.insert(0, {path!r})
+import numpy as np, spinney
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+class Sleeper(ClassifierMixin, BaseEstimator):
+    def fit(self, X, y):
+        time.sleep({sleep})
+        return self
+    def predict(self, X):
+        return np.zeros(len(X))
+
+X = np.random.default_rng(0).normal(size=(60_000, 20))
+model = spinney.BaggingClassifier({member}, 8, n_jobs=2)
+threading.Timer(0.5, lambda: (globals().update(sent=time.monotonic()), os.kill(os.getpid(), signal.SIGINT))).start()
+try:
+    model.fit(X, np.random.default_rng(1).permutation(60_000) % 3)
+except KeyboardInterrupt:
+    print(time.monotonic() - sent, hasattr(model, "estimators_"), threading.active_count(), flush=True)
+"""
+
+
+@pytest.mark.parametrize(("member", "n_left"), [("None", 1), ("Sleeper()", 3)])
+def test_ctrl_c_does_not_wait_for_long_members(member, n_left):
+    code = LONG_MEMBERS.format(path=str(Path(spinney.__file__).parents[1]), member=member, sleep=3)
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    seconds, is_fitted, n_threads = result.stdout.split()
+    assert float(seconds) < 1
+    assert is_fitted == "False"
+    assert int(n_threads) == n_left  # trees stop; what cannot be stopped is left to end
+
+
 def test_progress_is_reported(capsys):
     spinney.BaggingClassifier(None, 20, verbose=1).fit(BLURRED, SPECIES)
     lines = capsys.readouterr().err.splitlines()

@@ -314,6 +314,21 @@ def test_fit_grows_and_judges_a_forest(folder, forest, penguins):
     extra = run("fit", folder / "penguins.csv", "--target", "body_mass_g", "--model", "extra-trees", "--folds", 0)
     assert "100 trees" in extra.stdout
     assert "out of bag" not in extra.stdout
+    assert extra.stdout.count("importances") == 1
+
+
+def test_trees_are_grown_until_the_error_has_settled(folder):
+    words = ("fit", folder / "penguins.csv", "--target", "species", "--folds", 0, "--trees")
+    found = json.loads(run(*words, "auto", "--model", "forest", "--json").stdout)
+    assert 100 <= found["trees"] < 1000
+    assert next(iter(found["importances"])) == "bill_length_mm"
+    for model, trees, reason in (
+        ("extra-trees", "auto", "none is out of bag"),
+        ("forest", "0", "'0' is neither a number"),
+        ("forest", "many", "'many' is neither a number"),
+        ("tree", "auto", "Pass --model forest too"),
+    ):
+        assert reason in refused(*words, trees, "--model", model, code=2)
 
 
 def test_show_and_predict_take_a_forest(folder, forest, penguins, tmp_path):
@@ -397,7 +412,9 @@ def test_usage_errors_exit_2(words):
 
 @pytest.mark.parametrize("name", ["fit", "predict", "show"])
 def test_help_has_an_example(name):
-    assert f"  spinney {name} loans" in run(name, "--help").stdout
+    shown = run(name, "--help").stdout
+    assert f"\n  Example\n    spinney {name} loans" in shown
+    assert "\\b" not in shown
 
 
 def test_a_failed_command_leaves_the_old_file(folder, tmp_path):

@@ -5,7 +5,6 @@ import io
 import pickle
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -424,6 +423,23 @@ def test_classes_are_balanced_in_each_sample():
     np.testing.assert_allclose(plain[0].tree_.value[0, 0], 1 / 3)
 
 
+@pytest.mark.parametrize("n_outputs", [1, 2])
+def test_a_tree_of_balanced_classes_is_the_tree_of_those_weights(n_outputs):
+    X, y = table()
+    y = np.column_stack([y, y > 1, X[:, 3] > 0][:n_outputs]).astype(int)
+    weight = np.where(X[:, 0] > 0, 1.5, 0.5)
+    forest = small(RandomForestClassifier, class_weight="balanced_subsample", max_features=None, max_samples=9)
+    forest.fit(X, y, weight)
+    for t in range(8):
+        counts, factors = forest._draws.counts(t).astype(float), weight.copy()
+        for k in range(n_outputs):
+            total = np.bincount(y[:, k], weights=counts)
+            present = np.count_nonzero(total)
+            factors *= np.where(total > 0, counts.sum() / (present * np.maximum(total, 1)), 1.0)[y[:, k]]
+        alone = spinney.DecisionTreeClassifier().fit(X, y, counts * factors)
+        assert bytes_of_tree(forest.forest_.tree(t)) == bytes_of_tree(alone.tree_)
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -550,34 +566,108 @@ def held_out_loss(model, X, y):
     return np.mean(((model.predict_proba(X) - (y[:, np.newaxis] == model.classes_)) ** 2).sum(axis=1))
 
 
+# ---- what trees have, too ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"min_purity": 0.8},
+        {"cost_matrix": [[0, 1, 5], [1, 0, 1], [2, 1, 0]], "cost_splits": "generalised_gini"},
+        {"cost_matrix": [[0, 1, 5], [1, 0, 1], [2, 1, 0]], "cost_splits": None},
+    ],
+)
+def test_parameters_of_a_tree_do_the_same_in_a_forest(parameters):
+    X, y = table()
+    forest = small(RandomForestClassifier, max_features=None, **parameters).fit(X, y)
+    for t in range(3):
+        alone = spinney.DecisionTreeClassifier(**parameters).fit(X, y, forest._draws.counts(t).astype(float))
+        np.testing.assert_array_equal(forest[t].tree_.threshold, alone.tree_.threshold)
+        np.testing.assert_array_equal(forest[t].predict_proba(X), alone.predict_proba(X))
+        assert forest[t].get_params()[next(iter(parameters))] is not None
+    without = dict(list(parameters.items())[:-1])
+    plain = small(RandomForestClassifier, max_features=None, **without).fit(X, y)
+    assert plain.forest_.node_count != forest.forest_.node_count
+
+
+def test_pure_enough_nodes_of_extra_trees_are_left_alone():
+    X, y = table()
+    forest = small(ExtraTreesClassifier, min_purity=0.7).fit(X, y)
+    for tree in forest:
+        inner = ~tree.tree_.is_leaf
+        assert tree.tree_.value[inner, 0].max() < 0.7
+
+
+def test_rates_are_shrunk_in_every_tree():
+    X, y = table()
+    parameters = {"criterion": "poisson", "rate_shrinkage": 2.0}
+    forest = small(RandomForestRegressor, **parameters).fit(X, y)
+    alone = spinney.DecisionTreeRegressor(**parameters).fit(X, y, forest._draws.counts(0).astype(float))
+    np.testing.assert_array_equal(forest[0].predict(X), alone.predict(X))
+    assert (forest.predict(X) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("missing", "bagging of such trees"),
+        ("max_surrogates", "missing='surrogate'"),
+        ("prune", "ccp_alpha"),
+        ("splitter", "extra-trees"),
+        ("max_competitors", "use a decision tree"),
+        ("max_dept", "Did you mean 'max_depth'"),
+    ],
+)
+def test_parameters_of_single_trees_are_refused_with_advice(name, advice):
+    with pytest.raises(TypeError, match=advice):
+        RandomForestClassifier(**{name: None})
+    with pytest.raises(ValueError, match=advice):
+        ExtraTreesRegressor().set_params(**{name: None})
+
+
 # ---- interrupting -----------------------------------------------------------------------------------------
 
 
-LONG_FIT = """
-import time
+PHASES = """
+import os, signal, threading, time
 import numpy as np, spinney
 random = np.random.default_rng(0)
-X = random.normal(size=(60_000, 30))
-model = spinney.RandomForestRegressor(n_estimators=500, n_jobs=2)
-print("ready", flush=True)
-try:
-    model.fit(X, random.normal(size=60_000))
-    print("finished", flush=True)
-except KeyboardInterrupt:
-    print("interrupted", time.time(), hasattr(model, "forest_"), flush=True)
+X = random.normal(size=(30_000, 30))
+y = random.integers(0, 2, size=30_000)
+model = spinney.RandomForestClassifier(n_estimators=6, max_samples=0.2, n_jobs=2, random_state=0).fit(X, y)
+before, many = model.forest_, np.tile(X, (12, 1))
+
+def sorted_forest():
+    model.set_params(n_estimators=400, max_bins=None).fit(X, y)
+
+def binned_forest():
+    model.set_params(n_estimators=4000, max_bins=64).fit(X, y)
+
+def out_of_bag():
+    while True:
+        model.oob_errors(X, y)
+
+def prediction():
+    while True:
+        model.predict_proba(many)
+
+for work in (sorted_forest, binned_forest, out_of_bag, prediction):
+    for delay in (0.03, 0.3):
+        sent = []
+        kill = lambda: (sent.append(time.monotonic()), os.kill(os.getpid(), signal.SIGINT))
+        timer = threading.Timer(delay, kill)
+        try:
+            timer.start()
+            work()
+        except KeyboardInterrupt:
+            print(time.monotonic() - sent[0], model.forest_ is before, flush=True)
+        timer.join()
 """
 
 
-def test_ctrl_c_stops_a_fit_within_a_second_and_leaves_no_half_fitted_forest():
-    import signal
-
-    with subprocess.Popen([sys.executable, "-c", LONG_FIT], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout.readline() == "ready\n"
-        time.sleep(1.0)
-        sent = time.time()
-        process.send_signal(signal.SIGINT)
-        word, stopped, is_fitted = process.stdout.readline().split()
-        process.wait(30)
-    assert word == "interrupted"
-    assert float(stopped) - sent < 1.0
-    assert is_fitted == "False"
+def test_ctrl_c_ends_every_phase_within_a_second_and_keeps_the_forest_there_was():
+    result = subprocess.run([sys.executable, "-c", PHASES], capture_output=True, text=True, timeout=120, check=True)
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert len(lines) == 8
+    assert max(float(seconds) for seconds, _ in lines) < 1
+    assert {is_kept for _, is_kept in lines} == {"True"}

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-import time
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass
-from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -17,26 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import get_scorer
-from sklearn.tree import BaseDecisionTree
 from sklearn.utils import check_random_state, get_tags
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
+from spinney._bagging.member import LARGEST_SEED, MemberFit, takes_weights
+from spinney._bagging.out_of_bag import Metric, OutOfBag, Values, Weights, mean_loss, scored
 from spinney._bagging.resampling import Places, Sampling, Stratum, count_columns, count_drawn, out_of, row_strata
 from spinney._data.names import match_columns
 from spinney._data.pick import PickTable, pick_table
+from spinney._forest.growth import MOST_MEMBERS, has_settled, turn_length
 from spinney._parameters import NamedParameters
+from spinney._progress import Progress
 from spinney._pruning.folds import read_row_groups
 from spinney._target import read_weights
 from spinney._threads import count_threads, in_order
-from spinney._tree.base import BaseTree
-
-_LARGEST_SEED = np.iinfo(np.int32).max
-# Below this share of the rows, a copy of a member's rows is cheaper than reading past those of weight 0.
-_LEAST_SHARE_BY_WEIGHT = 0.3
-Values = NDArray[np.float64]
-Weights = Values | None
-Metric = Callable[[NDArray[Any], NDArray[Any]], float]
 
 
 class BaseBagging(NamedParameters, BaseEstimator):
@@ -44,7 +35,7 @@ class BaseBagging(NamedParameters, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "max_samples": [
             Interval(Integral, 1, None, closed="left"),
             Interval(RealNotInt, 0, 1, closed="right"),
@@ -84,12 +75,26 @@ class BaseBagging(NamedParameters, BaseEstimator):
         """Loss of each row for the error curve."""
 
     @abstractmethod
-    def _oob_attributes(self, target: Any, mean: Values, weight: Weights) -> dict[str, Any]:
-        """Fitted attributes from out-of-bag means, which are NaN for rows without any."""
+    def _smooth_losses(self, target: Any, mean: Values) -> Values:
+        """Loss of each row that tells whether more members help."""
 
     @abstractmethod
-    def _oob_metric(self, metric: Metric, target: Any, mean: Values, rows: NDArray[np.bool_]) -> float:
-        """Value of a metric on some rows."""
+    def _answers(self, mean: Values) -> NDArray[Any]:
+        """Return what is predicted, given what members say on average."""
+
+    @abstractmethod
+    def _own_score(self, actual: Any, answers: NDArray[Any], weight: Weights) -> float:
+        """Score if no metric is named."""
+
+    @abstractmethod
+    def _as_model(self, mean: Values) -> Any:
+        """Return a model that says this, for scorers."""
+
+    def _shaped(self, mean: Values) -> Values:
+        """Return out-of-bag means in the shape of their attribute."""
+        return mean
+
+    _oob_name: ClassVar[str]
 
     # ---- fitting -------------------------------------------------------------------------------------
 
@@ -128,27 +133,29 @@ class BaseBagging(NamedParameters, BaseEstimator):
         weight = read_weights(sample_weight, table.n_rows)
         template = self._template()
         sampling = self._plan(table, template, self._strata(target, strata, table.n_rows), groups, weight)
-        if self.oob_score and not sampling.leaves_rows_out:
+        if (self.oob_score or self.n_estimators == "auto") and not sampling.leaves_rows_out:
             raise ValueError(
                 "Out of bag estimation needs rows that are left out, and every member gets all of them. Set "
-                "bootstrap=True, lower max_samples, or set oob_score=False."
+                "bootstrap=True, lower max_samples, or set oob_score=False and n_estimators to a number."
             )
         old = self._members_to_keep(sampling)
         stream = deepcopy(self._seed_stream) if old else check_random_state(self.random_state)
-        seeds = stream.randint(_LARGEST_SEED, size=self.n_estimators - len(old))
-        job = _MemberFit(template, table, target, weight, sampling, fit_params)
-        members = [*old, *self._fit_members(job, seeds.tolist())]
         learned |= {
             "estimator_": template,
-            "estimators_": members,
+            "estimators_": list(old),
             "n_features_in_": table.n_columns,
             "_column_names": table.names,
-            "_draws": [*(self._draws if old else []), *((sampling, seed) for seed in seeds.tolist())],
-            "_seed_stream": deepcopy(stream),
+            "_draws": list(self._draws) if old else [],
+            "_seed_stream": stream,
         }
+        job = MemberFit(template, table, target, weight, sampling, fit_params)
+        oob = OutOfBag(table.n_rows) if self.oob_score or self.n_estimators == "auto" else None
+        self._with(learned)._add_members(job, oob)
         learned["estimators_features_"] = [plan.draw(seed)[0] for plan, seed in learned["_draws"]]
-        if self.oob_score:
-            learned |= self._with(learned)._learn_oob(table, target, weight)
+        learned["_takes_all_columns"] = [plan.takes_all_columns for plan, _ in learned["_draws"]]
+        if oob is not None:
+            learned |= self._with(learned)._learn_oob(oob, target, weight)
+        learned["_seed_stream"] = deepcopy(stream)
         self._keep(table.names, learned)
         return self
 
@@ -160,7 +167,7 @@ class BaseBagging(NamedParameters, BaseEstimator):
 
     def _keep(self, names: list[str] | None, learned: dict[str, Any]) -> None:
         """Set the fitted attributes, all at once, when the members are there."""
-        for name in ("feature_names_in_", "oob_score_", "oob_decision_function_", "oob_prediction_", "_oob_errors"):
+        for name in ("feature_names_in_", "oob_score_", "oob_curve_", self._oob_name, "_draws"):
             self.__dict__.pop(name, None)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -215,13 +222,15 @@ class BaseBagging(NamedParameters, BaseEstimator):
         """Return the members that a warm start goes on from."""
         if not self.warm_start or not hasattr(self, "estimators_"):
             return []
-        before = self._draws[0][0]
+        before = self._known_draws()[0][0]
         if (sampling.n_rows, sampling.n_columns) != (before.n_rows, before.n_columns):
             raise ValueError(
                 f"warm_start goes on from a table of {before.n_rows} rows and {before.n_columns} columns; X has "
                 f"{sampling.n_rows} and {sampling.n_columns}. Pass the same table, or set warm_start=False."
             )
         n_old = len(self.estimators_)
+        if self.n_estimators == "auto":
+            return list(self.estimators_)
         if n_old > self.n_estimators:
             raise ValueError(
                 f"n_estimators={self.n_estimators} must be larger or equal to len(estimators_)={n_old} when "
@@ -235,51 +244,71 @@ class BaseBagging(NamedParameters, BaseEstimator):
             )
         return list(self.estimators_)
 
-    def _fit_members(self, job: _MemberFit, seeds: list[int]) -> list[Any]:
-        n_threads = count_threads(self.n_jobs, len(seeds)) if seeds else 1
-        members, start = [], time.monotonic()
-        for member in in_order(lambda k: job.fit(k, seeds[k]), len(seeds), n_threads):
-            members.append(member)
-            _report(len(members), len(seeds), time.monotonic() - start, self.verbose)
-        return members
+    def _add_members(self, job: MemberFit, oob: OutOfBag | None) -> None:
+        """Add members until there are as many as asked for, or until their error has settled; judge them."""
+        is_auto = self.n_estimators == "auto"
+        n_wanted = MOST_MEMBERS if is_auto else int(self.n_estimators)
+        if oob is not None:
+            self._judge(job, oob)
+        with Progress("members", n_wanted, is_auto, len(self.estimators_), self.verbose) as progress:
+            while len(self.estimators_) < n_wanted and not (is_auto and oob is not None and has_settled(oob.smooth)):
+                n_turn = n_wanted - len(self.estimators_)
+                if is_auto or (self.verbose and oob is not None):
+                    n_turn = min(n_turn, turn_length(len(self.estimators_)))
+                self._fit_members(job, n_turn, progress, oob)
+                if oob is not None:
+                    self._judge(job, oob)
+                    progress.report(len(self.estimators_), oob.curve[-1])
+
+    def _fit_members(self, job: MemberFit, n_members: int, progress: Progress, oob: OutOfBag | None) -> None:
+        seeds = self._seed_stream.randint(LARGEST_SEED, size=n_members).tolist()
+        found = in_order(lambda k: job.fit(k, seeds[k]), n_members, count_threads(self.n_jobs, n_members))
+        for seed, member in zip(seeds, found, strict=True):
+            self.estimators_.append(member)
+            self._draws.append((job.sampling, seed))
+            progress.report(len(self.estimators_), oob.curve[-1] if oob is not None and oob.curve else None)
+
+    def _judge(self, job: MemberFit, oob: OutOfBag) -> None:
+        """Bring the out-of-bag errors up to date."""
+        for left_out, said in self._out_of_bag(job.table, len(oob.curve)):
+            oob.add(left_out, said)
+            mean = oob.mean
+            oob.curve.append(mean_loss(self._row_losses(job.target, mean), mean, job.weight))
+            if self.n_estimators == "auto":
+                oob.smooth.append(mean_loss(self._smooth_losses(job.target, mean), mean, job.weight))
 
     # ---- out of bag ----------------------------------------------------------------------------------
 
     @property
     def estimators_samples_(self) -> list[Places]:
         """Rows that each member was fitted to; those drawn twice are there twice. Drawn again at every call."""
-        check_is_fitted(self)
-        return [sampling.draw(seed)[1] for sampling, seed in self._draws]
+        return [sampling.draw(seed)[1] for sampling, seed in self._known_draws()]
 
-    def _out_of_bag(self, table: PickTable) -> Iterator[tuple[NDArray[np.bool_], Values]]:
-        """Yield for each member the rows it has not seen, and what it says of them."""
+    def _known_draws(self) -> list[tuple[Sampling, int]]:
+        check_is_fitted(self)
+        if not hasattr(self, "_draws"):
+            raise AttributeError("A model file does not keep which rows were drawn. Pickle the model, or fit it again.")
+        draws: list[tuple[Sampling, int]] = self._draws
+        return draws
+
+    def _out_of_bag(self, table: PickTable, first: int = 0) -> Iterator[tuple[NDArray[np.bool_], Values]]:
+        """Yield for each member from the first the rows it has not seen, and what it says of them."""
 
         def say(k: int) -> tuple[NDArray[np.bool_], Values]:
-            sampling, seed = self._draws[k]
+            sampling, seed = self._draws[first + k]
             columns, rows = sampling.draw(seed)
             left_out = out_of(rows, table.n_rows)
             if not left_out.any():
                 return left_out, np.empty((0, 0))
             X = table.take(np.flatnonzero(left_out), None if sampling.takes_all_columns else columns)
-            return left_out, self._say(self.estimators_[k], X)
+            return left_out, self._say(self.estimators_[first + k], X)
 
-        yield from in_order(say, len(self.estimators_), count_threads(self.n_jobs, len(self.estimators_)))
+        n_members = len(self.estimators_) - first
+        if n_members:
+            yield from in_order(say, n_members, count_threads(self.n_jobs, n_members))
 
-    def _oob_means(self, table: PickTable) -> Iterator[Values]:
-        """Yield the mean of the first members out of bag, (n_rows, n_values), NaN where there is none."""
-        total, n_said = np.zeros((table.n_rows, 1)), np.zeros((table.n_rows, 1))
-        for left_out, said in self._out_of_bag(table):
-            if left_out.any():
-                if total.shape[1] != said.shape[1]:
-                    total = np.zeros((table.n_rows, said.shape[1]))
-                total[left_out] += said
-                n_said[left_out] += 1
-            yield np.where(n_said > 0, total / np.maximum(n_said, 1), np.nan)
-
-    def _learn_oob(self, table: PickTable, target: Any, weight: Weights) -> dict[str, Any]:
-        errors = np.empty(len(self.estimators_))
-        for k, mean in enumerate(self._oob_means(table)):
-            errors[k] = self._oob_error(target, mean, weight)
+    def _learn_oob(self, oob: OutOfBag, target: Any, weight: Weights) -> dict[str, Any]:
+        mean = oob.mean
         has_value = ~np.isnan(mean[:, 0])
         if not has_value.all():
             warnings.warn(
@@ -290,31 +319,26 @@ class BaseBagging(NamedParameters, BaseEstimator):
             )
         if not has_value.any():
             raise ValueError("No row is out of bag: every member has seen all rows. Fit more members.")
-        return {"_oob_errors": errors, **self._oob_attributes(target, mean, weight)}
-
-    def _oob_error(self, target: Any, mean: Values, weight: Weights) -> float:
-        rows = ~np.isnan(mean[:, 0])
-        if weight is not None:
-            rows &= weight > 0
-        if not rows.any():
-            return float("nan")
-        losses = self._row_losses(target, mean)[rows]
-        return float(np.average(losses, weights=None if weight is None else weight[rows]))
+        metric = None if isinstance(self.oob_score, (bool, np.bool_)) else self.oob_score
+        score = self._oob_value(metric, target, mean, weight)
+        return {"oob_curve_": np.array(oob.curve), "oob_score_": score, self._oob_name: self._shaped(mean)}
 
     def oob_errors(
-        self, X: Any = None, y: Any = None, sample_weight: Any = None, *, metric: Metric | None = None
+        self, X: Any = None, y: Any = None, metric: Metric | str | None = None, *, sample_weight: Any = None
     ) -> Values:
-        """Error out of bag after the first member, the first two, and so on.
+        """Error out of bag after the first member, the first two, and so on, by any metric.
 
         Each row is judged by the members that have not seen it; rows that all of them have seen are left out.
 
         Parameters
         ----------
-        X, y, sample_weight : optional
+        X, y : optional
             What the ensemble was fitted to. Not needed if it was fitted with `oob_score` and `metric` is None.
-        metric : callable, optional
-            (y_true, y_predicted) -> number. None: share of wrong classes, mean squared error. Of sample_weight it
-            knows nothing.
+        metric : callable, str or None, default=None
+            ``metric(y, predicted)``, or a scikit-learn scorer by name; None: share of wrong classes, or mean squared
+            error.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights for the error without a metric, and for scorers; rows of weight 0 are not judged.
 
         Returns
         -------
@@ -323,13 +347,12 @@ class BaseBagging(NamedParameters, BaseEstimator):
         """
         check_is_fitted(self)
         if X is None or y is None:
-            if metric is not None or not hasattr(self, "_oob_errors"):
+            if metric is not None or not hasattr(self, "oob_curve_"):
                 raise ValueError(
                     "Pass X and y as they were at fit. Without them there is only the curve that oob_score=True keeps."
                 )
-            return np.array(self._oob_errors)
-        table = self._matched(X)
-        n_rows = self._draws[0][0].n_rows
+            return np.array(self.oob_curve_)
+        table, n_rows = self._matched(X), self._known_draws()[0][0].n_rows
         if table.n_rows != n_rows:
             raise ValueError(
                 f"The ensemble was fitted to {n_rows} rows and X has {table.n_rows}. Pass the rows it "
@@ -337,13 +360,45 @@ class BaseBagging(NamedParameters, BaseEstimator):
             )
         target, _ = self._read_target(y, table.n_rows)
         weight = read_weights(sample_weight, table.n_rows)
-        if metric is None:
-            return np.array([self._oob_error(target, mean, weight) for mean in self._oob_means(table)])
-        return np.array([self._oob_value(metric, target, mean) for mean in self._oob_means(table)])
+        oob, found = OutOfBag(table.n_rows), []
+        for left_out, said in self._out_of_bag(table):
+            oob.add(left_out, said)
+            mean = oob.mean
+            if metric is None:
+                found.append(mean_loss(self._row_losses(target, mean), mean, weight))
+            else:
+                found.append(self._oob_value(metric, target, mean, weight))
+        return np.array(found)
 
-    def _oob_value(self, metric: Metric, target: Any, mean: Values) -> float:
+    def _oob_value(self, metric: Metric | str | None, target: Any, mean: Values, weight: Weights) -> float:
         rows = ~np.isnan(mean[:, 0])
-        return self._oob_metric(metric, target, mean, rows) if rows.any() else float("nan")
+        if not rows.any():
+            return float("nan")
+        kept = None if weight is None else weight[rows]
+        if isinstance(metric, str):
+            return scored(metric, self._as_model(mean[rows]), target[rows], kept)
+        if metric is not None:
+            return float(metric(target[rows], self._answers(mean[rows])))
+        return self._own_score(target[rows], self._answers(mean[rows]), kept)
+
+    # ---- keeping -------------------------------------------------------------------------------------
+
+    def save(self, file: Any) -> None:
+        """Write the fitted ensemble to a file that `spinney.load` reads; members must be trees or forests of spinney.
+
+        The file holds numbers and text, no code. Which rows were drawn is not saved, nor what was said of them out of
+        bag; the score is.
+
+        Parameters
+        ----------
+        file : str, path or binary file
+            Where to write. At a path, the file is complete or not there: an older one is replaced in one step.
+        """
+        from spinney._keep.bagging import ensemble_to_bytes
+        from spinney._keep.disk import write_file
+
+        check_is_fitted(self)
+        write_file(file, ensemble_to_bytes(self))
 
     # ---- using ---------------------------------------------------------------------------------------
 
@@ -361,7 +416,7 @@ class BaseBagging(NamedParameters, BaseEstimator):
         table = self._matched(X)
 
         def one(k: int) -> Values:
-            columns = None if self._draws[k][0].takes_all_columns else self.estimators_features_[k]
+            columns = None if self._takes_all_columns[k] else self.estimators_features_[k]
             return say(self.estimators_[k], table.take(columns=columns))
 
         yield from in_order(one, len(self.estimators_), count_threads(self.n_jobs, len(self.estimators_)))
@@ -397,110 +452,9 @@ class BaseBagging(NamedParameters, BaseEstimator):
         return tags
 
 
-# ---- one member ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _MemberFit:
-    """All that a member is fitted to; threads share it."""
-
-    template: Any
-    table: PickTable
-    target: NDArray[Any]
-    weight: Weights
-    sampling: Sampling
-    fit_params: dict[str, Any]
-
-    def fit(self, k: int, seed: int) -> Any:
-        """Fit the member of a seed."""
-        drawn, rows = self.sampling.draw(seed)
-        columns = None if self.sampling.takes_all_columns else drawn
-        member = self._unfitted(seed)
-        try:
-            if self._by_weight:
-                weight = np.bincount(rows, minlength=self.table.n_rows).astype(np.float64)
-                weight = weight if self.weight is None else weight * self.weight
-                member.fit(self.table.take(columns=columns), self.target, sample_weight=weight, **self.fit_params)
-            else:
-                member.fit(self.table.take(rows, columns), self.target[rows], **self._params_of(rows))
-        except Exception as error:
-            error.add_note(f"This happened while fitting member {k + 1}{self._about(rows)}.")
-            raise
-        return member
-
-    @property
-    def _by_weight(self) -> bool:
-        """Whether draws are given as weights: trees leave rows of weight 0 out and need no copy of the others."""
-        is_tree = isinstance(self.template, (BaseTree, BaseDecisionTree))
-        return is_tree and self.sampling.mean_share >= _LEAST_SHARE_BY_WEIGHT
-
-    @cached_property
-    def _random_states(self) -> list[str]:
-        return random_state_names(self.template)
-
-    def _unfitted(self, seed: int) -> Any:
-        member = clone(self.template)
-        set_random_states(member, self._random_states, seed)
-        if isinstance(member, BaseTree) and member.n_jobs is None:
-            member.n_jobs = 1  # members run side by side
-        return member
-
-    def _params_of(self, rows: Places) -> dict[str, Any]:
-        n_rows = self.table.n_rows
-        params = {name: _rows_of(value, rows, n_rows) for name, value in self.fit_params.items()}
-        if self.weight is not None and takes_weights(self.template):
-            params["sample_weight"] = self.weight[rows]
-        return params
-
-    def _about(self, rows: Places) -> str:
-        if self.target.dtype.kind == "f" or self.target.ndim > 1:
-            return ""
-        n_here, n_all = len(set(self.target[rows].tolist())), len(set(self.target.tolist()))
-        if n_here == n_all:
-            return ""
-        return f", whose sample holds {n_here} of the {n_all} classes; stratified=True draws from each class"
-
-
-def random_state_names(estimator: Any) -> list[str]:
-    """Return the parameters that are random states, those of parts of the estimator too."""
-    names = sorted(estimator.get_params(deep=True))
-    return [name for name in names if name == "random_state" or name.endswith("__random_state")]
-
-
-def set_random_states(estimator: Any, names: list[str], seed: int) -> None:
-    """Set random states that follow from a seed, as scikit-learn's ensembles do for their members."""
-    random = np.random.RandomState(seed)
-    states = {name: int(random.randint(_LARGEST_SEED)) for name in names}
-    if list(states) == ["random_state"]:
-        estimator.random_state = states["random_state"]  # `set_params` takes as long as growing a small tree
-    else:
-        estimator.set_params(**states)
-
-
-def _rows_of(value: Any, rows: Places, n_rows: int) -> Any:
-    """Cut metadata that has one entry per row; leave others alone."""
-    if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__len__") or len(value) != n_rows:
-        return value
-    if hasattr(value, "iloc"):
-        return value.iloc[rows]
-    return np.asarray(value)[rows]
-
-
-def takes_weights(estimator: Any) -> bool:
-    """Say whether `fit` of an estimator has a parameter sample_weight."""
-    return bool(has_fit_parameter(estimator, "sample_weight"))
-
-
 def read_row_labels(strata: Any, n_rows: int) -> NDArray[Any]:
     """Check `strata`: one label per row."""
     labels = np.asarray(strata)
     if labels.shape != (n_rows,):
         raise ValueError(f"strata has shape {labels.shape} and the table {n_rows} rows. Give one label per row.")
     return labels
-
-
-def _report(done: int, n_members: int, seconds: float, verbose: int) -> None:
-    step = 1 if verbose > 1 else max(1, n_members // 10)
-    if verbose and (done % step == 0 or done == n_members):
-        left = seconds / done * (n_members - done)
-        print(f"{done} of {n_members} members, {seconds:.1f} s, about {left:.1f} s left", file=sys.stderr)

@@ -7,13 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, get_scorer, r2_score
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from spinney._bagging.base import BaseBagging, Metric, Values, Weights
+from spinney._bagging.base import BaseBagging
+from spinney._bagging.out_of_bag import Values, Weights
+from spinney._forest.out_of_bag import KnownShares, KnownValues
 from spinney._target import read_classes, read_values
 from spinney._tree.estimators import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -35,8 +37,8 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
     ----------
     estimator : estimator, optional
         What to fit to each sample: anything with `fit` and `predict`. None: a decision tree.
-    n_estimators : int, default=10
-        Number of members.
+    n_estimators : int or "auto", default=10
+        Number of members. "auto" adds members until the out-of-bag error has settled: at least 100, at most 1000.
     max_samples : int or float, optional
         Rows drawn for each member: a number, or a share of the rows. None: as many as there are.
     max_features : int or float, default=1.0
@@ -61,7 +63,8 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
     random_state : int, RandomState or None, default=None
         Draws the samples, and the random states of the members.
     verbose : int, default=0
-        1: report progress ten times; 2: after every member.
+        1 reports members done, out-of-bag error and time left to standard error: in one line on a terminal, else in
+        about ten; 2 in one for every member.
 
     Attributes
     ----------
@@ -79,6 +82,8 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
         Number of classes.
     oob_score_ : float
         Score out of bag, if asked for. Rows that all members have seen are left out.
+    oob_curve_ : ndarray of shape (n_estimators,)
+        With `oob_score`: share of wrong classes out of bag after each member.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
         Probabilities, or shares of the votes, out of bag; NaN for rows that all members have seen.
     feature_importances_ : ndarray of shape (n_features,)
@@ -103,6 +108,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
     0.95
     """
 
+    _oob_name = "oob_decision_function_"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBagging._parameter_constraints,
         "voting": [StrOptions({"soft", "hard"}), None],
@@ -112,7 +118,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
     def __init__(
         self,
         estimator: Any = None,
-        n_estimators: int = 10,
+        n_estimators: int | str = 10,
         *,
         max_samples: int | float | None = None,
         max_features: int | float = 1.0,
@@ -184,21 +190,17 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
     def _labels(self, shares: Values) -> NDArray[Any]:
         return np.asarray(self.classes_[shares.argmax(axis=1)])
 
-    def _oob_metric(self, metric: Metric, target: Any, mean: Values, rows: NDArray[np.bool_]) -> float:
-        return float(metric(target[rows], self._labels(mean[rows])))
+    def _smooth_losses(self, target: Any, mean: Values) -> Values:
+        return np.asarray(((mean - (target[:, np.newaxis] == self.classes_)) ** 2).sum(axis=1))
 
-    def _oob_attributes(self, target: Any, mean: Values, weight: Weights) -> dict[str, Any]:
-        rows = ~np.isnan(mean[:, 0])
-        if callable(self.oob_score):
-            score = self._oob_metric(self.oob_score, target, mean, rows)
-        elif isinstance(self.oob_score, str):
-            judged = _ClassesOutOfBag(self.classes_, self._labels(mean[rows]), mean[rows])
-            score = _scored(self.oob_score, judged, target[rows], None if weight is None else weight[rows])
-        else:
-            score = accuracy_score(
-                target[rows], self._labels(mean[rows]), sample_weight=None if weight is None else weight[rows]
-            )
-        return {"oob_score_": float(score), "oob_decision_function_": mean}
+    def _answers(self, mean: Values) -> NDArray[Any]:
+        return self._labels(mean)
+
+    def _own_score(self, actual: Any, answers: NDArray[Any], weight: Weights) -> float:
+        return float(accuracy_score(actual, answers, sample_weight=weight))
+
+    def _as_model(self, mean: Values) -> Any:
+        return KnownShares(mean, self._labels(mean), [self.classes_])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Class with the highest mean probability, or the most votes; of equal ones the first.
@@ -315,8 +317,8 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
     ----------
     estimator : estimator, optional
         What to fit to each sample: anything with `fit` and `predict`. None: a decision tree.
-    n_estimators : int, default=10
-        Number of members.
+    n_estimators : int or "auto", default=10
+        Number of members. "auto" adds members until the out-of-bag error has settled: at least 100, at most 1000.
     max_samples : int or float, optional
         Rows drawn for each member: a number, or a share of the rows. None: as many as there are.
     max_features : int or float, default=1.0
@@ -335,7 +337,8 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
     random_state : int, RandomState or None, default=None
         Draws the samples, and the random states of the members.
     verbose : int, default=0
-        1: report progress ten times; 2: after every member.
+        1 reports members done, out-of-bag error and time left to standard error: in one line on a terminal, else in
+        about ten; 2 in one for every member.
 
     Attributes
     ----------
@@ -349,6 +352,8 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
         Columns of each member.
     oob_score_ : float
         Score out of bag, if asked for. Rows that all members have seen are left out.
+    oob_curve_ : ndarray of shape (n_estimators,)
+        With `oob_score`: mean squared error out of bag after each member.
     oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         Predictions out of bag; NaN for rows that all members have seen.
     feature_importances_ : ndarray of shape (n_features,)
@@ -372,10 +377,12 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
     0.42
     """
 
+    _oob_name = "oob_prediction_"
+
     def __init__(
         self,
         estimator: Any = None,
-        n_estimators: int = 10,
+        n_estimators: int | str = 10,
         *,
         max_samples: int | float | None = None,
         max_features: int | float = 1.0,
@@ -421,19 +428,17 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
     def _row_losses(self, target: Any, mean: Values) -> Values:
         return np.asarray(((target.reshape(mean.shape) - mean) ** 2).mean(axis=1))
 
-    def _oob_metric(self, metric: Metric, target: Any, mean: Values, rows: NDArray[np.bool_]) -> float:
-        return float(metric(target[rows], self._shaped(mean[rows])))
+    def _smooth_losses(self, target: Any, mean: Values) -> Values:
+        return self._row_losses(target, mean)
 
-    def _oob_attributes(self, target: Any, mean: Values, weight: Weights) -> dict[str, Any]:
-        rows = ~np.isnan(mean[:, 0])
-        kept = None if weight is None else weight[rows]
-        if callable(self.oob_score):
-            score = self._oob_metric(self.oob_score, target, mean, rows)
-        elif isinstance(self.oob_score, str):
-            score = _scored(self.oob_score, _ValuesOutOfBag(self._shaped(mean[rows])), target[rows], kept)
-        else:
-            score = r2_score(target[rows], self._shaped(mean[rows]), sample_weight=kept)
-        return {"oob_score_": float(score), "oob_prediction_": self._shaped(mean)}
+    def _answers(self, mean: Values) -> NDArray[Any]:
+        return self._shaped(mean)
+
+    def _own_score(self, actual: Any, answers: NDArray[Any], weight: Weights) -> float:
+        return float(r2_score(actual, answers, sample_weight=weight))
+
+    def _as_model(self, mean: Values) -> Any:
+        return KnownValues(self._shaped(mean))
 
     def predict(self, X: Any) -> Values:
         """Mean of the members' predictions.
@@ -471,38 +476,3 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
         member = get_tags(self._default_estimator() if self.estimator is None else self.estimator)
         tags.target_tags.multi_output = member.target_tags.multi_output
         return tags
-
-
-# ---- scorers look at models, so that predictions out of bag pose as one ----------------------------------------------
-
-
-class _ClassesOutOfBag(ClassifierMixin, BaseEstimator):
-    def __init__(self, classes: NDArray[Any], labels: NDArray[Any], shares: Values) -> None:
-        self.classes_, self._labels, self._shares = classes, labels, shares
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        return self._labels
-
-    def predict_proba(self, X: Any) -> Values:
-        return self._shares
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
-class _ValuesOutOfBag(RegressorMixin, BaseEstimator):
-    def __init__(self, values: Values) -> None:
-        self._values = values
-
-    def predict(self, X: Any) -> Values:
-        return self._values
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-
-def _scored(name: str, judged: Any, actual: NDArray[Any], weight: Weights) -> float:
-    """Return a scorer's value."""
-    scorer = get_scorer(name)
-    rows = np.zeros((len(actual), 1))
-    return float(scorer(judged, rows, actual) if weight is None else scorer(judged, rows, actual, sample_weight=weight))

@@ -14,7 +14,7 @@ empty     a column without any value at fit: a number to the engine; whatever co
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, cast
@@ -35,6 +35,7 @@ from spinney._data.columns import (
     dense_column,
     missing_column,
 )
+from spinney._data.combinations import Combinations
 from spinney._data.names import listed, match_columns
 
 Unseen = Literal["missing", "error", "other"]
@@ -85,9 +86,18 @@ class Schema:
         Whether the table at fit had column names.
     unseen : {"missing", "error", "other"}
         What `encode` makes of a category that did not occur at fit, unless told otherwise.
+    pool : Combinations, optional
+        Combinations of columns that trees split on instead of the columns of numbers.
     """
 
-    def __init__(self, features: Iterable[Feature], has_names: bool, unseen: Unseen = "missing") -> None:
+    def __init__(
+        self,
+        features: Iterable[Feature],
+        has_names: bool,
+        unseen: Unseen = "missing",
+        pool: Combinations | None = None,
+    ) -> None:
+        self.pool = pool
         self.features = tuple(features)
         self.has_names = has_names
         self.unseen = _checked_unseen(unseen)
@@ -137,12 +147,54 @@ class Schema:
             ]
         return cls(features, table.names is not None, unseen)
 
+    @cached_property
+    def split_features(self) -> tuple[Feature, ...]:
+        """What trees split on: the features, or those that are no numbers and then the combinations of numbers."""
+        if self.pool is None:
+            return self.features
+        combined = (Feature(self.pool.name(k, self.names), "number") for k in range(len(self.pool)))
+        return (*(self.features[j] for j in self.pool.plain), *combined)
+
+    @property
+    def n_split_features(self) -> int:
+        """Number of columns that trees split on."""
+        return self.n_features if self.pool is None else self.pool.n_split_columns
+
     @property
     def n_categories(self) -> list[int]:
-        """Number of categories of each column, as the engine counts them: 0 for numbers and ordered categories."""
-        return [len(feature.categories) if feature.kind == "category" else 0 for feature in self.features]
+        """Categories of what trees split on, as the engine counts them: 0 for numbers and ordered categories."""
+        return [len(feature.categories) if feature.kind == "category" else 0 for feature in self.split_features]
+
+    def with_pool(self, pool: Combinations) -> Schema:
+        """Return the same columns with a pool of combinations."""
+        return Schema(self.features, self.has_names, self.unseen, pool)
+
+    def credit_inputs(self, by_split_feature: Array) -> Array:
+        """Hand what columns of the trees have earned on to the table's columns."""
+        return by_split_feature if self.pool is None else self.pool.credit_inputs(by_split_feature)
+
+    def encode_blocks(
+        self, table: RawTable, unseen: Unseen | None = None, estimator: str = "this model"
+    ) -> Iterator[_engine.Table]:
+        """Encode some rows at a time where that saves memory, else all at once."""
+        inputs = self.encode_inputs(table, unseen, estimator)
+        if self.pool is None:
+            yield inputs
+        else:
+            yield from self.pool.blocks(inputs)
 
     def encode(self, table: RawTable, unseen: Unseen | None = None, estimator: str = "this model") -> _engine.Table:
+        """Turn a table into what trees split on: its columns as by `encode_inputs`, combined where there is a pool."""
+        inputs = self.encode_inputs(table, unseen, estimator)
+        return self.combined(inputs)
+
+    def combined(self, inputs: _engine.Table) -> _engine.Table:
+        """Turn a table as `encode_inputs` makes it into what trees split on."""
+        return inputs if self.pool is None else next(self.pool.blocks(inputs, inputs.n_rows))
+
+    def encode_inputs(
+        self, table: RawTable, unseen: Unseen | None = None, estimator: str = "this model"
+    ) -> _engine.Table:
         """Turn a table into the engine's: columns in the order of the schema, categories as its codes.
 
         Parameters
@@ -188,11 +240,12 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict that JSON can hold and `from_dict` turns back."""
-        return {
+        fields: dict[str, Any] = {
             "has_names": self.has_names,
             "unseen": self.unseen,
             "features": [_feature_to_dict(feature) for feature in self.features],
         }
+        return fields if self.pool is None else fields | {"combinations": self.pool.to_dict()}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Schema:
@@ -206,7 +259,8 @@ class Schema:
             raise ValueError("This is not a schema: it has no features or does not say whether they have names.")
         if has_names and len({feature.name for feature in features}) < len(features):
             raise ValueError("This is not a schema: two features have the same name.")
-        return cls(features, has_names, unseen)
+        pool = Combinations.from_dict(fields["combinations"], features) if "combinations" in fields else None
+        return cls(features, has_names, unseen, pool)
 
 
 def _checked_unseen(unseen: str) -> Unseen:

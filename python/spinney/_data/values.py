@@ -15,17 +15,18 @@ from spinney._data.schema import _NO_CODE, Feature, Schema, Unseen, _numbers_of,
 
 
 def column_values(schema: Schema, table: RawTable, estimator: str, unseen: Unseen) -> list[NDArray[np.float64]]:
-    """Return each column in the order of the schema: numbers, or codes of categories; NaN is missing.
+    """Return each column that trees split on, in order: numbers, or codes of categories; NaN is missing.
 
     A category that did not occur at fit is missing, or one more than the last code if `unseen` is "other".
     """
     expected = schema.names if schema.has_names else None
     order = match_columns(table.names, table.n_columns, expected, schema.n_features, estimator)
-    return [
+    inputs = [
         feature_values(feature, table.column(j if order is None else order[j]), table.n_rows, unseen, label)
         for j, feature in enumerate(schema.features)
         for label in [column_label(j, expected)]
     ]
+    return inputs if schema.pool is None else schema.pool.of_columns(inputs)
 
 
 def feature_values(feature: Feature, column: Column, n_rows: int, unseen: Unseen, label: str) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
 from spinney._costs import ClassCosts
-from spinney._data import Schema, read_table
+from spinney._data import Combinations, Schema, read_table
 from spinney._forest.growth import ForestRequest, Grown, grow_in_turns
 from spinney._forest.importances import ForestImportances
 from spinney._forest.neighbourhood import Neighbourhood
@@ -37,6 +37,14 @@ from spinney._tree.view import FittedTree
 from spinney._user_criterion import check_shares, prepare, refuse_unsupported
 
 Floats = NDArray[np.float64]
+_LEAST_POOL, _MOST_POOL, _POOL_VALUES = 100, 1000, 2**24  # combinations, and their values, for oblique="auto"
+
+
+_NO_SURROGATES = (
+    "The trees of a forest learn at each split to which side rows without a value go. For surrogate splits fit a "
+    "decision tree with missing='surrogate', or bagging of such trees."
+)
+_NO_PRUNING = "Trees of a forest are pruned by ccp_alpha alone; choose it by oob_score_."
 
 
 class LazySequence(Sequence[Any]):
@@ -66,6 +74,12 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
     """What forests of classes and of values share."""
 
     _is_forest = True
+    _elsewhere: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("missing", "max_surrogates", "surrogate_style", "missing_fallback"), _NO_SURROGATES),
+        **dict.fromkeys(("prune", "cv", "rule", "scoring", "risk", "cp", "validation_fraction"), _NO_PRUNING),
+        **dict.fromkeys(("dialect", "max_competitors"), "It is for single trees: use a decision tree."),
+        "splitter": "Random forests search the best cuts and extra-trees draw them: choose by the class.",
+    }
     _tree_class: ClassVar[str]  # name of the estimator of one tree
     splitter: str = "best"
 
@@ -85,7 +99,11 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         "verbose": ["verbose"],
         "shrinkage": [Interval(Real, 0.0, None, closed="left"), None],
         "keep_rows": ["boolean"],
+        "oblique": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "n_combined": [Interval(Integral, 1, None, closed="left")],
     }
+    oblique: int | str | None = None
+    n_combined: int = 3
     sampling: str | None = None
 
     @property
@@ -134,24 +152,52 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         costs = self._read_costs(target, weight)
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int32).max)) if earlier is None else self._seed
-        columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
+        inputs = schema.encode_inputs(table, unseen=self.unseen, estimator=type(self).__name__)
+        schema = self._with_combinations(schema, inputs, sample_weight, seed, earlier is None)
+        columns = schema.combined(inputs)
         array, n_classes = self._engine_target(target)
         copies = whole_weights(sample_weight) if self.bootstrap and groups is None else None
-        draws = self._draw(columns, array, weight, copies, groups, seed) if self.bootstrap else None
+        draws = self._draw(inputs, array, weight, copies, groups, seed) if self.bootstrap else None
         request = self._request(schema, columns, (array, n_classes), weight, copies, draws, costs, seed, learned)
         classes = target.classes if n_classes else None
         grown = Grown(earlier, self._out_of_bag(columns, draws, (array, classes), sample_weight))
         grow_in_turns(request, grown, self.n_estimators, self.verbose)
         learned.pop("_n_classes")
-        learned |= {"_seed": seed, "_draws": draws, "_ranges": ColumnRanges.of(columns, weight), "_training_rows": None}
+        learned |= {"_seed": seed, "_draws": draws, "_ranges": ColumnRanges.of(inputs, weight), "_training_rows": None}
         if self.keep_rows:
             assert grown.forest is not None
+            is_balanced = request.balanced is not None
             learned["_training_rows"] = keep_training_rows(
-                grown.forest, columns, array, n_classes, request.weight, sample_weight, draws, request.balance,
+                grown.forest, columns, array, n_classes, request.weight, sample_weight, draws, is_balanced,
                 self._n_threads,
             )  # fmt: skip
         self._keep(schema, grown, learned | self._learned_costs(costs))
         return self
+
+    def _with_combinations(
+        self, schema: Schema, inputs: _engine.Table, weight: Floats | None, seed: int, is_new: bool
+    ) -> Schema:
+        """Return the schema with the pool that trees split on, if there is to be one."""
+        if not is_new:
+            if (schema.pool is None) != (self.oblique is None):
+                raise ValueError("warm_start keeps what the earlier trees split on. Set oblique as it was then.")
+            return schema
+        if self.oblique is None:
+            return schema
+        for name in ("monotonic_cst", "interaction_cst", "feature_costs", "feature_weights", "always_try"):
+            if getattr(self, name, None) is not None:
+                raise ValueError(
+                    f"{name} speaks of single columns, and oblique splits combine several. Set {name}=None or "
+                    "oblique=None."
+                )
+        if isinstance(self.oblique, str):
+            copies = whole_weights(weight)
+            n_rows = inputs.n_rows if copies is None else int(copies.sum())
+            n = max(_LEAST_POOL, min(_MOST_POOL, _POOL_VALUES // n_rows))
+        else:
+            n = int(self.oblique)
+        pool = Combinations.draw(schema.features, inputs, weight, n, int(self.n_combined), seed)
+        return schema.with_pool(pool)
 
     def _check_samples(self, groups: Any) -> None:
         """Refuse parameters of sampling that do not go together."""
@@ -248,7 +294,8 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
                 tree = tree.replaced(tree.engine.pruned(float(self.ccp_alpha), self._node_risks(tree)))
             return tree.with_values(shrink_values(tree, float(self.shrinkage))) if self.shrinkage else tree
 
-        changes = costs is not None or user is not None or self.ccp_alpha > 0 or bool(self.shrinkage)
+        restates = costs is not None or getattr(self, "rate_shrinkage", 0.0) > 0
+        changes = restates or user is not None or self.ccp_alpha > 0 or bool(self.shrinkage)
         return ForestRequest(
             columns,
             self._engine_criterion(costs, False),
@@ -257,8 +304,8 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
             weight,
             options,
             draws,
-            None if per_tree is None else min(count_features(per_tree, schema.n_features), schema.n_features),
-            getattr(self, "class_weight", None) == "balanced_subsample",
+            None if per_tree is None else min(count_features(per_tree, schema.n_features), schema.n_split_features),
+            array if getattr(self, "class_weight", None) == "balanced_subsample" else None,
             finish if changes else None,
             schema.n_categories,
             view,
@@ -339,7 +386,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
     def feature_importances_(self) -> Floats:
         """Mean over the trees of each column's share in the decrease of the impurity."""
         check_is_fitted(self)
-        return self.forest_.importances(self.n_features_in_)
+        return self.schema_.credit_inputs(self.forest_.importances(self.schema_.n_split_features))
 
     def __len__(self) -> int:
         return len(self.estimators_)
@@ -352,15 +399,14 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
 
     # ---- using ---------------------------------------------------------------------------------------
 
-    def oob_errors(self, X: Any, y: Any, metric: Metric = None, *, sample_weight: Any = None) -> Floats:
+    def oob_errors(self, X: Any = None, y: Any = None, metric: Metric = None, *, sample_weight: Any = None) -> Floats:
         """Out-of-bag error after each tree, by any metric.
 
         Parameters
         ----------
-        X : table of shape (n_samples, n_features)
-            The rows that the forest was fitted on, in the same order.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Their target.
+        X, y : optional
+            The rows that the forest was fitted on, in the same order, and their target. Not needed if it was fitted
+            with `oob_score` and `metric` is None.
         metric : callable, str or None, default=None
             ``metric(y, predicted)``, or a scikit-learn scorer by name; None: share of wrong classes, or mean squared
             error.
@@ -373,6 +419,13 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
             Error, or value of the metric, over the rows that at least one tree so far has not seen; NaN if there is
             none.
         """
+        check_is_fitted(self)
+        if X is None or y is None:
+            if metric is not None or not hasattr(self, "oob_curve_"):
+                raise ValueError(
+                    "Pass X and y as they were at fit. Without them there is only the curve that oob_score=True keeps."
+                )
+            return np.array(self.oob_curve_)
         columns, draws, target, (array, n_classes) = self._training_rows(X, y)
         classes = target.classes if n_classes else None
         y_known = np.asarray(y)
@@ -407,8 +460,9 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         ndarray of shape (n_samples, n_trees)
             Node numbers, counted within each tree.
         """
-        columns = self._columns(X)
-        return self.forest_.engine.apply(columns, self._n_threads).astype(np.int64)
+        check_is_fitted(self)
+        apply = self.forest_.engine.apply
+        return self._by_blocks(X, lambda columns: apply(columns, self._n_threads).astype(np.int64))
 
     def decision_path(self, X: Any) -> tuple[csr_array, NDArray[np.int64]]:
         """Nodes that each row passes.

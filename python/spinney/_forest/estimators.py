@@ -31,6 +31,8 @@ class RandomForestClassifier(ForestClassifier):
         Grow each tree best-first until it has this many leaves.
     min_impurity_decrease : float, default=0.0
         A split must lower the impurity by this much, weighted by the node's share of the total weight.
+    min_purity : float, optional
+        Do not split a node whose majority class has at least this share.
     bootstrap : bool, default=True
         Grow each tree on a sample of the rows. False: on all of them.
     replace : bool, default=True
@@ -66,9 +68,11 @@ class RandomForestClassifier(ForestClassifier):
         What a category that did not occur in training means at prediction: a missing value, an error, or a value that
         follows the larger branch.
     cost_matrix : array-like of shape (n_classes, n_classes), frame, or dict of dicts by label, optional
-        Cost of predicting class j (column) for a row of class i (row). It steers the splits as class weights do.
+        Cost of predicting class j (column) for a row of class i (row).
     priors : array-like of shape (n_classes,), dict by label, "uniform" or None, default=None
         Class probabilities to assume; None: as in the training rows.
+    cost_splits : {"altered_priors", "generalised_gini"} or None, default="altered_priors"
+        How costs steer the splits: as class weights, or through the Gini index of pairs; None: not at all.
     feature_costs : array-like of positive numbers or dict by column name, optional
         Price of each column: a split's gain is divided by its column's price. Columns that a dict leaves out cost 1.
     feature_weights : array-like of numbers or dict by column name, optional
@@ -81,6 +85,13 @@ class RandomForestClassifier(ForestClassifier):
     keep_rows : bool, default=False
         Keep the target and the leaf in each tree of every training row: 2 or 4 bytes per row and tree.
         `predict_set`, `leaf_weights` and `coverage_report` need it.
+    oblique : int, "auto" or None, default=None
+        Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
+        a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
+        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100. Categories are split
+        on as ever.
+    n_combined : int, default=3
+        Columns in each combination.
 
     Attributes
     ----------
@@ -142,6 +153,7 @@ class RandomForestClassifier(ForestClassifier):
         max_features_per_tree: int | float | str | None = None,
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
+        min_purity: float | None = None,
         bootstrap: bool = True,
         replace: bool = True,
         max_samples: int | float | None = None,
@@ -160,11 +172,14 @@ class RandomForestClassifier(ForestClassifier):
         unseen: str = "missing",
         cost_matrix: Any = None,
         priors: Any = None,
+        cost_splits: str | None = "altered_priors",
         feature_costs: Any = None,
         feature_weights: Any = None,
         always_try: Any = None,
         shrinkage: float | None = None,
         keep_rows: bool = False,
+        oblique: int | str | None = None,
+        n_combined: int = 3,
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
@@ -176,6 +191,7 @@ class RandomForestClassifier(ForestClassifier):
         self.max_features_per_tree = max_features_per_tree
         self.max_leaf_nodes = max_leaf_nodes
         self.min_impurity_decrease = min_impurity_decrease
+        self.min_purity = min_purity
         self.bootstrap = bootstrap
         self.replace = replace
         self.max_samples = max_samples
@@ -194,11 +210,14 @@ class RandomForestClassifier(ForestClassifier):
         self.unseen = unseen
         self.cost_matrix = cost_matrix
         self.priors = priors
+        self.cost_splits = cost_splits
         self.feature_costs = feature_costs
         self.feature_weights = feature_weights
         self.always_try = always_try
         self.shrinkage = shrinkage
         self.keep_rows = keep_rows
+        self.oblique = oblique
+        self.n_combined = n_combined
 
 
 class RandomForestRegressor(ForestRegressor):
@@ -267,6 +286,15 @@ class RandomForestRegressor(ForestRegressor):
     keep_rows : bool, default=False
         Keep the target and the leaf in each tree of every training row: 2 or 4 bytes per row and tree.
         `predict_quantiles`, `predict_interval`, `leaf_weights` and `coverage_report` need it.
+    rate_shrinkage : float, default=0.0
+        With ``criterion="poisson"``: draw leaf rates to the sample's overall rate, as `DecisionTreeRegressor` does.
+    oblique : int, "auto" or None, default=None
+        Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
+        a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
+        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100. Categories are split
+        on as ever.
+    n_combined : int, default=3
+        Columns in each combination.
 
     Attributes
     ----------
@@ -339,6 +367,9 @@ class RandomForestRegressor(ForestRegressor):
         always_try: Any = None,
         shrinkage: float | None = None,
         keep_rows: bool = False,
+        rate_shrinkage: float = 0.0,
+        oblique: int | str | None = None,
+        n_combined: int = 3,
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
@@ -369,6 +400,9 @@ class RandomForestRegressor(ForestRegressor):
         self.always_try = always_try
         self.shrinkage = shrinkage
         self.keep_rows = keep_rows
+        self.rate_shrinkage = rate_shrinkage
+        self.oblique = oblique
+        self.n_combined = n_combined
 
 
 class ExtraTreesClassifier(ForestClassifier):
@@ -395,6 +429,8 @@ class ExtraTreesClassifier(ForestClassifier):
         Grow each tree best-first until it has this many leaves.
     min_impurity_decrease : float, default=0.0
         A split must lower the impurity by this much, weighted by the node's share of the total weight.
+    min_purity : float, optional
+        Do not split a node whose majority class has at least this share.
     bootstrap : bool, default=False
         Grow each tree on a sample of the rows. False: on all of them.
     replace : bool, default=True
@@ -445,6 +481,13 @@ class ExtraTreesClassifier(ForestClassifier):
     keep_rows : bool, default=False
         Keep the target and the leaf in each tree of every training row: 2 or 4 bytes per row and tree.
         `predict_set`, `leaf_weights` and `coverage_report` need it.
+    oblique : int, "auto" or None, default=None
+        Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
+        a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
+        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100. Categories are split
+        on as ever.
+    n_combined : int, default=3
+        Columns in each combination.
 
     Attributes
     ----------
@@ -507,6 +550,7 @@ class ExtraTreesClassifier(ForestClassifier):
         max_features_per_tree: int | float | str | None = None,
         max_leaf_nodes: int | None = None,
         min_impurity_decrease: float = 0.0,
+        min_purity: float | None = None,
         bootstrap: bool = False,
         replace: bool = True,
         max_samples: int | float | None = None,
@@ -530,6 +574,8 @@ class ExtraTreesClassifier(ForestClassifier):
         always_try: Any = None,
         shrinkage: float | None = None,
         keep_rows: bool = False,
+        oblique: int | str | None = None,
+        n_combined: int = 3,
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
@@ -541,6 +587,7 @@ class ExtraTreesClassifier(ForestClassifier):
         self.max_features_per_tree = max_features_per_tree
         self.max_leaf_nodes = max_leaf_nodes
         self.min_impurity_decrease = min_impurity_decrease
+        self.min_purity = min_purity
         self.bootstrap = bootstrap
         self.replace = replace
         self.max_samples = max_samples
@@ -564,6 +611,8 @@ class ExtraTreesClassifier(ForestClassifier):
         self.always_try = always_try
         self.shrinkage = shrinkage
         self.keep_rows = keep_rows
+        self.oblique = oblique
+        self.n_combined = n_combined
 
 
 class ExtraTreesRegressor(ForestRegressor):
@@ -632,6 +681,13 @@ class ExtraTreesRegressor(ForestRegressor):
     keep_rows : bool, default=False
         Keep the target and the leaf in each tree of every training row: 2 or 4 bytes per row and tree.
         `predict_quantiles`, `predict_interval`, `leaf_weights` and `coverage_report` need it.
+    oblique : int, "auto" or None, default=None
+        Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
+        a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
+        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100. Categories are split
+        on as ever.
+    n_combined : int, default=3
+        Columns in each combination.
 
     Attributes
     ----------
@@ -705,6 +761,8 @@ class ExtraTreesRegressor(ForestRegressor):
         always_try: Any = None,
         shrinkage: float | None = None,
         keep_rows: bool = False,
+        oblique: int | str | None = None,
+        n_combined: int = 3,
     ) -> None:
         self.n_estimators = n_estimators
         self.criterion = criterion
@@ -735,3 +793,5 @@ class ExtraTreesRegressor(ForestRegressor):
         self.always_try = always_try
         self.shrinkage = shrinkage
         self.keep_rows = keep_rows
+        self.oblique = oblique
+        self.n_combined = n_combined

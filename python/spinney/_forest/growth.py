@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +14,13 @@ from spinney import _engine
 from spinney._forest.out_of_bag import OutOfBag
 from spinney._forest.rows import Draws
 from spinney._forest.view import FittedForest, join_trees
+from spinney._progress import Progress
 from spinney._tree.view import FittedTree
 
 _ALL = 2**32 - 1
 _TURN_SECONDS = 0.5  # between two reports
 # n_estimators="auto": trees go on until the mean error of the last window is within the tolerance of the one before
-_WINDOW, _TOLERANCE, _MOST_TREES = 50, 0.005, 1000
+_WINDOW, _TOLERANCE, MOST_MEMBERS = 50, 0.005, 1000
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class ForestRequest:
     draws : Draws or None
         The rows of each tree; None: all.
     columns_per_tree : int or None
-    balance : bool
-        Whether each tree's sample is weighted to equal shares of the classes.
+    balanced : ndarray of int or None
+        Class codes, one column per output: each tree's sample is weighted to equal shares of these classes.
     finish : callable or None
         What is done to each grown tree.
     n_categories : list of int
@@ -58,41 +58,34 @@ class ForestRequest:
     options: dict[str, Any]
     draws: Draws | None
     columns_per_tree: int | None
-    balance: bool
+    balanced: NDArray[np.int32] | None
     finish: Callable[[FittedTree], FittedTree] | None
     n_categories: list[int]
     view: Callable[[_engine.Forest], FittedForest]
 
     def grow(self, first: int, n_trees: int) -> FittedForest:
         """Grow trees first … first + n_trees - 1; they are the same in whatever turns they are grown."""
-        if self.balance and self.draws is not None:
-            trees = [self._grow(t, 1, self._balanced(t)).tree(0) for t in range(first, first + n_trees)]
-            forest = self.view(_engine.forest_from_trees(trees, self.n_categories))
-        else:
-            forest = self.view(self._grow(first, n_trees, self.weight))
+        forest = self.view(self._grow(first, n_trees))
         if self.finish is None:
             return forest
         finished = [self.finish(forest.tree(t)) for t in range(n_trees)]
         return forest.replaced(join_trees(finished, self.n_categories))
 
-    def _grow(self, first: int, n_trees: int, weight: NDArray[np.float64] | None) -> _engine.Forest:
+    def _grow(self, first: int, n_trees: int) -> _engine.Forest:
         sampling = None if self.draws is None else self.draws.engine
         return _engine.grow_forest(
             self.columns,
             self.criterion,
             self.y,
             self.n_classes,
-            weight,
+            self.weight,
             self.options,
             sampling,
             self.columns_per_tree or _ALL,
             first,
             n_trees,
+            self.balanced,
         )
-
-    def _balanced(self, tree: int) -> NDArray[np.float64]:
-        assert self.draws is not None
-        return balanced_weights(self.y, self.n_classes, self.weight, self.draws.counts(tree))
 
 
 def balanced_weights(
@@ -137,36 +130,34 @@ class Grown:
             if wants_smooth:
                 self.smooth.append(self.oob.smooth_error(self.forest))
 
-    @property
-    def has_settled(self) -> bool:
-        """Whether more trees would hardly change the out-of-bag error."""
-        if len(self.smooth) < 2 * _WINDOW:
-            return False
-        before, last = self.smooth[-2 * _WINDOW : -_WINDOW], self.smooth[-_WINDOW:]
-        return not np.mean(last) < (1 - _TOLERANCE) * np.mean(before)
+
+def has_settled(errors: Sequence[float]) -> bool:
+    """Whether more trees (or other members) would hardly change the error, given that after each of them."""
+    if len(errors) < 2 * _WINDOW:
+        return False
+    before, last = errors[-2 * _WINDOW : -_WINDOW], errors[-_WINDOW:]
+    return not np.mean(last) < (1 - _TOLERANCE) * np.mean(before)
+
+
+def turn_length(n_done: int) -> int:
+    """Return how many to add before the error is looked at again; by their number alone: any machine stops alike."""
+    return max(10, n_done // 10)
 
 
 def grow_in_turns(request: ForestRequest, grown: Grown, n_estimators: int | str, verbose: int) -> None:
     """Add trees to `grown` until there are as many as asked for, or until their error has settled."""
     is_auto = n_estimators == "auto"
-    n_wanted = _MOST_TREES if isinstance(n_estimators, str) else int(n_estimators)
+    n_wanted = MOST_MEMBERS if isinstance(n_estimators, str) else int(n_estimators)
     started, first = time.perf_counter(), grown.n_trees
     if grown.n_trees:
         grown.judge(is_auto)
-    while grown.n_trees < n_wanted and not (is_auto and grown.has_settled):
-        n_turn = n_wanted - grown.n_trees
-        if is_auto:
-            n_turn = min(n_turn, max(10, grown.n_trees // 10))  # by the number of trees alone: any machine stops alike
-        elif verbose:
-            n_done, seconds = grown.n_trees - first, time.perf_counter() - started
-            n_turn = min(n_turn, max(1, round(n_done * _TURN_SECONDS / seconds)) if n_done else 2)
-        grown.add(request.grow(grown.n_trees, n_turn), is_auto)
-        if verbose:
-            _report(grown, n_wanted, grown.n_trees - first, time.perf_counter() - started, is_auto)
-
-
-def _report(grown: Grown, n_wanted: int, n_new: int, seconds: float, is_auto: bool) -> None:
-    of_all = f"at most {n_wanted}" if is_auto else f"{n_wanted}"
-    error = f", out-of-bag error {grown.curve[-1]:.4g}" if grown.curve else ""
-    left = seconds / n_new * (n_wanted - grown.n_trees)
-    print(f"{grown.n_trees} of {of_all} trees{error}, {left:.0f} s left", file=sys.stderr, flush=True)
+    with Progress("trees", n_wanted, is_auto, first, verbose) as progress:
+        while grown.n_trees < n_wanted and not (is_auto and has_settled(grown.smooth)):
+            n_turn = n_wanted - grown.n_trees
+            if is_auto:
+                n_turn = min(n_turn, turn_length(grown.n_trees))
+            elif verbose:
+                n_done, seconds = grown.n_trees - first, time.perf_counter() - started
+                n_turn = min(n_turn, max(1, round(n_done * _TURN_SECONDS / seconds)) if n_done else 2)
+            grown.add(request.grow(grown.n_trees, n_turn), is_auto)
+            progress.report(grown.n_trees, grown.curve[-1] if grown.curve else None)

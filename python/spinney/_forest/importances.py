@@ -293,6 +293,11 @@ def _find_importances(
 ) -> Importances:
     """Do what `importances` of a forest says."""
     check_is_fitted(forest)
+    if forest.schema_.pool is not None:
+        raise ValueError(
+            "importances follows single columns through the trees, and the splits of this forest are oblique. Use "
+            "feature_importances_, or sklearn.inspection.permutation_importance on held-out rows."
+        )
     loss = _checked_loss(forest, kind, loss, n_repeats, by_row)
     names, columns = _read_column_groups(groups, forest.schema_)
     n_features = forest.n_features_in_

@@ -136,9 +136,9 @@ class OutOfBag:
     def _as_model(self, forest: FittedForest) -> Any:
         predictions = forest.spread(self.means())
         if self.classes is None:
-            return _KnownValues(predictions)
+            return KnownValues(predictions)
         labels = forest.labels(forest.best_codes(np.nan_to_num(self.means())), self.classes)
-        return _KnownShares(predictions, labels, self.classes)
+        return KnownShares(predictions, labels, self.classes)
 
     def warn_if_lacking(self) -> None:
         """Warn if some rows were drawn for every tree."""
@@ -152,7 +152,7 @@ class OutOfBag:
             )
 
 
-class _KnownShares(ClassifierMixin, BaseEstimator):
+class KnownShares(ClassifierMixin, BaseEstimator):
     """Out-of-bag predictions in the shape of a fitted classifier, for scorers; X is row numbers."""
 
     def __init__(self, shares: Any, labels: Any, classes: Any) -> None:
@@ -161,17 +161,20 @@ class _KnownShares(ClassifierMixin, BaseEstimator):
         self.classes_ = classes[0] if len(classes) == 1 else classes
 
     def predict(self, X: Any) -> Any:
+        """Return the labels of rows."""
         return self.labels[X]
 
     def predict_proba(self, X: Any) -> Any:
+        """Return the shares of rows."""
         return [shares[X] for shares in self.shares] if isinstance(self.shares, list) else self.shares[X]
 
 
-class _KnownValues(RegressorMixin, BaseEstimator):
+class KnownValues(RegressorMixin, BaseEstimator):
     """Out-of-bag predictions in the shape of a fitted regressor, for scorers; X is row numbers."""
 
     def __init__(self, values: Any) -> None:
         self.values_ = values
 
     def predict(self, X: Any) -> Any:
+        """Return the values of rows."""
         return self.values_[X]

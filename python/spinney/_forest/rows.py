@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
+from spinney._data.hashing import GOLDEN, mixed
 from spinney._pruning.folds import read_row_groups
 
 _NEVER = 2**32 - 1
@@ -82,15 +83,8 @@ def row_keys(columns: _engine.Table, target: NDArray[Any]) -> NDArray[np.uint64]
     for j, part in enumerate(chain(table, target.T)):
         values = np.asarray(part, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
         values[np.isnan(values)] = np.nan  # one NaN of the many
-        keys += mixed_bits(values.view(np.uint64) + np.uint64((j + 1) * 0x9E3779B97F4A7C15 % 2**64))
+        keys += mixed(values.view(np.uint64) + np.uint64((j + 1) * GOLDEN % 2**64))
     return keys
-
-
-def mixed_bits(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Spread the bits of each number over all 64: the finaliser of splitmix64."""
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
 
 
 def whole_weights(weight: Floats | None) -> NDArray[np.int64] | None:

@@ -21,8 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
 from spinney._data import Schema, read_table
+from spinney._data.hashing import mixed
 from spinney._forest.growth import ForestRequest, Grown, grow_in_turns
-from spinney._forest.rows import Draws, mixed_bits, row_keys
+from spinney._forest.rows import Draws, row_keys
 from spinney._forest.view import FittedForest
 from spinney._keep.estimator import SavedEstimator
 from spinney._parameters import NamedParameters
@@ -110,7 +111,7 @@ class UnsupervisedForest(NamedParameters, SavedEstimator, BaseEstimator):
             self._growth_options(plan, schema, y) | {"seed": seed},
             plan.draws,
             plan.columns_per_tree,
-            False,
+            None,
             None,
             schema.n_categories,
             lambda forest: self._finished(FittedForest(forest, None, 1), schema.n_categories),
@@ -198,5 +199,5 @@ class UnsupervisedForest(NamedParameters, SavedEstimator, BaseEstimator):
 
 def random_targets(keys: NDArray[np.uint64], seed: int) -> Floats:
     """Numbers between 0 and 1, (n_rows, 1), as a function of the seed and a row's values."""
-    mixed = mixed_bits(keys ^ mixed_bits(np.full(1, seed, dtype=np.uint64)))
-    return ((mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53)[:, np.newaxis]
+    bits = mixed(keys ^ mixed(np.full(1, seed, dtype=np.uint64)))
+    return np.asarray((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53)[:, np.newaxis]

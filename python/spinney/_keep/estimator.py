@@ -9,7 +9,7 @@ from spinney._forest.view import FittedForest
 from spinney._keep.disk import Target, label_of, read_file, write_file
 from spinney._keep.fitted import FittedPart
 from spinney._keep.forest import forest_from_json, forest_to_json
-from spinney._keep.model_file import faults_named, field, refuse
+from spinney._keep.model_file import faults_named, field, from_bytes, refuse
 from spinney._keep.pruning import pruning_from_json, pruning_to_json
 from spinney._keep.rpart import record_from_json, record_to_json
 from spinney._keep.values import parameters_from_json, parameters_to_json
@@ -37,15 +37,11 @@ class SavedEstimator:
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        name = type(self).__name__
-        if getattr(spinney, name, None) is not type(self):
-            raise TypeError(f"{name} is not one of spinney's own estimators and cannot be loaded again. Pickle it.")
-        self._validate_params()  # type: ignore[attr-defined]
-        parameters = parameters_to_json(self.get_params(deep=False))  # type: ignore[attr-defined]
-        header: dict[str, Any] = {"spinney": spinney.__version__, "estimator": name, "parameters": parameters}
-        header["shrinkage"] = float(getattr(self, "shrinkage_", 0.0))
-        header |= pruning_to_json(self.__dict__) | record_to_json(self.__dict__) | forest_to_json(self.__dict__)
-        write_file(file, FittedPart.of(self.__dict__).to_bytes(header))
+        if header_class(self) is None:
+            raise TypeError(
+                f"{type(self).__name__} is not one of spinney's own estimators and cannot be loaded again. Pickle it."
+            )
+        write_file(file, FittedPart.of(self.__dict__).to_bytes(file_header(self)))
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
@@ -104,24 +100,54 @@ def load(file: Target) -> Any:
     """
     data = read_file(file)
     with faults_named(label_of(file)):
-        part, header = FittedPart.from_bytes(data)
-        kind = _class_named(field(header, "estimator", str))
-        if ("Classifier" in kind.__name__) != (part.classes is not None):
-            refuse("is damaged: its estimator and its classes do not go together")
-        estimator = kind(**parameters_from_json(field(header, "parameters", dict)))
-        estimator._validate_params()
-        if kind._is_forest != isinstance(part.model, FittedForest):
-            refuse("is damaged: its estimator and its trees do not go together")
-        learned = pruning_from_json(header) | record_from_json(header, part) | forest_from_json(header, part)
-        if (kind.__name__ == "IsolationForest") != ("offset_" in learned):
-            refuse("is damaged: its estimator and its threshold do not go together")
-        shrinkage = field(header, "shrinkage", float) if "shrinkage" in header else 0.0
+        header, model_file = from_bytes(data)
+        if header.get("kind") == "bagging":
+            from spinney._keep.bagging import ensemble_from_file
+
+            return ensemble_from_file(header, model_file)
+        return estimator_of(header, FittedPart.from_header(header, model_file, 0, model_file.n_trees))
+
+
+def header_class(estimator: Any) -> str | None:
+    """Return the name under which an estimator is found again; None if it is not one of spinney's own."""
+    name = type(estimator).__name__
+    return name if getattr(spinney, name, None) is type(estimator) else None
+
+
+def file_header(estimator: Any) -> dict[str, Any]:
+    """Return what the header of a model file says of an estimator, beside what `FittedPart` says."""
+    estimator._validate_params()
+    parameters = parameters_to_json(estimator.get_params(deep=False))
+    header: dict[str, Any] = {
+        "spinney": spinney.__version__,
+        "estimator": header_class(estimator),
+        "parameters": parameters,
+        "shrinkage": float(getattr(estimator, "shrinkage_", 0.0)),
+    }
+    learned = estimator.__dict__
+    return header | pruning_to_json(learned) | record_to_json(learned) | forest_to_json(learned)
+
+
+def estimator_of(header: dict[str, Any], part: FittedPart) -> Any:
+    """Make the fitted estimator of a header."""
+    kind = class_named(field(header, "estimator", str), SavedEstimator)
+    if ("Classifier" in kind.__name__) != (part.classes is not None):
+        refuse("is damaged: its estimator and its classes do not go together")
+    estimator = kind(**parameters_from_json(field(header, "parameters", dict)))
+    estimator._validate_params()
+    if kind._is_forest != isinstance(part.model, FittedForest):
+        refuse("is damaged: its estimator and its trees do not go together")
+    learned = pruning_from_json(header) | record_from_json(header, part) | forest_from_json(header, part)
+    if (kind.__name__ == "IsolationForest") != ("offset_" in learned):
+        refuse("is damaged: its estimator and its threshold do not go together")
+    shrinkage = field(header, "shrinkage", float) if "shrinkage" in header else 0.0
     estimator.__dict__.update(part.attributes() | learned, shrinkage_=shrinkage)
     return estimator
 
 
-def _class_named(name: str) -> Any:
+def class_named(name: str, *bases: type) -> Any:
+    """Return the estimator of a name, if it is one of these."""
     kind = getattr(spinney, name) if name in spinney.__all__ else None
-    if not isinstance(kind, type) or not issubclass(kind, SavedEstimator):
+    if not isinstance(kind, type) or not issubclass(kind, bases):
         refuse(f"holds a model that this spinney does not know, {name[:100]!r}: upgrade spinney")
     return kind

@@ -42,8 +42,8 @@ class FittedPart:
     cost_matrix: NDArray[np.float64] | None = None
     priors: NDArray[np.float64] | None = None
 
-    def to_bytes(self, more: dict[str, Any]) -> bytes:
-        """Write a model file with `more` in its header."""
+    def header(self) -> dict[str, Any]:
+        """Return what a header says of it."""
         fields: dict[str, Any] = {
             "schema": self.schema.to_dict(),
             "classes": None if self.classes is None else [labels_to_json(labels) for labels in self.classes],
@@ -55,9 +55,14 @@ class FittedPart:
         for name, numbers in (("cost_matrix", self.cost_matrix), ("priors", self.priors)):
             if numbers is not None:
                 fields[name] = numbers.tolist()
-        return to_bytes(more | fields, self._trees())
+        return fields
 
-    def _trees(self) -> list[_engine.Tree]:
+    def to_bytes(self, more: dict[str, Any]) -> bytes:
+        """Write a model file with `more` in its header."""
+        return to_bytes(more | self.header(), self.trees())
+
+    def trees(self) -> list[_engine.Tree]:
+        """Return the engine's trees."""
         engine = self.model.engine
         return [engine] if isinstance(engine, _engine.Tree) else [engine.tree(t) for t in range(engine.n_trees)]
 
@@ -65,14 +70,24 @@ class FittedPart:
     def from_bytes(cls, data: bytes) -> tuple[FittedPart, dict[str, Any]]:
         """Read a model file and return its header as well."""
         header, file = from_bytes(data)
+        if header.get("kind") == "bagging":
+            refuse("holds an ensemble of several models. Read it with spinney.load.")
+        return cls.from_header(header, file, 0, file.n_trees), header
+
+    @classmethod
+    def from_header(cls, header: dict[str, Any], file: _engine.ModelFile, first: int, n_trees: int) -> FittedPart:
+        """Read the model of a header whose trees are n_trees of a file, from the first."""
         schema = Schema.from_dict(field(header, "schema", dict))
         n_outputs, max_features = field(header, "n_outputs", int), field(header, "max_features", int)
         classes = None
         if header.get("classes") is not None:
             classes = [labels_from_json(labels) for labels in field(header, "classes", list)]
-        if not 0 < max_features <= schema.n_features:
+        if not 0 < max_features <= schema.n_split_features:
             refuse("is damaged: its number of columns tried is impossible")
-        engine = _read_trees(file, schema, field(header, "kind", str) if "kind" in header else "tree")
+        if not 0 <= first <= first + n_trees <= file.n_trees:
+            refuse("is damaged: it lacks trees")
+        kind = field(header, "kind", str) if "kind" in header else "tree"
+        engine = _read_trees(file, schema, kind, range(first, first + n_trees))
         if n_outputs < 1 or (classes is not None and len(classes) != n_outputs):
             refuse("is damaged: its number of outputs is wrong")
         n_classes = None if classes is None else [len(labels) for labels in classes]
@@ -81,7 +96,7 @@ class FittedPart:
         cost, priors = _read_costs(header, n_classes)
         view: Any = FittedTree if isinstance(engine, _engine.Tree) else FittedForest
         model = view(engine, n_classes, n_outputs, decision_costs(cost, priors))
-        return cls(schema, model, classes, max_features, cost, priors), header
+        return cls(schema, model, classes, max_features, cost, priors)
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of the estimator."""
@@ -136,14 +151,14 @@ def _read_costs(
     return found[0], found[1]
 
 
-def _read_trees(file: _engine.ModelFile, schema: Schema, kind: str) -> _engine.Tree | _engine.Forest:
+def _read_trees(file: _engine.ModelFile, schema: Schema, kind: str, which: range) -> _engine.Tree | _engine.Forest:
     if kind not in ("tree", "forest"):
         refuse(f"holds a model that this spinney does not know, {kind[:100]!r}: upgrade spinney")
-    if file.n_trees != 1 if kind == "tree" else file.n_trees < 1:
-        refuse(f"is damaged: it holds {file.n_trees} trees instead of {'one' if kind == 'tree' else 'some'}")
+    if len(which) != 1 if kind == "tree" else len(which) < 1:
+        refuse(f"is damaged: it holds {len(which)} trees instead of {'one' if kind == 'tree' else 'some'}")
     n_categories = schema.n_categories
     try:
-        trees = [file.tree(t, n_categories) for t in range(file.n_trees)]
+        trees = [file.tree(t, n_categories) for t in which]
         return trees[0] if kind == "tree" else _engine.forest_from_trees(trees, n_categories)
     except ValueError as error:
         refuse(str(error))

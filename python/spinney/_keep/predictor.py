@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import local
 from typing import Any
 
@@ -51,12 +51,14 @@ class Predictor:
     def __repr__(self) -> str:
         return f"<Predictor of a {self._name}: {self._part.model.node_count} nodes>"
 
-    def _columns(self, X: Any) -> _engine.Table:
-        return self._part.schema.encode(read_table(X), unseen=self._unseen, estimator=self._name)
+    def _by_blocks(self, X: Any, work: Callable[[_engine.Table, int], NDArray[Any]]) -> NDArray[Any]:
+        blocks = self._part.schema.encode_blocks(read_table(X), self._unseen, self._name)
+        found = [work(block, self._n_jobs or 0) for block in blocks]
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _predictions(self, X: Any) -> Any:
         model = self._part.model
-        return model.spread(model.predictions(self._columns(X), self._n_jobs or 0))
+        return model.spread(self._by_blocks(X, model.predictions))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict each row, to the bit as the estimator that was saved.
@@ -74,7 +76,7 @@ class Predictor:
         if self._part.classes is None:
             return np.asarray(self._predictions(X))
         model = self._part.model
-        return model.labels(model.codes(self._columns(X), self._n_jobs or 0), self._part.classes)
+        return model.labels(self._by_blocks(X, model.codes), self._part.classes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64] | list[NDArray[np.float64]]:
         """Class shares of each row: those of its leaf, or their mean over the trees.

@@ -318,7 +318,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         With ``missing="surrogate"`` a surrogate is credited with the split's gain times its adjusted agreement.
         """
         check_is_fitted(self)
-        return self.tree_.importances(self.n_features_in_)
+        return self.schema_.credit_inputs(self.tree_.importances(self.schema_.n_split_features))
 
     def to_predictor(self) -> RowPredictor:
         """Prepare a handle that predicts one row at a time, in microseconds.

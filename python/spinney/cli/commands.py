@@ -16,6 +16,24 @@ if find_spec("polars") is None:
     raise ModuleNotFoundError("No module named 'polars'", name="polars")
 
 
+class _NumberOrAuto(click.ParamType[int | str]):
+    """A positive number, or the word auto."""
+
+    name = "number or auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """Return the number, or the word."""
+        if value == "auto":
+            return "auto"
+        try:
+            number = int(value)
+        except ValueError:
+            number = 0
+        if number < 1:
+            self.fail(f"{value!r} is neither a number from 1 up nor 'auto'.", param, ctx)
+        return number
+
+
 _FILE = click.Path(path_type=Path)
 _CRITERIA = (
     *("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"),
@@ -93,7 +111,13 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
     show_default=True,
     help="One tree, a random forest, or a forest of trees that cut at random.",
 )
-@click.option("--trees", "n_estimators", type=click.IntRange(1), metavar="N", help="Trees of a forest.  [default: 100]")
+@click.option(
+    "--trees",
+    "n_estimators",
+    type=_NumberOrAuto(),
+    metavar="N|auto",
+    help="Trees of a forest; auto: until its out-of-bag error has settled.  [default: 100]",
+)
 @click.option("--max-depth", type=click.IntRange(1), metavar="N", help="Most questions from the root to a leaf.")
 @click.option("--min-samples-leaf", type=click.IntRange(1), metavar="N", help="Fewest rows in a leaf.")
 @click.option("--max-leaf-nodes", type=click.IntRange(2), metavar="N", help="Most leaves.")
@@ -112,7 +136,11 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
     help="Cross-validation folds; 0: fit only.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed that shuffles the folds."
+    "--seed",
+    type=click.IntRange(0, 2**32 - 1),
+    default=0,
+    show_default=True,
+    help="Seed that shuffles the folds and grows the forest.",
 )
 @_delimiter
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -133,15 +161,20 @@ def fit(
     r"""Grow a tree, or a forest of them, on TABLE (CSV or Parquet) and judge it.
 
     Strings are categories, and empty cells (or NA, NaN, null) are missing values: nothing needs encoding or filling
-    in. The score is that of rows the tree has not seen, beside always naming the most frequent class or the mean.
+    in. The score is that of rows the model has not seen, beside always naming the most frequent class or the mean.
 
     \b
     Example
       spinney fit loans.csv --target repaid --max-depth 4 --out loans.tree
-      spinney fit loans.csv --target repaid --model forest --trees 500
+      spinney fit loans.csv --target repaid --model forest --trees auto
     """
     if kind == "tree" and parameters["n_estimators"] is not None:
         raise click.BadParameter("One tree is no forest. Pass --model forest too.", param_hint="'--trees'")
+    if kind == "extra-trees" and parameters["n_estimators"] == "auto":
+        raise click.BadParameter(
+            "Extra-trees see every row, so that none is out of bag. Pass a number, or --model forest.",
+            param_hint="'--trees'",
+        )
     if folds == 1:
         raise click.BadParameter("1 fold leaves no rows to learn from. Use 0, or 2 and more.", param_hint="'--folds'")
     from spinney.cli.fit import Source, run_fit

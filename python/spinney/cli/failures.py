@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import warnings
@@ -16,8 +17,27 @@ import click
 INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
 
 
+def _with_kept_lines(text: str | None) -> str | None:
+    """Turn the two characters that mark paragraphs in raw docstrings into the one by which click keeps their lines."""
+    return None if text is None else inspect.cleandoc(text).replace("\n\\b\n", "\n\n\b\n")
+
+
+class Command(click.Command):
+    """A command whose help keeps the lines of its examples."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        options["help"] = _with_kept_lines(options.get("help"))
+        super().__init__(*args, **options)
+
+
 class CommandGroup(click.Group):
     """Commands that end quietly when interrupted, or when the reader of their output has gone."""
+
+    command_class = Command
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        options["help"] = _with_kept_lines(options.get("help"))
+        super().__init__(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""

@@ -22,6 +22,7 @@ from spinney.cli.failures import fail, failures_in_words, nearest, warnings_in_w
 from spinney.cli.tables import check_writable, read_whole
 
 MOST_INTEGER_CLASSES = 10
+_MOST_NAMED = 4  # columns in the report
 
 Scores = dict[str, tuple[list[float], list[float]]]
 
@@ -222,6 +223,8 @@ def summary(
     source: Source, problem: Problem, model: Any, scores: Scores, n_folds: int, out: Path | None
 ) -> dict[str, Any]:
     """Gather what is printed, as JSON can hold it."""
+    from spinney.reading.tables import importance_columns
+
     baseline = "most frequent class" if problem.task == "classification" else "mean"
     return {
         "table": str(source.path),
@@ -238,6 +241,7 @@ def summary(
             for name, (own, base) in scores.items()
         },
         **_size(model),
+        "importances": dict(zip(*list(importance_columns(model).values())[:2], strict=True)),
         "model": None if out is None else str(out),
     }
 
@@ -283,7 +287,12 @@ def print_summary(result: dict[str, Any], problem: Problem) -> None:
         table.add_row("forest", f"{result['trees']} {'tree' if result['trees'] == 1 else 'trees'}, {in_words}")
     if result.get("out_of_bag") is not None:
         name = "accuracy" if problem.task == "classification" else "R²"
-        table.add_row(f"{name}, out of bag", f"{result['out_of_bag']:.3f}")
+        score = result["out_of_bag"]
+        table.add_row(f"{name}, out of bag", f"{score:.1%}" if name == "accuracy" else f"{score:.4g}")
+    ranked = [f"{name} {share:.2f}" for name, share in result["importances"].items() if share > 0]
+    if ranked:
+        more = ", …" if len(ranked) > _MOST_NAMED else ""
+        table.add_row("importances", Text(", ".join(ranked[:_MOST_NAMED]) + more))
     if result["model"] is not None:
         table.add_row("model", Text(result["model"]))
     Console(highlight=False).print(table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -30,6 +30,7 @@ def read_whole(path: Path, delimiter: str | None) -> pl.DataFrame:
     """Read a table of at least two columns and one row."""
     import polars as pl
 
+    _refuse_model(path)
     with _reading(path):
         if is_parquet(path):
             frame = pl.read_parquet(path, glob=False)
@@ -46,6 +47,15 @@ def read_whole(path: Path, delimiter: str | None) -> pl.DataFrame:
     if frame.height == 0:
         raise fail(f"'{path}' has no rows. A tree needs rows to learn from.")
     return frame
+
+
+def _refuse_model(path: Path) -> None:
+    """Say that a model is no table: its bytes may happen to read as one."""
+    from spinney._keep.model_file import MAGIC
+
+    with suppress(OSError), path.open("rb") as file:
+        if file.read(len(MAGIC)) == MAGIC:
+            raise fail(f"Cannot read '{path}': it is a model and not a table. Name a CSV or Parquet file.")
 
 
 def column_names(path: Path, delimiter: str | None) -> list[str]:

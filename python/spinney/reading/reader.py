@@ -71,7 +71,7 @@ class TreeReader:
             raise ValueError(f"decimals must be a whole number of at least 0 or None, not {decimals!r}.")
         self.model = model
         self.tree = model.tree_
-        self.features: tuple[Feature, ...] = model.schema_.features
+        self.features: tuple[Feature, ...] = model.schema_.split_features
         self.decimals = decimals
         self._show_missing = show_missing
         self.is_classifier = hasattr(model, "classes_")

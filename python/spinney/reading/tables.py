@@ -142,6 +142,8 @@ def to_dict(model: Any) -> dict[str, Any]:
         "unseen": model.unseen,
         "columns": schema["features"],
     }
+    if "combinations" in schema:
+        about["combinations"] = {name: schema["combinations"][name] for name in ("parts", "coefficients")}
     if reader.is_classifier:
         about["classes"] = [[_plain(label) for label in labels] for labels in reader.classes]
     return about | {"tree": nodes[0]}
@@ -336,7 +338,9 @@ def importance_columns(model: Any) -> dict[str, list[Any]]:
     """Return the columns of `importance_frame`."""
     fitted = model.forest_ if hasattr(model, "forest_") else TreeReader(model).tree
     features = model.schema_.features
-    importances, n_splits = model.feature_importances_, fitted.split_counts(len(features))
+    importances, n_splits = model.feature_importances_, fitted.split_counts(model.schema_.n_split_features)
+    if model.schema_.pool is not None:
+        n_splits = model.schema_.pool.uses(n_splits)
     order = sorted(range(len(features)), key=lambda j: (-importances[j], j))
     return {
         "column": [features[j].name for j in order],

@@ -1,0 +1,217 @@
+"""Random combinations of number columns, which trees split on instead of the columns.
+
+Vocabulary: `inputs` are the columns of the caller's table; what trees split on are the inputs that are no plain
+numbers, as they are, and then the combinations. A combination is a weighted sum of a few inputs: its coefficients are
+those of standardised columns, divided by each column's spread, so that it is written in the table's own units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney import _engine
+from spinney._data.hashing import random_bits, random_shares
+
+if TYPE_CHECKING:
+    from spinney._data.schema import Feature
+
+Floats = NDArray[np.float64]
+_PARTS, _COEFFICIENTS = 101, 102  # what random numbers are for
+_DIGITS = 3  # of a coefficient: what is printed is what is computed, and noise in the spreads does not matter
+_BLOCK_VALUES = 2**22  # computed at a time where a whole table is not needed at once
+_MOST_PARTS, _MOST_COMBINATIONS = 1000, 10**6
+
+
+@dataclass(frozen=True, eq=False)
+class Combinations:
+    """A pool of combinations.
+
+    Attributes
+    ----------
+    plain : list of int
+        Inputs that trees split on as they are.
+    parts : ndarray of shape (n_combinations, n_combined)
+        Inputs of each combination, ascending.
+    coefficients : ndarray of shape (n_combinations, n_combined)
+    spread : ndarray of shape (n_inputs,)
+        What the coefficients of each input were divided by.
+    """
+
+    plain: list[int]
+    parts: NDArray[np.intp]
+    coefficients: Floats
+    spread: Floats
+
+    @classmethod
+    def draw(
+        cls,
+        features: Sequence[Feature],
+        columns: _engine.Table,
+        weight: Floats | None,
+        n_combinations: int,
+        n_combined: int,
+        seed: int,
+    ) -> Combinations:
+        """Draw combinations of the columns of numbers, as a function of (seed, combination).
+
+        Parameters
+        ----------
+        features : sequence of Feature
+            The inputs.
+        columns : Table
+            Training rows.
+        weight : ndarray or None
+            Weights of the rows; they count for the spreads.
+        n_combinations, n_combined : int
+        seed : int
+        """
+        numbers = [j for j, f in enumerate(features) if f.kind in ("number", "boolean") and not f.empty]
+        if not numbers:
+            raise ValueError("oblique combines columns of numbers, and the table has none. Set oblique=None.")
+        spread = np.ones(len(features))
+        for j in numbers:
+            spread[j] = _spread(np.asarray(columns.column(j)), weight)
+        which, place = np.arange(n_combinations)[:, np.newaxis], np.arange(min(n_combined, len(numbers)))
+        keys = random_bits(seed, _PARTS, which, numbers)
+        chosen = np.sort(np.argsort(keys, axis=1, kind="stable")[:, : len(place)], axis=1)
+        parts = np.asarray(numbers, dtype=np.intp)[chosen]
+        raw = (2.0 * random_shares(seed, _COEFFICIENTS, which, place) - 1.0) / spread[parts]
+        plain = [j for j, f in enumerate(features) if f.kind not in ("number", "boolean")]
+        return cls(plain, parts, _rounded(raw), spread)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    @property
+    def n_split_columns(self) -> int:
+        """Columns that trees split on."""
+        return len(self.plain) + len(self)
+
+    # ---- computing -----------------------------------------------------------------------------------
+
+    def sums(self, value: Callable[[int], Any], k: int) -> Any:
+        """Compute combination k, given what returns an input; the order of the additions is fixed."""
+        total = self.coefficients[k, 0] * value(int(self.parts[k, 0]))
+        for coefficient, part in zip(self.coefficients[k, 1:], self.parts[k, 1:], strict=True):
+            total = total + coefficient * value(int(part))
+        return total
+
+    def of_row(self, row: Floats) -> Floats:
+        """Turn the inputs of one row into what trees split on."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            found = self.coefficients[:, 0] * row[self.parts[:, 0]]
+            for m in range(1, self.parts.shape[1]):
+                found = found + self.coefficients[:, m] * row[self.parts[:, m]]
+        return np.concatenate([row[self.plain], found])
+
+    def of_columns(self, inputs: Sequence[Floats]) -> list[Floats]:
+        """Turn columns of inputs into those that trees split on."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            return [*(inputs[j] for j in self.plain), *(self.sums(inputs.__getitem__, k) for k in range(len(self)))]
+
+    def blocks(self, inputs: _engine.Table, n_rows: int | None = None) -> Iterator[_engine.Table]:
+        """Yield tables of what trees split on, a number of rows at a time; None: as many as fit a modest memory."""
+        n_rows = max(1024, _BLOCK_VALUES // self.n_split_columns) if n_rows is None else n_rows
+        used = sorted({*self.plain, *np.unique(self.parts).tolist()})
+        values = {j: np.asarray(inputs.column(j)) for j in used}
+        for begin in range(0, inputs.n_rows, n_rows):
+            part = {j: column[begin : begin + n_rows] for j, column in values.items()}
+            yield self._table(part, {j: inputs.n_categories(j) for j in self.plain})
+
+    def _table(self, inputs: dict[int, Floats], n_categories: dict[int, int]) -> _engine.Table:
+        table = _engine.Table(len(next(iter(inputs.values()))))
+        for j in self.plain:
+            if n_categories[j]:
+                codes = np.where(np.isnan(inputs[j]), -1, inputs[j]).astype(np.int32)
+                table.add_category(codes, n_categories[j])
+            else:
+                table.add_number(inputs[j])
+        with np.errstate(invalid="ignore", over="ignore"):
+            for k in range(len(self)):
+                table.add_number(self.sums(inputs.__getitem__, k))
+        return table
+
+    # ---- reading -------------------------------------------------------------------------------------
+
+    def name(self, k: int, names: Sequence[str]) -> str:
+        """Write combination k, such as ``0.52 a − 0.31 b``."""
+        text = ""
+        for coefficient, part in zip(self.coefficients[k].tolist(), self.parts[k].tolist(), strict=True):
+            sign = ("−" if coefficient < 0 else "") if not text else (" − " if coefficient < 0 else " + ")
+            text += f"{sign}{abs(coefficient):.{_DIGITS}g} {names[part]}"
+        return text
+
+    @cached_property
+    def _shares(self) -> Floats:
+        """Share of each input in each column that trees split on, (n_split_columns, n_inputs)."""
+        shares = np.zeros((self.n_split_columns, len(self.spread)))
+        shares[np.arange(len(self.plain)), self.plain] = 1.0
+        size = np.abs(self.coefficients * self.spread[self.parts])
+        total = size.sum(axis=1, keepdims=True)
+        size = np.divide(size, total, out=np.full(size.shape, 1.0 / size.shape[1]), where=total > 0)
+        np.add.at(shares, (np.arange(len(self))[:, np.newaxis] + len(self.plain), self.parts), size)
+        return shares
+
+    def credit_inputs(self, by_split_column: NDArray[Any]) -> Floats:
+        """Hand what columns of the trees have earned on to the inputs, by the size of their standardised parts."""
+        return np.asarray(by_split_column @ self._shares)
+
+    def uses(self, split_columns: NDArray[Any]) -> NDArray[np.intp]:
+        """Count, for each input, the splits that it has a part in, given the splits by column of the trees."""
+        return np.asarray(split_columns @ (self._shares > 0).astype(np.intp))
+
+    # ---- saving --------------------------------------------------------------------------------------
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dict that JSON can hold and `from_dict` turns back."""
+        return {
+            "parts": self.parts.tolist(),
+            "coefficients": self.coefficients.tolist(),
+            "spread": self.spread.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, fields: Any, features: Sequence[Feature]) -> Combinations:
+        """Rebuild the pool; raises ValueError if `fields` cannot be one."""
+        plain = [j for j, f in enumerate(features) if f.kind not in ("number", "boolean")]
+        try:
+            parts = np.array(fields["parts"], dtype=np.int64)
+            coefficients = np.array(fields["coefficients"], dtype=np.float64)
+            spread = np.array(fields["spread"], dtype=np.float64)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"This is not a schema: its combinations are unusable ({type(error).__name__}).") from None
+        if (
+            parts.ndim != 2
+            or parts.shape != coefficients.shape
+            or not 0 < len(parts) <= _MOST_COMBINATIONS
+            or not 0 < parts.shape[1] <= _MOST_PARTS
+            or not np.isin(parts, np.setdiff1d(np.arange(len(features)), plain)).all()
+            or spread.shape != (len(features),)
+            or not (np.isfinite(coefficients).all() and np.isfinite(spread).all() and (spread > 0).all())
+        ):
+            raise ValueError("This is not a schema: its combinations do not fit its features.")
+        return cls(plain, parts.astype(np.intp), coefficients, spread)
+
+
+def _spread(values: Floats, weight: Floats | None) -> float:
+    """Return the standard deviation of known values; 1 where there is none to divide by."""
+    known = np.isfinite(values) if weight is None else np.isfinite(values) & (weight > 0)
+    if not known.any():
+        return 1.0
+    values, weight = values[known], None if weight is None else weight[known]
+    with np.errstate(all="ignore"):
+        centre = np.average(values, weights=weight)
+        spread = float(np.sqrt(np.average((values - centre) ** 2, weights=weight)))
+    # a spread that is rounding of equal values is none, and a coefficient must stay a number
+    return spread if 1e-12 * abs(float(centre)) < spread < 1e150 and spread > 1e-150 else 1.0
+
+
+def _rounded(coefficients: Floats) -> Floats:
+    texts = [f"{c:.{_DIGITS}g}" for c in coefficients.ravel().tolist()]
+    return np.array([float(text) for text in texts]).reshape(coefficients.shape)
