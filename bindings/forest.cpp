@@ -166,6 +166,13 @@ static Array<double> predict_one(const ForestHandle& self, const Doubles1& row) 
   return own(std::move(out));
 }
 
+static void prepare(const ForestHandle& self) {
+  run_interruptible([&](Interrupt& interrupt) {
+    self.walker.prepare(1, interrupt);
+    return 0;
+  });
+}
+
 static ForestHandle* from_trees(const std::vector<const TreeHandle*>& trees, std::vector<std::uint32_t> n_categories) {
   Forest forest;
   for (const TreeHandle* t : trees) {
@@ -232,6 +239,7 @@ void init_forest(nb::module_& m) {
       .def("extended", &extended, "other"_a)
       .def("predict", &predict, "table"_a, "n_jobs"_a, "Mean over the trees.")
       .def("predict_one", &predict_one, "row"_a)
+      .def("prepare", &prepare, "Make predict_one as fast as it gets.")
       .def("apply", &apply, "table"_a, "n_jobs"_a)
       .def("out_of_bag", &out_of_bag, "table"_a, "sampling"_a, "first"_a, "last"_a, "n_jobs"_a);
   m.def("forest_from_trees", &from_trees, "trees"_a, "n_categories"_a);

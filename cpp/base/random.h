@@ -25,7 +25,8 @@ class RandomStream {
       const std::uint64_t x = next();
       __extension__ using Wide = unsigned __int128;
       const Wide product = static_cast<Wide>(x) * n;
-      if (static_cast<std::uint64_t>(product) >= (0 - n) % n) return static_cast<std::uint64_t>(product >> 64);
+      const auto low = static_cast<std::uint64_t>(product);
+      if (low >= n || low >= (0 - n) % n) return static_cast<std::uint64_t>(product >> 64);  // n first: no division
     }
   }
 

@@ -18,6 +18,20 @@ struct Kernels {
   // Stable partition of words by side[word & 0xffff] (1: left), in place; `spare` holds n + 16 words.
   // Returns the number that went left. `side` may be read 3 bytes past its end.
   std::size_t (*partition)(std::uint32_t* words, std::size_t n, const std::uint8_t* side, std::uint32_t* spare);
+
+  // Stable partition of rows by their keys: those at most `cut` first. `spare` holds n + 16 rows.
+  // Returns the number that went left.
+  std::size_t (*partition_by_key)(std::uint32_t* rows, std::size_t n, const std::uint32_t* keys, std::uint32_t cut,
+                                  std::uint32_t* spare);
+
+  // Lowest and highest of n keys; n > 0.
+  void (*key_range)(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high);
+
+  // How many keys are at most `cut`; adds up their values in `sum`. Bytes are 0 or 1.
+  std::size_t (*sum_bytes)(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::uint8_t* values,
+                           std::int64_t* sum);
+  std::size_t (*sum_values)(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::int64_t* values,
+                            std::int64_t* sum);
 };
 
 const Kernels& kernels();

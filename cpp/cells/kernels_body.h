@@ -51,6 +51,75 @@ static std::size_t partition(std::uint32_t* words, std::size_t n, const std::uin
   return n_left;
 }
 
-const Kernels kernels{
-    score_all<SquaredError>, score_all<Entropy>, score_all<Misclassification>, score_all<Poisson>, score_all<Rate>,
-    first_largest,           partition};
+static std::size_t partition_by_key(std::uint32_t* rows, std::size_t n, const std::uint32_t* keys, std::uint32_t cut,
+                                    std::uint32_t* spare) {
+  std::size_t n_left = 0, n_right = 0, i = 0;
+#if defined(__AVX512F__)
+  const __m512i last = _mm512_set1_epi32(static_cast<int>(cut));
+  for (; i + 16 <= n; i += 16) {
+    const __m512i r = _mm512_loadu_si512(rows + i);
+    const __mmask16 left = _mm512_cmple_epu32_mask(_mm512_loadu_si512(keys + i), last);
+    _mm512_storeu_si512(rows + n_left, _mm512_maskz_compress_epi32(left, r));
+    _mm512_storeu_si512(spare + n_right, _mm512_maskz_compress_epi32(static_cast<__mmask16>(~left), r));
+    const auto went = static_cast<std::size_t>(__builtin_popcount(left));
+    n_left += went;
+    n_right += 16 - went;
+  }
+#endif
+  for (; i < n; ++i) {  // both are written, one is kept: no branch to guess
+    const std::uint32_t r = rows[i], left = keys[i] <= cut;
+    rows[n_left] = r;
+    spare[n_right] = r;
+    n_left += left;
+    n_right += 1 - left;
+  }
+  __builtin_memcpy(rows + n_left, spare, n_right * sizeof(std::uint32_t));
+  return n_left;
+}
+
+static void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high) {
+  std::uint32_t lowest = keys[0], highest = keys[0];
+  for (std::size_t i = 1; i < n; ++i) {
+    lowest = keys[i] < lowest ? keys[i] : lowest;
+    highest = keys[i] > highest ? keys[i] : highest;
+  }
+  *low = lowest;
+  *high = highest;
+}
+
+static std::size_t sum_bytes(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::uint8_t* values,
+                             std::int64_t* sum) {
+  std::uint32_t count = 0, total = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint32_t left = keys[i] <= cut;
+    count += left;
+    total += left & values[i];
+  }
+  *sum = total;
+  return count;
+}
+
+static std::size_t sum_values(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::int64_t* values,
+                              std::int64_t* sum) {
+  std::uint64_t count = 0;
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::int64_t left = -std::int64_t{keys[i] <= cut};
+    count -= static_cast<std::uint64_t>(left);
+    total += left & values[i];
+  }
+  *sum = total;
+  return count;
+}
+
+const Kernels kernels{score_all<SquaredError>,
+                      score_all<Entropy>,
+                      score_all<Misclassification>,
+                      score_all<Poisson>,
+                      score_all<Rate>,
+                      first_largest,
+                      partition,
+                      partition_by_key,
+                      key_range,
+                      sum_bytes,
+                      sum_values};

@@ -162,7 +162,9 @@ class UserSplits {
 // Whether a cut is allowed and better than the best so far. A goodness that is not a positive number is no use.
 inline bool improves(const Candidate& best, double goodness, Row n_left, std::int64_t w_left, const Totals& total,
                      const Limits& limits) {
-  return goodness > 0 && goodness > best.score && std::isfinite(goodness) && admits(limits, total, &w_left, n_left);
+  if (!(goodness > 0 && goodness > best.score && std::isfinite(goodness))) return false;
+  const std::int64_t left[2] = {w_left, 0};  // there are no bounds, and nothing reads the second
+  return admits(limits, total, left, n_left);
 }
 
 template <class Word>

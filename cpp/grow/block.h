@@ -1,49 +1,35 @@
-// Growing the whole subtree below a node of at most 65,535 rows, from columns that are sorted once.
+// Growing the whole subtree below a node, depth-first, straight into the finished tree.
 //
-// Each column is a run of 32-bit words, (rank << 16 | position in the block), sorted by rank. A split parts every run
-// stably, so the words of a node stay contiguous and sorted, and nothing is sorted again. The block is sized to stay in
-// cache; memory is bounded by the block, not by the table.
-//
-//      column j   | …… left child …… | …… right child …… |      the same ranges in every column
-//
-// Where few of the columns are tried at a node, the ranks are also kept row by row: a small node sorts the few columns
-// that it tries, which costs less than keeping all columns parted.
+// `Columns` holds the block's columns in the form that its cuts need:
+//   start   the block's rows; they are reordered as nodes are split
+//   search  the best cut of each of some columns
+//   part    the rows of a node by a cut; returns where the right child's begin
+//   add     rows of a range to a statistic
+//   follow  a split whose children will be searched, if there is anything to do
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "cells/kernels.h"
 #include "grow/search.h"
 
 namespace spinney {
 
-inline constexpr std::size_t max_block_rows = 0xffff;
-
-template <class Criterion>
+template <class Criterion, class Columns>
 class BlockGrower {
  public:
   BlockGrower(const Rules& rules, const Bins& bins, Worker<Criterion>& worker, Interrupt& interrupt)
-      : rules_(rules), bins_(bins), worker_(worker), interrupt_(interrupt) {}
+      : rules_(rules), worker_(worker), interrupt_(interrupt), columns_(rules, bins, worker) {}
 
   // `rows` is the node's range of the row index; it is reordered.
   Tree grow(OpenNode root, std::span<Row> rows) {
     tree_.value_width = static_cast<std::uint32_t>(rules_.target.value_width());
     rows_ = rows;
-    block_rows_.assign(rows.begin(), rows.end());
-    local_criterion_.emplace(worker_.criterion.on(local_.fill(worker_.criterion.rows, rows)));
-    positions_.resize(rows.size());
-    std::iota(positions_.begin(), positions_.end(), std::uint16_t{0});
-    side_.assign(rows.size() + 3, 0);
-    spare_.resize(rows.size() + 16);
-    samples_ = rules_.params.max_features < rules_.table.n_columns();
-    use_presorted();
-    sort_columns(root);
+    reserve(rows.size());
+    columns_.start(root, rows);
     root.end -= root.begin;
     root.begin = 0;
     stack_.push_back({std::move(root), no_parent});
@@ -63,90 +49,11 @@ class BlockGrower {
     std::size_t parent;  // whose right child this is
   };
 
-  std::uint32_t* words(std::uint32_t feature) { return words_.data() + slot_[feature] * stride_; }
-
-  void sort_columns(OpenNode& root) {
-    stride_ = rows_.size() + 16;
-    slot_.assign(rules_.table.n_columns(), 0);
-    dictionary_.assign(rules_.table.n_columns(), {});
-    words_.resize(root.features.size() * stride_);
-    std::size_t n_slots = 0;
-    for (const std::uint32_t f : root.features) {
-      slot_[f] = n_slots++;
-      sort_column(f);
-    }
-    if (samples_) keep_ranks(n_slots);
-  }
-
-  void keep_ranks(std::size_t n_slots) {
-    n_slots_ = n_slots;
-    ranks_.resize(rows_.size() * n_slots);
-    for (std::size_t slot = 0; slot < n_slots; ++slot) {
-      const std::uint32_t* column = words_.data() + slot * stride_;
-      for (std::size_t i = 0; i < rows_.size(); ++i)
-        ranks_[ShortWord::row(column[i]) * n_slots + slot] = static_cast<std::uint16_t>(ShortWord::code(column[i]));
-    }
-  }
-
-  bool is_small(const OpenNode& node) const { return samples_ && node.n() <= small_rows; }
-
-  // The sorted words of a node in a column. Those of a small node live until the next call.
-  const std::uint32_t* sorted_words(const OpenNode& node, std::uint32_t feature) {
-    if (!is_small(node)) return words(feature) + node.begin;
-    const std::uint16_t* ranks = ranks_.data() + slot_[feature];
-    for (std::size_t i = 0; i < node.n(); ++i) {
-      const std::uint32_t position = positions_[node.begin + i];
-      const std::uint32_t word = std::uint32_t{ranks[position * n_slots_]} << 16 | position;
-      std::size_t at = i;
-      for (; at > 0 && small_words_[at - 1] > word; --at) small_words_[at] = small_words_[at - 1];
-      small_words_[at] = word;
-    }
-    return small_words_.data();
-  }
-
-  void sort_column(std::uint32_t f) {
-    auto& dictionary = dictionary_[f];  // rank in the block -> code, where codes mean something
-    const Column& column = rules_.table.columns[f];
-    const bool binned = bins_.has(rules_.table, f), keep_codes = column.is_category() || binned;
-    const auto keep = [&](std::uint32_t rank, std::uint32_t code) {
-      if (dictionary.size() <= rank) dictionary.push_back(code);
-    };
-    std::uint32_t* out = words(f);
-    if (presorted_) {
-      const std::span<const std::uint32_t> entries = bins_.presorted.column(f);
-      const std::uint32_t n_present = bins_.presorted.n_present[f];
-      std::uint32_t rank = UINT32_MAX;
-      bool is_new = true;
-      for (std::size_t i = 0; i < entries.size(); ++i) {
-        is_new |= (entries[i] & Presorted::new_value) != 0;
-        const Row row = entries[i] & ~Presorted::new_value;
-        const std::uint32_t position = position_of_[row];
-        if (position == absent) continue;
-        const bool missing = i >= n_present;
-        rank += is_new && !missing;
-        is_new = false;
-        *out++ = (missing ? ShortWord::missing : rank) << 16 | position;
-        if (keep_codes && !missing)
-          keep(rank, binned ? bins_.columns[f].code(row) : static_cast<std::uint32_t>(value_at(column, row)));
-      }
-      return;
-    }
-    const std::span<const Entry> entries = sort_rows(worker_.sorter, rules_.table, bins_, f, rows_, true);
-    std::uint32_t rank = 0;
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      const std::uint32_t code = code_of(entries[i]);
-      if (i > 0 && code != code_of(entries[i - 1])) ++rank;
-      if (keep_codes && code != missing_code) keep(rank, code);
-      out[i] = (code == missing_code ? ShortWord::missing : rank) << 16 | row_of(entries[i]);
-    }
-  }
-
-  // Going through all rows of the table in order pays for a block that has a good part of them.
-  void use_presorted() {
-    presorted_ = bins_.presorted.n_rows > 0 && rows_.size() >= bins_.presorted.n_rows / 4;
-    if (!presorted_) return;
-    position_of_.assign(rules_.table.n_rows, absent);
-    for (std::uint32_t i = 0; i < rows_.size(); ++i) position_of_[rows_[i]] = i;
+  // Room for the largest tree there can be: pages that are not written to cost nothing, growing arrays are copied.
+  void reserve(std::size_t n_rows) {
+    constexpr std::size_t most_numbers = std::size_t{1} << 24;
+    const std::size_t n_nodes = 2 * (n_rows / std::max<Row>(1, rules_.params.min_samples_leaf)) + 1;
+    if (n_nodes * tree_.value_width < most_numbers) tree_.reserve(n_nodes, 0);
   }
 
   void grow_node(Pending& pending) {
@@ -164,118 +71,39 @@ class BlockGrower {
     if (choice) split(node, *choice, at);
   }
 
-  Candidate search(const OpenNode& node, std::uint32_t f) {
-    const Totals total{node.n(), node.stat.data()};
-    const Limits limits = rules_.limits(node, f);
-    const std::uint32_t* first = sorted_words(node, f);
-    if constexpr (std::is_same_v<Criterion, UserSplits>) local_criterion_->look_at(rules_.table.columns[f]);
-    return rules_.table.columns[f].is_category()
-               ? scan_categories<ShortWord>(*local_criterion_, first, total, limits)
-               : scan_numbers<ShortWord>(*local_criterion_, first, total, limits, worker_.buffers);
-  }
-
   std::optional<Choice> find_split(OpenNode& node) {
-    if (samples_) {
-      Tried tried = search_drawn_columns(rules_, node, [&](auto columns, auto candidates) {
-        for (std::size_t i = 0; i < columns.size(); ++i) candidates[i] = search(node, columns[i]);
-      });
-      return rules_.choose(tried.columns, tried.candidates, node);
-    }
-    candidates_.clear();
-    std::size_t n_live = 0;
-    for (const std::uint32_t f : node.features) {
-      Candidate c = search(node, f);
-      if (c.constant) continue;
-      node.features[n_live++] = f;
-      candidates_.push_back(std::move(c));
-    }
-    node.features.resize(n_live);
-    return rules_.choose(node.features, candidates_, node);
-  }
-
-  // Marks the sides of the node's rows from the sorted words of the chosen column: no value is compared again.
-  std::vector<std::uint32_t> mark_sides(const OpenNode& node, const Choice& choice) {
-    const Candidate& c = choice.candidate;
-    const std::uint32_t* first = sorted_words(node, choice.feature);
-    const std::size_t n = node.n(), n_present = count_present<ShortWord>(first, n);
-    std::vector<std::uint32_t> codes;
-    if (rules_.table.columns[choice.feature].is_category()) {
-      std::vector<std::uint8_t> left(dictionary_[choice.feature].size(), c.missing_alone);
-      for (const std::uint32_t rank : c.left_codes) left[rank] = 1;
-      for (std::size_t i = 0; i < n_present; ++i) {
-        const std::uint32_t rank = ShortWord::code(first[i]);
-        if (i == 0 || rank != ShortWord::code(first[i - 1])) codes.push_back(dictionary_[choice.feature][rank]);
-        side_[ShortWord::row(first[i])] = left[rank];
-      }
-    } else {
-      const std::size_t n_left = c.missing_alone ? n_present : c.at + std::size_t{1};
-      for (std::size_t i = 0; i < n_present; ++i) side_[ShortWord::row(first[i])] = i < n_left;
-    }
-    for (std::size_t i = n_present; i < n; ++i) side_[ShortWord::row(first[i])] = c.missing_left;
-    return codes;
-  }
-
-  SplitRecord describe(const Choice& choice, bool left_heavier, const std::vector<std::uint32_t>& codes) {
-    Choice outside = choice;  // ranks and positions of the block, as codes and rows of the table
-    Candidate& c = outside.candidate;
-    const auto& dictionary = dictionary_[choice.feature];
-    for (std::uint32_t& code : c.left_codes) code = dictionary[code];
-    if (!dictionary.empty() && c.left_codes.empty()) c.code_below = dictionary[c.code_below];
-    c.below = block_rows_[c.below];
-    c.above = block_rows_[c.above];
-    return describe_split(rules_, bins_, outside, left_heavier, codes);
+    Tried& tried = worker_.tried;
+    search_drawn_columns(rules_, node, tried,
+                         [&](auto columns, auto candidates) { columns_.search(node, columns, candidates); });
+    return rules_.choose(tried.columns, tried.candidates, node);
   }
 
   void split(OpenNode& node, const Choice& choice, std::size_t at) {
-    const std::vector<std::uint32_t> codes = mark_sides(node, choice);
     OpenNode left, right;
-    rules_.inherit(node, choice, left, right);
-    const std::size_t middle = part_rows(node);
     left.begin = node.begin;
-    left.end = right.begin = middle;
+    left.end = right.begin = columns_.part(node, choice);
     right.end = node.end;
+    left.depth = right.depth = node.depth + 1;
     share_stat(node, left, right);
+    const bool leaves = is_leaf(left) && is_leaf(right);
+    if (leaves) node.features.clear();
+    rules_.inherit(node, choice, std::move(node.features), left, right);
     if (rules_.bounded()) rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
-    write_split(tree_, at, describe(choice, left.stat[0] >= right.stat[0], codes));
-    if (is_leaf(left) && is_leaf(right)) {
-      left.features.clear();
-      right.features.clear();
-    }
-    if (!is_small(left) || !is_small(right))
-      for (const std::uint32_t f : left.features)
-        kernels().partition(words(f) + node.begin, node.n(), side_.data(), spare_.data());
+    write_split(tree_, at, columns_.describe(choice, left.stat[0] >= right.stat[0]));
+    if constexpr (requires { columns_.follow(node, left, right); })
+      if (!leaves) columns_.follow(node, left, right);
     stack_.push_back({std::move(right), at});
     stack_.push_back({std::move(left), no_parent});
   }
 
   static double mean_of(const OpenNode& n) { return static_cast<double>(n.stat[1]) / static_cast<double>(n.stat[0]); }
 
-  std::size_t part_rows(const OpenNode& node) {
-    std::size_t left = node.begin;
-    right_positions_.clear();
-    right_rows_.clear();
-    for (std::size_t i = node.begin; i < node.end; ++i) {
-      const std::uint16_t position = positions_[i];
-      const Row row = rows_[i];
-      if (side_[position]) {
-        positions_[left] = position;
-        rows_[left++] = row;
-      } else {
-        right_positions_.push_back(position);
-        right_rows_.push_back(row);
-      }
-    }
-    std::copy(right_positions_.begin(), right_positions_.end(), positions_.begin() + static_cast<std::ptrdiff_t>(left));
-    std::copy(right_rows_.begin(), right_rows_.end(), rows_.begin() + static_cast<std::ptrdiff_t>(left));
-    return left;
-  }
-
-  void share_stat(const OpenNode& node, OpenNode& left, OpenNode& right) {
+  void share_stat(OpenNode& node, OpenNode& left, OpenNode& right) {
     OpenNode& small = left.n() < right.n() ? left : right;
     OpenNode& large = left.n() < right.n() ? right : left;
     small.stat.assign(node.stat.size(), 0);
-    for (std::size_t i = small.begin; i < small.end; ++i) local_criterion_->add(positions_[i], small.stat.data());
-    large.stat = node.stat;
+    columns_.add(small.begin, small.end, small.stat.data());
+    large.stat = std::move(node.stat);
     for (std::size_t k = 0; k < large.stat.size(); ++k) large.stat[k] -= small.stat[k];
   }
 
@@ -285,33 +113,12 @@ class BlockGrower {
   }
 
   const Rules& rules_;
-  const Bins& bins_;
   Worker<Criterion>& worker_;
   Interrupt& interrupt_;
-  typename Criterion::Local local_;
-  std::optional<Criterion> local_criterion_;
-
+  Columns columns_;
   Tree tree_;
-  std::span<Row> rows_;                   // row index of the block, parted like the words
-  std::vector<Row> block_rows_;           // row by position in the block, fixed
-  std::vector<std::uint16_t> positions_;  // parted like rows_
-  std::vector<std::uint32_t> words_, spare_;
-  bool samples_ = false;  // few of the columns are tried at a node
-  static constexpr std::size_t small_rows = 64;
-  std::vector<std::uint16_t> ranks_;  // by position and slot
-  static constexpr std::uint32_t absent = UINT32_MAX;
-  bool presorted_ = false;
-  std::vector<std::uint32_t> position_of_;  // by row of the table
-  std::size_t n_slots_ = 0;
-  std::array<std::uint32_t, small_rows> small_words_{};
-  std::size_t stride_ = 0;
-  std::vector<std::size_t> slot_;  // by column
-  std::vector<std::vector<std::uint32_t>> dictionary_;
-  std::vector<std::uint8_t> side_;  // by position; 1: left
-  std::vector<Candidate> candidates_;
+  std::span<Row> rows_;  // row index of the block
   std::vector<Pending> stack_;
-  std::vector<std::uint16_t> right_positions_;
-  std::vector<Row> right_rows_;
 };
 
 }  // namespace spinney

@@ -17,7 +17,9 @@
 #include "base/interrupt.h"
 #include "base/pool.h"
 #include "grow/block.h"
+#include "grow/drawn_columns.h"
 #include "grow/search.h"
+#include "grow/sorted_columns.h"
 #include "grow/weigh.h"
 
 namespace spinney {
@@ -70,9 +72,12 @@ class Grower {
     return can_block && !weighing().on && !rules_.params.random_cuts &&
            rules_.table.n_columns() / most_idle <= rules_.params.max_features;
   }
+  bool draws_from_keys() const { return is_additive<Criterion> && !weighing().on && bins_.keys.n_columns > 0; }
 
   // Nodes of at most this many rows are tasks. Blocks of all threads together keep within a few megabytes.
   std::size_t task_rows() const {
+    constexpr std::size_t max_block_rows = SortedColumns<Scalar<ByteRows>>::max_rows;
+    if (draws_from_keys()) return workers_.size() == 1 ? rows_.size() : rows_.size() / (4 * workers_.size());
     if (bins_.presorted.n_rows > 0 && blocks_pay()) return max_block_rows;  // one tree a thread, and nothing to sort
     constexpr std::size_t block_bytes = std::size_t{3} << 20, min_rows = 512;
     const std::size_t per_row = blocks_pay() ? 4 * std::max<std::size_t>(1, rules_.table.n_columns()) : 512;
@@ -173,11 +178,15 @@ class Grower {
   }
 
   GrownTree grow_task(OpenNode node, std::span<Worker<Criterion>> worker) {
+    const auto grow_block = [&]<class Columns>(const Columns*) {
+      const std::span<Row> rows = rows_of(node);
+      BlockGrower<Criterion, Columns> grower(rules_, bins_, worker[0], interrupt_);
+      return GrownTree{grower.grow(std::move(node), rows), {}};
+    };
+    if constexpr (is_additive<Criterion>)
+      if (draws_from_keys()) return grow_block(static_cast<const DrawnColumns<Criterion>*>(nullptr));
     if constexpr (can_block)
-      if (blocks_pay()) {
-        const std::span<Row> rows = rows_of(node);
-        return {BlockGrower<Criterion>(rules_, bins_, worker[0], interrupt_).grow(std::move(node), rows), {}};
-      }
+      if (blocks_pay()) return grow_block(static_cast<const SortedColumns<Criterion>*>(nullptr));
     Grower inner(rules_, bins_, worker, rows_, interrupt_);
     inner.grow_depth_first(std::move(node), 0);
     return inner.assemble();

@@ -157,7 +157,12 @@ std::size_t Rules::choose_judged(std::span<const std::uint32_t> features, std::s
 }
 
 void Rules::inherit(const OpenNode& parent, const Choice& choice, OpenNode& left, OpenNode& right) const {
-  std::vector<std::uint32_t> groups, features = parent.features;
+  inherit(parent, choice, parent.features, left, right);
+}
+
+void Rules::inherit(const OpenNode& parent, const Choice& choice, std::vector<std::uint32_t> features, OpenNode& left,
+                    OpenNode& right) const {
+  std::vector<std::uint32_t> groups;
   if (!params.groups.empty()) {
     std::vector<bool> allowed(table.n_columns(), false);
     for (const std::uint32_t g : parent.groups) {
@@ -173,9 +178,10 @@ void Rules::inherit(const OpenNode& parent, const Choice& choice, OpenNode& left
     child->key = derive(parent.key, child == &left ? 1 : 2);
     child->lower = parent.lower;
     child->upper = parent.upper;
-    child->features = features;
     child->groups = groups;
   }
+  left.features = features;
+  right.features = std::move(features);
 }
 
 void Rules::bound_values(const OpenNode& parent, const Choice& choice, double left_mean, double right_mean,

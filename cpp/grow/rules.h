@@ -40,6 +40,9 @@ class Rules {
 
   // What the children inherit. Their ranges and statistics are set by the caller before.
   void inherit(const OpenNode& parent, const Choice& choice, OpenNode& left, OpenNode& right) const;
+  // The same for a parent whose features are no longer needed, or for children that will not be searched.
+  void inherit(const OpenNode& parent, const Choice& choice, std::vector<std::uint32_t> features, OpenNode& left,
+               OpenNode& right) const;
   void bound_values(const OpenNode& parent, const Choice& choice, double left_mean, double right_mean, OpenNode& left,
                     OpenNode& right) const;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -18,6 +19,7 @@
 #include "cells/sorted.h"
 #include "cells/user.h"
 #include "data/bins.h"
+#include "data/keys.h"
 #include "data/presort.h"
 #include "data/read.h"
 #include "data/sort.h"
@@ -31,10 +33,19 @@ struct Bins {
   std::vector<std::uint8_t> coarse;   // by column and row, in one piece that goes back to the system; empty: none
   std::vector<BinnedColumn> columns;  // empty: exact; category columns stay empty inside
   Presorted presorted;                // of all rows, where many trees share it
+  RowKeys keys;                       // of all rows, where cuts are random
   const std::uint8_t* coarse_codes(const Table& table, std::uint32_t f) const {  // null for category columns
     return table.columns[f].is_category() ? nullptr : coarse.data() + f * table.n_rows;
   }
   bool has(const Table& table, std::uint32_t f) const { return !columns.empty() && !table.columns[f].is_category(); }
+};
+
+// Columns that were tried at a node, and the best cut of each.
+struct Tried {
+  std::vector<std::uint32_t> columns;
+  std::vector<Candidate> candidates;  // one per column
+  std::vector<std::uint32_t> order;   // scratch: columns to try
+  std::vector<std::uint8_t> live;     // scratch, by column
 };
 
 template <class Criterion>
@@ -45,6 +56,7 @@ struct Worker {  // scratch of one thread
   ScanBuffers buffers;
   RandomBuffers random;
   Histogram histogram;
+  Tried tried;
 };
 
 template <class Criterion>
@@ -101,29 +113,49 @@ Candidate search_column(Worker<Criterion>& worker, const Rules& rules, const Bin
   return best;
 }
 
-// Columns in the order in which a node tries them.
-struct TryOrder {
-  std::vector<std::uint32_t> columns;
-  std::size_t n_first;  // tried together; the rest one by one, until a column can be cut
-};
-
-// All columns, or those that are always tried and a random choice of the others in random order.
-inline TryOrder columns_to_try(const Rules& rules, const OpenNode& node) {
-  const GrowParams& params = rules.params;
-  const std::size_t n_columns = params.columns.empty() ? rules.table.n_columns() : params.columns.size();
-  const std::size_t n_always = params.always.size();
-  if (params.max_features >= n_columns - n_always) return {node.features, node.features.size()};
-  // constants known from above still count as tried, so the draw is from all columns
-  std::vector<std::uint32_t> columns = params.always;
-  columns.reserve(n_columns);
-  for (std::uint32_t i = 0; i < n_columns; ++i) {
-    const std::uint32_t f = params.columns.empty() ? i : params.columns[i];
-    if (!std::binary_search(params.always.begin(), params.always.end(), f)) columns.push_back(f);
+// The columns to try at a node, one after the other: all of them, or those that are always tried and a random choice of
+// the others in random order.
+class ColumnDraw {
+ public:
+  ColumnDraw(const Rules& rules, const OpenNode& node, std::vector<std::uint32_t>& order)
+      : order_(order), random_(derive(node.key, 3)) {
+    const GrowParams& params = rules.params;
+    const std::size_t n_columns = params.columns.empty() ? rules.table.n_columns() : params.columns.size();
+    const std::size_t n_always = params.always.size();
+    if (params.max_features >= n_columns - n_always) {
+      order_ = node.features;
+      n_first = drawn_ = order_.size();
+      return;
+    }
+    // constants known from above still count as tried, so the draw is from all columns
+    n_first = n_always + params.max_features;
+    order_ = params.always;
+    for (std::uint32_t i = 0; i < n_columns; ++i) {
+      const std::uint32_t f = params.columns.empty() ? i : params.columns[i];
+      if (n_always == 0 || !std::binary_search(params.always.begin(), params.always.end(), f)) order_.push_back(f);
+    }
+    drawn_ = n_always;
+    if (params.column_weights.empty()) return;
+    const std::span<std::uint32_t> others = std::span(order_).subspan(n_always);
+    shuffle_columns(others, others.size(), params.column_weights, random_);
+    drawn_ = order_.size();
   }
-  const std::span<std::uint32_t> others = std::span(columns).subspan(n_always);
-  shuffle_columns(others, others.size(), params.column_weights, RandomStream(derive(node.key, 3)));
-  return {std::move(columns), n_always + params.max_features};
-}
+
+  std::size_t size() const { return order_.size(); }
+
+  // To be called with i = 0, 1, …; the first draws of shuffle_columns, and no more than are needed.
+  std::uint32_t at(std::size_t i) {
+    if (i >= drawn_ && i + 1 < order_.size()) std::swap(order_[i], order_[i + random_.below(order_.size() - i)]);
+    return order_[i];
+  }
+
+  std::size_t n_first;  // tried together; the rest one by one, until a column can be cut
+
+ private:
+  std::vector<std::uint32_t>& order_;
+  RandomStream random_;
+  std::size_t drawn_ = 0;  // columns before this one stay where they are
+};
 
 // Below this many rows, sorting all of them is as fast.
 inline constexpr std::size_t coarse_rows = 4096;
@@ -182,40 +214,43 @@ void search_columns(std::span<Worker<Criterion>> workers, const Rules& rules, co
   });
 }
 
-struct Tried {
-  std::vector<std::uint32_t> columns;
-  std::vector<Candidate> candidates;  // one per column
-};
-
 // Calls search(columns, candidates) for the columns to try, and drops those that turn out constant from node.features.
 template <class Search>
-Tried search_drawn_columns(const Rules& rules, OpenNode& node, Search&& search) {
-  const auto [order, n_first] = columns_to_try(rules, node);
-  std::vector<std::uint8_t> live(rules.table.n_columns(), 0);
-  for (const std::uint32_t f : node.features) live[f] = 1;
-  Tried found;
-  auto& [tried, candidates] = found;
-  bool any_found = false;  // the draw goes on until a column can be cut
-  for (std::size_t begin = 0, end = n_first; begin < order.size() && !any_found; begin = end, end = end + 1) {
+void search_drawn_columns(const Rules& rules, OpenNode& node, Tried& found, Search&& search) {
+  auto& [tried, candidates, order, live] = found;
+  ColumnDraw draw(rules, node, order);
+  const bool all_live = node.features.size() == rules.table.n_columns();
+  if (!all_live) {
+    live.assign(rules.table.n_columns(), 0);
+    for (const std::uint32_t f : node.features) live[f] = 1;
+  }
+  tried.clear();
+  bool any_found = false, any_constant = false;  // the draw goes on until a column can be cut
+  for (std::size_t begin = 0, end = draw.n_first; begin < draw.size() && !any_found; begin = end, end = end + 1) {
     const std::size_t first = tried.size();
     for (std::size_t i = begin; i < end; ++i)
-      if (live[order[i]]) tried.push_back(order[i]);
-    candidates.resize(tried.size());
-    search(std::span<const std::uint32_t>(tried).subspan(first), std::span(candidates).subspan(first));
+      if (const std::uint32_t f = draw.at(i); all_live || live[f]) tried.push_back(f);
+    candidates.resize(std::max(candidates.size(), tried.size()));
+    search(std::span<const std::uint32_t>(tried).subspan(first),
+           std::span(candidates).subspan(first, tried.size() - first));
     for (std::size_t i = first; i < tried.size(); ++i) {
-      if (candidates[i].constant) live[tried[i]] = 0;
+      any_constant = any_constant || candidates[i].constant;
       any_found = any_found || candidates[i].found();
     }
   }
+  candidates.resize(tried.size());
+  if (!any_constant) return;
+  live.assign(rules.table.n_columns(), 1);
+  for (std::size_t i = 0; i < tried.size(); ++i) live[tried[i]] = !candidates[i].constant;
   std::erase_if(node.features, [&](std::uint32_t f) { return !live[f]; });
-  return found;
 }
 
 // Finds the best split of a node.
 template <class Criterion>
 std::optional<Choice> find_split(std::span<Worker<Criterion>> workers, const Rules& rules, const Bins& bins,
                                  OpenNode& node, std::span<const Row> rows, Interrupt& interrupt) {
-  Tried tried = search_drawn_columns(rules, node, [&](auto columns, auto candidates) {
+  Tried& tried = workers[0].tried;
+  search_drawn_columns(rules, node, tried, [&](auto columns, auto candidates) {
     search_columns(workers, rules, bins, node, rows, columns, candidates, interrupt);
   });
   return rules.choose(tried.columns, tried.candidates, node);

@@ -53,7 +53,8 @@ class Weigher {
   // The best split of each column, ranked.
   Ranking rank(OpenNode& node, std::span<const Row> rows) {
     std::vector<Found> found(rules_.table.n_columns());
-    Tried tried = search_drawn_columns(rules_, node, [&](auto columns, auto candidates) {
+    Tried& tried = workers_[0].tried;
+    search_drawn_columns(rules_, node, tried, [&](auto columns, auto candidates) {
       for_each_column(workers_, rows.size(), columns.size(), interrupt_, [&](std::size_t i, Worker<Criterion>& worker) {
         candidates[i] = search_present(worker, node, rows, columns[i], found[columns[i]]);
       });

@@ -68,12 +68,23 @@ std::vector<std::uint32_t> draw_columns(const GrowParams& params, std::size_t n_
   return columns;
 }
 
+// A copy of a dense table is no more than the table; of a sparse one it may be.
+bool keys_pay(const Table& table) {
+  constexpr std::size_t most_entries = std::size_t{1} << 26;
+  const bool sparse = std::any_of(table.columns.begin(), table.columns.end(), [](auto& c) { return c.is_sparse(); });
+  return !sparse || table.n_rows <= most_entries / std::max<std::size_t>(1, table.n_columns());
+}
+
 // The columns in order, where the trees would sort them again and again, and there is room.
 void presort(const Table& table, Bins& bins, const ForestParams& params, Interrupt& interrupt) {
   constexpr std::size_t most_entries = std::size_t{1} << 26, most_rows = Presorted::new_value;
   const bool fits =
       table.n_rows < most_rows && table.n_rows <= most_entries / std::max<std::size_t>(1, table.n_columns());
-  if (!fits || params.n_trees < 3 || params.tree.random_cuts) return;
+  if (params.tree.random_cuts) {
+    if (keys_pay(table)) bins.keys = make_row_keys(table, params.tree.n_threads, interrupt);
+    return;
+  }
+  if (!fits || params.n_trees < 3) return;
   std::vector<Row> rows(table.n_rows);
   std::iota(rows.begin(), rows.end(), Row{0});
   bins.presorted.entries.resize(table.n_rows * table.n_columns());

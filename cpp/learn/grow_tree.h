@@ -5,7 +5,6 @@
 
 #include "base/interrupt.h"
 #include "grow/grower.h"
-#include "learn/dispatch.h"
 
 namespace spinney {
 
@@ -13,20 +12,7 @@ Bins make_bins(const Table& table, const std::vector<Row>& rows, const double* w
                int n_threads, Interrupt& interrupt);
 
 // Takes the target's row index. `rows` is left in the order of the grown tree's leaves.
-inline GrownTree grow_tree(const Table& table, Target& target, const GrowParams& params, Bins& bins,
-                           std::vector<Row>& rows, Interrupt& interrupt) {
-  const Rules rules(table, target, params);
-  OpenNode root = rules.root();
-  rows = std::move(target.rows);
-  if (!params.weighing.rows.empty()) rows = params.weighing.rows;
-  root.end = rows.size();
-  return with_criterion(target, [&]<class Criterion>(const Criterion& criterion) {
-    std::vector<Worker<Criterion>> workers(static_cast<std::size_t>(params.n_threads), Worker<Criterion>(criterion));
-    root.stat.assign(criterion.width(), 0);
-    for (const Row r : rows)
-      if (target.weight_of(r) > 0) criterion.add(r, root.stat.data());
-    return Grower<Criterion>(rules, bins, workers, rows, interrupt).grow(std::move(root));
-  });
-}
+GrownTree grow_tree(const Table& table, Target& target, const GrowParams& params, Bins& bins, std::vector<Row>& rows,
+                    Interrupt& interrupt);
 
 }  // namespace spinney

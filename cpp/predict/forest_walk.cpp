@@ -1,100 +1,111 @@
 #include "predict/forest_walk.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
+#include <vector>
 
 #include "base/pool.h"
 #include "data/read.h"
 
 namespace spinney {
 
-struct ForestWalker::Block {
-  std::size_t begin = 0, n = 0;
-  std::size_t width = 0;
-  std::vector<double> values;  // by row and column in use
-};
-
-template <class Body>
-void ForestWalker::for_each_block(const Table& table, int n_threads, Interrupt& interrupt, Body&& body) const {
-  const std::size_t n_tasks = (table.n_rows + block_rows - 1) / block_rows;
-  const double estimated_ns = 30.0 * static_cast<double>(table.n_rows) * static_cast<double>(forest_.n_trees());
-  parallel_for_if_worth(estimated_ns, n_tasks, n_threads, [&](std::size_t task, int) {
-    interrupt.check();
-    Block block;
-    block.begin = task * block_rows;
-    block.n = std::min(block_rows, table.n_rows - block.begin);
-    block.width = std::max<std::size_t>(1, compact_.used.size());
-    if (!compact_.nodes.empty()) {
-      block.values.resize(block.width * block_rows, 0.0);
-      std::array<Row, block_rows> rows;
-      std::iota(rows.begin(), rows.end(), static_cast<Row>(block.begin));
-      for (std::size_t s = 0; s < compact_.used.size(); ++s)
-        read_rows(table.columns[compact_.used[s]], rows.data(), block.n,
-                  [&](std::size_t i, double v) { block.values[i * block.width + s] = v; });
-    }
-    body(block);
+void ForestWalker::prepare(int n_threads, Interrupt& interrupt) const {
+  std::call_once(once_, [&] {
+    coded_.emplace(forest_, n_threads, interrupt);
+    if (coded_->is_usable()) ready_.store(&*coded_, std::memory_order_release);
   });
 }
 
-// Several rows at a time: while one waits for its next node, the others go on.
-template <bool categories>
-void ForestWalker::walk_copies(const Block& block, std::span<const std::uint32_t> members, std::uint32_t root,
-                               std::uint32_t* leaf) const {
-  for (std::size_t begin = 0; begin < members.size(); begin += lanes) {
-    const std::size_t n = std::min(lanes, members.size() - begin);
-    std::array<std::uint32_t, lanes> at;
-    at.fill(root);
-    std::array<const double*, lanes> row;
-    for (std::size_t k = 0; k < lanes; ++k)
-      row[k] = block.values.data() + members[begin + std::min(k, n - 1)] * block.width;
-    bool moving = true;
-    while (moving) {
-      moving = false;
-      for (std::size_t k = 0; k < lanes; ++k) {
-        const CompactNode& node = compact_.nodes[at[k]];
-        const std::uint32_t next = step<categories>(forest_.nodes, node, at[k], row[k][node.slot]);
-        moving |= next != at[k];
-        at[k] = next;
-      }
-    }
-    std::copy_n(at.begin(), n, leaf + begin);
-  }
+// Coding a node costs about as much as two walks down a tree save.
+const CodedForest* ForestWalker::coded_for(std::size_t n_walks, int n_threads, Interrupt& interrupt) const {
+  if (n_walks_.fetch_add(n_walks, std::memory_order_relaxed) + n_walks >= forest_.nodes.size() / 2)
+    prepare(n_threads, interrupt);
+  return ready_.load(std::memory_order_acquire);
 }
 
-void ForestWalker::walk(const Block& block, const Table& table, std::span<const std::uint32_t> members,
-                        std::uint32_t root, std::uint32_t* leaf) const {
-  if (!compact_.nodes.empty()) {
-    if (compact_.has_categories)
-      walk_copies<true>(block, members, root, leaf);
-    else
-      walk_copies<false>(block, members, root, leaf);
-    return;
+// Some rows, coded or as numbers side by side, or neither if the columns are many.
+class ForestWalker::Block {
+ public:
+  Block(const Forest& forest, const CodedForest* coded, const Table& table, std::size_t begin, std::size_t end)
+      : begin(begin), n(end - begin), forest_(forest), coded_(coded), table_(table) {
+    constexpr std::size_t most_columns = 512;
+    if (coded != nullptr) {
+      coded->read(table, begin, n, codes_);
+    } else if (table.n_columns() <= most_columns) {
+      std::vector<Row> rows(n);
+      std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
+      values_.resize(n * table.n_columns());
+      for (std::size_t f = 0; f < table.n_columns(); ++f)
+        read_rows(table.columns[f], rows.data(), n,
+                  [&](std::size_t i, double v) { values_[i * table.n_columns() + f] = v; });
+    }
   }
-  for (std::size_t i = 0; i < members.size(); ++i) {
-    const auto r = static_cast<Row>(block.begin + members[i]);
-    std::uint32_t at = root;
-    while (!forest_.nodes.is_leaf(at))
-      at = next_node(forest_.nodes, at, [&](std::uint32_t f) { return value_at(table.columns[f], r); });
-    leaf[i] = at;
+
+  // leaf[i] = where row members[i] of the block comes to rest in tree t, counted within the tree.
+  void walk(std::size_t t, std::span<const std::uint32_t> members, std::uint32_t* leaf) const {
+    if (coded_ != nullptr) return coded_->walk(codes_, t, members, leaf);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const double* row = values_.data() + members[i] * table_.n_columns();
+      const auto r = static_cast<Row>(begin + members[i]);
+      const auto value = [&](std::uint32_t f) { return values_.empty() ? value_at(table_.columns[f], r) : row[f]; };
+      std::uint32_t at = forest_.root[t];
+      while (!forest_.nodes.is_leaf(at)) at = next_node(forest_.nodes, at, value);
+      leaf[i] = at - forest_.root[t];
+    }
   }
+
+  const double* value(std::size_t t, std::uint32_t leaf) const {
+    if (coded_ != nullptr) return coded_->value(t, leaf);
+    return forest_.nodes.value_of(forest_.root[t] + leaf).data();
+  }
+
+  const std::size_t begin, n;
+
+ private:
+  const Forest& forest_;
+  const CodedForest* coded_;
+  const Table& table_;
+  CodedForest::Block codes_;
+  std::vector<double> values_;
+};
+
+// Blocks are large enough for a tree to be read once for many rows, and small enough for them to stay in cache.
+template <class Body>
+void ForestWalker::for_each_block(const Table& table, std::size_t n_trees, int n_threads, Interrupt& interrupt,
+                                  Body&& body) const {
+  constexpr std::size_t block_words = std::size_t{1} << 17, least = 64, most = 4096;
+  const CodedForest* coded = coded_for(table.n_rows * n_trees, n_threads, interrupt);
+  const std::size_t width = coded != nullptr ? coded->width() : 2 * table.n_columns() + 1;
+  const std::size_t share = table.n_rows / (2 * static_cast<std::size_t>(n_threads)) + 1;
+  const std::size_t block_rows = std::clamp(std::min(block_words / width, share), least, most);
+  const std::size_t n_tasks = (table.n_rows + block_rows - 1) / block_rows;
+  const double estimated_ns = 30.0 * static_cast<double>(table.n_rows) * static_cast<double>(n_trees);
+  parallel_for_if_worth(estimated_ns, n_tasks, n_threads, [&](std::size_t task, int) {
+    interrupt.check();
+    const std::size_t begin = task * block_rows;
+    body(Block(forest_, coded, table, begin, std::min(table.n_rows, begin + block_rows)));
+  });
 }
 
 void ForestWalker::sum(const Table& table, std::size_t first, std::size_t last, std::span<const std::uint64_t> skip,
                        int n_threads, Interrupt& interrupt, double* out, std::uint32_t* n_used) const {
   const std::size_t width = forest_.nodes.value_width, words = (table.n_rows + 63) / 64;
-  for_each_block(table, n_threads, interrupt, [&](const Block& block) {
-    std::array<std::uint32_t, block_rows> members, leaf;
+  for_each_block(table, last - first, n_threads, interrupt, [&](const Block& block) {
+    std::vector<std::uint32_t> members(block.n), leaf(block.n);
+    std::iota(members.begin(), members.end(), 0u);
+    std::size_t n = block.n;
     for (std::size_t t = first; t < last; ++t) {
-      std::size_t n = 0;
-      for (std::uint32_t i = 0; i < block.n; ++i) {
-        const std::size_t r = block.begin + i;
-        if (skip.empty() || !(skip[(t - first) * words + r / 64] >> (r % 64) & 1)) members[n++] = i;
+      if (!skip.empty()) {
+        n = 0;
+        for (std::uint32_t i = 0; i < block.n; ++i) {
+          const std::size_t r = block.begin + i;
+          if (!(skip[(t - first) * words + r / 64] >> (r % 64) & 1)) members[n++] = i;
+        }
       }
-      walk(block, table, std::span(members).first(n), forest_.root[t], leaf.data());
+      block.walk(t, std::span(members).first(n), leaf.data());
       for (std::size_t k = 0; k < n; ++k) {
         const std::size_t r = block.begin + members[k];
-        const double* value = forest_.nodes.value.data() + std::size_t{leaf[k]} * width;
+        const double* value = block.value(t, leaf[k]);
         for (std::size_t j = 0; j < width; ++j) out[r * width + j] += value[j];
         if (n_used != nullptr) ++n_used[r];
       }
@@ -104,23 +115,23 @@ void ForestWalker::sum(const Table& table, std::size_t first, std::size_t last, 
 
 void ForestWalker::apply(const Table& table, int n_threads, Interrupt& interrupt, std::uint32_t* leaf) const {
   const std::size_t n_trees = forest_.n_trees();
-  for_each_block(table, n_threads, interrupt, [&](const Block& block) {
-    std::array<std::uint32_t, block_rows> members, found;
+  for_each_block(table, n_trees, n_threads, interrupt, [&](const Block& block) {
+    std::vector<std::uint32_t> members(block.n), found(block.n);
     std::iota(members.begin(), members.end(), 0u);
     for (std::size_t t = 0; t < n_trees; ++t) {
-      walk(block, table, std::span(members).first(block.n), forest_.root[t], found.data());
-      for (std::size_t i = 0; i < block.n; ++i) leaf[(block.begin + i) * n_trees + t] = found[i] - forest_.root[t];
+      block.walk(t, members, found.data());
+      for (std::size_t i = 0; i < block.n; ++i) leaf[(block.begin + i) * n_trees + t] = found[i];
     }
   });
 }
 
 void ForestWalker::sum_one(const double* row, double* out) const {
-  const std::size_t width = forest_.nodes.value_width;
+  if (const CodedForest* coded = ready_.load(std::memory_order_acquire)) return coded->sum_one(row, out);
   for (std::size_t t = 0; t < forest_.n_trees(); ++t) {
     std::uint32_t at = forest_.root[t];
     while (!forest_.nodes.is_leaf(at)) at = next_node(forest_.nodes, at, [&](std::uint32_t f) { return row[f]; });
-    const double* value = forest_.nodes.value.data() + std::size_t{at} * width;
-    for (std::size_t j = 0; j < width; ++j) out[j] += value[j];
+    const std::span<const double> value = forest_.nodes.value_of(at);
+    for (std::size_t j = 0; j < value.size(); ++j) out[j] += value[j];
   }
 }
 

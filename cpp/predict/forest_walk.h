@@ -1,22 +1,23 @@
-// Rows down all trees of a forest: a block of rows is copied once to where its values lie side by side, then goes down
-// tree after tree, so the sums over trees come out the same for any number of threads.
+// Rows down all trees of a forest: a block of rows is read once, then goes down tree after tree, so the sums over trees
+// come out the same for any number of threads.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
-#include <functional>
+#include <mutex>
+#include <optional>
 #include <span>
-#include <vector>
 
 #include "base/interrupt.h"
 #include "data/column.h"
-#include "predict/compact.h"
+#include "predict/coded.h"
 #include "tree/forest.h"
 
 namespace spinney {
 
 class ForestWalker {
  public:
-  explicit ForestWalker(const Forest& forest) : forest_(forest), compact_(forest.nodes) {}
+  explicit ForestWalker(const Forest& forest) : forest_(forest) {}
 
   // out[row] += the values of its leaves in trees first … last - 1. `skip`, if any, has a bit per row for each of these
   // trees, in whole 64-bit words: set bits are left out, and n_used[row] counts the rest.
@@ -29,19 +30,20 @@ class ForestWalker {
   // The sum over trees for one row, given as the numbers of all its columns.
   void sum_one(const double* row, double* out) const;
 
+  // Codes the forest now, rather than when enough rows have come by to pay for it.
+  void prepare(int n_threads, Interrupt& interrupt) const;
+
  private:
-  static constexpr std::size_t block_rows = 512, lanes = 8;
-  struct Block;
+  class Block;
   template <class Body>
-  void for_each_block(const Table& table, int n_threads, Interrupt& interrupt, Body&& body) const;
-  void walk(const Block& block, const Table& table, std::span<const std::uint32_t> members, std::uint32_t root,
-            std::uint32_t* leaf) const;
-  template <bool categories>
-  void walk_copies(const Block& block, std::span<const std::uint32_t> members, std::uint32_t root,
-                   std::uint32_t* leaf) const;
+  void for_each_block(const Table& table, std::size_t n_trees, int n_threads, Interrupt& interrupt, Body&& body) const;
+  const CodedForest* coded_for(std::size_t n_walks, int n_threads, Interrupt& interrupt) const;
 
   const Forest& forest_;
-  CompactNodes compact_;
+  mutable std::once_flag once_;
+  mutable std::optional<CodedForest> coded_;
+  mutable std::atomic<const CodedForest*> ready_{nullptr};
+  mutable std::atomic<std::size_t> n_walks_{0};  // rows times trees, so far
 };
 
 }  // namespace spinney

@@ -139,6 +139,7 @@ class ForestRowPredictor(RowReader):
     def __init__(self, forest: FittedForest, schema: Schema, unseen: str, classes: Any) -> None:
         super().__init__(schema, unseen)
         self._forest = forest
+        forest.engine.prepare()
         self._mean = forest.engine.predict_one
         self._classes = [classes] if classes is not None and forest.n_outputs == 1 else classes
         by_share = classes is not None and forest.n_outputs == 1 and forest.cost is None

@@ -1,14 +1,17 @@
 // Growing: the same tree by every route, and every criterion on awkward tables (mainly for the sanitizers).
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <random>
 #include <stdexcept>
 #include <vector>
 
+#include "base/cpu.h"
 #include "check.h"
 #include "data/read.h"
 #include "learn/cart.h"
 #include "learn/forest.h"
+#include "predict/coded_walk.h"
 #include "predict/forest_walk.h"
 #include "predict/walk.h"
 #include "tree/validate.h"
@@ -173,6 +176,136 @@ TEST(a_forest_is_the_same_for_any_number_of_threads) {
         for (std::size_t k = 0; k < width; ++k) CHECK(sums[k] == first[k]);
         CHECK(equal(forest.tree(3), one[3]));
       }
+}
+
+TEST(random_cuts_from_keys_are_those_from_values) {
+  const Sample s(3000, 11);
+  Interrupt interrupt;
+  for (const Rule rule : all_rules)
+    for (const std::uint32_t max_features : {2u, 5u}) {
+      ForestParams forest;
+      forest.tree.random_cuts = true;
+      forest.tree.max_features = max_features;
+      forest.tree.min_samples_leaf = max_features == 5 ? 3 : 1;
+      forest.tree.seed = 5;
+      forest.samples = false;
+      forest.n_trees = 2;
+      const TargetInput target = s.target(rule, max_features == 5);
+      const std::vector<Tree> trees = grow_forest(s.table, target, rule, forest, interrupt);
+      GrowParams alone = forest.tree;
+      for (std::uint32_t t = 0; t < 2; ++t) {
+        alone.seed = tree_key(forest.tree.seed, t);
+        CHECK(trees[t].size() > 100);
+        CHECK(equal(trees[t], grow_cart(s.table, target, rule, alone, 0, interrupt).tree));
+      }
+    }
+}
+
+// The sums over trees by one row at a time, straight from the trees.
+static std::vector<double> plain_sums(const Forest& forest, const Table& table) {
+  std::vector<double> sums(table.n_rows * forest.nodes.value_width, 0.0);
+  for (Row r = 0; r < table.n_rows; ++r)
+    for (std::size_t t = 0; t < forest.n_trees(); ++t) {
+      std::uint32_t at = forest.root[t];
+      const auto value = [&](std::uint32_t f) { return value_at(table.columns[f], r); };
+      while (!forest.nodes.is_leaf(at)) at = next_node(forest.nodes, at, value);
+      for (std::size_t k = 0; k < forest.nodes.value_width; ++k)
+        sums[r * forest.nodes.value_width + k] += forest.nodes.value_of(at)[k];
+    }
+  return sums;
+}
+
+static void check_every_way_to_predict(const Forest& forest, const Table& table) {
+  Interrupt interrupt;
+  const std::vector<double> expected = plain_sums(forest, table);
+  const std::size_t width = forest.nodes.value_width, n_trees = forest.n_trees();
+  std::vector<std::vector<std::uint32_t>> leaves;
+  for (const bool prepared : {false, true}) {
+    const ForestWalker walker(forest);
+    if (prepared) walker.prepare(2, interrupt);
+    for (const int n_threads : {1, 2}) {
+      std::vector<double> sums(expected.size(), 0.0);
+      walker.sum(table, 0, n_trees, {}, n_threads, interrupt, sums.data(), nullptr);
+      CHECK(sums == expected);
+    }
+    leaves.emplace_back(table.n_rows * n_trees);
+    walker.apply(table, 2, interrupt, leaves.back().data());
+    std::vector<double> row(table.n_columns());
+    for (Row r = 0; r < std::min<std::size_t>(200, table.n_rows); ++r) {
+      for (std::size_t f = 0; f < row.size(); ++f) row[f] = value_at(table.columns[f], r);
+      std::vector<double> one(width, 0.0);
+      walker.sum_one(row.data(), one.data());
+      CHECK(std::equal(one.begin(), one.end(), expected.begin() + static_cast<std::ptrdiff_t>(r * width)));
+    }
+  }
+  CHECK(leaves[0] == leaves[1]);
+}
+
+TEST(every_way_to_predict_gives_the_same_bits) {
+  const Sample s(2500, 12);
+  Interrupt interrupt;
+  for (const Rule rule : {Rule::gini, Rule::squared_error})
+    for (const std::size_t n_columns : {4u, 5u}) {  // without and with categories
+      Table table = s.table;
+      table.columns.resize(n_columns);
+      ForestParams params;
+      params.tree.max_features = 2;
+      params.samples = false;
+      params.n_trees = 19;
+      Forest forest;
+      for (const Tree& tree : grow_forest(table, s.target(rule, false), rule, params, interrupt)) forest.add(tree);
+      check_every_way_to_predict(forest, table);
+      for (Column& c : table.columns)  // a few rows, and no missing values in them
+        c.data += 7 * c.stride;
+      table.n_rows = 3;
+      check_every_way_to_predict(forest, table);
+    }
+  Forest stumps;
+  Tree leaf;
+  leaf.value[leaf.add_leaf()] = 2.5;
+  stumps.add(leaf);
+  check_every_way_to_predict(stumps, s.table);
+}
+
+TEST(walks_and_codes_are_the_same_for_every_instruction_set) {
+#if defined(__x86_64__)
+  if (isa() != Isa::avx512) return;
+  std::mt19937 g(3);
+  for (const std::size_t n : {0u, 1u, 2u, 3u, 100u, 1001u}) {
+    std::vector<double> thresholds(n), x(40);
+    for (double& t : thresholds) t = static_cast<double>(g() % 500);
+    std::sort(thresholds.begin(), thresholds.end());
+    for (double& v : x) v = g() % 9 == 0 ? NAN : static_cast<double>(g() % 500);
+    std::vector<std::uint32_t> a(x.size()), b(x.size());
+    base::coded_kernels.count_below(thresholds.data(), n, x.data(), x.size(), a.data());
+    avx512::coded_kernels.count_below(thresholds.data(), n, x.data(), x.size(), b.data());
+    CHECK(a == b);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      CHECK_EQ(a[i], std::count_if(thresholds.begin(), thresholds.end(), [&](double t) { return t < x[i]; }));
+  }
+  // 255 nodes: a full tree in preorder over three columns, slot 3 for leaves
+  std::vector<CodedNode> nodes;
+  const auto grow = [&](auto&& self, int depth) -> void {
+    const auto at = static_cast<std::uint32_t>(nodes.size());
+    nodes.push_back({static_cast<std::uint32_t>(g() % 100), 3u << 20 | at});
+    if (depth == 0) return;
+    self(self, depth - 1);
+    nodes[at].next = static_cast<std::uint32_t>(g() % 3) << 20 | static_cast<std::uint32_t>(nodes.size());
+    self(self, depth - 1);
+  };
+  grow(grow, 7);
+  std::vector<std::uint32_t> codes(4 * 100), members;
+  for (std::size_t i = 0; i < codes.size(); ++i)
+    codes[i] = i % 4 == 3 ? UINT32_MAX : static_cast<std::uint32_t>(g() % 100);
+  const CodedTree tree{nodes.data(), codes.data(), 4, 20, (1u << 20) - 1};
+  for (std::uint32_t n = 0; n < 100; members.push_back(99 - n++)) {
+    std::vector<std::uint32_t> a(n), b(n);
+    base::coded_kernels.walk(tree, members.data(), n, a.data());
+    avx512::coded_kernels.walk(tree, members.data(), n, b.data());
+    CHECK(a == b);
+    for (const std::uint32_t leaf : a) CHECK_EQ(nodes[leaf].next >> 20, 3u);
+  }
+#endif
 }
 
 TEST(generalised_gini_of_equal_costs_is_gini) {

@@ -1,4 +1,5 @@
 // Every instruction set gives the same bits.
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -48,6 +49,42 @@ TEST(first_largest_takes_the_first_of_ties) {
         for (std::size_t i = at; i < n; i += 3) s[i] = 2.0;
         CHECK_EQ(k->first_largest(s.data(), n), at);
       }
+}
+
+TEST(keys_part_rows_and_sums) {
+  std::mt19937 g(4);
+  for (const std::size_t n : {1u, 2u, 15u, 16u, 33u, 1000u}) {
+    std::vector<std::uint32_t> keys(n), rows(n), left, right;
+    std::vector<std::uint8_t> bytes(n);
+    std::vector<std::int64_t> values(n);
+    const std::uint32_t cut = g();
+    std::int64_t byte_sum = 0, value_sum = 0;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      keys[i] = g() % 7 == 0 ? cut : static_cast<std::uint32_t>(g());
+      rows[i] = 3 * i;
+      bytes[i] = g() % 2;
+      values[i] = static_cast<std::int64_t>(g()) - (std::int64_t{1} << 31);
+      (keys[i] <= cut ? left : right).push_back(rows[i]);
+      byte_sum += keys[i] <= cut ? bytes[i] : 0;
+      value_sum += keys[i] <= cut ? values[i] : 0;
+    }
+    const std::size_t n_left = left.size();
+    left.insert(left.end(), right.begin(), right.end());
+    for (const Kernels* k : available()) {
+      std::vector<std::uint32_t> parted = rows, spare(n + 16);
+      CHECK_EQ(k->partition_by_key(parted.data(), n, keys.data(), cut, spare.data()), n_left);
+      CHECK(parted == left);
+      std::uint32_t low = 0, high = 0;
+      k->key_range(keys.data(), n, &low, &high);
+      CHECK_EQ(low, *std::min_element(keys.begin(), keys.end()));
+      CHECK_EQ(high, *std::max_element(keys.begin(), keys.end()));
+      std::int64_t sum = 0;
+      CHECK_EQ(k->sum_bytes(keys.data(), n, cut, bytes.data(), &sum), n_left);
+      CHECK_EQ(sum, byte_sum);
+      CHECK_EQ(k->sum_values(keys.data(), n, cut, values.data(), &sum), n_left);
+      CHECK_EQ(sum, value_sum);
+    }
+  }
 }
 
 TEST(partition_is_stable) {

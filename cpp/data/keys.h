@@ -1,0 +1,36 @@
+// The table once more, row by row, as 32-bit keys in the order of the values: what random cuts read.
+//
+// A key is the image of the value as a 32-bit float. Where that loses digits, different values may share a key, and the
+// column itself is asked. Missing values have the largest key. Category columns have no keys.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "data/column.h"
+
+namespace spinney {
+
+struct RowKeys {
+  static constexpr std::uint32_t missing = UINT32_MAX;
+
+  std::size_t n_columns = 0;        // 0: there are none
+  std::vector<std::uint32_t> keys;  // by row and column
+  std::vector<std::uint8_t> exact;  // by column: a key tells the value
+
+  const std::uint32_t* of_row(Row r) const { return keys.data() + r * n_columns; }
+
+  static std::uint32_t key_of(float v) {  // -0 equals +0
+    const std::uint32_t bits = std::bit_cast<std::uint32_t>(v + 0.0f);
+    return bits ^ (bits >> 31 ? 0xffffffffu : 0x80000000u);
+  }
+  static double value_of(std::uint32_t key) {  // of a column whose keys are exact
+    return static_cast<double>(std::bit_cast<float>(key ^ (key >> 31 ? 0x80000000u : 0xffffffffu)));
+  }
+};
+
+RowKeys make_row_keys(const Table& table, int n_threads, Interrupt& interrupt);
+
+}  // namespace spinney

@@ -1,0 +1,244 @@
+// The columns of a block of at most 65,535 rows, sorted once.
+//
+// Each column is a run of 32-bit words, (rank << 16 | position in the block), sorted by rank. A split parts every run
+// stably, so the words of a node stay contiguous and sorted, and nothing is sorted again. The block is sized to stay in
+// cache; memory is bounded by the block, not by the table.
+//
+//      column j   | …… left child …… | …… right child …… |      the same ranges in every column
+//
+// Where few of the columns are tried at a node, the ranks are also kept row by row: a small node sorts the few columns
+// that it tries, which costs less than keeping all columns parted.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cells/kernels.h"
+#include "grow/search.h"
+
+namespace spinney {
+
+template <class Criterion>
+class SortedColumns {
+ public:
+  static constexpr std::size_t max_rows = 0xffff;
+
+  SortedColumns(const Rules& rules, const Bins& bins, Worker<Criterion>& worker)
+      : rules_(rules), bins_(bins), worker_(worker) {}
+
+  void start(const OpenNode& root, std::span<Row> rows) {
+    rows_ = rows;
+    block_rows_.assign(rows.begin(), rows.end());
+    local_criterion_.emplace(worker_.criterion.on(local_.fill(worker_.criterion.rows, rows)));
+    positions_.resize(rows.size());
+    std::iota(positions_.begin(), positions_.end(), std::uint16_t{0});
+    side_.assign(rows.size() + 3, 0);
+    spare_.resize(rows.size() + 16);
+    samples_ = rules_.params.max_features < rules_.table.n_columns();
+    use_presorted();
+    sort_columns(root);
+  }
+
+  void search(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
+    for (std::size_t c = 0; c < columns.size(); ++c) candidates[c] = search(node, columns[c]);
+  }
+
+  std::size_t part(const OpenNode& node, const Choice& choice) {
+    codes_ = mark_sides(node, choice);
+    return part_rows(node);
+  }
+
+  void add(std::size_t begin, std::size_t end, std::int64_t* stat) const {
+    for (std::size_t i = begin; i < end; ++i) local_criterion_->add(positions_[i], stat);
+  }
+
+  SplitRecord describe(const Choice& choice, bool left_heavier) {
+    Choice outside = choice;  // ranks and positions of the block, as codes and rows of the table
+    Candidate& c = outside.candidate;
+    const auto& dictionary = dictionary_[choice.feature];
+    for (std::uint32_t& code : c.left_codes) code = dictionary[code];
+    if (!dictionary.empty() && c.left_codes.empty()) c.code_below = dictionary[c.code_below];
+    c.below = block_rows_[c.below];
+    c.above = block_rows_[c.above];
+    return describe_split(rules_, bins_, outside, left_heavier, codes_);
+  }
+
+  // Parts the words for children that will be searched.
+  void follow(const OpenNode& node, const OpenNode& left, const OpenNode& right) {
+    if (is_small(left) && is_small(right)) return;
+    for (const std::uint32_t f : left.features)
+      kernels().partition(words(f) + node.begin, node.n(), side_.data(), spare_.data());
+  }
+
+ private:
+  std::uint32_t* words(std::uint32_t feature) { return words_.data() + slot_[feature] * stride_; }
+
+  Candidate search(const OpenNode& node, std::uint32_t f) {
+    const Totals total{node.n(), node.stat.data()};
+    const Limits limits = rules_.limits(node, f);
+    const std::uint32_t* first = sorted_words(node, f);
+    if constexpr (std::is_same_v<Criterion, UserSplits>) local_criterion_->look_at(rules_.table.columns[f]);
+    return rules_.table.columns[f].is_category()
+               ? scan_categories<ShortWord>(*local_criterion_, first, total, limits)
+               : scan_numbers<ShortWord>(*local_criterion_, first, total, limits, worker_.buffers);
+  }
+
+  void sort_columns(const OpenNode& root) {
+    stride_ = rows_.size() + 16;
+    slot_.assign(rules_.table.n_columns(), 0);
+    dictionary_.assign(rules_.table.n_columns(), {});
+    words_.resize(root.features.size() * stride_);
+    std::size_t n_slots = 0;
+    for (const std::uint32_t f : root.features) {
+      slot_[f] = n_slots++;
+      sort_column(f);
+    }
+    if (samples_) keep_ranks(n_slots);
+  }
+
+  void keep_ranks(std::size_t n_slots) {
+    n_slots_ = n_slots;
+    ranks_.resize(rows_.size() * n_slots);
+    for (std::size_t slot = 0; slot < n_slots; ++slot) {
+      const std::uint32_t* column = words_.data() + slot * stride_;
+      for (std::size_t i = 0; i < rows_.size(); ++i)
+        ranks_[ShortWord::row(column[i]) * n_slots + slot] = static_cast<std::uint16_t>(ShortWord::code(column[i]));
+    }
+  }
+
+  bool is_small(const OpenNode& node) const { return samples_ && node.n() <= small_rows; }
+
+  // The sorted words of a node in a column. Those of a small node live until the next call.
+  const std::uint32_t* sorted_words(const OpenNode& node, std::uint32_t feature) {
+    if (!is_small(node)) return words(feature) + node.begin;
+    const std::uint16_t* ranks = ranks_.data() + slot_[feature];
+    for (std::size_t i = 0; i < node.n(); ++i) {
+      const std::uint32_t position = positions_[node.begin + i];
+      const std::uint32_t word = std::uint32_t{ranks[position * n_slots_]} << 16 | position;
+      std::size_t at = i;
+      for (; at > 0 && small_words_[at - 1] > word; --at) small_words_[at] = small_words_[at - 1];
+      small_words_[at] = word;
+    }
+    return small_words_.data();
+  }
+
+  void sort_column(std::uint32_t f) {
+    auto& dictionary = dictionary_[f];  // rank in the block -> code, where codes mean something
+    const Column& column = rules_.table.columns[f];
+    const bool binned = bins_.has(rules_.table, f), keep_codes = column.is_category() || binned;
+    const auto keep = [&](std::uint32_t rank, std::uint32_t code) {
+      if (dictionary.size() <= rank) dictionary.push_back(code);
+    };
+    std::uint32_t* out = words(f);
+    if (presorted_) {
+      const std::span<const std::uint32_t> entries = bins_.presorted.column(f);
+      const std::uint32_t n_present = bins_.presorted.n_present[f];
+      std::uint32_t rank = UINT32_MAX;
+      bool is_new = true;
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        is_new |= (entries[i] & Presorted::new_value) != 0;
+        const Row row = entries[i] & ~Presorted::new_value;
+        const std::uint32_t position = position_of_[row];
+        if (position == absent) continue;
+        const bool missing = i >= n_present;
+        rank += is_new && !missing;
+        is_new = false;
+        *out++ = (missing ? ShortWord::missing : rank) << 16 | position;
+        if (keep_codes && !missing)
+          keep(rank, binned ? bins_.columns[f].code(row) : static_cast<std::uint32_t>(value_at(column, row)));
+      }
+      return;
+    }
+    const std::span<const Entry> entries = sort_rows(worker_.sorter, rules_.table, bins_, f, rows_, true);
+    std::uint32_t rank = 0;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const std::uint32_t code = code_of(entries[i]);
+      if (i > 0 && code != code_of(entries[i - 1])) ++rank;
+      if (keep_codes && code != missing_code) keep(rank, code);
+      out[i] = (code == missing_code ? ShortWord::missing : rank) << 16 | row_of(entries[i]);
+    }
+  }
+
+  // Going through all rows of the table in order pays for a block that has a good part of them.
+  void use_presorted() {
+    presorted_ = bins_.presorted.n_rows > 0 && rows_.size() >= bins_.presorted.n_rows / 4;
+    if (!presorted_) return;
+    position_of_.assign(rules_.table.n_rows, absent);
+    for (std::uint32_t i = 0; i < rows_.size(); ++i) position_of_[rows_[i]] = i;
+  }
+
+  // Marks the sides of the node's rows from the sorted words of the chosen column: no value is compared again.
+  std::vector<std::uint32_t> mark_sides(const OpenNode& node, const Choice& choice) {
+    const Candidate& c = choice.candidate;
+    const std::uint32_t* first = sorted_words(node, choice.feature);
+    const std::size_t n = node.n(), n_present = count_present<ShortWord>(first, n);
+    std::vector<std::uint32_t> codes;
+    if (rules_.table.columns[choice.feature].is_category()) {
+      std::vector<std::uint8_t> left(dictionary_[choice.feature].size(), c.missing_alone);
+      for (const std::uint32_t rank : c.left_codes) left[rank] = 1;
+      for (std::size_t i = 0; i < n_present; ++i) {
+        const std::uint32_t rank = ShortWord::code(first[i]);
+        if (i == 0 || rank != ShortWord::code(first[i - 1])) codes.push_back(dictionary_[choice.feature][rank]);
+        side_[ShortWord::row(first[i])] = left[rank];
+      }
+    } else {
+      const std::size_t n_left = c.missing_alone ? n_present : c.at + std::size_t{1};
+      for (std::size_t i = 0; i < n_present; ++i) side_[ShortWord::row(first[i])] = i < n_left;
+    }
+    for (std::size_t i = n_present; i < n; ++i) side_[ShortWord::row(first[i])] = c.missing_left;
+    return codes;
+  }
+
+  std::size_t part_rows(const OpenNode& node) {
+    std::size_t left = node.begin;
+    right_positions_.clear();
+    right_rows_.clear();
+    for (std::size_t i = node.begin; i < node.end; ++i) {
+      const std::uint16_t position = positions_[i];
+      const Row row = rows_[i];
+      if (side_[position]) {
+        positions_[left] = position;
+        rows_[left++] = row;
+      } else {
+        right_positions_.push_back(position);
+        right_rows_.push_back(row);
+      }
+    }
+    std::copy(right_positions_.begin(), right_positions_.end(), positions_.begin() + static_cast<std::ptrdiff_t>(left));
+    std::copy(right_rows_.begin(), right_rows_.end(), rows_.begin() + static_cast<std::ptrdiff_t>(left));
+    return left;
+  }
+
+  const Rules& rules_;
+  const Bins& bins_;
+  Worker<Criterion>& worker_;
+  typename Criterion::Local local_;
+  std::optional<Criterion> local_criterion_;
+
+  std::span<Row> rows_;                   // row index of the block, parted like the words
+  std::vector<Row> block_rows_;           // row by position in the block, fixed
+  std::vector<std::uint16_t> positions_;  // parted like rows_
+  std::vector<std::uint32_t> words_, spare_;
+  bool samples_ = false;  // few of the columns are tried at a node
+  static constexpr std::size_t small_rows = 64;
+  std::vector<std::uint16_t> ranks_;  // by position and slot
+  static constexpr std::uint32_t absent = UINT32_MAX;
+  bool presorted_ = false;
+  std::vector<std::uint32_t> position_of_;  // by row of the table
+  std::size_t n_slots_ = 0;
+  std::array<std::uint32_t, small_rows> small_words_{};
+  std::size_t stride_ = 0;
+  std::vector<std::size_t> slot_;  // by column
+  std::vector<std::vector<std::uint32_t>> dictionary_;
+  std::vector<std::uint8_t> side_;    // by position; 1: left
+  std::vector<std::uint32_t> codes_;  // categories seen in the node that was parted last
+  std::vector<std::uint16_t> right_positions_;
+  std::vector<Row> right_rows_;
+};
+
+}  // namespace spinney
