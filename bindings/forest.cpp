@@ -53,21 +53,6 @@ static Array<std::uint32_t> counts_of(const SamplingHandle& self, std::uint32_t 
   return own(std::move(counts));
 }
 
-static Forest join(std::vector<Tree> trees) {
-  Forest forest;
-  std::size_t n_nodes = 0, n_words = 0;
-  for (const Tree& t : trees) {
-    n_nodes += t.size();
-    n_words += t.sets.size();
-  }
-  forest.reserve(n_nodes, n_words, trees.size());
-  for (Tree& t : trees) {
-    forest.add(t);
-    t = {};
-  }
-  return forest;
-}
-
 static ForestHandle* grow(const TableHandle& table, const std::string& criterion, const nb::object& target,
                           std::vector<std::uint32_t> n_classes, std::optional<Doubles1> weight, const nb::dict& options,
                           const SamplingHandle* sampling, std::uint32_t columns_per_tree, std::uint32_t first_tree,
@@ -98,7 +83,7 @@ static ForestHandle* grow(const TableHandle& table, const std::string& criterion
   params.first_tree = first_tree;
   params.n_trees = n_trees;
   Forest forest = run_interruptible([&](Interrupt& interrupt) {
-    return join(grow_forest(table.table, request.input, request.rule, params, interrupt));
+    return Forest::join(grow_forest(table.table, request.input, request.rule, params, interrupt));
   });
   return new ForestHandle(std::move(forest), categories_of(table.table));
 }

@@ -1,6 +1,11 @@
 #include "tree/forest.h"
 
 #include <stdexcept>
+#include <utility>
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 namespace spinney {
 
@@ -15,6 +20,51 @@ void Forest::add(const Tree& tree) {
 void Forest::reserve(std::size_t n_nodes, std::size_t n_set_words, std::size_t n_trees) {
   nodes.reserve(n_nodes, n_set_words);
   root.reserve(n_trees + 1);
+}
+
+// Appends an array of every tree, and gives its memory back before the next array is joined.
+template <class T>
+static void join_array(std::vector<Tree>& trees, std::vector<T> Tree::* array, Tree& to) {
+  std::size_t n = 0;
+  for (const Tree& t : trees) n += (t.*array).size();
+  (to.*array).reserve(n);
+  for (Tree& t : trees) {
+    const std::vector<T> from = std::move(t.*array);
+    (to.*array).insert((to.*array).end(), from.begin(), from.end());
+  }
+#if defined(__GLIBC__)
+  malloc_trim(0);  // else the allocator keeps what was freed, and the peak is twice the forest
+#endif
+}
+
+Forest Forest::join(std::vector<Tree> trees) {
+  Forest forest;
+  std::vector<std::uint32_t> first_set{0};
+  for (const Tree& t : trees) {
+    if (forest.root.back() + t.size() >= UINT32_MAX)
+      throw std::length_error("the forest has more than 4 billion nodes; grow fewer or smaller trees");
+    forest.nodes.value_width = t.value_width;
+    forest.root.push_back(forest.root.back() + static_cast<std::uint32_t>(t.size()));
+    first_set.push_back(first_set.back() + static_cast<std::uint32_t>(t.sets.size()));
+  }
+  Tree& nodes = forest.nodes;
+  join_array(trees, &Tree::feature, nodes);
+  join_array(trees, &Tree::threshold, nodes);
+  join_array(trees, &Tree::right, nodes);
+  join_array(trees, &Tree::flags, nodes);
+  join_array(trees, &Tree::set, nodes);
+  join_array(trees, &Tree::sets, nodes);
+  join_array(trees, &Tree::impurity, nodes);
+  join_array(trees, &Tree::weight, nodes);
+  join_array(trees, &Tree::n_rows, nodes);
+  join_array(trees, &Tree::value, nodes);
+  for (std::size_t t = 0; t < forest.n_trees(); ++t)
+    for (std::size_t i = forest.root[t]; i < forest.root[t + 1]; ++i) {
+      if (nodes.is_leaf(i)) continue;
+      nodes.right[i] += forest.root[t];
+      if (nodes.flags[i] & Tree::category) nodes.set[i] += first_set[t];
+    }
+  return forest;
 }
 
 template <class T>

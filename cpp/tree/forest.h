@@ -12,6 +12,8 @@ struct Forest {
   Tree nodes;
   std::vector<std::uint32_t> root{0};  // and the end
 
+  static Forest join(std::vector<Tree> trees);  // needs little more memory than the trees
+
   std::size_t n_trees() const { return root.size() - 1; }
   void add(const Tree& tree);
   void reserve(std::size_t n_nodes, std::size_t n_set_words, std::size_t n_trees);
