@@ -426,7 +426,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
                     "Pass X and y as they were at fit. Without them there is only the curve that oob_score=True keeps."
                 )
             return np.array(self.oob_curve_)
-        columns, draws, target, (array, n_classes) = self._training_rows(X, y)
+        columns, draws, target, (array, n_classes) = self._read_training_rows(X, y)
         classes = target.classes if n_classes else None
         y_known = np.asarray(y)
         y_known = y_known[:, 0] if y_known.ndim == 2 and y_known.shape[1] == 1 else y_known
@@ -434,7 +434,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         oob = OutOfBag(columns, draws, array, y_known, classes, weight, self._n_threads)
         return oob.curve(self.forest_, metric)
 
-    def _training_rows(self, X: Any, y: Any) -> tuple[_engine.Table, Draws, Any, tuple[NDArray[Any], list[int]]]:
+    def _read_training_rows(self, X: Any, y: Any) -> tuple[_engine.Table, Draws, Any, tuple[NDArray[Any], list[int]]]:
         """Read the rows that the forest was fitted on: columns, draws, target, and target as the engine takes it."""
         columns = self._columns(X)
         draws = self._known_draws()

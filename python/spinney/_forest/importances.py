@@ -394,7 +394,7 @@ class _Judged:
                 f"kind={kind!r} compares the trees' predictions with y, which a criterion of your own may not allow. "
                 "Use sklearn.inspection.permutation_importance with a scorer of your own."
             )
-        columns, draws, target, (array, n_classes) = forest._training_rows(X, y)
+        columns, draws, target, (array, n_classes) = forest._read_training_rows(X, y)
         weight = read_weights(sample_weight, columns.n_rows)
         if kind == "unbiased" and getattr(forest, "class_weight", None) != "balanced_subsample":
             weight = forest._target_weights(target, y, weight)
