@@ -5,6 +5,7 @@ votes there and by mean shares here, which is the same for trees grown to pure l
 """
 
 import json
+from functools import cache
 from itertools import permutations
 from pathlib import Path
 
@@ -18,10 +19,16 @@ from golden.cases import read_schema, read_table
 HERE = Path(__file__).parent
 CASES = sorted(path.stem.removeprefix("forest_") for path in (HERE / "forest").glob("*.json"))
 SEEDS = range(3)
+# Tables of several hundred rows whose settings a smaller one has, too.
+LEFT_TO_SLOW_TESTS = ("boston", "boston_nodesize1", "ionosphere", "pima", "zoo")
 # One column of four or five levels is drawn at a node. Where it is constant, R makes a leaf; here, as in scikit-learn,
 # another one is drawn, so that trees have twice the leaves and a lower error. The twin below shows that this rule alone
 # takes one result to the other.
 STOPS_EARLIER_IN_R = "servo"
+
+
+def quick_or_slow(names):
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name in LEFT_TO_SLOW_TESTS)) for name in names]
 
 
 def load(name):
@@ -52,20 +59,24 @@ def forests(case, X, y, seeds=SEEDS, **parameters):
     return [getattr(spinney, kind)(random_state=seed, **settings).fit(X, y) for seed in seeds]
 
 
-def errors(case, X, y, **parameters):
+@cache
+def forests_of(name):
+    """Forests for a case's own table, grown once for all that is asked of them."""
+    return forests(*load(name), oob_score=True, **({"max_leaf_nodes": 8} if "maxnodes8" in name else {}))
+
+
+def errors(case, y, models):
     """Out-of-bag errors, one per seed."""
-    models = forests(case, X, y, oob_score=True, **parameters)
     if "prob" in case["id"]:
         truth = y[:, np.newaxis] == models[0].classes_
         return [float(np.mean((m.oob_decision_function_ - truth)[:, 1] ** 2)) for m in models]
     return [float(m.oob_curve_[-1]) for m in models]
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != STOPS_EARLIER_IN_R])
+@pytest.mark.parametrize("name", quick_or_slow([name for name in CASES if name != STOPS_EARLIER_IN_R]))
 def test_the_out_of_bag_error_is_that_of_r(name):
-    case, X, y = load(name)
-    limited = {"max_leaf_nodes": 8} if "maxnodes8" in name else {}
-    ours = errors(case, X, y, **limited)
+    case, _, y = load(name)
+    ours = errors(case, y, forests_of(name))
     theirs = case["results"].values()
     spread = max(max(result["oob_error_sd"] for result in theirs), float(np.std(ours, ddof=1)), 0.5 / len(y))
     means = [result["oob_error_mean"] for result in theirs]
@@ -133,12 +144,14 @@ def test_leaves_at_constant_columns_are_what_makes_r_differ():
     assert error_of_going_on < error - 6 * result["oob_error_sd"]
 
 
-@pytest.mark.parametrize("name", ["airquality", "boston_extratrees", "cpus", "glass", "kyphosis", "pima", "pima_prob"])
+@pytest.mark.parametrize(
+    "name",
+    quick_or_slow(["airquality", "boston_extratrees", "cpus", "glass", "kyphosis", "pima", "pima_prob"]),
+)
 def test_permutation_importances_are_those_of_r(name):
     case, X, y = load(name)
     loss, scale = ("brier", 0.5) if "prob" in name else (None, 1.0)  # of two classes, R counts one
-    models = forests(case, X, y, range(3))
-    ours = scale * np.array([forest.importances(X, y, loss=loss).importance for forest in models])
+    ours = scale * np.array([forest.importances(X, y, loss=loss).importance for forest in forests_of(name)])
     check_importances(case, ours)
 
 

@@ -10,11 +10,12 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle.rpart_layout import describe as describe_twin
 from oracle.rpart_methods import exposure
 from spinney._exposure import hazard_exposure
+from sweep import examples
 
 from golden.cases import Case
 from golden.compare import compare
@@ -170,7 +171,7 @@ def has_classes_and_events(case):
 
 
 @pytest.mark.parametrize("method", RESPONSES)
-@settings(deadline=None, max_examples=30, derandomize=True)
+@examples(8, derandomize=True)
 @given(data=st.data(), quirks=st.booleans())
 def test_estimator_repeats_twin(method, data, quirks):
     case = data.draw(cases(method).filter(has_classes_and_events))

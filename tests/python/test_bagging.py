@@ -219,10 +219,11 @@ def test_weights_mean_repeated_rows_on_average():
     rng = np.random.default_rng(0)
     X, y, weight = rng.normal(size=(40, 2)), rng.normal(size=40), rng.integers(0, 4, 40)
     new = rng.normal(size=(30, 2))
-    settings = {"n_estimators": 600, "max_samples": int(weight.sum()), "random_state": 0}
+    n = 150
+    settings = {"n_estimators": n, "max_samples": int(weight.sum()), "random_state": 0}
     weighted = spinney.BaggingRegressor(KNeighborsRegressor(1), **settings).fit(X, y, weight)
     repeated = spinney.BaggingRegressor(KNeighborsRegressor(1), **settings).fit(X.repeat(weight, 0), y.repeat(weight))
-    spread = np.std([member.predict(new) for member in repeated.estimators_], axis=0) * np.sqrt(2 / 600)
+    spread = np.std([member.predict(new) for member in repeated.estimators_], axis=0) * np.sqrt(2 / n)
     assert (np.abs(weighted.predict(new) - repeated.predict(new)) < 4.5 * spread + 1e-12).all()
 
 
@@ -482,7 +483,7 @@ sys.path.insert(0, {str(Path(spinney.__file__).parents[1])!r})
 import numpy as np, spinney
 X, y = np.random.default_rng(0).normal(size=(2000, 5)), np.arange(2000) % 2
 model = spinney.BaggingClassifier(None, 1_000_000, n_jobs=2)
-threading.Timer(1.0, lambda: (globals().update(sent=time.monotonic()), os.kill(os.getpid(), signal.SIGINT))).start()
+threading.Timer(0.3, lambda: (globals().update(sent=time.monotonic()), os.kill(os.getpid(), signal.SIGINT))).start()
 try:
     model.fit(X, y)
 except KeyboardInterrupt:

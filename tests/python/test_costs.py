@@ -9,13 +9,14 @@ import pandas as pd
 import polars as pl
 import pytest
 import spinney
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle.check import check_tree
 from oracle.data import continuous_table, target_for, weights_for
 from oracle.models import assert_identical
 from sklearn.datasets import load_iris
 from spinney import DecisionTreeClassifier
+from sweep import examples
 
 CRITERIA = ["gini", "entropy", "misclassification", "chi2", "gain_ratio"]
 UNEVEN = [[0.0, 1.0, 3.0], [1.0, 0.0, 1.0], [2.0, 4.0, 0.0]]
@@ -324,7 +325,7 @@ def least_cost_class(counts, cost):
     return expected.index(min(expected))
 
 
-@settings(deadline=None, max_examples=60)
+@examples(15)
 @given(data=st.data(), n_classes=st.integers(2, 5))
 def test_predictions_are_of_least_cost(data, n_classes):
     """Rows in three groups, small whole costs: ties are frequent."""

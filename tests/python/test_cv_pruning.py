@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import spinney
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle.pruning import cv_errors
 from sklearn.base import clone
@@ -18,6 +18,7 @@ from spinney import DecisionTreeClassifier as Classifier
 from spinney import DecisionTreeRegressor as Regressor
 from spinney._pruning.choice import choose
 from spinney._pruning.folds import read_folds
+from sweep import examples
 
 COLUMNS = ["alpha", "cp", "n_splits", "n_leaves", "relative_error", "cv_error", "cv_se"]
 
@@ -99,7 +100,7 @@ def test_the_table_is_the_one_of_pruning_and_predicting_again_and_again(kind, op
     np.testing.assert_array_equal(model.predict(X), full.prune(alpha=model.alpha_).predict(X))
 
 
-@settings(max_examples=25, deadline=None)
+@examples(6)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["classes", "values"]), st.integers(2, 4))
 def test_the_table_on_small_tables_full_of_ties(seed, kind, n_folds):
     random = np.random.default_rng(seed)
@@ -267,6 +268,7 @@ def test_a_number_of_folds_spreads_the_classes():
     )
 
 
+@examples(20)
 @given(st.lists(st.integers(0, 8), min_size=12, max_size=60), st.integers(2, 4))
 def test_groups_are_never_split(groups, n_folds):
     groups = np.array([*groups, 0, 1, 2, 3])

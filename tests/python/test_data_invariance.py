@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from spinney._data import Schema, read_table
+from sweep import examples
 
 
 class StreamOnly:
@@ -108,7 +109,7 @@ def assert_equal(got, expected, name):
     assert got[1] == expected[1], name
 
 
-@settings(max_examples=150, deadline=None)
+@examples(30)
 @given(tables, st.data())
 def test_engine_columns_do_not_depend_on_the_representation(columns, data):
     n_rows = len(columns["int"])
@@ -129,7 +130,7 @@ def test_engine_columns_do_not_depend_on_the_representation(columns, data):
         assert_equal(held(learned.encode(forms["polars"])), expected, name)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(20)
 @given(tables)
 def test_arrays_of_objects_give_the_same_columns(columns):
     matrix = read_table(object_matrix(columns))
@@ -138,7 +139,7 @@ def test_arrays_of_objects_give_the_same_columns(columns):
     assert_equal(held(Schema.learn(matrix, categorical_features=[1]).encode(matrix)), expected, "objects")
 
 
-@settings(max_examples=100, deadline=None)
+@examples(20)
 @given(tables, tables, st.sampled_from(["missing", "other"]), st.data())
 def test_later_tables_do_not_depend_on_the_representation(train, later, unseen, data):
     cut = data.draw(st.integers(0, len(later["int"])))
@@ -149,7 +150,7 @@ def test_later_tables_do_not_depend_on_the_representation(train, later, unseen, 
         assert_equal(held(schema.encode(read_table(X), unseen=unseen)), expected, name)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(20)
 @given(tables, st.data())
 def test_rows_are_encoded_one_by_one_as_together(columns, data):
     """A subset of the rows, and so of the levels, keeps its codes."""

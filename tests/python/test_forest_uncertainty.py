@@ -7,7 +7,7 @@ import pickle
 import numpy as np
 import pytest
 import spinney
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle.forest_uncertainty import (
     drawn_counts,
@@ -22,6 +22,7 @@ from oracle.forest_uncertainty import (
 from oracle.saved import bytes_of, through_bytes
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor, _engine
 from spinney._forest.conformal import class_scores, upper_point
+from sweep import examples
 
 LEVELS = (0.05, 0.5, 0.9)
 
@@ -119,7 +120,7 @@ def test_out_of_bag_quantiles_use_trees_that_have_not_seen_the_row():
     np.testing.assert_allclose(found, np.nan_to_num(weights), atol=1e-14)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(10)
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=12), st.lists(st.floats(0, 1), min_size=1, max_size=5))
 def test_a_single_leaf_has_the_quantiles_of_the_sample(targets, levels):
     y = np.array(targets, dtype=float)
@@ -416,7 +417,7 @@ def test_quantile_intervals_are_widened_out_of_bag():
     np.testing.assert_allclose(forest.predict_interval(X, 0.8, "quantile"), expected, rtol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(15)
 @given(
     st.lists(st.tuples(st.integers(-5, 5), st.integers(1, 4)), min_size=1, max_size=15),
     st.floats(0.01, 0.99),

@@ -13,13 +13,14 @@ import pyarrow as pa
 import pytest
 import scipy.sparse
 import spinney
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle.check import check_tree
 from oracle.saved import bytes_of, through_bytes
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from sweep import examples
 
 KINDS = [RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor]
 CLASSIFIERS = [RandomForestClassifier, ExtraTreesClassifier]
@@ -316,7 +317,7 @@ def test_sparse_and_dense_tables_grow_the_same_forest(kind):
 
 
 @pytest.mark.parametrize("replace", [True, False])
-@settings(max_examples=15, deadline=None)
+@examples(5)
 @given(seed=st.integers(0, 10**6))
 def test_whole_weights_are_rows_and_the_order_of_rows_does_not_matter(replace, seed):
     X, y = table(50, seed=seed)

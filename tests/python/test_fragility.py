@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import spinney
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier as ScikitTree
 from spinney._tree import runner_up
 from spinney._tree.fragility import _for_bootstraps, _Sample, _Tally
 from spinney.reading.reader import TreeReader
+from sweep import examples
 
 mpl.use("agg")
 
@@ -231,7 +232,7 @@ def test_exchanged_sides_of_categories():
 # ---- properties ------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=15)
+@examples(5)
 @given(seed=st.integers(0, 1000), max_depth=st.integers(1, 4), n_outputs=st.integers(1, 2), classes=st.booleans())
 def test_shares_are_consistent(seed, max_depth, n_outputs, classes):
     rng = np.random.default_rng(seed)

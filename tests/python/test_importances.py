@@ -12,13 +12,14 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import spinney
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle.forest_importance import permutation, permutation_importances, unbiased_importances
 from oracle.saved import through_bytes
 from scipy.sparse import csc_array
 from sklearn.datasets import load_diabetes, load_iris, load_wine
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from sweep import examples
 
 mpl.use("agg")
 
@@ -130,7 +131,7 @@ def test_costs_decide_what_an_error_is():
     np.testing.assert_allclose(forest.importances(X, y).by_tree, by_tree, atol=1e-12)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(5)
 @given(
     n=st.integers(4, 40),
     n_columns=st.integers(1, 4),

@@ -6,12 +6,13 @@ import pickle
 import numpy as np
 import pytest
 import spinney
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle.check import check_tree
 from oracle.data import continuous_table, weights_for
 from oracle.models import assert_identical, assert_same_partition
 from spinney import DecisionTreeRegressor
+from sweep import examples
 
 
 def claims(seed=0, n=120, **params):
@@ -117,7 +118,7 @@ def test_a_weight_of_two_is_twice_the_exposure_and_the_events():
     assert_same_partition(weighted, longer)
 
 
-@settings(deadline=None, max_examples=25)
+@examples(6)
 @given(seed=st.integers(0, 1000))
 def test_a_long_row_is_many_short_ones(seed):
     """Rows of whole exposure t and count c split as t rows of exposure 1 that share the events."""

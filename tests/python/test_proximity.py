@@ -7,10 +7,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import spinney
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes, load_iris
 from spinney._forest import proximity as module
+from sweep import examples
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +129,7 @@ def test_the_same_bits_for_any_threads_and_blocks(iris, kind, monkeypatch):
     assert all((found != near[0]).nnz == 0 for found in near)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(8)
 @given(st.integers(1, 30), st.integers(1, 70), st.integers(1, 6), st.integers(0, 2**31))
 def test_engine_and_products_agree(n_rows, n_trees, n_leaves, seed):
     rng = np.random.default_rng(seed)

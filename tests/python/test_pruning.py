@@ -22,6 +22,7 @@ from spinney import DecisionTreeRegressor as Regressor
 from spinney._pruning.estimates import expected_errors
 from spinney._rpart.complexity import Scale, Shape, weigh_subtrees
 from spinney._rpart.record import surviving_nodes
+from sweep import examples
 
 SCALE = 0.1 / 3  # no power of two: sums that are equal in exact arithmetic differ in floating point
 
@@ -61,6 +62,7 @@ def chain_with_risks(n):
 # ---- the sequence ----------------------------------------------------------------------------------------------
 
 
+@examples(20)
 @given(trees_with_risks())
 def test_complexities_are_those_of_the_weakest_link_in_exact_arithmetic(case):
     tree, risk = case
@@ -73,6 +75,7 @@ def test_complexities_are_those_of_the_weakest_link_in_exact_arithmetic(case):
     assert len(np.unique(complexity[inner])) == len(distinct)
 
 
+@examples(20)
 @given(trees_with_risks(), st.integers(0, 40))
 def test_pruning_at_alpha_gives_the_smallest_minimiser(case, number):
     tree, risk = case
@@ -84,6 +87,7 @@ def test_pruning_at_alpha_gives_the_smallest_minimiser(case, number):
     assert sorted(pruned.n_node_samples[pruned.is_leaf].tolist()) == kept
 
 
+@examples(20)
 @given(trees_with_risks(max_rows=12))
 def test_path_counts_leaves_and_risks_of_nested_trees(case):
     tree, risk = case
@@ -201,6 +205,7 @@ def test_rparts_complexities_of_the_example_that_differs_from_the_weakest_link()
     np.testing.assert_allclose(shape.engine.pruning_path(risk)[4][[0, 1, 2]], 25 / 3)
 
 
+@examples(20)
 @given(trees_with_risks(max_rows=10, largest=12), st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, 3.5]))
 def test_rparts_complexities_follow_its_recursion(case, alpha):
     tree, risk = case

@@ -9,9 +9,10 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 import spinney
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle import shap as oracle
+from sweep import examples
 
 mpl.use("agg")
 
@@ -55,7 +56,7 @@ def mixed(seed: int, n_rows: int = 90) -> tuple[Any, Any]:
 # ---- by definition -----------------------------------------------------------------------------------
 
 
-@settings(max_examples=10, deadline=None)
+@examples(4)
 @given(st.integers(0, 10_000), st.integers(2, 14))
 def test_values_and_interactions_are_those_of_the_definition(seed: int, leaves: int) -> None:
     X, y = table(seed, n_rows=50)
@@ -67,7 +68,7 @@ def test_values_and_interactions_are_those_of_the_definition(seed: int, leaves: 
         np.testing.assert_allclose(explained.interactions[row], pairs[..., 0], rtol=0, atol=1e-12)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(4)
 @given(st.integers(0, 10_000))
 def test_categories_and_missing_values(seed: int) -> None:
     X, y = mixed(seed)
@@ -136,7 +137,7 @@ def test_a_column_that_comes_again_and_again_on_one_path() -> None:
 # ---- against a background -----------------------------------------------------------------------------
 
 
-@settings(max_examples=6, deadline=None)
+@examples(3)
 @given(st.integers(0, 10_000))
 def test_columns_that_are_not_known_come_from_the_background(seed: int) -> None:
     X, y = table(seed, n_rows=60, n_columns=4)
@@ -181,7 +182,7 @@ def test_a_background_of_rows_that_surrogates_place(fallback: str) -> None:
 # ---- what must hold ----------------------------------------------------------------------------------
 
 
-@settings(max_examples=15, deadline=None)
+@examples(5)
 @given(st.integers(0, 10_000), st.integers(1, 30), st.sampled_from([1, 2, 3]))
 def test_parts_sum_to_the_whole(seed: int, n_rows: int, n_outputs: int) -> None:
     X, y = table(seed, n_rows=60)

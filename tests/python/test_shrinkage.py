@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import spinney
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
@@ -16,6 +16,7 @@ from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import train_test_split
 from spinney._growth import Growth
 from spinney._tree.shrinkage import _folds, shrink_values
+from sweep import examples
 
 # hits per at-bat of 18 players after 45 at-bats each
 BATTING = np.array(
@@ -59,7 +60,7 @@ def table(seed, n=60):
 # ---- trees -----------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
+@examples(10)
 @given(
     seed=st.integers(0, 10_000),
     strength=st.sampled_from([0.0, 0.01, 1.0, 7.5, 1e3, 1e12]),
@@ -279,7 +280,7 @@ def test_batting_averages():
     np.testing.assert_allclose(shrunk.estimates, mean + shrunk.factor * (BATTING - mean))
 
 
-@settings(deadline=None)
+@examples(25)
 @given(seed=st.integers(0, 10_000), n=st.integers(4, 30), scale=st.sampled_from([0.01, 1.0, 100.0]))
 def test_equal_variances_follow_the_formula(seed, n, scale):
     rng = np.random.default_rng(seed)
@@ -296,7 +297,7 @@ def test_equal_variances_follow_the_formula(seed, n, scale):
     assert kept.factor == max(0.0, to_mean.factor)
 
 
-@settings(deadline=None)
+@examples(25)
 @given(seed=st.integers(0, 10_000), n=st.integers(4, 30), scale=st.sampled_from([0.1, 1.0, 30.0]))
 def test_unequal_variances_solve_their_equation(seed, n, scale):
     rng = np.random.default_rng(seed)

@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import spinney
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle import surrogates as twin
 from oracle.data import continuous_table, target_for
@@ -20,6 +20,7 @@ from oracle.saved import through_bytes
 from oracle.surrogates import check_surrogate_tree
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from spinney.reading.reader import TreeReader
+from sweep import examples
 
 NAN = np.nan
 WAYS = [
@@ -61,7 +62,7 @@ def test_every_node_is_the_twins(criterion, way):
         check_surrogate_tree(model, X, np.nan_to_num(y))
 
 
-@settings(max_examples=120, deadline=None)
+@examples(25)
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(4, 40),

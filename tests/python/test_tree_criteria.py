@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 import spinney
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracle.check import check_tree
 from oracle.data import continuous_table, target_for, weights_for
 from oracle.impurity import CLASSIFICATION, chi2_score, impurity, split_information
 from oracle.models import CRITERIA, assert_identical, spinney_tree
 from oracle.tree import best_split, make_problem
+from sweep import examples
 
 CLASS_CRITERIA = [c for c in CRITERIA if c in CLASSIFICATION]
 
@@ -113,7 +114,7 @@ def test_impurity_of_two_equal_classes(criterion, at_half):
 
 
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "misclassification"])
-@settings(max_examples=30, deadline=None)
+@examples(8)
 @given(counts=st.lists(st.integers(1, 30), min_size=2, max_size=4))
 def test_impurity_is_symmetric_positive_and_largest_at_equal_shares(criterion, counts):
     here = stump_root_impurity(criterion, counts)

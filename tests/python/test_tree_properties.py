@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import spinney
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from oracle.check import check_tree
@@ -21,8 +21,9 @@ from oracle.models import (
     bits,
     spinney_tree,
 )
+from sweep import examples
 
-PROPERTY = settings(max_examples=30, deadline=None)
+PROPERTY = examples(8)
 CLASS_RULES = ("gini", "entropy", "misclassification", "chi2", "gain_ratio")
 VALUE_RULES = ("squared_error", "absolute_error", "poisson", "friedman_mse")
 
