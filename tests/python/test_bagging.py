@@ -1,7 +1,6 @@
 """Bagging of any estimator: the samples, the members, the votes, out of bag."""
 
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -476,27 +475,7 @@ def test_a_failed_fit_leaves_the_old_one():
     np.testing.assert_array_equal(model.predict(BLURRED), before)
 
 
-def test_ctrl_c_ends_a_fit_within_a_second():
-    code = f"""
-import sys, time, threading, os, signal
-sys.path.insert(0, {str(Path(spinney.__file__).parents[1])!r})
-import numpy as np, spinney
-X, y = np.random.default_rng(0).normal(size=(2000, 5)), np.arange(2000) % 2
-model = spinney.BaggingClassifier(None, 1_000_000, n_jobs=2)
-threading.Timer(0.3, lambda: (globals().update(sent=time.monotonic()), os.kill(os.getpid(), signal.SIGINT))).start()
-try:
-    model.fit(X, y)
-except KeyboardInterrupt:
-    print(time.monotonic() - sent, hasattr(model, "estimators_"))
-"""
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    seconds, is_fitted = result.stdout.split()
-    assert float(seconds) < 1
-    assert is_fitted == "False"
-    assert result.returncode != -signal.SIGINT
-
-
-LONG_MEMBERS = """
+INTERRUPTED = """
 import os, signal, sys, threading, time
 sys.path.insert(0, {path!r})
 import numpy as np, spinney
@@ -504,29 +483,37 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 class Sleeper(ClassifierMixin, BaseEstimator):
     def fit(self, X, y):
-        time.sleep({sleep})
+        time.sleep(3)
         return self
     def predict(self, X):
         return np.zeros(len(X))
 
-X = np.random.default_rng(0).normal(size=(60_000, 20))
-model = spinney.BaggingClassifier({member}, 8, n_jobs=2)
-threading.Timer(0.5, lambda: (globals().update(sent=time.monotonic()), os.kill(os.getpid(), signal.SIGINT))).start()
-try:
-    model.fit(X, np.random.default_rng(1).permutation(60_000) % 3)
-except KeyboardInterrupt:
-    print(time.monotonic() - sent, hasattr(model, "estimators_"), threading.active_count(), flush=True)
+def interrupt():
+    global sent
+    sent = time.monotonic()
+    os.kill(os.getpid(), signal.SIGINT)
+
+for member, n_members, n_rows in ((None, 1_000_000, 2000), (None, 8, 60_000), (Sleeper(), 8, 100)):
+    X, y = np.random.default_rng(0).normal(size=(n_rows, 20)), np.random.default_rng(1).permutation(n_rows) % 3
+    model = spinney.BaggingClassifier(member, n_members, n_jobs=2)
+    timer = threading.Timer(0.3, interrupt)
+    try:
+        timer.start()
+        model.fit(X, y)
+    except KeyboardInterrupt:
+        seconds = time.monotonic() - sent
+        timer.join()
+        print(seconds, hasattr(model, "estimators_"), threading.active_count(), flush=True)
 """
 
 
-@pytest.mark.parametrize(("member", "n_left"), [("None", 1), ("Sleeper()", 3)])
-def test_ctrl_c_does_not_wait_for_long_members(member, n_left):
-    code = LONG_MEMBERS.format(path=str(Path(spinney.__file__).parents[1]), member=member, sleep=3)
+def test_ctrl_c_ends_a_fit_of_many_or_long_members_within_a_second():
+    code = INTERRUPTED.format(path=str(Path(spinney.__file__).parents[1]))
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    seconds, is_fitted, n_threads = result.stdout.split()
-    assert float(seconds) < 1
-    assert is_fitted == "False"
-    assert int(n_threads) == n_left  # trees stop; what cannot be stopped is left to end
+    seconds, is_fitted, n_threads = zip(*map(str.split, result.stdout.splitlines()), strict=True)
+    assert max(map(float, seconds)) < 1
+    assert is_fitted == ("False",) * 3
+    assert n_threads == ("1", "1", "3")  # trees stop; what cannot be stopped is left to end
 
 
 def test_progress_is_reported(capsys):
@@ -542,10 +529,10 @@ def test_progress_is_reported(capsys):
 def test_bagging_repairs_the_nearest_neighbour():
     """With noisy labels 1-NN errs at about twice the noise; bagged with small samples it comes near the noise."""
     alone, bagged = [], []
-    for seed in range(20):
+    for seed in range(8):
         X, y = make_classification(600, 5, n_redundant=0, flip_y=0.3, class_sep=1.5, random_state=seed)
         single = KNeighborsClassifier(1).fit(X[:300], y[:300])
-        many = spinney.BaggingClassifier(single, 100, max_samples=0.1, random_state=seed).fit(X[:300], y[:300])
+        many = spinney.BaggingClassifier(single, 30, max_samples=0.1, random_state=seed).fit(X[:300], y[:300])
         alone.append(1 - single.score(X[300:], y[300:]))
         bagged.append(1 - many.score(X[300:], y[300:]))
     gain = np.array(alone) - bagged
