@@ -138,7 +138,7 @@ def test_every_node_is_the_oracles_under_generalised_gini(categories, growth):
 @pytest.mark.parametrize("growth", [{"min_samples_leaf": 3}, {"max_leaf_nodes": 8}], ids=["depth_first", "best_first"])
 @pytest.mark.parametrize("criterion", [*CRITERIA, "squared_error", "absolute_error", "friedman_mse", "poisson"])
 def test_every_node_is_the_oracles_under_feature_costs(criterion, growth):
-    X = continuous_table(11, n=90, missing=True)
+    X = continuous_table(11, n=50, missing=True)
     y = target_for(criterion, X, 11, n_classes=3)
     kind = DecisionTreeClassifier if criterion in CRITERIA else spinney.DecisionTreeRegressor
     prices = [3.0, 1.5, 1.0, 0.5]
