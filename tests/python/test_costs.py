@@ -24,7 +24,7 @@ FAR = [[0.0, 1.0, 1.0], [2.0, 0.0, 30.0], [1.0, 30.0, 0.0]]
 TEN = np.arange(10.0)[:, np.newaxis]
 
 
-def three_classes(seed=3, n=90, **params):
+def three_classes(seed=3, n=60, **params):
     X = continuous_table(seed, n=n, **params)
     return X, target_for("gini", X, seed, n_classes=3)
 

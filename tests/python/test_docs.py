@@ -6,9 +6,14 @@ from pathlib import Path
 import pytest
 
 CHAPTERS = sorted((Path(__file__).parents[2] / "docs" / "guide").glob("*.rst"))
+SIMULATIONS = ("bagging", "bias_variance")  # hundreds of fits each
 
 
-@pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
+def quick_or_slow(chapter):
+    return pytest.param(chapter, id=chapter.stem, marks=[pytest.mark.slow] * (chapter.stem in SIMULATIONS))
+
+
+@pytest.mark.parametrize("chapter", map(quick_or_slow, CHAPTERS))
 def test_the_examples_of_a_chapter_run(chapter):
     result = doctest.testfile(str(chapter), module_relative=False, encoding="utf-8")
     assert result.attempted > 10
