@@ -1,5 +1,6 @@
 """Trees as pictures: nothing overlaps, nothing is clipped, nothing unescaped, nothing imported too early."""
 
+import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -25,6 +26,7 @@ mpl.use("agg")
 import matplotlib.pyplot as plt
 
 PACKAGE_PARENT = str(Path(spinney.__file__).parent.parent)
+SLOW = pytest.mark.slow
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -83,7 +85,7 @@ def solids(picture):
 
 
 @pytest.mark.parametrize("style", ["full", "compact"])
-@pytest.mark.parametrize("n_leaves", [2, 3, 5, 8, 13, 30, 60, 120, 200])
+@pytest.mark.parametrize("n_leaves", [2, 3, 5, 8, 13, 30, 60, *(pytest.param(n, marks=SLOW) for n in (120, 200))])
 def test_nothing_overlaps(n_leaves, style):
     for seed in range(3 if n_leaves < 100 else 1):
         picture = draw(random_tree(n_leaves, seed), style=style)
@@ -420,44 +422,51 @@ def test_an_unfitted_model_is_refused(show):
 
 # ---- imports ----------------------------------------------------------------------------------------------------
 
-FITTED = "import spinney\nm = spinney.DecisionTreeClassifier(max_depth=2).fit([[0.0], [1.0]], [0, 1])\n"
+PLOTS = [
+    "spinney.plot_tree(m)",
+    "spinney.plot_pruning(m, m)",
+    "spinney.plot_impurity_curves()",
+    "spinney.plot_importances(m)",
+    "spinney.plot_partition(spinney.DecisionTreeClassifier().fit([[0, 0], [1, 1]], [0, 1]), [[0, 0]], [0])",
+]
+
+BARE = """
+import importlib.util, json, sys
+sys.path.insert(0, {path!r})
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *more: None if name in ("pandas", "polars") else find(name, *more)
+sys.modules["pandas"] = sys.modules["polars"] = None
+import spinney
+m = spinney.DecisionTreeClassifier(max_depth=2).fit([[0.0], [1.0]], [0, 1])
+m.to_text(); m.rules(); spinney.tree_svg(m); m._repr_html_(); spinney.to_json(m)
+spinney.plot_tree; spinney.plot_partition
+said = {{"loaded": "matplotlib" in sys.modules}}
+sys.modules["matplotlib"] = None
+for call in {calls!r}:
+    try:
+        eval(call)
+    except ImportError as error:
+        said[call] = str(error)
+print(json.dumps(said))
+"""
 
 
-def python(code):
-    path = f"import sys; sys.path.insert(0, {PACKAGE_PARENT!r})\n"
-    result = subprocess.run([sys.executable, "-c", path + code], capture_output=True, text=True, check=True)
-    return result.stdout.strip()
+@pytest.fixture(scope="module")
+def bare():
+    """What a process says that has no frame library and, once all but plots was done, no matplotlib."""
+    code = BARE.format(path=PACKAGE_PARENT, calls=[*PLOTS, "spinney.to_frame(m)"])
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(result.stdout)
 
 
-def test_matplotlib_loads_only_for_plots():
-    code = FITTED + (
-        "m.to_text(); m.rules(); spinney.tree_svg(m); m._repr_html_(); spinney.to_json(m)\n"
-        "spinney.plot_tree; spinney.plot_partition\n"
-        "print('matplotlib' in sys.modules)"
-    )
-    assert python(code) == "False"
+def test_matplotlib_loads_only_for_plots(bare):
+    assert bare["loaded"] is False
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "spinney.plot_tree(m)",
-        "spinney.plot_pruning(m, m)",
-        "spinney.plot_impurity_curves()",
-        "spinney.plot_importances(m)",
-        "spinney.plot_partition(spinney.DecisionTreeClassifier().fit([[0, 0], [1, 1]], [0, 1]), [[0, 0]], [0])",
-    ],
-)
-def test_without_matplotlib_a_sentence_says_what_to_do(call):
-    code = f"sys.modules['matplotlib'] = None\n{FITTED}try:\n    {call}\nexcept ImportError as e:\n    print(e)"
-    assert python(code) == "Plots need matplotlib: pip install 'spinney[plot]'. tree_svg works without it."
+@pytest.mark.parametrize("call", PLOTS)
+def test_without_matplotlib_a_sentence_says_what_to_do(bare, call):
+    assert bare[call] == "Plots need matplotlib: pip install 'spinney[plot]'. tree_svg works without it."
 
 
-def test_without_a_frame_library_a_sentence_says_what_to_do():
-    code = (
-        "import importlib.util as u\nfind = u.find_spec\n"
-        "u.find_spec = lambda n, *a: None if n in ('pandas', 'polars') else find(n, *a)\n"
-        "sys.modules['pandas'] = sys.modules['polars'] = None\n"
-        f"{FITTED}try:\n    spinney.to_frame(m)\nexcept ImportError as e:\n    print(e)"
-    )
-    assert python(code) == "A frame needs pandas or polars: pip install pandas"
+def test_without_a_frame_library_a_sentence_says_what_to_do(bare):
+    assert bare["spinney.to_frame(m)"] == "A frame needs pandas or polars: pip install pandas"

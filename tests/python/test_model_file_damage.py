@@ -15,7 +15,6 @@ from spinney import _engine
 
 TESTS = Path(__file__).resolve().parents[1]
 FILES = sorted(str(path) for path in (TESTS / "saved_models").glob("*.spinney"))
-N_WORKERS, N_VARIANTS = 2, 12_000
 FIRST_SEED = int(os.environ.get("SPINNEY_DAMAGE_SEED", "0"))
 
 
@@ -29,10 +28,11 @@ def start_worker(first, n_variants):
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.fixture(scope="module")
-def reports():
-    share = N_VARIANTS // N_WORKERS
-    workers = [start_worker(FIRST_SEED + k * share, share) for k in range(N_WORKERS)]
+@pytest.fixture(scope="module", params=[(3000, 1), pytest.param((12_000, 2), marks=pytest.mark.slow)], ids=str)
+def reports(request):
+    n_variants, n_workers = request.param
+    share = n_variants // n_workers
+    workers = [start_worker(FIRST_SEED + k * share, share) for k in range(n_workers)]
     found = []
     for worker in workers:
         output, errors = worker.communicate(timeout=120)
@@ -47,10 +47,11 @@ def test_no_damaged_file_does_harm(reports):
 
 def test_the_damage_reaches_every_layer(reports):
     counts = {name: sum(report["counts"][name] for report in reports) for name in reports[0]["counts"]}
-    assert sum(counts.values()) == N_VARIANTS
-    assert counts["refused"] > N_VARIANTS / 2
-    assert counts["equal"] > 500
-    assert counts["another model"] > 150  # sealed and sound: the validator has judged these
+    n_variants = sum(counts.values())
+    assert n_variants in (3000, 12_000)
+    assert counts["refused"] > n_variants / 2
+    assert counts["equal"] > n_variants / 24
+    assert counts["another model"] > n_variants / 80  # sealed and sound: the validator has judged these
 
 
 # ---- what the messages say ------------------------------------------------------------------------------

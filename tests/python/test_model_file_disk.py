@@ -118,7 +118,8 @@ def test_a_full_disk_leaves_the_old_file(model, tmp_path):
     assert os.listdir(tmp_path) == ["m"]
 
 
-def test_a_process_killed_while_saving_leaves_a_whole_file(model, tmp_path):
+@pytest.mark.parametrize("n_kills", [1, pytest.param(4, marks=pytest.mark.slow)])
+def test_a_process_killed_while_saving_leaves_a_whole_file(model, tmp_path, n_kills):
     path = tmp_path / "m"
     model.save(path)
     code = f"""
@@ -133,7 +134,7 @@ def test_a_process_killed_while_saving_leaves_a_whole_file(model, tmp_path):
     """
     rng = np.random.default_rng(82)
     sizes = set()
-    for _ in range(2):
+    for _ in range(n_kills):
         process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
         assert process.stdout.readline() == "ready\n"
         for _ in range(5):

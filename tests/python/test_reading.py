@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 
 import numpy as np
 import pandas as pd
@@ -222,8 +223,9 @@ def test_text_of_a_single_leaf():
 
 
 def test_text_of_a_very_deep_tree():
-    n = 3000
+    n = 1600
     model = spinney.DecisionTreeClassifier().fit(np.arange(n)[:, None], np.arange(n) % 2)
+    assert model.get_depth() > sys.getrecursionlimit()
     assert len(spinney.export_text(model).splitlines()) == model.tree_.node_count
 
 
