@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from oracle.impurity import CLASSIFICATION
 
 
-def continuous_table(seed, n=110, n_columns=4, missing=False, categories=()):
+def continuous_table(seed, n=80, n_columns=4, missing=False, categories=()):
     """Distinct values that float32 holds exactly; `categories` maps a column to its number of categories."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, n_columns)).astype(np.float32).astype(float)
@@ -56,7 +56,7 @@ def same_structure(first, second):
 
 
 @functools.cache
-def tie_free(criterion, weights="none", missing=False, n_classes=2, n_outputs=1, n=110, **params):
+def tie_free(criterion, weights="none", missing=False, n_classes=2, n_outputs=1, n=80, **params):
     """Return (X, y, w, tree): the first seed whose scikit-learn tree is stable.
 
     Changing the weights by a millionth part breaks exact ties, and ties up to rounding, one way or the other;

@@ -191,7 +191,7 @@ def test_rows_of_weight_0_are_never_drawn():
     weight = np.ones(150)
     weight[::3] = 0
     for member in (None, KNeighborsClassifier(1), LogisticRegression(max_iter=1000)):
-        model = spinney.BaggingClassifier(member, 5, random_state=0).fit(BLURRED, SPECIES, weight)
+        model = spinney.BaggingClassifier(member, 3, random_state=0).fit(BLURRED, SPECIES, weight)
         for rows in model.estimators_samples_:
             assert len(rows) == 100
             assert (rows % 3 != 0).all()

@@ -21,7 +21,7 @@ def run(estimator, check):
     check(estimator)
 
 
-@parametrize_with_checks([spinney.BaggingClassifier(), spinney.BaggingRegressor()])
+@parametrize_with_checks([spinney.BaggingClassifier(n_estimators=4), spinney.BaggingRegressor(n_estimators=4)])
 def test_scikit_learns_checks(estimator, check):
     run(estimator, check)
 

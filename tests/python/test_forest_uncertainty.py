@@ -336,7 +336,11 @@ def test_standard_errors_of_subsamples_groups_strata_and_copies():
 
 @pytest.mark.parametrize(
     ("method", "parameters"),
-    [("infinitesimal", {}), ("jackknife", {}), ("infinitesimal", {"replace": False, "max_samples": 0.5})],
+    [
+        ("infinitesimal", {}),
+        pytest.param("jackknife", {}, marks=pytest.mark.slow),
+        pytest.param("infinitesimal", {"replace": False, "max_samples": 0.5}, marks=pytest.mark.slow),
+    ],
 )
 def test_standard_errors_are_near_the_spread_over_training_samples(method, parameters):
     at = np.array([[-0.6], [0.1], [0.7]])

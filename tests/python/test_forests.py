@@ -655,7 +655,7 @@ def prediction():
         model.predict_proba(many)
 
 for work in (sorted_forest, binned_forest, out_of_bag, prediction):
-    for delay in (0.03, 0.3):
+    for delay in (0.03, 0.15):
         sent = []
         kill = lambda: (sent.append(time.monotonic()), os.kill(os.getpid(), signal.SIGINT))
         timer = threading.Timer(delay, kill)
