@@ -22,7 +22,7 @@ template <class Criterion>
 class DrawnColumns {
  public:
   DrawnColumns(const Rules& rules, const Bins& bins, Worker<Criterion>& worker)
-      : rules_(rules), bins_(bins), worker_(worker), all_(bins.keys), kernels_(kernels()) {}
+      : rules_(rules), worker_(worker), all_(bins.keys), kernels_(kernels()) {}
 
   void start(const OpenNode&, std::span<Row> rows) {
     rows_ = rows;
@@ -51,7 +51,7 @@ class DrawnColumns {
     std::uint32_t cut = c.code_below;
     codes_.clear();
     if (c.at == from_values) {
-      mark_sides(rules_, bins_, choice, rows, side_, codes_);
+      mark_sides(rules_, choice, rows, side_, codes_);
       keys_.resize(std::max(keys_.size(), rows.size()));
       for (std::size_t i = 0; i < rows.size(); ++i) keys_[i] = 1u - side_[i];
       keys = keys_.data();
@@ -66,7 +66,7 @@ class DrawnColumns {
   }
 
   SplitRecord describe(const Choice& choice, bool left_heavier) const {
-    return describe_split(rules_, bins_, choice, left_heavier, codes_);
+    return describe_split(rules_, choice, left_heavier, codes_);
   }
 
  private:
@@ -199,7 +199,6 @@ class DrawnColumns {
   static constexpr std::uint32_t from_values = 1;  // in Candidate::at: keys do not tell the sides
 
   const Rules& rules_;
-  const Bins& bins_;
   Worker<Criterion>& worker_;
   const RowKeys& all_;
   const Kernels& kernels_;

@@ -230,7 +230,7 @@ class Grower {
     if (weighing().on) return split_weighed(open, choice);
     const OpenNode& node = open.node;
     const std::span<Row> rows = rows_of(node);
-    mark_sides(rules_, bins_, choice, rows, side_, codes_);
+    mark_sides(rules_, choice, rows, side_, codes_);
     OpenNode left, right;
     rules_.inherit(node, choice, left, right);
     spare_.clear();
@@ -252,7 +252,7 @@ class Grower {
     right.stat = node.stat;
     for (std::size_t k = 0; k < right.stat.size(); ++k) right.stat[k] -= left.stat[k];
     if (rules_.bounded()) rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
-    sprouts_[open.at].split = describe_split(rules_, bins_, choice, left.stat[0] >= right.stat[0], codes_);
+    sprouts_[open.at].split = describe_split(rules_, choice, left.stat[0] >= right.stat[0], codes_);
     return {std::move(left), std::move(right)};
   }
 
@@ -270,7 +270,7 @@ class Grower {
       surrogates = weigher.surrogates(node, record, reversed, rows, side_);
       weigher.place(record, surrogates, reversed, rows, side_);
     } else {
-      mark_sides(rules_, bins_, choice, rows, side_, codes_);
+      mark_sides(rules_, choice, rows, side_, codes_);
     }
     record.weighed = weighed_splits(ranking, rows);
     record.weighed.insert(record.weighed.end(), surrogates.begin(), surrogates.end());
@@ -314,7 +314,7 @@ class Grower {
       std::sort(codes_.begin(), codes_.end());
       codes_.erase(std::unique(codes_.begin(), codes_.end()), codes_.end());
     }
-    return describe_split(rules_, bins_, choice, true, codes_);
+    return describe_split(rules_, choice, true, codes_);
   }
 
   std::vector<WeighedSplit> weighed_splits(const Ranking& ranking, std::span<const Row> rows) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include "base/math.h"
 #include "base/random.h"
@@ -67,8 +68,7 @@ std::optional<Choice> Rules::choose(std::span<const std::uint32_t> features, std
     best = choose_by_cost(features, candidates, node);
   } else {
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      if (candidates[i].found() && (best == candidates.size() || candidates[i].score > candidates[best].score ||
-                                    (candidates[i].score == candidates[best].score && features[i] < features[best])))
+      if (candidates[i].found() && (best == candidates.size() || candidates[i].score > candidates[best].score))
         best = i;
   }
   if (best == candidates.size()) return std::nullopt;
@@ -97,12 +97,11 @@ double Rules::per_cost(double gain, std::uint32_t feature) const {
 std::size_t Rules::choose_by_cost(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
                                   const OpenNode& node) const {
   std::size_t best = candidates.size();
-  std::tuple<double, double, std::int64_t> most;
+  std::pair<double, double> most;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!candidates[i].found()) continue;
     const double merit = per_cost(gain_of(target, candidates[i].score, node.stat.data()), features[i]);
-    const std::tuple<double, double, std::int64_t> rank{merit, -params.feature_costs[features[i]],
-                                                        -std::int64_t{features[i]}};
+    const std::pair<double, double> rank{merit, -params.feature_costs[features[i]]};
     if (best != candidates.size() && rank <= most) continue;
     most = rank;
     best = i;
@@ -142,13 +141,12 @@ std::size_t Rules::choose_judged(std::span<const std::uint32_t> features, std::s
                                  std::span<const Judged> judged) const {
   if (target.rule == Rule::gain_ratio) return choose_by_gain_ratio(features, candidates, judged);
   std::size_t best = candidates.size();
-  std::tuple<double, double, double, std::int64_t> most;
+  std::tuple<double, double, double> most;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!candidates[i].found()) continue;
     const double price = params.feature_costs.empty() ? 1.0 : params.feature_costs[features[i]];
     // gains that only rounding makes equal are told apart by their scores
-    const std::tuple<double, double, double, std::int64_t> rank{per_cost(judged[i].gain, features[i]), -price,
-                                                                candidates[i].score, -std::int64_t{features[i]}};
+    const std::tuple<double, double, double> rank{per_cost(judged[i].gain, features[i]), -price, candidates[i].score};
     if (best != candidates.size() && rank <= most) continue;
     most = rank;
     best = i;

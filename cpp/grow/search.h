@@ -245,6 +245,32 @@ void search_drawn_columns(const Rules& rules, OpenNode& node, Tried& found, Sear
   std::erase_if(node.features, [&](std::uint32_t f) { return !live[f]; });
 }
 
+// A bin holds rows of several values: finds those next to the cut among the node's rows, as sorting by value would.
+inline void find_neighbours(const Column& column, const BinnedColumn& binned, std::span<const Row> rows, Candidate& c) {
+  double below = 0, above = 0;
+  bool any_below = false, any_above = false;
+  read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) {
+    if (v != v) return;
+    if (binned.code(rows[i]) <= c.code_below) {
+      if (any_below && v <= below) return;
+      any_below = true;
+      below = v;
+      c.below = rows[i];
+    } else if (!any_above || v < above) {
+      any_above = true;
+      above = v;
+      c.above = rows[i];
+    }
+  });
+}
+
+// As above, for the best cut of column f, where it is a cut between bins.
+inline void find_neighbours(const Rules& rules, const Bins& bins, std::uint32_t f, std::span<const Row> rows,
+                            Candidate& c) {
+  if (bins.has(rules.table, f) && c.found() && !c.missing_alone && !rules.params.random_cuts)
+    find_neighbours(rules.table.columns[f], bins.columns[f], rows, c);
+}
+
 // Finds the best split of a node.
 template <class Criterion>
 std::optional<Choice> find_split(std::span<Worker<Criterion>> workers, const Rules& rules, const Bins& bins,
@@ -253,7 +279,9 @@ std::optional<Choice> find_split(std::span<Worker<Criterion>> workers, const Rul
   search_drawn_columns(rules, node, tried, [&](auto columns, auto candidates) {
     search_columns(workers, rules, bins, node, rows, columns, candidates, interrupt);
   });
-  return rules.choose(tried.columns, tried.candidates, node);
+  std::optional<Choice> choice = rules.choose(tried.columns, tried.candidates, node);
+  if (choice) find_neighbours(rules, bins, choice->feature, rows, choice->candidate);
+  return choice;
 }
 
 // The threshold of a cut between two values, as the tree stores it.
@@ -264,7 +292,7 @@ inline double cut_of(const GrowParams& params, std::uint32_t feature, double bel
 }
 
 // The split as the tree stores it. `codes` are the categories seen in the node, ascending (category columns).
-inline SplitRecord describe_split(const Rules& rules, const Bins& bins, const Choice& choice, bool left_heavier,
+inline SplitRecord describe_split(const Rules& rules, const Choice& choice, bool left_heavier,
                                   const std::vector<std::uint32_t>& codes) {
   const Candidate& c = choice.candidate;
   const Column& column = rules.table.columns[choice.feature];
@@ -282,8 +310,6 @@ inline SplitRecord describe_split(const Rules& rules, const Bins& bins, const Ch
     split.threshold = std::numeric_limits<double>::infinity();
   } else if (rules.params.random_cuts) {
     split.threshold = c.threshold;
-  } else if (bins.has(rules.table, choice.feature)) {
-    split.threshold = bins.columns[choice.feature].edges[c.code_below];
   } else {
     split.threshold = cut_of(rules.params, choice.feature, value_at(column, c.below), value_at(column, c.above));
   }
@@ -291,7 +317,7 @@ inline SplitRecord describe_split(const Rules& rules, const Bins& bins, const Ch
 }
 
 // Marks each row's side (1: left) and, for a category column, collects the categories seen.
-inline void mark_sides(const Rules& rules, const Bins& bins, const Choice& choice, std::span<const Row> rows,
+inline void mark_sides(const Rules& rules, const Choice& choice, std::span<const Row> rows,
                        std::vector<std::uint8_t>& side, std::vector<std::uint32_t>& codes) {
   const Column& column = rules.table.columns[choice.feature];
   side.resize(rows.size());
@@ -308,7 +334,7 @@ inline void mark_sides(const Rules& rules, const Bins& bins, const Choice& choic
     codes.erase(std::unique(codes.begin(), codes.end()), codes.end());
     return;
   }
-  const double threshold = describe_split(rules, bins, choice, false, {}).threshold;
+  const double threshold = describe_split(rules, choice, false, {}).threshold;
   const bool missing_left = choice.candidate.missing_left;
   read_rows(column, rows.data(), rows.size(),
             [&](std::size_t i, double v) { side[i] = v <= threshold || (v != v && missing_left); });

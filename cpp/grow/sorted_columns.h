@@ -62,10 +62,9 @@ class SortedColumns {
     Candidate& c = outside.candidate;
     const auto& dictionary = dictionary_[choice.feature];
     for (std::uint32_t& code : c.left_codes) code = dictionary[code];
-    if (!dictionary.empty() && c.left_codes.empty()) c.code_below = dictionary[c.code_below];
-    c.below = block_rows_[c.below];
-    c.above = block_rows_[c.above];
-    return describe_split(rules_, bins_, outside, left_heavier, codes_);
+    c.below = block_rows_[neighbours_.below];
+    c.above = block_rows_[neighbours_.above];
+    return describe_split(rules_, outside, left_heavier, codes_);
   }
 
   // Parts the words for children that will be searched.
@@ -130,7 +129,7 @@ class SortedColumns {
   void sort_column(std::uint32_t f) {
     auto& dictionary = dictionary_[f];  // rank in the block -> code, where codes mean something
     const Column& column = rules_.table.columns[f];
-    const bool binned = bins_.has(rules_.table, f), keep_codes = column.is_category() || binned;
+    const bool keep_codes = column.is_category();
     const auto keep = [&](std::uint32_t rank, std::uint32_t code) {
       if (dictionary.size() <= rank) dictionary.push_back(code);
     };
@@ -149,8 +148,7 @@ class SortedColumns {
         rank += is_new && !missing;
         is_new = false;
         *out++ = (missing ? ShortWord::missing : rank) << 16 | position;
-        if (keep_codes && !missing)
-          keep(rank, binned ? bins_.columns[f].code(row) : static_cast<std::uint32_t>(value_at(column, row)));
+        if (keep_codes && !missing) keep(rank, static_cast<std::uint32_t>(value_at(column, row)));
       }
       return;
     }
@@ -188,10 +186,28 @@ class SortedColumns {
       }
     } else {
       const std::size_t n_left = c.missing_alone ? n_present : c.at + std::size_t{1};
+      if (!c.missing_alone) find_neighbours(choice, first, n_present);
       for (std::size_t i = 0; i < n_present; ++i) side_[ShortWord::row(first[i])] = i < n_left;
     }
     for (std::size_t i = n_present; i < n; ++i) side_[ShortWord::row(first[i])] = c.missing_left;
     return codes;
+  }
+
+  // The positions next to the cut. A bin holds rows of several values, of which the words do not know the order.
+  void find_neighbours(const Choice& choice, const std::uint32_t* first, std::size_t n_present) {
+    const std::size_t at = choice.candidate.at;
+    neighbours_ = {ShortWord::row(first[at]), ShortWord::row(first[at + 1])};
+    if (!bins_.has(rules_.table, choice.feature)) return;
+    const auto value = [&](std::uint32_t position) {
+      return value_at(rules_.table.columns[choice.feature], block_rows_[position]);
+    };
+    const auto same_bin = [&](std::size_t i, std::size_t j) {
+      return ShortWord::code(first[i]) == ShortWord::code(first[j]);
+    };
+    for (std::size_t i = at; i-- > 0 && same_bin(i, at);)
+      if (const std::uint32_t p = ShortWord::row(first[i]); value(p) > value(neighbours_.below)) neighbours_.below = p;
+    for (std::size_t i = at + 2; i < n_present && same_bin(i, at + 1); ++i)
+      if (const std::uint32_t p = ShortWord::row(first[i]); value(p) < value(neighbours_.above)) neighbours_.above = p;
   }
 
   std::size_t part_rows(const OpenNode& node) {
@@ -235,8 +251,11 @@ class SortedColumns {
   std::size_t stride_ = 0;
   std::vector<std::size_t> slot_;  // by column
   std::vector<std::vector<std::uint32_t>> dictionary_;
-  std::vector<std::uint8_t> side_;    // by position; 1: left
-  std::vector<std::uint32_t> codes_;  // categories seen in the node that was parted last
+  struct Neighbours {
+    std::uint32_t below = 0, above = 0;  // positions
+  } neighbours_;                         // of the cut that was made last
+  std::vector<std::uint8_t> side_;       // by position; 1: left
+  std::vector<std::uint32_t> codes_;     // categories seen in the node that was parted last
   std::vector<std::uint16_t> right_positions_;
   std::vector<Row> right_rows_;
 };

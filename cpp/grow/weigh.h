@@ -214,6 +214,7 @@ class Weigher {
     Candidate candidate = search_column(worker, rules_, bins_, part, present, f);
     if constexpr (needs_positions<Criterion>) worker.criterion.detach();
     if (!candidate.found()) return candidate;
+    find_neighbours(rules_, bins_, f, present, candidate);
     found.gain = gain_of(rules_.target, candidate.score, part.stat.data());
     found.weight = static_cast<double>(part.stat[0]);
     found.count = static_cast<Row>(present.size());

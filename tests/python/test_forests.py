@@ -16,6 +16,7 @@ import spinney
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle.check import check_tree
+from oracle.models import assert_identical
 from oracle.saved import bytes_of, through_bytes
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
@@ -96,6 +97,29 @@ def test_a_tree_uses_no_more_columns_than_it_may():
     used = [set(tree.tree_.feature[tree.tree_.feature >= 0]) for tree in forest]
     assert max(map(len, used)) == 3
     assert set.union(*used) == set(range(7))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
+def test_a_bin_for_every_value_gives_the_exact_forest(kind, missing):
+    X, y = table(n=300)
+    X[np.random.default_rng(1).random(X.shape) < missing] = np.nan
+    exact = kind(n_estimators=6, max_features=2, random_state=0, bootstrap=False).fit(X, y)
+    binned = clone(exact).set_params(max_bins=300).fit(X, y)
+    for first, second in zip(exact.estimators_, binned.estimators_, strict=True):
+        assert_identical(first, second)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"max_bins": 8}, {"feature_costs": [1.0, 1.0, 1.0]}, {"max_leaf_nodes": 9}])
+def test_equally_good_columns_are_taken_as_they_are_drawn(parameters):
+    """Three copies of a column: where all are tried the first is taken, else none is preferred."""
+    x = table(n=200)[0][:, :1]
+    X, y = np.repeat(x, 3, axis=1), np.random.default_rng(0).integers(0, 3, size=200)
+    forest = RandomForestClassifier(n_estimators=40, max_features=2, random_state=0, **parameters).fit(X, y)
+    roots = np.bincount([tree.tree_.feature[0] for tree in forest.estimators_], minlength=3)
+    assert roots.min() >= 5
+    one = RandomForestClassifier(n_estimators=40, max_features=None, random_state=0, **parameters).fit(X, y)
+    assert {tree.tree_.feature.max() for tree in one.estimators_} == {0}
 
 
 def test_the_trees_are_estimators_with_the_forests_labels():

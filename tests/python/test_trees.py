@@ -370,15 +370,23 @@ def test_validation_fraction_makes_a_smaller_tree(name, sample):
     assert_identical(stopped, make(name, random_state=0, validation_fraction=0.3).fit(X, y))
 
 
+@pytest.mark.parametrize("n", [200, 2400])
+@pytest.mark.parametrize("growth", [{}, {"max_features": 2, "random_state": 3}, {"max_leaf_nodes": 20}])
 @pytest.mark.parametrize("criterion", ["gini", "squared_error"])
-def test_few_bins_give_legal_trees_on_coarse_thresholds(criterion):
-    X = continuous_table(89, n=200)
+def test_bins_decide_which_rows_part_and_values_where_the_cut_lies(criterion, growth, n):
+    """As a tree that sees bins only, with each cut in the middle of the gap between the node's own values."""
+    X = continuous_table(89, n=n)
     y = target_for(criterion, X, 89)
-    model = spinney_tree(criterion, max_bins=8, max_depth=5).fit(X, y)
+    codes = X.argsort(axis=0).argsort(axis=0) // (n // 8)
+    model = spinney_tree(criterion, max_bins=8, max_depth=5, **growth).fit(X, y)
     check_tree(model, X, y, search="any")
-    for column in range(4):
-        at = np.unique(model.tree_.threshold[model.tree_.feature == column])
-        assert len(at) <= 7
+    twin = spinney_tree(criterion, max_depth=5, **growth).fit(codes, y)
+    np.testing.assert_array_equal(model.apply(X), twin.apply(codes))
+    tree, passes = model.tree_, model.decision_path(X).toarray().astype(bool)
+    for node in np.flatnonzero(tree.feature >= 0):
+        x = X[passes[:, node], tree.feature[node]]
+        left = x <= tree.threshold[node]
+        assert tree.threshold[node] == x[left].max() / 2 + x[~left].min() / 2
 
 
 @pytest.mark.filterwarnings("ignore:y reaches from")
