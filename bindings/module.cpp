@@ -12,6 +12,7 @@ NB_MODULE(_engine, m) {
   init_forest_importance(m);
   init_forest_leaves(m);
   init_shap(m);
+  init_boosting(m);
   init_model_file(m);
   init_proximity(m);
 }

@@ -20,8 +20,9 @@ ENGINE_FOLDERS: dict[str, tuple[str, ...]] = {
     "tree": ("base",),
     "grow": ("cells", "tree"),
     "predict": ("tree", "data"),
+    "boost": ("tree", "data", "loss"),
     "loss": ("base",),
-    "learn": ("grow", "loss"),
+    "learn": ("grow", "boost"),
 }
 PYTHON_HEADERS = re.compile(r"^(nanobind/|pybind11/|numpy/|Python\.h$)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')

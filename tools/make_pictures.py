@@ -335,6 +335,62 @@ def shapley_pictures(folder: Path) -> None:
     save(explained.plot_row(160, output="Gentoo").figure, folder / "shap_row.png")
 
 
+def learning_curve() -> Any:
+    """Draw the losses of a boosted model that stops early."""
+    X, y = load_diabetes(return_X_y=True)
+    model = spinney.GradientBoostingRegressor(
+        n_estimators=400, learning_rate=0.05, max_leaf_nodes=8, early_stopping=True, validation_fraction=0.25,
+        n_iter_no_change=40, random_state=1,
+    )  # fmt: skip
+    return spinney.plot_learning_curve(model.fit(X, y)).figure
+
+
+def losses() -> Any:
+    """Draw losses of classes against the margin, and of values against the residual."""
+    figure, (left, right) = mpl.pyplot.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    margin = np.linspace(-3, 3, 301)
+    sides = (
+        (left, "margin: score times the sign of the class", {
+            "wrong or right": (margin < 0).astype(float),
+            "log loss": np.log2(1 + np.exp(-margin)),
+            "exponential": np.exp(-margin),
+        }),
+        (right, "residual", {
+            "squared": margin**2 / 2,
+            "absolute": np.abs(margin),
+            "Huber": np.where(np.abs(margin) < 1, margin**2 / 2, np.abs(margin) - 0.5),
+            "quantile 0.8": np.where(margin > 0, 0.8 * margin, -0.2 * margin),
+        }),
+    )  # fmt: skip
+    for ax, label, curves in sides:
+        for k, (name, loss) in enumerate(curves.items()):
+            ax.plot(margin, loss, color=CLASS_COLOURS[k], linewidth=2, label=name)
+        ax.set(xlabel=label, ylabel="loss", ylim=(-0.1, 4), xlim=(-3, 3))
+        ax.spines[["top", "right"]].set_visible(False)
+        ax.legend(frameon=False)
+    return figure
+
+
+def early_stopping() -> Any:
+    """Draw a wave and what boosting makes of it after few, the best and many rounds."""
+    rng = np.random.default_rng(3)
+    X, y = wave(rng, 150)
+    X_val, y_val = wave(rng, 150)
+    grid = np.linspace(0, 1, 500)[:, np.newaxis] * (X.max() - X.min()) + X.min()
+    settings: dict[str, Any] = {"n_estimators": 500, "max_leaf_nodes": 6, "min_samples_leaf": 2}
+    model = spinney.GradientBoostingRegressor(**settings).fit(X, y, X_val=X_val, y_val=y_val)
+    best = int(model.validation_score_.argmin()) + 1
+    stages = list(model.staged_predict(grid))
+    figure, axes = mpl.pyplot.subplots(1, 3, figsize=(10, 3), layout="constrained", sharey=True)
+    for ax, n_rounds in zip(axes, (3, best, 500), strict=True):
+        ax.plot(X[:, 0], y, ".", color=PALE, markersize=5)
+        ax.plot(grid[:, 0], stages[n_rounds - 1], color=CLASS_COLOURS[0], linewidth=1.5)
+        error = model.validation_score_[n_rounds - 1]
+        ax.set_title(f"{n_rounds} rounds: held-out loss {error:.3f}", fontsize=10)
+        ax.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
 def main(arguments: list[str]) -> None:
     """Write all pictures to a folder."""
     root = Path(__file__).resolve().parent.parent
@@ -361,6 +417,9 @@ def main(arguments: list[str]) -> None:
     save(importance_rows(), folder / "importance_rows.png")
     save(quantile_bands(), folder / "quantile_bands.png")
     save(coverage(), folder / "coverage.png")
+    save(learning_curve(), folder / "learning_curve.png")
+    save(losses(), folder / "losses.png")
+    save(early_stopping(), folder / "boosting_rounds.png")
     save(batting(), folder / "batting.png")
     save(shrinkage(), folder / "shrinkage.png")
     (folder / "surrogates.svg").write_text(

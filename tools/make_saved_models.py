@@ -60,6 +60,12 @@ def models() -> dict[str, Any]:
             n_estimators=5, max_depth=4, max_samples=0.7, random_state=2
         ).fit(X, labels),
         "extra_forest_regressor": spinney.ExtraTreesRegressor(n_estimators=3, max_depth=4, random_state=1).fit(X, two),
+        "boosting_classifier": spinney.GradientBoostingClassifier(
+            n_estimators=3, max_leaf_nodes=5, early_stopping=True, random_state=4
+        ).fit(X, labels),
+        "boosting_regressor": spinney.GradientBoostingRegressor("poisson", n_estimators=4, random_state=4).fit(
+            X, X["count"]
+        ),
         "numbers": spinney.DecisionTreeRegressor(max_depth=4).fit(X[["length", "count"]].to_numpy(), score),
         "surrogates": spinney.DecisionTreeClassifier(
             missing="surrogate", missing_fallback="stop", max_competitors=2, max_depth=5
@@ -102,7 +108,7 @@ def main() -> int:
         model.save(path)
         text = json.dumps({"rows": rows, **answers(model, rows)}, ensure_ascii=False)
         path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
-        print(f"{path.name}: {path.stat().st_size} bytes, {model._fitted.node_count} nodes")
+        print(f"{path.name}: {path.stat().st_size} bytes, {spinney.load_predictor(path)!r}")
     return 0
 
 

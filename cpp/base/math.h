@@ -1,4 +1,4 @@
-// Logarithms built from IEEE operations alone, so that they give the same bits on every machine.
+// Logarithms and exponentials built from IEEE operations alone, so that they give the same bits on every machine.
 #pragma once
 
 #include <bit>
@@ -34,6 +34,32 @@ namespace spinney {
 }
 
 [[gnu::always_inline]] static inline double x_log_x(double x) { return x * log_ieee(x); }
+
+// e^x for |x| <= 700; larger arguments are cut to that.
+// x = k ln 2 + r, |r| <= ln 2 / 2; e^r by its series; 2^k by the exponent's bits.
+[[gnu::always_inline]] static inline double exp_ieee(double x) {
+  constexpr double ln2_high = 0x1.62e42fefa0000p-1, ln2_low = 0x1.cf79abc9e3b39p-40, shift = 0x1.8p52;
+  x = x < -700.0 ? -700.0 : x;
+  x = x > 700.0 ? 700.0 : x;
+  const double shifted = x * 1.4426950408889634 + shift;  // its low bits are the nearest integer
+  const double k = shifted - shift, r = (x - k * ln2_high) - k * ln2_low;
+  double p = 1.0 / 6227020800.0;
+  p = p * r + 1.0 / 479001600.0;
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  p = p * r + 1.0;
+  p = p * r + 1.0;
+  const std::int64_t scale = std::bit_cast<std::int64_t>(shifted) << 52;  // k mod 2^12, in the exponent's place
+  return std::bit_cast<double>(std::bit_cast<std::int64_t>(p) + scale);
+}
 
 inline constexpr double bits_per_nat = 1.4426950408889634;  // 1 / ln 2
 

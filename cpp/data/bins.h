@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "data/column.h"
@@ -29,5 +30,9 @@ double cut_between(double low, double high);
 // With at most max_bins distinct values every value has its own bin.
 BinnedColumn bin_column(const Column& column, const std::vector<Row>& rows, const double* weight,
                         std::uint32_t max_bins, ColumnSorter& sorter);
+
+// The edges alone, as above.
+std::vector<double> bin_edges(const Column& column, std::span<const Row> rows, const double* weight,
+                              std::uint32_t max_bins, ColumnSorter& sorter);
 
 }  // namespace spinney

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from spinney import datasets
     from spinney._bagging.estimators import BaggingClassifier, BaggingRegressor
     from spinney._bias_variance import BiasVariance, bias_variance
+    from spinney._boosting.estimators import GradientBoostingClassifier, GradientBoostingRegressor
     from spinney._forest.coverage import CoverageReport
     from spinney._forest.embedding import RandomTreesEmbedding
     from spinney._forest.estimators import (
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from spinney._tree.shrinkage import shrink_tree
     from spinney.criteria import CompiledCriterion, Criterion, LossCriterion
     from spinney.drawing.curves import plot_cp, plot_importances, plot_impurity_curves
+    from spinney.drawing.learning_curve import plot_learning_curve
     from spinney.drawing.neighbours import plot_isolation, plot_outlier_scores, plot_proximity_map
     from spinney.drawing.plane import plot_partition
     from spinney.drawing.svg import tree_svg
@@ -68,6 +70,8 @@ __all__ = [
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
     "Fragility",
+    "GradientBoostingClassifier",
+    "GradientBoostingRegressor",
     "Importances",
     "IsolationForest",
     "JamesStein",
@@ -94,6 +98,7 @@ __all__ = [
     "plot_importances",
     "plot_impurity_curves",
     "plot_isolation",
+    "plot_learning_curve",
     "plot_outlier_scores",
     "plot_partition",
     "plot_proximity_map",
@@ -112,6 +117,8 @@ __all__ = [
 _MODULE_OF = {
     "BaggingClassifier": "spinney._bagging.estimators",
     "BaggingRegressor": "spinney._bagging.estimators",
+    "GradientBoostingClassifier": "spinney._boosting.estimators",
+    "GradientBoostingRegressor": "spinney._boosting.estimators",
     "BiasVariance": "spinney._bias_variance",
     "CompiledCriterion": "spinney.criteria",
     "ComplexityTable": "spinney._pruning.table",
@@ -149,6 +156,7 @@ _MODULE_OF = {
     "plot_impurity_curves": "spinney.drawing.curves",
     "plot_isolation": "spinney.drawing.neighbours",
     "plot_outlier_scores": "spinney.drawing.neighbours",
+    "plot_learning_curve": "spinney.drawing.learning_curve",
     "plot_partition": "spinney.drawing.plane",
     "plot_proximity_map": "spinney.drawing.neighbours",
     "plot_pruning": "spinney.drawing.tree_plot",

@@ -368,6 +368,89 @@ def shap_of_forest(
     As shap_of_tree, for the sum over the trees times scale; with turns, tree t speaks of output t mod turns.
     """
 
+class Boosting:
+    """Gradient boosting, round by round."""
+
+    def __init__(
+        self,
+        table: object,
+        target: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        weight: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None,
+        scores: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        held_out: object | None,
+        options: dict[str, Any],
+        first_round: int,
+    ) -> None: ...
+    def advance(self, n_rounds: int) -> None:
+        """
+        Grow the trees of more rounds. After an interruption the rounds done stay.
+        """
+
+    def training_loss(self) -> float: ...
+    def held_out_loss(self) -> float: ...
+    def scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
+    def held_out_scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
+    def trees(self, first: int) -> list[Tree]: ...
+    @property
+    def n_rounds(self) -> int: ...
+
+class Additive:
+    """Trees whose values are added up."""
+
+    @property
+    def feature(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)]:
+        """Column split on; -1 in leaves."""
+
+    @property
+    def threshold(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
+        """Number splits: x <= threshold goes left."""
+
+    @property
+    def right(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", writable=False)]:
+        """Right child of each split; its left child is the next node."""
+
+    @property
+    def impurity(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
+        """Times weight: minus twice the loss that the node's step saves."""
+
+    @property
+    def weight(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
+        """Number of training rows of each node."""
+
+    @property
+    def value(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
+        """Value of each node."""
+
+    @property
+    def n_trees(self) -> int: ...
+    @property
+    def n_outputs(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def root(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", writable=False)]:
+        """First node of each tree, and the end."""
+
+    def tree(self, t: int) -> Tree:
+        """A copy of one tree."""
+
+    def sums(
+        self, table: Table, first: int, last: int, n_jobs: int
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
+    def sums_one(
+        self,
+        row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]: ...
+
+def make_additive(trees: Sequence[Tree], n_outputs: int, n_categories: Sequence[int]) -> Additive: ...
+
 MODEL_FORMAT: int = 1
 
 def write_model_file(header: bytes, trees: Sequence[Tree]) -> bytes: ...

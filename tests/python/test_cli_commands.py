@@ -482,3 +482,47 @@ def test_nothing_but_json_on_stdout_and_no_progress_without_a_terminal(folder):
     out, err = process.communicate(timeout=30)
     assert json.loads(out)["task"] == "classification"
     assert err == b""
+
+
+# ---- boosting ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def boosted(folder):
+    """Hold a boosted model that stopped early."""
+    words = ("--target", "species", "--model", "boosting", "--trees", 60, "--learning-rate", 0.3, "--folds", 3)
+    found = json.loads(run("fit", folder / "penguins.csv", *words, "--json", "--out", folder / "boosted").stdout)
+    return folder / "boosted", found
+
+
+def test_fit_boosts_and_says_where_it_stopped(folder, boosted):
+    path, found = boosted
+    assert found["scores"]["accuracy"]["boosting"]["mean"] > 0.95
+    model = spinney.load(path)
+    assert found["rounds"] == model.n_iter_ <= found["rounds_tried"] <= 60
+    assert found["held_out_loss"] == model.validation_score_.min()
+    printed = run(
+        "fit", folder / "penguins.csv", "--target", "species", "--model", "boosting", "--trees", 5, "--folds", 0
+    )
+    assert "5 rounds" in printed.stdout
+    assert "held-out rows" in printed.stdout
+
+
+def test_show_and_predict_take_a_boosted_model(folder, boosted, penguins, tmp_path):
+    path, found = boosted
+    shown = run("show", path).stdout
+    assert f"GradientBoostingClassifier: {found['rounds']} rounds" in shown
+    assert "bill_length_mm" in shown
+    about = json.loads(run("show", path, "--json").stdout)
+    assert about["rounds"] == found["rounds"]
+    assert {"column", "importance", "kind", "splits"} == set(about["columns"][0])
+    assert "too many to draw" in refused("show", path, "--svg", tmp_path / "a.svg")
+    assert "Leave it out" in refused("show", path, "--tree", 1)
+    run("predict", path, folder / "penguins.csv", "--proba", "--out", tmp_path / "answers.csv")
+    assert len((tmp_path / "answers.csv").read_text().splitlines()) == len(penguins) + 1
+
+
+def test_options_of_other_models_are_refused(folder):
+    for words in (("--model", "boosting", "--criterion", "gini"), ("--model", "forest", "--learning-rate", 0.1)):
+        done = run("fit", folder / "penguins.csv", "--target", "species", *words, code=2)
+        assert "is not a parameter of --model" in done.stderr

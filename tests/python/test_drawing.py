@@ -470,3 +470,34 @@ def test_without_matplotlib_a_sentence_says_what_to_do(bare, call):
 
 def test_without_a_frame_library_a_sentence_says_what_to_do(bare):
     assert bare["spinney.to_frame(m)"] == "A frame needs pandas or polars: pip install pandas"
+
+
+# ---- learning curves --------------------------------------------------------------------------------------
+
+
+def boosted(**parameters):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    given = {"n_estimators": 20, "random_state": 0} | parameters
+    return spinney.GradientBoostingRegressor(**given).fit(X, X[:, 0] + rng.normal(size=200))
+
+
+def test_a_learning_curve_marks_the_best_round():
+    model = boosted(early_stopping=True)
+    ax = spinney.plot_learning_curve(model)
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["training rows", "held-out rows", f"best: round {model.validation_score_.argmin() + 1}"]
+    np.testing.assert_array_equal(ax.get_lines()[0].get_ydata(), model.train_score_)
+    np.testing.assert_array_equal(ax.get_lines()[1].get_ydata(), model.validation_score_)
+    plt.close(ax.figure)
+
+
+def test_a_learning_curve_without_held_out_rows_or_with_a_metric():
+    ax = spinney.plot_learning_curve(boosted())
+    assert len(ax.get_lines()) == 1
+    plt.close(ax.figure)
+    ax = spinney.plot_learning_curve(boosted(early_stopping=True, scoring="r2"))
+    assert [part.get_ylabel() for part in ax.figure.axes] == ["loss", "-r2"]
+    plt.close(ax.figure)
+    with pytest.raises(TypeError, match="this is a DecisionTreeRegressor"):
+        spinney.plot_learning_curve(spinney.DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, 1.0]))

@@ -21,6 +21,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarn
         spinney.IsolationForest(n_estimators=10),
         spinney.RandomTreesEmbedding(n_estimators=5),
         spinney.ProximityImputer(n_estimators=5, n_iter=2),
+        spinney.GradientBoostingClassifier(n_estimators=20),
+        spinney.GradientBoostingRegressor(n_estimators=20, learning_rate=0.3),
     ]
 )
 def test_scikit_learns_checks(estimator, check):
@@ -37,6 +39,10 @@ def test_scikit_learns_checks(estimator, check):
         spinney.RandomForestClassifier(n_estimators=7, replace=False, max_features_per_tree=0.7, random_state=0),
         spinney.RandomForestRegressor(n_estimators=7, ccp_alpha=1e-4, shrinkage=1.0, max_bins=32, random_state=0),
         spinney.ExtraTreesClassifier(n_estimators=7, bootstrap=True, sampling="stratified", random_state=0),
+        spinney.GradientBoostingClassifier(n_estimators=30, growth="depth", max_depth=3, l2_regularization=1.0),
+        spinney.GradientBoostingRegressor(
+            "huber", n_estimators=30, learning_rate=0.3, max_features="sqrt", max_bins=400, random_state=0
+        ),
     ]
 )
 @pytest.mark.slow

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import spinney
+from spinney._boosting.view import FittedBoosting
 from spinney._forest.view import FittedForest
+from spinney._keep.boosting import boosting_from_json, boosting_to_json
 from spinney._keep.disk import Target, label_of, read_file, write_file
 from spinney._keep.fitted import FittedPart
 from spinney._keep.forest import forest_from_json, forest_to_json
@@ -16,18 +18,19 @@ from spinney._keep.values import parameters_from_json, parameters_to_json
 
 
 class SavedEstimator:
-    """Gives a tree or forest `save`, and pickles that pass through the same checks as model files."""
+    """Gives a tree, forest or boosting `save`, and pickles that pass through the same checks as model files."""
 
     _is_forest = False
+    _is_boosting = False
 
     def save(self, file: Target) -> None:
         """Write the fitted model to a file that `spinney.load` and `spinney.load_predictor` read.
 
         The file holds numbers and text, no code: loading it runs none. What only a fit needs and is no number or
         text is not saved: another random state than an integer becomes None, other folds than a number of them the
-        default, a scorer that is a function None. Of ``cp_table_`` at most 100 rows are saved; out-of-fold and
-        out-of-bag predictions and the nodes of the training rows are not. Which rows were drawn for the trees of a
-        forest is saved with ``keep_rows=True``, as are the targets and leaves of its training rows.
+        default, a scorer that is a function and callbacks None. Of ``cp_table_`` at most 100 rows are saved;
+        out-of-fold and out-of-bag predictions and the nodes of the training rows are not. Which rows were drawn for the
+        trees of a forest is saved with ``keep_rows=True``, as are the targets and leaves of its training rows.
 
         Parameters
         ----------
@@ -45,7 +48,7 @@ class SavedEstimator:
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
-        if "tree_" not in state and "forest_" not in state:
+        if not state.keys() & {"tree_", "forest_", "boosting_"}:
             return state
         part, entries = FittedPart.of(state), record_to_json(state)
         for name in (*part.attributes(), "rpart_"):
@@ -125,6 +128,9 @@ def file_header(estimator: Any) -> dict[str, Any]:
         "shrinkage": float(getattr(estimator, "shrinkage_", 0.0)),
     }
     learned = estimator.__dict__
+    if estimator._is_boosting:
+        header.pop("shrinkage")
+        header |= boosting_to_json(learned)
     return header | pruning_to_json(learned) | record_to_json(learned) | forest_to_json(learned)
 
 
@@ -135,8 +141,12 @@ def estimator_of(header: dict[str, Any], part: FittedPart) -> Any:
         refuse("is damaged: its estimator and its classes do not go together")
     estimator = kind(**parameters_from_json(field(header, "parameters", dict)))
     estimator._validate_params()
-    if kind._is_forest != isinstance(part.model, FittedForest):
+    is_boosting = isinstance(part.model, FittedBoosting)
+    if kind._is_forest != isinstance(part.model, FittedForest) or kind._is_boosting != is_boosting:
         refuse("is damaged: its estimator and its trees do not go together")
+    if isinstance(part.model, FittedBoosting):
+        estimator.__dict__.update(part.attributes() | boosting_from_json(header, part.model.n_rounds))
+        return estimator
     learned = pruning_from_json(header) | record_from_json(header, part) | forest_from_json(header, part)
     if (kind.__name__ == "IsolationForest") != ("offset_" in learned):
         refuse("is damaged: its estimator and its threshold do not go together")

@@ -1,4 +1,4 @@
-"""What a tree or forest has learned ⇄ the header and trees of a model file."""
+"""What a tree, forest or boosting has learned ⇄ the header and trees of a model file."""
 
 from __future__ import annotations
 
@@ -9,22 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
+from spinney._boosting.view import FittedBoosting
 from spinney._costs import decision_costs
 from spinney._data import Schema
 from spinney._forest.view import FittedForest
+from spinney._keep.boosting import sum_from_file, sum_to_json
 from spinney._keep.model_file import field, from_bytes, refuse, to_bytes
 from spinney._keep.values import labels_from_json, labels_to_json
 from spinney._tree.view import FittedTree
 
+_ATTRIBUTE: dict[str, type] = {"tree_": FittedTree, "forest_": FittedForest, "boosting_": FittedBoosting}
+
 
 @dataclass(frozen=True)
 class FittedPart:
-    """What a tree or forest has learned.
+    """What a tree, forest or boosting has learned.
 
     Attributes
     ----------
     schema : Schema
-    model : FittedTree or FittedForest
+    model : FittedTree, FittedForest or FittedBoosting
     classes : list of ndarray, or None
         Labels of each output; None in a regression.
     max_features : int
@@ -36,7 +40,7 @@ class FittedPart:
     """
 
     schema: Schema
-    model: FittedTree | FittedForest
+    model: FittedTree | FittedForest | FittedBoosting
     classes: list[NDArray[Any]] | None
     max_features: int
     cost_matrix: NDArray[np.float64] | None = None
@@ -52,6 +56,8 @@ class FittedPart:
         }
         if isinstance(self.model, FittedForest):
             fields["kind"] = "forest"
+        elif isinstance(self.model, FittedBoosting):
+            fields |= sum_to_json(self.model)
         for name, numbers in (("cost_matrix", self.cost_matrix), ("priors", self.priors)):
             if numbers is not None:
                 fields[name] = numbers.tolist()
@@ -86,11 +92,15 @@ class FittedPart:
             refuse("is damaged: its number of columns tried is impossible")
         if not 0 <= first <= first + n_trees <= file.n_trees:
             refuse("is damaged: it lacks trees")
-        kind = field(header, "kind", str) if "kind" in header else "tree"
-        engine = _read_trees(file, schema, kind, range(first, first + n_trees))
         if n_outputs < 1 or (classes is not None and len(classes) != n_outputs):
             refuse("is damaged: its number of outputs is wrong")
         n_classes = None if classes is None else [len(labels) for labels in classes]
+        kind = field(header, "kind", str) if "kind" in header else "tree"
+        if kind == "boosting":
+            if n_outputs != 1:
+                refuse("is damaged: its number of outputs is wrong")
+            return cls(schema, sum_from_file(header, file, schema, n_classes), classes, max_features)
+        engine = _read_trees(file, schema, kind, range(first, first + n_trees))
         if engine.value_width != (n_outputs if n_classes is None else sum(n_classes)):
             refuse("is damaged: a tree does not fit its classes or outputs")
         cost, priors = _read_costs(header, n_classes)
@@ -103,17 +113,21 @@ class FittedPart:
         schema, classes = self.schema, self.classes
         found: dict[str, Any] = {
             "schema_": schema,
-            "forest_" if isinstance(self.model, FittedForest) else "tree_": self.model,
+            next(name for name, kind in _ATTRIBUTE.items() if isinstance(self.model, kind)): self.model,
             "n_features_in_": schema.n_features,
-            "n_outputs_": self.model.n_outputs,
             "max_features_": self.max_features,
         }
+        if isinstance(self.model, FittedBoosting):
+            found["n_iter_"] = self.model.n_rounds
+        else:
+            found["n_outputs_"] = self.model.n_outputs
         if schema.has_names:
             found["feature_names_in_"] = np.array(schema.names, dtype=object)
         if classes is not None:
             single = len(classes) == 1
             found["classes_"] = classes[0] if single else classes
-            found["cost_matrix_"], found["priors_"] = self.cost_matrix, self.priors
+            if not isinstance(self.model, FittedBoosting):
+                found["cost_matrix_"], found["priors_"] = self.cost_matrix, self.priors
             found["n_classes_"] = len(classes[0]) if single else np.array([len(labels) for labels in classes])
         return found
 
@@ -121,11 +135,11 @@ class FittedPart:
     def of(cls, attributes: dict[str, Any]) -> FittedPart:
         """Collect it from the fitted attributes of an estimator."""
         classes = attributes.get("classes_")
-        if classes is not None and attributes["n_outputs_"] == 1:
+        if classes is not None and attributes.get("n_outputs_", 1) == 1:
             classes = [classes]
         return cls(
             attributes["schema_"],
-            attributes["tree_"] if "tree_" in attributes else attributes["forest_"],
+            next(attributes[name] for name in _ATTRIBUTE if name in attributes),
             classes,
             attributes["max_features_"],
             attributes.get("cost_matrix_"),

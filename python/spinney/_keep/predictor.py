@@ -15,7 +15,7 @@ from spinney._keep.disk import Target, label_of, read_file
 from spinney._keep.fitted import FittedPart
 from spinney._keep.model_file import faults_named, field, refuse
 from spinney._keep.values import parameters_from_json
-from spinney._row_predictor import ForestRowPredictor, RowPredictor, row_predictor
+from spinney._row_predictor import BoostingRowPredictor, ForestRowPredictor, RowPredictor, row_predictor
 
 _SCORES_OR_CODES = ("IsolationForest", "RandomTreesEmbedding")
 
@@ -44,7 +44,8 @@ class Predictor:
         if self._n_jobs is not None and (type(self._n_jobs) is not int or abs(self._n_jobs) >= 2**31):
             refuse("is damaged: its parameter 'n_jobs' is unusable")
         attributes = part.attributes()
-        for attribute in ("classes_", "n_outputs_", "n_features_in_", "feature_names_in_"):
+        self.n_outputs_ = part.model.n_outputs
+        for attribute in ("classes_", "n_features_in_", "feature_names_in_"):
             if attribute in attributes:
                 setattr(self, attribute, attributes[attribute])
 
@@ -79,7 +80,7 @@ class Predictor:
         return model.labels(self._by_blocks(X, model.codes), self._part.classes)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64] | list[NDArray[np.float64]]:
-        """Class shares of each row: those of its leaf, or their mean over the trees.
+        """Class shares of each row, as the estimator that was saved.
 
         Parameters
         ----------
@@ -114,12 +115,12 @@ class Predictor:
             handle = self._of_thread.handle = self.to_predictor()
         return handle.predict(row)
 
-    def to_predictor(self) -> RowPredictor | ForestRowPredictor:
+    def to_predictor(self) -> RowPredictor | ForestRowPredictor | BoostingRowPredictor:
         """Prepare a handle that predicts one row at a time; each thread needs its own.
 
         Returns
         -------
-        RowPredictor or ForestRowPredictor
+        RowPredictor, ForestRowPredictor or BoostingRowPredictor
             The handle.
         """
         part = self._part

@@ -36,7 +36,7 @@ def _parameter_to_json(name: str, value: Any) -> Any:
         return _NUMBER_ONLY[name]
     if name == "oob_score" and not isinstance(value, (bool, np.bool_, str)):
         return True
-    if name == "scoring" and not isinstance(value, str):
+    if name == "callbacks" or (name == "scoring" and not isinstance(value, str)):
         return None
     if name == "criterion" and not isinstance(value, str):
         return (

@@ -106,17 +106,21 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
 @click.option(
     "--model",
     "kind",
-    type=click.Choice(["tree", "forest", "extra-trees"]),
+    type=click.Choice(["tree", "forest", "extra-trees", "boosting"]),
     default="tree",
     show_default=True,
-    help="One tree, a random forest, or a forest of trees that cut at random.",
+    help="One tree, a random forest, a forest of trees that cut at random, or gradient boosting.",
 )
 @click.option(
     "--trees",
     "n_estimators",
     type=_NumberOrAuto(),
     metavar="N|auto",
-    help="Trees of a forest; auto: until its out-of-bag error has settled.  [default: 100]",
+    help="Trees of a forest (auto: until its out-of-bag error has settled); most rounds of boosting, which stops when "
+    "held-out rows no longer improve.  [default: 100; boosting: 1000]",
+)
+@click.option(
+    "--learning-rate", type=click.FloatRange(0.0, min_open=True), metavar="R", help="Boosting: size of a step."
 )
 @click.option("--max-depth", type=click.IntRange(1), metavar="N", help="Most questions from the root to a leaf.")
 @click.option("--min-samples-leaf", type=click.IntRange(1), metavar="N", help="Fewest rows in a leaf.")
@@ -158,7 +162,7 @@ def fit(
     kind: str,
     **parameters: Any,
 ) -> None:
-    r"""Grow a tree, or a forest of them, on TABLE (CSV or Parquet) and judge it.
+    r"""Grow a tree, a forest or a boosted sum of trees on TABLE (CSV or Parquet) and judge it.
 
     Strings are categories, and empty cells (or NA, NaN, null) are missing values: nothing needs encoding or filling
     in. The score is that of rows the model has not seen, beside always naming the most frequent class or the mean.
@@ -167,14 +171,22 @@ def fit(
     Example
       spinney fit loans.csv --target repaid --max-depth 4 --out loans.tree
       spinney fit loans.csv --target repaid --model forest --trees auto
+
+      spinney fit loans.csv --target repaid --model boosting --out loans.model
     """
     if kind == "tree" and parameters["n_estimators"] is not None:
-        raise click.BadParameter("One tree is no forest. Pass --model forest too.", param_hint="'--trees'")
-    if kind == "extra-trees" and parameters["n_estimators"] == "auto":
-        raise click.BadParameter(
-            "Extra-trees see every row, so that none is out of bag. Pass a number, or --model forest.",
-            param_hint="'--trees'",
-        )
+        raise click.BadParameter("One tree is no forest. Pass --model forest or boosting too.", param_hint="'--trees'")
+    if kind in ("extra-trees", "boosting") and parameters["n_estimators"] == "auto":
+        why = {
+            "extra-trees": "Extra-trees see every row, so that none is out of bag. Pass a number, or --model forest.",
+            "boosting": "Boosting stops by itself when held-out rows no longer improve. Leave it out or pass a number.",
+        }
+        raise click.BadParameter(why[kind], param_hint="'--trees'")
+    for name, value in parameters.items():
+        only = {"learning_rate": kind == "boosting", "ccp_alpha": kind != "boosting", "criterion": kind != "boosting"}
+        if value is not None and not only.get(name, True):
+            option = f"'--{name.replace('_', '-')}'"
+            raise click.BadParameter(f"This is not a parameter of --model {kind}. Leave it out.", param_hint=option)
     if folds == 1:
         raise click.BadParameter("1 fold leaves no rows to learn from. Use 0, or 2 and more.", param_hint="'--folds'")
     from spinney.cli.fit import Source, run_fit
@@ -211,7 +223,7 @@ def predict(model: Path, table: Path, out: Path | None, proba: bool, delimiter: 
 @click.option("--tree", type=click.IntRange(1), metavar="N", help="Of a forest: show tree N, counted from 1.")
 @click.option("--json", "as_json", is_flag=True, help="Print columns and all nodes as JSON.")
 def show(model: Path, svg: Path | None, max_depth: int | None, tree: int | None, as_json: bool) -> None:
-    r"""Print a kept MODEL as questions, with its columns and how much each matters; of a forest, the columns.
+    r"""Print a kept MODEL as questions, with its columns and how much each matters; of an ensemble, the columns.
 
     \b
     Example

@@ -1,4 +1,4 @@
-"""``spinney fit``: a tree or a forest from a table, judged by cross-validation beside a baseline."""
+"""``spinney fit``: a tree, a forest or boosting from a table, judged by cross-validation beside a baseline."""
 
 from __future__ import annotations
 
@@ -51,7 +51,11 @@ class Problem:
     n_without_target: int
 
 
-_MODELS = {"tree": "DecisionTree", "forest": "RandomForest", "extra-trees": "ExtraTrees"}
+_MODELS = {"tree": "DecisionTree", "forest": "RandomForest", "extra-trees": "ExtraTrees"} | {
+    "boosting": "GradientBoosting"
+}
+_STOPPING = {"n_estimators": 1000, "early_stopping": True, "n_iter_no_change": 20}
+_FEWEST_TO_STOP_BY = 50  # with fewer rows, held-out ones say little: boosting runs all of 100 rounds
 
 
 def run_fit(
@@ -65,6 +69,9 @@ def run_fit(
     problem = take_apart(source)
     name = _MODELS[kind] + ("Classifier" if problem.task == "classification" else "Regressor")
     given = {name: value for name, value in parameters.items() if value is not None}
+    if kind == "boosting":
+        stopping = _STOPPING if problem.X.height >= _FEWEST_TO_STOP_BY else {}
+        given = stopping | given
     with failures_in_words(), warnings_in_words():
         model = getattr(spinney, name)(**given, random_state=seed)
         scores = cross_validate(model, problem, n_folds, seed) if n_folds else {}
@@ -247,10 +254,14 @@ def summary(
 
 
 def _noun(model: Any) -> str:
+    if hasattr(model, "boosting_"):
+        return "boosting"
     return "forest" if hasattr(model, "forest_") else "tree"
 
 
 def _size(model: Any) -> dict[str, Any]:
+    if hasattr(model, "boosting_"):
+        return boosting_size(model)
     if not hasattr(model, "forest_"):
         return {"leaves": int(model.get_n_leaves()), "depth": int(model.get_depth())}
     score = getattr(model, "oob_score_", math.nan)
@@ -258,6 +269,18 @@ def _size(model: Any) -> dict[str, Any]:
         "trees": len(model),
         "leaves": model.forest_.n_leaves,
         "out_of_bag": float(score) if math.isfinite(score) else None,
+    }
+
+
+def boosting_size(model: Any) -> dict[str, Any]:
+    """Return the rounds of a boosted model, and where its learning curve ends."""
+    curve = getattr(model, "validation_score_", None)
+    return {
+        "rounds": int(model.n_iter_),
+        "rounds_tried": len(model.train_score_),
+        "leaves": model.boosting_.n_leaves,
+        "training_loss": float(model.train_score_[model.n_iter_ - 1]),
+        "held_out_loss": None if curve is None else float(curve[model.n_iter_ - 1]),
     }
 
 
@@ -275,13 +298,15 @@ def print_summary(result: dict[str, Any], problem: Problem) -> None:
     table.add_row("columns", str(len(result["columns"])))
     table.add_row("target", Text(result["target"]))
     table.add_row("task", Text(f"{problem.task} ({problem.why})"))
-    noun = "forest" if "trees" in result else "tree"
+    noun = "boosting" if "rounds" in result else "forest" if "trees" in result else "tree"
     for name, score in result["scores"].items():
         table.add_row(f"{name}, {result['folds']} folds", _in_words(name, score[noun]))
         table.add_row(f"  {result['baseline']}", _in_words(name, score["baseline"]))
     leaves = result["leaves"]
     in_words = f"{leaves:,} {'leaf' if leaves == 1 else 'leaves'}"
-    if noun == "tree":
+    if noun == "boosting":
+        _add_rounds(table, result, in_words)
+    elif noun == "tree":
         table.add_row("tree", f"{in_words}, depth {result['depth']}")
     else:
         table.add_row("forest", f"{result['trees']} {'tree' if result['trees'] == 1 else 'trees'}, {in_words}")
@@ -296,6 +321,15 @@ def print_summary(result: dict[str, Any], problem: Problem) -> None:
     if result["model"] is not None:
         table.add_row("model", Text(result["model"]))
     Console(highlight=False).print(table)
+
+
+def _add_rounds(table: Table, result: dict[str, Any], leaves: str) -> None:
+    kept, tried = result["rounds"], result["rounds_tried"]
+    stopped = f" (the best of {tried})" if tried > kept else ""
+    table.add_row("boosting", f"{kept:,} {'round' if kept == 1 else 'rounds'}{stopped}, {leaves}")
+    table.add_row("loss, training rows", f"{result['training_loss']:.4g}")
+    if result["held_out_loss"] is not None:
+        table.add_row("  held-out rows", f"{result['held_out_loss']:.4g}")
 
 
 def _in_words(metric: str, score: dict[str, float | None]) -> str:

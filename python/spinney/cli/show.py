@@ -1,4 +1,4 @@
-"""``spinney show``: a saved tree as text, with its columns, or as a picture; of a forest, its columns."""
+"""``spinney show``: a saved tree as text, with its columns, or as a picture; of an ensemble, its columns."""
 
 from __future__ import annotations
 
@@ -25,6 +25,9 @@ def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, numbe
         check_writable(svg)
     with failures_in_words():
         model = one_tree(load(model_path), number)
+        if hasattr(model, "boosting_"):
+            show_boosting(model, model_path, svg, max_depth, as_json)
+            return
         if hasattr(model, "forest_"):
             show_forest(model, model_path, svg, max_depth, as_json)
             return
@@ -47,6 +50,8 @@ def one_tree(model: Any, number: int | None) -> Any:
     """Return the tree of a forest that is asked for, counted from 1, or the model."""
     if number is None:
         return model
+    if hasattr(model, "boosting_"):
+        raise fail("--tree: the trees of boosting are steps that say little one by one. Leave it out.")
     if not hasattr(model, "forest_"):
         raise fail("--tree: the model is one tree, not a forest. Leave it out.")
     if number > len(model):
@@ -68,6 +73,28 @@ def show_forest(model: Any, path: Path, svg: Path | None, max_depth: int | None,
     console = Console(highlight=False)
     known = "" if about["out_of_bag_score"] is None else f", out-of-bag score {score:.3f}"
     console.print(Text(f"{about['model']}: {len(model)} trees, {leaves:,} leaves{known}\n"))
+    console.print(columns_table(columns))
+
+
+def show_boosting(model: Any, path: Path, svg: Path | None, max_depth: int | None, as_json: bool) -> None:
+    """Print the size of a boosted model and its columns."""
+    from spinney.cli.fit import boosting_size
+
+    if svg is not None or max_depth is not None:
+        raise fail(f"'{path}' is a sum of {model.boosting_.n_trees} trees, too many to draw or print.")
+    columns, size = described_columns(model), boosting_size(model)
+    about = {"model": type(model).__name__, "loss": model.loss} | size
+    if as_json:
+        click.echo(json.dumps(about | {"columns": columns}, ensure_ascii=False, allow_nan=False, indent=2))
+        return
+    console = Console(highlight=False)
+    held_out = "" if size["held_out_loss"] is None else f", {size['held_out_loss']:.4g} on held-out rows"
+    console.print(
+        Text(
+            f"{about['model']}: {size['rounds']:,} rounds, {size['leaves']:,} leaves; loss {size['training_loss']:.4g}"
+            f"{held_out}\n"
+        )
+    )
     console.print(columns_table(columns))
 
 

@@ -6,6 +6,7 @@
     tree_plot  a picture on matplotlib's axes; unpruned beside pruned
     plane      the partition of the plane by two columns
     curves     impurity curves and importances
+    learning_curve  loss of a boosted model, round by round
     survival   how often the splits of a tree survive a bootstrap
     shapley    what the columns add to the predictions: all rows, or one
 

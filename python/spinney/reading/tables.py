@@ -336,7 +336,8 @@ def importance_frame(model: Any, backend: Backend | None = None) -> Any:
 
 def importance_columns(model: Any) -> dict[str, list[Any]]:
     """Return the columns of `importance_frame`."""
-    fitted = model.forest_ if hasattr(model, "forest_") else TreeReader(model).tree
+    ensemble = getattr(model, "forest_", None) or getattr(model, "boosting_", None)
+    fitted = ensemble or TreeReader(model).tree
     features = model.schema_.features
     importances, n_splits = model.feature_importances_, fitted.split_counts(model.schema_.n_split_features)
     if model.schema_.pool is not None:

@@ -1,0 +1,253 @@
+// Gradient boosting, and sums of trees.
+#include "learn/boosting.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+
+#include "arrays.h"
+#include "base/threads.h"
+#include "growing.h"
+#include "interrupt.h"
+#include "module.h"
+#include "predict/additive.h"
+#include "table.h"
+#include "tree_handle.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace spinney {
+
+namespace {
+
+Loss loss_named(const std::string& name) {
+  static constexpr std::pair<const char*, Loss> names[] = {
+      {"squared_error", Loss::squared},   {"absolute_error", Loss::absolute}, {"huber", Loss::huber},
+      {"quantile", Loss::quantile},       {"logistic", Loss::logistic},       {"multinomial", Loss::multinomial},
+      {"exponential", Loss::exponential}, {"poisson", Loss::poisson},         {"gamma", Loss::gamma},
+      {"tweedie", Loss::tweedie}};
+  for (const auto& [known, loss] : names)
+    if (name == known) return loss;
+  throw nb::value_error("no such loss");
+}
+
+BoostingParams read_params(const nb::dict& o) {
+  BoostingParams p;
+  p.loss = loss_named(option<std::string>(o, "loss"));
+  p.loss_parameter = option<double>(o, "loss_parameter");
+  p.n_classes = option<std::uint32_t>(o, "n_scores");
+  p.max_codes = option<std::uint32_t>(o, "max_bins");
+  p.rows_per_round = option<double>(o, "subsample");
+  BoostParams& t = p.tree;
+  t.learning_rate = option<double>(o, "learning_rate");
+  t.max_leaves = option<std::uint32_t>(o, "max_leaf_nodes");
+  t.max_depth = option<std::uint32_t>(o, "max_depth");
+  t.depth_wise = option<bool>(o, "depth_wise");
+  t.min_rows = option<std::uint32_t>(o, "min_samples_leaf");
+  t.min_hessian = option<double>(o, "min_hessian_leaf");
+  t.min_gain = option<double>(o, "min_gain");
+  t.l2 = option<double>(o, "l2");
+  t.l1 = option<double>(o, "l1");
+  t.max_step = option<double>(o, "max_step");
+  t.columns_per_tree = option<double>(o, "columns_per_tree");
+  t.columns_per_level = option<double>(o, "columns_per_level");
+  t.columns_per_node = option<double>(o, "columns_per_node");
+  t.max_one_hot = option<std::uint32_t>(o, "max_one_hot");
+  t.category_smoothing = option<double>(o, "category_smoothing");
+  t.category_l2 = option<double>(o, "category_l2");
+  t.monotone = option<std::vector<std::int8_t>>(o, "monotone");
+  t.groups = option<std::vector<std::vector<std::uint32_t>>>(o, "groups");
+  t.seed = option<std::uint64_t>(o, "seed");
+  t.n_threads = resolve_threads(option<int>(o, "n_jobs"));
+  return p;
+}
+
+// Rows that learn, or are held out, with what keeps their arrays alive.
+struct RowsOwner {
+  nb::object table;
+  std::optional<Doubles1> target, weight;
+
+  BoostingRows read(const TableHandle& handle, nb::object owner, Doubles1 y, std::optional<Doubles1> w,
+                    const Doubles2& scores, std::uint32_t n_scores) {
+    table = std::move(owner);
+    target = std::move(y);
+    weight = std::move(w);
+    const std::size_t n = handle.table.n_rows;
+    if (target->shape(0) != n || (weight && weight->shape(0) != n) || scores.shape(0) != n_scores ||
+        scores.shape(1) != n)
+      throw nb::value_error("table, target, weight and scores differ in rows");
+    BoostingRows rows;
+    rows.table = &handle.table;
+    rows.target = target->data();
+    rows.weight = weight ? weight->data() : nullptr;
+    for (std::uint32_t k = 0; k < n_scores; ++k)
+      rows.scores.emplace_back(scores.data() + k * n, scores.data() + (k + 1) * n);
+    return rows;
+  }
+};
+
+void check_columns(const BoostingParams& params, std::size_t n_columns) {
+  const BoostParams& t = params.tree;
+  if (!t.monotone.empty() && t.monotone.size() != n_columns) throw nb::value_error("monotone: one entry per column");
+  for (const auto& group : t.groups)
+    for (const std::uint32_t f : group)
+      if (f >= n_columns) throw nb::value_error("groups: no such column");
+  if (params.max_codes < 2 || params.max_codes > 65535) throw nb::value_error("max_bins: 2 to 65535");
+  if (params.n_classes < 1) throw nb::value_error("n_scores: at least 1");
+}
+
+struct BoostingHandle {
+  RowsOwner rows, held_out;
+  std::unique_ptr<Boosting> boosting;
+  std::vector<std::uint32_t> n_categories;
+};
+
+void start(BoostingHandle* self, nb::object table, Doubles1 target, std::optional<Doubles1> weight,
+           const Doubles2& scores, nb::object held_out, const nb::dict& options, std::uint32_t first_round) {
+  new (self) BoostingHandle;
+  const BoostingParams params = read_params(options);
+  const auto& handle = nb::cast<const TableHandle&>(table);
+  check_columns(params, handle.table.n_columns());
+  if (params.loss == Loss::multinomial)
+    for (std::size_t r = 0; r < target.shape(0); ++r)
+      if (!(target.data()[r] >= 0) || target.data()[r] >= params.n_classes) throw nb::value_error("no such class");
+  BoostingRows rows = self->rows.read(handle, table, std::move(target), std::move(weight), scores, params.n_classes);
+  BoostingRows later;
+  if (!held_out.is_none()) {
+    const nb::tuple parts = nb::cast<nb::tuple>(held_out);
+    const auto& other = nb::cast<const TableHandle&>(parts[0]);
+    if (categories_of(other.table) != categories_of(handle.table))
+      throw nb::value_error("the tables differ in columns");
+    later = self->held_out.read(other, nb::borrow(parts[0]), nb::cast<Doubles1>(parts[1]),
+                                nb::cast<std::optional<Doubles1>>(parts[2]), nb::cast<Doubles2>(parts[3]),
+                                params.n_classes);
+  }
+  self->n_categories = categories_of(handle.table);
+  self->boosting = run_interruptible([&](Interrupt& interrupt) {
+    return std::make_unique<Boosting>(std::move(rows), std::move(later), params, first_round, interrupt);
+  });
+}
+
+using Doubles2Out = nb::ndarray<nb::numpy, double, nb::ndim<2>, nb::c_contig>;
+
+Doubles2Out copy_scores(const BoostingRows& rows) {
+  const std::size_t n = rows.scores.empty() ? 0 : rows.scores[0].size();
+  auto* kept = new std::vector<double>;
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+  for (const auto& s : rows.scores) kept->insert(kept->end(), s.begin(), s.end());
+  return Doubles2Out(kept->data(), {rows.scores.size(), n}, owner);
+}
+
+std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first) {
+  std::vector<TreeHandle*> trees;
+  for (std::size_t t = first; t < self.boosting->trees().size(); ++t)
+    trees.push_back(new TreeHandle(self.boosting->trees()[t], self.n_categories));
+  return trees;
+}
+
+// ---- sums of trees -------------------------------------------------------------------------------------
+
+struct AdditiveHandle {
+  AdditiveHandle(Forest forest, std::size_t n_outputs, std::vector<std::uint32_t> categories)
+      : additive(std::move(forest), n_outputs), n_categories(std::move(categories)) {}
+  const Additive additive;
+  const std::vector<std::uint32_t> n_categories;
+};
+
+AdditiveHandle* make_additive(const std::vector<const TreeHandle*>& trees, std::size_t n_outputs,
+                              std::vector<std::uint32_t> n_categories) {
+  Forest forest;
+  for (const TreeHandle* t : trees) {
+    if (t->n_categories != n_categories) throw nb::value_error("the trees differ in their columns");
+    if (t->tree.value_width != 1) throw nb::value_error("a leaf has one value");
+    forest.add(t->tree);
+  }
+  return new AdditiveHandle(std::move(forest), n_outputs, std::move(n_categories));
+}
+
+Doubles2Out sums(const AdditiveHandle& self, const TableHandle& table, std::size_t first, std::size_t last,
+                 int n_jobs) {
+  if (categories_of(table.table) != self.n_categories) throw nb::value_error("the table does not fit the trees");
+  if (first > last || last > self.additive.forest().n_trees()) throw nb::index_error("no such tree");
+  const std::size_t width = self.additive.n_outputs();
+  auto* kept = new std::vector<double>(table.table.n_rows * width, 0.0);
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
+  const int n_threads = resolve_threads(n_jobs);
+  run_interruptible(
+      [&](Interrupt& interrupt) { self.additive.add(table.table, first, last, n_threads, interrupt, kept->data()); });
+  return Doubles2Out(kept->data(), {table.table.n_rows, width}, owner);
+}
+
+Array<double> sums_one(const AdditiveHandle& self, const Doubles1& row) {
+  if (row.shape(0) != self.n_categories.size()) throw nb::value_error("the row does not have the trees' columns");
+  std::vector<double> out(self.additive.n_outputs(), 0.0);
+  self.additive.add_one(row.data(), out.data());
+  return own(std::move(out));
+}
+
+template <class T, class Member>
+void def_array(nb::class_<AdditiveHandle>& c, const char* name, Member member, const char* doc) {
+  c.def_prop_ro(
+      name,
+      [member](nb::handle_t<AdditiveHandle> self) {
+        const auto& values = nb::cast<const AdditiveHandle&>(self).additive.forest().nodes.*member;
+        return Array<const T>(values.data(), {values.size()}, self);
+      },
+      doc);
+}
+
+}  // namespace
+
+}  // namespace spinney
+
+void init_boosting(nb::module_& m) {
+  using namespace spinney;
+  nb::class_<BoostingHandle>(m, "Boosting", "Gradient boosting, round by round.")
+      .def("__init__", &start, "table"_a, "target"_a, "weight"_a.none(), "scores"_a, "held_out"_a.none(), "options"_a,
+           "first_round"_a)
+      .def(
+          "advance",
+          [](BoostingHandle& self, std::uint32_t n_rounds) {
+            run_interruptible([&](Interrupt& interrupt) {
+              for (std::uint32_t i = 0; i < n_rounds; ++i) self.boosting->advance(interrupt);
+            });
+          },
+          "n_rounds"_a, "Grow the trees of more rounds. After an interruption the rounds done stay.")
+      .def("training_loss", [](const BoostingHandle& self) { return self.boosting->training_loss(); })
+      .def("held_out_loss", [](const BoostingHandle& self) { return self.boosting->held_out_loss(); })
+      .def("scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->rows()); })
+      .def("held_out_scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->held_out()); })
+      .def("trees", &trees_of, "first"_a, nb::rv_policy::take_ownership)
+      .def_prop_ro("n_rounds", [](const BoostingHandle& self) { return self.boosting->n_rounds(); });
+
+  nb::class_<AdditiveHandle> c(m, "Additive", "Trees whose values are added up.");
+  def_array<std::int32_t>(c, "feature", &Tree::feature, "Column split on; -1 in leaves.");
+  def_array<double>(c, "threshold", &Tree::threshold, "Number splits: x <= threshold goes left.");
+  def_array<std::uint32_t>(c, "right", &Tree::right, "Right child of each split; its left child is the next node.");
+  def_array<double>(c, "impurity", &Tree::impurity, "Times weight: minus twice the loss that the node's step saves.");
+  def_array<double>(c, "weight", &Tree::weight, "Number of training rows of each node.");
+  def_array<double>(c, "value", &Tree::value, "Value of each node.");
+  c.def_prop_ro("n_trees", [](const AdditiveHandle& a) { return a.additive.forest().n_trees(); })
+      .def_prop_ro("n_outputs", [](const AdditiveHandle& a) { return a.additive.n_outputs(); })
+      .def_prop_ro("size", [](const AdditiveHandle& a) { return a.additive.forest().nodes.size(); })
+      .def_prop_ro(
+          "root",
+          [](nb::handle_t<AdditiveHandle> self) {
+            const auto& root = nb::cast<const AdditiveHandle&>(self).additive.forest().root;
+            return Array<const std::uint32_t>(root.data(), {root.size()}, self);
+          },
+          "First node of each tree, and the end.")
+      .def(
+          "tree",
+          [](const AdditiveHandle& a, std::size_t t) {
+            if (t >= a.additive.forest().n_trees()) throw nb::index_error("no such tree");
+            return new TreeHandle(a.additive.forest().tree(t), a.n_categories);
+          },
+          "t"_a, nb::rv_policy::take_ownership, "A copy of one tree.")
+      .def("sums", &sums, "table"_a, "first"_a, "last"_a, "n_jobs"_a)
+      .def("sums_one", &sums_one, "row"_a);
+  m.def("make_additive", &make_additive, "trees"_a, "n_outputs"_a, "n_categories"_a);
+}

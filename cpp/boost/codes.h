@@ -1,0 +1,48 @@
+// A table as small integers: what the trees of boosting are grown on.
+//
+//   number    code b: edges[b - 1] < x <= edges[b]; missing is the last code, where the column has missing values
+//   category  code c: category c; missing and values never seen share the last code
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "data/column.h"
+
+namespace spinney {
+
+struct CodedColumn {
+  bool is_category = false;
+  bool has_missing = false;   // its last code stands for missing
+  bool is_wide = false;       // two bytes a code
+  std::uint32_t n_codes = 1;  // codes 0 … n_codes - 1
+  std::vector<double> edges;  // number columns: an edge after each code that is not the last
+
+  std::uint32_t n_present() const { return n_codes - has_missing; }
+};
+
+// How columns are cut; learned from the training rows. `later` (may be null) is coded the same way: columns get a code
+// for missing if they need it in either.
+struct Coding {
+  static Coding learn(const Table& table, const Table* later, const double* weight, std::uint32_t max_codes,
+                      int n_threads, Interrupt& interrupt);
+
+  std::vector<CodedColumn> columns;
+};
+
+struct Codes {
+  std::size_t n_rows = 0;
+  std::vector<std::vector<std::uint8_t>> columns;  // bytes; 4 more than the codes need
+
+  const std::uint8_t* narrow(std::uint32_t f) const { return columns[f].data(); }
+  const std::uint16_t* wide(std::uint32_t f) const { return reinterpret_cast<const std::uint16_t*>(columns[f].data()); }
+  std::uint32_t code(const Coding& coding, std::uint32_t f, Row r) const {
+    return coding.columns[f].is_wide ? wide(f)[r] : narrow(f)[r];
+  }
+};
+
+Codes encode(const Table& table, const Coding& coding, int n_threads, Interrupt& interrupt);
+
+}  // namespace spinney

@@ -1,0 +1,83 @@
+// The loops of boosting worth compiling once per instruction set. All versions give the same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/types.h"
+
+namespace spinney {
+
+// A gradient pair: the gradient's sum in the high half, the hessian's, which is never negative, in the low half. Both
+// keep below 2^31.
+using Packed = std::uint64_t;
+inline std::int64_t gradient_of(Packed p) { return static_cast<std::int32_t>(p >> 32); }
+inline std::int64_t hessian_of(Packed p) { return static_cast<std::uint32_t>(p); }
+
+struct Pair {
+  float gradient, hessian;
+};
+
+struct CutQuery {            // in units of the packed sums
+  double gradient, hessian;  // of the node
+  double lambda, min_hessian;
+};
+
+struct CutFound {
+  double score = -1;  // of both sides together; < 0: no cut is admissible
+  std::uint32_t cut = 0;
+  Packed left = 0;
+};
+
+struct LossParams {
+  double a = 0;  // Huber's delta, the quantile, Tweedie's power
+};
+
+struct GradientSums {
+  double gradient = 0, hessian = 0;  // of absolute values
+};
+
+struct LossKernels {
+  void (*gradients)(const double* target, const double* score, const double* weight, std::size_t n, LossParams params,
+                    Pair* out);
+  void (*values)(const double* target, const double* score, std::size_t n, LossParams params, double* out);
+};
+
+struct BoostKernels {
+  // large[i] -= small[i]
+  void (*subtract)(Packed* large, const Packed* small, std::size_t n);
+
+  // The first best cut after one of the first n_cuts cells; `before` lies left of all cells. `prefix` and `scores` are
+  // scratch; the latter has 16 more than n_cuts.
+  CutFound (*best_cut)(const Packed* cells, std::size_t n_cuts, Packed before, const CutQuery& query, Packed* prefix,
+                       float* scores);
+
+  // Stable partition: codes[row] <= cut, or == also_left, goes left; `spare` holds n + 16 rows. Returns how many did.
+  std::size_t (*part)(Row* rows, std::size_t n, const std::uint8_t* codes, std::uint32_t cut, std::uint32_t also_left,
+                      Row* spare);
+
+  // Rounds pairs to whole numbers, up or down at random by (key, row), so that the mean is right.
+  void (*quantise)(const Pair* pairs, std::size_t first, std::size_t n, float gradient_scale, float hessian_scale,
+                   std::uint32_t key, Packed* out);
+
+  LossKernels squared, absolute, huber, quantile, logistic, exponential, poisson, gamma, tweedie;
+
+  // Several classes: scores and shares by class and row; the target is the class.
+  void (*softmax)(const double* const* scores, std::size_t n_classes, std::size_t n, double* const* shares);
+  void (*softmax_loss)(const double* const* scores, std::size_t n_classes, const double* target, std::size_t n,
+                       double* out);
+};
+
+const BoostKernels& boost_kernels();
+
+namespace base {
+extern const BoostKernels boost_kernels;
+}
+namespace avx2 {
+extern const BoostKernels boost_kernels;
+}
+namespace avx512 {
+extern const BoostKernels boost_kernels;
+}
+
+}  // namespace spinney

@@ -1,0 +1,179 @@
+#include "boost/split.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace spinney {
+
+SplitSearch::SplitSearch(const Coding& coding, const Tiles& tiles, const BoostParams& params, Units units)
+    : coding_(coding), tiles_(tiles), params_(params), units_(units), plain_(params.l1 == 0 && params.max_step == 0) {}
+
+struct SplitSearch::Query {
+  std::uint32_t feature;
+  Sums total;
+  double least;   // hessian of a side, in units
+  double parent;  // worth of the node unsplit
+  Bounds bounds;
+  std::int8_t monotone;
+  Row n_rows;
+  const Row* counts;  // rows by code, or null
+
+  Row count(std::uint32_t code) const { return counts == nullptr ? 0 : counts[code]; }
+};
+
+double SplitSearch::step(double gradient, double hessian, Bounds bounds, double extra_l2) const {
+  double pull = gradient;
+  if (params_.l1 > 0) pull = pull > params_.l1 ? pull - params_.l1 : (pull < -params_.l1 ? pull + params_.l1 : 0.0);
+  const double resistance = hessian + params_.l2 + extra_l2;
+  double step = resistance > 0 ? -pull / resistance : 0.0;
+  if (params_.max_step > 0) step = std::clamp(step, -params_.max_step, params_.max_step);
+  return std::clamp(step, bounds.low, bounds.high);
+}
+
+// Twice the decrease of the loss, to second order, that the best step of a node brings.
+double SplitSearch::worth(double gradient, double hessian, Bounds bounds, double extra_l2) const {
+  const double s = step(gradient, hessian, bounds, extra_l2);
+  return -(2 * gradient * s + (hessian + params_.l2 + extra_l2) * s * s + 2 * params_.l1 * std::abs(s));
+}
+
+// Takes the cut with these sums on the left if it is better than the best.
+bool SplitSearch::offer(const Query& q, Packed left, Row n_left, BoostSplit& best, double extra_l2) const {
+  const Sums l{gradient_of(left), hessian_of(left)};
+  const Sums r{q.total.gradient - l.gradient, q.total.hessian - l.hessian};
+  if (static_cast<double>(std::min(l.hessian, r.hessian)) < q.least) return false;
+  if (q.counts != nullptr && std::min(n_left, q.n_rows - n_left) < params_.min_rows) return false;
+  const double gl = static_cast<double>(l.gradient) * units_.gradient,
+               hl = static_cast<double>(l.hessian) * units_.hessian;
+  const double gr = static_cast<double>(r.gradient) * units_.gradient,
+               hr = static_cast<double>(r.hessian) * units_.hessian;
+  if (q.monotone != 0) {
+    const double rise = step(gr, hr, q.bounds, extra_l2) - step(gl, hl, q.bounds, extra_l2);
+    if (rise * q.monotone < 0) return false;
+  }
+  const double gain = worth(gl, hl, q.bounds, extra_l2) + worth(gr, hr, q.bounds, extra_l2) - q.parent;
+  if (!(gain > best.gain) || gain <= params_.min_gain) return false;
+  best.gain = gain;
+  best.left = l;
+  return true;
+}
+
+void SplitSearch::try_cuts(const Query& q, const Packed* cells, std::uint32_t n_cuts, Packed before, bool missing_left,
+                           SplitScratch& scratch, BoostSplit& best) const {
+  const auto take = [&](std::uint32_t cut) {
+    best.cut = cut;
+    best.missing_left = missing_left;
+  };
+  const bool free = q.monotone == 0 && q.bounds.low < -1e300 && q.bounds.high > 1e300;
+  if (plain_ && free && q.counts == nullptr) {
+    const CutQuery query{static_cast<double>(q.total.gradient), static_cast<double>(q.total.hessian),
+                         params_.l2 / units_.hessian, q.least};
+    const CutFound found =
+        boost_kernels().best_cut(cells, n_cuts, before, query, scratch.prefix.data(), scratch.scores.data());
+    if (found.score >= 0 && offer(q, found.left, 0, best, 0)) take(found.cut);
+    return;
+  }
+  Packed sum = before;
+  Row n_left = missing_left ? q.count(coding_.columns[q.feature].n_codes - 1) : 0;
+  for (std::uint32_t cut = 0; cut < n_cuts; ++cut) {
+    sum += cells[cut];
+    n_left += q.count(cut);
+    if (offer(q, sum, n_left, best, 0)) take(cut);
+  }
+}
+
+// Cuts of the categories in the order of their steps, from either end: how many go left at the best, or 0. Categories of
+// too few rows are left with the rest: told apart, those of a table of names are its rows, learned by heart.
+std::size_t SplitSearch::try_sorted(const Query& q, const Packed* cells, CategoryOrder& order, BoostSplit& best) const {
+  const double rows_per_hessian = static_cast<double>(q.n_rows) / static_cast<double>(q.total.hessian);
+  std::erase_if(order, [&](const auto& entry) {
+    return static_cast<double>(hessian_of(cells[entry.second])) * rows_per_hessian < params_.category_smoothing;
+  });
+  std::sort(order.begin(), order.end());
+  std::size_t n_left = 0;
+  bool from_the_end = false;
+  for (const bool turned : {false, true}) {
+    Packed sum = 0;
+    Row rows_left = 0;
+    for (std::size_t i = 0; i < (order.size() + 1) / 2; ++i) {
+      const std::uint32_t code = order[turned ? order.size() - 1 - i : i].second;
+      sum += cells[code];
+      rows_left += q.count(code);
+      if (!offer(q, sum, rows_left, best, params_.category_l2)) continue;
+      n_left = i + 1;
+      from_the_end = turned;
+    }
+  }
+  if (from_the_end) std::reverse(order.begin(), order.end());
+  return n_left;
+}
+
+// One against the rest where there are few; else in the order of their steps, as for numbers.
+void SplitSearch::try_categories(const Query& q, const Packed* cells, SplitScratch& scratch, BoostSplit& best) const {
+  const CodedColumn& column = coding_.columns[q.feature];
+  auto& order = scratch.order;
+  order.clear();
+  for (std::uint32_t code = 0; code < column.n_codes; ++code) {
+    if (hessian_of(cells[code]) == 0) continue;
+    const double g = static_cast<double>(gradient_of(cells[code])) * units_.gradient;
+    const double h = static_cast<double>(hessian_of(cells[code])) * units_.hessian;
+    order.emplace_back(-g / (h + params_.category_smoothing), code);
+  }
+  if (order.size() < 2) return;
+  std::size_t n_left = 0;
+  bool one = false;
+  if (order.size() <= params_.max_one_hot) {
+    for (std::size_t i = 0; i < order.size(); ++i)
+      if (offer(q, cells[order[i].second], q.count(order[i].second), best, 0)) {
+        n_left = i + 1;
+        one = true;
+      }
+  } else {
+    n_left = try_sorted(q, cells, order, best);
+  }
+  if (n_left == 0) return;
+  best.left_codes.clear();
+  for (std::size_t i = one ? n_left - 1 : 0; i < n_left; ++i) best.left_codes.push_back(order[i].second);
+  std::sort(best.left_codes.begin(), best.left_codes.end());
+  best.missing_left = best.left_codes.back() == column.n_codes - 1;
+  if (best.missing_left) best.left_codes.pop_back();
+}
+
+BoostSplit SplitSearch::search(std::uint32_t feature, const Packed* histogram, Sums total, Row n_rows, Bounds bounds,
+                               SplitScratch& scratch, const Row* counts) const {
+  const CodedColumn& column = coding_.columns[feature];
+  BoostSplit best;
+  best.feature = feature;
+  if (column.n_codes < 2) return best;
+  const Packed* cells = tiles_.cells(feature, histogram, packed(total), scratch.cells);
+  const double g = static_cast<double>(total.gradient) * units_.gradient;
+  const double h = static_cast<double>(total.hessian) * units_.hessian;
+  // A single row may have less than the mean hessian: it must not be refused because others weigh more.
+  const double rows_as_hessian =
+      params_.min_rows <= 1
+          ? 0.0
+          : static_cast<double>(params_.min_rows) * static_cast<double>(total.hessian) / static_cast<double>(n_rows);
+  // Rounding moves a row's hessian by less than a unit; the rows themselves are counted once the split is made.
+  const double rounding = 2.0 * static_cast<double>(params_.min_rows);
+  const double least = std::max({1.0, params_.min_hessian / units_.hessian, rows_as_hessian * (1 - 1e-9) - rounding});
+  Query q{feature, total,
+          least,   worth(g, h, bounds, 0),
+          bounds,  params_.monotone.empty() ? std::int8_t{0} : params_.monotone[feature],
+          n_rows,  counts};
+  q.parent += 1e-10 * std::abs(q.parent);  // more than rounding
+  scratch.prefix.resize(std::max<std::size_t>(scratch.prefix.size(), column.n_codes));
+  scratch.scores.resize(scratch.prefix.size() + 16);
+  best.is_category = column.is_category;
+  const Packed missing = column.has_missing ? cells[column.n_codes - 1] : 0;
+  best.saw_missing = missing != 0;
+  if (column.is_category) {
+    try_categories(q, cells, scratch, best);
+    return best;
+  }
+  const std::uint32_t n_present = column.n_present();
+  // The last cut, where missing values alone are on the right, is one more cut.
+  try_cuts(q, cells, n_present - (missing == 0), 0, false, scratch, best);
+  if (missing != 0) try_cuts(q, cells, n_present - 1, missing, true, scratch, best);
+  return best;
+}
+
+}  // namespace spinney

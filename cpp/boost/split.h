@@ -1,0 +1,93 @@
+// The best split of a node of a boosted tree, from its histogram.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "boost/codes.h"
+#include "boost/kernels.h"
+#include "boost/tiles.h"
+
+namespace spinney {
+
+struct BoostParams {
+  double learning_rate = 0.1;
+  std::uint32_t max_leaves = 31, max_depth = UINT32_MAX;
+  bool depth_wise = false;
+  Row min_rows = 20;
+  double min_hessian = 1e-3, l2 = 0, l1 = 0, max_step = 0, min_gain = 0;  // max_step 0: no limit
+  double columns_per_tree = 1, columns_per_level = 1, columns_per_node = 1;
+  std::uint32_t max_one_hot = 4;
+  double category_smoothing = 10, category_l2 = 10;
+  std::vector<std::int8_t> monotone;               // by column; empty: none
+  std::vector<std::vector<std::uint32_t>> groups;  // columns that may meet on a path; empty: all may
+  std::uint64_t seed = 0;
+  int n_threads = 1;
+};
+
+// What one unit of the packed sums stands for.
+struct Units {
+  double gradient = 1, hessian = 1;
+};
+
+struct Sums {
+  std::int64_t gradient = 0, hessian = 0;
+};
+
+inline Packed packed(Sums s) { return (static_cast<Packed>(s.gradient) << 32) + static_cast<Packed>(s.hessian); }
+
+struct BoostSplit {
+  double gain = 0;                     // 0: none
+  std::uint32_t feature = 0, cut = 0;  // codes up to `cut` go left
+  bool missing_left = false;
+  bool saw_missing = false;  // the node has rows without a value here
+  bool is_category = false;
+  std::vector<std::uint32_t> left_codes;  // categories
+  Sums left;
+};
+
+struct Bounds {  // of the values in a subtree, where monotone constraints ask for them
+  double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+};
+
+using CategoryOrder = std::vector<std::pair<double, std::uint32_t>>;  // (step, code)
+
+// Scratch of one thread.
+struct SplitScratch {
+  std::vector<Packed> prefix, cells;
+  std::vector<float> scores;
+  CategoryOrder order;
+};
+
+class SplitSearch {
+ public:
+  SplitSearch(const Coding& coding, const Tiles& tiles, const BoostParams& params, Units units);
+
+  // The best split on one column of a node with these sums and rows. Whether a side holds enough rows is judged by its
+  // share of the hessian; if `counts` (rows by code) is given, by their number as well. So counting never finds a better
+  // split, and it does not matter when a leaf is counted.
+  BoostSplit search(std::uint32_t feature, const Packed* histogram, Sums total, Row n_rows, Bounds bounds,
+                    SplitScratch& scratch, const Row* counts = nullptr) const;
+
+  // The step that a node's sums ask for, within bounds, before the learning rate.
+  double step(double gradient, double hessian, Bounds bounds, double extra_l2 = 0) const;
+
+ private:
+  struct Query;
+  void try_cuts(const Query& q, const Packed* cells, std::uint32_t n_cuts, Packed before, bool missing_left,
+                SplitScratch& scratch, BoostSplit& best) const;
+  void try_categories(const Query& q, const Packed* cells, SplitScratch& scratch, BoostSplit& best) const;
+  std::size_t try_sorted(const Query& q, const Packed* cells, CategoryOrder& order, BoostSplit& best) const;
+  bool offer(const Query& q, Packed left, Row n_left, BoostSplit& best, double extra_l2) const;
+  double worth(double gradient, double hessian, Bounds bounds, double extra_l2) const;
+
+  const Coding& coding_;
+  const Tiles& tiles_;
+  const BoostParams& params_;
+  const Units units_;
+  const bool plain_;  // no L1, no limit on steps
+};
+
+}  // namespace spinney

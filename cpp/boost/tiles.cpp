@@ -1,0 +1,241 @@
+#include "boost/tiles.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+
+#include "base/pool.h"
+
+namespace spinney {
+
+struct Tiles::Sparse {
+  std::uint32_t column = 0, common = 0;
+  std::vector<std::uint64_t> off;  // bit by row: not at the common code
+};
+
+Tiles::Tiles(const Coding& coding, const Codes& codes, int n_threads, Interrupt& interrupt) : coding_(coding) {
+  places_.resize(coding.columns.size());
+  share_lanes(codes, n_threads);
+  arrange();
+  fill(codes, n_threads, interrupt);
+}
+
+std::vector<Tiles::Sparse> Tiles::sparse_columns(const Codes& codes, int n_threads) const {
+  constexpr std::uint32_t most_codes = 64;
+  std::vector<Sparse> found(coding_.columns.size());
+  const double estimated_ns = static_cast<double>(codes.n_rows) * static_cast<double>(found.size());
+  parallel_for_if_worth(estimated_ns, found.size(), n_threads, [&](std::size_t f, int) {
+    const std::uint32_t n_codes = coding_.columns[f].n_codes;
+    if (n_codes < 2 || n_codes > most_codes) return;
+    const std::uint8_t* code = codes.narrow(static_cast<std::uint32_t>(f));
+    std::array<std::size_t, most_codes> counts{};
+    for (std::size_t r = 0; r < codes.n_rows; ++r) ++counts[code[r]];
+    const auto common = static_cast<std::uint32_t>(std::max_element(counts.begin(), counts.end()) - counts.begin());
+    if (counts[common] * 2 < codes.n_rows) return;
+    Sparse& s = found[f];
+    s.column = static_cast<std::uint32_t>(f);
+    s.common = common;
+    s.off.assign((codes.n_rows + 63) / 64, 0);
+    for (std::size_t r = 0; r < codes.n_rows; ++r)
+      s.off[r / 64] |= static_cast<std::uint64_t>(code[r] != common) << (r % 64);
+  });
+  std::erase_if(found, [](const Sparse& s) { return s.off.empty(); });
+  return found;
+}
+
+// Each column that may share goes to the first lane where it never meets another.
+void Tiles::share_lanes(const Codes& codes, int n_threads) {
+  constexpr std::size_t most_open = 16;
+  struct Open {
+    std::vector<std::uint64_t> off;
+    std::vector<Sparse*> members;
+    std::uint32_t n_codes = 1;
+  };
+  std::vector<Open> open;
+  std::vector<Sparse> sparse = sparse_columns(codes, n_threads);
+  for (Sparse& s : sparse) {
+    const std::uint32_t n_more = coding_.columns[s.column].n_codes - 1;
+    const auto has_room = [&](const Open& o) {
+      if (o.n_codes + n_more > 256) return false;
+      for (std::size_t i = 0; i < s.off.size(); ++i)
+        if (o.off[i] & s.off[i]) return false;
+      return true;
+    };
+    auto at = std::find_if(open.begin(), open.end(), has_room);
+    if (at == open.end()) {
+      if (open.size() == most_open) continue;
+      open.push_back({std::vector<std::uint64_t>(s.off.size(), 0), {}, 1});
+      at = open.end() - 1;
+    }
+    for (std::size_t i = 0; i < s.off.size(); ++i) at->off[i] |= s.off[i];
+    at->members.push_back(&s);
+    at->n_codes += n_more;
+  }
+  for (const Open& o : open) {
+    if (o.members.size() < 2) continue;
+    Lane& lane = lanes_.emplace_back();
+    for (const Sparse* s : o.members) {
+      places_[s->column] = {static_cast<std::uint32_t>(lanes_.size() - 1), true, lane.n_codes, s->common};
+      lane.n_codes += coding_.columns[s->column].n_codes - 1;
+      lane.columns.push_back(s->column);
+    }
+  }
+  for (std::uint32_t f = 0; f < places_.size(); ++f) {
+    if (places_[f].is_shared) continue;
+    places_[f].lane = static_cast<std::uint32_t>(lanes_.size());
+    lanes_.push_back({{f}, coding_.columns[f].n_codes, coding_.columns[f].is_wide, 0});
+  }
+}
+
+// Lanes with about as much room in the histogram share tiles.
+void Tiles::arrange() {
+  constexpr std::size_t most_lanes = 32;
+  constexpr std::uint32_t least_shift = 4;
+  std::vector<std::uint32_t> order(lanes_.size());
+  std::iota(order.begin(), order.end(), 0u);
+  const auto shift_of = [&](std::uint32_t l) {
+    return std::max(least_shift, static_cast<std::uint32_t>(std::bit_width(lanes_[l].n_codes - 1)));
+  };
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return shift_of(a) > shift_of(b); });
+  for (const std::uint32_t l : order) {
+    const bool fits = !tiles_.empty() && tiles_.back().lanes.size() < most_lanes &&
+                      tiles_.back().is_wide == lanes_[l].is_wide && tiles_.back().shift <= shift_of(l) + 2;
+    if (!fits) {
+      Tile& tile = tiles_.emplace_back();
+      tile.is_wide = lanes_[l].is_wide;
+      tile.shift = shift_of(l);
+      tile.first_cell = n_cells_;
+    }
+    tiles_.back().lanes.push_back(l);
+    lanes_[l].first_cell = n_cells_;
+    n_cells_ += std::size_t{1} << tiles_.back().shift;
+  }
+  for (Tile& tile : tiles_)  // rows that do not straddle cache lines
+    tile.stride = std::max<std::size_t>(4, std::bit_ceil(tile.lanes.size()));
+}
+
+template <class Code>
+void Tiles::fill_lane(const Codes& codes, const Lane& lane, std::size_t begin, std::size_t end, Code* out,
+                      std::size_t stride) const {
+  if (lane.columns.size() == 1) {
+    const std::uint32_t f = lane.columns[0];
+    const auto* from = reinterpret_cast<const Code*>(codes.narrow(f));
+    for (std::size_t r = begin; r < end; ++r) out[r * stride] = from[r];
+    return;
+  }
+  for (std::size_t r = begin; r < end; ++r) out[r * stride] = 0;
+  for (const std::uint32_t f : lane.columns) {
+    const Place& place = places_[f];
+    const std::uint8_t* from = codes.narrow(f);
+    for (std::size_t r = begin; r < end; ++r) {
+      const std::uint32_t code = from[r];
+      if (code != place.common) out[r * stride] = static_cast<Code>(place.first + code - (code > place.common));
+    }
+  }
+}
+
+void Tiles::fill(const Codes& codes, int n_threads, Interrupt& interrupt) {
+  constexpr std::size_t block = 1024;
+  for (Tile& tile : tiles_) tile.bytes.emplace_back(codes.n_rows * tile.stride * (tile.is_wide ? 2 : 1) + 8);
+  const double estimated_ns = static_cast<double>(codes.n_rows) * static_cast<double>(lanes_.size());
+  parallel_for_if_worth(estimated_ns, (codes.n_rows + block - 1) / block, n_threads, [&](std::size_t b, int) {
+    interrupt.check();
+    const std::size_t begin = b * block, end = std::min(codes.n_rows, begin + block);
+    for (Tile& tile : tiles_)
+      for (std::size_t j = 0; j < tile.lanes.size(); ++j) {
+        const Lane& lane = lanes_[tile.lanes[j]];
+        std::uint8_t* bytes = tile.bytes[0].data();
+        if (tile.is_wide)
+          fill_lane(codes, lane, begin, end, reinterpret_cast<std::uint16_t*>(bytes) + j, tile.stride);
+        else
+          fill_lane(codes, lane, begin, end, bytes + j, tile.stride);
+      }
+  });
+}
+
+const Packed* Tiles::cells(std::uint32_t column, const Packed* histogram, Packed total,
+                           std::vector<Packed>& room) const {
+  const Place& place = places_[column];
+  const Packed* lane = histogram + lanes_[place.lane].first_cell;
+  if (!place.is_shared) return lane;
+  const std::uint32_t n_codes = coding_.columns[column].n_codes;
+  room.resize(std::max<std::size_t>(room.size(), n_codes));
+  for (std::uint32_t code = 0; code < n_codes; ++code) {
+    if (code == place.common) continue;
+    room[code] = lane[place.first + code - (code > place.common)];
+    total -= room[code];
+  }
+  room[place.common] = total;
+  return room.data();
+}
+
+namespace {
+
+// Rows are far apart in memory: those to come are fetched ahead.
+constexpr std::size_t ahead = 16;
+
+template <std::uint32_t shift>
+void add_narrow(const std::uint8_t* tile, std::size_t stride, std::size_t n_lanes, const Packed* pairs, const Row* rows,
+                std::size_t n, Packed* cells) {
+  constexpr std::size_t room = std::size_t{1} << shift;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Row next = rows[std::min(i + ahead, n - 1)];
+    __builtin_prefetch(tile + next * stride);
+    __builtin_prefetch(pairs + next);
+    const std::uint8_t* row = tile + rows[i] * stride;
+    const Packed pair = pairs[rows[i]];
+    Packed* cell = cells;
+    std::size_t j = 0;
+    for (; j + 8 <= n_lanes; j += 8, cell += 8 * room) {
+      std::uint64_t codes;
+      __builtin_memcpy(&codes, row + j, 8);
+      cell[codes & 0xff] += pair;
+      cell[room + (codes >> 8 & 0xff)] += pair;
+      cell[2 * room + (codes >> 16 & 0xff)] += pair;
+      cell[3 * room + (codes >> 24 & 0xff)] += pair;
+      cell[4 * room + (codes >> 32 & 0xff)] += pair;
+      cell[5 * room + (codes >> 40 & 0xff)] += pair;
+      cell[6 * room + (codes >> 48 & 0xff)] += pair;
+      cell[7 * room + (codes >> 56)] += pair;
+    }
+    for (; j < n_lanes; ++j, cell += room) cell[row[j]] += pair;
+  }
+}
+
+void add_wide(const std::uint16_t* tile, std::size_t stride, std::size_t n_lanes, std::uint32_t shift,
+              const Packed* pairs, const Row* rows, std::size_t n, Packed* cells) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const Row next = rows[std::min(i + ahead, n - 1)];
+    __builtin_prefetch(tile + next * stride);
+    __builtin_prefetch(pairs + next);
+    const std::uint16_t* row = tile + rows[i] * stride;
+    const Packed pair = pairs[rows[i]];
+    for (std::size_t j = 0; j < n_lanes; ++j) cells[(j << shift) + row[j]] += pair;
+  }
+}
+
+}  // namespace
+
+void Tiles::add_rows(const std::vector<std::uint8_t>& in_use, const Packed* pairs, const Row* rows, std::size_t n,
+                     Packed* histogram) const {
+  for (const Tile& tile : tiles_) {
+    const bool is_used = std::any_of(tile.lanes.begin(), tile.lanes.end(), [&](std::uint32_t l) {
+      return std::any_of(lanes_[l].columns.begin(), lanes_[l].columns.end(),
+                         [&](std::uint32_t f) { return in_use[f]; });
+    });
+    if (!is_used) continue;
+    Packed* cells = histogram + tile.first_cell;
+    const std::uint8_t* bytes = tile.bytes[0].data();
+    const std::size_t n_lanes = tile.lanes.size();
+    if (tile.is_wide) {
+      add_wide(reinterpret_cast<const std::uint16_t*>(bytes), tile.stride, n_lanes, tile.shift, pairs, rows, n, cells);
+      continue;
+    }
+    static constexpr decltype(&add_narrow<8>) by_shift[] = {add_narrow<4>, add_narrow<5>, add_narrow<6>, add_narrow<7>,
+                                                            add_narrow<8>};
+    by_shift[tile.shift - 4](bytes, tile.stride, n_lanes, pairs, rows, n, cells);
+  }
+}
+
+}  // namespace spinney

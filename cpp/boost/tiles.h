@@ -1,0 +1,83 @@
+// Codes row by row, as histograms read them.
+//
+// A lane is one code of a row: that of a column, or of several columns that are hardly ever off their common code, and
+// never two of them in the same row (such as the columns of a one-hot code). What a lane's histogram does not hold, the
+// rows at the common code, is what is missing from the node's sum. Lanes lie side by side in tiles.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "boost/codes.h"
+#include "boost/kernels.h"
+
+namespace spinney {
+
+// Bytes that begin a cache line.
+class AlignedBytes {
+ public:
+  explicit AlignedBytes(std::size_t n) : bytes_(static_cast<std::uint8_t*>(::operator new(n, alignment))) {}
+  const std::uint8_t* data() const { return bytes_.get(); }
+  std::uint8_t* data() { return bytes_.get(); }
+
+ private:
+  static constexpr std::align_val_t alignment{64};
+  struct Free {
+    void operator()(std::uint8_t* p) const { ::operator delete(p, alignment); }
+  };
+  std::unique_ptr<std::uint8_t, Free> bytes_;
+};
+
+class Tiles {
+ public:
+  Tiles(const Coding& coding, const Codes& codes, int n_threads, Interrupt& interrupt);
+
+  std::size_t n_cells() const { return n_cells_; }  // of a histogram
+
+  // Adds rows to a histogram. Tiles without a column in use are left out.
+  void add_rows(const std::vector<std::uint8_t>& in_use, const Packed* pairs, const Row* rows, std::size_t n,
+                Packed* histogram) const;
+
+  // The cells of a column, one a code. `total` is the node's sum; `room` may be used to put them together.
+  const Packed* cells(std::uint32_t column, const Packed* histogram, Packed total, std::vector<Packed>& room) const;
+
+ private:
+  struct Lane {
+    std::vector<std::uint32_t> columns;
+    std::uint32_t n_codes = 1;
+    bool is_wide = false;
+    std::size_t first_cell = 0;
+  };
+  struct Place {  // of a column
+    std::uint32_t lane = 0;
+    bool is_shared = false;
+    std::uint32_t first = 0, common = 0;  // shared: codes but the common one are counted from `first`
+  };
+  struct Tile {
+    bool is_wide = false;
+    std::uint32_t shift = 0;  // room: 2^shift cells a lane
+    std::size_t first_cell = 0, stride = 0;
+    std::vector<std::uint32_t> lanes;
+    std::vector<AlignedBytes> bytes;  // one
+  };
+  struct Sparse;  // a column that may share a lane
+
+  std::vector<Sparse> sparse_columns(const Codes& codes, int n_threads) const;
+  void share_lanes(const Codes& codes, int n_threads);
+  void arrange();
+  void fill(const Codes& codes, int n_threads, Interrupt& interrupt);
+  template <class Code>
+  void fill_lane(const Codes& codes, const Lane& lane, std::size_t begin, std::size_t end, Code* out,
+                 std::size_t stride) const;
+
+  const Coding& coding_;
+  std::vector<Lane> lanes_;
+  std::vector<Place> places_;  // by column
+  std::vector<Tile> tiles_;
+  std::size_t n_cells_ = 0;
+};
+
+}  // namespace spinney

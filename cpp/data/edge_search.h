@@ -1,0 +1,23 @@
+// Where values lie among sorted edges.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace spinney {
+
+// Edges, ascending, padded with infinities so that every search takes as many steps.
+class EdgeSearch {
+ public:
+  explicit EdgeSearch(const std::vector<double>& edges);
+
+  // out[i] = number of edges below values[i]; 0 for NaN.
+  void find(const double* values, std::size_t n, std::uint32_t* out) const;
+
+ private:
+  std::vector<double> edges_;
+  std::uint32_t n_steps_ = 0;
+};
+
+}  // namespace spinney

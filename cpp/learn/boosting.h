@@ -1,0 +1,92 @@
+// Gradient boosting: rounds of trees, each fitted to the gradient of a loss at the scores so far.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "boost/grow.h"
+#include "boost/kernels.h"
+
+namespace spinney {
+
+enum class Loss : std::uint8_t {
+  squared,
+  absolute,
+  huber,
+  quantile,
+  logistic,
+  multinomial,
+  exponential,
+  poisson,
+  gamma,
+  tweedie
+};
+
+struct BoostingParams {
+  BoostParams tree;
+  Loss loss = Loss::squared;
+  double loss_parameter = 0;    // Huber: share of the residuals beyond delta is 1 - this; the quantile; Tweedie's power
+  std::uint32_t n_classes = 1;  // score columns: 1, or the number of classes (multinomial)
+  std::uint32_t max_codes = 255;
+  double rows_per_round = 1;  // share of the rows drawn for each round
+};
+
+// Rows with a target. Scores are by class, then by row; they start where the caller says.
+struct BoostingRows {
+  const Table* table = nullptr;
+  const double* target = nullptr;  // multinomial: the class
+  const double* weight = nullptr;  // null: every row counts once
+  std::vector<std::vector<double>> scores;
+};
+
+class Boosting {
+ public:
+  // Tables, targets and weights must outlive this. `held_out.table` may be null, or the same table: then the rows held
+  // out are those that have a weight there.
+  Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams params, std::uint32_t first_round,
+           Interrupt& interrupt);
+
+  // One more round: a tree for each score column.
+  void advance(Interrupt& interrupt);
+
+  // Mean loss at the present scores, without what does not depend on them.
+  double training_loss() const { return mean_loss(rows_); }
+  double held_out_loss() const { return mean_loss(held_out_); }
+
+  const std::vector<Tree>& trees() const { return trees_; }
+  const BoostingRows& rows() const { return rows_; }
+  const BoostingRows& held_out() const { return held_out_; }
+  std::uint32_t n_rounds() const { return round_; }
+
+ private:
+  void draw_rows();
+  void fill_pairs(std::uint32_t k, Interrupt& interrupt);
+  Units quantise(std::uint64_t key);
+  void set_values(BoostedTree& grown, std::uint32_t k);
+  double leaf_value(const BoostedTree& grown, const GrownLeaf& leaf, std::uint32_t k,
+                    std::vector<std::pair<double, double>>& residuals) const;
+  void add_to_scores(const BoostedTree& grown, std::uint32_t k);
+  void walk(const BoostedTree& grown, const Codes& codes, std::span<const Row> rows, double* scores) const;
+  double mean_loss(const BoostingRows& rows) const;
+  double sum_of_losses(const BoostingRows& rows, std::size_t begin, std::size_t end) const;
+  std::size_t n_rows() const { return rows_.table->n_rows; }
+
+  BoostingRows rows_, held_out_;
+  BoostingParams params_;
+  Coding coding_;
+  Codes codes_, held_out_codes_;
+  std::unique_ptr<Tiles> tiles_;
+  std::unique_ptr<BoostGrower> grower_;
+  std::vector<Row> all_, in_bag_, out_of_bag_;  // all_: rows of positive weight
+  std::vector<Row> judged_;                     // rows held out
+  std::vector<Pair> pairs_;
+  std::vector<Packed> packed_;
+  std::vector<std::vector<double>> shares_;  // multinomial
+  double gradient_total_ = 0, hessian_total_ = 0, delta_ = 0;
+  std::uint32_t round_ = 0;
+  std::vector<Tree> trees_;
+};
+
+}  // namespace spinney

@@ -1,0 +1,81 @@
+// Sums of trees: each tree adds its leaf's value to one of the outputs, tree t to output t mod n_outputs.
+//
+// Many rows are predicted by masks. Their values are coded once, as the number of the model's cuts that lie below; then a
+// tree is evaluated for 64 rows at a time by testing all of its nodes, one byte a row, which needs no branch and no
+// scattered load. A tree of few leaves is faster done that way than walked. All ways give the same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "data/column.h"
+#include "data/edge_search.h"
+#include "tree/forest.h"
+
+namespace spinney {
+
+struct MaskNode {
+  enum Kind : std::uint8_t { missing_right, missing_left, category, leaf };
+  std::uint16_t slot;  // column in use; category nodes: see `table`
+  std::uint8_t cut;    // codes up to this go left
+  std::uint8_t kind;
+};
+
+struct MaskTree {  // nodes in preorder
+  const MaskNode* nodes;
+  std::size_t n_nodes;
+  const double* values;        // of the leaves, in order
+  const std::uint8_t* tables;  // of the category nodes, in order: 256 bytes each, 0xff: goes left
+};
+
+// Adds a tree's values for so many rows to `sums`. `codes` holds a byte a row and slot, `masks` a byte a row and level.
+using EvaluateMasks = void (*)(const MaskTree& tree, const std::uint8_t* codes, std::uint8_t* masks, double* sums);
+inline constexpr std::size_t few_rows = 64, many_rows = 256;
+struct MaskKernels {
+  EvaluateMasks few, many;
+};
+const MaskKernels& mask_kernels();
+
+class Additive {
+ public:
+  Additive(Forest forest, std::size_t n_outputs);
+
+  const Forest& forest() const { return forest_; }
+  std::size_t n_outputs() const { return n_outputs_; }
+
+  // out[r * n_outputs + k] += the sums of trees first … last - 1.
+  void add(const Table& table, std::size_t first, std::size_t last, int n_threads, Interrupt& interrupt,
+           double* out) const;
+
+  // The same for one row of numbers, as the engine holds them.
+  void add_one(const double* row, double* out) const;
+
+ private:
+  struct Slot {  // a column in use
+    std::uint32_t column = 0;
+    bool is_category = false;
+    EdgeSearch cuts{{}};
+  };
+
+  bool prepare();  // false: too many cuts, categories or leaves for a byte
+  bool prepare_slots();
+  void prepare_tree(std::size_t t);
+  void add_masked(const Table& table, std::size_t first, std::size_t last, int n_threads, Interrupt& interrupt,
+                  double* out) const;
+  void code_block(const Table& table, std::size_t begin, std::size_t n, std::size_t width, std::uint8_t* codes) const;
+
+  Forest forest_;
+  std::size_t n_outputs_;
+  bool is_masked_ = false;
+  std::vector<Slot> slots_;
+  std::vector<std::uint16_t> slot_of_;  // by column
+  std::vector<MaskNode> nodes_;
+  std::vector<double> values_;
+  std::vector<std::uint8_t> tables_;
+  std::vector<std::size_t> value_at_, table_at_;  // by tree
+  std::size_t depth_ = 1;
+};
+
+}  // namespace spinney

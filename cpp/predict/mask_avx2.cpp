@@ -1,0 +1,12 @@
+#if defined(__x86_64__)
+#include "predict/additive.h"
+
+namespace spinney::avx2 {
+
+extern const MaskKernels mask_kernels;
+constexpr std::size_t mask_bytes = 32;  // of a register
+
+#include "predict/mask_body.h"
+
+}  // namespace spinney::avx2
+#endif

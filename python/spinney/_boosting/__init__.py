@@ -1,0 +1,1 @@
+"""Gradient boosting: trees fitted, round by round, to the gradient of a loss."""

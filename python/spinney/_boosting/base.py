@@ -1,0 +1,458 @@
+"""What boosted classifiers and regressors share: reading, rounds, stopping, staged predictions."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.metrics import get_scorer
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from spinney import _engine
+from spinney._boosting.losses import Loss
+from spinney._boosting.rounds import HeldOutScore, Rounds
+from spinney._boosting.rows import LearningRows, check_size, read_offset, set_aside
+from spinney._boosting.view import FittedBoosting
+from spinney._data import Schema, read_table
+from spinney._keep.estimator import SavedEstimator
+from spinney._parameters import NamedParameters, count_features, count_rows, read_groups, read_monotone
+from spinney._row_predictor import BoostingRowPredictor
+from spinney._target import read_weights
+
+Floats = NDArray[np.float64]
+NO_LIMIT = 2**32 - 1
+
+
+class BaseBoosting(NamedParameters, SavedEstimator, BaseEstimator):
+    """Gradient boosting of classes or values."""
+
+    _is_boosting = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "learning_rate": [Interval(Real, 0.0, None, closed="neither")],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "growth": [StrOptions({"leaf", "depth"})],
+        "min_samples_leaf": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0.0, 1.0, closed="neither"),
+        ],
+        "min_hessian_leaf": [Interval(Real, 0.0, None, closed="left")],
+        "min_gain": [Interval(Real, 0.0, None, closed="left")],
+        "l2_regularization": [Interval(Real, 0.0, None, closed="left")],
+        "l1_regularization": [Interval(Real, 0.0, None, closed="left")],
+        "max_step": [Interval(Real, 0.0, None, closed="neither"), None],
+        "subsample": [Interval(Real, 0.0, 1.0, closed="right")],
+        "max_features": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0.0, 1.0, closed="right"),
+            StrOptions({"sqrt", "log2"}),
+            None,
+        ],
+        "max_features_per_level": [Interval(Real, 0.0, 1.0, closed="right")],
+        "max_features_per_tree": [Interval(Real, 0.0, 1.0, closed="right")],
+        "max_bins": [Interval(Integral, 2, 65535, closed="both")],
+        "max_one_hot": [Interval(Integral, 0, None, closed="left")],
+        "category_smoothing": [Interval(Real, 0.0, None, closed="left")],
+        "category_l2": [Interval(Real, 0.0, None, closed="left")],
+        "monotonic_cst": ["array-like", dict, None],
+        "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
+        "early_stopping": ["boolean"],
+        "scoring": [str, callable, None],
+        "validation_fraction": [
+            Interval(Real, 0.0, 1.0, closed="neither"),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "keep_best": ["boolean"],
+        "categorical_features": ["array-like", None],
+        "unseen": [StrOptions({"missing", "error", "other"})],
+        "warm_start": ["boolean"],
+        "verbose": ["verbose"],
+        "callbacks": [callable, list, tuple, None],
+        "keep_interrupted": ["boolean"],
+        "random_state": ["random_state"],
+        "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
+    }
+
+    # ---- what differs between classes and values ---------------------------------------------------
+
+    @abstractmethod
+    def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
+        """Check y; return it as numbers, and what is learned from it."""
+
+    @abstractmethod
+    def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any]) -> Floats:
+        """Held-out y as numbers."""
+
+    @abstractmethod
+    def _make_loss(self, learned: dict[str, Any]) -> Loss:
+        """Return the loss."""
+
+    @abstractmethod
+    def _all_weights(self, target: Floats, weight: Floats | None, learned: dict[str, Any]) -> Floats | None:
+        """Row weights, class weights included."""
+
+    @abstractmethod
+    def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:
+        """Turn scores, (n_rows, n_scores), into predictions."""
+
+    @property
+    def _loss_parameter(self) -> float:
+        return 0.0
+
+    # ---- fitting -------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        offset: Any = None,
+        groups: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        sample_weight_val: Any = None,
+        offset_val: Any = None,
+    ) -> Self:
+        """Boost.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
+            a list of rows. Strings, categories, booleans and missing values are taken as they are.
+        y : array-like of shape (n_samples,)
+            Target.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            Scores that the trees add to, such as the logarithm of an exposure. Pass the same to `predict`.
+        groups : array-like of shape (n_samples,), optional
+            Rows with the same label are held out together (early stopping).
+        X_val, y_val, sample_weight_val, offset_val : as X, y, sample_weight and offset, optional
+            Held-out rows, for early stopping and the learning curve.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self._check_parameters(X_val, y_val, groups)
+        table = read_table(X)
+        earlier: FittedBoosting | None = self.boosting_ if self.warm_start and hasattr(self, "boosting_") else None
+        if earlier is None:
+            schema = Schema.learn(table, categorical_features=self.categorical_features, unseen=self.unseen)
+        else:
+            schema = self.schema_
+        given = read_weights(sample_weight, table.n_rows)
+        target, learned = self._read_target(y, table.n_rows)
+        loss, n_scores = self._make_loss(learned), learned.pop("_n_scores")
+        if earlier is not None:
+            self._check_earlier(earlier, loss, learned)
+        weight = self._all_weights(target, given, learned)
+        seed = self._seed if earlier is not None else self._draw_seed(X_val is None)
+        rows = LearningRows(self._encode(schema, table), target, weight, read_offset(offset, table.n_rows, n_scores))
+        rows.check(loss, "y")
+        held_out = self._held_out(rows, schema, loss, (X_val, y_val, sample_weight_val, offset_val), learned, n_scores)
+        if held_out is None and self.early_stopping:
+            rows, held_out = set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed)
+        start = self._start(loss, rows, n_scores) if earlier is None else earlier.start
+        check_size(rows, start)
+        rounds = self._rounds(schema, loss, rows, held_out, start, earlier, seed, learned)
+        rounds.run()
+        learned.pop("_class_weight", None)
+        self._keep(schema, rounds, learned | {"_seed": seed})
+        return self
+
+    def _check_parameters(self, X_val: Any, y_val: Any, groups: Any) -> None:
+        self._validate_params()
+        if self.n_jobs == 0:
+            raise ValueError("n_jobs must not be 0. Use None for all the cores the process may use, or a number.")
+        if isinstance(self.scoring, str):
+            get_scorer(self.scoring)
+        for callback in [] if self.callbacks is None or callable(self.callbacks) else self.callbacks:
+            if not callable(callback):
+                raise TypeError(f"callbacks must be functions that take a dict. Got {callback!r}.")
+        if (X_val is None) != (y_val is None):
+            raise ValueError("X_val and y_val go together. Pass both or neither.")
+        if groups is not None and (X_val is not None or not self.early_stopping):
+            raise ValueError(
+                "groups say which rows are held out together, and here none are held out. Set early_stopping=True "
+                "and pass no X_val, or leave groups out."
+            )
+
+    def _draw_seed(self, may_set_aside: bool) -> int:
+        """Seed of all draws; always the same where only roundings are drawn, unless the user names another."""
+        shares = (self.subsample, self.max_features_per_level, self.max_features_per_tree)
+        draws = min(shares) < 1 or self.max_features is not None or (self.early_stopping and may_set_aside)
+        if self.random_state is None and not draws:
+            return 0
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _check_earlier(self, earlier: FittedBoosting, loss: Loss, learned: dict[str, Any]) -> None:
+        if not np.array_equal(learned.get("classes_", []), getattr(self, "classes_", [])):
+            raise ValueError("warm_start needs the classes of the earlier fit. Set warm_start=False.")
+        if earlier.link != loss.link:
+            raise ValueError(
+                f"warm_start needs the loss of the earlier fit, and loss={self.loss!r} has scores of another kind. "
+                "Set warm_start=False."
+            )
+        n_done = earlier.n_rounds
+        if self.n_estimators < n_done:
+            raise ValueError(
+                f"n_estimators={self.n_estimators} must be at least the {n_done} rounds of the earlier fit when "
+                "warm_start=True."
+            )
+        if self.n_estimators == n_done:
+            warnings.warn(
+                "Warm-start fitting without increasing n_estimators does not fit new trees.", UserWarning, stacklevel=3
+            )
+
+    def _encode(self, schema: Schema, table: Any) -> _engine.Table:
+        return schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
+
+    def _held_out(
+        self, rows: LearningRows, schema: Schema, loss: Loss, given: Any, learned: dict[str, Any], n_scores: int
+    ) -> LearningRows | None:
+        X, y, weight, offset = given
+        if X is None:
+            if weight is not None or offset is not None:
+                raise ValueError("sample_weight_val and offset_val go with X_val. Pass X_val and y_val too.")
+            return None
+        if (offset is None) != (rows.offset is None):
+            raise ValueError("offset and offset_val go together. Pass both or neither.")
+        table = read_table(X)
+        target = self._known_target(y, table.n_rows, learned)
+        weight = self._all_weights(target, read_weights(weight, table.n_rows), learned)
+        offset = read_offset(offset, table.n_rows, n_scores, "offset_val")
+        held_out = LearningRows(self._encode(schema, table), target, weight, offset)
+        held_out.check(loss, "y_val")
+        if held_out.n_used == 0:
+            raise ValueError("No held-out row has a positive weight. Change sample_weight_val or class_weight.")
+        return held_out
+
+    _is_class_target = False
+
+    def _start(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
+        """Scores before the first tree, besides an offset."""
+        if self.init == "zero":
+            return np.zeros(n_scores)
+        return self._best_constant(loss, rows, n_scores)
+
+    def _best_constant(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
+        weight = rows.weights()
+        used = weight > 0
+        offset = np.zeros(len(weight)) if rows.offset is None else rows.offset[0]
+        return np.array([loss.start(rows.target[used], weight[used], offset[used])])
+
+    def _rounds(
+        self,
+        schema: Schema,
+        loss: Loss,
+        rows: LearningRows,
+        held_out: LearningRows | None,
+        start: Floats,
+        earlier: FittedBoosting | None,
+        seed: int,
+        learned: dict[str, Any],
+    ) -> Rounds:
+        options = self._options(schema, loss, rows.n_used, len(start), seed)
+        later = None
+        if held_out is not None:
+            scores = self._scores_so_far(held_out, start, earlier)
+            later = (held_out.columns, held_out.target, held_out.weight, scores)
+        engine = _engine.Boosting(
+            rows.columns,
+            rows.target,
+            rows.weight,
+            self._scores_so_far(rows, start, earlier),
+            later,
+            options,
+            0 if earlier is None else earlier.n_rounds,
+        )
+        n_classes = [len(learned["classes_"])] if "classes_" in learned else None
+
+        def view(trees: list[_engine.Tree]) -> FittedBoosting:
+            return FittedBoosting(trees, start, loss.link, schema.n_categories, n_classes)
+
+        judge = None if held_out is None or self.scoring is None else HeldOutScore(self, view([]), held_out, learned)
+        return Rounds(self, engine, earlier, view, held_out is not None, judge)
+
+    def _scores_so_far(self, rows: LearningRows, start: Floats, earlier: FittedBoosting | None) -> Floats:
+        """Scores, (n_scores, n_rows); trees are added in the order of the rounds, as when they were grown."""
+        scores = rows.scores(start)
+        if earlier is None:
+            return scores
+        for round_ in range(earlier.n_rounds):
+            scores += earlier.round_sums(rows.columns, round_, self._n_threads).T
+        return np.ascontiguousarray(scores)
+
+    def _options(self, schema: Schema, loss: Loss, n_rows: int, n_scores: int, seed: int) -> dict[str, Any]:
+        n_features = schema.n_features
+        monotone = read_monotone(self.monotonic_cst, schema)
+        if monotone and n_scores > 1:
+            raise ValueError(
+                "Monotonicity constraints are not supported with multiclass classification: the classes' shares "
+                "cannot all rise. Fit one model per class against the rest."
+            )
+        node_share = count_features(self.max_features, n_features)
+        if node_share > n_features:
+            raise ValueError(
+                f"max_features={self.max_features} is more than the table's {n_features} columns. Use None for all."
+            )
+        return {
+            "loss": loss.name,
+            "loss_parameter": float(self._loss_parameter),
+            "n_scores": n_scores,
+            "max_bins": int(self.max_bins),
+            "subsample": float(self.subsample),
+            "learning_rate": float(self.learning_rate),
+            "max_leaf_nodes": min(self.max_leaf_nodes or NO_LIMIT, NO_LIMIT),
+            "max_depth": min(self.max_depth or NO_LIMIT, NO_LIMIT),
+            "depth_wise": self.growth == "depth",
+            "min_samples_leaf": min(count_rows(self.min_samples_leaf, n_rows), NO_LIMIT),
+            "min_hessian_leaf": float(self.min_hessian_leaf),
+            "min_gain": float(self.min_gain),
+            "l2": float(self.l2_regularization),
+            "l1": float(self.l1_regularization),
+            "max_step": float(self.max_step or 0.0),
+            "columns_per_tree": float(self.max_features_per_tree),
+            "columns_per_level": float(self.max_features_per_level),
+            "columns_per_node": node_share / n_features,
+            "max_one_hot": int(self.max_one_hot),
+            "category_smoothing": float(self.category_smoothing),
+            "category_l2": float(self.category_l2),
+            "monotone": monotone,
+            "groups": read_groups(self.interaction_cst, schema),
+            "seed": seed,
+            "n_jobs": self._n_threads,
+        }
+
+    def _keep(self, schema: Schema, rounds: Rounds, learned: dict[str, Any]) -> None:
+        """Set the fitted attributes, all at once, when nothing can fail any more."""
+        model = rounds.result()
+        self.__dict__.pop("validation_score_", None)
+        self.schema_ = schema
+        self.n_features_in_ = schema.n_features
+        if schema.has_names:
+            self.feature_names_in_ = np.array(schema.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.max_features_ = min(count_features(self.max_features, schema.n_features), schema.n_features)
+        self.boosting_ = model
+        self.n_iter_ = self.boosting_.n_rounds
+        self.train_score_ = np.array(rounds.train_curve)
+        if rounds.has_held_out:
+            self.validation_score_ = np.array(rounds.held_out_curve)
+        for name, value in learned.items():
+            setattr(self, name, value)
+
+    # ---- using ---------------------------------------------------------------------------------------
+
+    @property
+    def _n_threads(self) -> int:
+        """Threads as the engine takes them: 0 stands for all."""
+        return self.n_jobs or 0
+
+    def _columns(self, X: Any) -> _engine.Table:
+        check_is_fitted(self)
+        return self.schema_.encode(read_table(X), unseen=self.unseen, estimator=type(self).__name__)
+
+    def _scores(self, X: Any, offset: Any) -> Floats:
+        columns = self._columns(X)
+        scores = self.boosting_.scores(columns, self._n_threads)
+        given = read_offset(offset, columns.n_rows, self.boosting_.n_scores)
+        return scores if given is None else scores + given.T
+
+    def _staged_scores(self, X: Any, offset: Any) -> Iterator[Floats]:
+        columns = self._columns(X)
+        given = read_offset(offset, columns.n_rows, self.boosting_.n_scores)
+        trees = np.zeros((columns.n_rows, self.boosting_.n_scores))
+        for round_ in range(self.boosting_.n_rounds):
+            trees = trees + self.boosting_.round_sums(columns, round_, self._n_threads)
+            scores = trees + self.boosting_.start
+            yield scores if given is None else scores + given.T
+
+    def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
+        """Predict each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            Scores to add to those of the trees, as in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels or values.
+        """
+        return self._predicted(self._scores(X, offset), self.boosting_, self.__dict__)
+
+    def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[NDArray[Any]]:
+        """Predict each row after each round.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            As in `predict`.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+            Predictions of the first rounds.
+        """
+        for scores in self._staged_scores(X, offset):
+            yield self._predicted(scores, self.boosting_, self.__dict__)
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Share of each column in the loss that the splits save."""
+        check_is_fitted(self)
+        return self.boosting_.importances(self.n_features_in_)
+
+    def fingerprint(self) -> str:
+        """Hash of the trees, where scores start and what they mean.
+
+        Returns
+        -------
+        str
+            64 hexadecimal digits; the same for every number of threads, chunking of the rows and kind of table.
+        """
+        check_is_fitted(self)
+        return self.boosting_.fingerprint()
+
+    def to_predictor(self) -> BoostingRowPredictor:
+        """Prepare a handle that predicts one row at a time, in microseconds.
+
+        The handle checks nothing, starts no thread and needs a row's values in column order, or by name.
+
+        Returns
+        -------
+        BoostingRowPredictor
+            The handle.
+        """
+        check_is_fitted(self)
+        return BoostingRowPredictor(self.boosting_, self.schema_, self.unseen, getattr(self, "classes_", None))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags

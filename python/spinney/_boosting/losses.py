@@ -1,0 +1,142 @@
+"""Losses of gradient boosting as Python sees them: targets they take, where scores start, what scores mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Start = Callable[[Floats, Floats, Floats], float]  # (y, weight, offset): the constant that has the least loss
+
+
+def _mean(y: Floats, weight: Floats) -> float:
+    return float(np.average(y, weights=weight))
+
+
+def weighted_quantile(y: Floats, weight: Floats, share: float) -> float:
+    """Smallest value that at least `share` of the weight does not exceed; the mean of two that both would do."""
+    order = np.argsort(y, kind="stable")
+    below = np.cumsum(weight[order])
+    wanted = share * below[-1]
+    at = int(np.searchsorted(below, wanted * (1 - 1e-12)))
+    value = float(y[order[at]])
+    if below[at] <= wanted * (1 + 1e-12) and at + 1 < len(y):
+        return (value + float(y[order[at + 1]])) / 2
+    return value
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One loss.
+
+    Attributes
+    ----------
+    name : str
+        As the engine calls it.
+    start : callable
+        ``start(y, weight, offset)``: the constant score of least loss beside an offset.
+    link : str
+        How scores become predictions, a name in `LINKS`.
+    least_target : float
+        No target may be smaller.
+    positive : bool
+        Every target is above 0.
+    needs_event : bool
+        The targets' sum is above 0.
+    """
+
+    name: str
+    start: Start
+    link: str = "identity"
+    least_target: float = -np.inf
+    positive: bool = False
+    needs_event: bool = False
+
+    def check(self, y: Floats, used: NDArray[np.bool_], name: str) -> None:
+        """Refuse targets that the loss is not for, among the rows in use; `name` is what the caller calls them."""
+        bad = ~(y > 0) if self.positive else ~(y >= self.least_target)
+        rows = np.flatnonzero(bad & used)
+        if len(rows):
+            wanted = "above 0" if self.positive else f"of at least {self.least_target:g}"
+            raise ValueError(f"loss={self.name!r} needs targets {wanted}. Row {rows[0]} of {name} has {y[rows[0]]:g}.")
+        if self.needs_event and name == "y" and not y[used].sum() > 0:
+            raise ValueError(f"loss={self.name!r} needs a target above 0 in some row. All of y is 0.")
+
+
+# ---- values -----------------------------------------------------------------------------------------------
+
+
+def _log_ratio(power: float) -> Start:
+    """Best constant of Poisson (power 1), Tweedie and gamma (power 2)."""
+
+    def start(y: Floats, weight: Floats, offset: Floats) -> float:
+        above = np.average(y * np.exp((1 - power) * offset), weights=weight)
+        below = np.average(np.exp((2 - power) * offset), weights=weight)
+        return float(np.log(above / below))
+
+    return start
+
+
+def regression_loss(name: str, quantile: float, tweedie_power: float) -> Loss:
+    """Return a loss of values by its name."""
+    if name == "squared_error":
+        return Loss(name, lambda y, w, offset: _mean(y - offset, w))
+    if name in ("absolute_error", "huber"):
+        return Loss(name, lambda y, w, offset: weighted_quantile(y - offset, w, 0.5))
+    if name == "quantile":
+        return Loss(name, lambda y, w, offset: weighted_quantile(y - offset, w, quantile))
+    if name == "gamma":
+        return Loss(name, _log_ratio(2.0), "log", positive=True)
+    power = tweedie_power if name == "tweedie" else 1.0
+    return Loss(name, _log_ratio(power), "log", least_target=0.0, needs_event=True)
+
+
+# ---- classes ----------------------------------------------------------------------------------------------
+
+_MOST_STEPS, _CLOSE = 100, 1e-12
+
+
+def _log_odds(y: Floats, weight: Floats, offset: Floats) -> float:
+    share = _mean(y, weight)
+    constant = float(np.log(share / (1 - share)))
+    for _ in range(_MOST_STEPS if offset.any() else 0):  # Newton, with steps that cannot run away
+        p = 1 / (1 + np.exp(-np.clip(constant + offset, -500, 500)))
+        slope = _mean(p * (1 - p), weight)
+        step = float(np.clip((share - _mean(p, weight)) / max(slope, 1e-300), -1, 1))
+        constant += step
+        if abs(step) <= _CLOSE * (1 + abs(constant)):
+            break
+    return constant
+
+
+def _half_log_odds(y: Floats, weight: Floats, offset: Floats) -> float:
+    second = np.average(y * np.exp(-offset), weights=weight)
+    first = np.average((1 - y) * np.exp(offset), weights=weight)
+    return float(np.log(second / first) / 2)
+
+
+def class_constants(totals: Floats, weight: Floats, offset: Floats | None) -> Floats:
+    """Constants of the multinomial loss: log shares, or what gives the classes their shares beside an offset."""
+    shares = totals / totals.sum()
+    constants = np.log(shares)
+    for _ in range(0 if offset is None else _MOST_STEPS):
+        scores = constants[:, np.newaxis] + offset
+        raised = np.exp(scores - scores.max(axis=0))
+        found = np.average(raised / raised.sum(axis=0), axis=1, weights=weight)
+        step = np.log(shares / np.maximum(found, 1e-300))
+        constants = constants + step
+        if np.abs(step).max() <= _CLOSE * (1 + np.abs(constants).max()):
+            break
+    return np.asarray(constants if offset is None else constants - constants.mean())
+
+
+def class_loss(name: str, n_classes: int) -> Loss:
+    """Return a loss of classes, whose targets are codes."""
+    if name == "exponential":
+        return Loss(name, _half_log_odds, "half_logit")
+    if n_classes == 2:
+        return Loss("logistic", _log_odds, "logit")
+    return Loss("multinomial", lambda y, w, offset: 0.0, "softmax")

@@ -1,0 +1,188 @@
+"""Round after round: learning curves, early stopping, progress, callbacks, interruption."""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import get_scorer
+
+from spinney import _engine
+from spinney._boosting.view import FittedBoosting
+
+Floats = NDArray[np.float64]
+
+
+class HeldOutScore:
+    """A metric on the held-out rows, as a loss: smaller is better."""
+
+    def __init__(self, model: Any, view: FittedBoosting, held_out: Any, learned: dict[str, Any]) -> None:
+        self._model = model
+        self._view = view
+        self._learned = learned
+        self._scorer = get_scorer(model.scoring) if isinstance(model.scoring, str) else model.scoring
+        weight = held_out.weight
+        self._rows = slice(None) if weight is None else np.flatnonzero(weight > 0)
+        target = held_out.target[self._rows]
+        classes = learned.get("classes_")
+        self._y = target if classes is None else np.asarray(classes)[target.astype(np.intp)]
+        used = None if weight is None else weight[self._rows]
+        self._weight = None if used is None or (used == used[0]).all() else used
+
+    def __call__(self, scores: Floats) -> float:
+        """Judge scores, (n_rows, n_scores)."""
+        judged = _Scored(self._model, self._view, scores[self._rows], self._learned)
+        weighted = {} if self._weight is None else {"sample_weight": self._weight}
+        return -float(self._scorer(judged, np.zeros((len(self._y), 1)), self._y, **weighted))
+
+
+class _Scored:
+    """Looks to a scorer like a fitted estimator whose scores are known."""
+
+    def __init__(self, model: Any, view: FittedBoosting, scores: Floats, learned: dict[str, Any]) -> None:
+        self._scores = scores
+        self._view = view
+        self._model = model
+        self._estimator_type = getattr(model, "_estimator_type", None)
+        self.__dict__.update({k: v for k, v in learned.items() if k in ("classes_", "n_classes_")})
+        self._learned = learned
+
+    def __sklearn_tags__(self) -> Any:
+        return self._model.__sklearn_tags__()
+
+    def fit(self) -> None:
+        """Do nothing: scorers ask whether it is there."""
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        return np.asarray(self._model._predicted(self._scores, self._view, self._learned))
+
+    def predict_proba(self, X: Any) -> Floats:
+        return self._view.predicted(self._scores)
+
+    def decision_function(self, X: Any) -> Floats:
+        return self._scores[:, 0] if self._scores.shape[1] == 1 else self._scores
+
+
+def _known_curve(model: Any, name: str, n_done: int) -> list[float]:
+    """Return what an earlier fit has recorded of the rounds that are kept; nothing if it lacks some."""
+    known = list(getattr(model, name, []))
+    return known[:n_done] if len(known) >= n_done else []
+
+
+class Rounds:
+    """The rounds of one fit."""
+
+    def __init__(
+        self,
+        model: Any,
+        engine: _engine.Boosting,
+        earlier: FittedBoosting | None,
+        view: Callable[[list[_engine.Tree]], FittedBoosting],
+        has_held_out: bool,
+        judge: HeldOutScore | None,
+    ) -> None:
+        self._model = model
+        self._engine = engine
+        self._earlier = earlier
+        self._view = view
+        self.has_held_out = has_held_out
+        self._judge = judge
+        done = 0 if earlier is None else earlier.n_rounds
+        self.train_curve = _known_curve(model, "train_score_", done)
+        self.held_out_curve = _known_curve(model, "validation_score_", done) if has_held_out else []
+        self._n_unknown = done - len(self.train_curve), done - len(self.held_out_curve)
+        self._n_kept: int | None = None
+
+    @property
+    def _n_done(self) -> int:
+        return self._engine.n_rounds
+
+    def run(self) -> None:
+        """Boost until the rounds are done, nothing improves any more, a callback says so, or it is interrupted."""
+        model, first = self._model, self._n_done
+        try:
+            self._run(time.perf_counter())
+        except KeyboardInterrupt:
+            if not model.keep_interrupted or self._n_done == first:
+                raise
+            self._record()
+            warnings.warn(
+                f"The fit was interrupted after {self._n_done} of {model.n_estimators} rounds; these are kept.",
+                UserWarning,
+                stacklevel=3,
+            )
+        finally:
+            if model.verbose and sys.stderr.isatty():
+                print(file=sys.stderr, flush=True)
+        if self.held_out_curve and model.early_stopping and model.keep_best:
+            self._n_kept = int(np.argmin(self.held_out_curve)) + 1 + self._n_unknown[1]
+
+    def _run(self, began: float) -> None:
+        model, first = self._model, self._n_done
+        callbacks = [model.callbacks] if callable(model.callbacks) else list(model.callbacks or [])
+        while self._n_done < model.n_estimators:
+            self._engine.advance(1)
+            self._record()
+            if model.verbose:
+                self._report(first, time.perf_counter() - began)
+            answers = [callback(self._progress(began)) for callback in callbacks]  # all are called, whatever one says
+            if any(answers) or (self.has_held_out and model.early_stopping and self._has_settled()):
+                break
+
+    def _record(self) -> None:
+        """Note the losses of the last round, unless they are already; an interruption may come at any time."""
+        if len(self.train_curve) + self._n_unknown[0] < self._n_done:
+            self.train_curve.append(self._engine.training_loss())
+        if self.has_held_out and len(self.held_out_curve) + self._n_unknown[1] < self._n_done:
+            self.held_out_curve.append(self._held_out_loss())
+
+    def _held_out_loss(self) -> float:
+        if self._judge is None:
+            return self._engine.held_out_loss()
+        loss = self._judge(self._engine.held_out_scores().T)
+        if not np.isfinite(loss):
+            raise ValueError(
+                f"scoring={self._model.scoring!r} gives {-loss} after round {self._n_done}: no number to stop by. Use "
+                "another metric, or hold out more rows."
+            )
+        return loss
+
+    def _has_settled(self) -> bool:
+        curve, patience = self.held_out_curve, int(self._model.n_iter_no_change)
+        if len(curve) <= patience:
+            return False
+        return min(curve[-patience:]) >= min(curve[:-patience]) - float(self._model.tol)
+
+    def _progress(self, began: float) -> dict[str, Any]:
+        return {
+            "round": self._n_done,
+            "n_estimators": self._model.n_estimators,
+            "train_loss": self.train_curve[-1],
+            "validation_loss": self.held_out_curve[-1] if self.held_out_curve else None,
+            "seconds": time.perf_counter() - began,
+        }
+
+    def _report(self, first: int, seconds: float) -> None:
+        done, wanted = self._n_done, self._model.n_estimators
+        left = seconds / max(1, done - first) * (wanted - done)
+        parts = [f"round {done} of {wanted}", f"loss {self.train_curve[-1]:.5g}"]
+        if self.held_out_curve:
+            parts.append(f"held out {self.held_out_curve[-1]:.5g}")
+        parts.append(f"{left:.0f} s left")
+        line = ", ".join(parts)
+        if sys.stderr.isatty():
+            print(f"\r{line:<78}", end="", file=sys.stderr, flush=True)
+        elif done == wanted or done % max(1, wanted // 10) == 0:
+            print(line, file=sys.stderr, flush=True)
+
+    def result(self) -> FittedBoosting:
+        """Return the model, cut back to its best round if asked for."""
+        before = [] if self._earlier is None else self._earlier.trees()
+        trees = before + self._engine.trees(0)
+        whole = self._view(trees)
+        return whole if self._n_kept is None else whole.first(self._n_kept)

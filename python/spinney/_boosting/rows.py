@@ -1,0 +1,138 @@
+"""Rows as boosting takes them: offsets, and rows set aside to judge the others by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney import _engine
+
+Floats = NDArray[np.float64]
+_SMALLEST, _LARGEST = 1e-18, 1e18  # gradients and their products with weights are kept in single precision
+
+
+@dataclass
+class LearningRows:
+    """Rows as the engine takes them.
+
+    Attributes
+    ----------
+    columns : Table
+    target : ndarray of shape (n_rows,)
+    weight : ndarray of shape (n_rows,), or None
+        Class weights included.
+    offset : ndarray of shape (n_scores, n_rows), or None
+    """
+
+    columns: _engine.Table
+    target: Floats
+    weight: Floats | None
+    offset: Floats | None = None
+
+    def weights(self) -> Floats:
+        """Weights, 1 where there are none."""
+        return np.ones(len(self.target)) if self.weight is None else self.weight
+
+    @property
+    def n_used(self) -> int:
+        """Number of rows of positive weight."""
+        return len(self.target) if self.weight is None else int(np.count_nonzero(self.weight))
+
+    def scores(self, start: Floats) -> Floats:
+        """Scores before the first tree, (n_scores, n_rows)."""
+        scores = np.repeat(start[:, np.newaxis], len(self.target), axis=1)
+        return scores if self.offset is None else scores + self.offset
+
+    def check(self, loss: Any, name: str) -> None:
+        """Refuse targets that the loss is not for; `name` is what the caller calls them."""
+        loss.check(self.target, self.weights() > 0, name)
+
+
+def read_offset(offset: Any, n_rows: int, n_scores: int, name: str = "offset") -> Floats | None:
+    """Offsets as (n_scores, n_rows)."""
+    if offset is None:
+        return None
+    try:
+        given = np.asarray(offset, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must hold numbers: {error}.") from None
+    if given.shape == (n_rows,) and n_scores == 1:
+        given = given[:, np.newaxis]
+    if given.shape != (n_rows, n_scores):
+        wanted = f"({n_rows},)" if n_scores == 1 else f"({n_rows}, {n_scores})"
+        raise ValueError(f"{name} has shape {given.shape}; it needs {wanted}: one number per row and score.")
+    if not np.isfinite(given).all():
+        row = int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])
+        raise ValueError(f"{name} must be finite numbers. Row {row} has {given[row].tolist()}.")
+    return np.ascontiguousarray(given.T)
+
+
+def check_size(rows: LearningRows, start: Floats) -> None:
+    """Refuse targets whose gradients single precision cannot hold."""
+    used = rows.weights() > 0
+    distance = np.abs(rows.target - rows.scores(start)[0])[used].max()
+    weight = rows.weights().max()
+    if distance > 0 and not (_SMALLEST < distance < _LARGEST and _SMALLEST < weight < _LARGEST):
+        what, size = ("y lies up to", distance) if _SMALLEST < weight < _LARGEST else ("sample_weight reaches", weight)
+        raise ValueError(
+            f"{what} {size:g}{' from where it starts' if what[0] == 'y' else ''}: numbers of this size are beyond "
+            "what boosting computes with. Rescale them."
+        )
+
+
+def set_aside(
+    rows: LearningRows, share_or_count: float | int, groups: Any, by_class: bool, seed: int
+) -> tuple[LearningRows, LearningRows]:
+    """Part the rows, by weights, into some to learn from and some to be judged by.
+
+    Both keep the whole table: what a row is not for has a weight of 0 there. Of each class the same share is held out,
+    and a class never goes without rows to learn from; groups stay together.
+    """
+    n, weight = len(rows.target), rows.weights()
+    used = np.flatnonzero(weight > 0)
+    share = share_or_count / len(used) if isinstance(share_or_count, (int, np.integer)) else float(share_or_count)
+    held = np.zeros(n, dtype=bool)
+    if share < 1:
+        random = np.random.RandomState(seed)
+        if groups is not None:
+            held[used[_drawn_groups(_read_groups(groups, n)[used], share, random)]] = True
+        else:
+            held[used[_drawn_rows(rows.target[used] if by_class else None, len(used), share, random)]] = True
+    learning, judging = np.where(held, 0.0, weight), np.where(held, weight, 0.0)
+    if not learning.any() or not judging.any():
+        raise ValueError(
+            f"validation_fraction={share_or_count} of {len(used)} rows leaves none to learn from, or none to judge by. "
+            "Change it, or pass X_val and y_val."
+        )
+    return replace(rows, weight=learning), replace(rows, weight=judging)
+
+
+def _read_groups(groups: Any, n_rows: int) -> NDArray[Any]:
+    labels = np.asarray(groups)
+    if labels.shape != (n_rows,):
+        raise ValueError(f"groups has shape {labels.shape}; it needs ({n_rows},): one label per row of X.")
+    return labels
+
+
+def _drawn_groups(labels: NDArray[Any], share: float, random: np.random.RandomState) -> NDArray[np.bool_]:
+    _, codes = np.unique(labels, return_inverse=True)
+    n_groups = int(codes.max()) + 1
+    chosen = random.permutation(n_groups)[: max(1, round(share * n_groups))]
+    return np.isin(codes, chosen) if n_groups > 1 else np.zeros(len(labels), dtype=bool)
+
+
+def _drawn_rows(target: Floats | None, n: int, share: float, random: np.random.RandomState) -> NDArray[np.intp]:
+    order = random.permutation(n)
+    if target is None:
+        return order[: max(1, round(share * n))]
+    codes, counts = np.unique(target, return_counts=True)
+    if round(share * counts.max()) == 0 and counts.max() > 1:  # few rows of each: one of the largest class
+        return np.asarray(order[target[order] == codes[counts.argmax()]][:1])
+    drawn = []
+    for code in codes:
+        mine = order[target[order] == code]
+        drawn.append(mine[: min(round(share * len(mine)), len(mine) - 1)])
+    return np.concatenate(drawn)

@@ -1,0 +1,191 @@
+// Boosting's loops: the same bits from every instruction set, and what they are meant to compute.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "base/cpu.h"
+#include "base/math.h"
+#include "boost/kernels.h"
+#include "check.h"
+
+using namespace spinney;
+
+static std::vector<const BoostKernels*> available() {
+  std::vector<const BoostKernels*> k{&base::boost_kernels};
+#if defined(__x86_64__)
+  if (isa() != Isa::base) k.push_back(&avx2::boost_kernels);
+  if (isa() == Isa::avx512) k.push_back(&avx512::boost_kernels);
+#endif
+  return k;
+}
+
+template <class T>
+static bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+static double ulps(double found, double expected) {
+  const double next = std::nextafter(std::abs(expected), std::numeric_limits<double>::infinity());
+  return std::abs(found - expected) / (next - std::abs(expected));
+}
+
+TEST(exponential_and_logarithm_are_right_to_an_ulp) {
+  std::mt19937_64 g(1);
+  std::uniform_real_distribution<double> wide(-700, 700), narrow(-1, 1);
+  for (int i = 0; i < 20000; ++i) {
+    for (const double x : {wide(g), narrow(g)}) CHECK(ulps(exp_ieee(x), std::exp(x)) <= 1);
+    const double y = std::exp(wide(g)), z = 1 + narrow(g) * 0.1;
+    CHECK(ulps(log_ieee(y), std::log(y)) <= 1);
+    CHECK(std::abs(log_ieee(z) - std::log(z)) <= 2e-16);
+  }
+  CHECK_EQ(exp_ieee(0.0), 1.0);
+  CHECK_EQ(log_ieee(1.0), 0.0);
+}
+
+TEST(gradients_and_losses_have_the_same_bits) {
+  std::mt19937_64 g(2);
+  std::normal_distribution<double> normal(0, 3);
+  for (const std::size_t n : {1u, 5u, 16u, 1001u}) {
+    std::vector<double> y(n), f(n), w(n), expected_value(n), value(n);
+    std::vector<Pair> expected(n), got(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      y[i] = static_cast<double>(g() % 2);
+      f[i] = normal(g);
+      w[i] = std::abs(normal(g));
+    }
+    for (const LossKernels BoostKernels::* loss :
+         {&BoostKernels::squared, &BoostKernels::absolute, &BoostKernels::huber, &BoostKernels::quantile,
+          &BoostKernels::logistic, &BoostKernels::exponential, &BoostKernels::poisson, &BoostKernels::gamma,
+          &BoostKernels::tweedie})
+      for (const double* weight : {static_cast<const double*>(nullptr), static_cast<const double*>(w.data())}) {
+        (base::boost_kernels.*loss).gradients(y.data(), f.data(), weight, n, {1.3}, expected.data());
+        (base::boost_kernels.*loss).values(y.data(), f.data(), n, {1.3}, expected_value.data());
+        for (const BoostKernels* k : available()) {
+          (k->*loss).gradients(y.data(), f.data(), weight, n, {1.3}, got.data());
+          (k->*loss).values(y.data(), f.data(), n, {1.3}, value.data());
+          CHECK(same_bits(expected, got));
+          CHECK(same_bits(expected_value, value));
+        }
+      }
+  }
+}
+
+TEST(softmax_has_the_same_bits_and_sums_to_one) {
+  std::mt19937_64 g(3);
+  std::normal_distribution<double> normal(0, 5);
+  const std::size_t n = 777, n_classes = 5;
+  std::vector<std::vector<double>> scores(n_classes, std::vector<double>(n)), shares = scores, first = scores;
+  for (auto& s : scores)
+    for (double& v : s) v = normal(g);
+  std::vector<double> target(n), loss(n), first_loss(n);
+  for (double& t : target) t = static_cast<double>(g() % n_classes);
+  std::vector<const double*> from;
+  std::vector<double*> to, to_first;
+  for (std::size_t k = 0; k < n_classes; ++k) {
+    from.push_back(scores[k].data());
+    to.push_back(shares[k].data());
+    to_first.push_back(first[k].data());
+  }
+  base::boost_kernels.softmax(from.data(), n_classes, n, to_first.data());
+  base::boost_kernels.softmax_loss(from.data(), n_classes, target.data(), n, first_loss.data());
+  for (const BoostKernels* kernels : available()) {
+    kernels->softmax(from.data(), n_classes, n, to.data());
+    kernels->softmax_loss(from.data(), n_classes, target.data(), n, loss.data());
+    for (std::size_t k = 0; k < n_classes; ++k) CHECK(same_bits(first[k], shares[k]));
+    CHECK(same_bits(first_loss, loss));
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    double sum = 0;
+    for (std::size_t k = 0; k < n_classes; ++k) sum += shares[k][i];
+    CHECK(std::abs(sum - 1) < 1e-14);
+    CHECK(std::abs(loss[i] + std::log(shares[static_cast<std::size_t>(target[i])][i])) < 1e-12);
+  }
+}
+
+TEST(rounding_is_unbiased_and_has_the_same_bits) {
+  const std::size_t n = 100'003;
+  std::mt19937_64 g(4);
+  std::uniform_real_distribution<float> draw(-1, 1);
+  std::vector<Pair> pairs(n);
+  double gradient = 0, hessian = 0;
+  for (Pair& p : pairs) {
+    p = {draw(g), std::abs(draw(g))};
+    gradient += static_cast<double>(p.gradient);
+    hessian += static_cast<double>(p.hessian);
+  }
+  std::vector<Packed> expected(n), got(n);
+  const float scale = 3.0f;  // coarse on purpose
+  base::boost_kernels.quantise(pairs.data(), 0, n, scale, scale, 77, expected.data());
+  for (const BoostKernels* k : available()) {
+    k->quantise(pairs.data(), 0, n, scale, scale, 77, got.data());
+    CHECK(same_bits(expected, got));
+    const std::size_t some = 4099;  // in two parts: rows are known by their number
+    k->quantise(pairs.data(), 0, some, scale, scale, 77, got.data());
+    k->quantise(pairs.data() + some, some, n - some, scale, scale, 77, got.data() + some);
+    CHECK(same_bits(expected, got));
+  }
+  double g_sum = 0, h_sum = 0;
+  for (const Packed p : expected) {
+    g_sum += static_cast<double>(gradient_of(p));
+    h_sum += static_cast<double>(hessian_of(p));
+  }
+  const double noise = 4 * std::sqrt(static_cast<double>(n)) / 2;  // a rounding error has a deviation of at most 1/2
+  CHECK(std::abs(g_sum - 3 * gradient) < noise);
+  CHECK(std::abs(h_sum - 3 * hessian) < noise);
+}
+
+TEST(parting_is_stable_and_the_same_everywhere) {
+  std::mt19937_64 g(5);
+  for (const std::size_t n : {1u, 15u, 64u, 1000u}) {
+    std::vector<std::uint8_t> codes(5000 + 4);
+    for (auto& c : codes) c = static_cast<std::uint8_t>(g() % 200);
+    std::vector<Row> rows(n);
+    for (std::size_t i = 0; i < n; ++i) rows[i] = static_cast<Row>(i * 5);
+    for (const std::uint32_t also_left : {UINT32_MAX, 199u}) {
+      std::vector<Row> left, right;
+      for (const Row r : rows) (codes[r] <= 80 || codes[r] == also_left ? left : right).push_back(r);
+      std::vector<Row> expected = left;
+      expected.insert(expected.end(), right.begin(), right.end());
+      for (const BoostKernels* k : available()) {
+        std::vector<Row> got = rows, spare(n + 16);
+        CHECK_EQ(k->part(got.data(), n, codes.data(), 80, also_left, spare.data()), left.size());
+        CHECK(same_bits(expected, got));
+      }
+    }
+  }
+}
+
+TEST(cuts_and_codes_are_the_same_everywhere) {
+  std::mt19937_64 g(6);
+  for (const std::size_t n : {2u, 9u, 255u}) {
+    std::vector<Packed> cells(n), prefix(n + 8);
+    double gradient = 0, hessian = 0;
+    for (Packed& c : cells) {
+      const auto grad = static_cast<std::int32_t>(g() % 20001) - 10000;
+      const auto hess = static_cast<std::uint32_t>(g() % 1000 + 1);
+      c = (static_cast<Packed>(static_cast<std::uint32_t>(grad)) << 32) + hess;
+      gradient += grad;
+      hessian += hess;
+    }
+    std::vector<float> scores(n + 8);
+    const CutQuery query{gradient, hessian, 1.5, 100};
+    const CutFound expected = base::boost_kernels.best_cut(cells.data(), n - 1, 0, query, prefix.data(), scores.data());
+    double best = -1;
+    std::int64_t gl = 0, hl = 0;
+    for (std::size_t i = 0; i + 1 < n; ++i) {
+      gl += gradient_of(cells[i]);
+      hl += hessian_of(cells[i]);
+      const double a = static_cast<double>(gl), b = static_cast<double>(hl), c = gradient - a, d = hessian - b;
+      if (std::min(b, d) >= 100) best = std::max(best, a * a / (b + 1.5) + c * c / (d + 1.5));
+    }
+    CHECK(std::abs(best - expected.score) <= 1e-5 * std::abs(best));
+    for (const BoostKernels* k : available()) {
+      const CutFound got = k->best_cut(cells.data(), n - 1, 0, query, prefix.data(), scores.data());
+      CHECK_EQ(got.score, expected.score);
+      CHECK_EQ(got.cut, expected.cut);
+      CHECK_EQ(got.left, expected.left);
+    }
+  }
+}

@@ -1,0 +1,212 @@
+"""Gradient boosting the slow way: every cut of every leaf weighed in floats, one row at a time.
+
+Equivalent to (and much slower than) the engine, whose sums are whole numbers; agreement is to the rounding of these.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+def gradients(loss, y, f, parameter=0.0):
+    """Gradient and hessian of the loss of each row at the scores f."""
+    one = np.ones(len(y))
+    if loss == "squared_error":
+        return f - y, one
+    if loss == "absolute_error":
+        return np.sign(f - y), one
+    if loss == "huber":
+        delta = np.quantile(np.abs(y - f), parameter, method="averaged_inverted_cdf")
+        return np.clip(f - y, -delta, delta), one
+    if loss == "quantile":
+        return np.where(y > f, -parameter, 1 - parameter), one
+    if loss == "logistic":
+        p = 1 / (1 + np.exp(-f))
+        return p - y, p * (1 - p)
+    if loss == "exponential":
+        e = np.exp(-(2 * y - 1) * f)
+        return -(2 * y - 1) * e, e
+    if loss == "poisson":
+        return np.exp(f) - y, np.exp(f)
+    if loss == "gamma":
+        return 1 - y * np.exp(-f), y * np.exp(-f)
+    a, b = y * np.exp((1 - parameter) * f), np.exp((2 - parameter) * f)  # tweedie
+    return b - a, (2 - parameter) * b - (1 - parameter) * a
+
+
+def losses(loss, y, f, parameter=0.0):
+    """Loss of each row, without terms that do not depend on f; the huber loss has its delta as parameter."""
+    if loss == "squared_error":
+        return (f - y) ** 2 / 2
+    if loss == "absolute_error":
+        return np.abs(f - y)
+    if loss == "huber":
+        d = np.abs(f - y)
+        return np.where(d <= parameter, d**2 / 2, parameter * (d - parameter / 2))
+    if loss == "quantile":
+        return np.where(y > f, parameter * (y - f), (1 - parameter) * (f - y))
+    if loss == "logistic":
+        return np.logaddexp(0, f) - y * f
+    if loss == "exponential":
+        return np.exp(-(2 * y - 1) * f)
+    if loss == "poisson":
+        return np.exp(f) - y * f
+    if loss == "gamma":
+        return y * np.exp(-f) + f
+    p = parameter
+    return np.exp((2 - p) * f) / (2 - p) - y * np.exp((1 - p) * f) / (1 - p)
+
+
+@dataclass
+class Rules:
+    """What a tree may do; the names are the engine's."""
+
+    max_leaves: int = 31
+    max_depth: int = 10**9
+    depth_wise: bool = False
+    min_rows: int = 20
+    min_hessian: float = 1e-3
+    min_gain: float = 0.0
+    l1: float = 0.0
+    l2: float = 0.0
+    max_step: float = np.inf
+    max_one_hot: int = 4
+    smoothing: float = 10.0
+    category_l2: float = 10.0
+    categories: frozenset = frozenset()
+
+
+@dataclass(eq=False)
+class Node:
+    rows: np.ndarray
+    depth: int = 0
+    gain: float = 0.0
+    feature: int = -1
+    goes_left: np.ndarray = None  # by row of the table
+    children: list = field(default_factory=list)
+    made: int = 0
+
+    def preorder(self):
+        """This node and those below, left before right."""
+        yield self
+        for child in self.children:
+            yield from child.preorder()
+
+
+def step(g, h, rules, extra=0.0):
+    pull = np.sign(g) * max(abs(g) - rules.l1, 0.0)
+    resistance = h + rules.l2 + extra
+    return float(np.clip(-pull / resistance if resistance > 0 else 0.0, -rules.max_step, rules.max_step))
+
+
+def worth(g, h, rules, extra=0.0):
+    s = step(g, h, rules, extra)
+    return -(2 * g * s + (h + rules.l2 + extra) * s * s + 2 * rules.l1 * abs(s))
+
+
+def candidates(x, rows, g, h, is_category, rules):
+    """Sets of values that may go left, with the extra penalty that their sides get."""
+    values, missing = x[rows], np.isnan(x[rows])
+    if not is_category:
+        cuts = np.unique(values[~missing])
+        for cut in cuts if missing.any() else cuts[:-1]:
+            yield (values <= cut), 0.0
+        for cut in cuts[:-1] if missing.any() else []:
+            yield (values <= cut) | missing, 0.0
+        return
+    codes = np.where(missing, np.inf, values)
+    present = np.unique(codes)
+    if len(present) < 2:
+        return
+    if len(present) <= rules.max_one_hot:
+        for code in present:
+            yield codes == code, 0.0
+        return
+    sums = {c: (g[rows][codes == c].sum(), h[rows][codes == c].sum()) for c in present}
+    rows_per_hessian = len(rows) / h[rows].sum()
+    order = [c for c in present if sums[c][1] * rows_per_hessian >= rules.smoothing * (1 - 1e-9)]
+    order = sorted(order, key=lambda c: -sums[c][0] / (sums[c][1] + rules.smoothing))
+    for chain in (order, order[::-1]):
+        for last in range(1, (len(order) + 1) // 2 + 1):
+            yield np.isin(codes, chain[:last]), rules.category_l2
+
+
+def find_best(node, X, g, h, rules):
+    """Set the best split of a node, if it may be split."""
+    n = len(node.rows)
+    if n < 2 * max(1, rules.min_rows) or node.depth >= rules.max_depth:
+        return
+    G, H = g[node.rows].sum(), h[node.rows].sum()
+    least = max(rules.min_hessian, rules.min_rows * H / n * (1 - 1e-6) if rules.min_rows > 1 else 0.0)
+    parent = worth(G, H, rules)
+    for feature in range(X.shape[1]):
+        for left, extra in candidates(X[:, feature], node.rows, g, h, feature in rules.categories, rules):
+            gl, hl = g[node.rows][left].sum(), h[node.rows][left].sum()
+            if min(hl, H - hl) < least or min(left.sum(), n - left.sum()) < max(1, rules.min_rows):
+                continue
+            gain = worth(gl, hl, rules, extra) + worth(G - gl, H - hl, rules, extra) - parent
+            if gain > max(node.gain, rules.min_gain) * (1 + 1e-9) + 1e-12:
+                node.gain, node.feature, node.goes_left = gain, feature, left
+
+
+def grow(X, g, h, rows, rules):
+    """Grow one tree; return its root."""
+    root = Node(rows)
+    find_best(root, X, g, h, rules)
+    waiting, n_leaves, n_made = [root], 1, 1
+    while n_leaves < rules.max_leaves:
+        waiting = [node for node in waiting if node.gain > 0]
+        if not waiting:
+            break
+        node = max(waiting, key=lambda v: (-v.depth if rules.depth_wise else 0, v.gain, -v.made))
+        waiting.remove(node)
+        for side in (node.goes_left, ~node.goes_left):
+            child = Node(node.rows[side], node.depth + 1, made=n_made)
+            n_made += 1
+            find_best(child, X, g, h, rules)
+            node.children.append(child)
+            waiting.append(child)
+        n_leaves += 1
+    return root
+
+
+def leaf_value(loss, residuals, g, h, rules, parameter):
+    """Step of a leaf, before the learning rate."""
+    if loss in ("absolute_error", "quantile"):
+        share = 0.5 if loss == "absolute_error" else parameter
+        return float(np.quantile(residuals, share, method="averaged_inverted_cdf"))
+    return step(g.sum(), h.sum(), rules)
+
+
+def boost(X, y, weight, loss, n_rounds, learning_rate, rules, start, parameter=0.0):
+    """Return the scores of the training rows after the rounds, and the trees."""
+    f, trees = np.full(len(y), start, dtype=float), []
+    for _ in range(n_rounds):
+        g, h = gradients(loss, y, f, parameter)
+        g, h = g * weight, h * weight
+        root = grow(X, g, h, np.flatnonzero(weight > 0), rules)
+        before = f.copy()
+        for node in root.preorder():
+            if not node.children:
+                rows = node.rows
+                f[rows] += learning_rate * leaf_value(loss, y[rows] - before[rows], g[rows], h[rows], rules, parameter)
+        trees.append(root)
+    return f, trees
+
+
+def boost_classes(X, codes, n_classes, n_rounds, learning_rate, rules):
+    """Multinomial boosting; return the scores, (n_rows, n_classes), and the trees, class by class in each round."""
+    counts = np.bincount(codes, minlength=n_classes)
+    f, trees = np.tile(np.log(counts / len(codes)), (len(codes), 1)), []
+    for _ in range(n_rounds):
+        raised = np.exp(f - f.max(axis=1, keepdims=True))
+        shares = raised / raised.sum(axis=1, keepdims=True)
+        for k in range(n_classes):
+            g = shares[:, k] - (codes == k)
+            h = n_classes / (n_classes - 1) * shares[:, k] * (1 - shares[:, k])
+            root = grow(X, g, h, np.arange(len(codes)), rules)
+            for node in root.preorder():
+                if not node.children:
+                    f[node.rows, k] += learning_rate * step(g[node.rows].sum(), h[node.rows].sum(), rules)
+            trees.append(root)
+    return f, trees

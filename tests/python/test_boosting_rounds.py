@@ -1,0 +1,267 @@
+"""Rounds: early stopping, staged predictions, warm start, callbacks, progress, interruption."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spinney
+from sklearn.base import clone
+from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error
+
+
+def noisy(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, X[:, 0] + rng.normal(size=n)
+
+
+def stopping(**parameters):
+    given = {"n_estimators": 200, "early_stopping": True, "n_iter_no_change": 5, "learning_rate": 0.3}
+    return spinney.GradientBoostingRegressor(**(given | {"random_state": 0, "min_samples_leaf": 5} | parameters))
+
+
+def test_it_stops_when_held_out_rows_no_longer_improve():
+    X, y = noisy()
+    model = stopping().fit(X, y)
+    curve = model.validation_score_
+    assert len(curve) == len(model.train_score_) < 200
+    assert model.n_iter_ == curve.argmin() + 1 == len(curve) - 5
+    assert len(stopping(keep_best=False).fit(X, y).boosting_.trees()) == len(curve)
+
+
+def test_held_out_rows_are_not_learned_from():
+    X, y = noisy()
+    learned = {int(tree.n_rows[0]) for tree in stopping(validation_fraction=0.25).fit(X, y).boosting_.trees()}
+    assert learned == {225}
+    assert {int(t.n_rows[0]) for t in stopping(validation_fraction=30).fit(X, y).boosting_.trees()} == {270}
+
+
+def test_given_rows_are_held_out():
+    X, y = noisy()
+    model = stopping().fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:])
+    plain = spinney.GradientBoostingRegressor(
+        n_estimators=model.n_iter_, learning_rate=0.3, min_samples_leaf=5, random_state=0
+    ).fit(X[:200], y[:200])
+    assert plain.fingerprint() == model.fingerprint()
+    for staged, loss in zip(model.staged_predict(X[200:]), model.validation_score_, strict=False):
+        assert np.mean((staged - y[200:]) ** 2) / 2 == pytest.approx(loss, rel=1e-9)
+    watched = clone(plain).fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:])  # a curve, and no stopping
+    np.testing.assert_array_equal(watched.validation_score_, model.validation_score_[: model.n_iter_])
+
+
+def test_weights_of_held_out_rows_count():
+    X, y = noisy()
+    weight = np.arange(100.0)
+    model = stopping().fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:], sample_weight_val=weight)
+    last = list(model.staged_predict(X[200:]))[-1]
+    assert np.average((last - y[200:]) ** 2, weights=weight) / 2 == pytest.approx(
+        model.validation_score_[model.n_iter_ - 1]
+    )
+
+
+def test_groups_are_held_out_together():
+    X, y = noisy()
+    groups = np.repeat(np.arange(30), 10)
+    y = y + 5 * (groups % 7)
+    model = stopping(validation_fraction=0.2).fit(X, y, groups=groups)
+    assert {int(tree.n_rows[0]) for tree in model.boosting_.trees()} == {240}
+    with pytest.raises(ValueError, match="groups has shape"):
+        stopping().fit(X, y, groups=groups[1:])
+    with pytest.raises(ValueError, match="none to judge by"):
+        stopping().fit(X, y, groups=np.zeros(300))
+
+
+def test_classes_keep_their_shares():
+    X, y = noisy()
+    labels = np.where(y > 1.5, "rare", "common")
+    labels[0] = "single"
+    model = spinney.GradientBoostingClassifier(
+        n_estimators=3, early_stopping=True, validation_fraction=0.3, random_state=0
+    ).fit(X, labels)
+    assert len(model.classes_) == 3
+    assert np.isfinite(model.boosting_.start).all()
+
+
+def test_few_rows_of_each_class_still_leave_one_to_judge_by():
+    X, _ = noisy(12)
+    model = spinney.GradientBoostingClassifier(n_estimators=3, early_stopping=True, random_state=0)
+    assert len(model.fit(X, np.arange(12) % 4).validation_score_) == 3
+
+
+@pytest.mark.parametrize("scoring", ["neg_mean_absolute_error", "r2", "callable"])
+def test_any_metric_may_stop_it(scoring):
+    X, y = noisy()
+
+    def scorer(estimator, X, y):
+        return -mean_absolute_error(y, estimator.predict(X))
+
+    model = stopping(scoring=scorer if scoring == "callable" else scoring)
+    model.fit(X[:200], y[:200], X_val=X[200:], y_val=y[200:])
+    if scoring != "r2":
+        best = list(model.staged_predict(X[200:]))[-1]
+        assert model.validation_score_.min() == pytest.approx(mean_absolute_error(y[200:], best))
+
+
+def test_metrics_of_classes_see_labels_and_shares():
+    X, y = noisy()
+    labels = np.array(["a", "b", "c"])[np.digitize(y, [-0.5, 0.5])]
+    for scoring, wanted in (("accuracy", accuracy_score), ("neg_log_loss", None), ("roc_auc_ovr", None)):
+        model = spinney.GradientBoostingClassifier(n_estimators=8, early_stopping=True, scoring=scoring, random_state=0)
+        model.fit(X[:200], labels[:200], X_val=X[200:], y_val=labels[200:])
+        assert len(model.validation_score_) >= model.n_iter_
+        if wanted is not None:
+            assert -model.validation_score_[model.n_iter_ - 1] == wanted(labels[200:], model.predict(X[200:]))
+        if scoring == "neg_log_loss":
+            loss = log_loss(labels[200:], model.predict_proba(X[200:]))
+            assert model.validation_score_[model.n_iter_ - 1] == pytest.approx(loss)
+
+
+def test_a_metric_that_is_no_number_is_refused():
+    X, y = noisy()
+    with pytest.raises(ValueError, match="gives nan after round 1"):
+        stopping(scoring=lambda estimator, X, y: np.nan).fit(X, y)
+
+
+# ---- stages and warm start --------------------------------------------------------------------------------
+
+
+def test_stages_end_at_the_prediction():
+    X, y = noisy()
+    model = spinney.GradientBoostingRegressor(n_estimators=7).fit(X, y)
+    stages = list(model.staged_predict(X))
+    assert len(stages) == 7
+    np.testing.assert_array_equal(stages[-1], model.predict(X))
+    labels = np.digitize(y, [0, 1])
+    for codes in (labels, labels > 0):
+        model = spinney.GradientBoostingClassifier(n_estimators=4).fit(X, codes)
+        np.testing.assert_array_equal(list(model.staged_predict(X))[-1], model.predict(X))
+        np.testing.assert_array_equal(list(model.staged_predict_proba(X))[-1], model.predict_proba(X))
+        np.testing.assert_array_equal(list(model.staged_decision_function(X))[-1], model.decision_function(X))
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_a_warm_start_is_one_long_fit(n_classes):
+    X, y = noisy()
+    X[::7, 1] = np.nan
+    kind = spinney.GradientBoostingClassifier if n_classes else spinney.GradientBoostingRegressor
+    if n_classes:
+        y = np.digitize(y, [0.0] if n_classes == 2 else [-0.5, 0.5])
+    rules = {"subsample": 0.7, "max_features": 2, "random_state": 3}
+    long = kind(n_estimators=12, **rules).fit(X, y)
+    warm = kind(n_estimators=5, warm_start=True, **rules).fit(X, y)
+    warm.set_params(n_estimators=12).fit(X, y)
+    assert warm.fingerprint() == long.fingerprint()
+    np.testing.assert_array_equal(warm.train_score_, long.train_score_)
+    with pytest.warns(UserWarning, match="without increasing n_estimators"):
+        warm.fit(X, y)
+    with pytest.raises(ValueError, match="at least the 12 rounds"):
+        warm.set_params(n_estimators=3).fit(X, y)
+
+
+def test_a_warm_start_after_early_stopping_goes_on_from_the_best_round():
+    X, y = noisy()
+    model = stopping(warm_start=True).fit(X, y)
+    best = model.n_iter_
+    assert len(model.train_score_) > best
+    model.set_params(n_estimators=best + 2, early_stopping=False).fit(X, y)
+    assert model.n_iter_ == len(model.train_score_) == best + 2
+    assert not hasattr(model, "validation_score_")
+
+
+def test_a_warm_start_needs_the_same_target():
+    X, y = noisy()
+    model = spinney.GradientBoostingClassifier(n_estimators=2, warm_start=True).fit(X, y > 0)
+    with pytest.raises(ValueError, match="classes of the earlier fit"):
+        model.fit(X, np.digitize(y, [0, 1]))
+    with pytest.raises(ValueError, match="loss of the earlier fit"):
+        model.set_params(loss="exponential").fit(X, y > 0)
+
+
+# ---- callbacks, progress, interruption --------------------------------------------------------------------
+
+
+def test_callbacks_see_each_round_and_may_stop_it():
+    X, y = noisy()
+    seen = []
+    model = spinney.GradientBoostingRegressor(
+        n_estimators=9, callbacks=[seen.append, lambda about: about["round"] == 4]
+    )
+    model.fit(X, y)
+    assert model.n_iter_ == 4
+    assert [about["round"] for about in seen] == [1, 2, 3, 4]
+    assert [about["train_loss"] for about in seen] == model.train_score_.tolist()
+    assert seen[0]["validation_loss"] is None
+    assert seen[0]["n_estimators"] == 9
+    assert seen[-1]["seconds"] >= seen[0]["seconds"] > 0
+
+
+def test_it_is_silent_unless_asked(capfd):
+    X, y = noisy()
+    spinney.GradientBoostingRegressor(n_estimators=3).fit(X, y)
+    assert capfd.readouterr() == ("", "")
+    spinney.GradientBoostingRegressor(n_estimators=3, verbose=1).fit(X, y, X_val=X, y_val=y)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "round 3 of 3, loss" in err
+    assert "held out" in err
+    assert "s left" in err
+
+
+def interrupt_at(round_):
+    def callback(about):
+        if about["round"] == round_:
+            raise KeyboardInterrupt
+
+    return callback
+
+
+def test_an_interruption_leaves_nothing_half_fitted():
+    X, y = noisy()
+    model = spinney.GradientBoostingRegressor(n_estimators=9, callbacks=interrupt_at(3))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert [name for name in vars(model) if name.endswith("_")] == []
+
+
+def test_an_interruption_may_keep_the_rounds_done():
+    X, y = noisy()
+    model = spinney.GradientBoostingRegressor(
+        n_estimators=9, callbacks=interrupt_at(3), keep_interrupted=True, random_state=0
+    )
+    with pytest.warns(UserWarning, match="interrupted after 3 of 9 rounds; these are kept"):
+        model.fit(X, y)
+    plain = spinney.GradientBoostingRegressor(n_estimators=3, random_state=0).fit(X, y)
+    assert model.fingerprint() == plain.fingerprint()
+    assert len(model.train_score_) == model.n_iter_ == 3
+    model.set_params(warm_start=True, callbacks=None).fit(X, y)
+    assert (
+        model.fingerprint() == spinney.GradientBoostingRegressor(n_estimators=9, random_state=0).fit(X, y).fingerprint()
+    )
+
+
+def test_a_signal_ends_a_long_fit_within_a_second():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30_000, 10))
+    model = spinney.GradientBoostingRegressor(n_estimators=100_000, n_jobs=1)
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, X[:, 0])
+    assert time.perf_counter() - began < 5  # half a second, one more, and a busy machine
+    assert not hasattr(model, "boosting_")
+
+
+def test_a_fit_in_a_forked_or_spawned_process_is_the_same():
+    code = "import numpy as np, spinney; X = np.arange(200.0).reshape(50, 4); "
+    code += "print(spinney.GradientBoostingRegressor(n_estimators=3, random_state=0).fit(X, X[:, 0]).fingerprint())"
+    environment = os.environ | {"PYTHONPATH": str(Path(spinney.__file__).parent.parent)}
+    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    X = np.arange(200.0).reshape(50, 4)
+    here = spinney.GradientBoostingRegressor(n_estimators=3, random_state=0).fit(X, X[:, 0]).fingerprint()
+    assert found.stdout.strip() == here

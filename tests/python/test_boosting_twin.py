@@ -1,0 +1,251 @@
+"""The engine's boosting beside its slow twin, and the derivatives of the losses."""
+
+import numpy as np
+import pytest
+import spinney
+from oracle import boosting as twin
+from spinney import _engine
+
+REGRESSION = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
+PARAMETER = {"quantile": 0.7, "huber": 0.9, "tweedie": 1.4}
+
+
+def make_table(seed=0, n=90, missing=0.0, categories=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    X[rng.random(X.shape) < missing] = np.nan
+    if categories:
+        X[:, 3] = rng.integers(0, categories, size=n)
+    signal = np.nan_to_num(X[:, 0]) - np.nan_to_num(X[:, 1]) ** 2 + 0.4 * np.nan_to_num(X[:, 3])
+    return X, signal + 0.3 * rng.normal(size=n)
+
+
+def as_target(loss, y):
+    if loss in ("poisson", "tweedie"):
+        return np.round(np.exp(y / 2))
+    return np.exp(y / 3) if loss == "gamma" else y
+
+
+def nodes_of(model):
+    return [
+        (int(n), int(f)) for n, f in zip(model.boosting_.engine.weight, model.boosting_.engine.feature, strict=True)
+    ]
+
+
+def twin_nodes(trees):
+    return [(len(v.rows), v.feature if v.children else -1) for root in trees for v in root.preorder()]
+
+
+def assert_agree(model, X, scores, trees, rtol=2e-5):
+    assert nodes_of(model) == twin_nodes(trees)
+    columns = model._columns(X)
+    np.testing.assert_allclose(model.boosting_.scores(columns, 1), scores.reshape(len(X), -1), rtol=rtol, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", REGRESSION)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_losses_agree_with_the_twin(loss, seed):
+    X, y = make_table(seed, missing=0.1)
+    y = as_target(loss, y)
+    n_rounds = 1 if loss == "huber" else 4  # its leaves are one step from the median: the twin has Newton's
+    model = spinney.GradientBoostingRegressor(
+        loss,
+        quantile=0.7,
+        tweedie_power=1.4,
+        n_estimators=n_rounds,
+        learning_rate=0.3,
+        max_leaf_nodes=6,
+        min_samples_leaf=5,
+    ).fit(X, y)
+    rules = twin.Rules(max_leaves=6, min_rows=5)
+    scores, trees = twin.boost(
+        X, y, np.ones(len(y)), loss, n_rounds, 0.3, rules, model.boosting_.start[0], PARAMETER.get(loss, 0.0)
+    )
+    if loss == "huber":
+        assert nodes_of(model) == twin_nodes(trees)
+    else:
+        assert_agree(model, X, scores, trees)
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "exponential"])
+def test_two_classes_agree_with_the_twin(loss):
+    X, y = make_table(3)
+    codes = (y > np.median(y)).astype(float)
+    model = spinney.GradientBoostingClassifier(loss, n_estimators=4, max_leaf_nodes=5, min_samples_leaf=4).fit(X, codes)
+    name = {"log_loss": "logistic"}.get(loss, loss)
+    rules = twin.Rules(max_leaves=5, min_rows=4)
+    scores, trees = twin.boost(X, codes, np.ones(len(y)), name, 4, 0.1, rules, model.boosting_.start[0])
+    assert_agree(model, X, scores, trees)
+
+
+def test_many_classes_agree_with_the_twin():
+    X, y = make_table(4)
+    codes = np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    model = spinney.GradientBoostingClassifier(
+        n_estimators=3, learning_rate=0.5, max_leaf_nodes=5, min_samples_leaf=4
+    ).fit(X, codes)
+    scores, trees = twin.boost_classes(X, codes, 3, 3, 0.5, twin.Rules(max_leaves=5, min_rows=4))
+    assert_agree(model, X, scores, trees)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "rules"),
+    [
+        ({"l2_regularization": 3.0}, {"l2": 3.0}),
+        ({"l1_regularization": 2.0}, {"l1": 2.0}),
+        ({"max_step": 0.2}, {"max_step": 0.2}),
+        ({"min_gain": 3.0}, {"min_gain": 3.0}),
+        ({"min_hessian_leaf": 12.0}, {"min_hessian": 12.0}),
+        ({"max_depth": 2}, {"max_depth": 2}),
+        ({"growth": "depth"}, {"depth_wise": True}),
+        ({"growth": "depth", "max_depth": 3, "max_leaf_nodes": None}, {"max_depth": 3, "max_leaves": 10**9}),
+    ],
+)
+def test_rules_agree_with_the_twin(parameters, rules):
+    X, y = make_table(5, missing=0.2)
+    given = {"n_estimators": 3, "max_leaf_nodes": 8, "min_samples_leaf": 1} | parameters
+    model = spinney.GradientBoostingRegressor(**given).fit(X, y)
+    wanted = twin.Rules(**({"max_leaves": 8, "min_rows": 1} | rules))
+    if parameters.get("growth") == "depth":
+        wanted.depth_wise = True
+    scores, trees = twin.boost(X, y, np.ones(len(y)), "squared_error", 3, 0.1, wanted, y.mean())
+    assert_agree(model, X, scores, trees)
+
+
+@pytest.mark.parametrize("n_categories", [3, 8])
+@pytest.mark.parametrize("smoothing", [0.0, 10.0])
+def test_categories_agree_with_the_twin(n_categories, smoothing):
+    X, y = make_table(6, categories=n_categories)
+    X[::9, 3] = np.nan
+    y = y + 4 * np.sin(7 * np.nan_to_num(X[:, 3], nan=20.0))
+    model = spinney.GradientBoostingRegressor(
+        n_estimators=3,
+        max_leaf_nodes=6,
+        min_samples_leaf=3,
+        categorical_features=[3],
+        category_smoothing=smoothing,
+        category_l2=2.0,
+    ).fit(X, y)
+    rules = twin.Rules(max_leaves=6, min_rows=3, smoothing=smoothing, category_l2=2.0, categories=frozenset({3}))
+    scores, trees = twin.boost(X, y, np.ones(len(y)), "squared_error", 3, 0.1, rules, y.mean())
+    assert 3 in {feature for _, feature in nodes_of(model)}
+    assert_agree(model, X, scores, trees)
+
+
+def test_weights_agree_with_the_twin():
+    X, y = make_table(7)
+    weight = np.random.default_rng(1).integers(0, 4, size=len(y)).astype(float)
+    model = spinney.GradientBoostingRegressor(n_estimators=4, max_leaf_nodes=7, min_samples_leaf=1).fit(X, y, weight)
+    rules = twin.Rules(max_leaves=7, min_rows=1)
+    scores, trees = twin.boost(X, y, weight, "squared_error", 4, 0.1, rules, np.average(y, weights=weight))
+    used = weight > 0
+    assert nodes_of(model) == twin_nodes(trees)
+    np.testing.assert_allclose(model.predict(X)[used], scores[used], rtol=2e-5, atol=1e-5)
+
+
+def test_coarse_bins_are_cut_between_them():
+    X, y = make_table(8, n=400)
+    model = spinney.GradientBoostingRegressor(n_estimators=1, max_leaf_nodes=40, min_samples_leaf=1, max_bins=8).fit(
+        X, y
+    )
+    engine = model.boosting_.engine
+    for feature in range(4):
+        assert len(np.unique(engine.threshold[engine.feature == feature])) <= 7
+
+
+# ---- derivatives ------------------------------------------------------------------------------------------
+
+
+def stump_free(loss, y, score, parameter):
+    """Step of a single leaf from one score, and the loss there, through the engine."""
+    n = len(y)
+    columns = (
+        spinney.GradientBoostingRegressor(n_estimators=1).fit(np.zeros((n, 1)), np.arange(n))._columns(np.zeros((n, 1)))
+    )
+    options = spinney.GradientBoostingRegressor(min_samples_leaf=1, learning_rate=1.0, min_hessian_leaf=0.0)._options(
+        _schema(), Named(loss), n, 1, 0
+    )
+    options["loss_parameter"] = parameter
+    engine = _engine.Boosting(columns, y, None, np.full((1, n), score), None, options, 0)
+    before = engine.training_loss()
+    engine.advance(1)
+    return engine.trees(0)[0].value[0], before
+
+
+def _schema():
+    return spinney.GradientBoostingRegressor(n_estimators=1).fit(np.zeros((4, 1)), np.arange(4.0)).schema_
+
+
+class Named:
+    def __init__(self, name):
+        self.name = name
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "logistic", "exponential", "poisson", "gamma", "tweedie"])
+@pytest.mark.parametrize("score", [-1.3, 0.0, 0.7, 3.0])
+def test_steps_and_losses_agree_with_finite_differences(loss, score):
+    y = np.array([1.0]) if loss != "squared_error" else np.array([0.3])
+    parameter = PARAMETER.get(loss, 0.0)
+    value, found = stump_free(loss, y, score, parameter)
+
+    def mean_loss(f):
+        return float(twin.losses(loss, y, np.full(len(y), f), parameter).mean())
+
+    e = 1e-4
+    first = (mean_loss(score + e) - mean_loss(score - e)) / (2 * e)
+    second = (mean_loss(score + e) - 2 * mean_loss(score) + mean_loss(score - e)) / e**2
+    assert found == pytest.approx(mean_loss(score), rel=1e-14)
+    assert value == pytest.approx(-first / second, rel=1e-4, abs=1e-6)
+    g, h = twin.gradients(loss, y, np.full(len(y), score), parameter)
+    assert value == pytest.approx(-g.sum() / h.sum(), rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["absolute_error", "quantile", "huber"])
+def test_losses_that_refit_their_leaves(loss):
+    rng = np.random.default_rng(0)
+    y = rng.standard_cauchy(size=501)
+    parameter = PARAMETER.get(loss, 0.0)
+    value, found = stump_free(loss, y, 0.4, parameter)
+    if loss == "huber":
+        delta = np.quantile(np.abs(y - 0.4), 0.9, method="averaged_inverted_cdf")
+        median = np.median(y - 0.4)
+        assert value == pytest.approx(median + np.clip(y - 0.4 - median, -delta, delta).mean(), rel=1e-12)
+    else:
+        share = 0.5 if loss == "absolute_error" else parameter
+        assert value == np.quantile(y - 0.4, share, method="averaged_inverted_cdf")
+        assert found == pytest.approx(twin.losses(loss, y, 0.4, parameter).mean(), rel=1e-13)
+
+
+def test_the_engines_exponential_and_logarithm():
+    scores = np.concatenate([np.linspace(-700, 700, 2001), np.linspace(-1, 1, 400), 10.0 ** np.arange(-300, 0, 7)])
+    n = len(scores)
+    model = spinney.GradientBoostingRegressor(n_estimators=1).fit(np.zeros((4, 1)), np.arange(4.0))
+    columns = model._columns(np.zeros((1, 1)))
+    options = model._options(model.schema_, Named("poisson"), 1, 1, 0)
+    logistic = options | {"loss": "logistic"}
+    for f in scores[:: max(1, n // 300)]:
+        engine = _engine.Boosting(columns, np.zeros(1), None, np.full((1, 1), f), None, options, 0)
+        assert engine.training_loss() == pytest.approx(np.exp(f), rel=5e-16)
+        engine = _engine.Boosting(columns, np.zeros(1), None, np.full((1, 1), f), None, logistic, 0)
+        assert engine.training_loss() == pytest.approx(np.logaddexp(0, f), rel=1e-15, abs=2e-16)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+def test_columns_that_never_meet_agree_with_the_twin(missing):
+    rng = np.random.default_rng(11)
+    n = 160
+    which = rng.integers(0, 6, size=n)
+    one_hot = (which[:, np.newaxis] == np.arange(5)) * np.round(rng.normal(2, 1, size=(n, 5)), 2)
+    X = np.column_stack([one_hot, rng.normal(size=n)])
+    X[rng.random(X.shape) < missing] = np.nan
+    y = np.nan_to_num(X) @ [1.0, -2.0, 0.5, 3.0, -1.0, 1.0] + 0.2 * rng.normal(size=n)
+    rules = twin.Rules(max_leaves=9, min_rows=3)
+    scores, trees = twin.boost(X, y, np.ones(n), "squared_error", 4, 0.3, rules, y.mean())
+    prints = set()
+    for n_jobs in (1, 3):
+        model = spinney.GradientBoostingRegressor(
+            n_estimators=4, learning_rate=0.3, max_leaf_nodes=9, min_samples_leaf=3, n_jobs=n_jobs
+        ).fit(X, y)
+        assert_agree(model, X, scores, trees)
+        prints.add(model.fingerprint())
+    assert len(prints) == 1
