@@ -392,7 +392,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         if draws is not None:
             return draws
         if not self.bootstrap:
-            raise AttributeError("With bootstrap=False every tree is grown on all rows.")
+            raise AttributeError("With bootstrap=False every tree is grown on all rows. Fit with bootstrap=True.")
         raise AttributeError(
             "A model file does not keep which rows were drawn unless keep_rows=True. Pickle the model, or fit it again."
         )
