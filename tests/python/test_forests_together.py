@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import spinney
+from spinney._forest.standard_errors import DrawnUnits
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +105,12 @@ def test_a_warm_start_on_other_samples_is_refused(table, change):
         assert len(model.set_params(max_samples=None).fit(X, y).estimators_) == 8
     free = spinney.ExtraTreesClassifier(n_estimators=5, warm_start=True, random_state=0).fit(X, y)
     assert len(free.set_params(n_estimators=8).fit(X[:60], y[:60]).estimators_) == 8
+
+
+def test_rows_may_be_drawn_very_often():
+    X, y = np.array([[1.0], [2.0], [3.0]]), np.array([1.0, 5.0, 9.0])
+    forest = spinney.RandomForestRegressor(n_estimators=3, max_samples=400_000, random_state=0).fit(X, y)
+    draws = forest._known_draws()
+    units = DrawnUnits.of(draws, 3)
+    assert sorted(units.counts[2].tolist()) == sorted(draws.counts(2).tolist())
+    assert units.counts.sum() == 3 * 400_000
