@@ -238,10 +238,11 @@ class ClassCosts:
 
     def split_weights(self, codes: NDArray[np.int32], weight: Floats | None) -> Floats | None:
         """Weights of the rows in the search for splits."""
-        if self.split_factor is None:
-            return weight
-        by_class = self.split_factor[codes]
-        return np.ascontiguousarray(by_class if weight is None else weight * by_class)
+        return _times_class(self.split_factor, codes, weight)
+
+    def value_weights(self, codes: NDArray[np.int32], weight: Floats | None) -> Floats | None:
+        """Weights of the rows in the class shares of nodes: by the priors, without what the costs add."""
+        return _times_class(self.prior_factor, codes, weight)
 
     def restate(self, tree: FittedTree, criterion: str) -> FittedTree:
         """Return a grown tree with the values that the priors give, without what the costs did to the weights."""
@@ -268,3 +269,10 @@ class ClassCosts:
         if self.prior_factor is not None:
             found = found * np.where(true >= 0, self.prior_factor[true], 1.0)
         return np.asarray(found)
+
+
+def _times_class(factor: Floats | None, codes: NDArray[np.int32], weight: Floats | None) -> Floats | None:
+    if factor is None:
+        return weight
+    by_class = factor[codes]
+    return np.ascontiguousarray(by_class if weight is None else weight * by_class)

@@ -292,3 +292,30 @@ def test_damaged_combinations_are_refused(change):
     assert Schema.from_dict(fields).split_features
     with pytest.raises(ValueError, match="not a schema"):
         Schema.from_dict(fields | {"combinations": fields["combinations"] | change})
+
+
+@pytest.mark.parametrize("value", [1.0, 0.0, 1e9, np.inf])
+def test_a_column_of_one_value_has_no_part_in_combinations(value):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(120, 2))
+    y = X.sum(axis=1) > 0
+    options = {"n_estimators": 20, "oblique": 50, "random_state": 0, "oob_score": True}
+    with_constant = np.column_stack([X, np.full(len(X), value)])
+    found = spinney.RandomForestClassifier(**options).fit(with_constant, y)
+    assert found.feature_importances_[2] == 0
+    assert found.oob_score_ > 0.9
+    weight = np.r_[np.ones(100), np.zeros(20)]
+    with_constant[100:, 2] = 7.0  # rows that do not count
+    assert spinney.RandomForestClassifier(**options).fit(with_constant, y, weight).feature_importances_[2] == 0
+    constant = spinney.RandomForestClassifier(**options).fit(np.full((120, 1), value), y)
+    assert constant.estimators_[0].get_n_leaves() == 1
+
+
+@pytest.mark.parametrize("unit", [1e-290, 1e-200, 1e200, 1e299])
+def test_combinations_are_the_same_in_any_unit(unit):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(120, 2))
+    y = X.sum(axis=1) > 0
+    scaled = X * [1.0, unit]
+    model = spinney.RandomForestClassifier(n_estimators=20, oblique=50, random_state=0, oob_score=True).fit(scaled, y)
+    assert model.oob_score_ > 0.9

@@ -74,6 +74,9 @@ class Combinations:
         numbers = [j for j, f in enumerate(features) if f.kind in ("number", "boolean") and not f.empty]
         if not numbers:
             raise ValueError("oblique combines columns of numbers, and the table has none. Set oblique=None.")
+        # a column of one value parts no rows, so that it must neither take a place in a sum nor earn importance
+        varying = [j for j in numbers if _varies(np.asarray(columns.column(j)), weight)]
+        numbers = varying or numbers
         spread = np.ones(len(features))
         for j in numbers:
             spread[j] = _spread(np.asarray(columns.column(j)), weight)
@@ -199,17 +202,23 @@ class Combinations:
         return cls(plain, parts.astype(np.intp), coefficients, spread)
 
 
+def _varies(values: Floats, weight: Floats | None) -> bool:
+    used = values if weight is None else values[weight > 0]
+    return bool((used != used[0]).any())
+
+
 def _spread(values: Floats, weight: Floats | None) -> float:
     """Return the standard deviation of known values; 1 where there is none to divide by."""
     known = np.isfinite(values) if weight is None else np.isfinite(values) & (weight > 0)
     if not known.any():
         return 1.0
     values, weight = values[known], None if weight is None else weight[known]
-    with np.errstate(all="ignore"):
-        centre = np.average(values, weights=weight)
-        spread = float(np.sqrt(np.average((values - centre) ** 2, weights=weight)))
+    scale = np.exp2(np.frexp(np.abs(values).max())[1] - 1.0)  # squares of huge or tiny numbers are none
+    values = values / scale if scale > 0 else values
+    centre = np.average(values, weights=weight)
+    spread = float(np.sqrt(np.average((values - centre) ** 2, weights=weight)))
     # a spread that is rounding of equal values is none, and a coefficient must stay a number
-    return spread if 1e-12 * abs(float(centre)) < spread < 1e150 and spread > 1e-150 else 1.0
+    return min(max(spread * float(scale), 1e-300), 1e300) if spread > 1e-12 * abs(float(centre)) else 1.0
 
 
 def _rounded(coefficients: Floats) -> Floats:

@@ -19,14 +19,19 @@ def column_values(schema: Schema, table: RawTable, estimator: str, unseen: Unsee
 
     A category that did not occur at fit is missing, or one more than the last code if `unseen` is "other".
     """
+    inputs = input_values(schema, table, estimator, unseen)
+    return inputs if schema.pool is None else schema.pool.of_columns(inputs)
+
+
+def input_values(schema: Schema, table: RawTable, estimator: str, unseen: Unseen) -> list[NDArray[np.float64]]:
+    """Return each column of the table, in the order of the schema, as `column_values` does without combinations."""
     expected = schema.names if schema.has_names else None
     order = match_columns(table.names, table.n_columns, expected, schema.n_features, estimator)
-    inputs = [
+    return [
         feature_values(feature, table.column(j if order is None else order[j]), table.n_rows, unseen, label)
         for j, feature in enumerate(schema.features)
         for label in [column_label(j, expected)]
     ]
-    return inputs if schema.pool is None else schema.pool.of_columns(inputs)
 
 
 def feature_values(feature: Feature, column: Column, n_rows: int, unseen: Unseen, label: str) -> NDArray[np.float64]:

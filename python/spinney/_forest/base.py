@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack
+from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -158,6 +159,8 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         array, n_classes = self._engine_target(target)
         copies = whole_weights(sample_weight) if self.bootstrap and groups is None else None
         draws = self._draw(inputs, array, weight, copies, groups, seed) if self.bootstrap else None
+        if earlier is not None:
+            self._check_samples_go_on(draws)
         request = self._request(schema, columns, (array, n_classes), weight, copies, draws, costs, seed, learned)
         classes = target.classes if n_classes else None
         grown = Grown(earlier, self._out_of_bag(columns, draws, (array, classes), sample_weight))
@@ -167,8 +170,10 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         if self.keep_rows:
             assert grown.forest is not None
             is_balanced = request.balanced is not None
+            in_leaves = _per_draw(weight, copies)
+            in_leaves = in_leaves if costs is None else costs.value_weights(array[:, 0], in_leaves)
             learned["_training_rows"] = keep_training_rows(
-                grown.forest, columns, array, n_classes, request.weight, sample_weight, draws, is_balanced,
+                grown.forest, columns, array, n_classes, in_leaves, sample_weight, draws, is_balanced,
                 self._n_threads,
             )  # fmt: skip
         self._keep(schema, grown, learned | self._learned_costs(costs))
@@ -202,6 +207,8 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
     def _check_samples(self, groups: Any) -> None:
         """Refuse parameters of sampling that do not go together."""
         if self.bootstrap:
+            if isinstance(self.oob_score, str):
+                get_scorer(self.oob_score)  # a name that is none is refused before the trees are grown
             return
         if self.max_samples is not None:
             raise ValueError("max_samples goes with bootstrap=True. Set that, or max_samples=None.")
@@ -230,6 +237,15 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         if n == earlier.n_trees:
             warnings.warn(
                 "Warm-start fitting without increasing n_estimators does not fit new trees.", UserWarning, stacklevel=3
+            )
+
+    def _check_samples_go_on(self, draws: Draws | None) -> None:
+        """Refuse a warm start after which nobody would know what the earlier trees were grown on."""
+        before: Draws | None = getattr(self, "_draws", None)
+        if before is not None and draws is not None and not draws.same_samples(before):
+            raise ValueError(
+                "warm_start goes on drawing from the rows of the earlier fit, and here the rows, their weights or "
+                "groups, or the parameters of sampling are others. Fit as before, or set warm_start=False."
             )
 
     def _draw(
@@ -273,8 +289,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         if user is not None and not n_classes:
             learned["n_outputs_"] = user.n_values
         total = float(columns.n_rows) if weight is None else float(weight.sum())
-        if copies is not None and weight is not None:
-            weight = weight / np.maximum(copies, 1)  # what is drawn so often must not be weighted so again
+        weight = _per_draw(weight, copies)
         if costs is not None:
             weight = costs.split_weights(array[:, 0], weight)
         in_sample = total if draws is None else total * draws.share
@@ -377,7 +392,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         if draws is not None:
             return draws
         if not self.bootstrap:
-            raise AttributeError("With bootstrap=False every tree is grown on all rows.")
+            raise AttributeError("With bootstrap=False every tree is grown on all rows. Fit with bootstrap=True.")
         raise AttributeError(
             "A model file does not keep which rows were drawn unless keep_rows=True. Pickle the model, or fit it again."
         )
@@ -496,6 +511,11 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         """
         check_is_fitted(self)
         return ForestRowPredictor(self.forest_, self.schema_, self.unseen, getattr(self, "classes_", None))
+
+
+def _per_draw(weight: Floats | None, copies: NDArray[np.int64] | None) -> Floats | None:
+    """Return what a row weighs each time it is drawn: one that is drawn more often for its weight weighs 1."""
+    return weight if weight is None or copies is None else weight / np.maximum(copies, 1)
 
 
 def _same_classes(learned: dict[str, Any], known: dict[str, Any]) -> bool:

@@ -142,8 +142,8 @@ class RandomForestClassifier(ForestClassifier):
 
     def __init__(
         self,
-        *,
         n_estimators: int | str = 100,
+        *,
         criterion: Any = "gini",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
@@ -337,8 +337,8 @@ class RandomForestRegressor(ForestRegressor):
 
     def __init__(
         self,
-        *,
         n_estimators: int | str = 100,
+        *,
         criterion: Any = "squared_error",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
@@ -539,8 +539,8 @@ class ExtraTreesClassifier(ForestClassifier):
 
     def __init__(
         self,
-        *,
         n_estimators: int | str = 100,
+        *,
         criterion: Any = "gini",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,
@@ -731,8 +731,8 @@ class ExtraTreesRegressor(ForestRegressor):
 
     def __init__(
         self,
-        *,
         n_estimators: int | str = 100,
+        *,
         criterion: Any = "squared_error",
         max_depth: int | None = None,
         min_samples_split: int | float = 2,

@@ -185,8 +185,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
             return max(1, int(self.max_samples * n_rows))
         if self.max_samples > n_rows:
             warnings.warn(
-                f"max_samples ({self.max_samples}) is greater than the total number of samples ({n_rows}). max_samples "
-                "will be set to n_samples for estimation.",
+                f"max_samples={self.max_samples} is more than the {n_rows} rows there are: each tree gets all of them.",
                 UserWarning,
                 stacklevel=5,
             )
@@ -335,7 +334,9 @@ def path_lengths(forest: FittedForest) -> Floats:
 
 def _scores(mean_length: Floats, n_drawn: int) -> Floats:
     usual = average_path_length(n_drawn)[0]
-    return -np.exp2(-mean_length / usual if usual > 0 else -np.ones_like(mean_length))
+    ratio = mean_length / usual if usual > 0 else np.ones_like(mean_length)
+    # rows that no tree can part lie on the threshold, whichever way their mean is rounded
+    return -np.exp2(-np.where(np.abs(ratio - 1.0) < 1e-12, 1.0, ratio))
 
 
 def _copies(weight: Floats) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from spinney._data import Schema, read_table
 from spinney._data.schema import Feature
-from spinney._data.values import column_values
+from spinney._data.values import input_values
 from spinney._forest.neighbourhood import Neighbourhood
 from spinney._forest.proximity import Kind, Proximities
 from spinney.reading.tables import frame_of
@@ -120,7 +120,7 @@ def _of_class(is_member: NDArray[np.bool_], near: csr_array | None, n_prototypes
 
 
 def _frame(schema: Schema, X: Any, found: list[tuple[Any, int, Prototype]], estimator: str) -> Any:
-    values = column_values(schema, read_table(X), estimator, "missing")
+    values = input_values(schema, read_table(X), estimator, "missing")
     columns: dict[str, list[Any]] = {}
     n_each = len(_STATISTICS)
     for name, cells in (

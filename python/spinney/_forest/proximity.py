@@ -10,8 +10,8 @@ all     all trees
 oob     trees that were grown without both rows; with a second table, without the row of that one
 in_bag  trees that were grown on both rows
 gap     trees grown without the first row: share of the second in what the leaf holds of the tree's sample. The sums
-        over each row are 1, and weighting the targets by them gives the out-of-bag prediction (Rhodes, Cutler and Moon
-        2023)
+        over each row are 1, and weighting the targets by them gives the out-of-bag prediction if rows and classes have
+        no weights (Rhodes, Cutler and Moon 2023)
 """
 
 from __future__ import annotations

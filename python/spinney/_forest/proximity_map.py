@@ -23,6 +23,8 @@ def map_rows(resting: Resting, n_components: int) -> NDArray[np.float64]:
     starts = np.arange(n_rows + 1) * n_trees
     incidence = csr_array((np.ones(resting.nodes.size), columns.reshape(-1), starts), shape=(n_rows, len(used)))
     mean = np.asarray(incidence.sum(axis=0)).reshape(-1) / n_rows
+    if len(used) == n_trees:  # no tree parts any rows
+        return np.zeros((n_rows, n_components))
     if n_components >= min(n_rows, len(used)) - 1:  # the iteration finds fewer than all directions
         left, size, _ = np.linalg.svd(incidence.toarray() - mean, full_matrices=False)
     else:

@@ -70,6 +70,15 @@ class Draws:
         """Rows drawn for a tree, each as often as it was drawn, in ascending order."""
         return np.repeat(np.arange(self.n_rows), self.counts(tree))
 
+    def same_samples(self, other: Draws) -> bool:
+        """Whether the trees of both are grown on the same rows."""
+        mine, theirs = ((d.n_rows, d.replace, d.seed, d.n_drawn, len(d.strata)) for d in (self, other))
+        return (
+            mine == theirs
+            and np.array_equal(self.unit_of_row, other.unit_of_row)
+            and all(map(np.array_equal, self.strata, other.strata))
+        )
+
     @property
     def share(self) -> float:
         """Entries drawn for a tree, over all there are."""

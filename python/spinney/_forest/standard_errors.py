@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from spinney._forest.rows import Draws
 from spinney._forest.view import FittedForest
 
 _BLOCK_UNITS = 8192
+_MOST_SMALL = 2**16 - 1  # draws of a unit that 16 bits can count
 _BLOCK_ROWS = 4096
 
 Floats = NDArray[np.float64]
@@ -63,7 +65,7 @@ class DrawnUnits:
     replace : bool
     """
 
-    counts: NDArray[np.uint16]
+    counts: NDArray[Any]
     copies: NDArray[np.intp]
     available: NDArray[np.intp]
     drawn: NDArray[np.intp]
@@ -81,9 +83,12 @@ class DrawnUnits:
             drawn.append(np.full(len(unit), n_drawn))
         labels, first_row = np.unique(draws.unit_of_row, return_index=True)
         rows = first_row[np.searchsorted(labels, np.concatenate(units))]
-        counts = np.empty((n_trees, len(rows)), dtype=np.uint16)
+        counts: NDArray[Any] = np.empty((n_trees, len(rows)), dtype=np.uint16)
         for t in range(n_trees):
-            counts[t] = draws.counts(t)[rows]
+            drawn_now = draws.counts(t)[rows]
+            if counts.dtype == np.uint16 and drawn_now.max(initial=0) > _MOST_SMALL:
+                counts = counts.astype(np.uint32)
+            counts[t] = drawn_now
         return cls(
             counts, np.concatenate(copies), np.concatenate(available), np.concatenate(drawn), bool(draws.replace)
         )

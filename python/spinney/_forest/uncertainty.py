@@ -159,12 +159,12 @@ class UncertainForest:
         ranges: ColumnRanges | None = getattr(self, "_ranges", None)
         if ranges is None:
             raise AttributeError("This forest was saved by a version that kept no ranges of columns. Fit it again.")
-        columns = self.schema_.encode(read_table(X), unseen="other", estimator=type(self).__name__)
-        reasons = np.array(REASONS)[ranges.reasons(columns)]
+        inputs = self.schema_.encode_inputs(read_table(X), unseen="other", estimator=type(self).__name__)
+        reasons = np.array(REASONS)[ranges.reasons(inputs)]
         kept: TrainingRows | None = getattr(self, "_training_rows", None)
         rows = None
         if kept is not None:
-            leaves = self.forest_.engine.apply(columns, self._n_threads)
+            leaves = self.forest_.engine.apply(self.schema_.combined(inputs), self._n_threads)
             rows = kept.engine.effective_rows(leaves, self._n_threads)
         return Support(rows, reasons, list(self.schema_.names))
 

@@ -291,6 +291,11 @@ class ShapValues:
 def explain(model: Any, X: Any, interactions: bool, background: Any) -> ShapValues | list[ShapValues]:
     """Explain the predictions of a fitted model; `model._shap_sums` says how its trees are summed."""
     columns = model._columns(X)
+    if model.schema_.pool is not None:
+        raise ValueError(
+            "shap_values follows single columns through the trees, and the splits of this model are oblique. Use "
+            "feature_importances_, or fit with oblique=None."
+        )
     numbers = column_values(model.schema_, read_table(X), type(model).__name__, model.unseen)
     unknown = None if background is None else model._columns(background)
     base, values, pairs = model._shap_sums(columns, unknown, interactions)
