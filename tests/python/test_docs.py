@@ -13,7 +13,7 @@ def quick_or_slow(chapter):
     return pytest.param(chapter, id=chapter.stem, marks=[pytest.mark.slow] * (chapter.stem in SIMULATIONS))
 
 
-@pytest.mark.parametrize("chapter", map(quick_or_slow, CHAPTERS))
+@pytest.mark.parametrize("chapter", [quick_or_slow(chapter) for chapter in CHAPTERS])
 def test_the_examples_of_a_chapter_run(chapter):
     result = doctest.testfile(str(chapter), module_relative=False, encoding="utf-8")
     assert result.attempted > 10
