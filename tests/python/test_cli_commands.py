@@ -326,7 +326,7 @@ def test_trees_are_grown_until_the_error_has_settled(folder):
         ("extra-trees", "auto", "none is out of bag"),
         ("forest", "0", "'0' is neither a number"),
         ("forest", "many", "'many' is neither a number"),
-        ("tree", "auto", "Pass --model forest too"),
+        ("tree", "auto", "Pass --model forest or boosting too"),
     ):
         assert reason in refused(*words, trees, "--model", model, code=2)
 
