@@ -15,6 +15,13 @@ struct Kernels {
   // Index of the first largest score; n > 0, no NaN.
   std::size_t (*first_largest)(const double* scores, std::size_t n);
 
+  // Gini's merit of the cuts behind each of n cells, less a constant: the sum over both sides of Σ_k S_k^2 / W. Cells are
+  // runs of `lanes` (a multiple of 8) weights by class, taken in the order of `present`; `start` is left of all cuts.
+  // -infinity where a side weighs less than min_weight. `spare` holds n numbers. Not the same bits for all instruction sets.
+  void (*gini_of_cells)(const std::uint32_t* cells, std::size_t lanes, const std::uint32_t* present, std::size_t n,
+                        const std::uint32_t* start, const double* total, double weight, double min_weight, double* out,
+                        double* spare);
+
   // Stable partition of words by side[word & 0xffff] (1: left), in place; `spare` holds n + 16 words.
   // Returns the number that went left. `side` may be read 3 bytes past its end.
   std::size_t (*partition)(std::uint32_t* words, std::size_t n, const std::uint8_t* side, std::uint32_t* spare);
@@ -24,8 +31,17 @@ struct Kernels {
   std::size_t (*partition_by_key)(std::uint32_t* rows, std::size_t n, const std::uint32_t* keys, std::uint32_t cut,
                                   std::uint32_t* spare);
 
+  // The same by 16-bit ranks.
+  std::size_t (*partition_by_rank)(std::uint32_t* rows, std::size_t n, const std::uint16_t* ranks, std::uint16_t cut,
+                                   std::uint32_t* spare);
+
+  // out[i] = the 32 bits at bits + 8 * stride * rows[i], shifted to the right and masked to at most 16.
+  void (*read_ranks)(const std::uint8_t* bits, std::size_t stride, const std::uint32_t* rows, std::size_t n,
+                     std::uint32_t shift, std::uint32_t mask, std::uint16_t* out);
+
   // Lowest and highest of n keys; n > 0.
   void (*key_range)(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high);
+  void (*rank_range)(const std::uint16_t* ranks, std::size_t n, std::uint16_t* low, std::uint16_t* high);
 
   // How many keys are at most `cut`; adds up their values in `sum`. Bytes are 0 or 1.
   std::size_t (*sum_bytes)(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::uint8_t* values,

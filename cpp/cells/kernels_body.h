@@ -25,6 +25,55 @@ static std::size_t first_largest(const double* scores, std::size_t n) {
   return i;
 }
 
+typedef double CellNumbers __attribute__((vector_size(64), aligned(8)));
+typedef std::int32_t CellWeights __attribute__((vector_size(32), aligned(4)));
+
+static double sum_of(const CellNumbers& v) {
+  typedef double Half __attribute__((vector_size(32)));
+  typedef double Quarter __attribute__((vector_size(16)));
+  const Half h = __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
+  const Quarter q = __builtin_shufflevector(h, h, 0, 1) + __builtin_shufflevector(h, h, 2, 3);
+  return q[0] + q[1];
+}
+
+template <std::size_t n_chunks>
+static void gini_of_cells_of(const std::uint32_t* cells, const std::uint32_t* present, std::size_t n,
+                             const std::uint32_t* start, const double* total, double weight, double min_weight,
+                             double* out, double* product) {
+  CellWeights left[n_chunks];
+  CellNumbers all[n_chunks];
+  for (std::size_t c = 0; c < n_chunks; ++c) {
+    left[c] = *reinterpret_cast<const CellWeights*>(start + 8 * c);
+    all[c] = *reinterpret_cast<const CellNumbers*>(total + 8 * c);
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint32_t* cell = cells + present[i] * (8 * n_chunks);
+    CellNumbers w{}, squares_left{}, squares_right{};
+    for (std::size_t c = 0; c < n_chunks; ++c) {
+      left[c] += *reinterpret_cast<const CellWeights*>(cell + 8 * c);
+      const CellNumbers l = __builtin_convertvector(left[c], CellNumbers), r = all[c] - l;
+      w += l;
+      squares_left += l * l;
+      squares_right += r * r;
+    }
+    const double w_left = sum_of(w), w_right = weight - w_left;
+    const bool allowed = !(w_left < min_weight || w_right < min_weight);
+    out[i] = allowed ? sum_of(squares_left) * w_right + sum_of(squares_right) * w_left : -__builtin_inf();
+    product[i] = w_left * w_right;
+  }
+#pragma GCC ivdep
+  for (std::size_t i = 0; i < n; ++i) out[i] /= product[i];
+}
+
+static void gini_of_cells(const std::uint32_t* cells, std::size_t lanes, const std::uint32_t* present, std::size_t n,
+                          const std::uint32_t* start, const double* total, double weight, double min_weight,
+                          double* out, double* product) {
+  if (lanes == 8) return gini_of_cells_of<1>(cells, present, n, start, total, weight, min_weight, out, product);
+  if (lanes == 16) return gini_of_cells_of<2>(cells, present, n, start, total, weight, min_weight, out, product);
+  if (lanes == 32) return gini_of_cells_of<4>(cells, present, n, start, total, weight, min_weight, out, product);
+  return gini_of_cells_of<32>(cells, present, n, start, total, weight, min_weight, out, product);
+}
+
 static std::size_t partition(std::uint32_t* words, std::size_t n, const std::uint8_t* side, std::uint32_t* spare) {
   std::size_t n_left = 0, n_right = 0, i = 0;
 #if defined(__AVX512F__)
@@ -77,11 +126,70 @@ static std::size_t partition_by_key(std::uint32_t* rows, std::size_t n, const st
   return n_left;
 }
 
+static std::size_t partition_by_rank(std::uint32_t* rows, std::size_t n, const std::uint16_t* ranks, std::uint16_t cut,
+                                     std::uint32_t* spare) {
+  std::size_t n_left = 0, n_right = 0, i = 0;
+#if defined(__AVX512BW__)
+  const __m256i last = _mm256_set1_epi16(static_cast<short>(cut));
+  for (; i + 16 <= n; i += 16) {
+    const __m512i r = _mm512_loadu_si512(rows + i);
+    const __mmask16 left =
+        _mm256_cmple_epu16_mask(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(ranks + i)), last);
+    _mm512_storeu_si512(rows + n_left, _mm512_maskz_compress_epi32(left, r));
+    _mm512_storeu_si512(spare + n_right, _mm512_maskz_compress_epi32(static_cast<__mmask16>(~left), r));
+    const auto went = static_cast<std::size_t>(__builtin_popcount(left));
+    n_left += went;
+    n_right += 16 - went;
+  }
+#endif
+  for (; i < n; ++i) {
+    const std::uint32_t r = rows[i], left = ranks[i] <= cut;
+    rows[n_left] = r;
+    spare[n_right] = r;
+    n_left += left;
+    n_right += 1 - left;
+  }
+  __builtin_memcpy(rows + n_left, spare, n_right * sizeof(std::uint32_t));
+  return n_left;
+}
+
+static void read_ranks(const std::uint8_t* bits, std::size_t stride, const std::uint32_t* rows, std::size_t n,
+                       std::uint32_t shift, std::uint32_t mask, std::uint16_t* out) {
+  std::size_t i = 0;
+#if defined(__AVX512BW__)
+  const __m512i step = _mm512_set1_epi32(static_cast<int>(stride)), only = _mm512_set1_epi32(static_cast<int>(mask));
+  const __m128i by = _mm_cvtsi32_si128(static_cast<int>(shift));
+  for (; i < n; i += 16) {
+    const auto here = static_cast<__mmask16>(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
+    const __m512i at = _mm512_mullo_epi32(_mm512_maskz_loadu_epi32(here, rows + i), step);
+    const __m512i words = _mm512_mask_i32gather_epi32(only, here, at, bits, 8);
+    _mm256_mask_storeu_epi16(
+        out + i, here,
+        _mm512_maskz_cvtepi32_epi16(here, _mm512_and_si512(_mm512_maskz_srl_epi32(here, words, by), only)));
+  }
+#endif
+  for (; i < n; ++i) {
+    std::uint32_t word;
+    __builtin_memcpy(&word, bits + 8 * stride * rows[i], sizeof word);
+    out[i] = static_cast<std::uint16_t>(word >> shift & mask);
+  }
+}
+
 static void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high) {
   std::uint32_t lowest = keys[0], highest = keys[0];
   for (std::size_t i = 1; i < n; ++i) {
     lowest = keys[i] < lowest ? keys[i] : lowest;
     highest = keys[i] > highest ? keys[i] : highest;
+  }
+  *low = lowest;
+  *high = highest;
+}
+
+static void rank_range(const std::uint16_t* ranks, std::size_t n, std::uint16_t* low, std::uint16_t* high) {
+  std::uint16_t lowest = ranks[0], highest = ranks[0];
+  for (std::size_t i = 1; i < n; ++i) {
+    lowest = ranks[i] < lowest ? ranks[i] : lowest;
+    highest = ranks[i] > highest ? ranks[i] : highest;
   }
   *low = lowest;
   *high = highest;
@@ -118,8 +226,12 @@ const Kernels kernels{score_all<SquaredError>,
                       score_all<Poisson>,
                       score_all<Rate>,
                       first_largest,
+                      gini_of_cells,
                       partition,
                       partition_by_key,
+                      partition_by_rank,
+                      read_ranks,
                       key_range,
+                      rank_range,
                       sum_bytes,
                       sum_values};

@@ -18,6 +18,7 @@
 #include "base/pool.h"
 #include "grow/block.h"
 #include "grow/drawn_columns.h"
+#include "grow/ranked_columns.h"
 #include "grow/search.h"
 #include "grow/sorted_columns.h"
 #include "grow/weigh.h"
@@ -50,6 +51,7 @@ class Grower {
       : rules_(rules), bins_(bins), workers_(workers), rows_(rows), interrupt_(interrupt) {}
 
   GrownTree grow(OpenNode root) {
+    counts_ranks_ = bins_.ranks.row_bytes > 0 && !weighing().on && RankedColumns<Criterion>::fits(rules_.target, rows_);
     if (rules_.params.max_leaf_nodes > 0)
       grow_best_first(std::move(root));
     else
@@ -77,7 +79,8 @@ class Grower {
   // Nodes of at most this many rows are tasks. Blocks of all threads together keep within a few megabytes.
   std::size_t task_rows() const {
     constexpr std::size_t max_block_rows = SortedColumns<Scalar<ByteRows>>::max_rows;
-    if (draws_from_keys()) return workers_.size() == 1 ? rows_.size() : rows_.size() / (4 * workers_.size());
+    if (draws_from_keys() || counts_ranks_)
+      return workers_.size() == 1 ? rows_.size() : rows_.size() / (4 * workers_.size());
     if (bins_.presorted.n_rows > 0 && blocks_pay()) return max_block_rows;  // one tree a thread, and nothing to sort
     constexpr std::size_t block_bytes = std::size_t{3} << 20, min_rows = 512;
     const std::size_t per_row = blocks_pay() ? 4 * std::max<std::size_t>(1, rules_.table.n_columns()) : 512;
@@ -185,6 +188,8 @@ class Grower {
     };
     if constexpr (is_additive<Criterion>)
       if (draws_from_keys()) return grow_block(static_cast<const DrawnColumns<Criterion>*>(nullptr));
+    if constexpr (std::is_same_v<Criterion, Wide<ClassRows>>)
+      if (counts_ranks_) return grow_block(static_cast<const RankedColumns<Criterion>*>(nullptr));
     if constexpr (can_block)
       if (blocks_pay()) return grow_block(static_cast<const SortedColumns<Criterion>*>(nullptr));
     Grower inner(rules_, bins_, worker, rows_, interrupt_);
@@ -397,6 +402,7 @@ class Grower {
   std::span<Worker<Criterion>> workers_;
   std::vector<Row>& rows_;
   Interrupt& interrupt_;
+  bool counts_ranks_ = false;
   std::vector<Sprout> sprouts_;
   std::vector<GrownTree> subtrees_;
   std::vector<std::uint8_t> side_;

@@ -21,6 +21,7 @@
 #include "data/bins.h"
 #include "data/keys.h"
 #include "data/presort.h"
+#include "data/ranks.h"
 #include "data/read.h"
 #include "data/sort.h"
 #include "grow/draw.h"
@@ -34,6 +35,7 @@ struct Bins {
   std::vector<BinnedColumn> columns;  // empty: exact; category columns stay empty inside
   Presorted presorted;                // of all rows, where many trees share it
   RowKeys keys;                       // of all rows, where cuts are random
+  RowRanks ranks;                     // of all rows, where nodes count the few columns that they try
   const std::uint8_t* coarse_codes(const Table& table, std::uint32_t f) const {  // null for category columns
     return table.columns[f].is_category() ? nullptr : coarse.data() + f * table.n_rows;
   }
@@ -291,28 +293,36 @@ inline double cut_of(const GrowParams& params, std::uint32_t feature, double bel
   return std::nextafter((below + above) / 2, -std::numeric_limits<double>::infinity());  // x < middle goes left
 }
 
-// The split as the tree stores it. `codes` are the categories seen in the node, ascending (category columns).
+// The split as the tree stores it, all but the threshold. `codes` are the categories seen in the node, ascending (category
+// columns).
+inline SplitRecord describe_sides(const Rules& rules, const Choice& choice, bool left_heavier,
+                                  const std::vector<std::uint32_t>& codes) {
+  const Candidate& c = choice.candidate;
+  SplitRecord split;
+  split.feature = choice.feature;
+  split.is_category = rules.table.columns[choice.feature].is_category();
+  split.default_left = c.missing_alone || left_heavier;
+  split.missing_left = c.has_missing ? c.missing_left : left_heavier;
+  if (!split.is_category) return split;
+  split.left_codes = c.missing_alone ? codes : c.left_codes;
+  std::sort(split.left_codes.begin(), split.left_codes.end());
+  std::set_difference(codes.begin(), codes.end(), split.left_codes.begin(), split.left_codes.end(),
+                      std::back_inserter(split.right_codes));
+  return split;
+}
+
 inline SplitRecord describe_split(const Rules& rules, const Choice& choice, bool left_heavier,
                                   const std::vector<std::uint32_t>& codes) {
   const Candidate& c = choice.candidate;
   const Column& column = rules.table.columns[choice.feature];
-  SplitRecord split;
-  split.feature = choice.feature;
-  split.is_category = column.is_category();
-  split.default_left = c.missing_alone || left_heavier;
-  split.missing_left = c.has_missing ? c.missing_left : left_heavier;
-  if (split.is_category) {
-    split.left_codes = c.missing_alone ? codes : c.left_codes;
-    std::sort(split.left_codes.begin(), split.left_codes.end());
-    std::set_difference(codes.begin(), codes.end(), split.left_codes.begin(), split.left_codes.end(),
-                        std::back_inserter(split.right_codes));
-  } else if (c.missing_alone) {
+  SplitRecord split = describe_sides(rules, choice, left_heavier, codes);
+  if (split.is_category) return split;
+  if (c.missing_alone)
     split.threshold = std::numeric_limits<double>::infinity();
-  } else if (rules.params.random_cuts) {
+  else if (rules.params.random_cuts)
     split.threshold = c.threshold;
-  } else {
+  else
     split.threshold = cut_of(rules.params, choice.feature, value_at(column, c.below), value_at(column, c.above));
-  }
   return split;
 }
 

@@ -1,6 +1,7 @@
 #include "learn/forest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/pool.h"
@@ -75,14 +76,32 @@ bool keys_pay(const Table& table) {
   return !sparse || table.n_rows <= most_entries / std::max<std::size_t>(1, table.n_columns());
 }
 
+// Nodes that try few of many columns count their ranks instead of keeping all columns in order.
+bool ranks_pay(const Table& table, const TargetInput& input, Rule rule, const ForestParams& params) {
+  constexpr std::size_t most_ranks = std::size_t{1} << 27, least_idle = 2;
+  if (!is_class_rule(rule) || input.n_outputs != 1 || input.n_classes[0] <= 2) return false;
+  if (input.n_classes[0] > ClassCounts::most_classes || params.balanced != nullptr) return false;
+  if (params.tree.max_leaf_nodes > 0 || params.tree.max_features > table.n_columns() / least_idle) return false;
+  if (table.n_rows > most_ranks / table.n_columns()) return false;
+  const bool whole = input.weight == nullptr || std::all_of(input.weight, input.weight + table.n_rows,
+                                                            [](double w) { return w == std::floor(w) && w <= 0xffff; });
+  return whole && std::none_of(table.columns.begin(), table.columns.end(), [](auto& c) { return c.is_category(); });
+}
+
 // The columns in order, where the trees would sort them again and again, and there is room.
-void presort(const Table& table, Bins& bins, const ForestParams& params, Interrupt& interrupt) {
+void presort(const Table& table, const TargetInput& input, Rule rule, Bins& bins, const ForestParams& params,
+             Interrupt& interrupt) {
   constexpr std::size_t most_entries = std::size_t{1} << 26, most_rows = Presorted::new_value;
   const bool fits =
       table.n_rows < most_rows && table.n_rows <= most_entries / std::max<std::size_t>(1, table.n_columns());
   if (params.tree.random_cuts) {
     if (keys_pay(table)) bins.keys = make_row_keys(table, params.tree.n_threads, interrupt);
     return;
+  }
+  if (ranks_pay(table, input, rule, params)) {
+    const std::uint32_t most_values = ClassCounts::most_values(input.n_classes[0]);
+    bins.ranks = make_row_ranks(table, bins.columns, most_values, params.tree.n_threads, interrupt);
+    if (bins.ranks.row_bytes > 0) return;
   }
   if (!fits || params.n_trees < 3) return;
   std::vector<Row> rows(table.n_rows);
@@ -107,8 +126,10 @@ std::vector<Tree> grow_forest(const Table& table, const TargetInput& input, Rule
   if (params.max_bins > 0) {
     const Target all(input, rule);
     bins = make_bins(table, all.rows, all.input.weight, params.max_bins, n_threads, interrupt);
+    for (BinnedColumn& column : bins.columns)  // rows of weight 0 have no bin, but are looked up
+      (column.large.empty() ? column.small.resize(table.n_rows) : column.large.resize(table.n_rows));
   }
-  presort(table, bins, params, interrupt);
+  presort(table, input, rule, bins, params, interrupt);
   std::vector<Tree> trees(params.n_trees);
   std::vector<Sample> samples(static_cast<std::size_t>(n_threads));
   parallel_for(params.n_trees, n_threads, [&](std::size_t i, int worker) {

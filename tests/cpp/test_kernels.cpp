@@ -1,5 +1,6 @@
 // Every instruction set gives the same bits.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -85,6 +86,82 @@ TEST(keys_part_rows_and_sums) {
       CHECK_EQ(sum, value_sum);
     }
   }
+}
+
+TEST(ranks_are_read_and_part_rows) {
+  std::mt19937 g(5);
+  for (const std::size_t n : {1u, 2u, 15u, 16u, 33u, 1000u}) {
+    constexpr std::size_t stride = 3;
+    std::vector<std::uint8_t> bits(8 * stride * 2 * n);
+    for (std::uint8_t& byte : bits) byte = static_cast<std::uint8_t>(g());
+    std::vector<std::uint32_t> rows(n), left, right;
+    for (std::uint32_t& row : rows) row = static_cast<std::uint32_t>(g() % (2 * n));
+    for (const std::uint32_t width : {1u, 5u, 16u}) {
+      const std::uint32_t byte = g() % 20, shift = g() % 8, mask = (1u << width) - 1;
+      std::vector<std::uint16_t> expected(n);
+      for (std::size_t i = 0; i < n; ++i) {
+        std::uint32_t word = 0;
+        std::memcpy(&word, bits.data() + 8 * stride * rows[i] + byte, 4);
+        expected[i] = static_cast<std::uint16_t>(word >> shift & mask);
+      }
+      const auto cut = static_cast<std::uint16_t>(expected[0]);
+      left.clear();
+      right.clear();
+      for (std::size_t i = 0; i < n; ++i) (expected[i] <= cut ? left : right).push_back(rows[i]);
+      const std::size_t n_left = left.size();
+      left.insert(left.end(), right.begin(), right.end());
+      for (const Kernels* k : available()) {
+        std::vector<std::uint16_t> ranks(n);
+        k->read_ranks(bits.data() + byte, stride, rows.data(), n, shift, mask, ranks.data());
+        CHECK(ranks == expected);
+        std::uint16_t low = 0, high = 0;
+        k->rank_range(ranks.data(), n, &low, &high);
+        CHECK_EQ(low, *std::min_element(ranks.begin(), ranks.end()));
+        CHECK_EQ(high, *std::max_element(ranks.begin(), ranks.end()));
+        std::vector<std::uint32_t> parted = rows, spare(n + 16);
+        CHECK_EQ(k->partition_by_rank(parted.data(), n, ranks.data(), cut, spare.data()), n_left);
+        CHECK(parted == left);
+      }
+    }
+  }
+}
+
+TEST(gini_of_cells_is_the_sum_of_squares_by_weight) {
+  std::mt19937 g(6);
+  for (const std::size_t lanes : {8u, 16u, 32u, 256u})
+    for (const std::size_t n : {1u, 3u, 40u}) {
+      std::vector<std::uint32_t> cells((2 * n + 2) * lanes), present(n), start(lanes);
+      for (std::uint32_t& cell : cells) cell = g() % 50;
+      for (std::uint32_t& weight : start) weight = g() % 3;
+      for (std::size_t i = 0; i < n; ++i) present[i] = static_cast<std::uint32_t>(2 * i + 1);
+      std::vector<double> total(lanes, 0.0), left(start.begin(), start.end()), got(n), spare(n);
+      for (std::size_t k = 0; k < lanes; ++k) {
+        total[k] = start[k] + cells[k];
+        for (const std::uint32_t rank : present) total[k] += cells[rank * lanes + k];
+      }
+      double weight = 0;
+      for (const double t : total) weight += t;
+      const double least = weight / 4;
+      for (const Kernels* k : available()) {
+        std::vector<double> sum = left;
+        k->gini_of_cells(cells.data(), lanes, present.data(), n, start.data(), total.data(), weight, least, got.data(),
+                         spare.data());
+        for (std::size_t i = 0; i < n; ++i) {
+          double wl = 0, squares_left = 0, squares_right = 0;
+          for (std::size_t c = 0; c < lanes; ++c) {
+            sum[c] += cells[present[i] * lanes + c];
+            wl += sum[c];
+            squares_left += sum[c] * sum[c];
+            squares_right += (total[c] - sum[c]) * (total[c] - sum[c]);
+          }
+          const double expected = squares_left / wl + squares_right / (weight - wl);
+          if (wl < least || weight - wl < least)
+            CHECK(got[i] < 0);
+          else
+            CHECK(std::abs(got[i] - expected) <= 1e-12 * expected);
+        }
+      }
+    }
 }
 
 TEST(partition_is_stable) {

@@ -1,0 +1,36 @@
+// The table once more, row by row, as ranks of the values: what nodes read that try few of the columns.
+//
+// A rank is the number of lower values that the column has; that of a missing value is the number of all its values. Each
+// takes as many bits as the column needs, so that a row with many columns of few values is a fraction of a cache line.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "data/bins.h"
+#include "data/column.h"
+
+namespace spinney {
+
+struct RowRanks {
+  static_assert(std::endian::native == std::endian::little);  // bits of a row are read from any byte
+
+  struct Place {
+    std::uint32_t byte = 0, shift = 0, mask = 0;
+    std::uint32_t n_values = 0;
+  };
+  std::size_t row_bytes = 0;                // 0: there are none
+  std::vector<std::uint8_t> bits;           // by row
+  std::vector<Place> places;                // by column
+  std::vector<std::vector<double>> values;  // by column and rank; empty: ranks are bins
+
+  const std::uint8_t* of_row(Row r) const { return bits.data() + r * row_bytes; }
+};
+
+// Ranks of a table of number columns, or of their bins, where `binned` has them; none if a column has more than `most_values`.
+RowRanks make_row_ranks(const Table& table, const std::vector<BinnedColumn>& binned, std::uint32_t most_values,
+                        int n_threads, Interrupt& interrupt);
+
+}  // namespace spinney
