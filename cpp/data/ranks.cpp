@@ -67,7 +67,13 @@ struct ColumnRanks {
 
 constexpr std::size_t chunk = 1024;  // rows that stay in cache from one column to the next
 
-// Numbers the values of some columns as they come; false if one has more than allowed. The largest number is missing.
+// Where most values are rare, sorting is as quick: a node has as many cells as rows.
+bool repeat(std::size_t n_values, std::size_t n_columns, std::size_t n_rows) {
+  constexpr std::size_t least_rows = 8;  // of a value, on average
+  return n_values * least_rows <= n_rows * n_columns;
+}
+
+// Numbers the values of some columns as they come; false if there are too many. The largest number is missing.
 bool number_values(const Table& table, std::span<const std::size_t> group, std::uint32_t most_values,
                    std::vector<ColumnRanks>& columns, Interrupt& interrupt) {
   constexpr std::uint16_t missing = 0xffff;
@@ -86,6 +92,10 @@ bool number_values(const Table& table, std::span<const std::size_t> group, std::
       });
       if (seen.size() > most_values) return false;
     }
+    std::size_t n_seen = 0;
+    for (const ValueNumbers& seen : numbers) n_seen += seen.size();
+    const bool rare_at_first = begin == 0 && n_seen > group.size() * n / 2;
+    if (rare_at_first || !repeat(n_seen, group.size(), table.n_rows)) return false;
   }
   for (std::size_t g = 0; g < group.size(); ++g) columns[group[g]].values = numbers[g].values();
   return true;
@@ -104,7 +114,7 @@ void rank_values(ColumnRanks& column) {
 }
 
 bool rank_bins(const BinnedColumn& binned, std::size_t n_rows, std::uint32_t most_values, ColumnRanks& made) {
-  if (binned.n_bins > most_values) return false;
+  if (binned.n_bins > most_values || !repeat(binned.n_bins, 1, n_rows)) return false;
   made.n_values = binned.n_bins;
   made.by_row.resize(n_rows);
   for (std::size_t r = 0; r < n_rows; ++r)

@@ -29,7 +29,8 @@ struct RowRanks {
   const std::uint8_t* of_row(Row r) const { return bits.data() + r * row_bytes; }
 };
 
-// Ranks of a table of number columns, or of their bins, where `binned` has them; none if a column has more than `most_values`.
+// Ranks of a table of number columns, or of their bins, where `binned` has them; none if a column has more than
+// `most_values`, or if few values come again.
 RowRanks make_row_ranks(const Table& table, const std::vector<BinnedColumn>& binned, std::uint32_t most_values,
                         int n_threads, Interrupt& interrupt);
 

@@ -78,11 +78,12 @@ bool keys_pay(const Table& table) {
 
 // Nodes that try few of many columns count their ranks instead of keeping all columns in order.
 bool ranks_pay(const Table& table, const TargetInput& input, Rule rule, const ForestParams& params) {
-  constexpr std::size_t most_ranks = std::size_t{1} << 27, least_idle = 2;
+  constexpr std::size_t most_ranks = std::size_t{1} << 27, most_read = std::size_t{1} << 25, least_idle = 2;
   if (!is_class_rule(rule) || input.n_outputs != 1 || input.n_classes[0] <= 2) return false;
   if (input.n_classes[0] > ClassCounts::most_classes || params.balanced != nullptr) return false;
   if (params.tree.max_leaf_nodes > 0 || params.tree.max_features > table.n_columns() / least_idle) return false;
   if (table.n_rows > most_ranks / table.n_columns()) return false;
+  if (table.n_rows > most_read / params.tree.max_features) return false;
   const bool whole = input.weight == nullptr || std::all_of(input.weight, input.weight + table.n_rows,
                                                             [](double w) { return w == std::floor(w) && w <= 0xffff; });
   return whole && std::none_of(table.columns.begin(), table.columns.end(), [](auto& c) { return c.is_category(); });

@@ -8,6 +8,7 @@
 
 #include "base/cpu.h"
 #include "check.h"
+#include "data/ranks.h"
 #include "data/read.h"
 #include "learn/cart.h"
 #include "learn/forest.h"
@@ -178,34 +179,42 @@ TEST(a_forest_is_the_same_for_any_number_of_threads) {
       }
 }
 
-// Forests count ranks, single trees sort columns.
-TEST(counted_ranks_give_the_trees_of_sorted_columns) {
+// Forests count ranks where values come again, single trees sort columns.
+static void check_counted_ranks(Rule rule, std::size_t n, std::uint32_t bins, bool limited) {
   Interrupt interrupt;
+  Sample s(n, 12);
+  s.table.columns.pop_back();
+  const double many = static_cast<double>(n) / 4, few = static_cast<double>(n) / 40;
+  for (std::size_t i = 0; i < 3 * n; ++i)
+    s.numbers[i] = static_cast<float>(std::round(s.numbers[i] * (i % 3 == 0 ? many : few)));
+  for (double& x : s.more) x = std::round(x * few);
+  for (double& w : s.weight) w = std::floor(w * 4);
+  const TargetInput target = s.target(rule, limited);
+  const std::vector<BinnedColumn> none;
+  CHECK(make_row_ranks(s.table, none, 0xfffe, 1, interrupt).row_bytes > 0);
+  ForestParams forest;
+  forest.tree.max_features = 2;
+  forest.tree.min_samples_leaf = limited ? 3 : 1;
+  forest.tree.min_weight_leaf = limited ? 4 : 0;
+  forest.tree.seed = 5;
+  forest.max_bins = bins;
+  forest.samples = false;
+  forest.n_trees = 2;
+  const std::vector<Tree> trees = grow_forest(s.table, target, rule, forest, interrupt);
+  GrowParams alone = forest.tree;
+  for (std::uint32_t t = 0; t < 2; ++t) {
+    alone.seed = tree_key(forest.tree.seed, t);
+    CHECK(trees[t].size() > 20);
+    CHECK(equal(trees[t], grow_cart(s.table, target, rule, alone, bins, interrupt).tree));
+  }
+}
+
+TEST(counted_ranks_give_the_trees_of_sorted_columns) {
   for (const Rule rule : {Rule::gini, Rule::entropy, Rule::misclassification, Rule::chi2, Rule::generalised_gini})
-    for (const std::size_t n : {40u, 3000u})
+    for (const std::size_t n : {400u, 3000u})
       for (const std::uint32_t bins : {0u, 12u})
-        for (const bool limited : {false, true}) {
-          Sample s(n, 12);
-          s.table.columns.pop_back();
-          for (float& x : s.numbers) x = std::round(x * 500);
-          for (double& w : s.weight) w = std::floor(w * 4);
-          ForestParams forest;
-          forest.tree.max_features = 2;
-          forest.tree.min_samples_leaf = limited ? 3 : 1;
-          forest.tree.min_weight_leaf = limited ? 4 : 0;
-          forest.tree.seed = 5;
-          forest.max_bins = bins;
-          forest.samples = false;
-          forest.n_trees = 2;
-          const TargetInput target = s.target(rule, limited);
-          const std::vector<Tree> trees = grow_forest(s.table, target, rule, forest, interrupt);
-          GrowParams alone = forest.tree;
-          for (std::uint32_t t = 0; t < 2; ++t) {
-            alone.seed = tree_key(forest.tree.seed, t);
-            CHECK(trees[t].size() > 3);
-            CHECK(equal(trees[t], grow_cart(s.table, target, rule, alone, bins, interrupt).tree));
-          }
-        }
+        for (const bool limited : {false, true}) check_counted_ranks(rule, n, bins, limited);
+  check_counted_ranks(Rule::gini, 20000, 0, false);  // ranks beyond 4096
 }
 
 TEST(random_cuts_from_keys_are_those_from_values) {
