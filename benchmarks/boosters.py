@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -40,8 +40,9 @@ def installed(task: Task, names: list[str] | None = None) -> list[str]:
 
 def versions() -> dict[str, str]:
     """Return the versions of the peers."""
-    packages = dict.fromkeys(LIBRARIES.values())
-    return {name: version(name) for name in packages if name != "spinney" and find_spec(_MODULES.get(name, name))}
+    modules = {name: _MODULES.get(name, name) for name in LIBRARIES.values() if name != "spinney"}
+    # asked of the module: a package may come under another name, such as xgboost-cpu
+    return {name: str(import_module(module).__version__) for name, module in modules.items() if find_spec(module)}
 
 
 class Booster:

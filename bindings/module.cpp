@@ -3,6 +3,7 @@
 
 NB_MODULE(_engine, m) {
   m.doc() = "The spinney engine.";
+  nanobind::set_leak_warnings(false);  // a model that a cache holds until the end of the process is no fault
   init_arrow(m);
   init_base(m);
   init_data(m);

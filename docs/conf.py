@@ -13,5 +13,8 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 autodoc_typehints = "none"
-_OF_SCIKIT_LEARN = "set_output, set_fit_request, set_score_request, get_metadata_routing, score, get_params, set_params"
+_REQUESTS = ("fit", "score", "predict", "predict_proba", "predict_log_proba", "decision_function")
+_OF_SCIKIT_LEARN = "set_output, get_metadata_routing, score, get_params, set_params, " + ", ".join(
+    f"set_{name}_request" for name in _REQUESTS
+)
 autodoc_default_options = {"members": True, "inherited-members": True, "exclude-members": _OF_SCIKIT_LEARN}

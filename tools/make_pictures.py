@@ -329,7 +329,7 @@ def neighbour_pictures(folder: Path) -> None:
 def shapley_pictures(folder: Path) -> None:
     """Draw the chapter on Shapley values: all rows, all classes, one row."""
     X, y = spinney.datasets.load_penguins(as_frame="pandas")
-    explained = spinney.RandomForestClassifier(random_state=0).fit(X, y).shap_values(X)
+    explained: Any = spinney.RandomForestClassifier(random_state=0).fit(X, y).shap_values(X)
     save(explained.plot(output="Gentoo").figure, folder / "shap_points.png")
     save(explained.plot("bars").figure, folder / "shap_bars.png")
     save(explained.plot_row(160, output="Gentoo").figure, folder / "shap_row.png")
