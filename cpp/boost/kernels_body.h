@@ -57,7 +57,7 @@ static std::size_t first_cut(const Packed* prefix, std::size_t n, std::uint32_t 
 static bool any_reaches(const float* scores, std::size_t n, float enough) {
 #if defined(__AVX512F__)
   const auto valid = static_cast<__mmask16>((1u << n) - 1);
-  return _mm512_mask_cmp_ps_mask(valid, _mm512_loadu_ps(scores), _mm512_set1_ps(enough), _CMP_GE_OQ) != 0;
+  return _mm512_mask_cmp_ps_mask(valid, _mm512_maskz_loadu_ps(valid, scores), _mm512_set1_ps(enough), _CMP_GE_OQ) != 0;
 #else
   bool any = false;
   for (std::size_t i = 0; i < n; ++i) any |= scores[i] >= enough;

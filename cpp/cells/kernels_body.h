@@ -25,8 +25,8 @@ static std::size_t first_largest(const double* scores, std::size_t n) {
   return i;
 }
 
-typedef double CellNumbers __attribute__((vector_size(64), aligned(8)));
-typedef std::int32_t CellWeights __attribute__((vector_size(32), aligned(4)));
+typedef double CellNumbers __attribute__((vector_size(64)));
+typedef std::int32_t CellWeights __attribute__((vector_size(32)));
 
 static double sum_of(const CellNumbers& v) {
   typedef double Half __attribute__((vector_size(32)));
@@ -43,14 +43,16 @@ static void gini_of_cells_of(const std::uint32_t* cells, const std::uint32_t* pr
   CellWeights left[n_chunks];
   CellNumbers all[n_chunks];
   for (std::size_t c = 0; c < n_chunks; ++c) {
-    left[c] = *reinterpret_cast<const CellWeights*>(start + 8 * c);
-    all[c] = *reinterpret_cast<const CellNumbers*>(total + 8 * c);
+    __builtin_memcpy(&left[c], start + 8 * c, sizeof left[c]);  // neither array is aligned for vectors
+    __builtin_memcpy(&all[c], total + 8 * c, sizeof all[c]);
   }
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t* cell = cells + present[i] * (8 * n_chunks);
     CellNumbers w{}, squares_left{}, squares_right{};
     for (std::size_t c = 0; c < n_chunks; ++c) {
-      left[c] += *reinterpret_cast<const CellWeights*>(cell + 8 * c);
+      CellWeights more;
+      __builtin_memcpy(&more, cell + 8 * c, sizeof more);
+      left[c] += more;
       const CellNumbers l = __builtin_convertvector(left[c], CellNumbers), r = all[c] - l;
       w += l;
       squares_left += l * l;
