@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import data
 import numpy as np
-from timing import HEADER, Rounds, Row, environment, median, play_round, ratio, write_json
+from program import command_line, run
+from timing import Rounds, Row, median, play_round, ratio
 
 N_JOBS = 2
 
@@ -146,24 +147,9 @@ def _resident() -> float:
 WORKLOADS = {"trees": trees, "neighbours": neighbours, "vectors": vectors, "memory": memory}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("workloads", nargs="*", default=list(WORKLOADS))
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    machine = environment()
-    print(machine)
-    print(HEADER)
-    rows = []
-    for name in options.workloads:
-        for row in WORKLOADS[name](options):
-            print(row, flush=True)
-            rows.append(row)
-    if options.json:
-        write_json(options.json, machine, rows)
+def main() -> int:
+    return run(WORKLOADS, command_line(__doc__, WORKLOADS).parse_args())
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

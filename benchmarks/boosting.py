@@ -21,9 +21,13 @@ import data
 import numpy as np
 from boosters import Booster, Task, installed, versions
 from memory import measured_peak
-from timing import HEADER, Rounds, Row, environment, median, play_round, write_json
+from program import command_line, run
+from timing import Rounds, Row, median, play_round
 
-OPEN_LOSS = 1.01  # no worse: at most one percent above the fastest peer's loss
+OPEN_LOSS = 1.01  # no worse: at most one percent above the least loss of the peers that count
+# Its leaves are sums of coarsely rounded gradients, longer steps than the data ask for, as with a larger learning rate.
+# With its own `quant_train_renew_leaf` its loss is above plain LightGBM's. So its time counts, its loss does not.
+LONGER_STEPS = {"lightgbm quantised"}
 
 
 def against_fastest(played: Rounds, clock: str = "wall") -> tuple[str, float]:
@@ -57,9 +61,13 @@ def fit_rows(name: str, task: Task, tables: Callable[[int], data.Split], target:
         cpu_ratio=against_fastest(played, "cpu")[1],
         target=target,
         evidence=f"| {fastest} || {shown}",
-        same_work=means["spinney"] <= OPEN_LOSS * means[fastest],
+        same_work=means["spinney"] <= OPEN_LOSS * _least_loss(means),
         rounds=played,
     )
+
+
+def _least_loss(means: dict[str, float]) -> float:
+    return min([loss for name, loss in means.items() if name not in {"spinney", *LONGER_STEPS}], default=np.inf)
 
 
 def numbers_rows(options: Any, n_rows: int, n_rounds: int, n_leaves: int, target: str) -> Iterator[Row]:
@@ -326,31 +334,17 @@ WORKLOADS = {f.__name__: f for f in (large, middle, covtype, wide, categories, s
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("workloads", nargs="*", choices=[*WORKLOADS, []], default=[], metavar="WORKLOAD")
-    parser.add_argument("--quick", action="store_true", help="fewer rows: to see that it works, not to claim")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = command_line(__doc__, WORKLOADS)
     parser.add_argument("--jobs", type=int, nargs="+", default=[2, 1], help="threads, one row for each")
     parser.add_argument("--peers", nargs="+", help="only these")
     parser.add_argument("--only", nargs="+", help="only these tables of 'agree'")
-    parser.add_argument("--json", type=Path, help="write the table and every round's seconds here")
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="Parquet files: covtype, categories, agree")
     parser.add_argument("--peak", nargs=2, metavar=("LIBRARY", "ROWS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.peak:
         report_peak(options.peak[0], int(options.peak[1]))
         return 0
-    machine = environment() | versions()
-    print(", ".join(f"{name} {value}" for name, value in machine.items()))
-    print(HEADER)
-    rows: list[Row] = []
-    for name in options.workloads or WORKLOADS:
-        for row in WORKLOADS[name](options):
-            print(row, flush=True)
-            rows.append(row)
-    if options.json:
-        write_json(options.json, machine, rows)
-    return int(any(row.met is False for row in rows))
+    return run(WORKLOADS, options, versions())
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import data
 import numpy as np
 from memory import measured_peak
-from timing import HEADER, Rounds, Row, environment, median, play, play_round, ratio, write_json
+from program import command_line, run
+from timing import Rounds, Row, median, play, play_round, ratio
 
 N_JOBS = 2
 FAMILIES = {"forest": "RandomForest", "extra": "ExtraTrees"}
@@ -282,28 +283,14 @@ WORKLOADS = {f.__name__: f for f in (fit, extra_trees, regression, small, predic
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("workloads", nargs="*", choices=[*WORKLOADS, []], default=[], metavar="WORKLOAD")
-    parser.add_argument("--quick", action="store_true", help="fewer rows: to see that it works, not to claim")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path, help="write the table and every round's seconds here")
+    parser = command_line(__doc__, WORKLOADS)
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="Parquet files for the workload 'real'")
     parser.add_argument("--peak", nargs=3, metavar=("LIBRARY", "KIND", "ROWS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.peak:
         report_peak(*options.peak)
         return 0
-    machine = environment()
-    print(", ".join(f"{name} {value}" for name, value in machine.items()))
-    print(HEADER)
-    rows: list[Row] = []
-    for name in options.workloads or WORKLOADS:
-        for row in WORKLOADS[name](options):
-            print(row, flush=True)
-            rows.append(row)
-    if options.json:
-        write_json(options.json, machine, rows)
-    return int(any(row.met is False for row in rows))
+    return run(WORKLOADS, options)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ import argparse
 import sys
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import data
 from models import make
-from timing import HEADER, Row, environment, median, play, ratio, write_json
+from program import command_line, run
+from timing import Row, median, play, ratio
 
 KINDS = ("classifier", "regressor")
 
@@ -88,23 +88,7 @@ WORKLOADS = {"path": path, "peer_path": peer_path, "cross_validation": cross_val
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("workloads", nargs="*", choices=[*WORKLOADS, []], default=[], metavar="WORKLOAD")
-    parser.add_argument("--quick", action="store_true", help="smaller tables")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path, help="write the table and every round's seconds here")
-    options = parser.parse_args()
-    machine = environment()
-    print(", ".join(f"{name} {value}" for name, value in machine.items()))
-    print(HEADER)
-    rows: list[Row] = []
-    for name in options.workloads or WORKLOADS:
-        for row in WORKLOADS[name](options):
-            print(row, flush=True)
-            rows.append(row)
-    if options.json:
-        write_json(options.json, machine, rows)
-    return int(any(row.met is False for row in rows))
+    return run(WORKLOADS, command_line(__doc__, WORKLOADS).parse_args())
 
 
 if __name__ == "__main__":

@@ -7,18 +7,17 @@ that, and how far the parts are from summing to the prediction.
 
 from __future__ import annotations
 
-import argparse
-import itertools
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import data
 import numpy as np
-from timing import HEADER, Row, environment, median, play, ratio, write_json
+from program import command_line, run
+from timing import Row, median, play, ratio
 
 Numbers = np.ndarray
 
@@ -159,22 +158,9 @@ def deep_trees(options: Any) -> Iterator[Row]:
 WORKLOADS = {"small_trees": small_trees, "one_row": one_row, "deep_trees": deep_trees}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
-    parser.add_argument("--quick", action="store_true", help="few rows: to see that it works, not to claim")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds behind each median")
-    parser.add_argument("--json", type=Path, help="also write every figure to this file")
-    options = parser.parse_args()
-    machine = environment() | {peer: version(peer) for peer in PEERS if find_spec(peer)}
-    print(", ".join(f"{name} {value}" for name, value in machine.items()))
-    print(HEADER)
-    rows = []
-    for row in itertools.chain.from_iterable(WORKLOADS[name](options) for name in options.workloads or WORKLOADS):
-        print(row, flush=True)
-        rows.append(row)
-    if options.json:
-        write_json(options.json, machine, rows)
+def main() -> int:
+    versions = {peer: version(peer) for peer in PEERS if find_spec(peer)}
+    return run(WORKLOADS, command_line(__doc__, WORKLOADS).parse_args(), versions)
 
 
 def version(peer: str) -> str:
@@ -184,4 +170,4 @@ def version(peer: str) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -22,7 +22,8 @@ from typing import Any
 import data
 from memory import peak_of_fit
 from models import Judged, compare, judge, make, nodes
-from timing import HEADER, Rounds, Row, environment, median, play, play_round, ratio, write_json
+from program import command_line, run
+from timing import Rounds, Row, median, play, play_round, ratio
 
 Tables = Callable[[int], data.Split]  # a seed to a table
 KINDS = ("classifier", "regressor")
@@ -290,40 +291,11 @@ WORKLOADS = {
 }
 
 
-def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Single decision trees beside scikit-learn's.")
-    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=", ".join(WORKLOADS))
-    parser.add_argument("--quick", action="store_true", help="fewer rows: to see that it works, not to claim")
-    parser.add_argument("--rounds", type=int, default=3, help="pairs of runs behind each median")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure to FILE")
+def main() -> int:
+    parser = command_line(__doc__, WORKLOADS)
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="Parquet files for the workload 'real'")
-    options = parser.parse_args(arguments)
-    if unknown := set(options.workloads) - set(WORKLOADS):
-        parser.error(f"no workload {', '.join(sorted(unknown))}; there are {', '.join(WORKLOADS)}")
-    return options
-
-
-def main() -> None:
-    options = parse()
-    machine = environment()
-    print(", ".join(f"{name} {value}" for name, value in machine.items()))
-    if options.quick or options.rounds < 3 or machine["load average"][0] > 0.5:
-        print("A look, not a claim: that takes full sizes, at least 3 rounds and a load average below 0.5.")
-    print(HEADER)
-    rows = []
-    for name in options.workloads or WORKLOADS:
-        for row in WORKLOADS[name](options):
-            rows.append(row)
-            print(row, flush=True)
-            if options.json:
-                write_json(options.json, machine, rows)
-    missed = [row.workload for row in rows if row.met is False]
-    print(
-        f"{sum(row.met is True for row in rows)} targets met, {len(missed)} missed" + ":" * bool(missed),
-        *missed,
-        sep="\n  ",
-    )
+    return run(WORKLOADS, parser.parse_args())
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
