@@ -1,27 +1,19 @@
 #include "boost/grow.h"
 
 #include <algorithm>
-#include <cstring>
+#include <atomic>
+#include <condition_variable>
+#include <memory>
 #include <mutex>
-#include <queue>
+#include <optional>
+#include <thread>
 
 #include "base/pool.h"
 #include "base/random.h"
 
 namespace spinney {
 
-std::unique_ptr<Packed[]> HistogramPool::take() {
-  if (free_.empty()) return std::unique_ptr<Packed[]>(new Packed[n_cells_]);
-  std::unique_ptr<Packed[]> histogram = std::move(free_.back());
-  free_.pop_back();
-  return histogram;
-}
-
-void HistogramPool::give_back(std::unique_ptr<Packed[]> histogram) {
-  if (histogram) free_.push_back(std::move(histogram));
-}
-
-// A node that is not split yet. Once `children` is set its split has been carried out, ahead of its turn perhaps.
+// A node of the tree to be, or one that its parent will have if it is split.
 struct BoostGrower::Leaf {
   std::size_t begin = 0, end = 0;
   Sums sums;
@@ -29,47 +21,48 @@ struct BoostGrower::Leaf {
   std::uint64_t path = 1;  // random streams are by place in the tree
   Bounds bounds;
   std::vector<std::uint32_t> groups;  // that may still be split on; empty: no constraint
-  std::unique_ptr<Packed[]> histogram;
+  Histogram histogram;
   BoostSplit best;
-  std::unique_ptr<std::pair<Leaf, Leaf>> children;
-  std::size_t made = 0;  // order of creation
-  std::size_t at = 0;    // its place among the nodes
+  std::unique_ptr<Leaf> left, right;  // once its split has been carried out, ahead of its turn perhaps
+  bool is_taken = false;              // a thread is splitting it
+  bool is_placed = false;             // it is part of the tree
+  std::size_t made = 0;               // order of creation
+  std::size_t at = 0;                 // its place among the nodes
 
   Row n() const { return static_cast<Row>(end - begin); }
+  bool is_split() const { return left != nullptr; }
 };
 
-// Splitting one leaf: its rows are parted, and the children's histograms and best splits found.
 class BoostGrower::Growing {
  public:
   Growing(BoostGrower& home, std::vector<Row>& rows, const Packed* pairs, Units units, std::uint64_t key,
           Interrupt& interrupt)
       : home_(home),
         coding_(home.coding_),
-        codes_(home.codes_),
-        tiles_(home.tiles_),
         params_(home.params_),
+        n_threads_(detail::inside_task ? 1 : home.n_threads_),
         rows_(rows),
-        pairs_(pairs),
         units_(units),
         key_(key),
         interrupt_(interrupt),
-        search_(home.coding_, home.tiles_, home.params_, units) {}
+        search_(home.coding_, home.tiles_, home.params_, units) {
+    draw_tree_columns();
+    histograms_.emplace(home.tiles_, search_, in_use_, pairs, home.scratch_);
+  }
 
   BoostedTree grow() {
-    draw_tree_columns();
-    Leaf root = plant();
     nodes_.push_back({});
-    push(std::move(root));
-    std::size_t n_leaves = 1;
-    while (n_leaves < params_.max_leaves && !heap_.empty()) {
+    push(plant());
+    const Row most_alone = static_cast<Row>(
+        std::clamp<std::size_t>(rows_.size() / (4 * static_cast<std::size_t>(n_threads_)), 1 << 12, 1 << 15));
+    for (commit_splits(); !is_done(); commit_splits()) {
       interrupt_.check();
-      const std::size_t n_to_come = params_.max_leaves - n_leaves;
-      if (!heap_.front()->children) {
-        split_ahead(n_to_come);
-        continue;
-      }
-      commit(pop());
-      ++n_leaves;
+      Leaf& next = *heap_.front();
+      const bool alone = n_threads_ == 1 || estimated_ns(next) < worth_a_wake_up_ns / 2;
+      if (!alone && next.n() <= most_alone && !histograms_->shares_tiles(n_threads_))
+        split_ahead(most_alone);
+      else
+        settle(next, split(next, alone ? 1 : n_threads_, 0, n_to_come() > 1));
     }
     for (auto& leaf : heap_) finish(*leaf);
     return assemble();
@@ -86,141 +79,213 @@ class BoostGrower::Growing {
     bool left_heavier = false;
   };
 
-  using Heap = std::vector<std::unique_ptr<Leaf>>;
+  // ---- whose turn it is ------------------------------------------------------------------------------
+
   bool later(const Leaf& a, const Leaf& b) const {
     if (params_.depth_wise && a.depth != b.depth) return a.depth > b.depth;
     return a.best.gain != b.best.gain ? a.best.gain < b.best.gain : a.made > b.made;
   }
   auto order() const {
-    return [this](const std::unique_ptr<Leaf>& a, const std::unique_ptr<Leaf>& b) { return later(*a, *b); };
+    return [this](const auto& a, const auto& b) { return later(*a, *b); };
   }
 
-  std::unique_ptr<Leaf> pop() {
-    std::pop_heap(heap_.begin(), heap_.end(), order());
-    std::unique_ptr<Leaf> leaf = std::move(heap_.back());
-    heap_.pop_back();
-    return leaf;
-  }
+  std::size_t n_to_come() const { return params_.max_leaves - n_leaves_; }
+  bool is_done() const { return n_to_come() == 0 || heap_.empty(); }
 
-  void push_leaf(std::unique_ptr<Leaf> leaf) {
+  // A node takes its place; it waits for its turn if there is a split to make.
+  void push(std::unique_ptr<Leaf> leaf) {
+    leaf->made = n_made_++;
+    leaf->is_placed = true;
+    NodeRecord& node = nodes_[leaf->at];
+    node.sums = leaf->sums;
+    node.n = leaf->n();
+    node.begin = leaf->begin;
+    node.end = leaf->end;
+    node.bounds = leaf->bounds;
+    if (!(leaf->best.gain > 0)) return finish(*leaf);
     heap_.push_back(std::move(leaf));
     std::push_heap(heap_.begin(), heap_.end(), order());
   }
 
-  // A node takes its place; it waits for its turn if there is a split to make.
-  void push(Leaf leaf) {
-    auto kept = std::make_unique<Leaf>(std::move(leaf));
-    kept->made = n_made_++;
-    NodeRecord& node = nodes_[kept->at];
-    node.sums = kept->sums;
-    node.n = kept->n();
-    node.begin = kept->begin;
-    node.end = kept->end;
-    node.bounds = kept->bounds;
-    if (kept->best.gain > 0)
-      push_leaf(std::move(kept));
-    else
-      finish(*kept);
+  // Splits that are made and whose turn it is become part of the tree.
+  void commit_splits() {
+    while (!is_done() && heap_.front()->is_split()) {
+      std::pop_heap(heap_.begin(), heap_.end(), order());
+      std::unique_ptr<Leaf> leaf = std::move(heap_.back());
+      heap_.pop_back();
+      commit(std::move(leaf));
+      ++n_leaves_;
+    }
   }
 
   void finish(Leaf& leaf) {
-    release(std::move(leaf.histogram));
-    if (leaf.children) {
-      release(std::move(leaf.children->first.histogram));
-      release(std::move(leaf.children->second.histogram));
-    }
+    home_.pool_.give_back(std::move(leaf.histogram));
+    if (!leaf.is_split()) return;
+    finish(*leaf.left);
+    finish(*leaf.right);
   }
 
-  void release(std::unique_ptr<Packed[]> histogram) {
-    const std::lock_guard lock(pool_lock_);
-    home_.pool_.give_back(std::move(histogram));
-  }
-  std::unique_ptr<Packed[]> take() {
-    const std::lock_guard lock(pool_lock_);
-    return home_.pool_.take();
+  // ---- several leaves at a time ----------------------------------------------------------------------
+
+  // Each thread splits the leaf that comes next of those nobody has taken, until a leaf's turn comes that is too large
+  // for one thread, or the tree is done.
+  void split_ahead(Row most_rows) {
+    is_given_up_ = false;
+    parallel_for(static_cast<std::size_t>(n_threads_), n_threads_, [&](std::size_t, int worker) {
+      std::unique_lock lock(mutex_);
+      while (!is_given_up_ && !is_done()) {
+        if (Leaf* leaf = next_leaf(most_rows))
+          split_taken(*leaf, worker, lock);
+        else if (n_taken_ > 0)
+          wait_for_news(lock);
+        else
+          return;
+      }
+    });
   }
 
-  Leaf plant() {
-    Leaf root;
-    root.end = rows_.size();
-    for (const Row r : rows_) {
-      root.sums.gradient += gradient_of(pairs_[r]);
-      root.sums.hessian += hessian_of(pairs_[r]);
+  // The first leaf in the order of their turns, as far as it is known, that is neither split nor taken.
+  Leaf* next_leaf(Row most_rows) {
+    const std::size_t most_ahead = 3 * static_cast<std::size_t>(n_threads_);
+    soon_.clear();
+    for (const auto& leaf : heap_) soon_.push_back(leaf.get());
+    std::size_t n_ahead = 0;
+    for (std::size_t n = n_to_come(); n > 0 && !soon_.empty() && n_ahead < most_ahead; --n) {
+      std::pop_heap(soon_.begin(), soon_.end(), order());
+      Leaf* leaf = soon_.back();
+      soon_.pop_back();
+      if (!leaf->is_split() && !leaf->is_taken && leaf->n() <= most_rows) return leaf;
+      for (Leaf* child : {leaf->left.get(), leaf->right.get()})
+        if (child != nullptr && child->best.gain > 0) {
+          soon_.push_back(child);
+          std::push_heap(soon_.begin(), soon_.end(), order());
+        }
+      n_ahead += leaf->is_split();
     }
-    root.histogram = take();
-    for (std::uint32_t g = 0; g < params_.groups.size(); ++g) root.groups.push_back(g);
-    fill(root, root.histogram.get(), params_.n_threads);
-    find_best(root, params_.n_threads, 0);
+    return nullptr;
+  }
+
+  void split_taken(Leaf& leaf, int worker, std::unique_lock<std::mutex>& lock) {
+    const bool search = n_to_come() > 1;
+    leaf.is_taken = true;
+    ++n_taken_;
+    lock.unlock();
+    std::optional<Outcome> outcome;
+    std::exception_ptr failure;
+    try {
+      interrupt_.check();
+      outcome = split(leaf, 1, worker, search);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    leaf.is_taken = false;
+    --n_taken_;
+    if (failure)
+      is_given_up_ = true;
+    else
+      settle(leaf, std::move(*outcome));
+    commit_splits();
+    n_settled_.fetch_add(1, std::memory_order_release);
+    news_.notify_all();
+    if (failure) std::rethrow_exception(failure);
+  }
+
+  // Another thread's split will be there soon; sleeping takes longer than most of them.
+  void wait_for_news(std::unique_lock<std::mutex>& lock) {
+    const std::size_t seen = n_settled_.load(std::memory_order_relaxed);
+    const auto has_come = [&] { return n_settled_.load(std::memory_order_acquire) != seen; };
+    lock.unlock();
+    for (int i = 0; i < 64 && !has_come(); ++i) std::this_thread::yield();
+    interrupt_.check();
+    lock.lock();
+    news_.wait_for(lock, Interrupt::poll_interval, has_come);
+  }
+
+  // ---- splitting one leaf ----------------------------------------------------------------------------
+
+  struct Outcome {  // the children, or a leaf's best split after its rows were counted
+    std::unique_ptr<Leaf> left, right;
+    BoostSplit recounted;
+  };
+
+  double estimated_ns(const Leaf& leaf) const {
+    return 0.5 * static_cast<double>(tree_columns_.size()) * leaf.n() +
+           2.0 * static_cast<double>(home_.scratch_.n_cells);
+  }
+
+  std::unique_ptr<Leaf> plant() {
+    auto root = std::make_unique<Leaf>();
+    root->end = rows_.size();
+    for (std::uint32_t g = 0; g < params_.groups.size(); ++g) root->groups.push_back(g);
+    root->histogram = home_.pool_.take();
+    SearchedNode searched = searched_node(*root, may_split(*root));
+    const bool alone = estimated_ns(*root) < worth_a_wake_up_ns;
+    histograms_->plant(searched, rows_.data(), rows_.size(), alone ? 1 : n_threads_);
+    root->sums = searched.sums;
+    root->best = std::move(searched.best);
     return root;
   }
 
-  // Splits the leaf whose turn it is; while it is small, others beside it.
-  void split_ahead(std::size_t n_to_come) {
-    constexpr Row large = 1 << 15;
-    const auto threads = static_cast<std::size_t>(params_.n_threads);
-    std::vector<std::unique_ptr<Leaf>> taken;
-    std::vector<Leaf*> jobs;
-    const bool alone = threads == 1 || heap_.front()->n() > large || detail::inside_task;
-    const std::size_t most = alone ? 1 : std::min(2 * threads, n_to_come);
-    while (!heap_.empty() && jobs.size() < most) {
-      taken.push_back(pop());
-      if (!taken.back()->children && (alone || taken.back()->n() <= large)) jobs.push_back(taken.back().get());
-    }
-    double estimated_ns = 0;
-    for (const Leaf* leaf : jobs)
-      estimated_ns +=
-          0.5 * static_cast<double>(coding_.columns.size()) * leaf->n() + 2.0 * static_cast<double>(tiles_.n_cells());
-    if (estimated_ns < 2 * worth_a_wake_up_ns) jobs.resize(1);
-    parallel_for(alone ? 0 : jobs.size(), params_.n_threads,
-                 [&](std::size_t i, int worker) { split(*jobs[i], 1, worker, n_to_come > 1); });
-    if (alone) split(*jobs[0], params_.n_threads, 0, n_to_come > 1);
-    for (auto& leaf : taken)
-      if (leaf->best.gain > 0)
-        push_leaf(std::move(leaf));
-      else
-        finish(*leaf);
+  SearchedNode searched_node(const Leaf& leaf, bool search) const {
+    SearchedNode node{leaf.histogram.get(), leaf.sums, leaf.n(), leaf.bounds, {}, {}};
+    if (search) node.columns = columns_of(leaf);
+    return node;
   }
 
   // Carries out the best split of a leaf. `search`: the children may have to be split in turn.
-  void split(Leaf& leaf, int n_threads, int worker, bool search) {
-    auto children = std::make_unique<std::pair<Leaf, Leaf>>();
-    Leaf &left = children->first, &right = children->second;
-    const std::size_t n_left = part(leaf.best, rows_.data() + leaf.begin, leaf.n(), n_threads, worker);
-    if (std::min<std::size_t>(n_left, leaf.n() - n_left) < std::max<Row>(1, params_.min_rows)) {
-      find_best_counted(leaf, worker);
-      return;
+  Outcome split(Leaf& leaf, int n_threads, int worker, bool search) {
+    const std::size_t n_left = home_.parter_.part(leaf.best, rows_.data() + leaf.begin, leaf.n(), n_threads, worker);
+    if (std::min<std::size_t>(n_left, leaf.n() - n_left) < std::max<Row>(1, params_.min_rows))
+      return {nullptr, nullptr, best_counted(leaf, worker)};
+    Outcome outcome{make_child(leaf, true, n_left), make_child(leaf, false, n_left), {}};
+    bound(leaf, *outcome.left, *outcome.right);
+    const bool left_smaller = n_left * 2 <= leaf.n();
+    Leaf &small = left_smaller ? *outcome.left : *outcome.right, &large = left_smaller ? *outcome.right : *outcome.left;
+    if (!search || (!may_split(small) && !may_split(large))) {
+      home_.pool_.give_back(std::move(leaf.histogram));
+      return outcome;
     }
-    left.begin = leaf.begin;
-    left.end = right.begin = leaf.begin + n_left;
-    right.end = leaf.end;
-    left.sums = leaf.best.left;
-    right.sums = {leaf.sums.gradient - left.sums.gradient, leaf.sums.hessian - left.sums.hessian};
-    for (Leaf* child : {&left, &right}) {
-      child->depth = leaf.depth + 1;
-      child->path = derive(leaf.path, child == &left ? 1 : 2);
-      child->bounds = leaf.bounds;
-      for (const std::uint32_t g : leaf.groups) {
-        const auto& group = params_.groups[g];
-        if (std::find(group.begin(), group.end(), leaf.best.feature) != group.end()) child->groups.push_back(g);
-      }
+    small.histogram = home_.pool_.take();
+    large.histogram = std::move(leaf.histogram);
+    SearchedNode a = searched_node(small, may_split(small)), b = searched_node(large, may_split(large));
+    histograms_->divide(a, b, rows_.data() + small.begin, small.n(), n_threads, worker);
+    small.best = std::move(a.best);
+    large.best = std::move(b.best);
+    for (Leaf* child : {&small, &large})
+      if (!(child->best.gain > 0)) home_.pool_.give_back(std::move(child->histogram));
+    return outcome;
+  }
+
+  std::unique_ptr<Leaf> make_child(const Leaf& leaf, bool is_left, std::size_t n_left) const {
+    auto child = std::make_unique<Leaf>();
+    const Sums& left = leaf.best.left;
+    child->begin = is_left ? leaf.begin : leaf.begin + n_left;
+    child->end = is_left ? leaf.begin + n_left : leaf.end;
+    child->sums = is_left ? left : Sums{leaf.sums.gradient - left.gradient, leaf.sums.hessian - left.hessian};
+    child->depth = leaf.depth + 1;
+    child->path = derive(leaf.path, is_left ? 1 : 2);
+    child->bounds = leaf.bounds;
+    for (const std::uint32_t g : leaf.groups) {
+      const auto& group = params_.groups[g];
+      if (std::find(group.begin(), group.end(), leaf.best.feature) != group.end()) child->groups.push_back(g);
     }
-    bound(leaf, left, right);
-    Leaf &small = n_left * 2 <= leaf.n() ? left : right, &large = n_left * 2 <= leaf.n() ? right : left;
-    const bool small_may = search && may_split(small), large_may = search && may_split(large);
-    if (small_may || large_may) {
-      small.histogram = take();
-      fill(small, small.histogram.get(), n_threads);
-      large.histogram = std::move(leaf.histogram);
-      boost_kernels().subtract(large.histogram.get(), small.histogram.get(), tiles_.n_cells());
-      for (Leaf* child : {&small, &large})
-        if (child == &small ? small_may : large_may)
-          find_best(*child, n_threads, worker);
-        else
-          release(std::move(child->histogram));
-    } else {
-      release(std::move(leaf.histogram));
-    }
-    leaf.children = std::move(children);
+    return child;
+  }
+
+  // The leaf has its children now; or a lesser split, and takes its place behind others, or no split at all.
+  void settle(Leaf& leaf, Outcome outcome) {
+    leaf.left = std::move(outcome.left);
+    leaf.right = std::move(outcome.right);
+    if (leaf.is_split()) return;
+    leaf.best = std::move(outcome.recounted);
+    if (!leaf.is_placed) return;
+    std::erase_if(heap_, [&](const auto& other) {
+      if (other.get() != &leaf || leaf.best.gain > 0) return false;
+      finish(leaf);
+      return true;
+    });
+    std::make_heap(heap_.begin(), heap_.end(), order());
   }
 
   bool may_split(const Leaf& leaf) const {
@@ -240,99 +305,18 @@ class BoostGrower::Growing {
                         static_cast<double>(leaf.sums.hessian) * units_.hessian, leaf.bounds);
   }
 
-  std::size_t part(const BoostSplit& best, Row* rows, std::size_t n, int n_threads, int worker) {
-    constexpr std::size_t chunk = 1 << 14;
-    if (n_threads == 1 || n < 2 * chunk) return part_serial(best, rows, n, worker);
-    const std::size_t n_chunks = (n + chunk - 1) / chunk;
-    std::vector<std::size_t> n_left(n_chunks);
-    parallel_for(n_chunks, n_threads, [&](std::size_t c, int w) {
-      n_left[c] = part_serial(best, rows + c * chunk, std::min(chunk, n - c * chunk), w);
-    });
-    return join_chunks(rows, n, chunk, n_left, n_threads);
-  }
-
-  // Left parts first, then right parts, each in the order of the chunks.
-  std::size_t join_chunks(Row* rows, std::size_t n, std::size_t chunk, const std::vector<std::size_t>& n_left,
-                          int n_threads) {
-    std::size_t total = 0;
-    for (const std::size_t k : n_left) total += k;
-    joined_.resize(n);
-    std::vector<std::size_t> left_at(n_left.size()), right_at(n_left.size());
-    std::size_t l = 0, r = total;
-    for (std::size_t c = 0; c < n_left.size(); ++c) {
-      left_at[c] = l;
-      right_at[c] = r;
-      l += n_left[c];
-      r += std::min(chunk, n - c * chunk) - n_left[c];
+  // The best split with the rows of each side counted: the hessian had promised more than there were.
+  BoostSplit best_counted(const Leaf& leaf, int worker) {
+    SearchedNode node = searched_node(leaf, true);
+    std::vector<Row> counts;
+    for (const std::uint32_t f : tree_columns_) {
+      if (!node.columns[f]) continue;
+      counts.assign(coding_.columns[f].n_codes, 0);
+      for (std::size_t i = leaf.begin; i < leaf.end; ++i) ++counts[home_.codes_.code(coding_, f, rows_[i])];
+      node.consider(search_.search(f, node.histogram, leaf.sums, leaf.n(), leaf.bounds,
+                                   home_.scratch_.search[static_cast<std::size_t>(worker)], counts.data()));
     }
-    parallel_for(n_left.size(), n_threads, [&](std::size_t c, int) {
-      const Row* from = rows + c * chunk;
-      std::copy_n(from, n_left[c], joined_.data() + left_at[c]);
-      std::copy(from + n_left[c], from + std::min(chunk, n - c * chunk), joined_.data() + right_at[c]);
-    });
-    parallel_for(n_left.size(), n_threads, [&](std::size_t c, int) {
-      std::copy_n(joined_.data() + c * chunk, std::min(chunk, n - c * chunk), rows + c * chunk);
-    });
-    return total;
-  }
-
-  std::size_t part_serial(const BoostSplit& best, Row* rows, std::size_t n, int worker) {
-    std::vector<Row>& spare = home_.spare_[static_cast<std::size_t>(worker)];
-    if (spare.size() < n + 16) spare.resize(n + 16);
-    const CodedColumn& column = coding_.columns[best.feature];
-    const std::uint32_t last = column.n_codes - 1;
-    if (!column.is_category && !column.is_wide)
-      return boost_kernels().part(rows, n, codes_.narrow(best.feature), best.cut, best.missing_left ? last : UINT32_MAX,
-                                  spare.data());
-    std::vector<std::uint8_t> goes_left(column.n_codes, 0);
-    if (column.is_category)
-      for (const std::uint32_t code : best.left_codes) goes_left[code] = 1;
-    else
-      std::fill_n(goes_left.begin(), best.cut + std::size_t{1}, std::uint8_t{1});
-    if (column.has_missing) goes_left[last] = best.missing_left;
-    std::size_t n_left = 0, n_right = 0;
-    const auto sweep = [&](const auto* codes) {
-      for (std::size_t i = 0; i < n; ++i) {
-        const Row r = rows[i];
-        const bool left = goes_left[codes[r]];
-        rows[n_left] = r;
-        spare[n_right] = r;
-        n_left += left;
-        n_right += !left;
-      }
-    };
-    if (column.is_wide)
-      sweep(codes_.wide(best.feature));
-    else
-      sweep(codes_.narrow(best.feature));
-    std::copy_n(spare.data(), n_right, rows + n_left);
-    return n_left;
-  }
-
-  void fill(const Leaf& leaf, Packed* histogram, int n_threads) {
-    constexpr std::size_t chunk = 1 << 13;
-    const std::size_t n = leaf.n(), n_chunks = (n + chunk - 1) / chunk;
-    const Row* rows = rows_.data() + leaf.begin;
-    std::memset(histogram, 0, tiles_.n_cells() * sizeof(Packed));
-    if (n_threads == 1 || n_chunks < 4) {
-      tiles_.add_rows(columns_in_use_, pairs_, rows, n, histogram);
-      return;
-    }
-    std::vector<std::uint8_t> used(static_cast<std::size_t>(n_threads), 0);
-    parallel_for(n_chunks, n_threads, [&](std::size_t c, int w) {
-      Packed* mine = histogram;
-      if (w > 0) {
-        auto& part = home_.parts_[static_cast<std::size_t>(w)];
-        if (!part) part.reset(new Packed[tiles_.n_cells()]);
-        mine = part.get();
-        if (!used[static_cast<std::size_t>(w)]) std::memset(mine, 0, tiles_.n_cells() * sizeof(Packed));
-        used[static_cast<std::size_t>(w)] = 1;
-      }
-      tiles_.add_rows(columns_in_use_, pairs_, rows + c * chunk, std::min(chunk, n - c * chunk), mine);
-    });
-    for (std::size_t w = 1; w < used.size(); ++w)
-      if (used[w])
-        for (std::size_t i = 0; i < tiles_.n_cells(); ++i) histogram[i] += home_.parts_[w][i];
+    return std::move(node.best);
   }
 
   // ---- columns --------------------------------------------------------------------------------------
@@ -357,11 +341,13 @@ class BoostGrower::Growing {
     for (std::uint32_t f = 0; f < coding_.columns.size(); ++f)
       if (coding_.columns[f].n_codes > 1) all.push_back(f);
     tree_columns_ = draw(std::move(all), params_.columns_per_tree, derive(key_, 1));
-    columns_in_use_.assign(coding_.columns.size(), 0);
-    for (const std::uint32_t f : tree_columns_) columns_in_use_[f] = 1;
+    in_use_.assign(coding_.columns.size(), 0);
+    for (const std::uint32_t f : tree_columns_) in_use_[f] = 1;
   }
 
-  std::vector<std::uint32_t> columns_of(const Leaf& leaf) const {
+  // By column: may the leaf be split on it?
+  std::vector<std::uint8_t> columns_of(const Leaf& leaf) const {
+    if (params_.groups.empty() && params_.columns_per_level >= 1 && params_.columns_per_node >= 1) return in_use_;
     std::vector<std::uint32_t> columns = tree_columns_;
     if (!params_.groups.empty() && leaf.depth > 0) {
       std::erase_if(columns, [&](std::uint32_t f) {
@@ -372,59 +358,24 @@ class BoostGrower::Growing {
       });
     }
     columns = draw(std::move(columns), params_.columns_per_level, derive(derive(key_, 2), leaf.depth));
-    return draw(std::move(columns), params_.columns_per_node, derive(derive(key_, 3), leaf.path));
-  }
-
-  void find_best(Leaf& leaf, int n_threads, int worker) {
-    leaf.best = {};
-    if (!may_split(leaf)) return;
-    const std::vector<std::uint32_t> columns = columns_of(leaf);
-    const double estimated_ns = 1.0 * static_cast<double>(tiles_.n_cells());
-    if (n_threads == 1 || estimated_ns < 2 * worth_a_wake_up_ns) {
-      for (const std::uint32_t f : columns) consider(leaf, search_column(leaf, f, worker));
-      return;
-    }
-    std::vector<BoostSplit> found(columns.size());
-    parallel_for(columns.size(), n_threads,
-                 [&](std::size_t i, int w) { found[i] = search_column(leaf, columns[i], w); });
-    for (BoostSplit& split : found) consider(leaf, std::move(split));
-  }
-
-  // As above, with the rows of each side counted: the hessian had promised more than there were.
-  void find_best_counted(Leaf& leaf, int worker) {
-    leaf.best = {};
-    std::vector<Row> counts;
-    for (const std::uint32_t f : columns_of(leaf)) {
-      counts.assign(coding_.columns[f].n_codes, 0);
-      for (std::size_t i = leaf.begin; i < leaf.end; ++i) ++counts[codes_.code(coding_, f, rows_[i])];
-      consider(leaf, search_.search(f, leaf.histogram.get(), leaf.sums, leaf.n(), leaf.bounds,
-                                    home_.scratch_[static_cast<std::size_t>(worker)], counts.data()));
-    }
-  }
-
-  BoostSplit search_column(const Leaf& leaf, std::uint32_t f, int worker) {
-    return search_.search(f, leaf.histogram.get(), leaf.sums, leaf.n(), leaf.bounds,
-                          home_.scratch_[static_cast<std::size_t>(worker)]);
-  }
-
-  static void consider(Leaf& leaf, BoostSplit split) {
-    if (split.gain > leaf.best.gain) leaf.best = std::move(split);
+    columns = draw(std::move(columns), params_.columns_per_node, derive(derive(key_, 3), leaf.path));
+    std::vector<std::uint8_t> allowed(coding_.columns.size(), 0);
+    for (const std::uint32_t f : columns) allowed[f] = 1;
+    return allowed;
   }
 
   // ---- the tree -------------------------------------------------------------------------------------
 
   // The split of a leaf becomes part of the tree.
   void commit(std::unique_ptr<Leaf> leaf) {
-    auto& [left, right] = *leaf->children;
     NodeRecord& node = nodes_[leaf->at];
     node.split = std::move(leaf->best);
-    node.left_heavier = left.n() >= right.n();
-    node.left = left.at = nodes_.size();
-    node.right = right.at = nodes_.size() + 1;
+    node.left_heavier = leaf->left->n() >= leaf->right->n();
+    node.left = leaf->left->at = nodes_.size();
+    node.right = leaf->right->at = nodes_.size() + 1;
     nodes_.resize(nodes_.size() + 2);
-    release(std::move(leaf->histogram));
-    push(std::move(left));
-    push(std::move(right));
+    push(std::move(leaf->left));
+    push(std::move(leaf->right));
   }
 
   BoostedTree assemble() {
@@ -484,33 +435,39 @@ class BoostGrower::Growing {
 
   BoostGrower& home_;
   const Coding& coding_;
-  const Codes& codes_;
-  const Tiles& tiles_;
   const BoostParams& params_;
+  const int n_threads_;
   std::vector<Row>& rows_;
-  const Packed* pairs_;
   const Units units_;
   const std::uint64_t key_;
   Interrupt& interrupt_;
   const SplitSearch search_;
   std::vector<std::uint32_t> tree_columns_;
-  std::vector<std::uint8_t> columns_in_use_;
-  Heap heap_;
+  std::vector<std::uint8_t> in_use_;  // by column
+  std::optional<HistogramSearch> histograms_;
+
+  // While threads split leaves of their own, what follows is under the mutex.
+  std::mutex mutex_;
+  std::condition_variable news_;
+  std::atomic<std::size_t> n_settled_{0};
+  std::size_t n_taken_ = 0;
+  bool is_given_up_ = false;
+  std::vector<std::unique_ptr<Leaf>> heap_;  // leaves of the tree that have a split to make
+  std::vector<Leaf*> soon_;
   std::vector<NodeRecord> nodes_;
-  std::size_t n_made_ = 0;
-  std::vector<Row> joined_;
-  std::mutex pool_lock_;
+  std::size_t n_made_ = 0, n_leaves_ = 1;
 };
 
-BoostGrower::BoostGrower(const Coding& coding, const Codes& codes, const Tiles& tiles, const BoostParams& params)
-    : coding_(coding), codes_(codes), tiles_(tiles), params_(params), pool_(tiles.n_cells()) {
-  const auto threads = static_cast<std::size_t>(params.n_threads);
-  scratch_.resize(threads);
-  spare_.resize(threads);
-  parts_.resize(threads);
-}
-
-BoostGrower::~BoostGrower() = default;
+BoostGrower::BoostGrower(const Coding& coding, const Codes& codes, const Tiles& tiles, const BoostParams& params,
+                         int n_threads)
+    : coding_(coding),
+      codes_(codes),
+      tiles_(tiles),
+      params_(params),
+      n_threads_(n_threads),
+      pool_(tiles.n_cells()),
+      scratch_(tiles.n_cells(), n_threads),
+      parter_(coding, codes, n_threads) {}
 
 BoostedTree BoostGrower::grow(std::vector<Row>& rows, const Packed* pairs, Units units, std::uint64_t key,
                               Interrupt& interrupt) {

@@ -1,33 +1,22 @@
 // One tree of boosting, grown leaf by leaf (or level by level) from histograms of gradient pairs.
 //
 // Sums of packed pairs are whole numbers, so they are the same in any order: histograms are filled by many threads, and a
-// child's is its parent's less its sibling's. The leaf with the largest gain is split next; leaves that will soon have
-// their turn are split ahead of it, several at a time, which changes nothing but the time it takes.
+// child's is its parent's less its sibling's. The leaf with the largest gain is split next. A large leaf is split by all
+// threads together; while leaves are small each thread splits one, those whose turn will come soon ahead of it, which
+// changes nothing but the time it takes.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "base/interrupt.h"
 #include "boost/codes.h"
+#include "boost/histograms.h"
+#include "boost/part.h"
 #include "boost/split.h"
 #include "tree/tree.h"
 
 namespace spinney {
-
-// Buffers that outlive a tree.
-class HistogramPool {
- public:
-  explicit HistogramPool(std::size_t n_cells) : n_cells_(n_cells) {}
-  std::unique_ptr<Packed[]> take();
-  void give_back(std::unique_ptr<Packed[]> histogram);
-  std::size_t n_cells() const { return n_cells_; }
-
- private:
-  std::size_t n_cells_;
-  std::vector<std::unique_ptr<Packed[]>> free_;
-};
 
 // A leaf of a grown tree, and the range of the row index that holds its rows.
 struct GrownLeaf {
@@ -44,8 +33,7 @@ struct BoostedTree {
 
 class BoostGrower {
  public:
-  BoostGrower(const Coding& coding, const Codes& codes, const Tiles& tiles, const BoostParams& params);
-  ~BoostGrower();
+  BoostGrower(const Coding& coding, const Codes& codes, const Tiles& tiles, const BoostParams& params, int n_threads);
 
   // `rows` are the rows to grow on, ascending; they are reordered leaf by leaf. `pairs` is by row of the table.
   // `key` stands for (seed, round, class).
@@ -59,10 +47,10 @@ class BoostGrower {
   const Codes& codes_;
   const Tiles& tiles_;
   const BoostParams& params_;
+  const int n_threads_;
   HistogramPool pool_;
-  std::vector<SplitScratch> scratch_;             // by thread
-  std::vector<std::vector<Row>> spare_;           // by thread
-  std::vector<std::unique_ptr<Packed[]>> parts_;  // by thread
+  HistogramScratch scratch_;
+  RowParter parter_;
 };
 
 }  // namespace spinney

@@ -37,6 +37,10 @@ struct GradientSums {
   double gradient = 0, hessian = 0;  // of absolute values
 };
 
+struct WholeSums {
+  std::int64_t gradient = 0, hessian = 0;
+};
+
 struct LossKernels {
   void (*gradients)(const double* target, const double* score, const double* weight, std::size_t n, LossParams params,
                     Pair* out);
@@ -60,10 +64,16 @@ struct BoostKernels {
   void (*quantise)(const Pair* pairs, std::size_t first, std::size_t n, float gradient_scale, float hessian_scale,
                    std::uint32_t key, Packed* out);
 
+  // Sums over rows of gradients and hessians as whole numbers of 1 / scale, each cut off.
+  WholeSums (*sum_pairs)(const Pair* pairs, const Row* rows, std::size_t n, double gradient_scale,
+                         double hessian_scale);
+
   LossKernels squared, absolute, huber, quantile, logistic, exponential, poisson, gamma, tweedie;
 
   // Several classes: scores and shares by class and row; the target is the class.
   void (*softmax)(const double* const* scores, std::size_t n_classes, std::size_t n, double* const* shares);
+  void (*class_gradients)(const double* shares, const double* target, const double* weight, std::size_t n,
+                          std::uint32_t k, double factor, Pair* out);
   void (*softmax_loss)(const double* const* scores, std::size_t n_classes, const double* target, std::size_t n,
                        double* out);
 };

@@ -160,21 +160,53 @@ static void quantise(const Pair* pairs, std::size_t first, std::size_t n, float 
   }
 }
 
+static WholeSums sum_pairs(const Pair* pairs, const Row* rows, std::size_t n, double gradient_scale,
+                           double hessian_scale) {
+  constexpr std::size_t block = 128, ahead = 16;
+  Pair near[block];
+  WholeSums sums;
+  for (std::size_t begin = 0; begin < n; begin += block) {
+    const std::size_t m = n - begin < block ? n - begin : block;
+    for (std::size_t i = 0; i < m; ++i) {
+      __builtin_prefetch(pairs + rows[begin + i + ahead < n ? begin + i + ahead : n - 1]);
+      near[i] = pairs[rows[begin + i]];
+    }
+    std::int64_t g = 0, h = 0;
+    for (std::size_t i = 0; i < m; ++i) {
+      g += static_cast<std::int64_t>(static_cast<double>(near[i].gradient) * gradient_scale);
+      h += static_cast<std::int64_t>(static_cast<double>(near[i].hessian) * hessian_scale);
+    }
+    sums.gradient += g;
+    sums.hessian += h;
+  }
+  return sums;
+}
+
+static constexpr std::size_t weights_block = 256;
+
+// Rows that count once have weights of one: without a factor the compiler keeps the loop to one row at a time.
+static const double* weights_or_ones(const double* weight, std::size_t begin) {
+  struct Ones {
+    double values[weights_block];
+    constexpr Ones() : values() {
+      for (double& v : values) v = 1.0;
+    }
+  };
+  static constexpr Ones ones;
+  return weight == nullptr ? ones.values : weight + begin;
+}
+
 template <class Loss>
 static void fill_gradients(const double* target, const double* score, const double* weight, std::size_t n,
                            LossParams params, Pair* out) {
   const double a = params.a;
-  if (weight == nullptr) {
+  for (std::size_t begin = 0; begin < n; begin += weights_block) {
+    const std::size_t end = n - begin < weights_block ? n : begin + weights_block;
+    const double* w = weights_or_ones(weight, begin);
 #pragma GCC ivdep
-    for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t i = begin; i < end; ++i) {
       const GradientPair p = Loss::at(target[i], score[i], a);
-      out[i] = {static_cast<float>(p.gradient), static_cast<float>(p.hessian)};
-    }
-  } else {
-#pragma GCC ivdep
-    for (std::size_t i = 0; i < n; ++i) {
-      const GradientPair p = Loss::at(target[i], score[i], a);
-      out[i] = {static_cast<float>(p.gradient * weight[i]), static_cast<float>(p.hessian * weight[i])};
+      out[i] = {static_cast<float>(p.gradient * w[i - begin]), static_cast<float>(p.hessian * w[i - begin])};
     }
   }
 }
@@ -184,16 +216,6 @@ static void fill_values(const double* target, const double* score, std::size_t n
   const double a = params.a;
 #pragma GCC ivdep
   for (std::size_t i = 0; i < n; ++i) out[i] = Loss::value(target[i], score[i], a);
-}
-
-static void softmax_loss(const double* const* scores, std::size_t n_classes, const double* target, std::size_t n,
-                         double* out) {
-  for (std::size_t i = 0; i < n; ++i) {
-    double most = scores[0][i], sum = 0;
-    for (std::size_t k = 1; k < n_classes; ++k) most = scores[k][i] > most ? scores[k][i] : most;
-    for (std::size_t k = 0; k < n_classes; ++k) sum += exp_ieee(scores[k][i] - most);
-    out[i] = most + log_ieee(sum) - scores[static_cast<std::size_t>(target[i])][i];
-  }
 }
 
 static void softmax(const double* const* scores, std::size_t n_classes, std::size_t n, double* const* shares) {
@@ -222,10 +244,48 @@ static void softmax(const double* const* scores, std::size_t n_classes, std::siz
   }
 }
 
+static void softmax_loss(const double* const* scores, std::size_t n_classes, const double* target, std::size_t n,
+                         double* out) {
+  constexpr std::size_t block = 256;
+  double most[block], sum[block];
+  for (std::size_t begin = 0; begin < n; begin += block) {
+    const std::size_t m = n - begin < block ? n - begin : block;
+    for (std::size_t i = 0; i < m; ++i) most[i] = scores[0][begin + i];
+    for (std::size_t k = 1; k < n_classes; ++k)
+      for (std::size_t i = 0; i < m; ++i) most[i] = scores[k][begin + i] > most[i] ? scores[k][begin + i] : most[i];
+    for (std::size_t i = 0; i < m; ++i) sum[i] = 0;
+    for (std::size_t k = 0; k < n_classes; ++k) {
+      const double* score = scores[k] + begin;
+#pragma GCC ivdep
+      for (std::size_t i = 0; i < m; ++i) sum[i] += exp_ieee(score[i] - most[i]);
+    }
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < m; ++i) sum[i] = most[i] + log_ieee(sum[i]);
+    for (std::size_t i = 0; i < m; ++i)
+      out[begin + i] = sum[i] - scores[static_cast<std::size_t>(target[begin + i])][begin + i];
+  }
+}
+
+static void class_gradients(const double* shares, const double* target, const double* weight, std::size_t n,
+                            std::uint32_t k, double factor, Pair* out) {
+  const double wanted = k;
+  for (std::size_t begin = 0; begin < n; begin += weights_block) {
+    const std::size_t end = n - begin < weights_block ? n : begin + weights_block;
+    const double* w = weights_or_ones(weight, begin);
+#pragma GCC ivdep
+    for (std::size_t i = begin; i < end; ++i) {
+      const double p = shares[i], hit = target[i] == wanted ? 1.0 : 0.0;
+      out[i] = {static_cast<float>((p - hit) * w[i - begin]),
+                static_cast<float>(factor * p * (1.0 - p) * w[i - begin])};
+    }
+  }
+}
+
 const BoostKernels boost_kernels{subtract,
                                  best_cut,
                                  part,
                                  quantise,
+                                 sum_pairs,
                                  {fill_gradients<SquaredLoss>, fill_values<SquaredLoss>},
                                  {fill_gradients<AbsoluteLoss>, fill_values<AbsoluteLoss>},
                                  {fill_gradients<HuberLoss>, fill_values<HuberLoss>},
@@ -236,4 +296,5 @@ const BoostKernels boost_kernels{subtract,
                                  {fill_gradients<GammaLoss>, fill_values<GammaLoss>},
                                  {fill_gradients<TweedieLoss>, fill_values<TweedieLoss>},
                                  softmax,
+                                 class_gradients,
                                  softmax_loss};

@@ -217,25 +217,27 @@ void add_wide(const std::uint16_t* tile, std::size_t stride, std::size_t n_lanes
 
 }  // namespace
 
-void Tiles::add_rows(const std::vector<std::uint8_t>& in_use, const Packed* pairs, const Row* rows, std::size_t n,
-                     Packed* histogram) const {
-  for (const Tile& tile : tiles_) {
-    const bool is_used = std::any_of(tile.lanes.begin(), tile.lanes.end(), [&](std::uint32_t l) {
-      return std::any_of(lanes_[l].columns.begin(), lanes_[l].columns.end(),
-                         [&](std::uint32_t f) { return in_use[f]; });
-    });
-    if (!is_used) continue;
-    Packed* cells = histogram + tile.first_cell;
-    const std::uint8_t* bytes = tile.bytes[0].data();
-    const std::size_t n_lanes = tile.lanes.size();
-    if (tile.is_wide) {
-      add_wide(reinterpret_cast<const std::uint16_t*>(bytes), tile.stride, n_lanes, tile.shift, pairs, rows, n, cells);
-      continue;
-    }
-    static constexpr decltype(&add_narrow<8>) by_shift[] = {add_narrow<4>, add_narrow<5>, add_narrow<6>, add_narrow<7>,
-                                                            add_narrow<8>};
-    by_shift[tile.shift - 4](bytes, tile.stride, n_lanes, pairs, rows, n, cells);
+Tiles::Cells Tiles::cells_of_tile(std::uint32_t tile) const {
+  const Tile& t = tiles_[tile];
+  return {t.first_cell, t.first_cell + (t.lanes.size() << t.shift)};
+}
+
+Tiles::Cells Tiles::cells_of_lane(std::uint32_t lane) const {
+  return {lanes_[lane].first_cell, lanes_[lane].first_cell + lanes_[lane].n_codes};
+}
+
+void Tiles::add_rows(std::uint32_t t, const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram) const {
+  const Tile& tile = tiles_[t];
+  Packed* cells = histogram + tile.first_cell;
+  const std::uint8_t* bytes = tile.bytes[0].data();
+  const std::size_t n_lanes = tile.lanes.size();
+  if (tile.is_wide) {
+    add_wide(reinterpret_cast<const std::uint16_t*>(bytes), tile.stride, n_lanes, tile.shift, pairs, rows, n, cells);
+    return;
   }
+  static constexpr decltype(&add_narrow<8>) by_shift[] = {add_narrow<4>, add_narrow<5>, add_narrow<6>, add_narrow<7>,
+                                                          add_narrow<8>};
+  by_shift[tile.shift - 4](bytes, tile.stride, n_lanes, pairs, rows, n, cells);
 }
 
 }  // namespace spinney

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <span>
 #include <vector>
 
 #include "base/interrupt.h"
@@ -37,9 +38,18 @@ class Tiles {
 
   std::size_t n_cells() const { return n_cells_; }  // of a histogram
 
-  // Adds rows to a histogram. Tiles without a column in use are left out.
-  void add_rows(const std::vector<std::uint8_t>& in_use, const Packed* pairs, const Row* rows, std::size_t n,
-                Packed* histogram) const;
+  std::uint32_t n_tiles() const { return static_cast<std::uint32_t>(tiles_.size()); }
+  std::span<const std::uint32_t> lanes(std::uint32_t tile) const { return tiles_[tile].lanes; }
+  std::span<const std::uint32_t> columns(std::uint32_t lane) const { return lanes_[lane].columns; }
+
+  struct Cells {
+    std::size_t first, end;
+  };
+  Cells cells_of_tile(std::uint32_t tile) const;
+  Cells cells_of_lane(std::uint32_t lane) const;
+
+  // Adds rows to a tile's cells of a histogram.
+  void add_rows(std::uint32_t tile, const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram) const;
 
   // The cells of a column, one a code. `total` is the node's sum; `room` may be used to put them together.
   const Packed* cells(std::uint32_t column, const Packed* histogram, Packed total, std::vector<Packed>& room) const;
@@ -58,8 +68,8 @@ class Tiles {
   };
   struct Tile {
     bool is_wide = false;
-    std::uint32_t shift = 0;  // room: 2^shift cells a lane
-    std::size_t first_cell = 0, stride = 0;
+    std::uint32_t shift = 0;                 // room: 2^shift cells a lane
+    std::size_t first_cell = 0, stride = 0;  // stride: bytes (two where wide) a row, a power of two
     std::vector<std::uint32_t> lanes;
     std::vector<AlignedBytes> bytes;  // one
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
@@ -13,8 +14,8 @@ namespace spinney {
 
 namespace {
 
-constexpr std::size_t chunk_rows =
-    4096;  // sums of doubles are by chunk, in order: the same bits for any number of threads
+// Sums of doubles are by chunk, in order: the same bits for any number of threads.
+constexpr std::size_t chunk_rows = 4096;
 
 template <class Body>  // body(chunk, begin, end)
 void for_each_chunk(std::size_t n, int n_threads, double ns_per_row, Body&& body) {
@@ -65,9 +66,47 @@ double weighted_quantile(std::vector<std::pair<double, double>>& values, double 
   return values.empty() ? 0.0 : values.back().first;
 }
 
+// body(leaf, begin, end) for the rows of all leaves, in pieces
+template <class Body>
+void for_each_piece(const BoostedTree& grown, std::size_t n, int n_threads, double ns_per_row, Body&& body) {
+  for_each_chunk(n, n_threads, ns_per_row, [&](std::size_t, std::size_t begin, std::size_t end) {
+    const auto ends_before = [](std::size_t row, const GrownLeaf& leaf) { return row < leaf.end; };
+    auto leaf = std::upper_bound(grown.leaves.begin(), grown.leaves.end(), begin, ends_before);
+    for (; leaf != grown.leaves.end() && leaf->begin < end; ++leaf)
+      body(static_cast<std::size_t>(leaf - grown.leaves.begin()), std::max(begin, leaf->begin),
+           std::min(end, leaf->end));
+  });
+}
+
+std::vector<Row> rows_of_weight(std::size_t n_rows, const double* weight) {
+  std::vector<Row> rows(n_rows);
+  std::size_t n = 0;
+  for (std::size_t r = 0; r < n_rows; ++r) {
+    rows[n] = static_cast<Row>(r);
+    n += weight == nullptr || weight[r] > 0;
+  }
+  rows.resize(n);
+  return rows;
+}
+
+void add_sizes(const Pair* pairs, std::size_t n, GradientSums& sums) {
+  for (std::size_t i = 0; i < n; ++i) {
+    sums.gradient += std::abs(static_cast<double>(pairs[i].gradient));
+    sums.hessian += static_cast<double>(pairs[i].hessian);
+  }
+}
+
 bool refits_leaves(Loss loss) { return loss == Loss::absolute || loss == Loss::quantile || loss == Loss::huber; }
 
 }  // namespace
+
+struct Boosting::Workspace {
+  Workspace(const Boosting& home, int n_threads)
+      : packed(home.n_rows()), grower(home.coding_, home.codes_, *home.tiles_, home.params_.tree, n_threads) {}
+  std::vector<Row> rows;  // of the tree, leaf by leaf
+  std::vector<Packed> packed;
+  BoostGrower grower;
+};
 
 Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams params, std::uint32_t first_round,
                    Interrupt& interrupt)
@@ -78,68 +117,87 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
   coding_ = Coding::learn(*rows_.table, held_out_.table, rows_.weight, params_.max_codes, n_threads, interrupt);
   codes_ = encode(*rows_.table, coding_, n_threads, interrupt);
   if (is_apart) held_out_codes_ = encode(*held_out_.table, coding_, n_threads, interrupt);
-  for (std::size_t r = 0; held_out_.table != nullptr && r < held_out_.table->n_rows; ++r)
-    if (held_out_.weight == nullptr || held_out_.weight[r] > 0) judged_.push_back(static_cast<Row>(r));
-  tiles_ = std::make_unique<Tiles>(coding_, codes_, n_threads, interrupt);
-  grower_ = std::make_unique<BoostGrower>(coding_, codes_, *tiles_, params_.tree);
-  for (std::size_t r = 0; r < n_rows(); ++r)
-    if (rows_.weight == nullptr || rows_.weight[r] > 0) all_.push_back(static_cast<Row>(r));
+  if (held_out_.table != nullptr) judged_ = rows_of_weight(held_out_.table->n_rows, held_out_.weight);
+  all_ = rows_of_weight(n_rows(), rows_.weight);
   if (all_.empty()) throw std::invalid_argument("no row has a positive weight");
-  pairs_.resize(n_rows());
-  packed_.resize(n_rows());
-  if (params_.loss == Loss::multinomial) shares_.assign(params_.n_classes, std::vector<double>(n_rows()));
+  tiles_ = std::make_unique<Tiles>(coding_, codes_, n_threads, interrupt);
+  spaces_.push_back(std::make_unique<Workspace>(*this, n_threads));
+  if (n_trees_apart() > 0)
+    while (spaces_.size() < static_cast<std::size_t>(n_threads))
+      spaces_.push_back(std::make_unique<Workspace>(*this, 1));
+  pairs_.assign(params_.n_classes, std::vector<Pair>(n_rows()));
 }
 
+Boosting::~Boosting() = default;
+
 void Boosting::draw_rows() {
-  out_of_bag_.clear();
-  if (params_.rows_per_round >= 1) {
-    in_bag_ = all_;
-    return;
-  }
-  in_bag_.clear();
+  if (params_.rows_per_round >= 1) return;
   const std::uint64_t key = derive(derive(params_.tree.seed, 11), round_);
-  for (const Row r : all_) {
-    const bool drawn = static_cast<double>(derive(key, r) >> 11) * 0x1p-53 < params_.rows_per_round;
-    (drawn ? in_bag_ : out_of_bag_).push_back(r);
-  }
+  const auto is_drawn = [&](Row r) {
+    return static_cast<double>(derive(key, r) >> 11) * 0x1p-53 < params_.rows_per_round;
+  };
+  const std::size_t n = all_.size(), n_chunks = (n + chunk_rows - 1) / chunk_rows;
+  std::vector<std::size_t> first(n_chunks + 1, 0);  // of the rows drawn
+  for_each_chunk(n, params_.tree.n_threads, 2.0, [&](std::size_t c, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) first[c + 1] += is_drawn(all_[i]);
+  });
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  in_bag_.resize(first.back());
+  out_of_bag_.resize(n - first.back());
+  for_each_chunk(n, params_.tree.n_threads, 2.0, [&](std::size_t c, std::size_t begin, std::size_t end) {
+    std::size_t in = first[c], out = begin - first[c];
+    for (std::size_t i = begin; i < end; ++i)
+      if (is_drawn(all_[i]))
+        in_bag_[in++] = all_[i];
+      else
+        out_of_bag_[out++] = all_[i];
+  });
   if (in_bag_.empty()) in_bag_.swap(out_of_bag_);
   if (in_bag_.size() == all_.size()) return;
   for (std::size_t r = 0; rows_.weight != nullptr && r < n_rows(); ++r)
     if (!(rows_.weight[r] > 0)) out_of_bag_.push_back(static_cast<Row>(r));
 }
 
+// How many of a round's trees, one per class, are grown by a thread each: the threads never wait for one another then.
+// Those left over are grown by all threads together.
+std::uint32_t Boosting::n_trees_apart() const {
+  constexpr double most_bytes = 1 << 28;  // of histograms
+  const auto n_threads = static_cast<std::uint32_t>(params_.tree.n_threads);
+  const double n_leaves = std::min<double>(params_.tree.max_leaves, static_cast<double>(all_.size()));
+  const double bytes = 8.0 * static_cast<double>(tiles_->n_cells()) * n_leaves * n_threads;
+  return n_threads < 2 || bytes > most_bytes ? 0 : params_.n_classes - params_.n_classes % n_threads;
+}
+
 void Boosting::advance(Interrupt& interrupt) {
   draw_rows();
-  if (params_.loss == Loss::multinomial) {
-    std::vector<const double*> scores;
-    for (const auto& s : rows_.scores) scores.push_back(s.data());
-    for_each_chunk(n_rows(), params_.tree.n_threads, 10.0 * params_.n_classes,
-                   [&](std::size_t, std::size_t begin, std::size_t end) {
-                     std::vector<const double*> from;
-                     std::vector<double*> to;
-                     for (std::uint32_t k = 0; k < params_.n_classes; ++k) {
-                       from.push_back(scores[k] + begin);
-                       to.push_back(shares_[k].data() + begin);
-                     }
-                     boost_kernels().softmax(from.data(), params_.n_classes, end - begin, to.data());
-                   });
-  }
-  std::vector<BoostedTree> grown;
-  for (std::uint32_t k = 0; k < params_.n_classes; ++k) {
-    const std::uint64_t key = derive(derive(derive(params_.tree.seed, 12), round_), k);
-    fill_pairs(k, interrupt);
-    const Units units = quantise(key);
-    if (k > 0) draw_rows();  // the tree before has reordered them
-    grown.push_back(grower_->grow(in_bag_, packed_.data(), units, key, interrupt));
-    set_values(grown.back(), k);
-    add_to_scores(grown.back(), k);
-  }
+  fill_pairs(interrupt);
+  std::vector<BoostedTree> grown(params_.n_classes);
+  const std::uint32_t n_apart = n_trees_apart();
+  const double ns_per_tree = static_cast<double>(rows_of_round().size()) + static_cast<double>(tiles_->n_cells());
+  parallel_for_if_worth(ns_per_tree * n_apart, n_apart, params_.tree.n_threads, [&](std::size_t k, int worker) {
+    grown[k] = grow(static_cast<std::uint32_t>(k), *spaces_[static_cast<std::size_t>(worker)], interrupt);
+  });
+  for (std::uint32_t k = n_apart; k < params_.n_classes; ++k) grown[k] = grow(k, *spaces_[0], interrupt);
   for (BoostedTree& g : grown) trees_.push_back(std::move(g.tree));
   ++round_;
 }
 
-void Boosting::fill_pairs(std::uint32_t k, Interrupt& interrupt) {
-  const std::size_t n = n_rows(), n_chunks = (n + chunk_rows - 1) / chunk_rows;
+BoostedTree Boosting::grow(std::uint32_t k, Workspace& space, Interrupt& interrupt) {
+  const std::uint64_t key = derive(derive(derive(params_.tree.seed, 12), round_), k);
+  const Units units = quantise(k, key, space.packed);
+  const std::vector<Row>& rows = rows_of_round();
+  space.rows.resize(rows.size());
+  for_each_chunk(rows.size(), params_.tree.n_threads, 0.2, [&](std::size_t, std::size_t begin, std::size_t end) {
+    std::copy_n(rows.data() + begin, end - begin, space.rows.data() + begin);
+  });
+  BoostedTree grown = space.grower.grow(space.rows, space.packed.data(), units, key, interrupt);
+  set_values(grown, k, space.rows);
+  add_to_scores(grown, k, space.rows);
+  return grown;
+}
+
+void Boosting::fill_pairs(Interrupt& interrupt) {
+  const std::size_t n = n_rows(), n_chunks = (n + chunk_rows - 1) / chunk_rows, n_classes = params_.n_classes;
   interrupt.check();
   LossParams loss{params_.loss_parameter};
   if (params_.loss == Loss::huber) {
@@ -149,94 +207,114 @@ void Boosting::fill_pairs(std::uint32_t k, Interrupt& interrupt) {
                          rows_.weight == nullptr ? 1.0 : rows_.weight[r]);
     loss.a = delta_ = weighted_quantile(sizes, params_.loss_parameter);
   }
-  const double factor = params_.n_classes > 1 ? params_.n_classes / (params_.n_classes - 1.0) : 1.0;
-  std::vector<GradientSums> sums(n_chunks);
-  for_each_chunk(n, params_.tree.n_threads, 4.0, [&](std::size_t c, std::size_t begin, std::size_t end) {
+  std::vector<GradientSums> sums(n_chunks * n_classes);
+  const double ns_per_row = 4.0 * static_cast<double>(n_classes);
+  for_each_chunk(n, params_.tree.n_threads, ns_per_row, [&](std::size_t c, std::size_t begin, std::size_t end) {
+    if (params_.loss == Loss::multinomial) return fill_pairs_of_classes(begin, end, sums.data() + c * n_classes);
     const double* weight = rows_.weight == nullptr ? nullptr : rows_.weight + begin;
-    if (params_.loss == Loss::multinomial) {
-      for (std::size_t r = begin; r < end; ++r) {
-        const double p = shares_[k][r], w = rows_.weight == nullptr ? 1.0 : rows_.weight[r];
-        pairs_[r] = {static_cast<float>((p - (rows_.target[r] == k)) * w),
-                     static_cast<float>(factor * p * (1 - p) * w)};
-      }
-    } else {
-      kernels_of(params_.loss)
-          .gradients(rows_.target + begin, rows_.scores[k].data() + begin, weight, end - begin, loss,
-                     pairs_.data() + begin);
-    }
-    for (std::size_t r = begin; r < end; ++r) {
-      sums[c].gradient += std::abs(static_cast<double>(pairs_[r].gradient));
-      sums[c].hessian += static_cast<double>(pairs_[r].hessian);
-    }
+    Pair* pairs = pairs_[0].data() + begin;
+    kernels_of(params_.loss)
+        .gradients(rows_.target + begin, rows_.scores[0].data() + begin, weight, end - begin, loss, pairs);
+    add_sizes(pairs, end - begin, sums[c]);
   });
-  gradient_total_ = hessian_total_ = 0;
-  for (const GradientSums& s : sums) {
-    gradient_total_ += s.gradient;
-    hessian_total_ += s.hessian;
+  totals_.assign(n_classes, {});
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    totals_[i % n_classes].gradient += sums[i].gradient;
+    totals_[i % n_classes].hessian += sums[i].hessian;
+  }
+}
+
+void Boosting::fill_pairs_of_classes(std::size_t begin, std::size_t end, GradientSums* sums) {
+  constexpr std::size_t block = 256;
+  const std::uint32_t n_classes = params_.n_classes;
+  const double factor = n_classes > 1 ? n_classes / (n_classes - 1.0) : 1.0;
+  std::vector<double> shares(block * n_classes);
+  std::vector<const double*> from(n_classes);
+  std::vector<double*> to(n_classes);
+  for (std::uint32_t k = 0; k < n_classes; ++k) to[k] = shares.data() + k * block;
+  for (std::size_t at = begin; at < end; at += block) {
+    const std::size_t n = std::min(block, end - at);
+    for (std::uint32_t k = 0; k < n_classes; ++k) from[k] = rows_.scores[k].data() + at;
+    boost_kernels().softmax(from.data(), n_classes, n, to.data());
+    const double* weight = rows_.weight == nullptr ? nullptr : rows_.weight + at;
+    for (std::uint32_t k = 0; k < n_classes; ++k) {
+      Pair* pairs = pairs_[k].data() + at;
+      boost_kernels().class_gradients(to[k], rows_.target + at, weight, n, k, factor, pairs);
+      add_sizes(pairs, n, sums[k]);
+    }
   }
 }
 
 // Whole numbers as large as the sums of all rows leave room for.
-Units Boosting::quantise(std::uint64_t key) {
+Units Boosting::quantise(std::uint32_t k, std::uint64_t key, std::vector<Packed>& packed) const {
   const auto n = static_cast<double>(n_rows());
   constexpr double margin = 0.999;
-  const auto gradient_scale = static_cast<float>(margin * (0x1p31 - 2 - n) / std::max(gradient_total_, 1e-30));
-  const auto hessian_scale = static_cast<float>(margin * (0x1p31 - 2 - n) / std::max(hessian_total_, 1e-30));
+  const auto gradient_scale = static_cast<float>(margin * (0x1p31 - 2 - n) / std::max(totals_[k].gradient, 1e-30));
+  const auto hessian_scale = static_cast<float>(margin * (0x1p31 - 2 - n) / std::max(totals_[k].hessian, 1e-30));
   const auto low = static_cast<std::uint32_t>(key);
   for_each_chunk(n_rows(), params_.tree.n_threads, 1.0, [&](std::size_t, std::size_t begin, std::size_t end) {
-    boost_kernels().quantise(pairs_.data() + begin, begin, end - begin, gradient_scale, hessian_scale, low,
-                             packed_.data() + begin);
+    boost_kernels().quantise(pairs_[k].data() + begin, begin, end - begin, gradient_scale, hessian_scale, low,
+                             packed.data() + begin);
   });
   return {1.0 / static_cast<double>(gradient_scale), 1.0 / static_cast<double>(hessian_scale)};
 }
 
-// Leaves are set from the gradients before rounding; their sums are whole numbers of a unit that none of them feels.
-void Boosting::set_values(BoostedTree& grown, std::uint32_t k) {
-  parallel_for_if_worth(3.0 * static_cast<double>(in_bag_.size()), grown.leaves.size(), params_.tree.n_threads,
-                        [&](std::size_t i, int) {
-                          std::vector<std::pair<double, double>> residuals;
-                          const GrownLeaf& leaf = grown.leaves[i];
-                          grown.tree.value[leaf.node] = leaf_value(grown, leaf, k, residuals);
-                        });
-}
-
-double Boosting::leaf_value(const BoostedTree&, const GrownLeaf& leaf, std::uint32_t k,
-                            std::vector<std::pair<double, double>>& residuals) const {
-  const std::span<const Row> rows = std::span(in_bag_).subspan(leaf.begin, leaf.end - leaf.begin);
-  const double rate = params_.tree.learning_rate;
-  const auto weight_of = [&](Row r) { return rows_.weight == nullptr ? 1.0 : rows_.weight[r]; };
+// Leaves are set from the gradients before rounding; their sums are whole numbers of a unit that none of them feels, so
+// they may be added up in any order.
+void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) const {
+  const std::size_t n_leaves = grown.leaves.size();
+  const int n_threads = params_.tree.n_threads;
   if (refits_leaves(params_.loss)) {
-    for (const Row r : rows) residuals.emplace_back(rows_.target[r] - rows_.scores[k][r], weight_of(r));
-    double value = weighted_quantile(residuals, params_.loss == Loss::quantile ? params_.loss_parameter : 0.5);
-    if (params_.loss == Loss::huber) {
-      double sum = 0, total = 0;
-      for (const auto& [residual, weight] : residuals) {
-        sum += weight * std::clamp(residual - value, -delta_, delta_);
-        total += weight;
-      }
-      value += sum / total;
-    }
-    if (params_.tree.max_step > 0) value = std::clamp(value, -params_.tree.max_step, params_.tree.max_step);
-    return rate * std::clamp(value, leaf.bounds.low, leaf.bounds.high);
+    const double estimated_ns = 30.0 * static_cast<double>(rows.size());
+    parallel_for_if_worth(estimated_ns, n_leaves, n_threads, [&](std::size_t i, int) {
+      grown.tree.value[grown.leaves[i].node] = refitted_value(grown.leaves[i], k, rows);
+    });
+    return;
   }
-  const double g_scale = 0x1p60 / std::max(gradient_total_, 1e-30), h_scale = 0x1p60 / std::max(hessian_total_, 1e-30);
-  std::int64_t g = 0, h = 0;
-  for (const Row r : rows) {
-    g += static_cast<std::int64_t>(static_cast<double>(pairs_[r].gradient) * g_scale);
-    h += static_cast<std::int64_t>(static_cast<double>(pairs_[r].hessian) * h_scale);
-  }
+  const double g_scale = 0x1p60 / std::max(totals_[k].gradient, 1e-30);
+  const double h_scale = 0x1p60 / std::max(totals_[k].hessian, 1e-30);
+  std::vector<std::atomic<std::int64_t>> g(n_leaves), h(n_leaves);
+  for_each_piece(grown, rows.size(), n_threads, 3.0, [&](std::size_t i, std::size_t begin, std::size_t end) {
+    const WholeSums sums =
+        boost_kernels().sum_pairs(pairs_[k].data(), rows.data() + begin, end - begin, g_scale, h_scale);
+    g[i].fetch_add(sums.gradient, std::memory_order_relaxed);
+    h[i].fetch_add(sums.hessian, std::memory_order_relaxed);
+  });
   const SplitSearch search(coding_, *tiles_, params_.tree, {});
-  return rate * search.step(static_cast<double>(g) / g_scale, static_cast<double>(h) / h_scale, leaf.bounds);
+  for (std::size_t i = 0; i < n_leaves; ++i)
+    grown.tree.value[grown.leaves[i].node] =
+        params_.tree.learning_rate * search.step(static_cast<double>(g[i].load()) / g_scale,
+                                                 static_cast<double>(h[i].load()) / h_scale, grown.leaves[i].bounds);
 }
 
-void Boosting::add_to_scores(const BoostedTree& grown, std::uint32_t k) {
+double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const {
+  std::vector<std::pair<double, double>> residuals;
+  for (const Row r : rows.subspan(leaf.begin, leaf.end - leaf.begin))
+    residuals.emplace_back(rows_.target[r] - rows_.scores[k][r], rows_.weight == nullptr ? 1.0 : rows_.weight[r]);
+  double value = weighted_quantile(residuals, params_.loss == Loss::quantile ? params_.loss_parameter : 0.5);
+  if (params_.loss == Loss::huber) {
+    double sum = 0, total = 0;
+    for (const auto& [residual, weight] : residuals) {
+      sum += weight * std::clamp(residual - value, -delta_, delta_);
+      total += weight;
+    }
+    value += sum / total;
+  }
+  if (params_.tree.max_step > 0) value = std::clamp(value, -params_.tree.max_step, params_.tree.max_step);
+  return params_.tree.learning_rate * std::clamp(value, leaf.bounds.low, leaf.bounds.high);
+}
+
+void Boosting::add_to_scores(const BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) {
   double* scores = rows_.scores[k].data();
-  parallel_for_if_worth(2.0 * static_cast<double>(in_bag_.size()), grown.leaves.size(), params_.tree.n_threads,
-                        [&](std::size_t i, int) {
-                          const GrownLeaf& leaf = grown.leaves[i];
-                          const double value = grown.tree.value[leaf.node];
-                          for (std::size_t j = leaf.begin; j < leaf.end; ++j) scores[in_bag_[j]] += value;
-                        });
+  for_each_piece(grown, rows.size(), params_.tree.n_threads, 2.0,
+                 [&](std::size_t i, std::size_t begin, std::size_t end) {
+                   const double value = grown.tree.value[grown.leaves[i].node];
+                   constexpr std::size_t ahead = 16;
+                   for (std::size_t j = begin; j < end; ++j) {
+                     __builtin_prefetch(scores + rows[std::min(j + ahead, end - 1)], 1);
+                     scores[rows[j]] += value;
+                   }
+                 });
   if (!out_of_bag_.empty()) walk(grown, codes_, out_of_bag_, scores);
   if (held_out_.table == nullptr) return;
   const Codes& codes = held_out_.table == rows_.table ? codes_ : held_out_codes_;

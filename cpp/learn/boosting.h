@@ -47,6 +47,7 @@ class Boosting {
   // out are those that have a weight there.
   Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams params, std::uint32_t first_round,
            Interrupt& interrupt);
+  ~Boosting();
 
   // One more round: a tree for each score column.
   void advance(Interrupt& interrupt);
@@ -61,13 +62,18 @@ class Boosting {
   std::uint32_t n_rounds() const { return round_; }
 
  private:
+  struct Workspace;  // of a tree being grown
+
   void draw_rows();
-  void fill_pairs(std::uint32_t k, Interrupt& interrupt);
-  Units quantise(std::uint64_t key);
-  void set_values(BoostedTree& grown, std::uint32_t k);
-  double leaf_value(const BoostedTree& grown, const GrownLeaf& leaf, std::uint32_t k,
-                    std::vector<std::pair<double, double>>& residuals) const;
-  void add_to_scores(const BoostedTree& grown, std::uint32_t k);
+  const std::vector<Row>& rows_of_round() const { return params_.rows_per_round < 1 ? in_bag_ : all_; }
+  void fill_pairs(Interrupt& interrupt);
+  void fill_pairs_of_classes(std::size_t begin, std::size_t end, GradientSums* sums);
+  BoostedTree grow(std::uint32_t k, Workspace& space, Interrupt& interrupt);
+  std::uint32_t n_trees_apart() const;
+  Units quantise(std::uint32_t k, std::uint64_t key, std::vector<Packed>& packed) const;
+  void set_values(BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) const;
+  double refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const;
+  void add_to_scores(const BoostedTree& grown, std::uint32_t k, std::span<const Row> rows);
   void walk(const BoostedTree& grown, const Codes& codes, std::span<const Row> rows, double* scores) const;
   double mean_loss(const BoostingRows& rows) const;
   double sum_of_losses(const BoostingRows& rows, std::size_t begin, std::size_t end) const;
@@ -78,13 +84,12 @@ class Boosting {
   Coding coding_;
   Codes codes_, held_out_codes_;
   std::unique_ptr<Tiles> tiles_;
-  std::unique_ptr<BoostGrower> grower_;
-  std::vector<Row> all_, in_bag_, out_of_bag_;  // all_: rows of positive weight
-  std::vector<Row> judged_;                     // rows held out
-  std::vector<Pair> pairs_;
-  std::vector<Packed> packed_;
-  std::vector<std::vector<double>> shares_;  // multinomial
-  double gradient_total_ = 0, hessian_total_ = 0, delta_ = 0;
+  std::vector<std::unique_ptr<Workspace>> spaces_;  // by thread that grows a tree of its own; the first always
+  std::vector<Row> all_, in_bag_, out_of_bag_;      // all_: rows of positive weight
+  std::vector<Row> judged_;                         // rows held out
+  std::vector<std::vector<Pair>> pairs_;            // by class
+  std::vector<GradientSums> totals_;                // by class
+  double delta_ = 0;
   std::uint32_t round_ = 0;
   std::vector<Tree> trees_;
 };

@@ -104,6 +104,41 @@ TEST(softmax_has_the_same_bits_and_sums_to_one) {
   }
 }
 
+TEST(gradients_of_classes_and_their_sums_have_the_same_bits) {
+  std::mt19937_64 g(8);
+  std::uniform_real_distribution<double> draw(0, 1);
+  for (const std::size_t n : {1u, 130u, 1001u}) {
+    std::vector<double> shares(n), target(n), weight(n);
+    std::vector<Row> rows;
+    for (std::size_t i = 0; i < n; ++i) {
+      shares[i] = draw(g);
+      target[i] = static_cast<double>(g() % 3);
+      weight[i] = draw(g);
+      if (g() % 3 > 0) rows.push_back(static_cast<Row>(i));
+    }
+    for (const double* w : {static_cast<const double*>(nullptr), static_cast<const double*>(weight.data())}) {
+      std::vector<Pair> expected(n), got(n);
+      std::int64_t gradient = 0, hessian = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        const double p = shares[i], times = w == nullptr ? 1.0 : w[i];
+        expected[i] = {static_cast<float>((p - (target[i] == 2 ? 1.0 : 0.0)) * times),
+                       static_cast<float>(1.5 * p * (1 - p) * times)};
+      }
+      for (const Row r : rows) {
+        gradient += static_cast<std::int64_t>(static_cast<double>(expected[r].gradient) * 0x1p40);
+        hessian += static_cast<std::int64_t>(static_cast<double>(expected[r].hessian) * 0x1p41);
+      }
+      for (const BoostKernels* k : available()) {
+        k->class_gradients(shares.data(), target.data(), w, n, 2, 1.5, got.data());
+        CHECK(same_bits(expected, got));
+        const WholeSums sums = k->sum_pairs(got.data(), rows.data(), rows.size(), 0x1p40, 0x1p41);
+        CHECK_EQ(sums.gradient, gradient);
+        CHECK_EQ(sums.hessian, hessian);
+      }
+    }
+  }
+}
+
 TEST(rounding_is_unbiased_and_has_the_same_bits) {
   const std::size_t n = 100'003;
   std::mt19937_64 g(4);

@@ -1,0 +1,183 @@
+#include "boost/histograms.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/pool.h"
+
+namespace spinney {
+
+namespace {
+
+// A node for each worker, to be searched apart.
+std::vector<SearchedNode> copies(const SearchedNode& node, int n_threads) {
+  return std::vector<SearchedNode>(static_cast<std::size_t>(n_threads), node);
+}
+
+void choose(SearchedNode& node, std::vector<SearchedNode>& searched) {
+  for (SearchedNode& s : searched) node.consider(std::move(s.best));
+}
+
+}  // namespace
+
+Histogram HistogramPool::take() {
+  const std::lock_guard lock(mutex_);
+  if (free_.empty()) return Histogram(new Packed[n_cells_]);
+  Histogram histogram = std::move(free_.back());
+  free_.pop_back();
+  return histogram;
+}
+
+void HistogramPool::give_back(Histogram histogram) {
+  if (!histogram) return;
+  const std::lock_guard lock(mutex_);
+  free_.push_back(std::move(histogram));
+}
+
+void SearchedNode::consider(BoostSplit split) {
+  if (split.gain > best.gain || (split.gain == best.gain && split.gain > 0 && split.feature < best.feature))
+    best = std::move(split);
+}
+
+HistogramScratch::HistogramScratch(std::size_t cells, int n_threads)
+    : n_cells(cells), search(static_cast<std::size_t>(n_threads)), parts(static_cast<std::size_t>(n_threads)) {}
+
+HistogramSearch::HistogramSearch(const Tiles& tiles, const SplitSearch& search, const std::vector<std::uint8_t>& in_use,
+                                 const Packed* pairs, HistogramScratch& scratch)
+    : tiles_(tiles), search_(search), pairs_(pairs), scratch_(scratch) {
+  for (std::uint32_t t = 0; t < tiles.n_tiles(); ++t) {
+    bool is_used = false;
+    for (const std::uint32_t l : tiles.lanes(t)) {
+      const auto columns = tiles.columns(l);
+      if (std::none_of(columns.begin(), columns.end(), [&](std::uint32_t f) { return in_use[f]; })) continue;
+      lanes_in_use_.push_back(l);
+      is_used = true;
+    }
+    if (is_used) tiles_in_use_.push_back(t);
+  }
+}
+
+void HistogramSearch::fill_tile(std::uint32_t tile, Packed* histogram, const Row* rows, std::size_t n) const {
+  const auto [first, last] = tiles_.cells_of_tile(tile);
+  std::memset(histogram + first, 0, (last - first) * sizeof(Packed));
+  tiles_.add_rows(tile, pairs_, rows, n, histogram);
+}
+
+void HistogramSearch::search_lane(std::uint32_t lane, SearchedNode& node, SplitScratch& scratch) const {
+  if (node.columns.empty()) return;
+  for (const std::uint32_t f : tiles_.columns(lane))
+    if (node.columns[f]) node.consider(search_.search(f, node.histogram, node.sums, node.n_rows, node.bounds, scratch));
+}
+
+// body(lane, worker), a few lanes to a task
+template <class Body>
+void HistogramSearch::for_each_lane(int n_threads, Body&& body) const {
+  const std::size_t n = lanes_in_use_.size(),
+                    n_tasks = std::min<std::size_t>(n, 2 * static_cast<std::size_t>(n_threads));
+  parallel_for(n_tasks, n_threads, [&](std::size_t task, int worker) {
+    for (std::size_t i = task * n / n_tasks; i < (task + 1) * n / n_tasks; ++i) body(lanes_in_use_[i], worker);
+  });
+}
+
+// Rows are shared out; worker 0 adds to the histogram itself, the others to parts of their own. Returns who took some.
+std::vector<std::uint8_t> HistogramSearch::fill_parts(Packed* histogram, const Row* rows, std::size_t n,
+                                                      int n_threads) const {
+  const std::size_t chunk = std::clamp<std::size_t>(n / (4 * static_cast<std::size_t>(n_threads)), 1024, 8192);
+  std::vector<std::uint8_t> used(static_cast<std::size_t>(n_threads), 0);
+  const auto clear = [&](Packed* cells) {
+    for (const std::uint32_t t : tiles_in_use_) fill_tile(t, cells, nullptr, 0);
+  };
+  clear(histogram);
+  parallel_for((n + chunk - 1) / chunk, n_threads, [&](std::size_t c, int worker) {
+    const auto w = static_cast<std::size_t>(worker);
+    Packed* mine = histogram;
+    if (w > 0) {
+      Histogram& part = scratch_.parts[w];
+      if (!part) part.reset(new Packed[scratch_.n_cells]);
+      mine = part.get();
+      if (!used[w]) clear(mine);
+      used[w] = 1;
+    }
+    for (const std::uint32_t t : tiles_in_use_)
+      tiles_.add_rows(t, pairs_, rows + c * chunk, std::min(chunk, n - c * chunk), mine);
+  });
+  return used;
+}
+
+void HistogramSearch::add_parts(std::uint32_t lane, Packed* histogram, const std::vector<std::uint8_t>& used) const {
+  const auto [first, last] = tiles_.cells_of_lane(lane);
+  for (std::size_t w = 1; w < used.size(); ++w)
+    for (std::size_t i = first; used[w] && i < last; ++i) histogram[i] += scratch_.parts[w][i];
+}
+
+void HistogramSearch::plant(SearchedNode& root, const Row* rows, std::size_t n, int n_threads) const {
+  Packed sum = 0;
+  if (lanes_in_use_.empty()) {
+    for (std::size_t i = 0; i < n; ++i) sum += pairs_[rows[i]];
+    root.sums = {gradient_of(sum), hessian_of(sum)};
+    return;
+  }
+  if (shares_tiles(n_threads) || n_threads == 1)
+    parallel_for(tiles_in_use_.size(), n_threads,
+                 [&](std::size_t i, int) { fill_tile(tiles_in_use_[i], root.histogram, rows, n); });
+  else {
+    const std::vector<std::uint8_t> used = fill_parts(root.histogram, rows, n, n_threads);
+    for_each_lane(n_threads, [&](std::uint32_t lane, int) { add_parts(lane, root.histogram, used); });
+  }
+  const auto [first, last] = tiles_.cells_of_lane(lanes_in_use_[0]);  // every row is in one cell of each lane
+  for (std::size_t i = first; i < last; ++i) sum += root.histogram[i];
+  root.sums = {gradient_of(sum), hessian_of(sum)};
+  std::vector<SearchedNode> roots = copies(root, n_threads);
+  for_each_lane(shares_tiles(n_threads) ? n_threads : 1, [&](std::uint32_t lane, int worker) {
+    const auto w = static_cast<std::size_t>(worker);
+    search_lane(lane, roots[w], scratch_.search[w]);
+  });
+  choose(root, roots);
+}
+
+void HistogramSearch::divide(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n, int n_threads,
+                             int worker) const {
+  constexpr std::size_t few = 2048;  // rows that are not worth sharing
+  if (n_threads > 1 && shares_tiles(n_threads)) return divide_tiles(small, large, rows, n, n_threads);
+  if (n_threads > 1 && n >= few) return divide_rows(small, large, rows, n, n_threads);
+  for (const std::uint32_t t : tiles_in_use_)
+    divide_tile(t, small, large, rows, n, scratch_.search[static_cast<std::size_t>(worker)]);
+}
+
+void HistogramSearch::divide_tile(std::uint32_t tile, SearchedNode& small, SearchedNode& large, const Row* rows,
+                                  std::size_t n, SplitScratch& scratch) const {
+  fill_tile(tile, small.histogram, rows, n);
+  const auto [first, last] = tiles_.cells_of_tile(tile);
+  boost_kernels().subtract(large.histogram + first, small.histogram + first, last - first);
+  for (SearchedNode* node : {&small, &large})
+    for (const std::uint32_t lane : tiles_.lanes(tile)) search_lane(lane, *node, scratch);
+}
+
+void HistogramSearch::divide_tiles(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n,
+                                   int n_threads) const {
+  std::vector<SearchedNode> smalls = copies(small, n_threads), larges = copies(large, n_threads);
+  parallel_for(tiles_in_use_.size(), n_threads, [&](std::size_t i, int worker) {
+    const auto w = static_cast<std::size_t>(worker);
+    divide_tile(tiles_in_use_[i], smalls[w], larges[w], rows, n, scratch_.search[w]);
+  });
+  choose(small, smalls);
+  choose(large, larges);
+}
+
+void HistogramSearch::divide_rows(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n,
+                                  int n_threads) const {
+  const std::vector<std::uint8_t> used = fill_parts(small.histogram, rows, n, n_threads);
+  std::vector<SearchedNode> smalls = copies(small, n_threads), larges = copies(large, n_threads);
+  for_each_lane(n_threads, [&](std::uint32_t lane, int worker) {
+    const auto w = static_cast<std::size_t>(worker);
+    add_parts(lane, small.histogram, used);
+    const auto [first, last] = tiles_.cells_of_lane(lane);
+    boost_kernels().subtract(large.histogram + first, small.histogram + first, last - first);
+    search_lane(lane, smalls[w], scratch_.search[w]);
+    search_lane(lane, larges[w], scratch_.search[w]);
+  });
+  choose(small, smalls);
+  choose(large, larges);
+}
+
+}  // namespace spinney

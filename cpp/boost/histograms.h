@@ -1,0 +1,87 @@
+// Histograms of nodes, and the best splits that they show.
+//
+// A tile is a part of every histogram that fits a core's own cache. Where threads share a node they take its tiles if
+// there are enough, else its rows; a tile is filled, taken from the parent's and searched in one go.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "boost/split.h"
+#include "boost/tiles.h"
+
+namespace spinney {
+
+using Histogram = std::unique_ptr<Packed[]>;
+
+// Buffers that outlive a tree.
+class HistogramPool {
+ public:
+  explicit HistogramPool(std::size_t n_cells) : n_cells_(n_cells) {}
+  Histogram take();
+  void give_back(Histogram histogram);
+
+ private:
+  const std::size_t n_cells_;
+  std::mutex mutex_;
+  std::vector<Histogram> free_;
+};
+
+// A node as the search sees it.
+struct SearchedNode {
+  Packed* histogram = nullptr;
+  Sums sums;
+  Row n_rows = 0;
+  Bounds bounds;
+  std::vector<std::uint8_t> columns;  // by column: may it be split on? Empty: the node is not searched
+  BoostSplit best;
+
+  void consider(BoostSplit split);  // of equal splits that on the first column
+};
+
+// What the threads of a tree need besides the histograms.
+struct HistogramScratch {
+  HistogramScratch(std::size_t n_cells, int n_threads);
+  const std::size_t n_cells;
+  std::vector<SplitScratch> search;  // by worker
+  std::vector<Histogram> parts;      // by worker: sums of the rows that it took
+};
+
+class HistogramSearch {
+ public:
+  // `in_use` says which columns any node of the tree may be split on.
+  HistogramSearch(const Tiles& tiles, const SplitSearch& search, const std::vector<std::uint8_t>& in_use,
+                  const Packed* pairs, HistogramScratch& scratch);
+
+  // The histogram of the root, its sums and its best split.
+  void plant(SearchedNode& root, const Row* rows, std::size_t n, int n_threads) const;
+
+  // `large` comes with the histogram of the parent; `rows` are those of `small`.
+  void divide(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n, int n_threads,
+              int worker) const;
+
+  // Does a node have tiles enough for the threads?
+  bool shares_tiles(int n_threads) const { return tiles_in_use_.size() >= 4 * static_cast<std::size_t>(n_threads); }
+
+ private:
+  void fill_tile(std::uint32_t tile, Packed* histogram, const Row* rows, std::size_t n) const;
+  std::vector<std::uint8_t> fill_parts(Packed* histogram, const Row* rows, std::size_t n, int n_threads) const;
+  void add_parts(std::uint32_t lane, Packed* histogram, const std::vector<std::uint8_t>& used) const;
+  void divide_tiles(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n, int n_threads) const;
+  void divide_rows(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n, int n_threads) const;
+  void divide_tile(std::uint32_t tile, SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n,
+                   SplitScratch& scratch) const;
+  void search_lane(std::uint32_t lane, SearchedNode& node, SplitScratch& scratch) const;
+  template <class Body>
+  void for_each_lane(int n_threads, Body&& body) const;
+
+  const Tiles& tiles_;
+  const SplitSearch& search_;
+  const Packed* pairs_;
+  HistogramScratch& scratch_;
+  std::vector<std::uint32_t> tiles_in_use_, lanes_in_use_;
+};
+
+}  // namespace spinney

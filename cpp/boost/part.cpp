@@ -1,0 +1,88 @@
+#include "boost/part.h"
+
+#include <algorithm>
+
+#include "base/pool.h"
+
+namespace spinney {
+
+namespace {
+
+constexpr std::size_t chunk = 1 << 13;
+
+std::size_t size_of_chunk(std::size_t c, std::size_t n) { return std::min(chunk, n - c * chunk); }
+
+}  // namespace
+
+RowParter::RowParter(const Coding& coding, const Codes& codes, int n_threads)
+    : coding_(coding), codes_(codes), spare_(static_cast<std::size_t>(n_threads)) {}
+
+std::size_t RowParter::part(const BoostSplit& split, Row* rows, std::size_t n, int n_threads, int worker) {
+  if (n_threads == 1 || n < 2 * chunk) return part_serial(split, rows, n, worker);
+  std::vector<std::size_t> n_left((n + chunk - 1) / chunk);
+  parallel_for(n_left.size(), n_threads,
+               [&](std::size_t c, int w) { n_left[c] = part_serial(split, rows + c * chunk, size_of_chunk(c, n), w); });
+  return join(rows, n, n_left, n_threads);
+}
+
+// Left parts first, then right parts, each in the order of the chunks.
+std::size_t RowParter::join(Row* rows, std::size_t n, const std::vector<std::size_t>& n_left, int n_threads) {
+  std::size_t total = 0;
+  for (const std::size_t k : n_left) total += k;
+  if (joined_.size() < n) joined_.resize(n);
+  std::vector<std::size_t> left_at(n_left.size()), right_at(n_left.size());
+  std::size_t l = 0, r = total;
+  for (std::size_t c = 0; c < n_left.size(); ++c) {
+    left_at[c] = l;
+    right_at[c] = r;
+    l += n_left[c];
+    r += size_of_chunk(c, n) - n_left[c];
+  }
+  parallel_for(n_left.size(), n_threads, [&](std::size_t c, int) {
+    const Row* from = rows + c * chunk;
+    std::copy_n(from, n_left[c], joined_.data() + left_at[c]);
+    std::copy(from + n_left[c], from + size_of_chunk(c, n), joined_.data() + right_at[c]);
+  });
+  parallel_for(n_left.size(), n_threads, [&](std::size_t c, int) {
+    std::copy_n(joined_.data() + c * chunk, size_of_chunk(c, n), rows + c * chunk);
+  });
+  return total;
+}
+
+std::size_t RowParter::part_serial(const BoostSplit& split, Row* rows, std::size_t n, int worker) {
+  std::vector<Row>& spare = spare_[static_cast<std::size_t>(worker)];
+  if (spare.size() < n + 16) spare.resize(n + 16);
+  const CodedColumn& column = coding_.columns[split.feature];
+  if (column.is_category || column.is_wide) return part_by_table(split, rows, n, spare.data());
+  return boost_kernels().part(rows, n, codes_.narrow(split.feature), split.cut,
+                              split.missing_left ? column.n_codes - 1 : UINT32_MAX, spare.data());
+}
+
+std::size_t RowParter::part_by_table(const BoostSplit& split, Row* rows, std::size_t n, Row* spare) const {
+  const CodedColumn& column = coding_.columns[split.feature];
+  std::vector<std::uint8_t> goes_left(column.n_codes, 0);
+  if (column.is_category)
+    for (const std::uint32_t code : split.left_codes) goes_left[code] = 1;
+  else
+    std::fill_n(goes_left.begin(), split.cut + std::size_t{1}, std::uint8_t{1});
+  if (column.has_missing) goes_left[column.n_codes - 1] = split.missing_left;
+  std::size_t n_left = 0, n_right = 0;
+  const auto sweep = [&](const auto* codes) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const Row r = rows[i];
+      const bool left = goes_left[codes[r]];
+      rows[n_left] = r;
+      spare[n_right] = r;
+      n_left += left;
+      n_right += !left;
+    }
+  };
+  if (column.is_wide)
+    sweep(codes_.wide(split.feature));
+  else
+    sweep(codes_.narrow(split.feature));
+  std::copy_n(spare, n_right, rows + n_left);
+  return n_left;
+}
+
+}  // namespace spinney

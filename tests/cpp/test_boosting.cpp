@@ -1,0 +1,160 @@
+// Boosting with any number of threads: the same trees, bit for bit, whichever way the threads share the work.
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "check.h"
+#include "learn/boosting.h"
+
+using namespace spinney;
+
+namespace {
+
+struct Data {
+  std::vector<float> values;
+  std::vector<double> target, weight;
+  Table table;
+};
+
+// Columns of normal numbers, some of few values, some with gaps; the first few tell the target.
+Data make_data(std::size_t n_rows, std::size_t n_columns, std::uint32_t n_classes, std::uint64_t seed) {
+  std::mt19937_64 g(seed);
+  std::normal_distribution<float> normal;
+  Data d;
+  d.values.resize(n_rows * n_columns);
+  d.table.n_rows = n_rows;
+  d.table.columns.resize(n_columns);
+  for (std::size_t f = 0; f < n_columns; ++f) {
+    float* column = d.values.data() + f * n_rows;
+    for (std::size_t r = 0; r < n_rows; ++r) {
+      column[r] = normal(g);
+      if (f % 5 == 3) column[r] = std::round(column[r]);
+      if (f % 7 == 4 && g() % 10 == 0) column[r] = NAN;
+    }
+    d.table.columns[f].data = reinterpret_cast<const std::byte*>(column);
+    d.table.columns[f].stride = sizeof(float);
+    d.table.columns[f].dtype = DType::f32;
+  }
+  for (std::size_t r = 0; r < n_rows; ++r) {
+    const float score = d.values[r] + d.values[n_rows + r] * d.values[2 * n_rows + r] + normal(g);
+    const double rank = 1 / (1 + std::exp(-static_cast<double>(score)));
+    d.target.push_back(n_classes == 0 ? static_cast<double>(score) : std::floor(rank * n_classes * 0.999));
+    d.weight.push_back(static_cast<double>(g() % 3));
+  }
+  return d;
+}
+
+std::vector<Tree> boost(const Data& d, BoostingParams params, int n_threads, bool weighted = false) {
+  params.tree.n_threads = n_threads;
+  BoostingRows rows;
+  rows.table = &d.table;
+  rows.target = d.target.data();
+  rows.weight = weighted ? d.weight.data() : nullptr;
+  rows.scores.assign(params.n_classes, std::vector<double>(d.table.n_rows, 0.0));
+  Interrupt interrupt;
+  Boosting boosting(rows, {}, params, 0, interrupt);
+  for (int i = 0; i < 3; ++i) boosting.advance(interrupt);
+  return boosting.trees();
+}
+
+template <class T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+void check_same(const Data& d, const BoostingParams& params, bool weighted = false) {
+  const std::vector<Tree> expected = boost(d, params, 1, weighted);
+  for (const int n_threads : {2, 3, 8}) {
+    const std::vector<Tree> got = boost(d, params, n_threads, weighted);
+    CHECK_EQ(got.size(), expected.size());
+    for (std::size_t t = 0; t < got.size(); ++t) {
+      CHECK(same_bits(got[t].feature, expected[t].feature));
+      CHECK(same_bits(got[t].threshold, expected[t].threshold));
+      CHECK(same_bits(got[t].value, expected[t].value));
+      CHECK(same_bits(got[t].impurity, expected[t].impurity));
+      CHECK(same_bits(got[t].n_rows, expected[t].n_rows));
+    }
+  }
+}
+
+BoostingParams classes(std::uint32_t n) {
+  BoostingParams params;
+  params.loss = n > 2 ? Loss::multinomial : Loss::logistic;
+  params.n_classes = n > 2 ? n : 1;
+  return params;
+}
+
+}  // namespace
+
+TEST(leaves_split_ahead_change_nothing) {
+  const Data d = make_data(20'000, 9, 2, 1);
+  BoostingParams params = classes(2);
+  params.tree.max_leaves = 60;
+  check_same(d, params);
+  params.tree.depth_wise = true;
+  params.tree.max_depth = 5;
+  check_same(d, params, true);
+}
+
+TEST(splits_counted_again_change_nothing) {
+  const Data d = make_data(9'000, 6, 2, 2);
+  BoostingParams params = classes(2);
+  params.tree.max_leaves = 200;
+  params.tree.min_rows = 30;
+  params.tree.learning_rate = 1.5;  // hessians soon differ from row to row
+  check_same(d, params);
+}
+
+TEST(rows_and_columns_drawn_do_not_depend_on_threads) {
+  const Data d = make_data(20'000, 12, 0, 3);
+  BoostingParams params;
+  params.rows_per_round = 0.6;
+  params.tree.columns_per_tree = 0.8;
+  params.tree.columns_per_level = 0.8;
+  params.tree.columns_per_node = 0.5;
+  params.tree.seed = 5;
+  check_same(d, params, true);
+}
+
+TEST(threads_may_share_the_columns_of_a_node) {
+  const Data d = make_data(3'000, 600, 0, 4);
+  check_same(d, {});
+}
+
+TEST(threads_may_grow_the_trees_of_classes) {
+  const Data d = make_data(6'000, 6, 7, 5);
+  check_same(d, classes(7));
+  check_same(d, classes(7), true);
+}
+
+TEST(leaves_refitted_do_not_depend_on_threads) {
+  const Data d = make_data(9'000, 5, 0, 6);
+  for (const Loss loss : {Loss::huber, Loss::absolute}) {
+    BoostingParams params;
+    params.loss = loss;
+    params.loss_parameter = 0.9;
+    check_same(d, params, true);
+  }
+}
+
+TEST(an_interruption_reaches_every_thread) {
+  const Data d = make_data(20'000, 9, 2, 7);
+  BoostingRows rows;
+  rows.table = &d.table;
+  rows.target = d.target.data();
+  rows.scores.assign(1, std::vector<double>(d.table.n_rows, 0.0));
+  BoostingParams params = classes(2);
+  params.tree.n_threads = 4;
+  Interrupt interrupt;
+  Boosting boosting(rows, {}, params, 0, interrupt);
+  interrupt.request();
+  bool was_interrupted = false;
+  try {
+    boosting.advance(interrupt);
+  } catch (const Interrupted&) {
+    was_interrupted = true;
+  }
+  CHECK(was_interrupted);
+  CHECK(boosting.trees().empty());
+}
