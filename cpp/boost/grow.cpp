@@ -222,13 +222,13 @@ class BoostGrower::Growing {
     SearchedNode searched = searched_node(*root, may_split(*root));
     const bool alone = estimated_ns(*root) < worth_a_wake_up_ns;
     histograms_->plant(searched, rows_.data(), rows_.size(), alone ? 1 : n_threads_);
-    root->sums = searched.sums;
+    root->sums = searched.terms.total;
     root->best = std::move(searched.best);
     return root;
   }
 
   SearchedNode searched_node(const Leaf& leaf, bool search) const {
-    SearchedNode node{leaf.histogram.get(), leaf.sums, leaf.n(), leaf.bounds, {}, {}};
+    SearchedNode node{leaf.histogram.get(), search_.terms(leaf.sums, leaf.n(), leaf.bounds), {}, {}};
     if (search) node.columns = columns_of(leaf);
     return node;
   }
@@ -313,7 +313,7 @@ class BoostGrower::Growing {
       if (!node.columns[f]) continue;
       counts.assign(coding_.columns[f].n_codes, 0);
       for (std::size_t i = leaf.begin; i < leaf.end; ++i) ++counts[home_.codes_.code(coding_, f, rows_[i])];
-      node.consider(search_.search(f, node.histogram, leaf.sums, leaf.n(), leaf.bounds,
+      node.consider(search_.search(f, node.histogram, node.terms, node.best.score,
                                    home_.scratch_.search[static_cast<std::size_t>(worker)], counts.data()));
     }
     return std::move(node.best);

@@ -66,7 +66,7 @@ void HistogramSearch::fill_tile(std::uint32_t tile, Packed* histogram, const Row
 void HistogramSearch::search_lane(std::uint32_t lane, SearchedNode& node, SplitScratch& scratch) const {
   if (node.columns.empty()) return;
   for (const std::uint32_t f : tiles_.columns(lane))
-    if (node.columns[f]) node.consider(search_.search(f, node.histogram, node.sums, node.n_rows, node.bounds, scratch));
+    if (node.columns[f]) node.consider(search_.search(f, node.histogram, node.terms, node.best.score, scratch));
 }
 
 // body(lane, worker), a few lanes to a task
@@ -114,7 +114,7 @@ void HistogramSearch::plant(SearchedNode& root, const Row* rows, std::size_t n, 
   Packed sum = 0;
   if (lanes_in_use_.empty()) {
     for (std::size_t i = 0; i < n; ++i) sum += pairs_[rows[i]];
-    root.sums = {gradient_of(sum), hessian_of(sum)};
+    root.terms.total = {gradient_of(sum), hessian_of(sum)};
     return;
   }
   if (shares_tiles(n_threads) || n_threads == 1)
@@ -126,7 +126,7 @@ void HistogramSearch::plant(SearchedNode& root, const Row* rows, std::size_t n, 
   }
   const auto [first, last] = tiles_.cells_of_lane(lanes_in_use_[0]);  // every row is in one cell of each lane
   for (std::size_t i = first; i < last; ++i) sum += root.histogram[i];
-  root.sums = {gradient_of(sum), hessian_of(sum)};
+  root.terms = search_.terms({gradient_of(sum), hessian_of(sum)}, static_cast<Row>(n), root.terms.bounds);
   std::vector<SearchedNode> roots = copies(root, n_threads);
   for_each_lane(shares_tiles(n_threads) ? n_threads : 1, [&](std::uint32_t lane, int worker) {
     const auto w = static_cast<std::size_t>(worker);

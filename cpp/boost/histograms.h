@@ -32,9 +32,7 @@ class HistogramPool {
 // A node as the search sees it.
 struct SearchedNode {
   Packed* histogram = nullptr;
-  Sums sums;
-  Row n_rows = 0;
-  Bounds bounds;
+  NodeTerms terms;
   std::vector<std::uint8_t> columns;  // by column: may it be split on? Empty: the node is not searched
   BoostSplit best;
 

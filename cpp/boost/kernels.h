@@ -21,6 +21,8 @@ struct Pair {
 struct CutQuery {            // in units of the packed sums
   double gradient, hessian;  // of the node
   double lambda, min_hessian;
+  std::size_t first_cut = 0, end_cut = SIZE_MAX;  // only cuts among these
+  double floor = 0;                               // cuts of a lower score are of no use
 };
 
 struct CutFound {
@@ -52,7 +54,7 @@ struct BoostKernels {
   void (*subtract)(Packed* large, const Packed* small, std::size_t n);
 
   // The first best cut after one of the first n_cuts cells; `before` lies left of all cells. `prefix` and `scores` are
-  // scratch; the latter has 16 more than n_cuts.
+  // scratch; the latter has 16 more than n_cuts. A cut may be found below the floor or not, as it happens.
   CutFound (*best_cut)(const Packed* cells, std::size_t n_cuts, Packed before, const CutQuery& query, Packed* prefix,
                        float* scores);
 

@@ -6,25 +6,102 @@ static void subtract(Packed* large, const Packed* small, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) large[i] -= small[i];
 }
 
-// prefix[i] = before + cells[0] + … + cells[i]
-static void add_up(const Packed* cells, std::size_t n, Packed before, Packed* prefix) {
-  std::size_t i = 0;
-#if defined(__AVX512F__)
-  const __m512i zero = _mm512_setzero_si512(), last = _mm512_set1_epi64(7);
-  __m512i sum = _mm512_set1_epi64(static_cast<long long>(before));
-  for (; i + 8 <= n; i += 8) {
-    __m512i v = _mm512_loadu_si512(cells + i);
-    v = _mm512_add_epi64(v, _mm512_maskz_alignr_epi64(0xff, v, zero, 7));
-    v = _mm512_add_epi64(v, _mm512_maskz_alignr_epi64(0xff, v, zero, 6));
-    v = _mm512_add_epi64(v, _mm512_maskz_alignr_epi64(0xff, v, zero, 4));
-    v = _mm512_add_epi64(v, sum);
-    _mm512_storeu_si512(prefix + i, v);
-    sum = _mm512_maskz_permutexvar_epi64(0xff, last, v);
-  }
-  if (i > 0) before = prefix[i - 1];
-#endif
-  for (; i < n; ++i) prefix[i] = before += cells[i];
+static double score_of(Packed left_sums, const CutQuery& q) {
+  const double g_left = static_cast<double>(gradient_of(left_sums)),
+               h_left = static_cast<double>(hessian_of(left_sums));
+  const double g_right = q.gradient - g_left, left = h_left + q.lambda, right = q.hessian - h_left + q.lambda;
+  return (g_left * g_left * right + g_right * g_right * left) / (left * right);
 }
+
+static void offer_cut(std::size_t cut, const Packed* prefix, const CutQuery& q, CutFound& found) {
+  const double score = score_of(prefix[cut], q);
+  if (!(score > found.score)) return;
+  found.score = score;
+  found.cut = static_cast<std::uint32_t>(cut);
+  found.left = prefix[cut];
+}
+
+// What a rough score must reach for the cut to be looked at: nearly the largest, and nearly the floor.
+static float enough_of(float largest, float margin, const CutQuery& q) {
+  const auto floor = static_cast<float>(q.floor);
+  return (largest > floor ? largest : floor) * margin;
+}
+
+// Rough scores say which cuts may be the best; these are then compared in double precision. So the best cut does not
+// depend on how rough they are, as long as they are right to the margin.
+#if defined(__AVX512F__)
+
+static __m512i add_up_lanes(__m512i v) {
+  const __m512i zero = _mm512_setzero_si512();
+  v = _mm512_add_epi64(v, _mm512_maskz_alignr_epi64(0xff, v, zero, 7));
+  v = _mm512_add_epi64(v, _mm512_maskz_alignr_epi64(0xff, v, zero, 6));
+  return _mm512_add_epi64(v, _mm512_maskz_alignr_epi64(0xff, v, zero, 4));
+}
+
+// Which of 16 places from `at` on lie in [first, end)?
+static __mmask16 places_within(std::size_t at, std::size_t first, std::size_t end) {
+  const std::size_t low = first > at ? first - at : 0, high = end > at ? end - at : 0;
+  const std::uint32_t below_high = high >= 16 ? 0xffffu : (1u << high) - 1;
+  return static_cast<__mmask16>(low >= 16 ? 0u : below_high & (0xffffu << low));
+}
+
+static CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before, const CutQuery& q, Packed* prefix,
+                         float* scores) {
+  CutFound found;
+  const double needed = __builtin_ceil(q.min_hessian);
+  if (!(2 * needed <= q.hessian)) return found;
+  const __m512i least = _mm512_set1_epi32(static_cast<int>(needed)),
+                most = _mm512_set1_epi32(static_cast<int>(q.hessian - needed)),
+                g = _mm512_set1_epi32(static_cast<int>(q.gradient)), h = _mm512_set1_epi32(static_cast<int>(q.hessian)),
+                last = _mm512_set1_epi64(7),
+                low = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
+                high = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+  const __m512 lambda = _mm512_set1_ps(static_cast<float>(q.lambda)), none = _mm512_set1_ps(-1);
+  const std::size_t end_cut = q.end_cut < n_cuts ? q.end_cut : n_cuts;
+  __m512i sum = _mm512_set1_epi64(static_cast<long long>(before));
+  __m512 largest = none;
+  for (std::size_t i = 0; i < n_cuts; i += 16) {
+    const __mmask16 there = places_within(i, 0, n_cuts);
+    const auto there_a = static_cast<__mmask8>(there), there_b = static_cast<__mmask8>(there >> 8);
+    __m512i a = add_up_lanes(_mm512_maskz_loadu_epi64(there_a, cells + i));
+    __m512i b = add_up_lanes(_mm512_maskz_loadu_epi64(there_b, cells + i + 8));
+    const __m512i sum_a = _mm512_maskz_permutexvar_epi64(0xff, last, a),
+                  sum_b = _mm512_maskz_permutexvar_epi64(0xff, last, b);
+    a = _mm512_add_epi64(a, sum);
+    b = _mm512_add_epi64(b, _mm512_add_epi64(sum, sum_a));
+    sum = _mm512_add_epi64(sum, _mm512_add_epi64(sum_a, sum_b));
+    _mm512_mask_storeu_epi64(prefix + i, there_a, a);
+    _mm512_mask_storeu_epi64(prefix + i + 8, there_b, b);
+    const __m512i h_left = _mm512_permutex2var_epi32(a, low, b), g_left = _mm512_permutex2var_epi32(a, high, b);
+    __mmask16 valid = _mm512_mask_cmpge_epu32_mask(places_within(i, q.first_cut, end_cut), h_left, least);
+    valid = _mm512_mask_cmple_epu32_mask(valid, h_left, most);
+    const __m512 gl = _mm512_maskz_cvtepi32_ps(0xffff, g_left),
+                 gr = _mm512_maskz_cvtepi32_ps(0xffff, _mm512_sub_epi32(g, g_left));
+    const __m512 left = _mm512_add_ps(_mm512_maskz_cvtepi32_ps(0xffff, h_left), lambda),
+                 right = _mm512_add_ps(_mm512_maskz_cvtepi32_ps(0xffff, _mm512_sub_epi32(h, h_left)), lambda);
+    const __m512 both =
+        _mm512_add_ps(_mm512_mul_ps(_mm512_mul_ps(gl, gl), right), _mm512_mul_ps(_mm512_mul_ps(gr, gr), left));
+    const __m512 score = _mm512_mul_ps(both, _mm512_maskz_rcp14_ps(0xffff, _mm512_mul_ps(left, right)));
+    const __m512 kept = _mm512_mask_mov_ps(none, valid, score);
+    _mm512_storeu_ps(scores + i, kept);
+    largest = _mm512_maskz_max_ps(0xffff, largest, kept);
+  }
+  float by_lane[16], best = -1;
+  _mm512_storeu_ps(by_lane, largest);
+  for (const float s : by_lane) best = s > best ? s : best;
+  if (best < 0) return found;
+  const __m512 enough = _mm512_set1_ps(enough_of(best, 1 - 0x1p-11f, q));
+  for (std::size_t i = 0; i < n_cuts; i += 16) {
+    auto near = static_cast<std::uint32_t>(_mm512_cmp_ps_mask(_mm512_loadu_ps(scores + i), enough, _CMP_GE_OQ));
+    for (; near != 0; near &= near - 1) {
+      const std::size_t cut = i + static_cast<std::size_t>(__builtin_ctz(near));
+      if (scores[cut] >= 0) offer_cut(cut, prefix, q, found);
+    }
+  }
+  return found;
+}
+
+#else
 
 static float largest_of(const float* scores, std::size_t n) {
   typedef float Lanes __attribute__((vector_size(64), aligned(4)));
@@ -53,36 +130,23 @@ static std::size_t first_cut(const Packed* prefix, std::size_t n, std::uint32_t 
   return static_cast<std::size_t>(low - prefix) + (n == 1 && static_cast<std::uint32_t>(*low) < limit);
 }
 
-// Is any of n <= 16 scores at least `enough`? Up to 16 are read.
 static bool any_reaches(const float* scores, std::size_t n, float enough) {
-#if defined(__AVX512F__)
-  const auto valid = static_cast<__mmask16>((1u << n) - 1);
-  return _mm512_mask_cmp_ps_mask(valid, _mm512_maskz_loadu_ps(valid, scores), _mm512_set1_ps(enough), _CMP_GE_OQ) != 0;
-#else
   bool any = false;
   for (std::size_t i = 0; i < n; ++i) any |= scores[i] >= enough;
   return any;
-#endif
 }
 
-static double score_of(Packed left_sums, const CutQuery& q) {
-  const double g_left = static_cast<double>(gradient_of(left_sums)),
-               h_left = static_cast<double>(hessian_of(left_sums));
-  const double g_right = q.gradient - g_left, left = h_left + q.lambda, right = q.hessian - h_left + q.lambda;
-  return (g_left * g_left * right + g_right * g_right * left) / (left * right);
-}
-
-// Scores in single precision say which cuts may be the best; these are then compared in double precision. Sums are whole
-// numbers, so a score of floats is off by less than a millionth of it.
 static CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before, const CutQuery& q, Packed* prefix,
                          float* scores) {
   CutFound found;
-  add_up(cells, n_cuts, before, prefix);
+  for (std::size_t i = 0; i < n_cuts; ++i) prefix[i] = before += cells[i];
   // Hessians never fall along the cuts, so those with enough on both sides are neighbours.
   const double needed = __builtin_ceil(q.min_hessian);
   if (!(2 * needed <= q.hessian)) return found;
   const auto least = static_cast<std::uint32_t>(needed), most = static_cast<std::uint32_t>(q.hessian - needed);
-  const std::size_t begin = first_cut(prefix, n_cuts, least), end = first_cut(prefix, n_cuts, most + 1);
+  std::size_t begin = first_cut(prefix, n_cuts, least), end = first_cut(prefix, n_cuts, most + 1);
+  begin = begin < q.first_cut ? q.first_cut : begin;
+  end = end > q.end_cut ? q.end_cut : end;
   if (begin >= end) return found;
   const auto g = static_cast<std::int32_t>(q.gradient), h = static_cast<std::int32_t>(q.hessian);
   const auto lambda = static_cast<float>(q.lambda);
@@ -93,22 +157,17 @@ static CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before,
     const float left = static_cast<float>(h_left) + lambda, right = static_cast<float>(h - h_left) + lambda;
     scores[i] = (gl * gl * right + gr * gr * left) / (left * right);
   }
-  constexpr float margin = 1 - 0x1p-18f;
-  const float enough = largest_of(scores + begin, end - begin) * margin;
+  const float enough = enough_of(largest_of(scores + begin, end - begin), 1 - 0x1p-18f, q);
   for (std::size_t block = begin; block < end; block += 16) {
     const std::size_t stop = block + 16 < end ? block + 16 : end;
     if (!any_reaches(scores + block, stop - block, enough)) continue;
-    for (std::size_t i = block; i < stop; ++i) {
-      if (!(scores[i] >= enough)) continue;
-      const double score = score_of(prefix[i], q);
-      if (!(score > found.score)) continue;
-      found.score = score;
-      found.cut = static_cast<std::uint32_t>(i);
-      found.left = prefix[i];
-    }
+    for (std::size_t i = block; i < stop; ++i)
+      if (scores[i] >= enough) offer_cut(i, prefix, q, found);
   }
   return found;
 }
+
+#endif
 
 static std::size_t part(Row* rows, std::size_t n, const std::uint8_t* codes, std::uint32_t cut, std::uint32_t also_left,
                         Row* spare) {

@@ -8,14 +8,10 @@ namespace spinney {
 SplitSearch::SplitSearch(const Coding& coding, const Tiles& tiles, const BoostParams& params, Units units)
     : coding_(coding), tiles_(tiles), params_(params), units_(units), plain_(params.l1 == 0 && params.max_step == 0) {}
 
-struct SplitSearch::Query {
+struct SplitSearch::Query : NodeTerms {
   std::uint32_t feature;
-  Sums total;
-  double least;   // hessian of a side, in units
-  double parent;  // worth of the node unsplit
-  Bounds bounds;
   std::int8_t monotone;
-  Row n_rows;
+  double floor;
   const Row* counts;  // rows by code, or null
 
   Row count(std::uint32_t code) const { return counts == nullptr ? 0 : counts[code]; }
@@ -57,6 +53,19 @@ bool SplitSearch::offer(const Query& q, Packed left, Row n_left, BoostSplit& bes
   return true;
 }
 
+// The cuts with rows enough on both sides.
+void SplitSearch::count_cuts(const Query& q, std::uint32_t n_cuts, bool missing_left, CutQuery& query) const {
+  Row n_left = missing_left ? q.count(coding_.columns[q.feature].n_codes - 1) : 0;
+  std::uint32_t first = 0, end = 0;
+  for (std::uint32_t cut = 0; cut < n_cuts; ++cut) {
+    n_left += q.count(cut);
+    first += n_left < params_.min_rows;
+    end += n_left + params_.min_rows <= q.n_rows;
+  }
+  query.first_cut = first;
+  query.end_cut = end;
+}
+
 void SplitSearch::try_cuts(const Query& q, const Packed* cells, std::uint32_t n_cuts, Packed before, bool missing_left,
                            SplitScratch& scratch, BoostSplit& best) const {
   const auto take = [&](std::uint32_t cut) {
@@ -64,13 +73,16 @@ void SplitSearch::try_cuts(const Query& q, const Packed* cells, std::uint32_t n_
     best.missing_left = missing_left;
   };
   const bool free = q.monotone == 0 && q.bounds.low < -1e300 && q.bounds.high > 1e300;
-  if (plain_ && free && q.counts == nullptr) {
-    const CutQuery query{static_cast<double>(q.total.gradient), static_cast<double>(q.total.hessian),
-                         params_.l2 / units_.hessian, q.least};
+  if (plain_ && free) {
+    CutQuery query{static_cast<double>(q.total.gradient), static_cast<double>(q.total.hessian),
+                   params_.l2 / units_.hessian, q.least};
+    query.floor = std::max(q.floor, best.score) * (1 - 1e-9);  // more than rounding
+    if (q.counts != nullptr) count_cuts(q, n_cuts, missing_left, query);
     const CutFound found =
         boost_kernels().best_cut(cells, n_cuts, before, query, scratch.prefix.data(), scratch.scores.data());
-    if (found.score >= 0 && offer(q, found.left, 0, best, 0)) take(found.cut);
-    return;
+    if (found.score < 0 || !offer(q, found.left, params_.min_rows, best, 0)) return;
+    best.score = found.score;
+    return take(found.cut);
   }
   Packed sum = before;
   Row n_left = missing_left ? q.count(coding_.columns[q.feature].n_codes - 1) : 0;
@@ -138,13 +150,7 @@ void SplitSearch::try_categories(const Query& q, const Packed* cells, SplitScrat
   if (best.missing_left) best.left_codes.pop_back();
 }
 
-BoostSplit SplitSearch::search(std::uint32_t feature, const Packed* histogram, Sums total, Row n_rows, Bounds bounds,
-                               SplitScratch& scratch, const Row* counts) const {
-  const CodedColumn& column = coding_.columns[feature];
-  BoostSplit best;
-  best.feature = feature;
-  if (column.n_codes < 2) return best;
-  const Packed* cells = tiles_.cells(feature, histogram, packed(total), scratch.cells);
+NodeTerms SplitSearch::terms(Sums total, Row n_rows, Bounds bounds) const {
   const double g = static_cast<double>(total.gradient) * units_.gradient;
   const double h = static_cast<double>(total.hessian) * units_.hessian;
   // A single row may have less than the mean hessian: it must not be refused because others weigh more.
@@ -155,13 +161,23 @@ BoostSplit SplitSearch::search(std::uint32_t feature, const Packed* histogram, S
   // Rounding moves a row's hessian by less than a unit; the rows themselves are counted once the split is made.
   const double rounding = 2.0 * static_cast<double>(params_.min_rows);
   const double least = std::max({1.0, params_.min_hessian / units_.hessian, rows_as_hessian * (1 - 1e-9) - rounding});
-  Query q{feature, total,
-          least,   worth(g, h, bounds, 0),
-          bounds,  params_.monotone.empty() ? std::int8_t{0} : params_.monotone[feature],
-          n_rows,  counts};
-  q.parent += 1e-10 * std::abs(q.parent);  // more than rounding
-  scratch.prefix.resize(std::max<std::size_t>(scratch.prefix.size(), column.n_codes));
-  scratch.scores.resize(scratch.prefix.size() + 16);
+  double parent = worth(g, h, bounds, 0);
+  parent += 1e-10 * std::abs(parent);  // more than rounding
+  return {total, n_rows, bounds, least, parent};
+}
+
+BoostSplit SplitSearch::search(std::uint32_t feature, const Packed* histogram, const NodeTerms& terms, double floor,
+                               SplitScratch& scratch, const Row* counts) const {
+  const CodedColumn& column = coding_.columns[feature];
+  BoostSplit best;
+  best.feature = feature;
+  if (column.n_codes < 2) return best;
+  const Packed* cells = tiles_.cells(feature, histogram, packed(terms.total), scratch.cells);
+  const Query q{terms, feature, params_.monotone.empty() ? std::int8_t{0} : params_.monotone[feature], floor, counts};
+  if (scratch.prefix.size() < column.n_codes) {
+    scratch.prefix.resize(column.n_codes);
+    scratch.scores.resize(column.n_codes + 16);
+  }
   best.is_category = column.is_category;
   const Packed missing = column.has_missing ? cells[column.n_codes - 1] : 0;
   best.saw_missing = missing != 0;

@@ -46,10 +46,21 @@ struct BoostSplit {
   bool is_category = false;
   std::vector<std::uint32_t> left_codes;  // categories
   Sums left;
+  double score =
+      0;  // number splits free of bounds: the gain before the node's own worth is taken off, in units of sums
 };
 
 struct Bounds {  // of the values in a subtree, where monotone constraints ask for them
   double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+};
+
+// A node as far as it is the same for all columns.
+struct NodeTerms {
+  Sums total;
+  Row n_rows = 0;
+  Bounds bounds;
+  double least = 0;   // hessian of a side, in units
+  double parent = 0;  // worth of the node unsplit
 };
 
 using CategoryOrder = std::vector<std::pair<double, std::uint32_t>>;  // (step, code)
@@ -65,10 +76,12 @@ class SplitSearch {
  public:
   SplitSearch(const Coding& coding, const Tiles& tiles, const BoostParams& params, Units units);
 
-  // The best split on one column of a node with these sums and rows. Whether a side holds enough rows is judged by its
-  // share of the hessian; if `counts` (rows by code) is given, by their number as well. So counting never finds a better
-  // split, and it does not matter when a leaf is counted.
-  BoostSplit search(std::uint32_t feature, const Packed* histogram, Sums total, Row n_rows, Bounds bounds,
+  NodeTerms terms(Sums total, Row n_rows, Bounds bounds) const;
+
+  // The best split of a node on one column. Whether a side holds enough rows is judged by its share of the hessian; if
+  // `counts` (rows by code) is given, by their number as well. So counting never finds a better split, and it does not
+  // matter when a leaf is counted. Number splits with a score below `floor` need not be found.
+  BoostSplit search(std::uint32_t feature, const Packed* histogram, const NodeTerms& terms, double floor,
                     SplitScratch& scratch, const Row* counts = nullptr) const;
 
   // The step that a node's sums ask for, within bounds, before the learning rate.
@@ -76,6 +89,7 @@ class SplitSearch {
 
  private:
   struct Query;
+  void count_cuts(const Query& q, std::uint32_t n_cuts, bool missing_left, CutQuery& query) const;
   void try_cuts(const Query& q, const Packed* cells, std::uint32_t n_cuts, Packed before, bool missing_left,
                 SplitScratch& scratch, BoostSplit& best) const;
   void try_categories(const Query& q, const Packed* cells, SplitScratch& scratch, BoostSplit& best) const;

@@ -88,7 +88,8 @@ void Tiles::share_lanes(const Codes& codes, int n_threads) {
   }
 }
 
-// Lanes with about as much room in the histogram share tiles.
+// Lanes with about as much room in the histogram share tiles; others too where rows have bytes to spare. A lane of one
+// code needs no place.
 void Tiles::arrange() {
   constexpr std::size_t most_lanes = 32;
   constexpr std::uint32_t least_shift = 4;
@@ -99,8 +100,10 @@ void Tiles::arrange() {
   };
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return shift_of(a) > shift_of(b); });
   for (const std::uint32_t l : order) {
-    const bool fits = !tiles_.empty() && tiles_.back().lanes.size() < most_lanes &&
-                      tiles_.back().is_wide == lanes_[l].is_wide && tiles_.back().shift <= shift_of(l) + 2;
+    if (lanes_[l].n_codes < 2) continue;
+    const std::size_t n_beside = tiles_.empty() ? most_lanes : tiles_.back().lanes.size();
+    const bool fits = n_beside < most_lanes && tiles_.back().is_wide == lanes_[l].is_wide &&
+                      (tiles_.back().shift <= shift_of(l) + 2 || !std::has_single_bit(n_beside));
     if (!fits) {
       Tile& tile = tiles_.emplace_back();
       tile.is_wide = lanes_[l].is_wide;
@@ -175,32 +178,53 @@ namespace {
 // Rows are far apart in memory: those to come are fetched ahead.
 constexpr std::size_t ahead = 16;
 
+// One row: a lane's code says which of its cells the pair is added to.
+template <std::uint32_t shift>
+[[gnu::always_inline]] inline void add_row(const std::uint8_t* row, std::size_t n_lanes, Packed pair, Packed* cell) {
+  constexpr std::size_t room = std::size_t{1} << shift;
+  for (; n_lanes >= 8; n_lanes -= 8, row += 8, cell += 8 * room) {
+    std::uint64_t codes;
+    __builtin_memcpy(&codes, row, 8);
+    cell[codes & 0xff] += pair;
+    cell[room + (codes >> 8 & 0xff)] += pair;
+    cell[2 * room + (codes >> 16 & 0xff)] += pair;
+    cell[3 * room + (codes >> 24 & 0xff)] += pair;
+    cell[4 * room + (codes >> 32 & 0xff)] += pair;
+    cell[5 * room + (codes >> 40 & 0xff)] += pair;
+    cell[6 * room + (codes >> 48 & 0xff)] += pair;
+    cell[7 * room + (codes >> 56)] += pair;
+  }
+  if (n_lanes & 4) {
+    std::uint32_t codes;
+    __builtin_memcpy(&codes, row, 4);
+    cell[codes & 0xff] += pair;
+    cell[room + (codes >> 8 & 0xff)] += pair;
+    cell[2 * room + (codes >> 16 & 0xff)] += pair;
+    cell[3 * room + (codes >> 24)] += pair;
+    row += 4;
+    cell += 4 * room;
+  }
+  if (n_lanes & 2) {
+    cell[row[0]] += pair;
+    cell[room + row[1]] += pair;
+    row += 2;
+    cell += 2 * room;
+  }
+  if (n_lanes & 1) cell[row[0]] += pair;
+}
+
 template <std::uint32_t shift>
 void add_narrow(const std::uint8_t* tile, std::size_t stride, std::size_t n_lanes, const Packed* pairs, const Row* rows,
                 std::size_t n, Packed* cells) {
-  constexpr std::size_t room = std::size_t{1} << shift;
-  for (std::size_t i = 0; i < n; ++i) {
-    const Row next = rows[std::min(i + ahead, n - 1)];
-    __builtin_prefetch(tile + next * stride);
-    __builtin_prefetch(pairs + next);
-    const std::uint8_t* row = tile + rows[i] * stride;
-    const Packed pair = pairs[rows[i]];
-    Packed* cell = cells;
-    std::size_t j = 0;
-    for (; j + 8 <= n_lanes; j += 8, cell += 8 * room) {
-      std::uint64_t codes;
-      __builtin_memcpy(&codes, row + j, 8);
-      cell[codes & 0xff] += pair;
-      cell[room + (codes >> 8 & 0xff)] += pair;
-      cell[2 * room + (codes >> 16 & 0xff)] += pair;
-      cell[3 * room + (codes >> 24 & 0xff)] += pair;
-      cell[4 * room + (codes >> 32 & 0xff)] += pair;
-      cell[5 * room + (codes >> 40 & 0xff)] += pair;
-      cell[6 * room + (codes >> 48 & 0xff)] += pair;
-      cell[7 * room + (codes >> 56)] += pair;
-    }
-    for (; j < n_lanes; ++j, cell += room) cell[row[j]] += pair;
+  const int row_shift = std::countr_zero(stride);
+  const auto row_at = [&](std::size_t i) { return tile + (std::size_t{rows[i]} << row_shift); };
+  std::size_t i = 0;
+  for (; i + ahead < n; ++i) {
+    __builtin_prefetch(row_at(i + ahead));
+    __builtin_prefetch(pairs + rows[i + ahead]);
+    add_row<shift>(row_at(i), n_lanes, pairs[rows[i]], cells);
   }
+  for (; i < n; ++i) add_row<shift>(row_at(i), n_lanes, pairs[rows[i]], cells);
 }
 
 void add_wide(const std::uint16_t* tile, std::size_t stride, std::size_t n_lanes, std::uint32_t shift,

@@ -194,7 +194,7 @@ TEST(parting_is_stable_and_the_same_everywhere) {
 
 TEST(cuts_and_codes_are_the_same_everywhere) {
   std::mt19937_64 g(6);
-  for (const std::size_t n : {2u, 9u, 255u}) {
+  for (const std::size_t n : {2u, 9u, 17u, 33u, 255u}) {
     std::vector<Packed> cells(n), prefix(n + 8);
     double gradient = 0, hessian = 0;
     for (Packed& c : cells) {
@@ -204,7 +204,7 @@ TEST(cuts_and_codes_are_the_same_everywhere) {
       gradient += grad;
       hessian += hess;
     }
-    std::vector<float> scores(n + 8);
+    std::vector<float> scores(n + 16);
     const CutQuery query{gradient, hessian, 1.5, 100};
     const CutFound expected = base::boost_kernels.best_cut(cells.data(), n - 1, 0, query, prefix.data(), scores.data());
     double best = -1;
@@ -222,5 +222,25 @@ TEST(cuts_and_codes_are_the_same_everywhere) {
       CHECK_EQ(got.cut, expected.cut);
       CHECK_EQ(got.left, expected.left);
     }
+    // Among some cuts only; and nothing below a floor that no cut reaches.
+    for (const std::size_t first : {std::size_t{0}, n / 3, n - 1})
+      for (const std::size_t end : {n / 2, n - 1, n + 20}) {
+        CutQuery some = query;
+        some.first_cut = first;
+        some.end_cut = end;
+        const CutFound among = base::boost_kernels.best_cut(cells.data(), n - 1, 0, some, prefix.data(), scores.data());
+        CHECK(among.score < 0 || (among.cut >= first && among.cut < end && among.score <= expected.score));
+        if (expected.score >= 0 && expected.cut >= first && expected.cut < end) CHECK_EQ(among.cut, expected.cut);
+        for (const BoostKernels* k : available()) {
+          some.floor = 0;
+          const CutFound got = k->best_cut(cells.data(), n - 1, 0, some, prefix.data(), scores.data());
+          CHECK_EQ(got.score, among.score);
+          CHECK_EQ(got.cut, among.cut);
+          some.floor = among.score;
+          CHECK_EQ(k->best_cut(cells.data(), n - 1, 0, some, prefix.data(), scores.data()).cut, among.cut);
+          some.floor = 2 * among.score + 1;
+          CHECK(k->best_cut(cells.data(), n - 1, 0, some, prefix.data(), scores.data()).score < 0);
+        }
+      }
   }
 }
