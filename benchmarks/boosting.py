@@ -228,6 +228,9 @@ def predict(options: Any) -> Iterator[Row]:
             ]
             yield _predict_row(f"predict {size} rows, 200 x 31, {n_jobs} threads", played)
     yield one_row(models["spinney"], table.X_test)
+    classes = data.numbers("classifier", n_rows, 0, n_test=2_000)
+    classifier = Booster("spinney", Task("classifier", 200, 31, max(options.jobs))).fit(classes.X, classes.y).model
+    yield one_row(classifier, classes.X_test, "predict_proba")
 
 
 def _oblivious(n_jobs: int) -> Any:
@@ -246,18 +249,19 @@ def _predict_row(name: str, played: Rounds) -> Row:
     return Row(name, *times, ratio=faster, target=">= 2", evidence=f"| {fastest} || {shown}", rounds=played)
 
 
-def one_row(model: Any, X: np.ndarray) -> Row:
+def one_row(model: Any, X: np.ndarray, method: str = "predict") -> Row:
     """Single rows through our handle, in microseconds."""
-    handle, rows = model.to_predictor(), list(X[:2_000].astype(float))
-    same = [handle.predict(row) for row in rows] == model.predict(X[: len(rows)]).tolist()
+    handle, rows = getattr(model.to_predictor(), method), list(X[:2_000].astype(float))
+    same = np.array_equal([handle(row) for row in rows], getattr(model, method)(X[: len(rows)]))
     times = []
     for row in rows:
         start = time.perf_counter_ns()
-        handle.predict(row)
+        handle(row)
         times.append(time.perf_counter_ns() - start)
     mine = statistics.median(times) / 1000
-    evidence = "equal to predict" if same else "DIFFERS from predict"
-    return Row("one row, 200 x 31", mine, None, "us", target="<= 10", judged=mine, evidence=evidence, same_work=same)
+    evidence = f"equal to {method}" if same else f"DIFFERS from {method}"
+    name = f"one row, 200 x 31, {method}"
+    return Row(name, mine, None, "us", target="<= 10", judged=mine, evidence=evidence, same_work=same)
 
 
 # ---- memory and agreement ---------------------------------------------------------------------------------

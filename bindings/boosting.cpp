@@ -5,14 +5,16 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 
+#include "additive_handle.h"
 #include "arrays.h"
 #include "base/threads.h"
 #include "growing.h"
 #include "interrupt.h"
 #include "module.h"
-#include "predict/additive.h"
+#include "predict/link.h"
 #include "table.h"
 #include "tree_handle.h"
 
@@ -131,8 +133,6 @@ void start(BoostingHandle* self, nb::object table, Doubles1 target, std::optiona
   });
 }
 
-using Doubles2Out = nb::ndarray<nb::numpy, double, nb::ndim<2>, nb::c_contig>;
-
 Doubles2Out copy_scores(const BoostingRows& rows) {
   const std::size_t n = rows.scores.empty() ? 0 : rows.scores[0].size();
   auto* kept = new std::vector<double>;
@@ -150,13 +150,6 @@ std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first)
 
 // ---- sums of trees -------------------------------------------------------------------------------------
 
-struct AdditiveHandle {
-  AdditiveHandle(Forest forest, std::size_t n_outputs, std::vector<std::uint32_t> categories)
-      : additive(std::move(forest), n_outputs), n_categories(std::move(categories)) {}
-  const Additive additive;
-  const std::vector<std::uint32_t> n_categories;
-};
-
 AdditiveHandle* make_additive(const std::vector<const TreeHandle*>& trees, std::size_t n_outputs,
                               std::vector<std::uint32_t> n_categories) {
   Forest forest;
@@ -170,7 +163,7 @@ AdditiveHandle* make_additive(const std::vector<const TreeHandle*>& trees, std::
 
 Doubles2Out sums(const AdditiveHandle& self, const TableHandle& table, std::size_t first, std::size_t last,
                  int n_jobs) {
-  if (categories_of(table.table) != self.n_categories) throw nb::value_error("the table does not fit the trees");
+  self.check(table);
   if (first > last || last > self.additive.forest().n_trees()) throw nb::index_error("no such tree");
   const std::size_t width = self.additive.n_outputs();
   auto* kept = new std::vector<double>(table.table.n_rows * width, 0.0);
@@ -181,12 +174,81 @@ Doubles2Out sums(const AdditiveHandle& self, const TableHandle& table, std::size
   return Doubles2Out(kept->data(), {table.table.n_rows, width}, owner);
 }
 
-Array<double> sums_one(const AdditiveHandle& self, const Doubles1& row) {
-  if (row.shape(0) != self.n_categories.size()) throw nb::value_error("the row does not have the trees' columns");
-  std::vector<double> out(self.additive.n_outputs(), 0.0);
-  self.additive.add_one(row.data(), out.data());
-  return own(std::move(out));
+Link link_named(const std::string& name) {
+  static constexpr std::pair<const char*, Link> names[] = {{"identity", Link::identity},
+                                                           {"log", Link::log},
+                                                           {"logit", Link::logit},
+                                                           {"half_logit", Link::half_logit},
+                                                           {"softmax", Link::softmax}};
+  for (const auto& [known, link] : names)
+    if (name == known) return link;
+  throw nb::value_error("no such link");
 }
+
+Doubles2Out predicted(const std::string& name, const Doubles2& scores) {
+  const Link link = link_named(name);
+  const std::size_t width = n_predicted(link, scores.shape(1));
+  if (width != scores.shape(1) && scores.shape(1) != 1) throw nb::value_error("this link takes one score");
+  std::vector<double> out(scores.shape(0) * width);
+  apply_link(link, scores.data(), scores.shape(0), scores.shape(1), out.data());
+  return own_rows(std::move(out), width);
+}
+
+// Predicts one row after another: what can be made ready is.
+class RowScorer {
+ public:
+  RowScorer(const AdditiveHandle& trees, const Doubles1& start, const std::string& link)
+      : trees_(trees),
+        start_(start.data(), start.data() + start.shape(0)),
+        link_(link_named(link)),
+        n_columns_(trees.n_categories.size()),
+        scores_(start_.size()) {
+    if (start_.size() != trees.additive.n_outputs()) throw nb::value_error("start: one number for each output");
+    if (start_.size() != 1 && n_predicted(link_, start_.size()) != start_.size())
+      throw nb::value_error("this link takes one score");
+  }
+
+  // The larger score's place; of one score, whether it is above 0.
+  std::size_t code(const Doubles1& row, const std::optional<Doubles1>& offset) {
+    score(row, offset);
+    if (scores_.size() == 1) return scores_[0] > 0;
+    return static_cast<std::size_t>(std::max_element(scores_.begin(), scores_.end()) - scores_.begin());
+  }
+
+  double value(const Doubles1& row, const std::optional<Doubles1>& offset) {
+    score(row, offset);
+    if (n_predicted(link_, scores_.size()) != 1) throw nb::value_error("a row has several values");
+    double found = 0;
+    apply_link(link_, scores_.data(), 1, 1, &found);
+    return found;
+  }
+
+  Array<double> shares(const Doubles1& row, const std::optional<Doubles1>& offset) {
+    score(row, offset);
+    std::vector<double> out(n_predicted(link_, scores_.size()));
+    apply_link(link_, scores_.data(), 1, scores_.size(), out.data());
+    return own(std::move(out));
+  }
+
+ private:
+  // In the order in which a batch adds: trees, start, offset.
+  void score(const Doubles1& row, const std::optional<Doubles1>& offset) {
+    if (row.shape(0) != n_columns_) throw nb::value_error("the row does not have the trees' columns");
+    if (offset && offset->shape(0) != scores_.size()) throw nb::value_error("offset: one number for each score");
+    std::fill(scores_.begin(), scores_.end(), 0.0);
+    trees_.additive.add_one(row.data(), scores_.data());
+    for (std::size_t k = 0; k < scores_.size(); ++k) {
+      scores_[k] += start_[k];
+      if (offset) scores_[k] += offset->data()[k];
+    }
+  }
+
+  const AdditiveHandle& trees_;
+  const std::vector<double> start_;
+  const Link link_;
+  const std::size_t n_columns_;
+  std::vector<double> scores_;
+};
 
 template <class T, class Member>
 void def_array(nb::class_<AdditiveHandle>& c, const char* name, Member member, const char* doc) {
@@ -228,7 +290,7 @@ void init_boosting(nb::module_& m) {
   def_array<double>(c, "threshold", &Tree::threshold, "Number splits: x <= threshold goes left.");
   def_array<std::uint32_t>(c, "right", &Tree::right, "Right child of each split; its left child is the next node.");
   def_array<double>(c, "impurity", &Tree::impurity, "Times weight: minus twice the loss that the node's step saves.");
-  def_array<double>(c, "weight", &Tree::weight, "Number of training rows of each node.");
+  def_array<double>(c, "weight", &Tree::weight, "Weight of the training rows of each node.");
   def_array<double>(c, "value", &Tree::value, "Value of each node.");
   c.def_prop_ro("n_trees", [](const AdditiveHandle& a) { return a.additive.forest().n_trees(); })
       .def_prop_ro("n_outputs", [](const AdditiveHandle& a) { return a.additive.n_outputs(); })
@@ -247,7 +309,13 @@ void init_boosting(nb::module_& m) {
             return new TreeHandle(a.additive.forest().tree(t), a.n_categories);
           },
           "t"_a, nb::rv_policy::take_ownership, "A copy of one tree.")
-      .def("sums", &sums, "table"_a, "first"_a, "last"_a, "n_jobs"_a)
-      .def("sums_one", &sums_one, "row"_a);
+      .def("sums", &sums, "table"_a, "first"_a, "last"_a, "n_jobs"_a);
+  nb::class_<RowScorer>(m, "RowScorer", "Predicts by a sum of trees, one row at a time; each thread needs its own.")
+      .def(nb::init<const AdditiveHandle&, const Doubles1&, const std::string&>(), "trees"_a, "start"_a, "link"_a,
+           nb::keep_alive<1, 2>())
+      .def("code", &RowScorer::code, "row"_a, "offset"_a = nb::none(), "Code of the predicted class.")
+      .def("value", &RowScorer::value, "row"_a, "offset"_a = nb::none(), "Predicted value.")
+      .def("shares", &RowScorer::shares, "row"_a, "offset"_a = nb::none(), "Values, or shares of the classes.");
+  m.def("predicted", &predicted, "link"_a, "scores"_a, "Values, or shares of the classes, by row, for scores by row.");
   m.def("make_additive", &make_additive, "trees"_a, "n_outputs"_a, "n_categories"_a);
 }

@@ -1,4 +1,4 @@
-// Shapley values of trees and forests.
+// Shapley values of trees, forests and sums of trees.
 #include "predict/shap.h"
 
 #include <nanobind/ndarray.h>
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "additive_handle.h"
 #include "arrays.h"
 #include "base/threads.h"
 #include "forest_handle.h"
@@ -45,9 +46,16 @@ static nb::tuple explain_tree(const TreeHandle& self, const TableHandle& table, 
 }
 
 static nb::tuple explain_forest(const ForestHandle& self, const TableHandle& table, const TableHandle* background,
-                                bool pairs, double scale, std::size_t turns, int n_jobs) {
+                                bool pairs, double scale, int n_jobs) {
   self.check(table);
-  return explain({self.forest.nodes, self.forest.root, scale, turns}, table, background, pairs, n_jobs);
+  return explain({self.forest.nodes, self.forest.root, scale, 1}, table, background, pairs, n_jobs);
+}
+
+static nb::tuple explain_additive(const AdditiveHandle& self, const TableHandle& table, const TableHandle* background,
+                                  bool pairs, int n_jobs) {
+  self.check(table);
+  const Forest& forest = self.additive.forest();
+  return explain({forest.nodes, forest.root, 1.0, self.additive.n_outputs()}, table, background, pairs, n_jobs);
 }
 
 }  // namespace spinney
@@ -58,6 +66,7 @@ void init_shap(nb::module_& m) {
       "shap_of_tree", &explain_tree, "tree"_a, "table"_a, "background"_a.none(), "pairs"_a, "n_jobs"_a,
       "Value without columns by output; flat values by row, column, output; of pairs by row, column, column, output.");
   m.def("shap_of_forest", &explain_forest, "forest"_a, "table"_a, "background"_a.none(), "pairs"_a, "scale"_a,
-        "turns"_a, "n_jobs"_a,
-        "As shap_of_tree, for the sum over the trees times scale; with turns, tree t speaks of output t mod turns.");
+        "n_jobs"_a, "As shap_of_tree, for the sum over the trees times scale.");
+  m.def("shap_of_additive", &explain_additive, "additive"_a, "table"_a, "background"_a.none(), "pairs"_a, "n_jobs"_a,
+        "As shap_of_tree, for sums of trees.");
 }

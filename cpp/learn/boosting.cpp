@@ -120,6 +120,10 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
   if (held_out_.table != nullptr) judged_ = rows_of_weight(held_out_.table->n_rows, held_out_.weight);
   all_ = rows_of_weight(n_rows(), rows_.weight);
   if (all_.empty()) throw std::invalid_argument("no row has a positive weight");
+  if (rows_.weight != nullptr) {
+    const double total = std::accumulate(rows_.weight, rows_.weight + n_rows(), 0.0);
+    weight_scale_ = std::ldexp(1.0, std::min(61 - std::ilogb(total), 1000));
+  }
   tiles_ = std::make_unique<Tiles>(coding_, codes_, n_threads, interrupt);
   spaces_.push_back(std::make_unique<Workspace>(*this, n_threads));
   if (n_trees_apart() > 0)
@@ -192,6 +196,7 @@ BoostedTree Boosting::grow(std::uint32_t k, Workspace& space, Interrupt& interru
   });
   BoostedTree grown = space.grower.grow(space.rows, space.packed.data(), units, key, interrupt);
   set_values(grown, k, space.rows);
+  if (rows_.weight != nullptr) weigh(grown, space.rows);
   add_to_scores(grown, k, space.rows);
   return grown;
 }
@@ -302,6 +307,29 @@ double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::spa
   }
   if (params_.tree.max_step > 0) value = std::clamp(value, -params_.tree.max_step, params_.tree.max_step);
   return params_.tree.learning_rate * std::clamp(value, leaf.bounds.low, leaf.bounds.high);
+}
+
+// Nodes know the weight of their rows, not their number. It is summed in whole numbers of a power of two that is small
+// enough: whole weights stay what they are, and the order of the rows does not matter.
+void Boosting::weigh(BoostedTree& grown, std::span<const Row> rows) const {
+  Tree& tree = grown.tree;
+  std::vector<std::atomic<std::int64_t>> sums(grown.leaves.size());
+  for_each_piece(grown, rows.size(), params_.tree.n_threads, 2.0,
+                 [&](std::size_t i, std::size_t begin, std::size_t end) {
+                   std::int64_t sum = 0;
+                   for (std::size_t j = begin; j < end; ++j)
+                     sum += static_cast<std::int64_t>(rows_.weight[rows[j]] * weight_scale_);
+                   sums[i].fetch_add(sum, std::memory_order_relaxed);
+                 });
+  std::vector<std::int64_t> weight(tree.size(), 0);
+  for (std::size_t i = 0; i < sums.size(); ++i) weight[grown.leaves[i].node] = sums[i].load(std::memory_order_relaxed);
+  for (std::size_t node = tree.size(); node-- > 0;) {
+    if (!tree.is_leaf(node)) weight[node] = weight[node + 1] + weight[tree.right[node]];
+    const double known = static_cast<double>(weight[node]) / weight_scale_;
+    if (!(known > 0)) continue;
+    tree.impurity[node] *= tree.weight[node] / known;
+    tree.weight[node] = known;
+  }
 }
 
 void Boosting::add_to_scores(const BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) {

@@ -73,6 +73,7 @@ class Boosting {
   Units quantise(std::uint32_t k, std::uint64_t key, std::vector<Packed>& packed) const;
   void set_values(BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) const;
   double refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const;
+  void weigh(BoostedTree& grown, std::span<const Row> rows) const;
   void add_to_scores(const BoostedTree& grown, std::uint32_t k, std::span<const Row> rows);
   void walk(const BoostedTree& grown, const Codes& codes, std::span<const Row> rows, double* scores) const;
   double mean_loss(const BoostingRows& rows) const;
@@ -90,6 +91,7 @@ class Boosting {
   std::vector<std::vector<Pair>> pairs_;            // by class
   std::vector<GradientSums> totals_;                // by class
   double delta_ = 0;
+  double weight_scale_ = 1;
   std::uint32_t round_ = 0;
   std::vector<Tree> trees_;
 };

@@ -24,7 +24,8 @@ bool names_large_codes(const std::uint32_t* set) {
 
 }  // namespace
 
-Additive::Additive(Forest forest, std::size_t n_outputs) : forest_(std::move(forest)), n_outputs_(n_outputs) {
+Additive::Additive(Forest forest, std::size_t n_outputs)
+    : forest_(std::move(forest)), n_outputs_(n_outputs), compact_(forest_.nodes) {
   if (n_outputs == 0 || forest_.n_trees() % n_outputs != 0)
     throw std::invalid_argument("each output has as many trees");
   if (forest_.n_trees() > 0 && forest_.nodes.value_width != 1) throw std::invalid_argument("a leaf has one value");
@@ -176,18 +177,50 @@ void Additive::add(const Table& table, std::size_t first, std::size_t last, int 
   });
 }
 
-void Additive::add_one(const double* row, double* out) const {
-  std::array<double, 16> few{};
-  std::vector<double> many;
-  double* sums = few.data();
-  if (n_outputs_ > few.size()) {
-    many.resize(n_outputs_);
-    sums = many.data();
+template <bool categories>
+void Additive::walk_abreast(const double* known, double* sums) const {
+  constexpr std::size_t abreast = 8;
+  const CompactNode* nodes = compact_.nodes.data();
+  std::array<std::uint32_t, abreast> at;
+  for (std::size_t t = 0, k = 0; t < forest_.n_trees(); t += abreast) {
+    const std::size_t n = std::min(abreast, forest_.n_trees() - t);
+    for (std::size_t i = 0; i < abreast; ++i) at[i] = forest_.root[t + std::min(i, n - 1)];
+    for (std::uint32_t moved = 1; moved != 0;) {
+      moved = 0;
+      for (std::size_t i = 0; i < abreast; ++i) {
+        const CompactNode& node = nodes[at[i]];
+        const std::uint32_t next = step<categories>(forest_.nodes, node, at[i], known[node.slot]);
+        moved |= next ^ at[i];
+        at[i] = next;
+      }
+    }
+    for (std::size_t i = 0; i < n; ++i, k = k + 1 == n_outputs_ ? 0 : k + 1) sums[k] += forest_.nodes.value[at[i]];
   }
+}
+
+void Additive::walk_one(const double* row, double* sums) const {
   for (std::size_t t = 0, k = 0; t < forest_.n_trees(); ++t, k = k + 1 == n_outputs_ ? 0 : k + 1) {
     std::uint32_t at = forest_.root[t];
     while (!forest_.nodes.is_leaf(at)) at = next_node(forest_.nodes, at, [&](std::uint32_t f) { return row[f]; });
     sums[k] += forest_.nodes.value[at];
+  }
+}
+
+void Additive::add_one(const double* row, double* out) const {
+  std::array<double, 256> few;
+  std::vector<double> many;
+  const std::size_t n_known = compact_.used.size(), n = n_known + n_outputs_;
+  if (n > few.size()) many.resize(n);
+  double *known = n > few.size() ? many.data() : few.data(), *sums = known + n_known;
+  std::fill_n(sums, n_outputs_, 0.0);
+  if (compact_.nodes.empty() || !forest_.nodes.splits.empty()) {
+    walk_one(row, sums);
+  } else {
+    for (std::size_t slot = 0; slot < n_known; ++slot) known[slot] = row[compact_.used[slot]];
+    if (compact_.has_categories)
+      walk_abreast<true>(known, sums);
+    else
+      walk_abreast<false>(known, sums);
   }
   for (std::size_t k = 0; k < n_outputs_; ++k) out[k] += sums[k];
 }

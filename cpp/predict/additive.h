@@ -12,6 +12,7 @@
 #include "base/interrupt.h"
 #include "data/column.h"
 #include "data/edge_search.h"
+#include "predict/compact.h"
 #include "tree/forest.h"
 
 namespace spinney {
@@ -49,7 +50,8 @@ class Additive {
   void add(const Table& table, std::size_t first, std::size_t last, int n_threads, Interrupt& interrupt,
            double* out) const;
 
-  // The same for one row of numbers, as the engine holds them.
+  // The same for one row of numbers, as the engine holds them: some trees are walked abreast, so that one need not wait
+  // for the other's next node.
   void add_one(const double* row, double* out) const;
 
  private:
@@ -58,6 +60,10 @@ class Additive {
     bool is_category = false;
     EdgeSearch cuts{{}};
   };
+
+  template <bool categories>
+  void walk_abreast(const double* known, double* sums) const;
+  void walk_one(const double* row, double* sums) const;
 
   bool prepare();  // false: too many cuts, categories or leaves for a byte
   bool prepare_slots();
@@ -68,6 +74,7 @@ class Additive {
 
   Forest forest_;
   std::size_t n_outputs_;
+  CompactNodes compact_;  // for one row
   bool is_masked_ = false;
   std::vector<Slot> slots_;
   std::vector<std::uint16_t> slot_of_;  // by column

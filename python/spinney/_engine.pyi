@@ -362,11 +362,14 @@ def shap_of_tree(
     """
 
 def shap_of_forest(
-    forest: Forest, table: Table, background: Table | None, pairs: bool, scale: float, turns: int, n_jobs: int
+    forest: Forest, table: Table, background: Table | None, pairs: bool, scale: float, n_jobs: int
 ) -> tuple[Any, ...]:
-    """
-    As shap_of_tree, for the sum over the trees times scale; with turns, tree t speaks of output t mod turns.
-    """
+    """As shap_of_tree, for the sum over the trees times scale."""
+
+def shap_of_additive(
+    additive: Additive, table: Table, background: Table | None, pairs: bool, n_jobs: int
+) -> tuple[Any, ...]:
+    """As shap_of_tree, for sums of trees."""
 
 class Boosting:
     """Gradient boosting, round by round."""
@@ -422,7 +425,7 @@ class Additive:
 
     @property
     def weight(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
-        """Number of training rows of each node."""
+        """Weight of the training rows of each node."""
 
     @property
     def value(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
@@ -444,10 +447,57 @@ class Additive:
     def sums(
         self, table: Table, first: int, last: int, n_jobs: int
     ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
-    def sums_one(
+
+class RowScorer:
+    """
+    Predicts by a sum of trees, one row at a time; each thread needs its own.
+    """
+
+    def __init__(
+        self,
+        trees: Additive,
+        start: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        link: str,
+    ) -> None: ...
+    def code(
         self,
         row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]: ...
+        offset: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
+    ) -> int:
+        """Code of the predicted class."""
+
+    def value(
+        self,
+        row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        offset: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
+    ) -> float:
+        """Predicted value."""
+
+    def shares(
+        self,
+        row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        offset: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
+        """Values, or shares of the classes."""
+
+def predicted(
+    link: str,
+    scores: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
+    """Values, or shares of the classes, by row, for scores by row."""
 
 def make_additive(trees: Sequence[Tree], n_outputs: int, n_categories: Sequence[int]) -> Additive: ...
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney import _engine
 from spinney._boosting.view import FittedBoosting
 from spinney._data import Schema
 from spinney._forest.view import FittedForest
@@ -193,40 +194,47 @@ class BoostingRowPredictor(RowReader):
 
     def __init__(self, model: FittedBoosting, schema: Schema, unseen: str, classes: Any) -> None:
         super().__init__(schema, unseen)
-        self._sums = model.engine.sums_one
-        self._start = model.start
-        self._single = float(model.start[0]) if model.n_scores == 1 else None
+        scorer = _engine.RowScorer(model.engine, np.ascontiguousarray(model.start), model.link)
+        self._code, self._value, self._shares = scorer.code, scorer.value, scorer.shares
         self._classes = None if classes is None else list(classes)
-        self._predicted = model.predicted
-        self._is_plain = model.link == "identity"
+        self._n_scores = model.n_scores
 
-    def predict(self, row: Row) -> Any:
+    def _read_offset(self, offset: Any) -> NDArray[np.float64]:
+        given = np.array(offset, dtype=np.float64, ndmin=1)
+        if given.shape != (self._n_scores,):
+            wanted = "one number" if self._n_scores == 1 else f"{self._n_scores} numbers, one per class"
+            raise ValueError(f"The offset of a row is {wanted}. Got {offset!r}.")
+        return given
+
+    def predict(self, row: Row, offset: Any = None) -> Any:
         """Predict one row.
 
         Parameters
         ----------
         row : sequence, mapping or float64 array
             Values of one row.
+        offset : float or array-like of shape (n_scores,), optional
+            Scores to add to those of the trees.
 
         Returns
         -------
         label or float
             Prediction.
         """
-        sums = self._sums(self._numbers(row))
-        if self._classes is not None:
-            best = int(sums[0] + self._single > 0) if self._single is not None else (sums + self._start).argmax()
-            return self._classes[best]
-        score = sums[0] + self._single
-        return float(score) if self._is_plain else float(self._predicted(np.array([[score]]))[0, 0])
+        given = None if offset is None else self._read_offset(offset)
+        if self._classes is None:
+            return self._value(self._inputs(row), given)
+        return self._classes[self._code(self._inputs(row), given)]
 
-    def predict_proba(self, row: Row) -> NDArray[np.float64]:
+    def predict_proba(self, row: Row, offset: Any = None) -> NDArray[np.float64]:
         """Class probabilities of one row.
 
         Parameters
         ----------
         row : sequence, mapping or float64 array
             Values of one row.
+        offset : float or array-like of shape (n_scores,), optional
+            Scores to add to those of the trees.
 
         Returns
         -------
@@ -235,7 +243,7 @@ class BoostingRowPredictor(RowReader):
         """
         if self._classes is None:
             raise AttributeError("A regression model has no class shares. Use predict.")
-        return np.asarray(self._predicted((self._sums(self._numbers(row)) + self._start)[np.newaxis])[0])
+        return self._shares(self._inputs(row), None if offset is None else self._read_offset(offset))
 
 
 def row_predictor(

@@ -269,6 +269,37 @@ def test_a_handle_predicts_as_the_model(iris):
         handle.predict_proba(["a", 1.0])
 
 
+def test_a_handle_takes_an_offset(iris):
+    X, y = iris
+    for model, offset in (
+        (spinney.GradientBoostingClassifier(n_estimators=4).fit(X, y), np.linspace(-2, 2, 450).reshape(150, 3)),
+        (spinney.GradientBoostingClassifier(n_estimators=4).fit(X, y > 0), np.linspace(-5, 5, 150)),
+        (spinney.GradientBoostingClassifier("exponential", n_estimators=4).fit(X, y > 0), np.linspace(-5, 5, 150)),
+    ):
+        handle = model.to_predictor()
+        assert [handle.predict(*a) for a in zip(X, offset, strict=True)] == model.predict(X, offset=offset).tolist()
+        shares = [handle.predict_proba(*a) for a in zip(X, offset, strict=True)]
+        np.testing.assert_array_equal(shares, model.predict_proba(X, offset=offset))
+    counts = spinney.GradientBoostingRegressor("poisson", n_estimators=4).fit(X, y)
+    handle = counts.to_predictor()
+    assert handle.predict(X[0], 1.5) == counts.predict(X[:1], offset=[1.5])[0]
+    with pytest.raises(ValueError, match=r"The offset of a row is one number. Got \[1, 2\]"):
+        handle.predict(X[0], [1, 2])
+
+
+def test_probabilities_are_those_of_the_scores(iris):
+    X, y = iris
+    model = spinney.GradientBoostingClassifier(n_estimators=5).fit(X, y)
+    scores = model.decision_function(X)
+    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(model.predict_proba(X), raised / raised.sum(axis=1, keepdims=True), rtol=1e-13)
+    two = spinney.GradientBoostingClassifier(n_estimators=5).fit(X, y > 0)
+    np.testing.assert_allclose(two.predict_proba(X)[:, 1], 1 / (1 + np.exp(-two.decision_function(X))), rtol=1e-13)
+    far = two.predict_proba(X, offset=np.linspace(-2000, 2000, 150))
+    assert np.isfinite(far).all()
+    assert far[0, 0] == far[-1, 1] == 1.0
+
+
 def test_batches_of_every_size_are_scored_the_same():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 12))

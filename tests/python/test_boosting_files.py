@@ -53,6 +53,31 @@ def test_a_model_comes_back_whole(model, way):
     assert [predictor.predict_one(row) for row in rows[:10]] == model.predict(X[:10]).tolist()
 
 
+@pytest.mark.parametrize("model", list(models()), ids=lambda m: f"{m.loss}-{getattr(m, 'n_classes_', 1)}")
+def test_a_predictor_takes_an_offset(model):
+    X, _ = table()
+    rng = np.random.default_rng(0)
+    offset = 3 * rng.normal(size=(len(X), model.boosting_.n_scores))
+    predictor = through_bytes(model, spinney.load_predictor)
+    np.testing.assert_array_equal(predictor.predict(X, offset=offset), model.predict(X, offset=offset))
+    if hasattr(model, "classes_"):
+        shares = predictor.predict_proba(X, offset=offset)
+        np.testing.assert_array_equal(shares, model.predict_proba(X, offset=offset))
+    rows = X.astype(object).where(X.notna(), None).to_numpy().tolist()
+    one = [predictor.predict_one(row, o) for row, o in zip(rows[:10], offset, strict=False)]
+    assert one == model.predict(X[:10], offset=offset[:10]).tolist()
+    with pytest.raises(ValueError, match="offset has shape"):
+        predictor.predict(X, offset=offset[:5])
+
+
+def test_an_offset_is_for_boosting_alone():
+    X, y = table()
+    predictor = through_bytes(spinney.DecisionTreeRegressor(max_depth=2).fit(X, y), spinney.load_predictor)
+    for call in (lambda: predictor.predict(X, offset=y), lambda: predictor.predict_one(["Ely", 1.0], 2.0)):
+        with pytest.raises(ValueError, match="offset is for gradient boosting, and this is a DecisionTreeRegressor"):
+            call()
+
+
 def test_a_loaded_model_can_be_boosted_on():
     X, y = table()
     long = spinney.GradientBoostingRegressor(n_estimators=6, subsample=0.5, random_state=1).fit(X, y)

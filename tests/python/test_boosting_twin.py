@@ -27,9 +27,7 @@ def as_target(loss, y):
 
 
 def nodes_of(model):
-    return [
-        (int(n), int(f)) for n, f in zip(model.boosting_.engine.weight, model.boosting_.engine.feature, strict=True)
-    ]
+    return [(int(n), int(f)) for t in model.boosting_.trees() for n, f in zip(t.n_rows, t.feature, strict=True)]
 
 
 def twin_nodes(trees):

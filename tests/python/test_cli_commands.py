@@ -516,8 +516,13 @@ def test_show_and_predict_take_a_boosted_model(folder, boosted, penguins, tmp_pa
     about = json.loads(run("show", path, "--json").stdout)
     assert about["rounds"] == found["rounds"]
     assert {"column", "importance", "kind", "splits"} == set(about["columns"][0])
-    assert "too many to draw" in refused("show", path, "--svg", tmp_path / "a.svg")
-    assert "Leave it out" in refused("show", path, "--tree", 1)
+    assert "Say which one to draw" in refused("show", path, "--svg", tmp_path / "a.svg")
+    step = run("show", path, "--tree", 5, "--svg", tmp_path / "step.svg").stdout
+    assert f"Round 2 of {found['rounds']}, what it adds to the score for Chinstrap: " in step
+    assert (tmp_path / "step.svg").read_text().startswith("<svg")
+    assert json.loads(run("show", path, "--tree", 1, "--json").stdout)["tree"]["criterion"] == "gain"
+    n_trees = 3 * found["rounds"]
+    assert f"has {n_trees} trees, so there is no tree {n_trees + 1}" in refused("show", path, "--tree", n_trees + 1)
     run("predict", path, folder / "penguins.csv", "--proba", "--out", tmp_path / "answers.csv")
     assert len((tmp_path / "answers.csv").read_text().splitlines()) == len(penguins) + 1
 

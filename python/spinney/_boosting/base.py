@@ -17,7 +17,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
+from spinney._boosting.importances import BoostingImportances
 from spinney._boosting.losses import Loss
+from spinney._boosting.readable import ReadableBoosting
 from spinney._boosting.rounds import HeldOutScore, Rounds
 from spinney._boosting.rows import LearningRows, check_size, read_offset, set_aside
 from spinney._boosting.view import FittedBoosting
@@ -31,7 +33,7 @@ Floats = NDArray[np.float64]
 NO_LIMIT = 2**32 - 1
 
 
-class BaseBoosting(NamedParameters, SavedEstimator, BaseEstimator):
+class BaseBoosting(NamedParameters, SavedEstimator, ReadableBoosting, BoostingImportances, BaseEstimator):
     """Gradient boosting of classes or values."""
 
     _is_boosting = True

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._boosting.rows import LearningRows
+
 Floats = NDArray[np.float64]
 Start = Callable[[Floats, Floats, Floats], float]  # (y, weight, offset): the constant that has the least loss
 
@@ -140,3 +142,31 @@ def class_loss(name: str, n_classes: int) -> Loss:
     if n_classes == 2:
         return Loss("logistic", _log_odds, "logit")
     return Loss("multinomial", lambda y, w, offset: 0.0, "softmax")
+
+
+# ---- losses of rows ---------------------------------------------------------------------------------------
+
+
+def row_losses(name: str, parameter: float, scores: Floats, rows: LearningRows) -> Floats:
+    """Loss of each row at its scores, (n_rows, n_scores), as the engine has it, without terms that do not change."""
+    y, f = rows.target, scores[:, 0]
+    if name == "multinomial":
+        return np.asarray(np.logaddexp.reduce(scores, axis=1) - scores[np.arange(len(y)), y.astype(np.intp)])
+    if name == "logistic":
+        return np.logaddexp(0, (1 - 2 * y) * f)
+    if name == "exponential":
+        return np.asarray(np.exp((1 - 2 * y) * f))
+    if name == "poisson":
+        return np.asarray(np.exp(f) - y * f)
+    if name == "gamma":
+        return np.asarray(y * np.exp(-f) + f)
+    if name == "tweedie":
+        p = parameter
+        return np.asarray(np.exp((2 - p) * f) / (2 - p) - y * np.exp((1 - p) * f) / (1 - p))
+    far = np.abs(y - f)
+    if name == "quantile":
+        return np.asarray(np.where(y > f, parameter, 1 - parameter) * far)
+    if name == "huber":
+        near = np.minimum(far, weighted_quantile(far, rows.weights(), parameter))
+        return np.asarray(near * (far - near / 2))
+    return far if name == "absolute_error" else far**2 / 2

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
-from spinney._boosting.links import LINKS
+from spinney._boosting.links import predicted
 from spinney._tree.view import Outputs
 
 Floats = NDArray[np.float64]
@@ -104,7 +104,7 @@ class FittedBoosting(Outputs):
 
     def predicted(self, scores: Floats) -> Floats:
         """Turn scores into values, (n_rows, 1), or class shares, (n_rows, n_classes)."""
-        return LINKS[self.link](scores)
+        return predicted(self.link, scores)
 
     def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
         """Value, or class shares, of each row."""

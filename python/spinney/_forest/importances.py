@@ -47,31 +47,38 @@ _MEASURES = {
     "margin": "fall of the margin when permuted",
     "squared_error": "rise of the squared error when permuted",
     "absolute_error": "rise of the absolute error when permuted",
+    "gain": "share in the loss that the splits save",
+    "splits": "share in the splits",
+    "loss": "rise of the loss when permuted",
 }
 _MOST_LINES = 30
 
 
 @dataclass(frozen=True, eq=False)
 class Importances:
-    """What `importances` of a forest found; prints as text.
+    """What `importances` of a forest, or of boosting, found; prints as text.
 
     Attributes
     ----------
     names : list of str
         Columns, or groups of these, in the order of the table.
-    kind : {"permutation", "unbiased", "impurity"}
+    kind : {"permutation", "unbiased", "impurity", "gain", "splits"}
     loss : str or None
         What permutation makes worse; None for the other kinds.
     importance, standard_error, z : ndarray of shape (n_names,)
-        Mean over the trees, its standard error over the trees, and their ratio (NaN where the error is 0).
+        Mean over the trees (boosting: over the permutations), its standard error over these, and their ratio (NaN where
+        the error is 0 or not known).
     by_tree : ndarray of shape (n_trees, n_names)
-        What the means are of; NaN for trees without out-of-bag rows.
+        What the means are of; NaN for trees without out-of-bag rows. Boosting: a row per permutation.
     by_row : ndarray of shape (n_samples, n_names), or None
         With ``by_row=True``: mean rise of the row's loss over the trees that have not seen it; NaN if all have.
     n_splits : ndarray of shape (n_names,)
         Splits on the columns in all trees.
     tree_loss : float or None
-        Mean loss of a single tree on its out-of-bag rows: what permutation adds to.
+        Mean loss of a single tree on its out-of-bag rows, or of a boosted model on the rows given: what permutation
+        adds to.
+    unit : {"tree", "permutation"}
+        What the means are over.
 
     Examples
     --------
@@ -93,6 +100,7 @@ class Importances:
     by_row: Floats | None
     n_splits: NDArray[np.intp]
     tree_loss: float | None
+    unit: str = "tree"
 
     def __len__(self) -> int:
         return len(self.names)
@@ -100,7 +108,7 @@ class Importances:
     @property
     def measure(self) -> str:
         """What the numbers are, in words."""
-        return _MEASURES[self.loss or self.kind]
+        return _MEASURES.get(self.loss or self.kind, f"fall of {self.loss} when permuted")
 
     @property
     def order(self) -> list[int]:
@@ -190,12 +198,18 @@ class Importances:
         return draw_rows(self, self._known_rows(), colour, max_columns, ax)
 
     def __repr__(self) -> str:
-        return f"<Importances: {self.kind}, {plural(len(self), 'column')}, {plural(len(self.by_tree), 'tree')}>"
+        over = "" if np.isnan(self.standard_error).all() else f", {plural(len(self.by_tree), self.unit)}"
+        return f"<Importances: {self.kind}, {plural(len(self), 'column')}{over}>"
 
     def __str__(self) -> str:
-        lines = [f"{self.measure[0].upper()}{self.measure[1:]}, {plural(len(self.by_tree), 'tree')}"]
-        if self.tree_loss is not None:
+        known = not np.isnan(self.standard_error).all()
+        over = f", {plural(len(self.by_tree), self.unit)}" if known else ""
+        lines = [f"{self.measure[0].upper()}{self.measure[1:]}{over}"]
+        if self.tree_loss is not None and self.unit == "tree":
             lines.append(f"Out-of-bag loss of a single tree: {shortest(self.tree_loss, 4)}")
+        elif self.tree_loss is not None:
+            what = "Loss" if self.loss == "loss" else f"-{self.loss}"
+            lines.append(f"{what} of the model: {shortest(self.tree_loss, 4)}")
         names = [elide(one_line(self.names[j]), 40) for j in self.order[:_MOST_LINES]]
         width = max((len(name) for name in names), default=0)
         largest = np.nanmax(self.standard_error, initial=0.0) or 0.01
@@ -203,7 +217,8 @@ class Importances:
         values = [f"{value:.{digits}f}" for value in self.importance[self.order[:_MOST_LINES]]]
         number_width = max((len(value) for value in values), default=0)
         for name, value, j in zip(names, values, self.order, strict=False):
-            lines.append(f"{name:<{width}}  {value:>{number_width}} ± {self.standard_error[j]:.{digits}f}")
+            error = f" ± {self.standard_error[j]:.{digits}f}" if known else ""
+            lines.append(f"{name:<{width}}  {value:>{number_width}}{error}")
         if len(names) < len(self):
             lines.append(f"… and {plural(len(self) - len(names), 'column')} below")
         return "\n".join(lines)

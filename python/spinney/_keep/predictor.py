@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
+from spinney._boosting.rows import read_offset
+from spinney._boosting.view import FittedBoosting
 from spinney._data import read_table
 from spinney._keep.disk import Target, label_of, read_file
 from spinney._keep.fitted import FittedPart
@@ -61,31 +63,50 @@ class Predictor:
         model = self._part.model
         return model.spread(self._by_blocks(X, model.predictions))
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def _scores(self, X: Any, offset: Any) -> NDArray[np.float64]:
+        """Scores of gradient boosting beside an offset, (n_rows, n_scores)."""
+        model = self._part.model
+        if not isinstance(model, FittedBoosting):
+            raise ValueError(f"offset is for gradient boosting, and this is a {self._name}. Leave it out.")
+        scores = self._by_blocks(X, model.scores)
+        given = read_offset(offset, len(scores), model.n_scores)
+        assert given is not None
+        return np.asarray(scores + given.T)
+
+    def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
         """Predict each row, to the bit as the estimator that was saved.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            Gradient boosting: scores to add to those of the trees.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Labels or values.
         """
+        model: Any = self._part.model
+        if offset is not None:
+            scores = self._scores(X, offset)
+            if self._part.classes is None:
+                return np.asarray(model.predicted(scores)[:, 0])
+            return np.asarray(model.labels(model.score_codes(scores), self._part.classes))
         if self._part.classes is None:
             return np.asarray(self._predictions(X))
-        model = self._part.model
-        return model.labels(self._by_blocks(X, model.codes), self._part.classes)
+        return np.asarray(model.labels(self._by_blocks(X, model.codes), self._part.classes))
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64] | list[NDArray[np.float64]]:
+    def predict_proba(self, X: Any, *, offset: Any = None) -> NDArray[np.float64] | list[NDArray[np.float64]]:
         """Class shares of each row, as the estimator that was saved.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            Gradient boosting: scores to add to those of the trees.
 
         Returns
         -------
@@ -94,16 +115,22 @@ class Predictor:
         """
         if self._part.classes is None:
             raise AttributeError("A regression model has no class shares. Use predict.")
+        if offset is not None:
+            scores, model = self._scores(X, offset), self._part.model
+            assert isinstance(model, FittedBoosting)
+            return model.predicted(scores)
         shares: NDArray[np.float64] | list[NDArray[np.float64]] = self._predictions(X)
         return shares
 
-    def predict_one(self, row: Sequence[Any] | Mapping[str, Any] | NDArray[np.float64]) -> Any:
+    def predict_one(self, row: Sequence[Any] | Mapping[str, Any] | NDArray[np.float64], offset: Any = None) -> Any:
         """Predict one row, in microseconds.
 
         Parameters
         ----------
         row : sequence, mapping or float64 array
             Values in column order, or by name.
+        offset : float or array-like of shape (n_scores,), optional
+            Gradient boosting: scores to add to those of the trees.
 
         Returns
         -------
@@ -113,7 +140,11 @@ class Predictor:
         handle = getattr(self._of_thread, "handle", None)
         if handle is None:
             handle = self._of_thread.handle = self.to_predictor()
-        return handle.predict(row)
+        if offset is None:
+            return handle.predict(row)
+        if not isinstance(handle, BoostingRowPredictor):
+            raise ValueError(f"offset is for gradient boosting, and this is a {self._name}. Leave it out.")
+        return handle.predict(row, offset)
 
     def to_predictor(self) -> RowPredictor | ForestRowPredictor | BoostingRowPredictor:
         """Prepare a handle that predicts one row at a time; each thread needs its own.

@@ -220,7 +220,7 @@ def predict(model: Path, table: Path, out: Path | None, proba: bool, delimiter: 
 @click.argument("model", type=_FILE)
 @click.option("--svg", type=_FILE, metavar="FILE", help="Also draw the tree here.")
 @click.option("--max-depth", type=click.IntRange(0), metavar="N", help="Deepest level to print and draw.")
-@click.option("--tree", type=click.IntRange(1), metavar="N", help="Of a forest: show tree N, counted from 1.")
+@click.option("--tree", type=click.IntRange(1), metavar="N", help="Of an ensemble: show tree N, counted from 1.")
 @click.option("--json", "as_json", is_flag=True, help="Print columns and all nodes as JSON.")
 def show(model: Path, svg: Path | None, max_depth: int | None, tree: int | None, as_json: bool) -> None:
     r"""Print a kept MODEL as questions, with its columns and how much each matters; of an ensemble, the columns.

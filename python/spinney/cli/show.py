@@ -24,7 +24,8 @@ def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, numbe
     if svg is not None:
         check_writable(svg)
     with failures_in_words():
-        model = one_tree(load(model_path), number)
+        whole = load(model_path)
+        model = one_tree(whole, number)
         if hasattr(model, "boosting_"):
             show_boosting(model, model_path, svg, max_depth, as_json)
             return
@@ -40,23 +41,33 @@ def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, numbe
             return
         text = export_text(model, max_depth=max_depth)
     console = Console(highlight=False)
-    console.print(Text(f"{type(model).__name__}: {model.get_n_leaves()} leaves, depth {model.get_depth()}\n"))
+    console.print(Text(f"{title_of(model, whole, number)}\n"))
     console.print(text, markup=False, soft_wrap=True)
     console.print()
     console.print(columns_table(columns))
 
 
 def one_tree(model: Any, number: int | None) -> Any:
-    """Return the tree of a forest that is asked for, counted from 1, or the model."""
+    """Return the tree of an ensemble that is asked for, counted from 1, or the model."""
     if number is None:
         return model
-    if hasattr(model, "boosting_"):
-        raise fail("--tree: the trees of boosting are steps that say little one by one. Leave it out.")
-    if not hasattr(model, "forest_"):
+    if not hasattr(model, "forest_") and not hasattr(model, "boosting_"):
         raise fail("--tree: the model is one tree, not a forest. Leave it out.")
-    if number > len(model):
-        raise fail(f"--tree: the forest has {len(model)} trees, so there is no tree {number}.")
-    return model[number - 1]
+    n_trees = len(model.estimators_)
+    if number > n_trees:
+        noun = "forest" if hasattr(model, "forest_") else "model"
+        raise fail(f"--tree: the {noun} has {n_trees} trees, so there is no tree {number}.")
+    return model.estimators_[number - 1]
+
+
+def title_of(tree: Any, model: Any, number: int | None) -> str:
+    """Say what is shown: the kind of the model, or which step of boosting it is."""
+    size = f"{tree.get_n_leaves()} leaves, depth {tree.get_depth()}"
+    if number is None or not hasattr(model, "boosting_"):
+        return f"{type(tree).__name__}: {size}"
+    n_scores = model.boosting_.n_scores
+    of_class = f" for {model.classes_[(number - 1) % n_scores]}" if n_scores > 1 else ""
+    return f"Round {(number - 1) // n_scores + 1} of {model.n_iter_}, what it adds to the score{of_class}: {size}"
 
 
 def show_forest(model: Any, path: Path, svg: Path | None, max_depth: int | None, as_json: bool) -> None:
@@ -81,7 +92,7 @@ def show_boosting(model: Any, path: Path, svg: Path | None, max_depth: int | Non
     from spinney.cli.fit import boosting_size
 
     if svg is not None or max_depth is not None:
-        raise fail(f"'{path}' is a sum of {model.boosting_.n_trees} trees, too many to draw or print.")
+        raise fail(f"'{path}' is a sum of {model.boosting_.n_trees} trees. Say which one to draw or print: --tree N.")
     columns, size = described_columns(model), boosting_size(model)
     about = {"model": type(model).__name__, "loss": model.loss} | size
     if as_json:

@@ -46,7 +46,7 @@ def draw_points(explained: ShapValues, max_columns: int, ax: Axes | None) -> Axe
         ax.scatter(values[~plain], height[~plain], c=_ranks(numbers[~plain]), cmap=_ramp(), vmin=0, vmax=1, **style)
     ax.set_yticks(range(len(shown)), [_name(explained.feature_names[j]) for j in shown], parse_math=False)
     ax.set_ylim(len(shown) - 0.4, -0.6)
-    ax.set_xlabel("added to the prediction")
+    ax.set_xlabel(f"added to the {one_line(explained.of)}")
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)
     _legend(ax, explained, shown)
@@ -110,7 +110,8 @@ def draw_bars(explained: ShapValues, max_columns: int, ax: Axes | None) -> Axes:
     ax.set_yticks(range(len(shown)), [_name(explained.feature_names[j]) for j in shown], parse_math=False)
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel("mean size of what the column adds")
+    of = "" if explained.of == "prediction" else f" to the {one_line(explained.of)}"
+    ax.set_xlabel(f"mean size of what the column adds{of}")
     ax.spines[["top", "right", "left"]].set_visible(False)
     if explained.output_names is not None:
         ax.legend(frameon=False, loc="lower right")
@@ -138,7 +139,7 @@ def draw_row(explained: ShapValues, max_columns: int, ax: Axes | None) -> Axes:
         right = max(ends[place], ends[place + 1])
         text = ("+" if step > 0 else "−" if step < 0 else "") + shortest(abs(float(f"{step:.3g}")), 3)
         ax.annotate(text, (right, place), xytext=(4, 0), textcoords="offset points", va="center", color=INK)
-    base = float(explained.base_value)
+    base = float(explained.base_values[0])
     ax.axvline(base, color=PALE, linestyle=":", linewidth=1, zorder=0)
     ax.set_yticks(range(len(steps)), names, parse_math=False)
     ax.set_ylim(len(steps) - 0.4, -0.75)
@@ -146,6 +147,8 @@ def draw_row(explained: ShapValues, max_columns: int, ax: Axes | None) -> Axes:
     room = (high - low) or 1.0
     ax.set_xlim(low - 0.05 * room, high + 0.16 * room)
     ax.tick_params(axis="y", length=0)
-    ax.set_xlabel(f"from the base value {shortest(float(f'{base:.4g}'), 4)} to {shortest(float(f'{total:.4g}'), 4)}")
+    of = "" if explained.of == "prediction" else f"{one_line(explained.of)}, "
+    ends_at = shortest(float(f"{total:.4g}"), 4)
+    ax.set_xlabel(f"{of}from the base value {shortest(float(f'{base:.4g}'), 4)} to {ends_at}")
     ax.spines[["top", "right", "left"]].set_visible(False)
     return ax

@@ -297,7 +297,9 @@ class TreeReader:
         spread = self.spread(node)
         if self.is_leaf(node):
             return spread
-        centre = {"absolute_error": "median", "user": "value"}.get(name_of(self.model.criterion), "mean")
+        centre = {"absolute_error": "median", "user": "value", "gain": "adds"}.get(
+            name_of(self.model.criterion), "mean"
+        )
         return f"{centre} {self.label(self.prediction(node))}" + (f", {spread}" if spread else "")
 
     def spread(self, node: int) -> str:

@@ -36,9 +36,14 @@ class ShapValues:
     Attributes
     ----------
     values : ndarray of shape (n_rows, n_features) or (n_rows, n_features, n_outputs)
-        What each column adds. With `base_value`, they sum to the prediction: for classifiers, the class shares.
+        What each column adds. With `base_value`, they sum to the prediction: for classifiers, the class shares; for
+        gradient boosting, the scores (log-odds, the logarithm of a mean, or the value itself: see `of`).
     base_value : float or ndarray of shape (n_outputs,)
         The prediction when no column is known: the mean over the training weight, or over the background.
+    of : str
+        What is explained, in words.
+    offset : ndarray of shape (n_rows,) or (n_rows, n_outputs), or None
+        What is added to the scores of each row before any column speaks (gradient boosting).
     interactions : ndarray of shape (n_rows, n_features, n_features) or (…, n_outputs), or None
         What pairs of columns add together, half in either place, with what each adds alone on the diagonal. Each row of
         a matrix sums to the column's value.
@@ -67,6 +72,8 @@ class ShapValues:
     output_names: list[Any] | None = None
     interactions: Floats | None = field(default=None, repr=False)
     schema: Schema | None = field(default=None, repr=False)
+    of: str = "prediction"
+    offset: Floats | None = field(default=None, repr=False)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self.values, dtype=dtype, copy=copy)
@@ -88,12 +95,13 @@ class ShapValues:
     @property
     def predictions(self) -> Floats:
         """What is explained, (n_rows,) or (n_rows, n_outputs): the base value and all that the columns add."""
-        return np.asarray(self.values.sum(axis=1) + self.base_value)
+        return np.asarray(self.values.sum(axis=1) + self.base_values)
 
     @property
     def base_values(self) -> Floats:
-        """The base value, once per row."""
-        return np.broadcast_to(self.base_value, (len(self), *np.shape(self.base_value))).copy()
+        """The base value once per row, with the row's offset if there is one."""
+        base = np.broadcast_to(self.base_value, (len(self), *np.shape(self.base_value))).copy()
+        return base if self.offset is None else base + self.offset
 
     @property
     def importances(self) -> Floats:
@@ -146,6 +154,7 @@ class ShapValues:
             values=self.values[rows],
             numbers=self.numbers[rows],
             interactions=None if self.interactions is None else self.interactions[rows],
+            offset=None if self.offset is None else self.offset[rows],
         )
 
     def output(self, name: Any = None) -> ShapValues:
@@ -178,6 +187,7 @@ class ShapValues:
             base_value=float(self.base_value[k]),
             output_names=None,
             interactions=None if self.interactions is None else self.interactions[..., k],
+            offset=None if self.offset is None else self.offset[:, k],
         )
 
     # ---- elsewhere -------------------------------------------------------------------------------------
@@ -288,8 +298,13 @@ class ShapValues:
         return draw_row(self.output(output)[row], max_columns, ax)
 
 
-def explain(model: Any, X: Any, interactions: bool, background: Any) -> ShapValues | list[ShapValues]:
-    """Explain the predictions of a fitted model; `model._shap_sums` says how its trees are summed."""
+def explain(
+    model: Any, X: Any, interactions: bool, background: Any, *, of: str = "prediction", offset: Floats | None = None
+) -> ShapValues | list[ShapValues]:
+    """Explain the predictions of a fitted model; `model._shap_sums` says how its trees are summed.
+
+    `of` is what they sum to, in words, and `offset`, (n_rows, n_outputs), is added to it.
+    """
     columns = model._columns(X)
     if model.schema_.pool is not None:
         raise ValueError(
@@ -308,9 +323,11 @@ def explain(model: Any, X: Any, interactions: bool, background: Any) -> ShapValu
         list(range(len(base))),
         pairs.reshape(*shape, shape[1], len(base)) if interactions else None,
         model.schema_,
+        of,
+        offset,
     )
     classes = getattr(model, "classes_", None)
-    if classes is None:
+    if classes is None or (len(base) == 1 and len(classes) == 2):  # boosting has one score for two classes
         return explained.output(0) if len(base) == 1 else explained
     if not isinstance(classes, list):
         return _outputs(explained, slice(0, len(base)), classes)
@@ -338,5 +355,4 @@ def sums_of(
     """Explain a tree, or the mean of a forest: values without columns, flat values, flat values of pairs."""
     if isinstance(fitted, FittedTree):
         return _engine.shap_of_tree(fitted.engine, columns, background, interactions, n_threads)
-    scale, turns = 1.0 / fitted.n_trees, 1
-    return _engine.shap_of_forest(fitted.engine, columns, background, interactions, scale, turns, n_threads)
+    return _engine.shap_of_forest(fitted.engine, columns, background, interactions, 1.0 / fitted.n_trees, n_threads)

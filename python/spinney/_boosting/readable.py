@@ -1,0 +1,128 @@
+"""What a boosted model shows of itself: its trees, and what each column adds to each score."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from spinney import _engine
+from spinney._boosting.rows import read_offset
+from spinney._boosting.view import FittedBoosting
+from spinney._data import Schema, read_table
+from spinney._tree.view import FittedTree
+from spinney.reading.methods import ExplainedByColumns
+
+if TYPE_CHECKING:
+    from spinney.reading.shap import ShapValues
+
+Floats = NDArray[np.float64]
+
+
+class ReadableBoosting(ExplainedByColumns):
+    """Mixin for boosted models."""
+
+    boosting_: FittedBoosting
+    schema_: Schema
+
+    @property
+    @abstractmethod
+    def _n_threads(self) -> int:
+        """Threads as the engine takes them."""
+
+    @property
+    def estimators_(self) -> Sequence[Any]:
+        """The trees as estimators, made on demand: by round; with more than two classes, by round and class.
+
+        Each is a regression tree that predicts what it adds to the score, and can be printed and drawn as such.
+        """
+        from spinney._forest.base import LazySequence
+
+        check_is_fitted(self)
+        return LazySequence(self.boosting_.n_trees, self._tree_estimator)
+
+    def _tree_estimator(self, t: int) -> Any:
+        from spinney._boosting.tree import BoostedTree
+
+        model: Any = self
+        tree = BoostedTree(unseen=model.unseen, n_jobs=model.n_jobs)
+        tree.criterion = "gain"
+        tree._keep(self.schema_, FittedTree(self.boosting_.engine.tree(t), None, 1), {"n_outputs_": 1})
+        return tree
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Leaf of each row in each tree.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_rounds) or (n_samples, n_rounds, n_classes)
+            Node numbers, counted within each tree; with more than two classes, of the tree of each class.
+        """
+        model: Any = self
+        columns, view = model._columns(X), self.boosting_
+        leaves = [view.engine.tree(t).apply(columns, self._n_threads) for t in range(view.n_trees)]
+        found = np.column_stack(leaves).astype(np.int64)
+        return found if view.n_scores == 1 else found.reshape(columns.n_rows, -1, view.n_scores)
+
+    def shap_values(
+        self, X: Any, *, interactions: bool = False, background: Any = None, offset: Any = None
+    ) -> ShapValues:
+        """Part each score among the columns: Shapley values by TreeSHAP.
+
+        Starting from the base value, the mean score over the training weight, each column adds its value; together they
+        are the score: the value itself, the logarithm of a mean (Poisson, gamma, Tweedie), the log-odds of the second
+        of two classes, or one score per class, as `decision_function` gives them. Where a tree asks for a column that
+        is not known yet, both ways are taken in proportion to the training weight.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        interactions : bool, default=False
+            Also compute what pairs of columns add together: n_features² numbers per row.
+        background : table of shape (n_background, n_features), optional
+            Rows that columns take their values from while they are not known (interventional values); the result is
+            the mean over these rows, the base value their mean score. The time grows with their number: some
+            hundred typical rows do. None: both ways by training weight, as above.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            As in `predict`: added to the base value of each row.
+
+        Returns
+        -------
+        ShapValues
+            Has `values`, `base_value` and, if asked for, `interactions`; with more than two classes, for each class.
+        """
+        from spinney.reading.shap import ShapValues, explain
+
+        check_is_fitted(self)
+        n_scores = self.boosting_.n_scores
+        given = None if offset is None else read_offset(offset, read_table(X).n_rows, n_scores)
+        explained = explain(
+            self, X, interactions, background, of=self._score_in_words(), offset=None if given is None else given.T
+        )
+        assert isinstance(explained, ShapValues)
+        return explained
+
+    def _score_in_words(self) -> str:
+        link = self.boosting_.link
+        classes: Any = getattr(self, "classes_", None)
+        if link in ("logit", "half_logit"):
+            return f"{'half the ' if link == 'half_logit' else ''}log-odds of {classes[1]}"
+        return {"identity": "prediction", "log": "log of the prediction", "softmax": "score of the class"}[link]
+
+    def _shap_sums(
+        self, columns: _engine.Table, background: _engine.Table | None, interactions: bool
+    ) -> tuple[Floats, Floats, Floats]:
+        base, values, pairs = _engine.shap_of_additive(
+            self.boosting_.engine, columns, background, interactions, self._n_threads
+        )
+        return base + self.boosting_.start, values, pairs

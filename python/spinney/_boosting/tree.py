@@ -1,0 +1,20 @@
+"""One tree of a boosted model, for reading and drawing."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from spinney._tree.estimators import DecisionTreeRegressor
+
+
+class BoostedTree(DecisionTreeRegressor):
+    """One step of a boosted model: a tree that predicts what it adds to the score, the learning rate included.
+
+    It is made by ``model.estimators_`` and read like any decision tree, by `export_text`, `plot_tree`, `to_frame` and
+    their kin. Its impurity is minus the loss that a node's step saves, twice and per unit of weight, so that the gain
+    of a split is what the split saves beyond it.
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **more: Any) -> NoReturn:
+        """Refuse: the tree is part of a model."""
+        raise TypeError("This tree is part of a boosted model. Fit the model, or a decision tree of its own.")
