@@ -22,6 +22,14 @@ struct Kernels {
                         const std::uint32_t* start, const double* total, double weight, double min_weight, double* out,
                         double* spare);
 
+  // The first best of n > 0 cuts by squared error, whose left sides add up to s_left[i] and weigh w_left[i]. Reads both
+  // arrays up to the next multiple of 8.
+  std::size_t (*best_square)(const std::int64_t* s_left, const std::int64_t* w_left, std::size_t n,
+                             std::int64_t s_total, std::int64_t w_total, double* score);
+
+  // Sorts at most 64 words, no two of which are equal; `words` holds 64.
+  void (*sort_few)(std::uint32_t* words, std::size_t n);
+
   // Stable partition of words by side[word & 0xffff] (1: left), in place; `spare` holds n + 16 words.
   // Returns the number that went left. `side` may be read 3 bytes past its end.
   std::size_t (*partition)(std::uint32_t* words, std::size_t n, const std::uint8_t* side, std::uint32_t* spare);

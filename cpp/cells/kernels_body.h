@@ -76,6 +76,76 @@ static void gini_of_cells(const std::uint32_t* cells, std::size_t lanes, const s
   return gini_of_cells_of<32>(cells, present, n, start, total, weight, min_weight, out, product);
 }
 
+typedef std::int64_t EightWhole __attribute__((vector_size(64)));
+typedef std::uint32_t SixteenWords __attribute__((vector_size(64)));
+
+// The largest of eight scores, and the lowest place that goes with it.
+static std::size_t first_of_lanes(const CellNumbers& score, const EightWhole& at, double* largest) {
+  CellNumbers most = score, other = __builtin_shufflevector(most, most, 4, 5, 6, 7, 0, 1, 2, 3);
+  most = other > most ? other : most;
+  other = __builtin_shufflevector(most, most, 2, 3, 0, 1, 6, 7, 4, 5);
+  most = other > most ? other : most;
+  other = __builtin_shufflevector(most, most, 1, 0, 3, 2, 5, 4, 7, 6);
+  most = other > most ? other : most;
+  EightWhole place = score == most ? at : EightWhole{} + INT64_MAX;
+  EightWhole next = __builtin_shufflevector(place, place, 4, 5, 6, 7, 0, 1, 2, 3);
+  place = next < place ? next : place;
+  next = __builtin_shufflevector(place, place, 2, 3, 0, 1, 6, 7, 4, 5);
+  place = next < place ? next : place;
+  next = __builtin_shufflevector(place, place, 1, 0, 3, 2, 5, 4, 7, 6);
+  place = next < place ? next : place;
+  *largest = most[0];
+  return static_cast<std::size_t>(place[0]);
+}
+
+static std::size_t best_square(const std::int64_t* s_left, const std::int64_t* w_left, std::size_t n,
+                               std::int64_t s_total, std::int64_t w_total, double* score) {
+  const EightWhole lane{0, 1, 2, 3, 4, 5, 6, 7};
+  const CellNumbers none = CellNumbers{} - __builtin_inf();
+  CellNumbers best = none;
+  EightWhole at = lane;
+  for (std::size_t i = 0; i < n; i += 8) {
+    EightWhole s, w;
+    __builtin_memcpy(&s, s_left + i, sizeof s);
+    __builtin_memcpy(&w, w_left + i, sizeof w);
+    const CellNumbers sl = __builtin_convertvector(s, CellNumbers),
+                      sr = __builtin_convertvector(s_total - s, CellNumbers);
+    const CellNumbers wl = __builtin_convertvector(w, CellNumbers),
+                      wr = __builtin_convertvector(w_total - w, CellNumbers);
+    const CellNumbers difference = sl * wr - sr * wl;  // as SquaredError::pair, to the bit
+    const CellNumbers merit = difference * difference / (wl * wr);
+    const EightWhole place = lane + static_cast<std::int64_t>(i);
+    const EightWhole better = (merit > best) & (place < static_cast<std::int64_t>(n));
+    best = better ? merit : best;
+    at = better ? place : at;
+  }
+  return first_of_lanes(best, at, score);
+}
+
+// A word's place is the number of those below it.
+template <std::size_t n_chunks>
+static void sort_few_of(std::uint32_t* words, std::size_t n) {
+  SixteenWords mine[n_chunks], below[n_chunks];
+  for (std::size_t c = 0; c < n_chunks; ++c) {
+    __builtin_memcpy(&mine[c], words + 16 * c, sizeof mine[c]);
+    below[c] = SixteenWords{};
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const SixteenWords other = SixteenWords{} + words[i];
+    for (std::size_t c = 0; c < n_chunks; ++c) below[c] -= static_cast<SixteenWords>(other < mine[c]);
+  }
+  std::uint32_t place[16 * n_chunks], copy[16 * n_chunks];
+  __builtin_memcpy(place, below, sizeof place);
+  __builtin_memcpy(copy, mine, sizeof copy);
+  for (std::size_t i = 0; i < n; ++i) words[place[i]] = copy[i];
+}
+
+static void sort_few(std::uint32_t* words, std::size_t n) {
+  if (n <= 16) return sort_few_of<1>(words, n);
+  if (n <= 32) return sort_few_of<2>(words, n);
+  sort_few_of<4>(words, n);
+}
+
 static std::size_t partition(std::uint32_t* words, std::size_t n, const std::uint8_t* side, std::uint32_t* spare) {
   std::size_t n_left = 0, n_right = 0, i = 0;
 #if defined(__AVX512F__)
@@ -229,6 +299,8 @@ const Kernels kernels{score_all<SquaredError>,
                       score_all<Rate>,
                       first_largest,
                       gini_of_cells,
+                      best_square,
+                      sort_few,
                       partition,
                       partition_by_key,
                       partition_by_rank,

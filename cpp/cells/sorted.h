@@ -20,6 +20,7 @@ struct ScanBuffers {
   static constexpr std::size_t chunk = 512;
   alignas(64) std::array<double, chunk> s_left{}, w_left{}, s_right{}, w_right{}, score{};
   std::array<std::uint32_t, chunk> at{};
+  std::array<std::int64_t, chunk> s{}, w{};
   std::vector<std::int64_t> left, missing;
   std::vector<Row> chosen;
 };
@@ -66,6 +67,106 @@ inline void keep_best(ScanBuffers& b, std::size_t n, Kernels::Score score, const
   }
 }
 
+// Is the criterion at hand the squared error, or equal to it, and any cut allowed that leaves enough rows?
+inline bool is_square(Rule rule, const Limits& limits) {
+  const bool limited = limits.min_weight > 0 || limits.bounded || limits.watch_ties;
+  return !limited && score_kernel(rule) == kernels().squared_error;
+}
+
+// Emits the sums s and w at the boundaries behind words begin … end - 1, from place n of the buffers on. Returns the
+// place after the last; that is at most end - begin further.
+template <class Word, class Rows>
+std::size_t emit_sums(const Rows& rows, const typename Word::Type* words, std::size_t begin, std::size_t end,
+                      std::uint32_t first_at, std::int64_t& s, std::int64_t& w, ScanBuffers& b, std::size_t n) {
+  for (std::size_t i = begin; i < end; ++i) {
+    const std::uint32_t row = Word::row(words[i]);
+    b.s[n] = s += rows.value(row);
+    b.w[n] = w += rows.weight(row);
+    b.at[n] = first_at + static_cast<std::uint32_t>(i);
+    n += Word::code(words[i]) != Word::code(words[i + 1]);
+  }
+  return n;
+}
+
+// As below, by squared error. `s` and `w` are left of the first cut.
+template <class Word, class Rows>
+void sweep_squares(const Rows& rows, const typename Word::Type* words, std::size_t begin, std::size_t end,
+                   const Totals& total, std::int64_t s, std::int64_t w, bool missing_left, ScanBuffers& b,
+                   Candidate& best) {
+  while (begin < end) {
+    const std::size_t stop = std::min(end, begin + ScanBuffers::chunk);
+    const std::size_t n = emit_sums<Word>(rows, words, begin, stop, 0, s, w, b, 0);
+    begin = stop;
+    if (n == 0) continue;
+    double score;
+    const std::size_t j = kernels().best_square(b.s.data(), b.w.data(), n, total.stat[1], total.stat[0], &score);
+    if (score > best.score || (score == best.score && best.found() && b.at[j] < best.at)) {
+      best.score = score;
+      best.at = b.at[j];
+      best.w_left = static_cast<double>(b.w[j]);
+      best.missing_left = missing_left;
+    }
+  }
+}
+
+// The best cut by squared error of several columns of a small node, whose cuts share the buffers. Of equals, the first
+// column and its lowest cut are taken.
+class SmallCuts {
+ public:
+  static constexpr std::size_t max_rows = 64;
+
+  explicit SmallCuts(const Totals& total) : total_(total) {}
+
+  // `words` are sorted, of more than one value, none of them missing.
+  template <class Word, class Rows>
+  void add(const Rows& rows, const typename Word::Type* words, std::size_t column, Row min_leaf, ScanBuffers& b) {
+    const std::size_t last = total_.n - min_leaf;  // cut i leaves i + 1 rows on the left
+    if (total_.n < 2 * min_leaf) return;
+    if (n_ + max_rows > ScanBuffers::chunk) settle(b);
+    std::int64_t s = 0, w = 0;
+    const std::size_t before = n_;
+    const auto first_at = static_cast<std::uint32_t>(column * max_rows);
+    n_ = emit_sums<Word>(rows, words, 0, min_leaf - std::size_t{1}, first_at, s, w, b, n_);
+    n_ = emit_sums<Word>(rows, words, min_leaf - std::size_t{1}, last, first_at, s, w, b, before);
+  }
+
+  // To be called after the last column.
+  void settle(ScanBuffers& b) {
+    if (n_ == 0) return;
+    double score;
+    const std::size_t j = kernels().best_square(b.s.data(), b.w.data(), n_, total_.stat[1], total_.stat[0], &score);
+    n_ = 0;
+    if (!(score > score_)) return;
+    score_ = score;
+    at_ = b.at[j];
+    w_left_ = b.w[j];
+  }
+
+  bool found() const { return score_ > no_score; }
+  std::size_t column() const { return at_ / max_rows; }
+
+  // The cut, with the sorted words of its column.
+  template <class Word>
+  Candidate candidate(const typename Word::Type* words) const {
+    Candidate best;
+    best.score = score_;
+    best.at = at_ % max_rows;
+    best.n_left = best.at + 1;
+    best.w_left = static_cast<double>(w_left_);
+    best.below = Word::row(words[best.at]);
+    best.above = Word::row(words[best.at + 1]);
+    best.code_below = Word::code(words[best.at]);
+    return best;
+  }
+
+ private:
+  Totals total_;
+  std::size_t n_ = 0;
+  double score_ = no_score;
+  std::uint32_t at_ = 0;
+  std::int64_t w_left_ = 0;
+};
+
 // Scalar statistics: sums are emitted at every boundary into buffers, then scored by a vector kernel.
 template <class Word, class Rows>
 void sweep_scalar(const Scalar<Rows>& criterion, const typename Word::Type* words, std::size_t n_present,
@@ -82,6 +183,8 @@ void sweep_scalar(const Scalar<Rows>& criterion, const typename Word::Type* word
     s += rows.value(Word::row(words[i]));
     w += rows.weight(Word::row(words[i]));
   }
+  if (is_square(criterion.rule, limits))
+    return sweep_squares<Word>(rows, words, first, end, total, s, w, n_missing_left > 0, b, best);
   const Kernels::Score score = score_kernel(criterion.rule);
   std::size_t i = first;
   while (i < end) {

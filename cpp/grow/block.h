@@ -6,6 +6,7 @@
 //   part    the rows of a node by a cut; returns where the right child's begin
 //   add     rows of a range to a statistic
 //   follow  a split whose children will be searched, if there is anything to do
+//   cut_later, cut_now  threshold of the split that was made last, and the latest time for it, if `describe` leaves it out
 #pragma once
 
 #include <algorithm>
@@ -39,6 +40,7 @@ class BlockGrower {
       stack_.pop_back();
       grow_node(next);
     }
+    if constexpr (requires { columns_.cut_now(tree_); }) columns_.cut_now(tree_);
     return std::move(tree_);
   }
 
@@ -90,6 +92,7 @@ class BlockGrower {
     rules_.inherit(node, choice, std::move(node.features), left, right);
     if (rules_.bounded()) rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
     write_split(tree_, at, columns_.describe(choice, left.stat[0] >= right.stat[0]));
+    if constexpr (requires { columns_.cut_later(choice, tree_, at); }) columns_.cut_later(choice, tree_, at);
     if constexpr (requires { columns_.follow(node, left, right); })
       if (!leaves) columns_.follow(node, left, right);
     stack_.push_back({std::move(right), at});

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -39,18 +40,35 @@ class SortedColumns {
     std::iota(positions_.begin(), positions_.end(), std::uint16_t{0});
     side_.assign(rows.size() + 3, 0);
     spare_.resize(rows.size() + 16);
+    right_positions_.resize(rows.size());
     samples_ = rules_.params.max_features < rules_.table.n_columns();
+    const Limits limits = rules_.limits(root, 0);
+    cuts_compare_ = !rules_.bounded() && rules_.params.feature_costs.empty() && is_square(rules_.target.rule, limits);
     use_presorted();
     sort_columns(root);
   }
 
   void search(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
+    if constexpr (requires(Criterion c) { c.rows.value(0); })
+      if (node.n() <= SmallCuts::max_rows && cuts_compare_) return search_small(node, columns, candidates);
     for (std::size_t c = 0; c < columns.size(); ++c) candidates[c] = search(node, columns[c]);
   }
 
   std::size_t part(const OpenNode& node, const Choice& choice) {
-    codes_ = mark_sides(node, choice);
-    return part_rows(node);
+    const Candidate& c = choice.candidate;
+    const bool by_rank = is_small(node) && !rules_.table.columns[choice.feature].is_category() &&
+                         !bins_.has(rules_.table, choice.feature);
+    if (by_rank)
+      neighbours_ = {c.below, c.above};
+    else
+      codes_ = mark_sides(node, choice);
+    if (!by_rank) return part_rows(node, [&](std::uint32_t position) { return side_[position]; });
+    const std::uint16_t* ranks = ranks_.data() + slot_[choice.feature];
+    const std::uint32_t last = c.missing_alone ? ShortWord::missing - 1 : c.code_below;
+    return part_rows(node, [&](std::uint32_t position) {
+      const std::uint32_t rank = ranks[position * n_slots_];
+      return static_cast<std::uint8_t>(rank <= last || (rank == ShortWord::missing && c.missing_left));
+    });
   }
 
   void add(std::size_t begin, std::size_t end, std::int64_t* stat) const {
@@ -62,9 +80,28 @@ class SortedColumns {
     Candidate& c = outside.candidate;
     const auto& dictionary = dictionary_[choice.feature];
     for (std::uint32_t& code : c.left_codes) code = dictionary[code];
-    c.below = block_rows_[neighbours_.below];
-    c.above = block_rows_[neighbours_.above];
-    return describe_split(rules_, outside, left_heavier, codes_);
+    return describe_sides(rules_, outside, left_heavier, codes_);
+  }
+
+  // Sets the threshold of the split that was described last, once its values have had time to come to the cache.
+  void cut_later(const Choice& choice, Tree& tree, std::size_t node) {
+    const Column& column = rules_.table.columns[choice.feature];
+    if (column.is_category()) return;
+    if (choice.candidate.missing_alone) {
+      tree.threshold[node] = std::numeric_limits<double>::infinity();
+      return;
+    }
+    LateCut& cut = late_cuts_[n_late_++ % late_cuts_.size()];
+    if (n_late_ > late_cuts_.size()) set_threshold(cut, tree);
+    cut = {node, choice.feature, block_rows_[neighbours_.below], block_rows_[neighbours_.above]};
+    if (column.is_sparse()) return;
+    for (const Row row : {cut.below, cut.above})
+      __builtin_prefetch(column.data + static_cast<std::ptrdiff_t>(row) * column.stride);
+  }
+
+  // To be called at the end.
+  void cut_now(Tree& tree) {
+    for (std::size_t i = 0; i < std::min(n_late_, late_cuts_.size()); ++i) set_threshold(late_cuts_[i], tree);
   }
 
   // Parts the words for children that will be searched.
@@ -75,6 +112,18 @@ class SortedColumns {
   }
 
  private:
+  struct LateCut {
+    std::size_t node = 0;
+    std::uint32_t feature = 0;
+    Row below = 0, above = 0;
+  };
+
+  void set_threshold(const LateCut& cut, Tree& tree) const {
+    const Column& column = rules_.table.columns[cut.feature];
+    tree.threshold[cut.node] =
+        cut_of(rules_.params, cut.feature, value_at(column, cut.below), value_at(column, cut.above));
+  }
+
   std::uint32_t* words(std::uint32_t feature) { return words_.data() + slot_[feature] * stride_; }
 
   Candidate search(const OpenNode& node, std::uint32_t f) {
@@ -85,6 +134,26 @@ class SortedColumns {
     return rules_.table.columns[f].is_category()
                ? scan_categories<ShortWord>(*local_criterion_, first, total, limits)
                : scan_numbers<ShortWord>(*local_criterion_, first, total, limits, worker_.buffers);
+  }
+
+  // Of the columns whose cuts are scored together, only the best has a candidate.
+  void search_small(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
+    const std::size_t n = node.n();
+    SmallCuts cuts({node.n(), node.stat.data()});
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const std::uint32_t f = columns[c];
+      const std::uint32_t* words = sorted_words(node, f);
+      if (rules_.table.columns[f].is_category() || ShortWord::code(words[n - 1]) == ShortWord::missing) {
+        candidates[c] = search(node, f);
+        continue;
+      }
+      candidates[c].score = no_score;
+      candidates[c].constant = ShortWord::code(words[0]) == ShortWord::code(words[n - 1]);
+      if (!candidates[c].constant)
+        cuts.add<ShortWord>(local_criterion_->rows, words, c, rules_.params.min_samples_leaf, worker_.buffers);
+    }
+    cuts.settle(worker_.buffers);
+    if (cuts.found()) candidates[cuts.column()] = cuts.candidate<ShortWord>(sorted_words(node, columns[cuts.column()]));
   }
 
   void sort_columns(const OpenNode& root) {
@@ -118,11 +187,9 @@ class SortedColumns {
     const std::uint16_t* ranks = ranks_.data() + slot_[feature];
     for (std::size_t i = 0; i < node.n(); ++i) {
       const std::uint32_t position = positions_[node.begin + i];
-      const std::uint32_t word = std::uint32_t{ranks[position * n_slots_]} << 16 | position;
-      std::size_t at = i;
-      for (; at > 0 && small_words_[at - 1] > word; --at) small_words_[at] = small_words_[at - 1];
-      small_words_[at] = word;
+      small_words_[i] = std::uint32_t{ranks[position * n_slots_]} << 16 | position;
     }
+    kernels().sort_few(small_words_.data(), node.n());
     return small_words_.data();
   }
 
@@ -133,25 +200,14 @@ class SortedColumns {
     const auto keep = [&](std::uint32_t rank, std::uint32_t code) {
       if (dictionary.size() <= rank) dictionary.push_back(code);
     };
-    std::uint32_t* out = words(f);
     if (presorted_) {
-      const std::span<const std::uint32_t> entries = bins_.presorted.column(f);
-      const std::uint32_t n_present = bins_.presorted.n_present[f];
-      std::uint32_t rank = UINT32_MAX;
-      bool is_new = true;
-      for (std::size_t i = 0; i < entries.size(); ++i) {
-        is_new |= (entries[i] & Presorted::new_value) != 0;
-        const Row row = entries[i] & ~Presorted::new_value;
-        const std::uint32_t position = position_of_[row];
-        if (position == absent) continue;
-        const bool missing = i >= n_present;
-        rank += is_new && !missing;
-        is_new = false;
-        *out++ = (missing ? ShortWord::missing : rank) << 16 | position;
-        if (keep_codes && !missing) keep(rank, static_cast<std::uint32_t>(value_at(column, row)));
-      }
+      read_presorted(f);
+      for (std::size_t i = 0; keep_codes && i < rows_.size(); ++i)
+        if (const std::uint32_t w = words(f)[i]; ShortWord::code(w) != ShortWord::missing)
+          keep(ShortWord::code(w), static_cast<std::uint32_t>(value_at(column, block_rows_[ShortWord::row(w)])));
       return;
     }
+    std::uint32_t* out = words(f);
     const std::span<const Entry> entries = sort_rows(worker_.sorter, rules_.table, bins_, f, rows_, true);
     std::uint32_t rank = 0;
     for (std::size_t i = 0; i < entries.size(); ++i) {
@@ -159,6 +215,29 @@ class SortedColumns {
       if (i > 0 && code != code_of(entries[i - 1])) ++rank;
       if (keep_codes && code != missing_code) keep(rank, code);
       out[i] = (code == missing_code ? ShortWord::missing : rank) << 16 | row_of(entries[i]);
+    }
+  }
+
+  // Every row is written, and kept if it is one of the block's: no branch to guess.
+  void read_presorted(std::uint32_t f) {
+    const std::span<const std::uint32_t> entries = bins_.presorted.column(f);
+    const std::size_t n_present = bins_.presorted.n_present[f];
+    std::uint32_t* const first = words(f);
+    std::size_t n = 0;
+    std::uint32_t rank = UINT32_MAX, is_new = 1;
+    for (std::size_t i = 0; i < n_present; ++i) {
+      const std::uint32_t position = position_of_[entries[i] & ~Presorted::new_value];
+      const std::uint32_t here = position != absent;
+      is_new |= entries[i] >> 31;
+      rank += is_new & here;
+      is_new &= 1 - here;
+      first[n] = rank << 16 | (position & 0xffff);
+      n += here;
+    }
+    for (std::size_t i = n_present; i < entries.size(); ++i) {
+      const std::uint32_t position = position_of_[entries[i] & ~Presorted::new_value];
+      first[n] = ShortWord::missing << 16 | (position & 0xffff);
+      n += position != absent;
     }
   }
 
@@ -210,24 +289,24 @@ class SortedColumns {
       if (const std::uint32_t p = ShortWord::row(first[i]); value(p) < value(neighbours_.above)) neighbours_.above = p;
   }
 
-  std::size_t part_rows(const OpenNode& node) {
-    std::size_t left = node.begin;
-    right_positions_.clear();
-    right_rows_.clear();
-    for (std::size_t i = node.begin; i < node.end; ++i) {
-      const std::uint16_t position = positions_[i];
-      const Row row = rows_[i];
-      if (side_[position]) {
-        positions_[left] = position;
-        rows_[left++] = row;
-      } else {
-        right_positions_.push_back(position);
-        right_rows_.push_back(row);
-      }
+  // `goes_left` tells 1 or 0 by the position. Both sides are written, one is kept: no branch to guess.
+  template <class GoesLeft>
+  std::size_t part_rows(const OpenNode& node, GoesLeft&& goes_left) {
+    std::size_t n_left = 0, n_right = 0;
+    std::uint16_t* positions = positions_.data() + node.begin;
+    Row* rows = rows_.data() + node.begin;
+    for (std::size_t i = 0; i < node.n(); ++i) {
+      const std::uint16_t position = positions[i];
+      const Row row = rows[i];
+      const std::size_t left = goes_left(position);
+      positions[n_left] = right_positions_[n_right] = position;
+      rows[n_left] = spare_[n_right] = row;
+      n_left += left;
+      n_right += 1 - left;
     }
-    std::copy(right_positions_.begin(), right_positions_.end(), positions_.begin() + static_cast<std::ptrdiff_t>(left));
-    std::copy(right_rows_.begin(), right_rows_.end(), rows_.begin() + static_cast<std::ptrdiff_t>(left));
-    return left;
+    std::copy_n(right_positions_.begin(), n_right, positions + n_left);
+    std::copy_n(spare_.begin(), n_right, rows + n_left);
+    return node.begin + n_left;
   }
 
   const Rules& rules_;
@@ -240,24 +319,26 @@ class SortedColumns {
   std::vector<Row> block_rows_;           // row by position in the block, fixed
   std::vector<std::uint16_t> positions_;  // parted like rows_
   std::vector<std::uint32_t> words_, spare_;
-  bool samples_ = false;  // few of the columns are tried at a node
+  bool cuts_compare_ = false;  // cuts of different columns go by their squared errors alone
+  bool samples_ = false;       // few of the columns are tried at a node
   static constexpr std::size_t small_rows = 64;
   std::vector<std::uint16_t> ranks_;  // by position and slot
   static constexpr std::uint32_t absent = UINT32_MAX;
   bool presorted_ = false;
   std::vector<std::uint32_t> position_of_;  // by row of the table
   std::size_t n_slots_ = 0;
-  std::array<std::uint32_t, small_rows> small_words_{};
+  std::array<std::uint32_t, small_rows + 16> small_words_{};  // kernels read past the last
   std::size_t stride_ = 0;
   std::vector<std::size_t> slot_;  // by column
   std::vector<std::vector<std::uint32_t>> dictionary_;
   struct Neighbours {
     std::uint32_t below = 0, above = 0;  // positions
   } neighbours_;                         // of the cut that was made last
-  std::vector<std::uint8_t> side_;       // by position; 1: left
-  std::vector<std::uint32_t> codes_;     // categories seen in the node that was parted last
+  std::array<LateCut, 16> late_cuts_{};  // cut i at place i mod 16
+  std::size_t n_late_ = 0;
+  std::vector<std::uint8_t> side_;    // by position; 1: left
+  std::vector<std::uint32_t> codes_;  // categories seen in the node that was parted last
   std::vector<std::uint16_t> right_positions_;
-  std::vector<Row> right_rows_;
 };
 
 }  // namespace spinney

@@ -52,6 +52,47 @@ TEST(first_largest_takes_the_first_of_ties) {
       }
 }
 
+TEST(best_square_is_the_first_of_the_best_scores) {
+  std::mt19937_64 g(6);
+  for (const std::size_t n : {1u, 2u, 7u, 8u, 9u, 64u, 511u}) {
+    for (const std::int64_t scale : {std::int64_t{2}, std::int64_t{1} << 40}) {  // small numbers tie
+      const std::size_t room = (n + 7) / 8 * 8;
+      std::vector<std::int64_t> s(room, 0), w(room, 0);
+      std::vector<double> sl(n), wl(n), sr(n), wr(n), scores(n);
+      const std::int64_t s_total = scale, w_total = static_cast<std::int64_t>(3 * n + 1);
+      for (std::size_t i = 0; i < n; ++i) {
+        s[i] = static_cast<std::int64_t>(g() % static_cast<std::uint64_t>(2 * scale)) - scale;
+        w[i] = 1 + static_cast<std::int64_t>(g() % (3 * n));
+        sl[i] = static_cast<double>(s[i]);
+        wl[i] = static_cast<double>(w[i]);
+        sr[i] = static_cast<double>(s_total - s[i]);
+        wr[i] = static_cast<double>(w_total - w[i]);
+      }
+      base::kernels.squared_error(sl.data(), wl.data(), sr.data(), wr.data(), n, scores.data());
+      const auto first = static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+      for (const Kernels* k : available()) {
+        double score = 0;
+        CHECK_EQ(k->best_square(s.data(), w.data(), n, s_total, w_total, &score), first);
+        CHECK(std::memcmp(&score, &scores[first], sizeof score) == 0);
+      }
+    }
+  }
+}
+
+TEST(few_words_are_sorted) {
+  std::mt19937 g(7);
+  for (const Kernels* k : available())
+    for (std::uint32_t n = 1; n <= 64; ++n) {
+      std::vector<std::uint32_t> words(64, 0);
+      for (std::uint32_t i = 0; i < n; ++i) words[i] = static_cast<std::uint32_t>(g() % 5 * 0x4000) << 16 | i;
+      std::shuffle(words.begin(), words.begin() + n, g);
+      std::vector<std::uint32_t> expected = words;
+      std::sort(expected.begin(), expected.begin() + n);
+      k->sort_few(words.data(), n);
+      CHECK(words == expected);
+    }
+}
+
 TEST(keys_part_rows_and_sums) {
   std::mt19937 g(4);
   for (const std::size_t n : {1u, 2u, 15u, 16u, 33u, 1000u}) {
