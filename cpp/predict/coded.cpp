@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
+#include <iterator>
+#include <limits>
 #include <numeric>
 
 #include "base/pool.h"
@@ -12,17 +13,42 @@
 
 namespace spinney {
 
+static constexpr std::size_t most_columns = 512;  // beyond this, coding a row costs more than reading what it needs
+
+Thresholds::Thresholds(std::span<const double> ascending) {
+  constexpr std::size_t group = 16;
+  std::vector<double> last(ascending.size() / group);  // of each full group; the one after it has an infinity
+  for (std::size_t g = 0; g < last.size(); ++g) last[g] = ascending[g * group + group - 1];
+  std::vector<Sixteen>& level = levels_.emplace_back(last.size() + 1);
+  std::fill_n(&level.back().threshold[0], group, std::numeric_limits<double>::infinity());
+  for (std::size_t i = 0; i < ascending.size(); ++i) level[i / group].threshold[i % group] = ascending[i];
+  if (last.empty()) return;
+  Thresholds above(last);
+  std::move(above.levels_.begin(), above.levels_.end(), std::back_inserter(levels_));
+}
+
+RankLevels Thresholds::levels() const {
+  RankLevels levels{};
+  for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) levels.level[levels.n++] = level->data();
+  return levels;
+}
+
 CodedForest::CodedForest(const Forest& forest, int n_threads, Interrupt& interrupt) : forest_(forest) {
-  constexpr std::size_t most_columns = 512;  // beyond this, coding a row costs more than reading what it needs
   number_slots();
   std::size_t largest = 0;
   for (std::size_t t = 0; t < forest.n_trees(); ++t)
     largest = std::max<std::size_t>(largest, forest.root[t + 1] - forest.root[t]);
-  shift_ = 32 - std::max(2u, static_cast<std::uint32_t>(std::bit_width(never())));  // and one more stays below 32
-  if (columns_.size() > most_columns || largest > std::size_t{1} << shift_ || !forest.nodes.splits.empty()) return;
-  nodes_.resize(forest.nodes.size());
-  code_thresholds(n_threads, interrupt);
+  shift_ = 32 - std::max(2u, static_cast<std::uint32_t>(std::bit_width(n_slots())));  // and one more stays below 32
+  constexpr std::size_t most_words = std::size_t{1} << 31;
+  if (columns_.size() > most_columns || largest > std::size_t{1} << shift_ || !forest.nodes.splits.empty() ||
+      forest.nodes.sets.size() >= most_words)
+    return;
+  std::vector<double> threshold;
+  std::vector<std::vector<Row>> splits(columns_.size());
+  code_splits(threshold, splits);
+  rank_thresholds(threshold, splits, n_threads, interrupt);
   code_leaves();
+  is_usable_ = true;
 }
 
 void CodedForest::number_slots() {
@@ -37,167 +63,219 @@ void CodedForest::number_slots() {
   }
   slot_of_.assign(seen.size(), 0);
   for (const std::uint8_t kind : {number, category}) {
-    if (kind == category) first_category_ = never();
+    if (kind == category) first_category_ = n_slots();
     for (std::uint32_t f = 0; f < seen.size(); ++f) {
       if (seen[f] != kind) continue;
-      slot_of_[f] = never();
+      slot_of_[f] = n_slots();
       columns_.push_back(f);
     }
   }
 }
 
-// Ranks the thresholds of each column, and writes the splits.
-void CodedForest::code_thresholds(int n_threads, Interrupt& interrupt) {
+// Writes the splits, but for the codes of numbers: their thresholds are kept, and which splits are of which column.
+void CodedForest::code_splits(std::vector<double>& threshold, std::vector<std::vector<Row>>& splits) {
   const Tree& tree = forest_.nodes;
-  std::vector<std::vector<Row>> splits(columns_.size());
-  for (std::size_t t = 0; t < forest_.n_trees(); ++t)
+  const std::size_t n_splits = tree.size() / 2 + 1;
+  nodes_.reserve(n_splits);
+  threshold.reserve(n_splits);
+  std::vector<std::size_t> open;  // splits whose right child is still to come
+  std::uint32_t n_leaves = 0;
+  for (std::size_t t = 0; t < forest_.n_trees(); ++t) {
+    first_split_.push_back(static_cast<std::uint32_t>(nodes_.size()));
+    first_leaf_.push_back(n_leaves);
     for (std::uint32_t i = forest_.root[t]; i < forest_.root[t + 1]; ++i) {
-      if (tree.is_leaf(i)) continue;
-      const std::uint32_t slot = slot_of_[static_cast<std::size_t>(tree.feature[i])];
-      const bool missing_left = tree.flags[i] & Tree::missing_left;
-      nodes_[i] = {0, (slot + missing_left) << shift_ | (tree.right[i] - forest_.root[t])};
-      if (!is_category(slot)) splits[slot / 2].push_back(i);
+      if (!tree.is_leaf(i)) {
+        open.push_back(nodes_.size());
+        code_split(i, threshold, splits);
+        continue;
+      }
+      ++n_leaves;
+      if (open.empty()) continue;
+      const auto step = static_cast<std::uint32_t>(nodes_.size() - open.back());
+      nodes_[open.back()].next |= step << 1 | std::uint32_t{tree.is_leaf(i + 1)};
+      open.pop_back();
     }
+  }
+  first_split_.push_back(static_cast<std::uint32_t>(nodes_.size()));
+  first_leaf_.push_back(n_leaves);
+}
+
+void CodedForest::code_split(std::size_t node, std::vector<double>& threshold, std::vector<std::vector<Row>>& splits) {
+  const Tree& tree = forest_.nodes;
+  const std::uint32_t slot = slot_of_[static_cast<std::size_t>(tree.feature[node])];
+  const std::uint32_t missing_left = tree.flags[node] & Tree::missing_left ? 1 : 0;
+  const std::uint32_t others_left = tree.flags[node] & Tree::default_left ? 1 : 0;
+  const bool is_category = slot >= first_category_;
+  if (!is_category) splits[slot / 2].push_back(static_cast<Row>(nodes_.size()));
+  threshold.push_back(tree.threshold[node]);
+  nodes_.push_back({is_category ? tree.set[node] << 1 | others_left : 0, (slot + missing_left) << shift_});
+}
+
+void CodedForest::rank_thresholds(const std::vector<double>& threshold, std::vector<std::vector<Row>>& splits,
+                                  int n_threads, Interrupt& interrupt) {
   const std::size_t n_numbers = first_category_ / 2;
   thresholds_.resize(n_numbers);
   Column column;
-  column.data = reinterpret_cast<const std::byte*>(tree.threshold.data());
+  column.data = reinterpret_cast<const std::byte*>(threshold.data());
   column.stride = sizeof(double);
   std::vector<ColumnSorter> sorters(static_cast<std::size_t>(n_threads));
-  parallel_for_if_worth(30.0 * static_cast<double>(tree.size()), n_numbers, n_threads, [&](std::size_t s, int worker) {
+  const double estimated_ns = 30.0 * static_cast<double>(threshold.size());
+  parallel_for_if_worth(estimated_ns, n_numbers, n_threads, [&](std::size_t s, int worker) {
     interrupt.check();
     const std::span<const Entry> sorted = sorters[static_cast<std::size_t>(worker)].sort(column, splits[s], false);
+    std::vector<double> distinct;
+    if (!sorted.empty()) distinct.reserve(std::size_t{1} + spinney::code_of(sorted.back()));
     for (const Entry e : sorted) {
-      if (spinney::code_of(e) == thresholds_[s].size()) thresholds_[s].push_back(tree.threshold[row_of(e)]);
+      if (spinney::code_of(e) == distinct.size()) distinct.push_back(threshold[row_of(e)]);
       nodes_[row_of(e)].code = spinney::code_of(e) + 1;
     }
-    thresholds_[s].shrink_to_fit();
+    thresholds_[s] = Thresholds(distinct);
     std::vector<Row>().swap(splits[s]);
   });
+  for (const Thresholds& t : thresholds_) levels_.push_back(t.levels());
 }
 
 // Pure leaves, most of a forest grown to the end, share their values.
 void CodedForest::code_leaves() {
   const Tree& tree = forest_.nodes;
   const std::size_t width = tree.value_width;
-  values_.assign(width * width, 0.0);
-  for (std::size_t k = 0; k < width; ++k) values_[k * width + k] = 1.0;
-  for (std::size_t t = 0; t < forest_.n_trees(); ++t)
-    for (std::uint32_t i = forest_.root[t]; i < forest_.root[t + 1]; ++i) {
-      if (!tree.is_leaf(i)) continue;
-      const std::span<const double> value = tree.value_of(i);
-      const auto n_zeros = static_cast<std::size_t>(std::count(value.begin(), value.end(), 0.0));
-      const auto one = std::find(value.begin(), value.end(), 1.0);
-      auto place = static_cast<std::uint32_t>(one - value.begin());
-      if (n_zeros + 1 != width || one == value.end()) {
-        place = static_cast<std::uint32_t>(values_.size() / width);
-        values_.insert(values_.end(), value.begin(), value.end());
-      }
-      nodes_[i] = {place, never() << shift_ | (i - forest_.root[t])};
+  if (width > 1) {
+    values_.assign(width * width, 0.0);
+    for (std::size_t k = 0; k < width; ++k) values_[k * width + k] = 1.0;
+    places_.reserve(first_leaf_.back());
+  } else
+    values_.reserve(first_leaf_.back());
+  for (std::size_t i = 0; i < tree.size(); ++i) {
+    if (!tree.is_leaf(i)) continue;
+    const std::span<const double> value = tree.value_of(i);
+    const auto n_zeros = static_cast<std::size_t>(std::count(value.begin(), value.end(), 0.0));
+    const auto one = std::find(value.begin(), value.end(), 1.0);
+    if (width > 1 && n_zeros + 1 == width && one != value.end()) {
+      places_.push_back(static_cast<std::uint32_t>(one - value.begin()));
+      continue;
     }
+    if (width > 1) places_.push_back(static_cast<std::uint32_t>(values_.size() / width));
+    values_.insert(values_.end(), value.begin(), value.end());
+  }
   values_.shrink_to_fit();
 }
 
+// Codes of a row in as few cache lines as they fit in.
+static std::size_t padded_width(std::size_t width) {
+  constexpr std::size_t line = 16;
+  return width > line ? (width + line - 1) / line * line : std::bit_ceil(std::max<std::size_t>(1, width));
+}
+
 void CodedForest::read(const Table& table, std::size_t begin, std::size_t n, Block& block) const {
-  constexpr std::size_t lanes = 8;
+  constexpr std::size_t line_bytes = 64;
   constexpr std::uint32_t above_all = UINT32_MAX;
-  const std::size_t padded = (n + lanes - 1) / lanes * lanes;
   block.rows.resize(n);
   std::iota(block.rows.begin(), block.rows.end(), static_cast<Row>(begin));
-  block.values.assign(columns_.size() * padded, 0.0);
-  block.plain = true;
+  block.values.resize(columns_.size() * n);
+  bool missing = false;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
-    double* values = block.values.data() + c * padded;
-    bool missing = false;
+    double* x = block.values.data() + c * n;
     read_rows(table.columns[columns_[c]], block.rows.data(), n, [&](std::size_t i, double v) {
-      values[i] = v;
+      x[i] = v;
       missing |= v != v;
     });
-    block.plain = block.plain && !missing;
   }
+  block.plain = !missing;
   const std::size_t copies = block.plain ? 1 : 2;
-  block.width = copies * columns_.size() + 1;
-  block.codes.resize(n * block.width);
-  for (std::size_t i = 0; i < n; ++i) block.codes[(i + 1) * block.width - 1] = above_all;
-  std::vector<std::uint32_t> code(padded);
+  block.width = padded_width(copies * columns_.size());
+  block.buffer.resize(n * block.width + line_bytes / sizeof(std::uint32_t));
+  const std::size_t beyond = reinterpret_cast<std::uintptr_t>(block.buffer.data()) % line_bytes;
+  std::uint32_t* codes = block.buffer.data() + (line_bytes - beyond) % line_bytes / sizeof(std::uint32_t);
+  block.codes = codes;
+  std::vector<std::uint32_t> code(n);
   for (std::size_t c = 0; c < columns_.size(); ++c) {
-    const double* x = block.values.data() + c * padded;
-    const bool is_number = c < thresholds_.size();
+    const double* x = block.values.data() + c * n;
+    const bool is_number = c < levels_.size();
     if (is_number)
-      coded_kernels().count_below(thresholds_[c].data(), thresholds_[c].size(), x, padded, code.data());
+      coded_kernels().rank(levels_[c], x, n, code.data());
     else
-      for (std::size_t i = 0; i < n; ++i) code[i] = x[i] == x[i] ? static_cast<std::uint32_t>(x[i]) : above_all;
-    std::uint32_t* out = block.codes.data() + copies * c;
+      for (std::size_t i = 0; i < n; ++i) code[i] = x[i] == x[i] ? static_cast<std::uint32_t>(x[i]) : missing_category;
     for (std::size_t i = 0; i < n; ++i) {
       const bool present = x[i] == x[i];
-      out[i * block.width] = present ? code[i] : above_all;
-      if (copies == 2) out[i * block.width + 1] = present || !is_number ? code[i] : 0;
+      std::uint32_t* out = codes + i * block.width + copies * c;
+      out[0] = present ? code[i] : above_all;
+      if (copies == 2) out[1] = present || !is_number ? code[i] : 0;
     }
   }
 }
 
-std::uint32_t CodedForest::walk_categories(const std::uint32_t* codes, std::uint32_t shift, std::size_t t) const {
-  const std::uint32_t root = forest_.root[t], mask = (std::uint32_t{1} << shift_) - 1;
-  for (std::uint32_t at = 0;;) {
-    const CodedNode node = nodes_[root + at];
-    const std::uint32_t code = codes[node.next >> shift];
-    bool left = code < node.code;
-    if (is_category(node.next >> shift_) && node.next >> shift_ != never())
-      left = goes_left(forest_.nodes, root + at, code == UINT32_MAX ? std::nan("") : static_cast<double>(code));
-    const std::uint32_t next = left ? at + 1 : node.next & mask;
-    if (next == at) return at;
-    at = next;
-  }
+CodedTree CodedForest::tree_of(const std::uint32_t* codes, std::size_t width, bool plain) const {
+  CodedTree tree{};
+  tree.nodes = nodes_.data();
+  tree.codes = codes;
+  tree.sets = forest_.nodes.sets.data();
+  tree.width = static_cast<std::uint32_t>(width);
+  tree.shift = shift_ + plain;
+  tree.step_mask = (std::uint32_t{1} << shift_) - 1;
+  tree.missing_left = std::uint32_t{1} << shift_;
+  tree.category_begins = first_category_ < n_slots() ? first_category_ << shift_ : 0;
+  tree.has_categories = first_category_ < n_slots();
+  return tree;
 }
 
-void CodedForest::walk(const Block& block, std::size_t t, std::span<const std::uint32_t> members,
-                       std::uint32_t* leaf) const {
-  const std::uint32_t shift = shift_ + block.plain, mask = (std::uint32_t{1} << shift_) - 1;
-  if (first_category_ < never()) {
-    for (std::size_t i = 0; i < members.size(); ++i)
-      leaf[i] = walk_categories(block.codes.data() + members[i] * block.width, shift, t);
+void CodedForest::walk(const Block& block, std::size_t t, std::span<const std::uint32_t> members, LeavesAre leaves_are,
+                       std::uint32_t* row, std::uint32_t* leaf) const {
+  if (first_split_[t] == first_split_[t + 1]) {
+    std::copy(members.begin(), members.end(), row);
+    std::fill_n(leaf, members.size(), 0u);
     return;
   }
-  coded_kernels().walk(
-      {nodes_.data() + forest_.root[t], block.codes.data(), static_cast<std::uint32_t>(block.width), shift, mask},
-      members.data(), members.size(), leaf);
+  CodedTree tree = tree_of(block.codes, block.width, block.plain);
+  tree.nodes += first_split_[t];
+  coded_kernels().walk(tree, members.data(), members.size(), leaves_are == LeavesAre::nodes, row, leaf);
 }
 
-// Several trees at a time, for the same reason.
-void CodedForest::sum_one(const double* row, double* out) const {
-  std::vector<std::uint32_t> codes(columns_.size() * 2 + 1, UINT32_MAX);
-  for (std::size_t c = 0; c < columns_.size(); ++c) {
-    const double x = row[columns_[c]];
-    const bool is_number = c < thresholds_.size();
-    if (x == x && is_number) {
-      const auto& t = thresholds_[c];
-      codes[2 * c] = static_cast<std::uint32_t>(std::lower_bound(t.begin(), t.end(), x) - t.begin());
-    }
-    if (x == x && !is_number) codes[2 * c] = static_cast<std::uint32_t>(x);
-    codes[2 * c + 1] = x == x || !is_number ? codes[2 * c] : 0;
+template <std::size_t width>
+static void add_values(std::span<const std::uint32_t> row, const std::uint32_t* leaf, const std::uint32_t* places,
+                       const double* values, double* out) {
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const double* value = values + (width == 1 ? leaf[i] : places[leaf[i]]) * width;
+    for (std::size_t j = 0; j < width; ++j) out[row[i] * width + j] += value[j];
   }
-  constexpr std::size_t lanes = 16;
-  const std::uint32_t mask = (std::uint32_t{1} << shift_) - 1;
-  const std::size_t n_trees = forest_.n_trees(), width = forest_.nodes.value_width;
-  for (std::size_t begin = 0; begin < n_trees; begin += lanes) {
-    const std::size_t n = std::min(lanes, n_trees - begin);
-    std::array<std::uint32_t, lanes> at{};
-    if (first_category_ < never()) {
-      for (std::size_t k = 0; k < n; ++k) at[k] = walk_categories(codes.data(), shift_, begin + k);
-    } else {
-      std::array<const CodedNode*, lanes> nodes;
-      for (std::size_t k = 0; k < lanes; ++k) nodes[k] = nodes_.data() + forest_.root[begin + std::min(k, n - 1)];
-      for (std::uint32_t moved = 1; moved != 0;) {
-        moved = 0;
-        for (std::size_t k = 0; k < lanes; ++k) {
-          const std::uint32_t next = next_of(nodes[k][at[k]], at[k], codes.data(), shift_, mask);
-          moved |= next ^ at[k];
-          at[k] = next;
-        }
-      }
+}
+
+void CodedForest::add(std::size_t t, std::span<const std::uint32_t> row, const std::uint32_t* leaf, double* out) const {
+  const std::size_t width = forest_.nodes.value_width, first = first_leaf_[t];
+  if (width == 1) return add_values<1>(row, leaf, nullptr, values_.data() + first, out);
+  if (width == 2) return add_values<2>(row, leaf, places_.data() + first, values_.data(), out);
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const double* v = value(first + leaf[i]);
+    for (std::size_t j = 0; j < width; ++j) out[row[i] * width + j] += v[j];
+  }
+}
+
+void CodedForest::sum_one(const double* row, double* out) const {
+  constexpr std::size_t most_trees = 256;
+  std::array<double, most_columns> x;
+  std::array<std::uint32_t, most_columns> rank;
+  std::array<std::uint32_t, 2 * most_columns> codes;
+  for (std::size_t c = 0; c < columns_.size(); ++c) x[c] = row[columns_[c]];
+  coded_kernels().rank_row(levels_.data(), x.data(), levels_.size(), rank.data());
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    const bool present = x[c] == x[c], is_number = c < levels_.size();
+    const std::uint32_t code = is_number ? rank[c] : present ? static_cast<std::uint32_t>(x[c]) : missing_category;
+    codes[2 * c] = present ? code : UINT32_MAX;
+    codes[2 * c + 1] = present || !is_number ? code : 0;
+  }
+  const CodedTree tree = tree_of(codes.data(), 0, false);
+  std::array<std::uint32_t, most_trees> node, leaf;
+  for (std::size_t begin = 0; begin < forest_.n_trees(); begin += most_trees) {
+    const std::size_t n = std::min(most_trees, forest_.n_trees() - begin), width = forest_.nodes.value_width;
+    std::copy_n(first_split_.begin() + static_cast<std::ptrdiff_t>(begin), n, node.begin());
+    std::copy_n(first_leaf_.begin() + static_cast<std::ptrdiff_t>(begin), n, leaf.begin());
+    for (std::size_t k = 0; k < n;) {  // runs of trees with a split
+      std::size_t end = k;
+      while (end < n && first_split_[begin + end] < first_split_[begin + end + 1]) ++end;
+      coded_kernels().walk_trees(tree, end - k, node.data() + k, leaf.data() + k);
+      k = end + 1;
     }
     for (std::size_t k = 0; k < n; ++k) {
-      const double* v = value(begin + k, at[k]);
+      const double* v = value(leaf[k]);
       for (std::size_t j = 0; j < width; ++j) out[j] += v[j];
     }
   }

@@ -1,4 +1,4 @@
-// Coding values, and walking coded rows down one coded tree: compiled once per instruction set, with the same results.
+// Ranking values, and walking coded rows down coded trees: compiled once per instruction set, with the same results.
 #pragma once
 
 #include <cstddef>
@@ -6,32 +6,57 @@
 
 namespace spinney {
 
+// A split. Leaves are no nodes: they are numbered from left to right, and the walk counts those it leaves behind.
+//
+//   left child    the next node; a leaf if the step is 1
+//   right child   `step` nodes on, and as many leaves: one more than the splits on the left
 struct CodedNode {
-  std::uint32_t code;
-  std::uint32_t next;  // slot << shift | right child; in a leaf, itself
+  std::uint32_t code;  // of a number: smaller codes go left; of a category: set << 1 | others go left
+  std::uint32_t next;  // slot << shift | step << 1 | the right child is a leaf
 };
 
 struct CodedTree {
   const CodedNode* nodes;
-  const std::uint32_t* codes;  // of the rows: `width` each
-  std::uint32_t width, shift, mask;
+  const std::uint32_t* codes;     // of the rows: `width` each
+  const std::uint32_t* sets;      // of the categories
+  std::uint32_t width, shift;     // of these rows: the slot is next >> shift
+  std::uint32_t step_mask;        // of step and leaf in next
+  std::uint32_t missing_left;     // the bit of next that says so
+  std::uint32_t category_begins;  // smallest `next` of a category
+  bool has_categories;
 };
 
-// One step down from node `at`.
-inline std::uint32_t next_of(CodedNode node, std::uint32_t at, const std::uint32_t* codes, std::uint32_t shift,
-                             std::uint32_t mask) {
-  const std::uint32_t right = node.next & mask, left = at + 1;
-  const std::uint32_t go_right = std::uint32_t{codes[node.next >> shift] < node.code} - 1;
-  return left ^ ((left ^ right) & go_right);  // by masks: a branch is wrong half the time
-}
+// Does a category, or a missing one, go left at this node?
+bool category_goes_left(const CodedTree& tree, CodedNode node, std::uint32_t code);
+inline constexpr std::uint32_t missing_category = UINT32_MAX;
+
+// Thresholds, ascending; above them the last of every 16, and so on up to 16 of them. Infinities fill up each level, at
+// least one of them. A search has no branch to guess, and touches two cache lines a level.
+struct alignas(64) Sixteen {
+  double threshold[16];
+};
+struct RankLevels {
+  std::uint32_t n;
+  const Sixteen* level[8];  // from the top
+};
 
 struct CodedKernels {
-  // leaf[i] = where row members[i] comes to rest.
-  void (*walk)(const CodedTree& tree, const std::uint32_t* members, std::size_t n, std::uint32_t* leaf);
+  // Each row of `members` comes to rest in a leaf: row[i] in leaf[i], in any order. Both have room for walk_slack more.
+  // A leaf is its number, to which `in_preorder` adds the splits before it.
+  void (*walk)(const CodedTree& tree, const std::uint32_t* members, std::size_t n, bool in_preorder, std::uint32_t* row,
+               std::uint32_t* leaf);
 
-  // count[i] = how many of the thresholds, ascending, lie below x[i]. n_x is a multiple of 8.
-  void (*count_below)(const double* thresholds, std::size_t n, const double* x, std::size_t n_x, std::uint32_t* count);
+  // The first row down many trees at once. Tree t begins at split node[t], and its leaves at leaf[t], which becomes the
+  // leaf where the row comes to rest.
+  void (*walk_trees)(const CodedTree& tree, std::size_t n_trees, std::uint32_t* node, std::uint32_t* leaf);
+
+  // rank[i] = how many thresholds lie below x[i]; 0 for NaN.
+  void (*rank)(const RankLevels& levels, const double* x, std::size_t n, std::uint32_t* rank);
+
+  // The same for one value of each column.
+  void (*rank_row)(const RankLevels* levels, const double* x, std::size_t n, std::uint32_t* rank);
 };
+inline constexpr std::size_t walk_slack = 16;
 
 const CodedKernels& coded_kernels();
 

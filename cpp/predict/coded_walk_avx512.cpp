@@ -7,87 +7,153 @@ namespace spinney::avx512 {
 
 namespace {
 
-struct Lanes {  // 16 rows
-  __m512i row, at;
+// Masked forms throughout: gcc 12 warns of the plain ones' own code.
+constexpr __mmask16 all = 0xffff;
+
+struct Lanes {    // 16 walks
+  __m512i codes;  // where the row's begin
+  __m512i at, leaf;
+  __mmask16 moving;
 };
 
-Lanes start(const CodedTree& tree, const std::uint32_t* members, std::size_t n) {
-  const __mmask16 present = n >= 16 ? 0xffff : static_cast<__mmask16>((1u << n) - 1);
-  const __m512i row = _mm512_mask_loadu_epi32(_mm512_set1_epi32(static_cast<int>(members[0])), present, members);
-  return {_mm512_mullo_epi32(row, _mm512_set1_epi32(static_cast<int>(tree.width))), _mm512_setzero_si512()};
+__mmask16 correct_categories(const CodedTree& tree, __m512i node_code, __m512i next, __m512i code, __mmask16 category,
+                             __mmask16 left) {
+  alignas(64) std::uint32_t node_codes[16], nexts[16], codes[16];
+  _mm512_store_si512(node_codes, node_code);
+  _mm512_store_si512(nexts, next);
+  _mm512_store_si512(codes, code);
+  for (std::uint32_t k = 0; k < 16; ++k) {
+    if (!(category >> k & 1)) continue;
+    const bool goes_left = category_goes_left(tree, {node_codes[k], nexts[k]}, codes[k]);
+    left = static_cast<__mmask16>((left & ~(1u << k)) | static_cast<std::uint32_t>(goes_left) << k);
+  }
+  return left;
 }
 
-// One step down; false once all rows rest. Masked forms throughout: gcc 12 warns of the plain ones' own code.
-bool advance(const CodedTree& tree, Lanes& lanes) {
+// One step down for those that move.
+template <bool categories>
+[[gnu::always_inline]] inline void advance(const CodedTree& tree, Lanes& lanes) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-  const __m512i zero = _mm512_setzero_si512();
-  const __m512i low =
-      _mm512_mask_i32gather_epi64(zero, 0xff, _mm512_maskz_extracti64x4_epi64(0xff, lanes.at, 0), tree.nodes, 8);
-  const __m512i high =
-      _mm512_mask_i32gather_epi64(zero, 0xff, _mm512_maskz_extracti64x4_epi64(0xff, lanes.at, 1), tree.nodes, 8);
-  const __m512i code = _mm512_permutex2var_epi32(low, even, high), next = _mm512_permutex2var_epi32(low, odd, high);
-  const __m512i slot = _mm512_maskz_srl_epi32(0xffff, next, _mm_cvtsi32_si128(static_cast<int>(tree.shift)));
-  const __m512i value = _mm512_mask_i32gather_epi32(zero, 0xffff, _mm512_add_epi32(lanes.row, slot), tree.codes, 4);
-  const __mmask16 left = _mm512_cmplt_epu32_mask(value, code);
-  const __m512i right = _mm512_and_si512(next, _mm512_set1_epi32(static_cast<int>(tree.mask)));
-  const __m512i to = _mm512_mask_add_epi32(right, left, lanes.at, _mm512_set1_epi32(1));
-  const __mmask16 moved = _mm512_cmpneq_epi32_mask(to, lanes.at);
-  lanes.at = to;
-  return moved != 0;
+  const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi32(1);
+  const __mmask16 moving = lanes.moving;
+  const __m512i low = _mm512_mask_i32gather_epi64(zero, static_cast<__mmask8>(moving),
+                                                  _mm512_maskz_extracti64x4_epi64(0xff, lanes.at, 0), tree.nodes, 8);
+  const __m512i high = _mm512_mask_i32gather_epi64(zero, static_cast<__mmask8>(moving >> 8),
+                                                   _mm512_maskz_extracti64x4_epi64(0xff, lanes.at, 1), tree.nodes, 8);
+  const __m512i node_code = _mm512_permutex2var_epi32(low, even, high);
+  const __m512i next = _mm512_permutex2var_epi32(low, odd, high);
+  const __m512i slot = _mm512_maskz_srl_epi32(all, next, _mm_cvtsi32_si128(static_cast<int>(tree.shift)));
+  const __m512i code = _mm512_mask_i32gather_epi32(zero, moving, _mm512_add_epi32(lanes.codes, slot), tree.codes, 4);
+  __mmask16 left = _mm512_mask_cmplt_epu32_mask(moving, code, node_code);
+  if constexpr (categories) {
+    const __m512i begins = _mm512_set1_epi32(static_cast<int>(tree.category_begins));
+    const __mmask16 category = _mm512_mask_cmpge_epu32_mask(moving, next, begins);
+    if (category) left = correct_categories(tree, node_code, next, code, category, left);
+  }
+  const __mmask16 right = static_cast<__mmask16>(moving & ~left);
+  const __m512i step =
+      _mm512_maskz_srli_epi32(all, _mm512_and_si512(next, _mm512_set1_epi32(static_cast<int>(tree.step_mask))), 1);
+  const __mmask16 rests = static_cast<__mmask16>(_mm512_mask_cmpeq_epi32_mask(left, step, one) |
+                                                 _mm512_mask_test_epi32_mask(right, next, one));
+  lanes.at = _mm512_mask_add_epi32(lanes.at, left, lanes.at, one);
+  lanes.at = _mm512_mask_add_epi32(lanes.at, right, lanes.at, step);
+  lanes.leaf = _mm512_mask_add_epi32(lanes.leaf, right, lanes.leaf, step);
+  lanes.moving = static_cast<__mmask16>(moving & ~rests);
 }
 
-void walk(const CodedTree& tree, const std::uint32_t* members, std::size_t n, std::uint32_t* leaf) {
-  constexpr std::size_t step = 32;  // two vectors: one waits while the other goes on
-  std::size_t i = 0;
-  for (; i + step <= n; i += step) {
-    Lanes first = start(tree, members + i, 16), second = start(tree, members + i + 16, 16);
-    bool moved = true;
-    while (moved) {
-      moved = advance(tree, first);
-      moved |= advance(tree, second);
-    }
-    _mm512_storeu_si512(leaf + i, first.at);
-    _mm512_storeu_si512(leaf + i + 16, second.at);
+// Four vectors: one moves while the others wait for memory. Now and then those who have arrived are written out and make
+// room for the next; at every step that costs more than their idling.
+template <bool categories>
+void walk_rows(const CodedTree& tree, const std::uint32_t* members, std::size_t n, bool in_preorder, std::uint32_t* row,
+               std::uint32_t* leaf) {
+  constexpr std::size_t n_vectors = 4, n_steps = 3;
+  const __m512i zero = _mm512_setzero_si512(), width = _mm512_set1_epi32(static_cast<int>(tree.width));
+  const __mmask16 add_splits = in_preorder ? all : 0;
+  Lanes lanes[n_vectors];
+  __m512i member[n_vectors];
+  for (std::size_t v = 0; v < n_vectors; ++v) {
+    lanes[v] = {zero, zero, zero, 0};
+    member[v] = zero;
   }
-  for (; i < n; i += 16) {
-    Lanes lanes = start(tree, members + i, n - i);
-    while (advance(tree, lanes)) {
+  std::size_t next = 0, n_done = 0;
+  while (n_done < n) {
+    __mmask16 started[n_vectors];
+    for (std::size_t v = 0; v < n_vectors; ++v) {
+      Lanes& l = lanes[v];
+      auto seats = static_cast<__mmask16>(~l.moving);
+      auto n_seats = static_cast<std::size_t>(__builtin_popcount(seats));
+      if (n - next < n_seats) {
+        seats = static_cast<__mmask16>(_pdep_u32((1u << (n - next)) - 1, seats));
+        n_seats = n - next;
+      }
+      member[v] = _mm512_mask_expandloadu_epi32(member[v], seats, members + next);
+      next += n_seats;
+      l.codes = _mm512_mask_mullo_epi32(l.codes, seats, member[v], width);
+      l.at = _mm512_mask_mov_epi32(l.at, seats, zero);
+      l.leaf = _mm512_mask_mov_epi32(l.leaf, seats, zero);
+      l.moving = started[v] = static_cast<__mmask16>(l.moving | seats);
     }
-    const __mmask16 present = n - i >= 16 ? 0xffff : static_cast<__mmask16>((1u << (n - i)) - 1);
-    _mm512_mask_storeu_epi32(leaf + i, present, lanes.at);
+    for (std::size_t s = 0; s < n_steps; ++s)
+      for (std::size_t v = 0; v < n_vectors; ++v) advance<categories>(tree, lanes[v]);
+    for (std::size_t v = 0; v < n_vectors; ++v) {
+      const auto done = static_cast<__mmask16>(started[v] & ~lanes[v].moving);
+      const __m512i where = _mm512_mask_add_epi32(lanes[v].leaf, add_splits, lanes[v].leaf, lanes[v].at);
+      _mm512_storeu_si512(row + n_done, _mm512_maskz_compress_epi32(done, member[v]));
+      _mm512_storeu_si512(leaf + n_done, _mm512_maskz_compress_epi32(done, where));
+      n_done += static_cast<std::size_t>(__builtin_popcount(done));
+    }
   }
 }
 
-// Two vectors of eight, for the same reason as above; the last may be alone.
-void count_below(const double* thresholds, std::size_t n, const double* x, std::size_t n_x, std::uint32_t* count) {
-  for (std::size_t i = 0; i < n_x; i += 16) {
-    const std::size_t other = i + 8 < n_x ? i + 8 : i;
-    const __m512d x0 = _mm512_loadu_pd(x + i), x1 = _mm512_loadu_pd(x + other);
-    __m256i below0 = _mm256_setzero_si256(), below1 = below0;
-    const auto is_below = [&](__m256i at, __m512d v) {
-      return _mm512_cmp_pd_mask(_mm512_mask_i32gather_pd(_mm512_setzero_pd(), 0xff, at, thresholds, 8), v, _CMP_LT_OQ);
-    };
-    std::size_t left = n;
-    for (; left > 1; left -= left / 2) {
-      const __m256i half = _mm256_set1_epi32(static_cast<int>(left / 2));
-      const __m256i before = _mm256_set1_epi32(static_cast<int>(left / 2 - 1));
-      below0 = _mm256_mask_add_epi32(below0, is_below(_mm256_add_epi32(below0, before), x0), below0, half);
-      below1 = _mm256_mask_add_epi32(below1, is_below(_mm256_add_epi32(below1, before), x1), below1, half);
+void walk(const CodedTree& tree, const std::uint32_t* members, std::size_t n, bool in_preorder, std::uint32_t* row,
+          std::uint32_t* leaf) {
+  (tree.has_categories ? walk_rows<true> : walk_rows<false>)(tree, members, n, in_preorder, row, leaf);
+}
+
+// As many trees as a row can wait for at a time.
+template <bool categories>
+void walk_all(const CodedTree& tree, std::size_t n_trees, std::uint32_t* node, std::uint32_t* leaf) {
+  constexpr std::size_t n_vectors = 8;
+  for (std::size_t begin = 0; begin < n_trees; begin += 16 * n_vectors) {
+    Lanes lanes[n_vectors];
+    __mmask16 present[n_vectors];
+    const std::size_t n = n_trees - begin, n_used = n >= 16 * n_vectors ? n_vectors : (n + 15) / 16;
+    for (std::size_t v = 0; v < n_used; ++v) {
+      const std::size_t first = begin + 16 * v, left = n_trees - first;
+      present[v] = left >= 16 ? all : static_cast<__mmask16>((1u << left) - 1);
+      lanes[v] = {_mm512_setzero_si512(), _mm512_maskz_loadu_epi32(present[v], node + first),
+                  _mm512_maskz_loadu_epi32(present[v], leaf + first), present[v]};
     }
-    if (left == 1) {
-      const __m256i one = _mm256_set1_epi32(1);
-      below0 = _mm256_mask_add_epi32(below0, is_below(below0, x0), below0, one);
-      below1 = _mm256_mask_add_epi32(below1, is_below(below1, x1), below1, one);
+    std::uint32_t moving = 1;
+    while (moving != 0) {
+      moving = 0;
+      for (std::size_t v = 0; v < n_used; ++v) {
+        if (lanes[v].moving == 0) continue;
+        advance<categories>(tree, lanes[v]);
+        moving |= lanes[v].moving;
+      }
     }
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(count + i), below0);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(count + other), below1);
+    for (std::size_t v = 0; v < n_used; ++v) _mm512_mask_storeu_epi32(leaf + begin + 16 * v, present[v], lanes[v].leaf);
   }
 }
+
+void walk_trees(const CodedTree& tree, std::size_t n_trees, std::uint32_t* node, std::uint32_t* leaf) {
+  (tree.has_categories ? walk_all<true> : walk_all<false>)(tree, n_trees, node, leaf);
+}
+
+inline std::uint32_t count_below(const Sixteen& sixteen, double x) {
+  const __m512d value = _mm512_set1_pd(x);
+  const __mmask8 low = _mm512_cmp_pd_mask(_mm512_loadu_pd(sixteen.threshold), value, _CMP_LT_OQ);
+  const __mmask8 high = _mm512_cmp_pd_mask(_mm512_loadu_pd(sixteen.threshold + 8), value, _CMP_LT_OQ);
+  return static_cast<std::uint32_t>(__builtin_popcount(low | static_cast<std::uint32_t>(high) << 8));
+}
+
+#include "predict/rank_body.h"
 
 }  // namespace
 
-const CodedKernels coded_kernels{walk, count_below};
+const CodedKernels coded_kernels{walk, walk_trees, rank, rank_row};
 
 }  // namespace spinney::avx512
 #endif

@@ -26,8 +26,9 @@ const CodedForest* ForestWalker::coded_for(std::size_t n_walks, int n_threads, I
 // Some rows, coded or as numbers side by side, or neither if the columns are many.
 class ForestWalker::Block {
  public:
-  Block(const Forest& forest, const CodedForest* coded, const Table& table, std::size_t begin, std::size_t end)
-      : begin(begin), n(end - begin), forest_(forest), coded_(coded), table_(table) {
+  Block(const Forest& forest, const CodedForest* coded, const Table& table, std::size_t begin, std::size_t end,
+        CodedForest::Block& scratch)
+      : begin(begin), n(end - begin), forest_(forest), coded_(coded), table_(table), codes_(scratch) {
     constexpr std::size_t most_columns = 512;
     if (coded != nullptr) {
       coded->read(table, begin, n, codes_);
@@ -41,22 +42,30 @@ class ForestWalker::Block {
     }
   }
 
-  // leaf[i] = where row members[i] of the block comes to rest in tree t, counted within the tree.
-  void walk(std::size_t t, std::span<const std::uint32_t> members, std::uint32_t* leaf) const {
-    if (coded_ != nullptr) return coded_->walk(codes_, t, members, leaf);
+  // Each row of `members` rests in a leaf of tree t: row[i] in leaf[i], in any order.
+  using LeavesAre = CodedForest::LeavesAre;
+  void walk(std::size_t t, std::span<const std::uint32_t> members, LeavesAre leaves_are, std::uint32_t* row,
+            std::uint32_t* leaf) const {
+    if (coded_ != nullptr) return coded_->walk(codes_, t, members, leaves_are, row, leaf);
     for (std::size_t i = 0; i < members.size(); ++i) {
-      const double* row = values_.data() + members[i] * table_.n_columns();
+      const double* numbers = values_.data() + members[i] * table_.n_columns();
       const auto r = static_cast<Row>(begin + members[i]);
-      const auto value = [&](std::uint32_t f) { return values_.empty() ? value_at(table_.columns[f], r) : row[f]; };
+      const auto value = [&](std::uint32_t f) { return values_.empty() ? value_at(table_.columns[f], r) : numbers[f]; };
       std::uint32_t at = forest_.root[t];
       while (!forest_.nodes.is_leaf(at)) at = next_node(forest_.nodes, at, value);
+      row[i] = members[i];
       leaf[i] = at - forest_.root[t];
     }
   }
 
-  const double* value(std::size_t t, std::uint32_t leaf) const {
-    if (coded_ != nullptr) return coded_->value(t, leaf);
-    return forest_.nodes.value_of(forest_.root[t] + leaf).data();
+  // Adds the values of leaves, found as numbers, to out[row]; `out` is that of the block.
+  void add(std::size_t t, std::span<const std::uint32_t> row, const std::uint32_t* leaf, double* out) const {
+    if (coded_ != nullptr) return coded_->add(t, row, leaf, out);
+    const std::size_t width = forest_.nodes.value_width;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::span<const double> value = forest_.nodes.value_of(forest_.root[t] + leaf[i]);
+      for (std::size_t j = 0; j < width; ++j) out[row[i] * width + j] += value[j];
+    }
   }
 
   const std::size_t begin, n;
@@ -65,7 +74,7 @@ class ForestWalker::Block {
   const Forest& forest_;
   const CodedForest* coded_;
   const Table& table_;
-  CodedForest::Block codes_;
+  CodedForest::Block& codes_;
   std::vector<double> values_;
 };
 
@@ -80,10 +89,11 @@ void ForestWalker::for_each_block(const Table& table, std::size_t n_trees, int n
   const std::size_t block_rows = std::clamp(std::min(block_words / width, share), least, most);
   const std::size_t n_tasks = (table.n_rows + block_rows - 1) / block_rows;
   const double estimated_ns = 30.0 * static_cast<double>(table.n_rows) * static_cast<double>(n_trees);
-  parallel_for_if_worth(estimated_ns, n_tasks, n_threads, [&](std::size_t task, int) {
+  std::vector<CodedForest::Block> scratch(static_cast<std::size_t>(n_threads));
+  parallel_for_if_worth(estimated_ns, n_tasks, n_threads, [&](std::size_t task, int worker) {
     interrupt.check();
-    const std::size_t begin = task * block_rows;
-    body(Block(forest_, coded, table, begin, std::min(table.n_rows, begin + block_rows)));
+    const std::size_t begin = task * block_rows, end = std::min(table.n_rows, begin + block_rows);
+    body(Block(forest_, coded, table, begin, end, scratch[static_cast<std::size_t>(worker)]));
   });
 }
 
@@ -91,7 +101,7 @@ void ForestWalker::sum(const Table& table, std::size_t first, std::size_t last, 
                        int n_threads, Interrupt& interrupt, double* out, std::uint32_t* n_used) const {
   const std::size_t width = forest_.nodes.value_width, words = (table.n_rows + 63) / 64;
   for_each_block(table, last - first, n_threads, interrupt, [&](const Block& block) {
-    std::vector<std::uint32_t> members(block.n), leaf(block.n);
+    std::vector<std::uint32_t> members(block.n), row(block.n + walk_slack), leaf(block.n + walk_slack);
     std::iota(members.begin(), members.end(), 0u);
     std::size_t n = block.n;
     for (std::size_t t = first; t < last; ++t) {
@@ -102,13 +112,10 @@ void ForestWalker::sum(const Table& table, std::size_t first, std::size_t last, 
           if (!(skip[(t - first) * words + r / 64] >> (r % 64) & 1)) members[n++] = i;
         }
       }
-      block.walk(t, std::span(members).first(n), leaf.data());
-      for (std::size_t k = 0; k < n; ++k) {
-        const std::size_t r = block.begin + members[k];
-        const double* value = block.value(t, leaf[k]);
-        for (std::size_t j = 0; j < width; ++j) out[r * width + j] += value[j];
-        if (n_used != nullptr) ++n_used[r];
-      }
+      block.walk(t, std::span(members).first(n), Block::LeavesAre::numbers, row.data(), leaf.data());
+      block.add(t, std::span(row).first(n), leaf.data(), out + block.begin * width);
+      if (n_used != nullptr)
+        for (std::size_t i = 0; i < n; ++i) ++n_used[block.begin + members[i]];
     }
   });
 }
@@ -116,11 +123,11 @@ void ForestWalker::sum(const Table& table, std::size_t first, std::size_t last, 
 void ForestWalker::apply(const Table& table, int n_threads, Interrupt& interrupt, std::uint32_t* leaf) const {
   const std::size_t n_trees = forest_.n_trees();
   for_each_block(table, n_trees, n_threads, interrupt, [&](const Block& block) {
-    std::vector<std::uint32_t> members(block.n), found(block.n);
+    std::vector<std::uint32_t> members(block.n), row(block.n + walk_slack), found(block.n + walk_slack);
     std::iota(members.begin(), members.end(), 0u);
     for (std::size_t t = 0; t < n_trees; ++t) {
-      block.walk(t, members, found.data());
-      for (std::size_t i = 0; i < block.n; ++i) leaf[(block.begin + i) * n_trees + t] = found[i];
+      block.walk(t, members, Block::LeavesAre::nodes, row.data(), found.data());
+      for (std::size_t i = 0; i < block.n; ++i) leaf[(block.begin + row[i]) * n_trees + t] = found[i];
     }
   });
 }

@@ -6,13 +6,11 @@
 #include <stdexcept>
 #include <vector>
 
-#include "base/cpu.h"
 #include "check.h"
 #include "data/ranks.h"
 #include "data/read.h"
 #include "learn/cart.h"
 #include "learn/forest.h"
-#include "predict/coded_walk.h"
 #include "predict/forest_walk.h"
 #include "predict/walk.h"
 #include "tree/validate.h"
@@ -304,47 +302,6 @@ TEST(every_way_to_predict_gives_the_same_bits) {
   leaf.value[leaf.add_leaf()] = 2.5;
   stumps.add(leaf);
   check_every_way_to_predict(stumps, s.table);
-}
-
-TEST(walks_and_codes_are_the_same_for_every_instruction_set) {
-#if defined(__x86_64__)
-  if (isa() != Isa::avx512) return;
-  std::mt19937 g(3);
-  for (const std::size_t n : {0u, 1u, 2u, 3u, 100u, 1001u}) {
-    std::vector<double> thresholds(n), x(40);
-    for (double& t : thresholds) t = static_cast<double>(g() % 500);
-    std::sort(thresholds.begin(), thresholds.end());
-    for (double& v : x) v = g() % 9 == 0 ? NAN : static_cast<double>(g() % 500);
-    std::vector<std::uint32_t> a(x.size()), b(x.size());
-    base::coded_kernels.count_below(thresholds.data(), n, x.data(), x.size(), a.data());
-    avx512::coded_kernels.count_below(thresholds.data(), n, x.data(), x.size(), b.data());
-    CHECK(a == b);
-    for (std::size_t i = 0; i < x.size(); ++i)
-      CHECK_EQ(a[i], std::count_if(thresholds.begin(), thresholds.end(), [&](double t) { return t < x[i]; }));
-  }
-  // 255 nodes: a full tree in preorder over three columns, slot 3 for leaves
-  std::vector<CodedNode> nodes;
-  const auto grow = [&](auto&& self, int depth) -> void {
-    const auto at = static_cast<std::uint32_t>(nodes.size());
-    nodes.push_back({static_cast<std::uint32_t>(g() % 100), 3u << 20 | at});
-    if (depth == 0) return;
-    self(self, depth - 1);
-    nodes[at].next = static_cast<std::uint32_t>(g() % 3) << 20 | static_cast<std::uint32_t>(nodes.size());
-    self(self, depth - 1);
-  };
-  grow(grow, 7);
-  std::vector<std::uint32_t> codes(4 * 100), members;
-  for (std::size_t i = 0; i < codes.size(); ++i)
-    codes[i] = i % 4 == 3 ? UINT32_MAX : static_cast<std::uint32_t>(g() % 100);
-  const CodedTree tree{nodes.data(), codes.data(), 4, 20, (1u << 20) - 1};
-  for (std::uint32_t n = 0; n < 100; members.push_back(99 - n++)) {
-    std::vector<std::uint32_t> a(n), b(n);
-    base::coded_kernels.walk(tree, members.data(), n, a.data());
-    avx512::coded_kernels.walk(tree, members.data(), n, b.data());
-    CHECK(a == b);
-    for (const std::uint32_t leaf : a) CHECK_EQ(nodes[leaf].next >> 20, 3u);
-  }
-#endif
 }
 
 TEST(generalised_gini_of_equal_costs_is_gini) {
