@@ -519,7 +519,7 @@ def test_wrong_questions_are_answered_in_words():
     for wrong in ([], [1.5], [-0.1], [np.nan], [[0.5]]):
         with pytest.raises(ValueError, match="quantiles must be numbers between 0 and 1"):
             forest.predict_quantiles(X, wrong)
-    with pytest.raises(ValueError, match="there are 40, not 3"):
+    with pytest.raises(ValueError, match="X has 3 rows, but the forest was fitted on 40"):
         forest.predict_quantiles(X[:3], oob=True)
     with pytest.raises(ValueError, match=r"method must be 'jackknife\+'"):
         forest.predict_interval(X, method="bayes")

@@ -31,6 +31,7 @@ from spinney._forest.view import FittedForest
 from spinney._growing import GrowingEstimator
 from spinney._parameters import count_features
 from spinney._row_predictor import ForestRowPredictor
+from spinney._row_print import RowPrint
 from spinney._target import read_weights
 from spinney._task import OfClasses, OfValues
 from spinney._tree.shrinkage import shrink_values
@@ -167,6 +168,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         grow_in_turns(request, grown, self.n_estimators, self.verbose)
         learned.pop("_n_classes")
         learned |= {"_seed": seed, "_draws": draws, "_ranges": ColumnRanges.of(inputs, weight), "_training_rows": None}
+        learned["_row_print"] = None if draws is None else RowPrint.of(inputs, array)
         if self.keep_rows:
             assert grown.forest is not None
             is_balanced = request.balanced is not None
@@ -451,16 +453,27 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
 
     def _read_training_rows(self, X: Any, y: Any) -> tuple[_engine.Table, Draws, Any, tuple[NDArray[Any], list[int]]]:
         """Read the rows that the forest was fitted on: columns, draws, target, and target as the engine takes it."""
-        columns = self._columns(X)
         draws = self._known_draws()
-        if columns.n_rows != draws.n_rows:
-            raise ValueError(
-                f"X has {columns.n_rows} rows, but the forest was fitted on {draws.n_rows}. Pass the same rows."
-            )
+        columns = self._training_columns(X, draws.n_rows)
         target = self._read_target(y, columns.n_rows)
         if not _same_classes(self._learned(target), self.__dict__):
             raise ValueError("y does not have the classes that the forest was fitted on. Pass the same rows.")
-        return columns, draws, target, self._engine_target(target)
+        array, n_classes = self._engine_target(target)
+        known: RowPrint | None = getattr(self, "_row_print", None)
+        if known is not None:
+            known.check_target(array)
+        return columns, draws, target, (array, n_classes)
+
+    def _training_columns(self, X: Any, n_rows: int, advice: str = "Pass the same rows.") -> _engine.Table:
+        """Read the table that the forest was fitted on, as far as can be told."""
+        check_is_fitted(self)
+        inputs = self.schema_.encode_inputs(read_table(X), unseen=self.unseen, estimator=type(self).__name__)
+        if inputs.n_rows != n_rows:
+            raise ValueError(f"X has {inputs.n_rows} rows, but the forest was fitted on {n_rows}. {advice}")
+        known: RowPrint | None = getattr(self, "_row_print", None)  # older models have none
+        if known is not None:
+            known.check_table(inputs)
+        return self.schema_.combined(inputs)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Leaf of each row in each tree.
