@@ -268,6 +268,10 @@ def grow_forest(
         NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
     ]
     | None = None,
+    balance_weight: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ]
+    | None = None,
 ) -> Forest: ...
 def out_of_bag_sums(
     forest: Forest,

@@ -216,8 +216,14 @@ def test_warm_start_goes_on_with_the_same_pool():
     model = small(n_estimators=4, warm_start=True).fit(X, y)
     model.set_params(n_estimators=9).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), at_once.predict_proba(X))
-    with pytest.raises(ValueError, match="Set oblique as it was"):
-        model.set_params(n_estimators=10, oblique=None).fit(X, y)
+    for other in ({"oblique": None}, {"oblique": 13}, {"oblique": "auto"}, {"oblique": 12, "n_combined": 2}):
+        with pytest.raises(ValueError, match="split on, which is what oblique=12 and n_combined=3 gave"):
+            model.set_params(**({"n_estimators": 10} | other)).fit(X, y)
+    with pytest.raises(ValueError, match="always_try speaks of single columns"):
+        model.set_params(oblique=12, n_combined=3, always_try=["a"]).fit(X, y)
+    plain = small(n_estimators=4, oblique=None, warm_start=True).fit(X, y)
+    with pytest.raises(ValueError, match="which is what oblique=None gave"):
+        plain.set_params(n_estimators=10, oblique=12).fit(X, y)
 
 
 def test_max_features_counts_as_without():

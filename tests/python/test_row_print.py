@@ -42,7 +42,7 @@ USES = {
 @pytest.mark.parametrize("rows", [ORDER, SWAPPED])
 def test_rows_in_another_order_are_refused(classifier, regressor, use, rows):
     for forest, y in ((classifier, LABELS), (regressor, Y)):
-        with pytest.raises(ValueError, match="X is not what the forest was fitted on.*another order.*Pass X as"):
+        with pytest.raises(ValueError, match=r"X is not what the forest was fitted on.*another order.*Pass X as"):
             USES[use](forest, X[rows], y[rows])
 
 

@@ -51,9 +51,12 @@ class RandomForestClassifier(ForestClassifier):
     verbose : int, default=0
         1 reports trees done, out-of-bag error and time left to standard error.
     warm_start : bool, default=False
-        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once.
+        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once, by the
+        random state of the first fit. Parameters of growth apply to the trees added; what would leave the earlier
+        ones without a meaning (other rows, samples, categories or combinations of columns) is refused.
     class_weight : dict, list of dicts, "balanced", "balanced_subsample" or None, default=None
-        Weights by class label; "balanced_subsample" balances the sample of each tree.
+        Weights by class label. "balanced": such that the classes weigh the same in the table, each row counting by its
+        `sample_weight`; "balanced_subsample": in the sample of each tree.
     ccp_alpha : float, default=0.0
         Penalty per leaf at which each tree is pruned.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
@@ -260,7 +263,9 @@ class RandomForestRegressor(ForestRegressor):
     verbose : int, default=0
         1 reports trees done, out-of-bag error and time left to standard error.
     warm_start : bool, default=False
-        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once.
+        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once, by the
+        random state of the first fit. Parameters of growth apply to the trees added; what would leave the earlier
+        ones without a meaning (other rows, samples, categories or combinations of columns) is refused.
     ccp_alpha : float, default=0.0
         Penalty per leaf at which each tree is pruned.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
@@ -449,9 +454,12 @@ class ExtraTreesClassifier(ForestClassifier):
     verbose : int, default=0
         1 reports trees done, out-of-bag error and time left to standard error.
     warm_start : bool, default=False
-        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once.
+        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once, by the
+        random state of the first fit. Parameters of growth apply to the trees added; what would leave the earlier
+        ones without a meaning (other rows, samples, categories or combinations of columns) is refused.
     class_weight : dict, list of dicts, "balanced", "balanced_subsample" or None, default=None
-        Weights by class label; "balanced_subsample" balances the sample of each tree.
+        Weights by class label. "balanced": such that the classes weigh the same in the table, each row counting by its
+        `sample_weight`; "balanced_subsample": in the sample of each tree.
     ccp_alpha : float, default=0.0
         Penalty per leaf at which each tree is pruned.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
@@ -655,7 +663,9 @@ class ExtraTreesRegressor(ForestRegressor):
     verbose : int, default=0
         1 reports trees done, out-of-bag error and time left to standard error.
     warm_start : bool, default=False
-        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once.
+        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once, by the
+        random state of the first fit. Parameters of growth apply to the trees added; what would leave the earlier
+        ones without a meaning (other rows, samples, categories or combinations of columns) is refused.
     ccp_alpha : float, default=0.0
         Penalty per leaf at which each tree is pruned.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
