@@ -266,8 +266,34 @@ def test_readings_along_the_axes_are_refused():
         spinney.plot_partition(tree, X, y)
     with pytest.raises(ValueError, match="oblique"):
         spinney.fragility(tree, X, y)
-    with pytest.raises(ValueError, match="Use feature_importances_"):
-        small().fit(X, y).importances(X, y)
+    model = small().fit(X, y)
+    with pytest.raises(ValueError, match="Use kind='unbiased' or 'impurity'"):
+        model.importances(X, y)
+    with pytest.raises(ValueError, match=r"oblique=None, or ask which columns matter overall.*permutation_importance"):
+        model.shap_values(X)
+
+
+def test_importances_are_shared_out_among_the_columns_of_a_split():
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.normal(size=(150, 4)), columns=list("abcd"))
+    X["b"] *= 1000
+    X["text"] = random.choice(["u", "v"], size=150)
+    y = (X["a"] + X["b"] / 1000 + 0.3 * random.normal(size=150) > 0).to_numpy()
+    model = small(oblique=60, n_combined=2, n_estimators=30).fit(X, y)
+    impurity = model.importances(kind="impurity")
+    np.testing.assert_allclose(impurity.importance, model.feature_importances_, rtol=1e-12)
+    unbiased = model.importances(X, y, "unbiased")
+    for found in (impurity, unbiased):
+        assert found.names == list(X.columns)
+        assert set(found.order[:2]) == {0, 1}
+        assert (found.standard_error[:4] > 0).all()
+    by_hand = np.zeros(5)
+    pool = model.schema_.pool
+    for tree in model:
+        for feature in tree.tree_.feature[tree.tree_.feature >= 0]:
+            by_hand[[4] if feature == 0 else pool.parts[feature - 1]] += 1
+    np.testing.assert_array_equal(impurity.n_splits, by_hand)
+    np.testing.assert_array_equal(unbiased.n_splits, by_hand)
 
 
 def test_constant_huge_and_infinite_columns_do_no_harm():

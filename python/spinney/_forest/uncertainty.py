@@ -262,7 +262,7 @@ class UncertainValues(UncertainForest):
         check_coverage(coverage)
         leaves, cal = self._leaves(X), self._calibration("predict_interval")
         if method == "jackknife+":
-            found = jackknife_plus(self.forest_, leaves, cal, coverage)
+            found = jackknife_plus(self.forest_, leaves, cal, coverage, self._n_threads)
         elif method == "residual":
             found = self._around_predictions(X, cal, coverage)
         elif method == "quantile":
