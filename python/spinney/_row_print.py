@@ -6,6 +6,7 @@ taken for others.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -43,7 +44,8 @@ class RowPrint:
         """Look at rows of any table; None if its cells are of kinds that only its model can read."""
         try:
             rows = read_table(table.take(_looked_at(table.n_rows)))
-            columns = Schema.learn(rows).encode_inputs(rows)
+            with warnings.catch_warnings(action="ignore"):  # what members make of the values is theirs to say
+                columns = Schema.learn(rows).encode_inputs(rows)
         except (TypeError, ValueError):
             return None
         target = target[_looked_at(len(target))]

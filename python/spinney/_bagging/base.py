@@ -398,7 +398,7 @@ class BaseBagging(NamedParameters, BaseEstimator):
         """Write the fitted ensemble to a file that `spinney.load` reads; members must be trees or forests of spinney.
 
         The file holds numbers and text, no code. Which rows were drawn is not saved, nor what was said of them out of
-        bag; the score is.
+        bag; the score and the error curve are.
 
         Parameters
         ----------

@@ -212,6 +212,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
             n_rows = inputs.n_rows if copies is None else int(copies.sum())
             n = max(_LEAST_POOL, min(_MOST_POOL, _POOL_VALUES // n_rows))
         else:
+            assert self.oblique is not None
             n = int(self.oblique)
         return Combinations.draw(schema.features, inputs, weight, n, int(self.n_combined), seed)
 

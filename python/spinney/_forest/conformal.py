@@ -41,7 +41,7 @@ def upper_point(scores: Floats, weight: Floats | None, coverage: float) -> float
         k = int(needed) - 1
         return float(np.partition(scores, k)[k]) if k < len(scores) else np.inf
     order = np.argsort(scores, kind="stable")
-    k = np.count_nonzero(np.cumsum(weight[order]) < needed)
+    k = int(np.count_nonzero(np.cumsum(weight[order]) < needed))
     return float(scores[order[k]]) if k < len(scores) else np.inf
 
 
