@@ -56,7 +56,8 @@ static Array<std::uint32_t> counts_of(const SamplingHandle& self, std::uint32_t 
 static ForestHandle* grow(const TableHandle& table, const std::string& criterion, const nb::object& target,
                           std::vector<std::uint32_t> n_classes, std::optional<Doubles1> weight, const nb::dict& options,
                           const SamplingHandle* sampling, std::uint32_t columns_per_tree, std::uint32_t first_tree,
-                          std::uint32_t n_trees, const std::optional<Codes2>& balanced) {
+                          std::uint32_t n_trees, const std::optional<Codes2>& balanced,
+                          const std::optional<Doubles1>& balance_weight) {
   const GrowthRequest request(table, criterion, target, std::move(n_classes), std::move(weight), options);
   if (request.params.weighing.on) throw nb::value_error("a forest does not keep the splits it weighs");
   ForestParams params;
@@ -77,6 +78,10 @@ static ForestHandle* grow(const TableHandle& table, const std::string& criterion
       std::uint32_t& n = params.n_balanced[i % balanced->shape(1)];
       n = std::max(n, static_cast<std::uint32_t>(code) + 1);
     }
+  }
+  if (balance_weight) {
+    if (balance_weight->size() != table.table.n_rows) throw nb::value_error("balance_weight and table differ in rows");
+    params.balance_weight = balance_weight->data();
   }
   params.max_bins = request.max_bins;
   params.columns_per_tree = columns_per_tree;
@@ -229,5 +234,6 @@ void init_forest(nb::module_& m) {
       .def("out_of_bag", &out_of_bag, "table"_a, "sampling"_a, "first"_a, "last"_a, "n_jobs"_a);
   m.def("forest_from_trees", &from_trees, "trees"_a, "n_categories"_a);
   m.def("grow_forest", &grow, "table"_a, "criterion"_a, "target"_a, "n_classes"_a, "weight"_a.none(), "options"_a,
-        "sampling"_a.none(), "columns_per_tree"_a, "first_tree"_a, "n_trees"_a, "balanced"_a = nb::none());
+        "sampling"_a.none(), "columns_per_tree"_a, "first_tree"_a, "n_trees"_a, "balanced"_a = nb::none(),
+        "balance_weight"_a = nb::none());
 }

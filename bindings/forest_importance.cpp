@@ -87,10 +87,18 @@ static nb::tuple rises(const ForestHandle& forest, const TableHandle& table, con
                        const nb::object& target, const std::vector<std::uint32_t>& n_classes,
                        std::optional<Doubles1> weight, const std::string& loss, std::optional<Codes2> node_class,
                        std::vector<std::vector<std::uint32_t>> groups, std::uint32_t n_repeats, std::uint64_t seed,
-                       bool by_row, int n_jobs) {
+                       bool by_row, int n_jobs, std::vector<double> output_scale) {
   const JudgedArrays arrays(forest, table, sampling, target, n_classes, std::move(weight));
   const std::size_t n_groups = groups.size();
-  PermutationRequest request{loss_named(loss, !n_classes.empty()), nullptr, std::move(groups), n_repeats, seed, by_row};
+  PermutationRequest request{loss_named(loss, !n_classes.empty()),
+                             nullptr,
+                             std::move(groups),
+                             n_repeats,
+                             seed,
+                             by_row,
+                             std::move(output_scale)};
+  if (!request.output_scale.empty() && request.output_scale.size() != arrays.judged.n_outputs)
+    throw nb::value_error("output_scale: one number per output");
   if (n_groups == 0 || n_repeats == 0) throw nb::value_error("nothing to permute");
   for (const auto& group : request.groups) {
     if (group.empty()) throw nb::value_error("groups: an empty one");
@@ -117,6 +125,6 @@ void init_forest_importance(nb::module_& m) {
   m.def("out_of_bag_sums", &node_sums, "forest"_a, "table"_a, "sampling"_a, "target"_a, "n_classes"_a,
         "weight"_a.none(), "n_jobs"_a, "Weight and summed target of the out-of-bag rows that pass each node.");
   m.def("permutation_rises", &rises, "forest"_a, "table"_a, "sampling"_a, "target"_a, "n_classes"_a, "weight"_a.none(),
-        "loss"_a, "node_class"_a.none(), "groups"_a, "n_repeats"_a, "seed"_a, "by_row"_a, "n_jobs"_a,
+        "loss"_a, "node_class"_a.none(), "groups"_a, "n_repeats"_a, "seed"_a, "by_row"_a, "n_jobs"_a, "output_scale"_a,
         "Loss of each tree, its rise by tree and group, and by row and group, and the number of trees by row.");
 }

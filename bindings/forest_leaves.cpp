@@ -1,9 +1,11 @@
-// The training rows in the leaves of a forest.
+// The training rows in the leaves of a forest, and intervals by their errors.
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "base/threads.h"
 #include "interrupt.h"
 #include "module.h"
+#include "predict/jackknife.h"
 #include "predict/leaf_rows.h"
 
 namespace nb = nanobind;
@@ -76,6 +79,27 @@ static Array<double> effective_rows(const LeafRows& self, const Leaves2& leaf, i
   return own(std::move(out));
 }
 
+using Bytes2 = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+static Doubles2Out jackknife_ends(const Doubles2& by_tree, const Bytes2& unseen, const Doubles1& error,
+                                  const std::optional<Doubles1>& weight, double needed, int n_jobs) {
+  Errors errors{by_tree.shape(1), span_of<std::uint8_t>(unseen), span_of<double>(error), {}, needed};
+  if (errors.n_trees == 0 || error.size() == 0 || unseen.shape(1) != error.size() ||
+      unseen.shape(0) != errors.n_bytes())
+    throw nb::value_error("an error and a bit of each tree for each row");
+  if (weight) {
+    if (weight->size() != error.size()) throw nb::value_error("a weight for each row");
+    errors.weight = span_of<double>(*weight);
+  }
+  std::vector<double> out(by_tree.shape(0) * 2);
+  const int n_threads = resolve_threads(n_jobs);
+  run_interruptible([&](Interrupt& interrupt) {
+    jackknife_plus(errors, span_of<double>(by_tree), n_threads, interrupt, out.data());
+    return 0;
+  });
+  return own_rows(std::move(out), 2);
+}
+
 }  // namespace spinney
 
 void init_forest_leaves(nb::module_& m) {
@@ -87,4 +111,6 @@ void init_forest_leaves(nb::module_& m) {
            "Weighted quantiles of the targets for each row of leaves, flat; 2**32 - 1 leaves a tree out.")
       .def("weights", &weights, "leaf"_a, "n_jobs"_a, "Weights on the training rows: starts, rows, weights.")
       .def("effective_rows", &effective_rows, "leaf"_a, "n_jobs"_a, "1 / sum of squared weights.");
+  m.def("jackknife_plus", &jackknife_ends, "by_tree"_a, "unseen"_a, "error"_a, "weight"_a.none(), "needed"_a,
+        "n_jobs"_a, "Lower and upper end for each row of what the trees say.");
 }

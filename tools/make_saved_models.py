@@ -70,6 +70,7 @@ def models() -> dict[str, Any]:
         "surrogates": spinney.DecisionTreeClassifier(
             missing="surrogate", missing_fallback="stop", max_competitors=2, max_depth=5
         ).fit(X, labels),
+        "imputer": spinney.ProximityImputer(n_estimators=5, n_iter=2, random_state=5).fit(X, labels),
         "rpart": spinney.DecisionTreeClassifier.rpart(minsplit=6, cp=0.02, random_state=3).fit(X, labels),
     }
 
@@ -89,6 +90,8 @@ def answers(model: Any, rows: list[list[Any]]) -> dict[str, Any]:
         X = {name: [row[j] for row in rows] for j, name in enumerate(model.feature_names_in_)}
     else:
         X = np.array(rows, dtype=float)
+    if hasattr(model, "transform"):
+        return {"transform": {name: np.asarray(column).tolist() for name, column in model.transform(X).items()}}
     found = {"predict": model.predict(X).tolist()}
     if hasattr(model, "classes_"):
         shares = model.predict_proba(X)
@@ -108,7 +111,7 @@ def main() -> int:
         model.save(path)
         text = json.dumps({"rows": rows, **answers(model, rows)}, ensure_ascii=False)
         path.with_suffix(".json").write_text(text + "\n", encoding="utf-8")
-        print(f"{path.name}: {path.stat().st_size} bytes, {spinney.load_predictor(path)!r}")
+        print(f"{path.name}: {path.stat().st_size} bytes, {spinney.load(path)!r}")
     return 0
 
 

@@ -41,8 +41,9 @@ void balance(const ForestParams& params, Sample& sample) {
     std::vector<double> factor(params.n_balanced[k], 0.0);
     double total = 0;
     for (std::size_t r = 0; r < n_rows; ++r) {
-      factor[code_of(r)] += sample.counts[r];
-      total += sample.counts[r];
+      const double amount = params.balance_weight == nullptr ? 1.0 : params.balance_weight[r];
+      factor[code_of(r)] += sample.counts[r] * amount;
+      total += sample.counts[r] * amount;
     }
     const auto n_present =
         static_cast<double>(factor.size()) - static_cast<double>(std::count(factor.begin(), factor.end(), 0.0));

@@ -18,9 +18,10 @@ struct ForestParams {
   Sampling sampling;
   bool samples = true;  // false: every tree sees every row
   // Classes of the rows, n_rows x n_outputs, that count the same in every sample; null: as they come. Their number by
-  // output.
+  // output. What a row counts for that each time it is drawn; null: 1.
   const std::int32_t* balanced = nullptr;
   std::vector<std::uint32_t> n_balanced;
+  const double* balance_weight = nullptr;
   std::uint32_t max_bins = 0;  // 0: exact splits
   std::uint32_t columns_per_tree = UINT32_MAX;
   std::uint32_t first_tree = 0, n_trees = 0;  // trees first_tree … first_tree + n_trees - 1

@@ -175,7 +175,8 @@ double loss_at(const Forest& forest, const JudgedRows& judged, const Permutation
       total += class_loss(request.loss, value.subspan(begin, end - begin), static_cast<std::size_t>(judged.codes[at]));
     } else {
       const double off = value[k] - judged.numbers[at];
-      total += request.loss == LeafLoss::squared_error ? off * off : std::abs(off);
+      const double loss = request.loss == LeafLoss::squared_error ? off * off : std::abs(off);
+      total += request.output_scale.empty() ? loss : loss * request.output_scale[k];
     }
   }
   return total / static_cast<double>(judged.n_outputs);

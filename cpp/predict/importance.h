@@ -49,6 +49,7 @@ struct PermutationRequest {
   std::uint32_t n_repeats = 1;
   std::uint64_t seed = 0;
   bool by_row = false;
+  std::vector<double> output_scale{};  // by output: what its loss is multiplied by; empty: 1
 };
 
 struct PermutationRises {

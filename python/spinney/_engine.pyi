@@ -268,6 +268,10 @@ def grow_forest(
         NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
     ]
     | None = None,
+    balance_weight: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ]
+    | None = None,
 ) -> Forest: ...
 def out_of_bag_sums(
     forest: Forest,
@@ -299,6 +303,7 @@ def permutation_rises(
     seed: int,
     by_row: bool,
     n_jobs: int,
+    output_scale: Sequence[float],
 ) -> tuple[Any, ...]:
     """
     Loss of each tree, its rise by tree and group, and by row and group, and the number of trees by row.
@@ -353,6 +358,21 @@ class LeafRows:
         n_jobs: int,
     ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
         """1 / sum of squared weights."""
+
+def jackknife_plus(
+    by_tree: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    unseen: Annotated[
+        NDArray[numpy.uint8], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    error: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+    | None,
+    needed: float,
+    n_jobs: int,
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
+    """Lower and upper end for each row of what the trees say."""
 
 def shap_of_tree(
     tree: Tree, table: Table, background: Table | None, pairs: bool, n_jobs: int

@@ -180,7 +180,8 @@ class GrowingEstimator(NamedParameters, SavedEstimator, ExplainedByColumns, Base
         array, n_classes = target
         max_features = self._columns_tried(schema)
         weights, always = read_drawn_columns(self.feature_weights, self.always_try, schema)
-        self._warn_if_nothing_is_drawn(weights, always, schema.n_features)
+        if self.feature_weights is not None:
+            self._warn_if_nothing_is_drawn(weights, always, schema.n_features)
         min_leaf = count_rows(self.min_samples_leaf, n_rows)
         return {
             "max_depth": min(self.max_depth or NO_LIMIT, NO_LIMIT),

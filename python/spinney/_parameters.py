@@ -143,6 +143,8 @@ def read_feature_costs(costs: Any, schema: Schema, keep_equal: bool = False) -> 
 
 def read_drawn_columns(weights: Any, always: Any, schema: Schema) -> tuple[list[float], list[int]]:
     """Weights of the columns in the draw (empty if all are the same), and columns that need not be drawn."""
+    if schema.pool is not None:  # neither speaks of combinations, so neither is given
+        return schema.pool.draw_weights, []
     found = _read_feature_weights(weights, schema)
     columns = _read_always(always, schema)
     for column in columns:

@@ -32,11 +32,20 @@ def permutation(n, seed, tree, column, repeat):
     return np.array(order, dtype=np.intp)
 
 
-def losses(tree, X, y, loss):
+def spreads(y, weight, loss):
+    """What the best constant loses, output by output; 1 for a single one, which keeps its units."""
+    if y.shape[1] == 1 or loss not in ("squared_error", "absolute_error"):
+        return np.ones(y.shape[1])
+    if loss == "squared_error":
+        return np.average((y - np.average(y, axis=0, weights=weight)) ** 2, axis=0, weights=weight)
+    return np.min([np.average(np.abs(y - constant), axis=0, weights=weight) for constant in y], axis=0)
+
+
+def losses(tree, X, y, loss, spread):
     """Loss of each row; y has a column per output."""
     if loss in ("squared_error", "absolute_error"):
         off = tree.predict(X).reshape(y.shape) - y
-        return (off**2 if loss == "squared_error" else np.abs(off)).mean(axis=1)
+        return ((off**2 if loss == "squared_error" else np.abs(off)) / spread).mean(axis=1)
     if loss == "error":
         return (tree.predict(X).reshape(y.shape) != y).mean(axis=1)
     shares = tree.predict_proba(X)
@@ -57,13 +66,14 @@ def permutation_importances(forest, X, y, groups, *, loss, n_repeats=1, weight=N
     weight = np.ones(len(X)) if weight is None else np.asarray(weight, dtype=float)
     seed = forest._seed if seed is None else seed
     rises = np.full((len(forest), len(groups)), np.nan)
+    spread = spreads(y, weight, loss)
     row_sums, row_trees = np.zeros((len(X), len(groups))), np.zeros(len(X))
     for t, tree in enumerate(forest.estimators_):
         rows = np.flatnonzero((forest._draws.counts(t) == 0) & (weight > 0))
         if len(rows) == 0:
             continue
         row_trees[rows] += 1
-        before = losses(tree, X.iloc[rows], y[rows], loss)
+        before = losses(tree, X.iloc[rows], y[rows], loss, spread)
         for g, group in enumerate(groups):
             rise = np.zeros(len(rows))
             for repeat in range(n_repeats):
@@ -71,7 +81,7 @@ def permutation_importances(forest, X, y, groups, *, loss, n_repeats=1, weight=N
                 other = X.iloc[rows].copy()
                 for j in group:
                     other[X.columns[j]] = X.iloc[rows[order], j].array
-                rise += losses(tree, other, y[rows], loss) - before
+                rise += losses(tree, other, y[rows], loss, spread) - before
             rise /= n_repeats
             rises[t, g] = np.average(rise, weights=weight[rows])
             row_sums[rows, g] += rise

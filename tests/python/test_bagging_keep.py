@@ -49,6 +49,9 @@ def test_an_ensemble_of_trees_or_forests_comes_back_as_it_was(model):
     np.testing.assert_array_equal(loaded.feature_importances_, model.feature_importances_)
     np.testing.assert_array_equal(loaded.feature_names_in_, model.feature_names_in_)
     assert getattr(loaded, "oob_score_", None) == getattr(model, "oob_score_", None)
+    assert hasattr(loaded, "oob_curve_") == hasattr(model, "oob_curve_") == bool(model.oob_score)
+    if model.oob_score:
+        np.testing.assert_array_equal(loaded.oob_errors(), model.oob_curve_)
 
 
 def test_regressors_of_several_outputs_come_back():
@@ -104,6 +107,7 @@ def broken(change):
         lambda h: h.update(template={"estimator": "load"}),
         lambda h: h.update(members=[]),
         lambda h: h.update(oob_score="good"),
+        lambda h: h.update(oob_curve=[0.5]),
     ],
 )
 def test_a_damaged_file_is_refused(change):

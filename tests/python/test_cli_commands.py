@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 import spinney
@@ -531,3 +532,12 @@ def test_options_of_other_models_are_refused(folder):
     for words in (("--model", "boosting", "--criterion", "gini"), ("--model", "forest", "--learning-rate", 0.1)):
         done = run("fit", folder / "penguins.csv", "--target", "species", *words, code=2)
         assert "is not a parameter of --model" in done.stderr
+
+
+def test_an_imputer_is_neither_shown_nor_asked_for_predictions(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0, None, 4.0], "b": [1, 2, 3, 4]})
+    path = tmp_path / "imputer.spinney"
+    spinney.ProximityImputer(n_estimators=2, random_state=0).fit(frame).save(path)
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    assert "fills tables and has no tree to show" in run("show", path, code=1).output
+    assert "holds an imputer, which predicts nothing" in run("predict", path, tmp_path / "table.csv", code=1).output

@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+import spinney
 from spinney._data import Schema, read_table
 
 
@@ -317,3 +318,73 @@ def test_dicts_that_are_no_schema_are_refused(features):
     for name, value in [("has_names", 1), ("unseen", "ignore")]:
         with pytest.raises(ValueError, match=r"not a schema|unseen must be"):
             Schema.from_dict(fields | {name: value})
+
+
+# ---- whole numbers beyond 2**53 ---------------------------------------------------------------------------
+
+LARGE = np.array([2**53, 2**53 + 1, 2**53 + 4, 5] * 10, dtype=np.int64)
+TARGET = np.tile([0, 1, 1, 0], 10)
+LOSS = r"Column .id. holds whole numbers beyond 2\*\*53, of which 1 cannot be told from others.*categorical_features"
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        spinney.DecisionTreeClassifier(),
+        spinney.DecisionTreeRegressor(),
+        spinney.RandomForestClassifier(2),
+        spinney.ExtraTreesRegressor(2),
+        spinney.GradientBoostingClassifier(n_estimators=2),
+        spinney.IsolationForest(n_estimators=2),
+        spinney.RandomTreesEmbedding(n_estimators=2),
+        spinney.ProximityImputer(n_estimators=2),
+        spinney.BaggingClassifier(n_estimators=2, n_jobs=1),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_integers_that_float64_makes_one_are_named(estimator):
+    frame = pd.DataFrame({"small": np.arange(40), "id": LARGE})
+    with pytest.warns(UserWarning, match=LOSS) as warned:
+        estimator.fit(frame, TARGET)
+    if type(estimator).__name__ in ("DecisionTreeClassifier", "RandomForestClassifier", "GradientBoostingClassifier"):
+        assert warned[0].filename == __file__  # the line of the user's that calls fit
+    estimator.fit(frame.astype({"id": str}), TARGET)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pl.DataFrame({"id": LARGE}),
+        pa.table({"id": LARGE}),
+        pa.table({"id": pa.array([None, *LARGE[1:].tolist()], pa.int64())}),
+        pd.DataFrame({"id": pd.array([None, *LARGE[1:].tolist()], dtype="Int64")}),
+        pd.DataFrame({"id": -LARGE}),
+        pd.DataFrame({"id": LARGE.astype(np.uint64) + np.uint64(2**63)}),
+        pd.DataFrame({"id": LARGE.astype(object)}),
+    ],
+)
+def test_integers_that_float64_makes_one_are_named_in_any_table(table):
+    with pytest.warns(UserWarning, match=r"Column 'id' holds whole numbers beyond 2\*\*53"):
+        spinney.DecisionTreeClassifier().fit(table, TARGET)
+
+
+def test_arrays_and_sparse_tables_name_the_position():
+    X = np.column_stack([np.arange(40), LARGE])
+    for table in (X, sp.csc_array(X)):
+        with pytest.warns(UserWarning, match="Column 1 holds whole numbers"):
+            spinney.DecisionTreeClassifier().fit(table, TARGET)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.arange(40) + 2**53 - 40,  # all have a float64 of their own
+        np.arange(40) * 1024 + 2**62,  # beyond, but far enough apart
+        np.full(40, 2**53 + 1),  # one value
+        np.arange(40, dtype=np.int32),
+        np.arange(40) * 1e30,
+    ],
+)
+def test_integers_that_stay_apart_are_no_one_s_business(column):
+    spinney.DecisionTreeClassifier().fit(column[:, np.newaxis], TARGET)
+    spinney.DecisionTreeClassifier(categorical_features=[0]).fit(LARGE[:, np.newaxis], TARGET)

@@ -1,12 +1,15 @@
 """Out-of-bag predictions and errors against a loop over trees and rows."""
 
+import io
+
 import numpy as np
 import pytest
 import spinney
-from oracle.saved import through_bytes
+from oracle.saved import bytes_of, through_bytes
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, r2_score, roc_auc_score
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from spinney._keep.model_file import from_bytes, to_bytes
 
 
 def classes(n=150, seed=0):
@@ -196,3 +199,43 @@ def test_errors_need_the_training_rows():
         through_bytes(forest).oob_errors(X, y)
     with pytest.raises(AttributeError, match="all rows"):
         spinney.ExtraTreesClassifier(n_estimators=3).fit(X, y).oob_errors(X, y)
+
+
+@pytest.mark.parametrize("keep_rows", [False, True])
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor])
+def test_files_keep_the_curve_and_with_the_rows_the_predictions(kind, n_outputs, keep_rows):
+    X, y = classes(60) if kind is RandomForestClassifier else values(60)
+    y = np.column_stack([y, y[::-1]]) if n_outputs == 2 else y
+    forest = kind(n_estimators=30, oob_score=True, random_state=0, keep_rows=keep_rows).fit(X, y)
+    loaded = through_bytes(forest)
+    np.testing.assert_array_equal(loaded.oob_curve_, forest.oob_curve_)
+    np.testing.assert_array_equal(loaded.oob_errors(), forest.oob_curve_)
+    assert loaded.oob_score_ == forest.oob_score_
+    assert hasattr(loaded, forest._oob_name) == keep_rows
+    if keep_rows:
+        np.testing.assert_array_equal(getattr(loaded, forest._oob_name), getattr(forest, forest._oob_name))
+        np.testing.assert_array_equal(loaded.oob_errors(X, y), forest.oob_curve_)
+        with pytest.raises(ValueError, match="another order"):
+            loaded.oob_errors(X[::-1], y[::-1])
+    twice = through_bytes(loaded)
+    np.testing.assert_array_equal(twice.oob_curve_, forest.oob_curve_)
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"oob_curve": [0.5]}, "lacks an array"),
+        ({"rows": {"print": [1]}}, "fingerprint of its training rows"),
+        ({"rows": {"print": [1, "2"]}}, "fingerprint of its training rows"),
+        ({"rows": {"out_of_bag": None}}, "lacks an array"),
+    ],
+)
+def test_damaged_out_of_bag_entries_are_refused(entry, message):
+    X, y = values(40)
+    forest = RandomForestRegressor(n_estimators=20, oob_score=True, random_state=0, keep_rows=True).fit(X, y)
+    header, _ = from_bytes(bytes_of(forest))
+    header["forest"] |= {**entry, "rows": header["forest"]["rows"] | entry.get("rows", {})}
+    data = to_bytes(header, [forest.forest_.engine.tree(t) for t in range(20)])
+    with pytest.raises(spinney.ModelFileError, match=message):
+        spinney.load(io.BytesIO(data))

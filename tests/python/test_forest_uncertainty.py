@@ -21,7 +21,7 @@ from oracle.forest_uncertainty import (
 )
 from oracle.saved import bytes_of, through_bytes
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor, _engine
-from spinney._forest.conformal import class_scores, upper_point
+from spinney._forest.conformal import class_scores, upper_point, weight_needed
 from sweep import examples
 
 LEVELS = (0.05, 0.5, 0.9)
@@ -431,9 +431,32 @@ def test_weighted_calibration_counts_rows(pairs, coverage):
     expected = slow_upper_point(np.repeat(scores, times.astype(int)), coverage)
     assert upper_point(scores, times, coverage) == expected
     assert upper_point(np.repeat(scores, times.astype(int)), None, coverage) == expected
-    np.testing.assert_array_equal(
-        upper_point(np.stack([scores, scores + 1]), times, coverage), [expected, expected + 1]
-    )
+    needed = weight_needed(len(scores), times, coverage)
+    seen_by_none, by_tree = np.ones((1, len(scores)), dtype=np.uint8), np.array([[0.0], [1.0]])
+    ends = _engine.jackknife_plus(by_tree, seen_by_none, scores, times, needed, 1)
+    np.testing.assert_array_equal(ends, [[-expected, expected], [1 - expected, expected + 1]])
+
+
+@pytest.mark.parametrize("n_trees", [1, 8, 45])
+@pytest.mark.parametrize("n_rows", [7, 5000])
+@pytest.mark.parametrize("has_weights", [False, True])
+def test_ends_of_intervals_are_the_slow_twins(n_trees, n_rows, has_weights):
+    random = np.random.default_rng(n_trees)
+    unseen = random.random((n_rows, n_trees)) < 0.4
+    unseen[np.arange(n_rows), random.integers(n_trees, size=n_rows)] = True
+    bits = np.packbits(unseen.T, axis=0, bitorder="little")
+    by_tree, error = random.integers(-9, 9, size=(4, n_trees)) / 4, random.integers(9, size=n_rows) / 8
+    error[: n_rows // 2] = np.sort(error[: n_rows // 2])  # what a sample of the rows tells is wrong
+    weight = random.integers(4, size=n_rows).astype(float) if has_weights else None
+    times = np.ones(n_rows, dtype=int) if weight is None else weight.astype(int)
+    for coverage in (0.01, 0.5, 0.9, 0.9999999):
+        needed = weight_needed(n_rows, weight, coverage)
+        one, three = (_engine.jackknife_plus(by_tree, bits, error, weight, needed, n_jobs) for n_jobs in (1, 3))
+        np.testing.assert_array_equal(one, three)
+        for row in range(4):
+            centres = np.array([by_tree[row][trees].mean() for trees in unseen])
+            low, high = (slow_upper_point(np.repeat(error + sign * centres, times), coverage) for sign in (-1, 1))
+            np.testing.assert_allclose(one[row], (-low, high), rtol=1e-12, atol=1e-12)
 
 
 def test_rows_of_weight_zero_do_not_calibrate():
@@ -519,7 +542,7 @@ def test_wrong_questions_are_answered_in_words():
     for wrong in ([], [1.5], [-0.1], [np.nan], [[0.5]]):
         with pytest.raises(ValueError, match="quantiles must be numbers between 0 and 1"):
             forest.predict_quantiles(X, wrong)
-    with pytest.raises(ValueError, match="there are 40, not 3"):
+    with pytest.raises(ValueError, match="X has 3 rows, but the forest was fitted on 40"):
         forest.predict_quantiles(X[:3], oob=True)
     with pytest.raises(ValueError, match=r"method must be 'jackknife\+'"):
         forest.predict_interval(X, method="bayes")

@@ -398,6 +398,25 @@ def test_a_warm_start_with_other_classes_is_refused():
         forest.set_params(n_estimators=10).fit(X, y + 1)
 
 
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_a_warm_start_keeps_how_rows_are_drawn(bootstrap):
+    X, y = table()
+    forest = small(RandomForestClassifier, warm_start=True, bootstrap=bootstrap).fit(X, y)
+    with pytest.raises(ValueError, match=f"earlier trees were grown with bootstrap={bootstrap}. Set that"):
+        forest.set_params(n_estimators=10, bootstrap=not bootstrap).fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [RandomForestClassifier, spinney.RandomTreesEmbedding])
+@pytest.mark.parametrize(("before", "after", "was"), [(["b"], None, "a category"), (None, ["b"], "no category")])
+def test_a_warm_start_keeps_the_kinds_of_the_columns(kind, before, after, was):
+    _, y = table()
+    X = pd.DataFrame({"a": np.where(y > 0, "u", "v"), "b": np.arange(120) % 4})
+    forest = kind(n_estimators=4, warm_start=True, random_state=0, categorical_features=before).fit(X, y)
+    forest.set_params(n_estimators=6).fit(X[["b", "a"]], y)
+    with pytest.raises(ValueError, match=f"column 'b' was {was} at the earlier fit. Set categorical_features"):
+        forest.set_params(n_estimators=10, categorical_features=after).fit(X, y)
+
+
 # ---- samples ----------------------------------------------------------------------------------------------
 
 
@@ -448,6 +467,23 @@ def test_classes_are_balanced_in_each_sample():
     np.testing.assert_allclose(plain[0].tree_.value[0, 0], 1 / 3)
 
 
+@pytest.mark.parametrize("bootstrap", [True, False])
+@pytest.mark.parametrize("class_weight", ["balanced", "balanced_subsample"])
+@pytest.mark.parametrize("weight", [[0.5, 1.5], [1, 3], [2, 0]])
+def test_classes_are_balanced_by_the_weights_of_their_rows(class_weight, bootstrap, weight):
+    X, y = table()
+    weight = np.where((X[:, 0] > 0) | (y == 1), *weight)
+    forest = small(RandomForestClassifier, class_weight=class_weight, bootstrap=bootstrap, keep_rows=True)
+    forest.fit(X, y, weight)
+    roots = np.array([tree.tree_.value[0, 0] for tree in forest])
+    if bootstrap and class_weight == "balanced":  # over all rows, not in each sample
+        np.testing.assert_allclose(roots.mean(axis=0), 1 / 3, atol=0.05)
+    else:
+        np.testing.assert_allclose(roots, 1 / 3)
+    shares = np.stack([forest.leaf_weights(X) @ (y == label).astype(float) for label in forest.classes_], axis=1)
+    np.testing.assert_allclose(shares, forest.predict_proba(X), atol=1e-12)
+
+
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_a_tree_of_balanced_classes_is_the_tree_of_those_weights(n_outputs):
     X, y = table()
@@ -458,9 +494,9 @@ def test_a_tree_of_balanced_classes_is_the_tree_of_those_weights(n_outputs):
     for t in range(8):
         counts, factors = forest._draws.counts(t).astype(float), weight.copy()
         for k in range(n_outputs):
-            total = np.bincount(y[:, k], weights=counts)
+            total = np.bincount(y[:, k], weights=counts * weight)
             present = np.count_nonzero(total)
-            factors *= np.where(total > 0, counts.sum() / (present * np.maximum(total, 1)), 1.0)[y[:, k]]
+            factors *= np.where(total > 0, total.sum() / (present * np.maximum(total, 0.1)), 1.0)[y[:, k]]
         alone = spinney.DecisionTreeClassifier().fit(X, y, counts * factors)
         assert bytes_of_tree(forest.forest_.tree(t)) == bytes_of_tree(alone.tree_)
 

@@ -67,6 +67,21 @@ def test_permutation_is_the_slow_twins(kind, n_outputs):
         assert (found.by_tree[:, 3] == 0).all()
 
 
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
+@pytest.mark.parametrize("weight", [None, np.tile([0.0, 0.5, 2.0], 40)])
+def test_an_output_in_large_units_does_not_drown_the_others(loss, weight):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(120, 2))
+    y = X + 0.1 * random.normal(size=X.shape)
+    forest = small(RandomForestRegressor, max_features=None, n_estimators=20).fit(X, y, weight)
+    found = forest.importances(X, y, loss=loss, sample_weight=weight).importance
+    np.testing.assert_allclose(found[0], found[1], rtol=0.5)
+    mixed_units = RandomForestRegressor(20, random_state=0, max_features=1).fit(X, y * [1, 1e6], weight)
+    other = mixed_units.importances(X, y * [1, 1e6], loss=loss, sample_weight=weight)
+    np.testing.assert_allclose(other.importance[0], other.importance[1], rtol=1)  # by a factor of 1e6 before
+    assert 0 < other.tree_loss < 1.5  # of what a constant loses
+
+
 @pytest.mark.parametrize("kind", CLASSIFIERS + REGRESSORS)
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_unbiased_is_the_slow_twins(kind, n_outputs):

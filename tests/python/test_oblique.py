@@ -216,8 +216,14 @@ def test_warm_start_goes_on_with_the_same_pool():
     model = small(n_estimators=4, warm_start=True).fit(X, y)
     model.set_params(n_estimators=9).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), at_once.predict_proba(X))
-    with pytest.raises(ValueError, match="Set oblique as it was"):
-        model.set_params(n_estimators=10, oblique=None).fit(X, y)
+    for other in ({"oblique": None}, {"oblique": 13}, {"oblique": "auto"}, {"oblique": 12, "n_combined": 2}):
+        with pytest.raises(ValueError, match="split on, which is what oblique=12 and n_combined=3 gave"):
+            model.set_params(**({"n_estimators": 10} | other)).fit(X, y)
+    with pytest.raises(ValueError, match="always_try speaks of single columns"):
+        model.set_params(oblique=12, n_combined=3, always_try=["a"]).fit(X, y)
+    plain = small(n_estimators=4, oblique=None, warm_start=True).fit(X, y)
+    with pytest.raises(ValueError, match="which is what oblique=None gave"):
+        plain.set_params(n_estimators=10, oblique=12).fit(X, y)
 
 
 def test_max_features_counts_as_without():
@@ -260,8 +266,34 @@ def test_readings_along_the_axes_are_refused():
         spinney.plot_partition(tree, X, y)
     with pytest.raises(ValueError, match="oblique"):
         spinney.fragility(tree, X, y)
-    with pytest.raises(ValueError, match="Use feature_importances_"):
-        small().fit(X, y).importances(X, y)
+    model = small().fit(X, y)
+    with pytest.raises(ValueError, match="Use kind='unbiased' or 'impurity'"):
+        model.importances(X, y)
+    with pytest.raises(ValueError, match=r"oblique=None, or ask which columns matter overall.*permutation_importance"):
+        model.shap_values(X)
+
+
+def test_importances_are_shared_out_among_the_columns_of_a_split():
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.normal(size=(150, 4)), columns=list("abcd"))
+    X["b"] *= 1000
+    X["text"] = random.choice(["u", "v"], size=150)
+    y = (X["a"] + X["b"] / 1000 + 0.3 * random.normal(size=150) > 0).to_numpy()
+    model = small(oblique=60, n_combined=2, n_estimators=30).fit(X, y)
+    impurity = model.importances(kind="impurity")
+    np.testing.assert_allclose(impurity.importance, model.feature_importances_, rtol=1e-12)
+    unbiased = model.importances(X, y, "unbiased")
+    for found in (impurity, unbiased):
+        assert found.names == list(X.columns)
+        assert set(found.order[:2]) == {0, 1}
+        assert (found.standard_error[:4] > 0).all()
+    by_hand = np.zeros(5)
+    pool = model.schema_.pool
+    for tree in model:
+        for feature in tree.tree_.feature[tree.tree_.feature >= 0]:
+            by_hand[[4] if feature == 0 else pool.parts[feature - 1]] += 1
+    np.testing.assert_array_equal(impurity.n_splits, by_hand)
+    np.testing.assert_array_equal(unbiased.n_splits, by_hand)
 
 
 def test_constant_huge_and_infinite_columns_do_no_harm():
@@ -284,6 +316,12 @@ def test_constant_huge_and_infinite_columns_do_no_harm():
         {"parts": []},
         {"parts": [[2, 0, 1]], "coefficients": [[1.0, 1.0, 1.0]]},  # column 2 holds categories
         {"coefficients": None},
+        {"plain": []},  # column 2 holds categories
+        {"plain": [2, 9]},
+        {"plain": [2, 2]},
+        {"plain": [0.5, 2]},
+        {"plain": [0, 2]},  # column 0 has a part in combinations
+        {"plain": None},
     ],
 )
 def test_damaged_combinations_are_refused(change):
@@ -319,3 +357,61 @@ def test_combinations_are_the_same_in_any_unit(unit):
     scaled = X * [1.0, unit]
     model = spinney.RandomForestClassifier(n_estimators=20, oblique=50, random_state=0, oob_score=True).fit(scaled, y)
     assert model.oob_score_ > 0.9
+
+
+def test_columns_that_lack_many_values_are_split_on_as_they_are():
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.normal(size=(300, 4)), columns=["a", "b", "c", "rare"])
+    y = (X["a"] + X["b"] > 0).to_numpy()
+    X.loc[random.random(300) < 0.9, "rare"] = np.nan
+    X.loc[random.random(300) < 0.1, "c"] = np.nan
+    model = small(oblique=40, n_estimators=30, oob_score=True).fit(X, y)
+    assert [feature.name for feature in model.schema_.split_features[:1]] == ["rare"]
+    assert set(np.unique(model.schema_.pool.parts)) == {0, 1, 2}
+    without = small(oblique=40, n_estimators=30, oob_score=True).fit(X[["a", "b", "c"]], y)
+    assert model.oob_score_ > without.oob_score_ - 0.03
+    assert model.oob_score_ > 0.85
+    for other in (through_bytes(model), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(other.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_array_equal(
+        [model.to_predictor().predict_proba(row) for row in X.to_numpy()[:20]], model.predict_proba(X[:20])
+    )
+
+
+def test_a_value_that_is_missing_can_still_decide():
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.normal(size=(200, 3)), columns=["a", "b", "rare"])
+    y = random.random(200) < 0.5
+    X.loc[y, "rare"] = np.nan
+    assert small(oblique=200, oob_score=True, n_estimators=20).fit(X, y).oob_score_ > 0.95
+
+
+def test_a_category_is_tried_as_often_beside_a_large_pool_as_without_one():
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.normal(size=(300, 3)), columns=["a", "b", "c"])
+    X["kind"] = random.choice(["u", "v", "w"], size=300)
+    y = (X["kind"] == "u") ^ (random.random(300) < 0.1)
+    options = {"n_estimators": 200, "max_depth": 1, "max_features": 1}
+    for kind in (RandomForestClassifier, ExtraTreesClassifier):
+        shares = [small(kind, oblique=n, **options).fit(X, y).feature_importances_[3] for n in (None, 300)]
+        np.testing.assert_allclose(shares, 0.25, atol=0.1)
+
+
+@pytest.mark.parametrize(("n_combined", "share", "is_alone"), [(3, 0.3, True), (3, 0.15, False), (1, 0.3, False)])
+def test_how_many_values_may_lack(n_combined, share, is_alone):
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    X[: int(100 * share), 1] = np.nan
+    weight = np.ones(100)
+    pools = [small(n_combined=n_combined).fit(X, X[:, 0] > 0, w).schema_.pool for w in (None, weight)]
+    assert [pool.plain for pool in pools] == [[1] if is_alone else []] * 2
+    weight[: int(100 * share)] = 0  # rows that do not count do not lack anything
+    assert small(n_combined=n_combined).fit(X, X[:, 0] > 0, weight).schema_.pool.plain == []
+
+
+def test_where_every_column_lacks_values_they_are_combined_all_the_same():
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    y = X[:, 0] > 0
+    X[np.random.default_rng(1).random(X.shape) < 0.5] = np.nan
+    pool = small().fit(X, y).schema_.pool
+    assert pool.plain == []
+    assert set(np.unique(pool.parts)) == {0, 1, 2}

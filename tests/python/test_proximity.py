@@ -162,7 +162,7 @@ def test_refusals(forest, iris):
         forest.proximity(X, threshold=2)
     with pytest.raises(ValueError, match="sparse=False does not go with"):
         forest.proximity(X, n_neighbors=3, sparse=False)
-    with pytest.raises(ValueError, match="table has 10 rows, the forest was fitted on 150"):
+    with pytest.raises(ValueError, match="X has 10 rows, but the forest was fitted on 150"):
         forest.proximity(X[:10], kind="oob")
     with pytest.raises(ValueError, match="every tree is grown on all rows"):
         spinney.ExtraTreesClassifier(n_estimators=3).fit(X, y).proximity(X, kind="oob")

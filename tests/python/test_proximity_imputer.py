@@ -1,5 +1,6 @@
 """Filling missing values from near rows."""
 
+import io
 import pickle
 
 import numpy as np
@@ -8,8 +9,12 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import spinney
+from oracle.saved import bytes_of, through_bytes
 from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
+from spinney._keep.arrays import array_to_json
+from spinney._keep.model_file import from_bytes, to_bytes
 
 
 @pytest.fixture(scope="module")
@@ -178,3 +183,67 @@ def test_what_the_target_is(y, task, kind):
     X[4, 0] = np.nan
     imputer = small(task=task).fit(X, y)
     assert type(imputer.forest_).__name__ == kind
+
+
+# ---- files ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["gap", "all"])
+@pytest.mark.parametrize("has_target", [True, False])
+def test_a_file_fills_as_the_imputer_does(penguins, kind, has_target, tmp_path):
+    X, gaps, y = penguins
+    imputer = small(kind=kind, n_jobs=1).fit(gaps.iloc[::2], y[::2] if has_target else None)
+    imputer.save(tmp_path / "imputer")
+    loaded = spinney.load(tmp_path / "imputer")
+    assert type(loaded) is spinney.ProximityImputer
+    assert loaded.get_params() == imputer.get_params()
+    assert loaded.feature_names_in_.tolist() == list(X.columns)
+    pd.testing.assert_frame_equal(loaded.transform(gaps), imputer.transform(gaps), check_exact=True)
+    assert bytes_of(loaded) == bytes_of(imputer)
+
+
+def test_a_file_of_numbers_has_no_names():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[::5, 1] = np.nan
+    imputer = small().fit(X, X[:, 0])
+    loaded = through_bytes(imputer)
+    assert not hasattr(loaded, "feature_names_in_")
+    np.testing.assert_array_equal(loaded.transform(X), imputer.transform(X))
+
+
+def test_only_a_fitted_imputer_of_spinney_is_saved(penguins):
+    class Mine(spinney.ProximityImputer):
+        pass
+
+    with pytest.raises(NotFittedError):
+        bytes_of(small())
+    _, gaps, y = penguins
+    with pytest.raises(TypeError, match="Mine is not one of spinney's own"):
+        bytes_of(Mine(n_estimators=2).fit(gaps, y))
+    with pytest.raises(spinney.ModelFileError, match="holds an imputer, which predicts nothing"):
+        through_bytes(small().fit(gaps, y), spinney.load_predictor)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"leaf": None},
+        {"leaf": array_to_json(np.full((80, 5), 10**6, dtype=np.uint32))},
+        {"drawn": None},
+        {"known": array_to_json(np.zeros((80, 1)))},
+        {"known": array_to_json(np.full((80, 2), 99.0))},
+        {"known": array_to_json(np.zeros((0, 2)))},
+        {"forest": {}},
+        {"schema": {}},
+        {"parameters": {"n_estimators": 0}},
+        {"parameters": {"trees": 3}},
+    ],
+)
+def test_damaged_files_are_refused(change):
+    frame = pd.DataFrame({"a": np.arange(80.0), "b": np.tile(["u", "v", None, "u"], 20)})
+    imputer = small(n_estimators=5).fit(frame, np.arange(80) % 2)
+    header, _ = from_bytes(bytes_of(imputer))
+    trees = [imputer.forest_.forest_.engine.tree(t) for t in range(5)]
+    assert spinney.load(io.BytesIO(to_bytes(header, trees))).n_features_in_ == 2
+    with pytest.raises(spinney.ModelFileError, match="Cannot load"):
+        spinney.load(io.BytesIO(to_bytes(header | change, trees)))

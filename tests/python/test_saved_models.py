@@ -10,7 +10,8 @@ import spinney
 from spinney import _engine
 
 FOLDER = Path(__file__).resolve().parents[1] / "saved_models"
-FILES = sorted(FOLDER.glob("*.spinney"))
+IMPUTER = FOLDER / "format1_imputer.spinney"
+FILES = sorted(path for path in FOLDER.glob("*.spinney") if path != IMPUTER)
 KINDS = {
     *("classifier", "weighted_classifier", "regressor", "two_outputs", "two_class_outputs"),
     *("extra_classifier", "extra_regressor", "numbers", "surrogates", "rpart"),
@@ -98,3 +99,11 @@ def test_a_forest_saved_before_ranges_were_kept_says_so():
     model = spinney.load(path)
     with pytest.raises(AttributeError, match="kept no ranges of columns"):
         model.predict_support(table_of(model, expected["rows"]))
+
+
+def test_a_saved_imputer_fills_as_it_did():
+    imputer = spinney.load(IMPUTER)
+    expected = json.loads(IMPUTER.with_suffix(".json").read_text(encoding="utf-8"))
+    filled = imputer.transform(table_of(imputer, expected["rows"]))
+    assert {name: np.asarray(column).tolist() for name, column in filled.items()} == expected["transform"]
+    assert any(None in row for row in expected["rows"])

@@ -26,6 +26,7 @@ from spinney._forest.growth import MOST_MEMBERS, has_settled, turn_length
 from spinney._parameters import NamedParameters
 from spinney._progress import Progress
 from spinney._pruning.folds import read_row_groups
+from spinney._row_print import RowPrint, refuse_other_rows
 from spinney._target import read_weights
 from spinney._threads import count_threads, in_order
 
@@ -152,6 +153,7 @@ class BaseBagging(NamedParameters, BaseEstimator):
         oob = OutOfBag(table.n_rows) if self.oob_score or self.n_estimators == "auto" else None
         self._with(learned)._add_members(job, oob)
         learned["estimators_features_"] = [plan.draw(seed)[0] for plan, seed in learned["_draws"]]
+        learned["_row_print"] = RowPrint.of_any(table, target) if sampling.leaves_rows_out else None
         learned["_takes_all_columns"] = [plan.takes_all_columns for plan, _ in learned["_draws"]]
         if oob is not None:
             learned |= self._with(learned)._learn_oob(oob, target, weight)
@@ -359,6 +361,7 @@ class BaseBagging(NamedParameters, BaseEstimator):
                 "was fitted to, in the same order."
             )
         target, _ = self._read_target(y, table.n_rows)
+        self._check_rows(table, target)
         weight = read_weights(sample_weight, table.n_rows)
         oob, found = OutOfBag(table.n_rows), []
         for left_out, said in self._out_of_bag(table):
@@ -369,6 +372,14 @@ class BaseBagging(NamedParameters, BaseEstimator):
             else:
                 found.append(self._oob_value(metric, target, mean, weight))
         return np.array(found)
+
+    def _check_rows(self, table: PickTable, target: NDArray[Any]) -> None:
+        """Refuse rows that are not those of the fit, as far as can be told."""
+        known: RowPrint | None = getattr(self, "_row_print", None)
+        given = None if known is None else RowPrint.of_any(table, target)
+        if given != known:
+            is_table = given is None or known is None or given.table != known.table
+            refuse_other_rows("X" if is_table else "y", "ensemble")
 
     def _oob_value(self, metric: Metric | str | None, target: Any, mean: Values, weight: Weights) -> float:
         rows = ~np.isnan(mean[:, 0])
@@ -387,7 +398,7 @@ class BaseBagging(NamedParameters, BaseEstimator):
         """Write the fitted ensemble to a file that `spinney.load` reads; members must be trees or forests of spinney.
 
         The file holds numbers and text, no code. Which rows were drawn is not saved, nor what was said of them out of
-        bag; the score is.
+        bag; the score and the error curve are.
 
         Parameters
         ----------

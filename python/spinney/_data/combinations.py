@@ -1,8 +1,9 @@
 """Random combinations of number columns, which trees split on instead of the columns.
 
-Vocabulary: `inputs` are the columns of the caller's table; what trees split on are the inputs that are no plain
-numbers, as they are, and then the combinations. A combination is a weighted sum of a few inputs: its coefficients are
-those of standardised columns, divided by each column's spread, so that it is written in the table's own units.
+Vocabulary: `inputs` are the columns of the caller's table; what trees split on are the inputs that are no numbers or
+lack many values, as they are, and then the combinations. A combination is a weighted sum of a few inputs: its
+coefficients are those of standardised columns, divided by each column's spread, so that it is written in the table's
+own units. It is missing where any of its parts is.
 """
 
 from __future__ import annotations
@@ -77,6 +78,11 @@ class Combinations:
         # a column of one value parts no rows, so that it must neither take a place in a sum nor earn importance
         varying = [j for j in numbers if _varies(np.asarray(columns.column(j)), weight)]
         numbers = varying or numbers
+        # sums that are missing in most rows part few: of n such columns together half of the rows must be known
+        least = 0.5 ** (1 / n_combined)
+        known = [j for j in numbers if _known_share(np.asarray(columns.column(j)), weight) >= least]
+        alone = set(numbers) - set(known) if known else set()
+        numbers = known or numbers
         spread = np.ones(len(features))
         for j in numbers:
             spread[j] = _spread(np.asarray(columns.column(j)), weight)
@@ -85,7 +91,7 @@ class Combinations:
         chosen = np.sort(np.argsort(keys, axis=1, kind="stable")[:, : len(place)], axis=1)
         parts = np.asarray(numbers, dtype=np.intp)[chosen]
         raw = (2.0 * random_shares(seed, _COEFFICIENTS, which, place) - 1.0) / spread[parts]
-        plain = [j for j, f in enumerate(features) if f.kind not in ("number", "boolean")]
+        plain = [j for j, f in enumerate(features) if f.kind not in ("number", "boolean") or j in alone]
         return cls(plain, parts, _rounded(raw), spread)
 
     def __len__(self) -> int:
@@ -95,6 +101,18 @@ class Combinations:
     def n_split_columns(self) -> int:
         """Columns that trees split on."""
         return len(self.plain) + len(self)
+
+    @property
+    def draw_weights(self) -> list[float]:
+        """How readily each column that trees split on is to be tried; empty: all alike.
+
+        The pool stands for the columns that it combines, so that those beside it are tried as often as without one.
+        """
+        if not self.plain:
+            return []
+        plain = len(self) / max(1, len(self.spread) - len(self.plain))
+        weights = np.repeat([plain, 1.0], [len(self.plain), len(self)])
+        return [float(weight) for weight in weights / weights.max()]
 
     # ---- computing -----------------------------------------------------------------------------------
 
@@ -174,6 +192,7 @@ class Combinations:
     def to_dict(self) -> dict[str, Any]:
         """Return a dict that JSON can hold and `from_dict` turns back."""
         return {
+            "plain": [int(j) for j in self.plain],
             "parts": self.parts.tolist(),
             "coefficients": self.coefficients.tolist(),
             "spread": self.spread.tolist(),
@@ -182,7 +201,15 @@ class Combinations:
     @classmethod
     def from_dict(cls, fields: Any, features: Sequence[Feature]) -> Combinations:
         """Rebuild the pool; raises ValueError if `fields` cannot be one."""
-        plain = [j for j, f in enumerate(features) if f.kind not in ("number", "boolean")]
+        other = [j for j, f in enumerate(features) if f.kind not in ("number", "boolean")]
+        plain = fields.get("plain", other) if isinstance(fields, dict) else None  # older files have no others
+        if (
+            not isinstance(plain, list)
+            or any(type(j) is not int for j in plain)
+            or plain != sorted({*plain, *other})
+            or not set(plain) <= set(range(len(features)))
+        ):
+            raise ValueError("This is not a schema: its combinations do not fit its features.")
         try:
             parts = np.array(fields["parts"], dtype=np.int64)
             coefficients = np.array(fields["coefficients"], dtype=np.float64)
@@ -205,6 +232,10 @@ class Combinations:
 def _varies(values: Floats, weight: Floats | None) -> bool:
     used = values if weight is None else values[weight > 0]
     return bool((used != used[0]).any())
+
+
+def _known_share(values: Floats, weight: Floats | None) -> float:
+    return float(np.average(~np.isnan(values), weights=weight))
 
 
 def _spread(values: Floats, weight: Floats | None) -> float:

@@ -37,6 +37,7 @@ from spinney._data.columns import (
 )
 from spinney._data.combinations import Combinations
 from spinney._data.names import listed, match_columns
+from spinney._data.rounding import warn_of_rounding
 
 Unseen = Literal["missing", "error", "other"]
 _UNSEEN = ("missing", "error", "other")
@@ -145,6 +146,7 @@ class Schema:
                 learn_feature(name, table.column(j), j in forced, table.n_rows, as_declared)
                 for j, name in enumerate(names)
             ]
+        warn_of_rounding(table, [j for j, feature in enumerate(features) if feature.kind == "number"])
         return cls(features, table.names is not None, unseen)
 
     @cached_property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -18,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney import _engine
 from spinney._costs import ClassCosts
 from spinney._data import Combinations, Schema, read_table
-from spinney._forest.growth import ForestRequest, Grown, grow_in_turns
+from spinney._forest.growth import ForestRequest, Grown, balanced_weights, grow_in_turns
 from spinney._forest.importances import ForestImportances
 from spinney._forest.neighbourhood import Neighbourhood
 from spinney._forest.out_of_bag import Metric, OutOfBag
@@ -28,9 +27,17 @@ from spinney._forest.support import ColumnRanges
 from spinney._forest.training_rows import keep_training_rows
 from spinney._forest.uncertainty import UncertainClasses, UncertainForest, UncertainValues
 from spinney._forest.view import FittedForest
+from spinney._forest.warm_start import (
+    check_categories,
+    check_extension,
+    check_pool,
+    check_samples_go_on,
+    same_classes,
+)
 from spinney._growing import GrowingEstimator
 from spinney._parameters import count_features
 from spinney._row_predictor import ForestRowPredictor
+from spinney._row_print import RowPrint
 from spinney._target import read_weights
 from spinney._task import OfClasses, OfValues
 from spinney._tree.shrinkage import shrink_values
@@ -144,11 +151,12 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
             schema = Schema.learn(table, categorical_features=self.categorical_features, unseen=self.unseen)
         else:
             schema = self.schema_
+            check_categories(schema, table, self.categorical_features, type(self).__name__)
         sample_weight = read_weights(sample_weight, table.n_rows)
         target = self._read_target(y, table.n_rows)
         learned = self._learned(target)
         if earlier is not None:
-            self._check_extension(earlier, learned)
+            check_extension(self, earlier, learned)
         weight = self._target_weights(target, y, sample_weight)
         costs = self._read_costs(target, weight)
         random = check_random_state(self.random_state)
@@ -160,13 +168,14 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         copies = whole_weights(sample_weight) if self.bootstrap and groups is None else None
         draws = self._draw(inputs, array, weight, copies, groups, seed) if self.bootstrap else None
         if earlier is not None:
-            self._check_samples_go_on(draws)
+            check_samples_go_on(self.__dict__, draws)
         request = self._request(schema, columns, (array, n_classes), weight, copies, draws, costs, seed, learned)
         classes = target.classes if n_classes else None
         grown = Grown(earlier, self._out_of_bag(columns, draws, (array, classes), sample_weight))
         grow_in_turns(request, grown, self.n_estimators, self.verbose)
         learned.pop("_n_classes")
         learned |= {"_seed": seed, "_draws": draws, "_ranges": ColumnRanges.of(inputs, weight), "_training_rows": None}
+        learned["_row_print"] = None if draws is None else RowPrint.of(inputs, array)
         if self.keep_rows:
             assert grown.forest is not None
             is_balanced = request.balanced is not None
@@ -183,12 +192,15 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         self, schema: Schema, inputs: _engine.Table, weight: Floats | None, seed: int, is_new: bool
     ) -> Schema:
         """Return the schema with the pool that trees split on, if there is to be one."""
-        if not is_new:
-            if (schema.pool is None) != (self.oblique is None):
-                raise ValueError("warm_start keeps what the earlier trees split on. Set oblique as it was then.")
-            return schema
-        if self.oblique is None:
-            return schema
+        pool = None if self.oblique is None else self._draw_combinations(schema, inputs, weight, seed)
+        if is_new:
+            return schema if pool is None else schema.with_pool(pool)
+        check_pool(schema.pool, pool)
+        return schema
+
+    def _draw_combinations(
+        self, schema: Schema, inputs: _engine.Table, weight: Floats | None, seed: int
+    ) -> Combinations:
         for name in ("monotonic_cst", "interaction_cst", "feature_costs", "feature_weights", "always_try"):
             if getattr(self, name, None) is not None:
                 raise ValueError(
@@ -200,9 +212,9 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
             n_rows = inputs.n_rows if copies is None else int(copies.sum())
             n = max(_LEAST_POOL, min(_MOST_POOL, _POOL_VALUES // n_rows))
         else:
+            assert self.oblique is not None
             n = int(self.oblique)
-        pool = Combinations.draw(schema.features, inputs, weight, n, int(self.n_combined), seed)
-        return schema.with_pool(pool)
+        return Combinations.draw(schema.features, inputs, weight, n, int(self.n_combined), seed)
 
     def _check_samples(self, groups: Any) -> None:
         """Refuse parameters of sampling that do not go together."""
@@ -222,31 +234,6 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         ):
             if given:
                 raise ValueError(f"{name} goes with bootstrap=True: with bootstrap=False every tree sees every row.")
-
-    def _check_extension(self, earlier: FittedForest, learned: dict[str, Any]) -> None:
-        """Refuse a warm start that the earlier trees do not fit, and warn if it adds nothing."""
-        if learned["n_outputs_"] != self.n_outputs_ or not _same_classes(learned, self.__dict__):
-            raise ValueError("warm_start needs the classes and outputs of the earlier fit. Set warm_start=False.")
-        n = self.n_estimators
-        if n == "auto":
-            return
-        if n < earlier.n_trees:
-            raise ValueError(
-                f"n_estimators={n} must be larger or equal to len(estimators_)={earlier.n_trees} when warm_start==True."
-            )
-        if n == earlier.n_trees:
-            warnings.warn(
-                "Warm-start fitting without increasing n_estimators does not fit new trees.", UserWarning, stacklevel=3
-            )
-
-    def _check_samples_go_on(self, draws: Draws | None) -> None:
-        """Refuse a warm start after which nobody would know what the earlier trees were grown on."""
-        before: Draws | None = getattr(self, "_draws", None)
-        if before is not None and draws is not None and not draws.same_samples(before):
-            raise ValueError(
-                "warm_start goes on drawing from the rows of the earlier fit, and here the rows, their weights or "
-                "groups, or the parameters of sampling are others. Fit as before, or set warm_start=False."
-            )
 
     def _draw(
         self,
@@ -289,7 +276,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         if user is not None and not n_classes:
             learned["n_outputs_"] = user.n_values
         total = float(columns.n_rows) if weight is None else float(weight.sum())
-        weight = _per_draw(weight, copies)
+        weight = per_draw = _per_draw(weight, copies)
         if costs is not None:
             weight = costs.split_weights(array[:, 0], weight)
         in_sample = total if draws is None else total * draws.share
@@ -311,6 +298,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
 
         restates = costs is not None or getattr(self, "rate_shrinkage", 0.0) > 0
         changes = restates or user is not None or self.ccp_alpha > 0 or bool(self.shrinkage)
+        is_balanced = getattr(self, "class_weight", None) == "balanced_subsample"
         return ForestRequest(
             columns,
             self._engine_criterion(costs, False),
@@ -320,7 +308,8 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
             options,
             draws,
             None if per_tree is None else min(count_features(per_tree, schema.n_features), schema.n_split_features),
-            array if getattr(self, "class_weight", None) == "balanced_subsample" else None,
+            array if is_balanced else None,
+            per_draw if is_balanced else None,
             finish if changes else None,
             schema.n_categories,
             view,
@@ -451,16 +440,27 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
 
     def _read_training_rows(self, X: Any, y: Any) -> tuple[_engine.Table, Draws, Any, tuple[NDArray[Any], list[int]]]:
         """Read the rows that the forest was fitted on: columns, draws, target, and target as the engine takes it."""
-        columns = self._columns(X)
         draws = self._known_draws()
-        if columns.n_rows != draws.n_rows:
-            raise ValueError(
-                f"X has {columns.n_rows} rows, but the forest was fitted on {draws.n_rows}. Pass the same rows."
-            )
+        columns = self._training_columns(X, draws.n_rows)
         target = self._read_target(y, columns.n_rows)
-        if not _same_classes(self._learned(target), self.__dict__):
+        if not same_classes(self._learned(target), self.__dict__):
             raise ValueError("y does not have the classes that the forest was fitted on. Pass the same rows.")
-        return columns, draws, target, self._engine_target(target)
+        array, n_classes = self._engine_target(target)
+        known: RowPrint | None = getattr(self, "_row_print", None)
+        if known is not None:
+            known.check_target(array)
+        return columns, draws, target, (array, n_classes)
+
+    def _training_columns(self, X: Any, n_rows: int, advice: str = "Pass the same rows.") -> _engine.Table:
+        """Read the table that the forest was fitted on, as far as can be told."""
+        check_is_fitted(self)
+        inputs = self.schema_.encode_inputs(read_table(X), unseen=self.unseen, estimator=type(self).__name__)
+        if inputs.n_rows != n_rows:
+            raise ValueError(f"X has {inputs.n_rows} rows, but the forest was fitted on {n_rows}. {advice}")
+        known: RowPrint | None = getattr(self, "_row_print", None)  # older models have none
+        if known is not None:
+            known.check_table(inputs)
+        return self.schema_.combined(inputs)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Leaf of each row in each tree.
@@ -518,17 +518,6 @@ def _per_draw(weight: Floats | None, copies: NDArray[np.int64] | None) -> Floats
     return weight if weight is None or copies is None else weight / np.maximum(copies, 1)
 
 
-def _same_classes(learned: dict[str, Any], known: dict[str, Any]) -> bool:
-    if "classes_" not in learned:
-        return True
-    pairs = [(learned["classes_"], known["classes_"])]
-    if isinstance(known["classes_"], list):
-        if len(learned["classes_"]) != len(known["classes_"]):
-            return False
-        pairs = list(zip(learned["classes_"], known["classes_"], strict=True))
-    return all(np.array_equal(new, old) for new, old in pairs)
-
-
 class ForestClassifier(ClassPrototypes, UncertainClasses, OfClasses, BaseForest):
     """A forest for classes."""
 
@@ -541,9 +530,12 @@ class ForestClassifier(ClassPrototypes, UncertainClasses, OfClasses, BaseForest)
     }
 
     def _target_weights(self, target: Any, y: Any, weight: Floats | None) -> Floats | None:
-        if self.class_weight != "balanced_subsample":
+        if self.class_weight == "balanced_subsample" and self.bootstrap:
+            return weight
+        if self.class_weight not in ("balanced", "balanced_subsample"):
             return super()._target_weights(target, y, weight)
-        return weight if self.bootstrap else self._class_weighted("balanced", y, weight)
+        array, n_classes = self._engine_target(target)
+        return balanced_weights(array, n_classes, weight, np.ones(len(array), dtype=np.uint32))
 
 
 class ForestRegressor(UncertainValues, OfValues, BaseForest):

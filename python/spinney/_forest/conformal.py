@@ -6,47 +6,51 @@ errors are what errors on new rows look like.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney import _engine
 from spinney._forest.rows import whole_weights
 from spinney._forest.training_rows import TrainingRows
 from spinney._forest.view import FittedForest
 
-_BLOCK_NUMBERS = 2**22  # candidates of a block of rows: 32 MiB
+_BLOCK_NUMBERS = 2**22  # predictions of trees for a block of rows: 32 MiB
 
 Floats = NDArray[np.float64]
 
 
-def upper_point(scores: Floats, weight: Floats | None, coverage: float) -> Floats:
+def upper_point(scores: Floats, weight: Floats | None, coverage: float) -> float:
     """Smallest score that at least `coverage` of the weight does not exceed, counting one more row at infinity.
 
     Parameters
     ----------
-    scores : ndarray of shape (..., n)
+    scores : ndarray of shape (n,)
     weight : ndarray of shape (n,) or None
         Whole weights count rows; of others the largest stands for the row to come.
     coverage : float
 
     Returns
     -------
-    ndarray of shape (...)
+    float
         Infinite where the rows are too few.
     """
-    n = scores.shape[-1]
+    needed = weight_needed(len(scores), weight, coverage)
     if weight is None:
-        k = int(np.ceil(coverage * (n + 1) - 1e-9)) - 1
-        if k >= n:
-            return np.full(scores.shape[:-1], np.inf)
-        return np.asarray(np.partition(scores, k, axis=-1)[..., k])
+        k = int(needed) - 1
+        return float(np.partition(scores, k)[k]) if k < len(scores) else np.inf
+    order = np.argsort(scores, kind="stable")
+    k = int(np.count_nonzero(np.cumsum(weight[order]) < needed))
+    return float(scores[order[k]]) if k < len(scores) else np.inf
+
+
+def weight_needed(n: int, weight: Floats | None, coverage: float) -> float:
+    """Return the weight of the scores that a point must not leave out, of n rows and one more."""
+    if weight is None:
+        return float(np.ceil(coverage * (n + 1) - 1e-9))
     more = 1.0 if whole_weights(weight) is not None else float(weight.max(initial=0.0))
-    order = np.argsort(scores, axis=-1, kind="stable")
-    below = np.cumsum(weight[order], axis=-1)
-    wanted = coverage * (weight.sum() + more)
-    k = (below < wanted * (1 - 1e-12)).sum(axis=-1)
-    ranked = np.take_along_axis(scores, order, axis=-1)
-    ranked = np.concatenate([ranked, np.full((*scores.shape[:-1], 1), np.inf)], axis=-1)
-    return np.asarray(np.take_along_axis(ranked, k[..., np.newaxis], axis=-1)[..., 0])
+    return float(coverage * (weight.sum() + more) * (1 - 1e-12))
 
 
 class Calibration:
@@ -78,32 +82,34 @@ class Calibration:
 
     def margin(self, scores: Floats, coverage: float) -> float:
         """Return the score that a new row stays below with probability `coverage`."""
-        return float(upper_point(scores, self.weight, coverage))
+        return upper_point(scores, self.weight, coverage)
 
-    def without_each_row(self) -> Floats:
-        """Return the matrix that turns predictions of trees into means over the trees that left each row out."""
-        unseen = self.kept.unseen()[:, self.rows]
-        return np.asarray(unseen / self.n_unseen[self.rows])
+    @cached_property
+    def unseen_bits(self) -> NDArray[np.uint8]:
+        """Return the trees that left each row out as bits, eight trees to a byte, (n_bytes, n_rows_used)."""
+        return np.packbits(self.kept.unseen()[:, self.rows], axis=0, bitorder="little")
 
 
-def jackknife_plus(forest: FittedForest, leaves: NDArray[np.uint32], cal: Calibration, coverage: float) -> Floats:
+def jackknife_plus(
+    forest: FittedForest, leaves: NDArray[np.uint32], cal: Calibration, coverage: float, n_jobs: int
+) -> Floats:
     """Jackknife+ after bootstrap (Kim, Xu and Barber 2020), (n_rows, n_outputs, 2).
 
     Around the mean of the trees that left training row i out lie its errors; the interval spans the share `coverage`
     of these on each side.
     """
     value = forest.engine.value.reshape(-1, forest.engine.value_width)
-    means_without = cal.without_each_row()
     errors = np.abs(cal.target - cal.means)
+    needed = weight_needed(len(errors), cal.weight, coverage)
     found = np.empty((len(leaves), errors.shape[1], 2))
-    n_block = max(1, _BLOCK_NUMBERS // len(cal.rows))
+    n_block = max(1, _BLOCK_NUMBERS // leaves.shape[1])
     for begin in range(0, len(leaves), n_block):
         block = slice(begin, begin + n_block)
         nodes = leaves[block].astype(np.intp) + forest.root[:-1]
         for k in range(errors.shape[1]):
-            centres = value[nodes, k] @ means_without
-            found[block, k, 0] = -upper_point(errors[:, k] - centres, cal.weight, coverage)
-            found[block, k, 1] = upper_point(errors[:, k] + centres, cal.weight, coverage)
+            error = np.ascontiguousarray(errors[:, k])
+            by_tree = np.ascontiguousarray(value[nodes, k])
+            found[block, k] = _engine.jackknife_plus(by_tree, cal.unseen_bits, error, cal.weight, needed, n_jobs)
     return found
 
 

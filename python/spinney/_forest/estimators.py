@@ -51,9 +51,12 @@ class RandomForestClassifier(ForestClassifier):
     verbose : int, default=0
         1 reports trees done, out-of-bag error and time left to standard error.
     warm_start : bool, default=False
-        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once.
+        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once, by the
+        random state of the first fit. Parameters of growth apply to the trees added; what would leave the earlier
+        ones without a meaning (other rows, samples, categories or combinations of columns) is refused.
     class_weight : dict, list of dicts, "balanced", "balanced_subsample" or None, default=None
-        Weights by class label; "balanced_subsample" balances the sample of each tree.
+        Weights by class label. "balanced": such that the classes weigh the same in the table, each row counting by its
+        `sample_weight`; "balanced_subsample": in the sample of each tree.
     ccp_alpha : float, default=0.0
         Penalty per leaf at which each tree is pruned.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
@@ -88,8 +91,9 @@ class RandomForestClassifier(ForestClassifier):
     oblique : int, "auto" or None, default=None
         Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
         a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
-        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100. Categories are split
-        on as ever.
+        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100. Categories, and
+        columns that lack so many values that most combinations with them would be missing, are split on as they are
+        and tried as often as without a pool.
     n_combined : int, default=3
         Columns in each combination.
 
@@ -260,7 +264,9 @@ class RandomForestRegressor(ForestRegressor):
     verbose : int, default=0
         1 reports trees done, out-of-bag error and time left to standard error.
     warm_start : bool, default=False
-        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once.
+        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once, by the
+        random state of the first fit. Parameters of growth apply to the trees added; what would leave the earlier
+        ones without a meaning (other rows, samples, categories or combinations of columns) is refused.
     ccp_alpha : float, default=0.0
         Penalty per leaf at which each tree is pruned.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
@@ -291,8 +297,9 @@ class RandomForestRegressor(ForestRegressor):
     oblique : int, "auto" or None, default=None
         Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
         a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
-        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100. Categories are split
-        on as ever.
+        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100. Categories, and
+        columns that lack so many values that most combinations with them would be missing, are split on as they are
+        and tried as often as without a pool.
     n_combined : int, default=3
         Columns in each combination.
 
@@ -449,9 +456,12 @@ class ExtraTreesClassifier(ForestClassifier):
     verbose : int, default=0
         1 reports trees done, out-of-bag error and time left to standard error.
     warm_start : bool, default=False
-        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once.
+        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once, by the
+        random state of the first fit. Parameters of growth apply to the trees added; what would leave the earlier
+        ones without a meaning (other rows, samples, categories or combinations of columns) is refused.
     class_weight : dict, list of dicts, "balanced", "balanced_subsample" or None, default=None
-        Weights by class label; "balanced_subsample" balances the sample of each tree.
+        Weights by class label. "balanced": such that the classes weigh the same in the table, each row counting by its
+        `sample_weight`; "balanced_subsample": in the sample of each tree.
     ccp_alpha : float, default=0.0
         Penalty per leaf at which each tree is pruned.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
@@ -484,8 +494,9 @@ class ExtraTreesClassifier(ForestClassifier):
     oblique : int, "auto" or None, default=None
         Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
         a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
-        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100. Categories are split
-        on as ever.
+        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100. Categories, and
+        columns that lack so many values that most combinations with them would be missing, are split on as they are
+        and tried as often as without a pool.
     n_combined : int, default=3
         Columns in each combination.
 
@@ -655,7 +666,9 @@ class ExtraTreesRegressor(ForestRegressor):
     verbose : int, default=0
         1 reports trees done, out-of-bag error and time left to standard error.
     warm_start : bool, default=False
-        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once.
+        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once, by the
+        random state of the first fit. Parameters of growth apply to the trees added; what would leave the earlier
+        ones without a meaning (other rows, samples, categories or combinations of columns) is refused.
     ccp_alpha : float, default=0.0
         Penalty per leaf at which each tree is pruned.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
@@ -684,8 +697,9 @@ class ExtraTreesRegressor(ForestRegressor):
     oblique : int, "auto" or None, default=None
         Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
         a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
-        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100. Categories are split
-        on as ever.
+        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100. Categories, and
+        columns that lack so many values that most combinations with them would be missing, are split on as they are
+        and tried as often as without a pool.
     n_combined : int, default=3
         Columns in each combination.
 

@@ -43,6 +43,8 @@ class ForestRequest:
     columns_per_tree : int or None
     balanced : ndarray of int or None
         Class codes, one column per output: each tree's sample is weighted to equal shares of these classes.
+    balance_weight : ndarray or None
+        What a row counts for that each time it is drawn; None: 1.
     finish : callable or None
         What is done to each grown tree.
     n_categories : list of int
@@ -59,6 +61,7 @@ class ForestRequest:
     draws: Draws | None
     columns_per_tree: int | None
     balanced: NDArray[np.int32] | None
+    balance_weight: NDArray[np.float64] | None
     finish: Callable[[FittedTree], FittedTree] | None
     n_categories: list[int]
     view: Callable[[_engine.Forest], FittedForest]
@@ -85,6 +88,7 @@ class ForestRequest:
             first,
             n_trees,
             self.balanced,
+            self.balance_weight,
         )
 
 
@@ -92,9 +96,10 @@ def balanced_weights(
     codes: NDArray[Any], n_classes: list[int], weight: NDArray[np.float64] | None, counts: NDArray[np.uint32]
 ) -> NDArray[np.float64]:
     """Weights that make the classes in a tree's sample count the same, output by output."""
+    amount = counts.astype(np.float64) if weight is None else counts * weight
     weight = np.ones(len(codes)) if weight is None else weight.copy()
     for k, n in enumerate(n_classes):
-        total = np.bincount(codes[:, k], weights=counts, minlength=n)
+        total = np.bincount(codes[:, k], weights=amount, minlength=n)
         present = total > 0
         factor = np.divide(total.sum(), present.sum() * total, out=np.ones(n), where=present)
         weight *= factor[codes[:, k]]

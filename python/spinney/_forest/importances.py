@@ -73,7 +73,7 @@ class Importances:
     by_row : ndarray of shape (n_samples, n_names), or None
         With ``by_row=True``: mean rise of the row's loss over the trees that have not seen it; NaN if all have.
     n_splits : ndarray of shape (n_names,)
-        Splits on the columns in all trees.
+        Splits on the columns in all trees; oblique splits count for each of their columns.
     tree_loss : float or None
         Mean loss of a single tree on its out-of-bag rows, or of a boosted model on the rows given: what permutation
         adds to.
@@ -253,13 +253,16 @@ class ForestImportances:
             are permuted among these. "unbiased": decrease of the impurity (Gini, or variance) with one factor of its
             square from out-of-bag rows, so that columns without information get 0 on average, however many values they
             have. "impurity": share in the decrease of the impurity on the rows of the sample, as
-            `feature_importances_`: columns with many values get too much.
+            `feature_importances_`: columns with many values get too much. What an oblique split earns by the last two
+            is shared out among its columns by the size of their coefficients, for columns of the same spread.
         sample_weight : array-like of shape (n_samples,), optional
             Weights as given to `fit`; rows of weight 0 are not judged.
         loss : str, optional
             With permutation. Classes: "error" (share of wrong classes, the default), "brier" (squared distance of the
             class shares from the class) or "margin" (share of the class less the largest other). Numbers:
-            "squared_error" (the default) or "absolute_error". With several outputs, their mean.
+            "squared_error" (the default) or "absolute_error". With several outputs, their mean; losses of numbers are
+            first divided by what the best constant would lose (variance, or mean deviation from the median), so that
+            an output in large units does not drown the others.
         groups : list of lists of columns, or dict of these, optional
             Columns that are permuted together (else: added up), by name or position. Other columns stand alone.
         n_repeats : int, default=1
@@ -308,30 +311,33 @@ def _find_importances(
 ) -> Importances:
     """Do what `importances` of a forest says."""
     check_is_fitted(forest)
-    if forest.schema_.pool is not None:
+    if forest.schema_.pool is not None and kind == "permutation":
         raise ValueError(
-            "importances follows single columns through the trees, and the splits of this forest are oblique. Use "
-            "feature_importances_, or sklearn.inspection.permutation_importance on held-out rows."
+            "kind='permutation' follows single columns through the trees, and the splits of this forest are oblique. "
+            "Use kind='unbiased' or 'impurity', which share a split out among its columns, or "
+            "sklearn.inspection.permutation_importance on held-out rows."
         )
     loss = _checked_loss(forest, kind, loss, n_repeats, by_row)
     names, columns = _read_column_groups(groups, forest.schema_)
-    n_features = forest.n_features_in_
+    n_features = forest.schema_.n_split_features
     rows: Floats | None = None
     tree_loss: float | None = None
     if kind == "impurity":
-        by_tree = _sums(forest.forest_.tree_importances(n_features), columns)
+        by_tree = _sums(forest.schema_.credit_inputs(forest.forest_.tree_importances(n_features)), columns)
         is_split = by_tree.sum(axis=1) > 0
         by_tree = by_tree[is_split] if is_split.any() else by_tree  # as in feature_importances_
     else:
         judged = _Judged.of(forest, X, y, sample_weight, kind)
         if kind == "unbiased":
-            by_tree = _sums(_unbiased(judged, n_features), columns)
+            by_tree = _sums(forest.schema_.credit_inputs(_unbiased(judged, n_features)), columns)
         else:
             seed = forest._seed if random_state is None else check_random_state(random_state).randint(2**31 - 1)
             assert loss is not None
             tree_losses, by_tree, rows = _permuted(judged, loss, columns, n_repeats, seed, by_row)
             tree_loss = float(np.nanmean(tree_losses)) if not np.isnan(tree_losses).all() else float("nan")
     splits = forest.forest_.split_counts(n_features)
+    if forest.schema_.pool is not None:
+        splits = forest.schema_.pool.uses(splits)
     n_splits = np.array([splits[group].sum() for group in columns], dtype=np.intp)
     return _report(names, kind, loss, by_tree, rows, n_splits, tree_loss)
 
@@ -466,12 +472,35 @@ def _permuted(
         int(seed),
         bool(by_row),
         judged.n_jobs,
+        _output_scales(judged, loss),
     )
     if not by_row:
         return losses, rises, None
     known = n_trees[:, np.newaxis] > 0
     rows = np.divide(sums, n_trees[:, np.newaxis], out=np.full(sums.shape, np.nan), where=known)
     return losses, rises, np.asarray(rows)
+
+
+def _output_scales(judged: _Judged, loss: str) -> list[float]:
+    """Return what makes the losses of several outputs of numbers comparable: 1 over the loss of the best constant."""
+    if judged.n_classes or judged.target.shape[1] == 1:
+        return []
+    scales = []
+    for y in judged.target.T:
+        if loss == "squared_error":
+            spread = np.average((y - np.average(y, weights=judged.weight)) ** 2, weights=judged.weight)
+        else:
+            spread = np.average(np.abs(y - _weighted_median(y, judged.weight)), weights=judged.weight)
+        scales.append(1.0 / float(spread) if spread > 0 else 1.0)
+    return scales
+
+
+def _weighted_median(y: Floats, weight: Floats | None) -> float:
+    if weight is None:
+        return float(np.median(y))
+    order = np.argsort(y, kind="stable")
+    below = np.cumsum(weight[order])
+    return float(y[order[np.searchsorted(below, below[-1] / 2)]])
 
 
 def _report(

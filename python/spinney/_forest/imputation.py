@@ -254,6 +254,22 @@ class ProximityImputer(OneToOneFeatureMixin, NamedParameters, TransformerMixin, 
                 break
         return self._written(X, table, values)
 
+    def save(self, file: Any) -> None:
+        """Write the fitted imputer to a file that `spinney.load` reads.
+
+        The file holds numbers and text, no code: the last forest, and the training rows' values that it lends.
+
+        Parameters
+        ----------
+        file : str, path or binary file
+            Where to write. At a path, the file is complete or not there: an older one is replaced in one step.
+        """
+        from spinney._keep.disk import write_file
+        from spinney._keep.imputer import imputer_to_bytes
+
+        check_is_fitted(self)
+        write_file(file, imputer_to_bytes(self))
+
     def _written(self, X: Any, table: RawTable, values: Floats) -> Any:
         expected = self.schema_.names if self.schema_.has_names else None
         order = match_columns(table.names, table.n_columns, expected, self.n_features_in_, type(self).__name__)

@@ -149,21 +149,19 @@ class Neighbourhood:
 
     def _resting(self, X: Any, kind: Kind) -> Resting:
         """Where the rows rest; with how often they were drawn, where the kind asks for it."""
-        columns: _engine.Table = self._columns(X)  # type: ignore[attr-defined]
-        leaves = self.forest_.engine.apply(columns, self._n_threads)  # type: ignore[attr-defined]
-        nodes = leaves.astype(np.int64) + self.forest_.root[:-1]
         if kind == "all":
-            return Resting(nodes, self.forest_.node_count)
+            return Resting(self._nodes(self._columns(X)), self.forest_.node_count)  # type: ignore[attr-defined]
         try:
             draws = self._known_draws()  # type: ignore[attr-defined]
         except AttributeError as error:
             raise ValueError(f"kind={kind!r} needs to know which rows were drawn. {error}") from None
-        if columns.n_rows != draws.n_rows:
-            raise ValueError(
-                f"kind={kind!r} needs the rows that the forest was fitted on: the table has {columns.n_rows} rows, "
-                f"the forest was fitted on {draws.n_rows}. Pass the same rows, or use kind='all'."
-            )
-        return Resting(nodes, self.forest_.node_count, count_draws(draws, self.forest_.n_trees))
+        advice = f"kind={kind!r} needs the same rows; for others use kind='all'."
+        columns = self._training_columns(X, draws.n_rows, advice)  # type: ignore[attr-defined]
+        return Resting(self._nodes(columns), self.forest_.node_count, count_draws(draws, self.forest_.n_trees))
+
+    def _nodes(self, columns: _engine.Table) -> NDArray[np.int64]:
+        leaves = self.forest_.engine.apply(columns, self._n_threads)  # type: ignore[attr-defined]
+        return np.asarray(leaves.astype(np.int64) + self.forest_.root[:-1])
 
     def _classes_apart(self, y: Any, n_rows: int) -> list[NDArray[np.intp]]:
         """Rows of each class."""

@@ -38,6 +38,7 @@ class UncertainForest:
         _n_threads: int
 
         def _columns(self, X: Any) -> _engine.Table: ...
+        def _training_columns(self, X: Any, n_rows: int, advice: str = ...) -> _engine.Table: ...
         def _known_draws(self) -> Draws: ...
 
     def _kept_rows(self, purpose: str) -> TrainingRows:
@@ -72,12 +73,7 @@ class UncertainForest:
     def _training_leaves(self, X: Any, kept: TrainingRows) -> Leaves:
         """Leaves of the training rows in the trees that have not seen them."""
         if X is not None:
-            n_rows = read_table(X).n_rows
-            if n_rows != kept.n_rows:
-                raise ValueError(
-                    f"oob=True is for the rows that the forest was fitted on, of which there are {kept.n_rows}, not "
-                    f"{n_rows}. Pass these, or None."
-                )
+            self._training_columns(X, kept.n_rows, "oob=True is for these rows: pass them, or None.")
         return kept.unseen_leaves
 
     def leaf_weights(self, X: Any = None, *, oob: bool = False) -> csr_array:
@@ -266,7 +262,7 @@ class UncertainValues(UncertainForest):
         check_coverage(coverage)
         leaves, cal = self._leaves(X), self._calibration("predict_interval")
         if method == "jackknife+":
-            found = jackknife_plus(self.forest_, leaves, cal, coverage)
+            found = jackknife_plus(self.forest_, leaves, cal, coverage, self._n_threads)
         elif method == "residual":
             found = self._around_predictions(X, cal, coverage)
         elif method == "quantile":

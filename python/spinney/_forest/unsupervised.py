@@ -25,6 +25,7 @@ from spinney._data.hashing import mixed
 from spinney._forest.growth import ForestRequest, Grown, grow_in_turns
 from spinney._forest.rows import Draws, row_keys
 from spinney._forest.view import FittedForest
+from spinney._forest.warm_start import check_categories
 from spinney._keep.estimator import SavedEstimator
 from spinney._parameters import NamedParameters
 from spinney._target import read_weights
@@ -97,6 +98,7 @@ class UnsupervisedForest(NamedParameters, SavedEstimator, BaseEstimator):
         else:
             schema, seed = self.schema_, self._seed
             self._check_extension(earlier)
+            check_categories(schema, table, self.categorical_features, type(self).__name__)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
         weight = read_weights(sample_weight, table.n_rows)
         keys = row_keys(columns, np.zeros((table.n_rows, 0)))
@@ -111,6 +113,7 @@ class UnsupervisedForest(NamedParameters, SavedEstimator, BaseEstimator):
             self._growth_options(plan, schema, y) | {"seed": seed},
             plan.draws,
             plan.columns_per_tree,
+            None,
             None,
             None,
             schema.n_categories,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import spinney
 from spinney import _engine
+from spinney._keep.arrays import array_from_json, array_to_json
 from spinney._keep.estimator import SavedEstimator, class_named, estimator_of, file_header, header_class
 from spinney._keep.fitted import FittedPart
 from spinney._keep.model_file import field, refuse, to_bytes
@@ -51,6 +52,8 @@ def ensemble_to_bytes(model: Any) -> bytes:
     }
     if hasattr(model, "oob_score_"):
         header["oob_score"] = float(model.oob_score_) if math.isfinite(model.oob_score_) else None
+    if hasattr(model, "oob_curve_"):
+        header["oob_curve"] = array_to_json(np.asarray(model.oob_curve_, dtype=np.float64))
     return to_bytes(header, trees)
 
 
@@ -74,6 +77,8 @@ def ensemble_from_file(header: dict[str, Any], file: _engine.ModelFile) -> Any:
     if "oob_score" in header:
         score = header["oob_score"]
         learned["oob_score_"] = math.nan if score is None else float(field(header, "oob_score", float))
+    if "oob_curve" in header:
+        learned["oob_curve_"] = array_from_json(header["oob_curve"], ("float64",), (len(learned["estimators_"]),))
     model.__dict__.update(learned)
     return model
 

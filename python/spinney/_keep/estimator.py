@@ -29,8 +29,9 @@ class SavedEstimator:
         The file holds numbers and text, no code: loading it runs none. What only a fit needs and is no number or
         text is not saved: another random state than an integer becomes None, other folds than a number of them the
         default, a scorer that is a function and callbacks None. Of ``cp_table_`` at most 100 rows are saved;
-        out-of-fold and out-of-bag predictions and the nodes of the training rows are not. Which rows were drawn for the
-        trees of a forest is saved with ``keep_rows=True``, as are the targets and leaves of its training rows.
+        out-of-fold predictions and the nodes of the training rows are not. Which rows were drawn for the trees of a
+        forest is saved with ``keep_rows=True``, as are the targets and leaves of its training rows and what was
+        predicted for them out of bag; the out-of-bag score and curve always are.
 
         Parameters
         ----------
@@ -108,6 +109,10 @@ def load(file: Target) -> Any:
             from spinney._keep.bagging import ensemble_from_file
 
             return ensemble_from_file(header, model_file)
+        if header.get("kind") == "imputer":
+            from spinney._keep.imputer import imputer_from_file
+
+            return imputer_from_file(header, model_file)
         return estimator_of(header, FittedPart.from_header(header, model_file, 0, model_file.n_trees))
 
 

@@ -78,6 +78,8 @@ class FittedPart:
         header, file = from_bytes(data)
         if header.get("kind") == "bagging":
             refuse("holds an ensemble of several models. Read it with spinney.load.")
+        if header.get("kind") == "imputer":
+            refuse("holds an imputer, which predicts nothing. Read it with spinney.load.")
         return cls.from_header(header, file, 0, file.n_trees), header
 
     @classmethod

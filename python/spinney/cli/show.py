@@ -49,6 +49,10 @@ def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, numbe
 
 def one_tree(model: Any, number: int | None) -> Any:
     """Return the tree of an ensemble that is asked for, counted from 1, or the model."""
+    from spinney import ProximityImputer
+
+    if isinstance(model, ProximityImputer):
+        raise fail("The file holds an imputer, which fills tables and has no tree to show. Use it in Python.")
     if number is None:
         return model
     if not hasattr(model, "forest_") and not hasattr(model, "boosting_"):

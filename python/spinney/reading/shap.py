@@ -308,8 +308,9 @@ def explain(
     columns = model._columns(X)
     if model.schema_.pool is not None:
         raise ValueError(
-            "shap_values follows single columns through the trees, and the splits of this model are oblique. Use "
-            "feature_importances_, or fit with oblique=None."
+            "shap_values follows single columns through the trees, and the splits of this model are oblique. Fit with "
+            "oblique=None, or ask which columns matter overall: a forest's importances(X, y, 'unbiased'), or "
+            "sklearn.inspection.permutation_importance on held-out rows."
         )
     numbers = column_values(model.schema_, read_table(X), type(model).__name__, model.unseen)
     unknown = None if background is None else model._columns(background)

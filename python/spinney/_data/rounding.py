@@ -1,0 +1,46 @@
+"""Whole numbers that trees cannot tell apart, because numbers are compared as float64."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.columns import CodedColumn, NumberColumn, RawTable
+
+_EXACT = 2**53  # from here on float64 has no digit for ones
+
+
+def warn_of_rounding(table: RawTable, columns: Sequence[int]) -> None:
+    """Warn if distinct values of a column of whole numbers become one as float64."""
+    block = table.matrix if table.matrix is not None else None if table.sparse is None else table.sparse.values
+    if block is not None and not _is_wide(block):
+        return
+    for j in columns:
+        column = table.column(j)
+        if isinstance(column, CodedColumn):
+            continue
+        values = column.values
+        if isinstance(column, NumberColumn) and column.missing is not None and values.dtype.itemsize == 8:
+            values = values[column.missing == 0]
+        if not _is_wide(values):
+            continue
+        wide = np.unique(values[(values >= _EXACT) | (values <= -_EXACT if values.dtype.kind == "i" else False)])
+        n_lost = len(wide) - len(np.unique(wide.astype(np.float64)))
+        if n_lost:
+            warnings.warn(
+                f"{table.label(j)} holds whole numbers beyond 2**53, of which {n_lost} cannot be told from others: "
+                "trees compare numbers as float64, which has 53 binary digits. Subtract an offset, or, if they are "
+                "labels, name the column in categorical_features.",
+                UserWarning,
+                stacklevel=4,  # the caller of the estimator's method
+            )
+
+
+def _is_wide(values: NDArray[Any]) -> bool:
+    if values.dtype.kind not in "iu" or values.dtype.itemsize < 8 or values.size == 0:
+        return False
+    return bool(values.max() >= _EXACT or (values.dtype.kind == "i" and values.min() <= -_EXACT))
