@@ -1,13 +1,20 @@
 // Tables: views of the caller's columns, with their owners kept alive.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/tuple.h>
 
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "arrays.h"
+#include "base/threads.h"
 #include "data/column.h"
+#include "data/overview.h"
 #include "data/read.h"
+#include "interrupt.h"
 #include "module.h"
 #include "table.h"
 
@@ -180,6 +187,29 @@ static nb::object column_as_float64(const TableHandle& handle, std::size_t j) {
   return nb::ndarray<nb::numpy, double, nb::ndim<1>>(out, {rows.size()}, owner).cast();
 }
 
+static Array<std::uint64_t> fingerprints_of(const TableHandle& handle, int n_jobs) {
+  const int n_threads = resolve_threads(n_jobs);
+  return own(run_interruptible([&](Interrupt& interrupt) { return fingerprints(handle.table, n_threads, interrupt); }));
+}
+
+using Ranges = std::tuple<Array<double>, Array<double>, Array<std::uint8_t>>;
+
+static Ranges ranges_of(const TableHandle& handle, const std::optional<Doubles1>& weight, int n_jobs) {
+  if (weight) require_rows(weight->shape(0), handle.table.n_rows);
+  const int n_threads = resolve_threads(n_jobs);
+  const double* weights = weight ? weight->data() : nullptr;
+  const std::vector<ColumnRange> ranges = run_interruptible(
+      [&](Interrupt& interrupt) { return column_ranges(handle.table, weights, n_threads, interrupt); });
+  std::vector<double> low, high;
+  std::vector<std::uint8_t> has_missing;
+  for (const ColumnRange& range : ranges) {
+    low.push_back(range.low);
+    high.push_back(range.high);
+    has_missing.push_back(range.has_missing);
+  }
+  return Ranges(own(std::move(low)), own(std::move(high)), own(std::move(has_missing)));
+}
+
 }  // namespace spinney
 
 void init_data(nb::module_& m) {
@@ -196,6 +226,11 @@ void init_data(nb::module_& m) {
       .def(
           "n_categories", [](const TableHandle& t, std::size_t j) { return t.at(j).n_categories; }, nb::arg("j"),
           "Number of categories of column j, 0 if it holds numbers.")
+      .def("fingerprints", &spinney::fingerprints_of, nb::arg("n_jobs"),
+           "A number for each row that depends on its values alone.")
+      .def(
+          "ranges", &spinney::ranges_of, nb::arg("weight").none(), nb::arg("n_jobs"),
+          "Lowest and highest number of each column, and whether values are missing, over the rows of positive weight.")
       .def_prop_ro("n_rows", [](const TableHandle& t) { return t.table.n_rows; })
       .def_prop_ro("n_columns", [](const TableHandle& t) { return t.table.n_columns(); });
 }

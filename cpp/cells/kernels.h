@@ -47,6 +47,11 @@ struct Kernels {
   void (*read_ranks)(const std::uint8_t* bits, std::size_t stride, const std::uint32_t* rows, std::size_t n,
                      std::uint32_t shift, std::uint32_t mask, std::uint16_t* out);
 
+  // Writes the keys of n rows in some columns, one column after the other. A row of `keys` has `stride` of them; those of
+  // rows further on are fetched ahead where a row is not too long for it.
+  void (*read_keys)(const std::uint32_t* keys, std::size_t stride, const std::uint32_t* rows, std::size_t n,
+                    const std::uint32_t* columns, std::size_t n_columns, std::uint32_t* out);
+
   // Lowest and highest of n keys; n > 0.
   void (*key_range)(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high);
   void (*rank_range)(const std::uint16_t* ranks, std::size_t n, std::uint16_t* low, std::uint16_t* high);

@@ -172,19 +172,31 @@ static std::size_t partition(std::uint32_t* words, std::size_t n, const std::uin
   return n_left;
 }
 
+#if defined(__AVX512F__)
+static __mmask16 lanes_left(std::size_t n) { return static_cast<__mmask16>(n < 16 ? (1u << n) - 1 : 0xffffu); }
+
+static void part_lanes(const __m512i& lanes, __mmask16 left, __mmask16 here, std::uint32_t* to_left,
+                       std::uint32_t* to_right, std::size_t& n_left, std::size_t& n_right) {
+  const auto right = static_cast<__mmask16>(here & ~left);
+  const auto went = static_cast<std::size_t>(__builtin_popcount(left));
+  const auto stayed = static_cast<std::size_t>(__builtin_popcount(right));
+  _mm512_mask_storeu_epi32(to_left + n_left, lanes_left(went), _mm512_maskz_compress_epi32(left, lanes));
+  _mm512_mask_storeu_epi32(to_right + n_right, lanes_left(stayed), _mm512_maskz_compress_epi32(right, lanes));
+  n_left += went;
+  n_right += stayed;
+}
+#endif
+
 static std::size_t partition_by_key(std::uint32_t* rows, std::size_t n, const std::uint32_t* keys, std::uint32_t cut,
                                     std::uint32_t* spare) {
   std::size_t n_left = 0, n_right = 0, i = 0;
 #if defined(__AVX512F__)
   const __m512i last = _mm512_set1_epi32(static_cast<int>(cut));
-  for (; i + 16 <= n; i += 16) {
-    const __m512i r = _mm512_loadu_si512(rows + i);
-    const __mmask16 left = _mm512_cmple_epu32_mask(_mm512_loadu_si512(keys + i), last);
-    _mm512_storeu_si512(rows + n_left, _mm512_maskz_compress_epi32(left, r));
-    _mm512_storeu_si512(spare + n_right, _mm512_maskz_compress_epi32(static_cast<__mmask16>(~left), r));
-    const auto went = static_cast<std::size_t>(__builtin_popcount(left));
-    n_left += went;
-    n_right += 16 - went;
+  for (; i < n; i += 16) {
+    const __mmask16 here = lanes_left(n - i);
+    const __m512i r = _mm512_maskz_loadu_epi32(here, rows + i);
+    const __mmask16 left = _mm512_mask_cmple_epu32_mask(here, _mm512_maskz_loadu_epi32(here, keys + i), last);
+    part_lanes(r, left, here, rows, spare, n_left, n_right);
   }
 #endif
   for (; i < n; ++i) {  // both are written, one is kept: no branch to guess
@@ -203,15 +215,11 @@ static std::size_t partition_by_rank(std::uint32_t* rows, std::size_t n, const s
   std::size_t n_left = 0, n_right = 0, i = 0;
 #if defined(__AVX512BW__)
   const __m256i last = _mm256_set1_epi16(static_cast<short>(cut));
-  for (; i + 16 <= n; i += 16) {
-    const __m512i r = _mm512_loadu_si512(rows + i);
-    const __mmask16 left =
-        _mm256_cmple_epu16_mask(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(ranks + i)), last);
-    _mm512_storeu_si512(rows + n_left, _mm512_maskz_compress_epi32(left, r));
-    _mm512_storeu_si512(spare + n_right, _mm512_maskz_compress_epi32(static_cast<__mmask16>(~left), r));
-    const auto went = static_cast<std::size_t>(__builtin_popcount(left));
-    n_left += went;
-    n_right += 16 - went;
+  for (; i < n; i += 16) {
+    const __mmask16 here = lanes_left(n - i);
+    const __m512i r = _mm512_maskz_loadu_epi32(here, rows + i);
+    const __mmask16 left = _mm256_mask_cmple_epu16_mask(here, _mm256_maskz_loadu_epi16(here, ranks + i), last);
+    part_lanes(r, left, here, rows, spare, n_left, n_right);
   }
 #endif
   for (; i < n; ++i) {
@@ -232,7 +240,7 @@ static void read_ranks(const std::uint8_t* bits, std::size_t stride, const std::
   const __m512i step = _mm512_set1_epi32(static_cast<int>(stride)), only = _mm512_set1_epi32(static_cast<int>(mask));
   const __m128i by = _mm_cvtsi32_si128(static_cast<int>(shift));
   for (; i < n; i += 16) {
-    const auto here = static_cast<__mmask16>(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
+    const __mmask16 here = lanes_left(n - i);
     const __m512i at = _mm512_mullo_epi32(_mm512_maskz_loadu_epi32(here, rows + i), step);
     const __m512i words = _mm512_mask_i32gather_epi32(only, here, at, bits, 8);
     _mm256_mask_storeu_epi16(
@@ -247,7 +255,68 @@ static void read_ranks(const std::uint8_t* bits, std::size_t stride, const std::
   }
 }
 
+static void read_keys(const std::uint32_t* keys, std::size_t stride, const std::uint32_t* rows, std::size_t n,
+                      const std::uint32_t* columns, std::size_t n_columns, std::uint32_t* out) {
+  constexpr std::size_t ahead = 32, longest = 64;
+  const auto fetch = [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i)
+      for (std::size_t f = 0; f < stride; f += 16) __builtin_prefetch(keys + rows[i] * stride + f);
+  };
+  for (std::size_t begin = 0; begin < n; begin += 16) {
+    const std::size_t n_here = n - begin < 16 ? n - begin : 16;
+    if (stride <= longest && begin + ahead < n) fetch(begin + ahead, begin + ahead + 16 < n ? begin + ahead + 16 : n);
+#if defined(__AVX512F__)
+    // 64-bit places: a table may have more keys than 31 bits count
+    const __mmask16 here = lanes_left(n_here);
+    const __m512i at = _mm512_maskz_loadu_epi32(here, rows + begin),
+                  step = _mm512_set1_epi64(static_cast<long long>(stride));
+    const __m512i low = _mm512_maskz_mul_epu32(
+        0xff, _mm512_maskz_cvtepu32_epi64(0xff, _mm512_maskz_extracti64x4_epi64(0xff, at, 0)), step);
+    const __m512i high = _mm512_maskz_mul_epu32(
+        0xff, _mm512_maskz_cvtepu32_epi64(0xff, _mm512_maskz_extracti64x4_epi64(0xff, at, 1)), step);
+    for (std::size_t c = 0; c < n_columns; ++c) {
+      const __m256i a =
+          _mm512_mask_i64gather_epi32(_mm256_setzero_si256(), static_cast<__mmask8>(here), low, keys + columns[c], 4);
+      std::uint32_t* to = out + c * n + begin;
+      _mm256_mask_storeu_epi32(to, static_cast<__mmask8>(here), a);
+      if (n_here <= 8) continue;
+      const __m256i b = _mm512_mask_i64gather_epi32(_mm256_setzero_si256(), static_cast<__mmask8>(here >> 8), high,
+                                                    keys + columns[c], 4);
+      _mm256_mask_storeu_epi32(to + 8, static_cast<__mmask8>(here >> 8), b);
+    }
+#else
+    for (std::size_t i = begin; i < begin + n_here; ++i) {
+      const std::uint32_t* row = keys + rows[i] * stride;
+      for (std::size_t c = 0; c < n_columns; ++c) out[c * n + i] = row[columns[c]];
+    }
+#endif
+  }
+}
+
 static void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high) {
+#if defined(__AVX512F__)
+  __m512i lowest = _mm512_set1_epi32(-1), highest = _mm512_setzero_si512();
+  for (std::size_t i = 0; i < n; i += 16) {
+    const __mmask16 here = lanes_left(n - i);
+    const __m512i k = _mm512_maskz_loadu_epi32(here, keys + i);
+    lowest = _mm512_mask_min_epu32(lowest, here, lowest, k);
+    highest = _mm512_mask_max_epu32(highest, here, highest, k);
+  }
+  const auto reduce = [](const __m512i& v, auto&& of_eight, auto&& of_four) {
+    const __m256i h =
+        of_eight(_mm512_maskz_extracti64x4_epi64(0xff, v, 0), _mm512_maskz_extracti64x4_epi64(0xff, v, 1));
+    __m128i q = of_four(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
+    q = of_four(q, _mm_shuffle_epi32(q, 0x4e));
+    q = of_four(q, _mm_shuffle_epi32(q, 0xb1));
+    return static_cast<std::uint32_t>(_mm_cvtsi128_si32(q));
+  };
+  *low = reduce(
+      lowest, [](__m256i a, __m256i b) { return _mm256_min_epu32(a, b); },
+      [](__m128i a, __m128i b) { return _mm_min_epu32(a, b); });
+  *high = reduce(
+      highest, [](__m256i a, __m256i b) { return _mm256_max_epu32(a, b); },
+      [](__m128i a, __m128i b) { return _mm_max_epu32(a, b); });
+#else
   std::uint32_t lowest = keys[0], highest = keys[0];
   for (std::size_t i = 1; i < n; ++i) {
     lowest = keys[i] < lowest ? keys[i] : lowest;
@@ -255,9 +324,28 @@ static void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* l
   }
   *low = lowest;
   *high = highest;
+#endif
 }
 
 static void rank_range(const std::uint16_t* ranks, std::size_t n, std::uint16_t* low, std::uint16_t* high) {
+#if defined(__AVX512BW__)
+  // the highest is what is lowest of the complements
+  __m512i lowest = _mm512_set1_epi32(-1), highest = lowest;
+  for (std::size_t i = 0; i < n; i += 32) {
+    const __mmask32 here = n - i < 32 ? (std::uint32_t{1} << (n - i)) - 1 : ~std::uint32_t{0};
+    const __m512i r = _mm512_maskz_loadu_epi16(here, ranks + i);
+    lowest = _mm512_mask_min_epu16(lowest, here, lowest, r);
+    highest = _mm512_min_epu16(highest, _mm512_xor_si512(r, _mm512_set1_epi32(-1)));
+  }
+  const auto least = [](const __m512i& v) {
+    const __m256i h =
+        _mm256_min_epu16(_mm512_maskz_extracti64x4_epi64(0xff, v, 0), _mm512_maskz_extracti64x4_epi64(0xff, v, 1));
+    const __m128i q = _mm_min_epu16(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
+    return static_cast<std::uint16_t>(_mm_extract_epi16(_mm_minpos_epu16(q), 0));
+  };
+  *low = least(lowest);
+  *high = static_cast<std::uint16_t>(~least(highest));
+#else
   std::uint16_t lowest = ranks[0], highest = ranks[0];
   for (std::size_t i = 1; i < n; ++i) {
     lowest = ranks[i] < lowest ? ranks[i] : lowest;
@@ -265,16 +353,28 @@ static void rank_range(const std::uint16_t* ranks, std::size_t n, std::uint16_t*
   }
   *low = lowest;
   *high = highest;
+#endif
 }
 
 static std::size_t sum_bytes(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::uint8_t* values,
                              std::int64_t* sum) {
   std::uint32_t count = 0, total = 0;
+#if defined(__AVX512BW__)
+  const __m512i last = _mm512_set1_epi32(static_cast<int>(cut));
+  for (std::size_t i = 0; i < n; i += 16) {
+    const __mmask16 here = lanes_left(n - i);
+    const __mmask16 left = _mm512_mask_cmple_epu32_mask(here, _mm512_maskz_loadu_epi32(here, keys + i), last);
+    const __m128i v = _mm_maskz_loadu_epi8(left, values + i);
+    count += static_cast<std::uint32_t>(__builtin_popcount(left));
+    total += static_cast<std::uint32_t>(__builtin_popcount(_mm_test_epi8_mask(v, v)));
+  }
+#else
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t left = keys[i] <= cut;
     count += left;
     total += left & values[i];
   }
+#endif
   *sum = total;
   return count;
 }
@@ -305,6 +405,7 @@ const Kernels kernels{score_all<SquaredError>,
                       partition_by_key,
                       partition_by_rank,
                       read_ranks,
+                      read_keys,
                       key_range,
                       rank_range,
                       sum_bytes,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/interrupt.h"
+#include "base/large_pages.h"
 #include "data/column.h"
 
 namespace spinney {
@@ -17,7 +18,7 @@ struct RowKeys {
   static constexpr std::uint32_t missing = UINT32_MAX;
 
   std::size_t n_columns = 0;        // 0: there are none
-  std::vector<std::uint32_t> keys;  // by row and column
+  LargeArray<std::uint32_t> keys;   // by row and column
   std::vector<std::uint8_t> exact;  // by column: a key tells the value
 
   const std::uint32_t* of_row(Row r) const { return keys.data() + r * n_columns; }

@@ -20,10 +20,8 @@ class ValueNumbers {
  public:
   std::uint32_t number_of(double v) {
     const std::uint64_t key = std::bit_cast<std::uint64_t>(v + 0.0);  // -0 equals +0
-    for (std::size_t at = hash(key);; at = (at + 1) & (slots_.size() - 1)) {
-      if (slots_[at].number == none) return add(key, at);
-      if (slots_[at].key == key) return slots_[at].number;
-    }
+    if (key != last_.key || last_.number == none) last_ = {key, find(key)};
+    return last_.number;
   }
   std::size_t size() const { return values_.size(); }
   const std::vector<double>& values() const { return values_; }
@@ -34,6 +32,12 @@ class ValueNumbers {
     std::uint64_t key = 0;
     std::uint32_t number = none;
   };
+  std::uint32_t find(std::uint64_t key) {
+    for (std::size_t at = hash(key);; at = (at + 1) & (slots_.size() - 1)) {
+      if (slots_[at].number == none) return add(key, at);
+      if (slots_[at].key == key) return slots_[at].number;
+    }
+  }
   std::size_t hash(std::uint64_t key) const {
     const std::uint64_t folded = key ^ key >> 32;  // the low bits of numbers of few digits are 0
     return static_cast<std::size_t>((folded * 0x9e3779b97f4a7c15u) >> 40) & (slots_.size() - 1);
@@ -55,6 +59,7 @@ class ValueNumbers {
     }
   }
 
+  Slot last_;  // of the value that came last: many columns are 0 in most rows
   std::vector<Slot> slots_ = std::vector<Slot>(256);
   std::vector<double> values_;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/interrupt.h"
+#include "base/large_pages.h"
 #include "data/bins.h"
 #include "data/column.h"
 
@@ -22,7 +23,7 @@ struct RowRanks {
     std::uint32_t n_values = 0;
   };
   std::size_t row_bytes = 0;                // 0: there are none
-  std::vector<std::uint8_t> bits;           // by row
+  LargeArray<std::uint8_t> bits;            // by row
   std::vector<Place> places;                // by column
   std::vector<std::vector<double>> values;  // by column and rank; empty: ranks are bins
 

@@ -34,8 +34,9 @@ class BlockGrower {
     root.end -= root.begin;
     root.begin = 0;
     stack_.push_back({std::move(root), no_parent});
+    interrupt_.check();
     while (!stack_.empty()) {
-      interrupt_.check();
+      check_now_and_then(stack_.back().node.n());
       Pending next = std::move(stack_.back());
       stack_.pop_back();
       grow_node(next);
@@ -56,6 +57,15 @@ class BlockGrower {
     constexpr std::size_t most_numbers = std::size_t{1} << 24;
     const std::size_t n_nodes = 2 * (n_rows / std::max<Row>(1, rules_.params.min_samples_leaf)) + 1;
     if (n_nodes * tree_.value_width < most_numbers) tree_.reserve(n_nodes, 0);
+  }
+
+  // Asking the clock costs as much as a small node.
+  void check_now_and_then(Row n_rows) {
+    constexpr std::size_t often = std::size_t{1} << 14;  // rows; a node costs about as much as another 16
+    unchecked_ += n_rows + std::size_t{16};
+    if (unchecked_ < often) return;
+    unchecked_ = 0;
+    interrupt_.check();
   }
 
   void grow_node(Pending& pending) {
@@ -122,6 +132,7 @@ class BlockGrower {
   Tree tree_;
   std::span<Row> rows_;  // row index of the block
   std::vector<Pending> stack_;
+  std::size_t unchecked_ = 0;  // work since the last look for an interruption
 };
 
 }  // namespace spinney

@@ -76,18 +76,8 @@ class DrawnColumns {
   void read_keys(const OpenNode& node, std::span<const std::uint32_t> columns) {
     const std::size_t n = node.n();
     keys_.resize(std::max(keys_.size(), n * columns.size()));
-    const Row* rows = rows_.data() + node.begin;
-    constexpr std::size_t ahead = 24;
-    for (std::size_t i = 0; i < n; ++i) {
-      if (i + ahead < n && all_.n_columns <= 64)
-        for (std::size_t f = 0; f < all_.n_columns; f += 16) __builtin_prefetch(all_.of_row(rows[i + ahead]) + f);
-      const std::uint32_t* row = all_.of_row(rows[i]);
-      std::uint32_t* out = keys_.data() + i;
-      for (const std::uint32_t f : columns) {
-        *out = row[f];
-        out += n;
-      }
-    }
+    kernels_.read_keys(all_.keys.data(), all_.n_columns, rows_.data() + node.begin, n, columns.data(), columns.size(),
+                       keys_.data());
   }
 
   struct Range {

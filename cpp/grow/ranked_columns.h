@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <span>
 #include <type_traits>
@@ -46,14 +47,23 @@ class RankedColumns {
   }
 
   void search(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
-    if (columns.empty()) return;
-    read_ranks(node, columns);
-    const Totals total{node.n(), node.stat.data()};
+    const bool is_small = node.n() <= small_rows;
+    if (is_small) find_differences(node);
+    read_.clear();
     for (std::size_t c = 0; c < columns.size(); ++c) {
-      const std::span<const std::uint16_t> ranks(ranks_.data() + c * node.n(), node.n());
+      candidates[c].score = no_score;
+      candidates[c].constant = is_small && !differs(columns[c]);
+      if (!candidates[c].constant) read_.push_back(columns[c]);
+    }
+    if (read_.empty()) return;
+    read_ranks(node, read_);
+    const Totals total{node.n(), node.stat.data()};
+    for (std::size_t c = 0, at = 0; c < columns.size(); ++c) {
+      if (candidates[c].constant) continue;
+      const std::span<const std::uint16_t> ranks(ranks_.data() + at * node.n(), node.n());
       candidates[c] = counts_.search(worker_.criterion, ranks, packed_.data() + node.begin,
                                      all_.places[columns[c]].n_values, total, rules_.limits(node, columns[c]));
-      candidates[c].below = static_cast<std::uint32_t>(c);
+      candidates[c].below = static_cast<std::uint32_t>(at++);
     }
   }
 
@@ -84,6 +94,33 @@ class RankedColumns {
   }
 
  private:
+  // The bits in which rows of the node differ from its first: a column without any is constant. Columns of few values
+  // often are, in small nodes. A node whose search goes on has them already.
+  void find_differences(const OpenNode& node) {
+    if (compared_begin_ == node.begin && compared_end_ == node.end) return;
+    compared_begin_ = node.begin;
+    compared_end_ = node.end;
+    differences_.resize(all_.row_bytes);
+    const auto bits_at = [&](std::size_t i, std::size_t byte) {
+      std::uint64_t bits;
+      std::memcpy(&bits, all_.of_row(rows_[i]) + byte, sizeof bits);
+      return bits;
+    };
+    for (std::size_t byte = 0; byte < all_.row_bytes; byte += 8) {
+      const std::uint64_t first = bits_at(node.begin, byte);
+      std::uint64_t different = 0;
+      for (std::size_t i = node.begin + 1; i < node.end; ++i) different |= first ^ bits_at(i, byte);
+      std::memcpy(differences_.data() + byte, &different, sizeof different);
+    }
+  }
+
+  bool differs(std::uint32_t column) const {
+    const RowRanks::Place& place = all_.places[column];
+    std::uint32_t word;
+    std::memcpy(&word, differences_.data() + place.byte, sizeof word);
+    return (word >> place.shift & place.mask) != 0;
+  }
+
   // Copies the node's ranks in these columns, one column after the other.
   void read_ranks(const OpenNode& node, std::span<const std::uint32_t> columns) {
     const std::size_t n = node.n();
@@ -129,7 +166,11 @@ class RankedColumns {
   std::vector<std::uint32_t> packed_;  // weight and class, parted like rows_
   std::vector<std::uint16_t> ranks_;   // of the node's rows, column by column
   std::vector<std::uint32_t> spare_;
-  double below_ = 0, above_ = 0;  // the values next to the cut that was made last
+  static constexpr std::size_t small_rows = 64;
+  std::vector<std::uint32_t> read_;                    // columns of the search that are not known to be constant
+  std::vector<std::uint8_t> differences_;              // bits, laid out as a row
+  std::size_t compared_begin_ = 0, compared_end_ = 0;  // the node that they are of
+  double below_ = 0, above_ = 0;                       // the values next to the cut that was made last
 };
 
 }  // namespace spinney

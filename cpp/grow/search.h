@@ -131,10 +131,16 @@ class ColumnDraw {
     }
     // constants known from above still count as tried, so the draw is from all columns
     n_first = n_always + params.max_features;
-    order_ = params.always;
-    for (std::uint32_t i = 0; i < n_columns; ++i) {
-      const std::uint32_t f = params.columns.empty() ? i : params.columns[i];
-      if (n_always == 0 || !std::binary_search(params.always.begin(), params.always.end(), f)) order_.push_back(f);
+    if (params.columns.empty()) {
+      order_.resize(n_columns);
+      std::iota(order_.begin(), order_.end(), std::uint32_t{0});
+    } else {
+      order_ = params.columns;
+    }
+    if (n_always > 0) {
+      std::erase_if(order_,
+                    [&](std::uint32_t f) { return std::binary_search(params.always.begin(), params.always.end(), f); });
+      order_.insert(order_.begin(), params.always.begin(), params.always.end());
     }
     drawn_ = n_always;
     if (params.column_weights.empty()) return;

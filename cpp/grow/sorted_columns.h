@@ -144,6 +144,7 @@ class SortedColumns {
       const std::uint32_t f = columns[c];
       const std::uint32_t* words = sorted_words(node, f);
       if (rules_.table.columns[f].is_category() || ShortWord::code(words[n - 1]) == ShortWord::missing) {
+        cuts.settle(worker_.buffers);  // which the search of one column uses too
         candidates[c] = search(node, f);
         continue;
       }

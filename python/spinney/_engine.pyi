@@ -56,6 +56,25 @@ class Table:
     def n_categories(self, j: int) -> int:
         """Number of categories of column j, 0 if it holds numbers."""
 
+    def fingerprints(self, n_jobs: int) -> Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C")]:
+        """A number for each row that depends on its values alone."""
+
+    def ranges(
+        self,
+        weight: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None,
+        n_jobs: int,
+    ) -> tuple[
+        Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")],
+        Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")],
+        Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C")],
+    ]:
+        """
+        Lowest and highest number of each column, and whether values are missing, over the rows of positive weight.
+        """
+
     @property
     def n_rows(self) -> int: ...
     @property

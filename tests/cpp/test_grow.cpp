@@ -215,6 +215,33 @@ TEST(counted_ranks_give_the_trees_of_sorted_columns) {
   check_counted_ranks(Rule::gini, 20000, 0, false);  // ranks beyond 4096
 }
 
+// A least weight that every cut has takes the way of limited cuts, which are scored column by column.
+TEST(cuts_scored_together_are_those_of_column_by_column) {
+  Interrupt interrupt;
+  const Sample s(3000, 14, 2);
+  for (const Rule rule : {Rule::squared_error, Rule::friedman_mse, Rule::gini, Rule::chi2})
+    for (const bool weighted : {false, true})
+      for (const std::uint32_t max_features : {2u, 5u})
+        for (const std::uint32_t bins : {0u, 12u})
+          for (const Row min_leaf : {Row{1}, Row{4}}) {
+            const TargetInput target = s.target(rule, weighted, 2);
+            ForestParams forest;
+            forest.tree.max_features = max_features;
+            forest.tree.min_samples_leaf = min_leaf;
+            forest.tree.seed = 6;
+            forest.max_bins = bins;
+            forest.samples = false;
+            forest.n_trees = 3;
+            const std::vector<Tree> together = grow_forest(s.table, target, rule, forest, interrupt);
+            forest.tree.min_weight_leaf = 1e-12;
+            const std::vector<Tree> apart = grow_forest(s.table, target, rule, forest, interrupt);
+            for (std::size_t t = 0; t < 3; ++t) {
+              CHECK(together[t].size() > 100);
+              CHECK(equal(together[t], apart[t]));
+            }
+          }
+}
+
 TEST(random_cuts_from_keys_are_those_from_values) {
   const Sample s(3000, 11);
   Interrupt interrupt;

@@ -129,6 +129,28 @@ TEST(keys_part_rows_and_sums) {
   }
 }
 
+TEST(keys_are_read_column_by_column) {
+  std::mt19937 g(8);
+  constexpr std::size_t n_rows = 500;
+  for (const std::size_t stride : {1u, 28u, 70u}) {
+    std::vector<std::uint32_t> keys(n_rows * stride);
+    for (std::uint32_t& key : keys) key = static_cast<std::uint32_t>(g());
+    const std::vector<std::uint32_t> columns{static_cast<std::uint32_t>(stride - 1), 0,
+                                             static_cast<std::uint32_t>(g() % stride)};
+    for (const std::size_t n : {1u, 2u, 8u, 9u, 16u, 17u, 100u}) {
+      std::vector<std::uint32_t> rows(n), expected;
+      for (std::uint32_t& row : rows) row = static_cast<std::uint32_t>(g() % n_rows);
+      for (const std::uint32_t f : columns)
+        for (const std::uint32_t row : rows) expected.push_back(keys[row * stride + f]);
+      for (const Kernels* k : available()) {
+        std::vector<std::uint32_t> got(expected.size());
+        k->read_keys(keys.data(), stride, rows.data(), n, columns.data(), columns.size(), got.data());
+        CHECK(got == expected);
+      }
+    }
+  }
+}
+
 TEST(ranks_are_read_and_part_rows) {
   std::mt19937 g(5);
   for (const std::size_t n : {1u, 2u, 15u, 16u, 33u, 1000u}) {

@@ -174,7 +174,8 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         grown = Grown(earlier, self._out_of_bag(columns, draws, (array, classes), sample_weight))
         grow_in_turns(request, grown, self.n_estimators, self.verbose)
         learned.pop("_n_classes")
-        learned |= {"_seed": seed, "_draws": draws, "_ranges": ColumnRanges.of(inputs, weight), "_training_rows": None}
+        learned |= {"_seed": seed, "_draws": draws, "_training_rows": None}
+        learned["_ranges"] = ColumnRanges.of(inputs, weight, self._n_threads)
         learned["_row_print"] = None if draws is None else RowPrint.of(inputs, array)
         if self.keep_rows:
             assert grown.forest is not None
@@ -248,7 +249,9 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         if self.sampling is not None:  # with several outputs, each combination of their classes is one
             classes = np.unique(target, axis=0, return_inverse=True)[1].reshape(-1)
         return draw_rows(
-            keys=row_keys(columns, target) if groups is None else np.zeros(columns.n_rows, dtype=np.uint64),
+            keys=row_keys(columns, target, self._n_threads)
+            if groups is None
+            else np.zeros(columns.n_rows, dtype=np.uint64),
             weight=weight,
             copies=copies,
             groups=groups,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from numbers import Integral
 from typing import Any
 
@@ -85,11 +84,10 @@ class Draws:
         return sum(self.n_drawn) / sum(len(stratum) for stratum in self.strata)
 
 
-def row_keys(columns: _engine.Table, target: NDArray[Any]) -> NDArray[np.uint64]:
+def row_keys(columns: _engine.Table, target: NDArray[Any], n_jobs: int) -> NDArray[np.uint64]:
     """Return a number for each row that depends on its values and its target, not on its place."""
-    keys = np.zeros(columns.n_rows, dtype=np.uint64)
-    table = (columns.column(j) for j in range(columns.n_columns))  # one copy at a time
-    for j, part in enumerate(chain(table, target.T)):
+    keys = np.asarray(columns.fingerprints(n_jobs))
+    for j, part in enumerate(target.T, start=columns.n_columns):
         values = np.asarray(part, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
         values[np.isnan(values)] = np.nan  # one NaN of the many
         keys += mixed(values.view(np.uint64) + np.uint64((j + 1) * GOLDEN % 2**64))

@@ -36,18 +36,10 @@ class ColumnRanges:
     has_missing: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, columns: _engine.Table, weight: Floats | None) -> ColumnRanges:
+    def of(cls, columns: _engine.Table, weight: Floats | None, n_jobs: int) -> ColumnRanges:
         """Look through the rows of positive weight."""
-        low, high = np.full(columns.n_columns, np.nan), np.full(columns.n_columns, np.nan)
-        has_missing = np.zeros(columns.n_columns, dtype=bool)
-        used = slice(None) if weight is None else weight > 0
-        for j in range(columns.n_columns):
-            values = np.asarray(columns.column(j), dtype=np.float64)[used]
-            missing = np.isnan(values)
-            has_missing[j] = missing.any()
-            if columns.n_categories(j) == 0 and not missing.all():
-                low[j], high[j] = np.nanmin(values), np.nanmax(values)
-        return cls(low, high, has_missing)
+        low, high, has_missing = columns.ranges(weight, n_jobs)
+        return cls(low, high, has_missing.astype(bool))
 
     def reasons(self, columns: _engine.Table) -> NDArray[np.uint8]:
         """Say why each value lies outside, as positions in `REASONS`; categories that are strangers have the code n."""

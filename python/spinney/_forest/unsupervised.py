@@ -101,7 +101,7 @@ class UnsupervisedForest(NamedParameters, SavedEstimator, BaseEstimator):
             check_categories(schema, table, self.categorical_features, type(self).__name__)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
         weight = read_weights(sample_weight, table.n_rows)
-        keys = row_keys(columns, np.zeros((table.n_rows, 0)))
+        keys = row_keys(columns, np.zeros((table.n_rows, 0)), self._n_threads)
         y = random_targets(keys, seed)
         plan = self._plan(columns, keys, weight, seed)
         request = ForestRequest(

@@ -1,0 +1,25 @@
+// What a fit keeps of a whole table: a key of each row, and the range of each column.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "data/column.h"
+
+namespace spinney {
+
+// By row: a number that depends on its values and on nothing else. Tables of the same rows have the same keys, wherever
+// a row stands and however its numbers are stored.
+std::vector<std::uint64_t> fingerprints(const Table& table, int n_threads, Interrupt& interrupt);
+
+// NaN: the column holds categories, or no value at all.
+struct ColumnRange {
+  double low, high;
+  bool has_missing = false;
+};
+
+// By column, over the rows of positive weight (null: all).
+std::vector<ColumnRange> column_ranges(const Table& table, const double* weight, int n_threads, Interrupt& interrupt);
+
+}  // namespace spinney
