@@ -82,7 +82,7 @@ def _factorise(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     if column.dtype.kind != "O":
         if column.dtype.kind == "f":
             check_classification_targets(column)
-        return np.unique(column, return_inverse=True)
+        return _factorise_integers(column) or np.unique(column, return_inverse=True)
     values = column.tolist()
     distinct = list(dict.fromkeys(values))
     if not all(isinstance(v, str) for v in distinct):
@@ -97,6 +97,20 @@ def _factorise(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         return _factorise(column.astype(plain.dtype))
     code_of = {label: code for code, label in enumerate(sorted(distinct))}
     return np.array(sorted(distinct), dtype=object), np.array([code_of[v] for v in values])
+
+
+def _factorise_integers(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Mark the labels that occur, instead of sorting all; None unless they are integers that lie close together."""
+    widest = 1 << 16
+    if column.dtype.kind not in "iu" or column.size == 0:
+        return None
+    low, high = int(column.min()), int(column.max())
+    if high - low >= widest or max(-low, high) > np.iinfo(np.intp).max // 2:
+        return None
+    places = column.astype(np.intp) - low
+    occurs = np.zeros(high - low + 1, dtype=bool)
+    occurs[places] = True
+    return (np.flatnonzero(occurs) + low).astype(column.dtype), (np.cumsum(occurs) - 1)[places]
 
 
 def read_classes(y: Any, n_rows: int) -> ClassTarget:
