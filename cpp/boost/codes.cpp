@@ -169,12 +169,14 @@ void store(const std::uint32_t* codes, std::size_t n, std::uint8_t* column, std:
 Codes encode(const Table& table, const Coding& coding, int n_threads, Interrupt& interrupt) {
   Codes codes;
   codes.n_rows = table.n_rows;
-  codes.columns.resize(table.n_columns());
   std::vector<ColumnCoder> coders;
+  std::size_t n_bytes = 0;
   for (std::size_t f = 0; f < table.n_columns(); ++f) {
     coders.emplace_back(table.columns[f], coding.columns[f]);
-    codes.columns[f].resize(table.n_rows * (coding.columns[f].is_wide ? 2 : 1) + 4);
+    codes.first.push_back(n_bytes);
+    n_bytes += (table.n_rows * (coding.columns[f].is_wide ? 2 : 1) + 63) / 64 * 64;
   }
+  codes.bytes = LargeArray<std::uint8_t>(n_bytes + 4);
   const std::size_t n_blocks = (table.n_rows + block_rows - 1) / block_rows;
   const double estimated_ns = 5.0 * static_cast<double>(table.n_rows) * static_cast<double>(table.n_columns());
   parallel_for_if_worth(estimated_ns, n_blocks, n_threads, [&](std::size_t block, int) {
@@ -186,7 +188,8 @@ Codes encode(const Table& table, const Coding& coding, int n_threads, Interrupt&
     for (std::size_t f = 0; f < table.n_columns(); ++f) {
       const CodedColumn& coded = coding.columns[f];
       coders[f].code(rows.data(), n, found.data());
-      (coded.is_wide ? store<std::uint16_t> : store<std::uint8_t>)(found.data(), n, codes.columns[f].data(), begin);
+      (coded.is_wide ? store<std::uint16_t> : store<std::uint8_t>)(found.data(), n, codes.bytes.data() + codes.first[f],
+                                                                   begin);
     }
   });
   return codes;

@@ -171,7 +171,8 @@ void Tiles::fill_lane(const Codes& codes, const Lane& lane, std::size_t begin, s
 
 void Tiles::fill(const Codes& codes, int n_threads, Interrupt& interrupt) {
   constexpr std::size_t block = 1024;
-  for (Tile& tile : tiles_) tile.bytes.emplace_back(codes.n_rows * tile.stride * (tile.is_wide ? 2 : 1) + 8);
+  for (Tile& tile : tiles_)
+    tile.bytes = LargeArray<std::uint8_t>(codes.n_rows * tile.stride * (tile.is_wide ? 2 : 1) + 8);
   const double estimated_ns = static_cast<double>(codes.n_rows) * static_cast<double>(lanes_.size());
   parallel_for_if_worth(estimated_ns, (codes.n_rows + block - 1) / block, n_threads, [&](std::size_t b, int) {
     interrupt.check();
@@ -179,7 +180,7 @@ void Tiles::fill(const Codes& codes, int n_threads, Interrupt& interrupt) {
     for (Tile& tile : tiles_)
       for (std::size_t j = 0; j < tile.lanes.size(); ++j) {
         const Lane& lane = lanes_[tile.lanes[j]];
-        std::uint8_t* bytes = tile.bytes[0].data();
+        std::uint8_t* bytes = tile.bytes.data();
         if (tile.is_wide)
           fill_lane(codes, lane, begin, end, reinterpret_cast<std::uint16_t*>(bytes) + j, tile.stride);
         else
@@ -284,7 +285,7 @@ Tiles::Cells Tiles::cells_of_lane(std::uint32_t lane) const {
 void Tiles::add_rows(std::uint32_t t, const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram) const {
   const Tile& tile = tiles_[t];
   Packed* cells = histogram + tile.first_cell;
-  const std::uint8_t* bytes = tile.bytes[0].data();
+  const std::uint8_t* bytes = tile.bytes.data();
   const std::size_t n_lanes = tile.lanes.size();
   if (tile.is_wide) {
     add_wide(reinterpret_cast<const std::uint16_t*>(bytes), tile.stride, n_lanes, tile.shift, pairs, rows, n, cells);

@@ -104,7 +104,7 @@ struct Boosting::Workspace {
   Workspace(const Boosting& home, int n_threads)
       : packed(home.n_rows()), grower(home.coding_, home.codes_, *home.tiles_, home.params_.tree, n_threads) {}
   std::vector<Row> rows;  // of the tree, leaf by leaf
-  std::vector<Packed> packed;
+  LargeArray<Packed> packed;
   BoostGrower grower;
 };
 
@@ -129,7 +129,7 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
   if (n_trees_apart() > 0)
     while (spaces_.size() < static_cast<std::size_t>(n_threads))
       spaces_.push_back(std::make_unique<Workspace>(*this, 1));
-  pairs_.assign(params_.n_classes, std::vector<Pair>(n_rows()));
+  for (std::uint32_t k = 0; k < params_.n_classes; ++k) pairs_.emplace_back(n_rows());
 }
 
 Boosting::~Boosting() = default;
@@ -260,7 +260,7 @@ void Boosting::fill_pairs_of_classes(std::size_t begin, std::size_t end, Gradien
 }
 
 // Whole numbers as large as the sums of all rows leave room for.
-Units Boosting::quantise(std::uint32_t k, std::uint64_t key, std::vector<Packed>& packed) const {
+Units Boosting::quantise(std::uint32_t k, std::uint64_t key, LargeArray<Packed>& packed) const {
   const auto n = static_cast<double>(n_rows());
   constexpr double margin = 0.999;
   const auto gradient_scale = static_cast<float>(margin * (0x1p31 - 2 - n) / std::max(totals_[k].gradient, 1e-30));

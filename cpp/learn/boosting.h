@@ -74,7 +74,7 @@ class Boosting {
   void fill_pairs_of_classes(std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss);
   BoostedTree grow(std::uint32_t k, Workspace& space, Interrupt& interrupt);
   std::uint32_t n_trees_apart() const;
-  Units quantise(std::uint32_t k, std::uint64_t key, std::vector<Packed>& packed) const;
+  Units quantise(std::uint32_t k, std::uint64_t key, LargeArray<Packed>& packed) const;
   void set_values(BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) const;
   double refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const;
   void weigh(BoostedTree& grown, std::span<const Row> rows) const;
@@ -93,7 +93,7 @@ class Boosting {
   std::vector<std::unique_ptr<Workspace>> spaces_;  // by thread that grows a tree of its own; the first always
   std::vector<Row> all_, in_bag_, out_of_bag_;      // all_: rows of positive weight
   std::vector<Row> judged_;                         // rows held out
-  std::vector<std::vector<Pair>> pairs_;            // by class
+  std::vector<LargeArray<Pair>> pairs_;             // by class
   std::vector<GradientSums> totals_;                // by class
   bool has_pairs_ = false;                          // pairs_ and totals_ are those of the present scores
   double delta_ = 0;
