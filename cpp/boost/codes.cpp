@@ -50,41 +50,84 @@ void mark_missing(const Table& table, const double* weight, int n_threads, std::
     for (std::size_t f = 0; f < mine.size(); ++f) missing[f] |= mine[f];
 }
 
-CodedColumn learn_column(const Table& table, bool has_missing, std::uint32_t f, std::span<const Row> rows,
-                         const double* weight, std::uint32_t max_codes, ColumnSorter& sorter) {
-  const Column& column = table.columns[f];
-  CodedColumn coded;
-  if (column.is_category()) {
+// Cuts columns side by side, on one thread.
+class ColumnCutter {
+ public:
+  ColumnCutter(const Table& table, std::span<const Row> rows, const double* weight, std::uint32_t max_codes)
+      : table_(table), rows_(rows), weight_(weight), max_codes_(max_codes) {}
+
+  void cut(std::size_t begin, std::size_t end, const std::vector<std::uint8_t>& missing, CodedColumn* coded) {
+    if (weight_ == nullptr) read_keys(begin, end);
+    for (std::size_t f = begin; f < end; ++f) {
+      const Column& column = table_.columns[f];
+      if (column.is_category())
+        take_categories(column, coded[f]);
+      else
+        take_edges(edges_of(column, f - begin), missing[f], coded[f]);
+      coded[f].is_wide = coded[f].n_codes > 256;
+    }
+  }
+
+ private:
+  // Block by block: a table kept row by row is read once.
+  void read_keys(std::size_t begin, std::size_t end) {
+    keys_.resize(end - begin);
+    for (std::size_t f = begin; f < end; ++f)
+      if (has_short_keys(table_.columns[f])) keys_[f - begin].resize(rows_.size());
+    for (std::size_t first = 0; first < rows_.size(); first += block_rows)
+      for (std::size_t f = begin; f < end; ++f)
+        if (has_short_keys(table_.columns[f]))
+          read_short_keys(table_.columns[f], rows_.subspan(first, std::min(block_rows, rows_.size() - first)),
+                          keys_[f - begin].data() + first);
+  }
+
+  std::vector<double> edges_of(const Column& column, std::size_t i) {
+    if (weight_ == nullptr && has_short_keys(column)) return bin_edges(keys_[i], max_codes_, spare_);
+    return bin_edges(column, rows_, weight_, max_codes_, sorter_);
+  }
+
+  static void take_categories(const Column& column, CodedColumn& coded) {
     constexpr std::uint32_t most = 0xfffe;
     coded.is_category = true;
     coded.has_missing = true;
     coded.n_codes = std::min(column.n_categories, most) + 1;
-  } else {
-    coded.edges = bin_edges(column, rows, weight, max_codes, sorter);
-    coded.has_missing = has_missing;
-    coded.n_codes = static_cast<std::uint32_t>(coded.edges.size()) + 1 + coded.has_missing;
   }
-  coded.is_wide = coded.n_codes > 256;
-  return coded;
-}
+
+  static void take_edges(std::vector<double> edges, bool has_missing, CodedColumn& coded) {
+    coded.edges = std::move(edges);
+    coded.has_missing = has_missing;
+    coded.n_codes = static_cast<std::uint32_t>(coded.edges.size()) + 1 + has_missing;
+  }
+
+  const Table& table_;
+  const std::span<const Row> rows_;
+  const double* weight_;
+  const std::uint32_t max_codes_;
+  ColumnSorter sorter_;
+  std::vector<std::vector<std::uint32_t>> keys_;
+  std::vector<std::uint32_t> spare_;
+};
 
 }  // namespace
 
 Coding Coding::learn(const Table& table, const Table* later, const double* weight, std::uint32_t max_codes,
                      int n_threads, Interrupt& interrupt) {
   Coding coding;
-  coding.columns.resize(table.n_columns());
+  const std::size_t n_columns = table.n_columns();
+  coding.columns.resize(n_columns);
   const std::vector<Row> rows = rows_to_learn_from(table.n_rows, weight);
-  std::vector<std::uint8_t> missing(table.n_columns(), 0);
+  std::vector<std::uint8_t> missing(n_columns, 0);
   mark_missing(table, weight, n_threads, missing);
   if (later != nullptr) mark_missing(*later, nullptr, n_threads, missing);
-  std::vector<ColumnSorter> sorters(static_cast<std::size_t>(n_threads));
-  const double estimated_ns = 20.0 * static_cast<double>(table.n_columns()) * static_cast<double>(rows.size());
-  parallel_for_if_worth(estimated_ns, table.n_columns(), n_threads, [&](std::size_t f, int worker) {
-    interrupt.check();
-    coding.columns[f] = learn_column(table, missing[f], static_cast<std::uint32_t>(f), rows, weight, max_codes,
-                                     sorters[static_cast<std::size_t>(worker)]);
-  });
+  std::vector<ColumnCutter> cutters(static_cast<std::size_t>(n_threads), {table, rows, weight, max_codes});
+  const auto n_beside = std::clamp<std::size_t>(n_columns / (4 * static_cast<std::size_t>(n_threads)), 1, 8);
+  const double estimated_ns = 20.0 * static_cast<double>(n_columns) * static_cast<double>(rows.size());
+  parallel_for_if_worth(
+      estimated_ns, (n_columns + n_beside - 1) / n_beside, n_threads, [&](std::size_t group, int worker) {
+        interrupt.check();
+        cutters[static_cast<std::size_t>(worker)].cut(group * n_beside, std::min(n_columns, (group + 1) * n_beside),
+                                                      missing, coding.columns.data());
+      });
   return coding;
 }
 
@@ -126,12 +169,14 @@ void store(const std::uint32_t* codes, std::size_t n, std::uint8_t* column, std:
 Codes encode(const Table& table, const Coding& coding, int n_threads, Interrupt& interrupt) {
   Codes codes;
   codes.n_rows = table.n_rows;
-  codes.columns.resize(table.n_columns());
   std::vector<ColumnCoder> coders;
+  std::size_t n_bytes = 0;
   for (std::size_t f = 0; f < table.n_columns(); ++f) {
     coders.emplace_back(table.columns[f], coding.columns[f]);
-    codes.columns[f].resize(table.n_rows * (coding.columns[f].is_wide ? 2 : 1) + 4);
+    codes.first.push_back(n_bytes);
+    n_bytes += (table.n_rows * (coding.columns[f].is_wide ? 2 : 1) + 63) / 64 * 64;
   }
+  codes.bytes = LargeArray<std::uint8_t>(n_bytes + 4);
   const std::size_t n_blocks = (table.n_rows + block_rows - 1) / block_rows;
   const double estimated_ns = 5.0 * static_cast<double>(table.n_rows) * static_cast<double>(table.n_columns());
   parallel_for_if_worth(estimated_ns, n_blocks, n_threads, [&](std::size_t block, int) {
@@ -143,7 +188,8 @@ Codes encode(const Table& table, const Coding& coding, int n_threads, Interrupt&
     for (std::size_t f = 0; f < table.n_columns(); ++f) {
       const CodedColumn& coded = coding.columns[f];
       coders[f].code(rows.data(), n, found.data());
-      (coded.is_wide ? store<std::uint16_t> : store<std::uint8_t>)(found.data(), n, codes.columns[f].data(), begin);
+      (coded.is_wide ? store<std::uint16_t> : store<std::uint8_t>)(found.data(), n, codes.bytes.data() + codes.first[f],
+                                                                   begin);
     }
   });
   return codes;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/interrupt.h"
+#include "base/large_array.h"
 #include "data/column.h"
 
 namespace spinney {
@@ -34,10 +35,11 @@ struct Coding {
 
 struct Codes {
   std::size_t n_rows = 0;
-  std::vector<std::vector<std::uint8_t>> columns;  // bytes; 4 more than the codes need
+  LargeArray<std::uint8_t> bytes;  // column after column; 4 more than the codes need
+  std::vector<std::size_t> first;  // byte of each column
 
-  const std::uint8_t* narrow(std::uint32_t f) const { return columns[f].data(); }
-  const std::uint16_t* wide(std::uint32_t f) const { return reinterpret_cast<const std::uint16_t*>(columns[f].data()); }
+  const std::uint8_t* narrow(std::uint32_t f) const { return bytes.data() + first[f]; }
+  const std::uint16_t* wide(std::uint32_t f) const { return reinterpret_cast<const std::uint16_t*>(narrow(f)); }
   std::uint32_t code(const Coding& coding, std::uint32_t f, Row r) const {
     return coding.columns[f].is_wide ? wide(f)[r] : narrow(f)[r];
   }

@@ -47,7 +47,7 @@ class BoostGrower::Growing {
         interrupt_(interrupt),
         search_(home.coding_, home.tiles_, home.params_, units) {
     draw_tree_columns();
-    histograms_.emplace(home.tiles_, search_, in_use_, pairs, home.scratch_);
+    histograms_.emplace(home.tiles_, search_, in_use_, pairs, home.scratch_, interrupt);
   }
 
   BoostedTree grow() {
@@ -58,7 +58,7 @@ class BoostGrower::Growing {
     for (commit_splits(); !is_done(); commit_splits()) {
       interrupt_.check();
       Leaf& next = *heap_.front();
-      const bool alone = n_threads_ == 1 || estimated_ns(next) < worth_a_wake_up_ns / 2;
+      const bool alone = n_threads_ == 1 || estimated_ns(next) < worth_a_wake_up_ns;
       if (!alone && next.n() <= most_alone && !histograms_->shares_tiles(n_threads_))
         split_ahead(most_alone);
       else

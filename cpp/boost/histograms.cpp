@@ -43,8 +43,8 @@ HistogramScratch::HistogramScratch(std::size_t cells, int n_threads)
     : n_cells(cells), search(static_cast<std::size_t>(n_threads)), parts(static_cast<std::size_t>(n_threads)) {}
 
 HistogramSearch::HistogramSearch(const Tiles& tiles, const SplitSearch& search, const std::vector<std::uint8_t>& in_use,
-                                 const Packed* pairs, HistogramScratch& scratch)
-    : tiles_(tiles), search_(search), pairs_(pairs), scratch_(scratch) {
+                                 const Packed* pairs, HistogramScratch& scratch, Interrupt& interrupt)
+    : tiles_(tiles), search_(search), pairs_(pairs), scratch_(scratch), interrupt_(interrupt) {
   for (std::uint32_t t = 0; t < tiles.n_tiles(); ++t) {
     bool is_used = false;
     for (const std::uint32_t l : tiles.lanes(t)) {
@@ -60,7 +60,11 @@ HistogramSearch::HistogramSearch(const Tiles& tiles, const SplitSearch& search, 
 void HistogramSearch::fill_tile(std::uint32_t tile, Packed* histogram, const Row* rows, std::size_t n) const {
   const auto [first, last] = tiles_.cells_of_tile(tile);
   std::memset(histogram + first, 0, (last - first) * sizeof(Packed));
-  tiles_.add_rows(tile, pairs_, rows, n, histogram);
+  constexpr std::size_t between_checks = 1 << 20;
+  for (std::size_t begin = 0; begin < n; begin += between_checks) {
+    interrupt_.check();
+    tiles_.add_rows(tile, pairs_, rows + begin, std::min(between_checks, n - begin), histogram);
+  }
 }
 
 void HistogramSearch::search_lane(std::uint32_t lane, SearchedNode& node, SplitScratch& scratch) const {
@@ -89,6 +93,7 @@ std::vector<std::uint8_t> HistogramSearch::fill_parts(Packed* histogram, const R
   };
   clear(histogram);
   parallel_for((n + chunk - 1) / chunk, n_threads, [&](std::size_t c, int worker) {
+    interrupt_.check();
     const auto w = static_cast<std::size_t>(worker);
     Packed* mine = histogram;
     if (w > 0) {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "boost/split.h"
 #include "boost/tiles.h"
 
@@ -51,7 +52,7 @@ class HistogramSearch {
  public:
   // `in_use` says which columns any node of the tree may be split on.
   HistogramSearch(const Tiles& tiles, const SplitSearch& search, const std::vector<std::uint8_t>& in_use,
-                  const Packed* pairs, HistogramScratch& scratch);
+                  const Packed* pairs, HistogramScratch& scratch, Interrupt& interrupt);
 
   // The histogram of the root, its sums and its best split.
   void plant(SearchedNode& root, const Row* rows, std::size_t n, int n_threads) const;
@@ -79,6 +80,7 @@ class HistogramSearch {
   const SplitSearch& search_;
   const Packed* pairs_;
   HistogramScratch& scratch_;
+  Interrupt& interrupt_;
   std::vector<std::uint32_t> tiles_in_use_, lanes_in_use_;
 };
 

@@ -72,8 +72,10 @@ struct BoostKernels {
 
   LossKernels squared, absolute, huber, quantile, logistic, exponential, poisson, gamma, tweedie;
 
-  // Several classes: scores and shares by class and row; the target is the class.
-  void (*softmax)(const double* const* scores, std::size_t n_classes, std::size_t n, double* const* shares);
+  // Several classes: scores and shares by class and row; the target is the class. `log_sums`, unless null, gets the
+  // logarithms of the sums of exponentials: a row's loss is that less the score of its class.
+  void (*softmax)(const double* const* scores, std::size_t n_classes, std::size_t n, double* const* shares,
+                  double* log_sums);
   void (*class_gradients)(const double* shares, const double* target, const double* weight, std::size_t n,
                           std::uint32_t k, double factor, Pair* out);
   void (*softmax_loss)(const double* const* scores, std::size_t n_classes, const double* target, std::size_t n,

@@ -277,7 +277,8 @@ static void fill_values(const double* target, const double* score, std::size_t n
   for (std::size_t i = 0; i < n; ++i) out[i] = Loss::value(target[i], score[i], a);
 }
 
-static void softmax(const double* const* scores, std::size_t n_classes, std::size_t n, double* const* shares) {
+static void softmax(const double* const* scores, std::size_t n_classes, std::size_t n, double* const* shares,
+                    double* log_sums) {
   constexpr std::size_t block = 256;
   double most[block], sum[block];
   for (std::size_t begin = 0; begin < n; begin += block) {
@@ -300,6 +301,9 @@ static void softmax(const double* const* scores, std::size_t n_classes, std::siz
 #pragma GCC ivdep
       for (std::size_t i = 0; i < m; ++i) share[i] /= sum[i];
     }
+    if (log_sums == nullptr) continue;
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < m; ++i) log_sums[begin + i] = most[i] + log_ieee(sum[i]);
   }
 }
 

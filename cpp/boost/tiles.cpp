@@ -14,6 +14,41 @@ struct Tiles::Sparse {
   std::vector<std::uint64_t> off;  // bit by row: not at the common code
 };
 
+namespace {
+
+constexpr std::uint32_t most_codes = 64;  // of a column that shares a lane
+
+// Rows by code. Four counters a code: the next row need not wait for the last if it has the same.
+std::array<std::size_t, most_codes> count_codes(const std::uint8_t* codes, std::size_t n) {
+  std::array<std::array<std::uint32_t, most_codes>, 4> counts{};
+  std::size_t r = 0;
+  for (; r + 4 <= n; r += 4)
+    for (std::size_t i = 0; i < 4; ++i) ++counts[i][codes[r + i]];
+  for (; r < n; ++r) ++counts[0][codes[r]];
+  std::array<std::size_t, most_codes> sums{};
+  for (const auto& some : counts)
+    for (std::size_t code = 0; code < most_codes; ++code) sums[code] += some[code];
+  return sums;
+}
+
+// A bit a row: its code is another. Bits of eight rows at a time, in an order that is the same for all columns.
+std::vector<std::uint64_t> bits_unlike(const std::uint8_t* codes, std::size_t n, std::uint8_t common) {
+  constexpr std::uint64_t each = 0x0101010101010101, low = 0x7f7f7f7f7f7f7f7f;
+  std::vector<std::uint64_t> bits((n + 63) / 64, 0);
+  std::size_t r = 0;
+  for (; r + 8 <= n; r += 8) {
+    std::uint64_t word;
+    __builtin_memcpy(&word, codes + r, 8);
+    word ^= each * common;
+    const std::uint64_t unlike = (((word & low) + low) | word) >> 7 & each;  // 1 in each byte that differs
+    bits[r / 64] |= (unlike * 0x0102040810204080 >> 56) << (r % 64);
+  }
+  for (; r < n; ++r) bits[r / 64] |= static_cast<std::uint64_t>(codes[r] != common) << (r % 64);
+  return bits;
+}
+
+}  // namespace
+
 Tiles::Tiles(const Coding& coding, const Codes& codes, int n_threads, Interrupt& interrupt) : coding_(coding) {
   places_.resize(coding.columns.size());
   share_lanes(codes, n_threads);
@@ -22,23 +57,19 @@ Tiles::Tiles(const Coding& coding, const Codes& codes, int n_threads, Interrupt&
 }
 
 std::vector<Tiles::Sparse> Tiles::sparse_columns(const Codes& codes, int n_threads) const {
-  constexpr std::uint32_t most_codes = 64;
   std::vector<Sparse> found(coding_.columns.size());
   const double estimated_ns = static_cast<double>(codes.n_rows) * static_cast<double>(found.size());
   parallel_for_if_worth(estimated_ns, found.size(), n_threads, [&](std::size_t f, int) {
     const std::uint32_t n_codes = coding_.columns[f].n_codes;
     if (n_codes < 2 || n_codes > most_codes) return;
     const std::uint8_t* code = codes.narrow(static_cast<std::uint32_t>(f));
-    std::array<std::size_t, most_codes> counts{};
-    for (std::size_t r = 0; r < codes.n_rows; ++r) ++counts[code[r]];
+    const std::array<std::size_t, most_codes> counts = count_codes(code, codes.n_rows);
     const auto common = static_cast<std::uint32_t>(std::max_element(counts.begin(), counts.end()) - counts.begin());
     if (counts[common] * 2 < codes.n_rows) return;
     Sparse& s = found[f];
     s.column = static_cast<std::uint32_t>(f);
     s.common = common;
-    s.off.assign((codes.n_rows + 63) / 64, 0);
-    for (std::size_t r = 0; r < codes.n_rows; ++r)
-      s.off[r / 64] |= static_cast<std::uint64_t>(code[r] != common) << (r % 64);
+    s.off = bits_unlike(code, codes.n_rows, static_cast<std::uint8_t>(common));
   });
   std::erase_if(found, [](const Sparse& s) { return s.off.empty(); });
   return found;
@@ -140,7 +171,8 @@ void Tiles::fill_lane(const Codes& codes, const Lane& lane, std::size_t begin, s
 
 void Tiles::fill(const Codes& codes, int n_threads, Interrupt& interrupt) {
   constexpr std::size_t block = 1024;
-  for (Tile& tile : tiles_) tile.bytes.emplace_back(codes.n_rows * tile.stride * (tile.is_wide ? 2 : 1) + 8);
+  for (Tile& tile : tiles_)
+    tile.bytes = LargeArray<std::uint8_t>(codes.n_rows * tile.stride * (tile.is_wide ? 2 : 1) + 8);
   const double estimated_ns = static_cast<double>(codes.n_rows) * static_cast<double>(lanes_.size());
   parallel_for_if_worth(estimated_ns, (codes.n_rows + block - 1) / block, n_threads, [&](std::size_t b, int) {
     interrupt.check();
@@ -148,7 +180,7 @@ void Tiles::fill(const Codes& codes, int n_threads, Interrupt& interrupt) {
     for (Tile& tile : tiles_)
       for (std::size_t j = 0; j < tile.lanes.size(); ++j) {
         const Lane& lane = lanes_[tile.lanes[j]];
-        std::uint8_t* bytes = tile.bytes[0].data();
+        std::uint8_t* bytes = tile.bytes.data();
         if (tile.is_wide)
           fill_lane(codes, lane, begin, end, reinterpret_cast<std::uint16_t*>(bytes) + j, tile.stride);
         else
@@ -253,7 +285,7 @@ Tiles::Cells Tiles::cells_of_lane(std::uint32_t lane) const {
 void Tiles::add_rows(std::uint32_t t, const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram) const {
   const Tile& tile = tiles_[t];
   Packed* cells = histogram + tile.first_cell;
-  const std::uint8_t* bytes = tile.bytes[0].data();
+  const std::uint8_t* bytes = tile.bytes.data();
   const std::size_t n_lanes = tile.lanes.size();
   if (tile.is_wide) {
     add_wide(reinterpret_cast<const std::uint16_t*>(bytes), tile.stride, n_lanes, tile.shift, pairs, rows, n, cells);

@@ -6,31 +6,15 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <new>
 #include <span>
 #include <vector>
 
 #include "base/interrupt.h"
+#include "base/large_array.h"
 #include "boost/codes.h"
 #include "boost/kernels.h"
 
 namespace spinney {
-
-// Bytes that begin a cache line.
-class AlignedBytes {
- public:
-  explicit AlignedBytes(std::size_t n) : bytes_(static_cast<std::uint8_t*>(::operator new(n, alignment))) {}
-  const std::uint8_t* data() const { return bytes_.get(); }
-  std::uint8_t* data() { return bytes_.get(); }
-
- private:
-  static constexpr std::align_val_t alignment{64};
-  struct Free {
-    void operator()(std::uint8_t* p) const { ::operator delete(p, alignment); }
-  };
-  std::unique_ptr<std::uint8_t, Free> bytes_;
-};
 
 class Tiles {
  public:
@@ -71,7 +55,7 @@ class Tiles {
     std::uint32_t shift = 0;                 // room: 2^shift cells a lane
     std::size_t first_cell = 0, stride = 0;  // stride: bytes (two where wide) a row, a power of two
     std::vector<std::uint32_t> lanes;
-    std::vector<AlignedBytes> bytes;  // one
+    LargeArray<std::uint8_t> bytes;
   };
   struct Sparse;  // a column that may share a lane
 

@@ -1,5 +1,10 @@
 #include "data/bins.h"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "data/keys.h"
 #include "data/read.h"
 
 namespace spinney {
@@ -17,27 +22,52 @@ std::size_t count_present(std::span<const Entry> entries) {
   return n;
 }
 
-// Walks the sorted values that are present; a bin is closed once the weight before the next value reaches its share of
-// what is left. Calls close(i) for each entry that is the last of its bin, but for the last of all.
-template <class Close>
-void for_each_bin(std::span<const Entry> present, const double* weight, std::uint32_t max_bins, Close&& close) {
-  const auto weight_of = [&](Entry e) { return weight == nullptr ? 1.0 : weight[row_of(e)]; };
+// Walks n sorted values; a bin is closed once the weight before the next value reaches its share of what is left. Calls
+// close(i) for each that is the last of its bin, but for the last of all.
+template <class Code, class Weight, class Close>
+void for_each_bin(std::size_t n, Code&& code, Weight&& weight, std::uint32_t max_bins, Close&& close) {
   std::size_t n_distinct = 0;
   double left = 0;
-  for (std::size_t i = 0; i < present.size(); ++i) {
-    left += weight_of(present[i]);
-    n_distinct += i == 0 || code_of(present[i]) != code_of(present[i - 1]);
+  for (std::size_t i = 0; i < n; ++i) {
+    left += weight(i);
+    n_distinct += i == 0 || code(i) != code(i - 1);
   }
   double in_bin = 0;
   std::uint32_t bin = 0;
-  for (std::size_t i = 0; i + 1 < present.size(); ++i) {
-    in_bin += weight_of(present[i]);
-    if (code_of(present[i]) == code_of(present[i + 1])) continue;
+  for (std::size_t i = 0; i + 1 < n; ++i) {
+    in_bin += weight(i);
+    if (code(i) == code(i + 1)) continue;
     if (n_distinct > max_bins && (bin + 1 >= max_bins || in_bin * (max_bins - bin) < left)) continue;
     close(i);
     ++bin;
     left -= in_bin;
     in_bin = 0;
+  }
+}
+
+template <class Close>
+void for_each_bin(std::span<const Entry> present, const double* weight, std::uint32_t max_bins, Close&& close) {
+  for_each_bin(
+      present.size(), [&](std::size_t i) { return code_of(present[i]); },
+      [&](std::size_t i) { return weight == nullptr ? 1.0 : weight[row_of(present[i])]; }, max_bins, close);
+}
+
+// Least significant digit first.
+void sort_keys(std::vector<std::uint32_t>& keys, std::vector<std::uint32_t>& spare) {
+  constexpr std::size_t medium = 700, n_digits = 3, bits = 11, n_buckets = std::size_t{1} << bits;
+  if (keys.size() <= medium) return std::sort(keys.begin(), keys.end());
+  std::array<std::array<std::uint32_t, n_buckets>, n_digits> counts{};
+  const auto digit_of = [](std::uint32_t key, std::size_t digit) { return key >> (bits * digit) & (n_buckets - 1); };
+  for (const std::uint32_t key : keys)
+    for (std::size_t digit = 0; digit < n_digits; ++digit) ++counts[digit][digit_of(key, digit)];
+  spare.resize(keys.size());
+  for (std::size_t digit = 0; digit < n_digits; ++digit) {
+    auto& count = counts[digit];
+    if (count[digit_of(keys[0], digit)] == keys.size()) continue;  // all alike
+    std::uint32_t start = 0;
+    for (std::uint32_t& c : count) start += std::exchange(c, start);
+    for (const std::uint32_t key : keys) spare[count[digit_of(key, digit)]++] = key;
+    keys.swap(spare);
   }
 }
 
@@ -53,6 +83,28 @@ std::vector<double> bin_edges(const Column& column, std::span<const Row> rows, c
   entries = entries.first(count_present(entries));
   std::vector<double> edges;
   for_each_bin(entries, weight, max_bins, [&](std::size_t i) { edges.push_back(edge_after(column, entries, i)); });
+  return edges;
+}
+
+bool has_short_keys(const Column& column) {
+  return !column.is_category() && (bytes_of(column.dtype) <= 2 || column.dtype == DType::f32);
+}
+
+void read_short_keys(const Column& column, std::span<const Row> rows, std::uint32_t* keys) {
+  read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) {
+    keys[i] = v != v ? RowKeys::missing : RowKeys::key_of(static_cast<float>(v));
+  });
+}
+
+std::vector<double> bin_edges(std::vector<std::uint32_t>& keys, std::uint32_t max_bins,
+                              std::vector<std::uint32_t>& spare) {
+  sort_keys(keys, spare);
+  const auto n_present =
+      static_cast<std::size_t>(std::lower_bound(keys.begin(), keys.end(), RowKeys::missing) - keys.begin());
+  std::vector<double> edges;
+  for_each_bin(
+      n_present, [&](std::size_t i) { return keys[i]; }, [](std::size_t) { return 1.0; }, max_bins,
+      [&](std::size_t i) { edges.push_back(cut_between(RowKeys::value_of(keys[i]), RowKeys::value_of(keys[i + 1]))); });
   return edges;
 }
 

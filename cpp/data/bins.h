@@ -35,4 +35,12 @@ BinnedColumn bin_column(const Column& column, const std::vector<Row>& rows, cons
 std::vector<double> bin_edges(const Column& column, std::span<const Row> rows, const double* weight,
                               std::uint32_t max_bins, ColumnSorter& sorter);
 
+// Columns whose values are 32-bit keys, in the order of the values: edges are learned from the keys alone.
+bool has_short_keys(const Column& column);
+void read_short_keys(const Column& column, std::span<const Row> rows, std::uint32_t* keys);
+
+// The edges of bins of keys, each of which counts once. The keys are sorted; `spare` is scratch.
+std::vector<double> bin_edges(std::vector<std::uint32_t>& keys, std::uint32_t max_bins,
+                              std::vector<std::uint32_t>& spare);
+
 }  // namespace spinney

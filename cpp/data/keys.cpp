@@ -12,7 +12,7 @@ RowKeys make_row_keys(const Table& table, int n_threads, Interrupt& interrupt) {
   constexpr std::size_t chunk = 1024;  // rows whose keys stay in cache from one column to the next
   RowKeys made;
   made.n_columns = table.n_columns();
-  made.keys.resize(table.n_rows * table.n_columns());
+  made.keys = LargeArray<std::uint32_t>(table.n_rows * table.n_columns());
   const std::size_t n_chunks = (table.n_rows + chunk - 1) / chunk;
   std::vector<std::uint8_t> exact(n_chunks * table.n_columns(), 1);
   const double estimated_ns = 2.0 * static_cast<double>(made.keys.size());

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/interrupt.h"
-#include "base/large_pages.h"
+#include "base/large_array.h"
 #include "data/column.h"
 
 namespace spinney {

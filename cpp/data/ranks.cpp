@@ -162,11 +162,12 @@ RowRanks make_row_ranks(const Table& table, const std::vector<BinnedColumn>& bin
   if (!fits || table.n_rows == 0) return made;
   for (ColumnRanks& column : columns) made.values.push_back(std::move(column.values));
   lay_out(columns, made);
-  made.bits.resize(table.n_rows * made.row_bytes);
+  made.bits = LargeArray<std::uint8_t>(table.n_rows * made.row_bytes);
   const std::size_t n_chunks = (table.n_rows + chunk - 1) / chunk;
   parallel_for(n_chunks, n_threads, [&](std::size_t c, int) {
     interrupt.check();
     const std::size_t begin = c * chunk, end = std::min(table.n_rows, begin + chunk);
+    std::memset(made.bits.data() + begin * made.row_bytes, 0, (end - begin) * made.row_bytes);
     for (std::size_t f = 0; f < columns.size(); ++f) {
       const RowRanks::Place& place = made.places[f];
       std::uint8_t* out = made.bits.data() + begin * made.row_bytes + place.byte;

@@ -104,7 +104,7 @@ struct Boosting::Workspace {
   Workspace(const Boosting& home, int n_threads)
       : packed(home.n_rows()), grower(home.coding_, home.codes_, *home.tiles_, home.params_.tree, n_threads) {}
   std::vector<Row> rows;  // of the tree, leaf by leaf
-  std::vector<Packed> packed;
+  LargeArray<Packed> packed;
   BoostGrower grower;
 };
 
@@ -129,7 +129,7 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
   if (n_trees_apart() > 0)
     while (spaces_.size() < static_cast<std::size_t>(n_threads))
       spaces_.push_back(std::make_unique<Workspace>(*this, 1));
-  pairs_.assign(params_.n_classes, std::vector<Pair>(n_rows()));
+  for (std::uint32_t k = 0; k < params_.n_classes; ++k) pairs_.emplace_back(n_rows());
 }
 
 Boosting::~Boosting() = default;
@@ -173,8 +173,10 @@ std::uint32_t Boosting::n_trees_apart() const {
 }
 
 void Boosting::advance(Interrupt& interrupt) {
+  interrupt.check();
   draw_rows();
-  fill_pairs(interrupt);
+  if (!has_pairs_) fill_pairs(nullptr);
+  has_pairs_ = false;
   std::vector<BoostedTree> grown(params_.n_classes);
   const std::uint32_t n_apart = n_trees_apart();
   const double ns_per_tree = static_cast<double>(rows_of_round().size()) + static_cast<double>(tiles_->n_cells());
@@ -201,9 +203,9 @@ BoostedTree Boosting::grow(std::uint32_t k, Workspace& space, Interrupt& interru
   return grown;
 }
 
-void Boosting::fill_pairs(Interrupt& interrupt) {
+// Gradients at the present scores; where there are several classes, losses by chunk too, unless `losses` is null.
+void Boosting::fill_pairs(std::vector<LossSum>* losses) {
   const std::size_t n = n_rows(), n_chunks = (n + chunk_rows - 1) / chunk_rows, n_classes = params_.n_classes;
-  interrupt.check();
   LossParams loss{params_.loss_parameter};
   if (params_.loss == Loss::huber) {
     std::vector<std::pair<double, double>> sizes;
@@ -213,9 +215,11 @@ void Boosting::fill_pairs(Interrupt& interrupt) {
     loss.a = delta_ = weighted_quantile(sizes, params_.loss_parameter);
   }
   std::vector<GradientSums> sums(n_chunks * n_classes);
+  if (losses != nullptr) losses->assign(n_chunks, {});
   const double ns_per_row = 4.0 * static_cast<double>(n_classes);
   for_each_chunk(n, params_.tree.n_threads, ns_per_row, [&](std::size_t c, std::size_t begin, std::size_t end) {
-    if (params_.loss == Loss::multinomial) return fill_pairs_of_classes(begin, end, sums.data() + c * n_classes);
+    if (params_.loss == Loss::multinomial)
+      return fill_pairs_of_classes(begin, end, sums.data() + c * n_classes, losses ? &(*losses)[c] : nullptr);
     const double* weight = rows_.weight == nullptr ? nullptr : rows_.weight + begin;
     Pair* pairs = pairs_[0].data() + begin;
     kernels_of(params_.loss)
@@ -229,7 +233,7 @@ void Boosting::fill_pairs(Interrupt& interrupt) {
   }
 }
 
-void Boosting::fill_pairs_of_classes(std::size_t begin, std::size_t end, GradientSums* sums) {
+void Boosting::fill_pairs_of_classes(std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss) {
   constexpr std::size_t block = 256;
   const std::uint32_t n_classes = params_.n_classes;
   const double factor = n_classes > 1 ? n_classes / (n_classes - 1.0) : 1.0;
@@ -240,8 +244,13 @@ void Boosting::fill_pairs_of_classes(std::size_t begin, std::size_t end, Gradien
   for (std::size_t at = begin; at < end; at += block) {
     const std::size_t n = std::min(block, end - at);
     for (std::uint32_t k = 0; k < n_classes; ++k) from[k] = rows_.scores[k].data() + at;
-    boost_kernels().softmax(from.data(), n_classes, n, to.data());
+    std::array<double, block> losses;
+    boost_kernels().softmax(from.data(), n_classes, n, to.data(), loss == nullptr ? nullptr : losses.data());
     const double* weight = rows_.weight == nullptr ? nullptr : rows_.weight + at;
+    if (loss != nullptr) {
+      for (std::size_t i = 0; i < n; ++i) losses[i] -= from[static_cast<std::size_t>(rows_.target[at + i])][i];
+      loss->add(losses.data(), weight, n);
+    }
     for (std::uint32_t k = 0; k < n_classes; ++k) {
       Pair* pairs = pairs_[k].data() + at;
       boost_kernels().class_gradients(to[k], rows_.target + at, weight, n, k, factor, pairs);
@@ -251,7 +260,7 @@ void Boosting::fill_pairs_of_classes(std::size_t begin, std::size_t end, Gradien
 }
 
 // Whole numbers as large as the sums of all rows leave room for.
-Units Boosting::quantise(std::uint32_t k, std::uint64_t key, std::vector<Packed>& packed) const {
+Units Boosting::quantise(std::uint32_t k, std::uint64_t key, LargeArray<Packed>& packed) const {
   const auto n = static_cast<double>(n_rows());
   constexpr double margin = 0.999;
   const auto gradient_scale = static_cast<float>(margin * (0x1p31 - 2 - n) / std::max(totals_[k].gradient, 1e-30));
@@ -369,20 +378,33 @@ void Boosting::walk(const BoostedTree& grown, const Codes& codes, std::span<cons
   });
 }
 
-// Sums are by chunk, in order.
-double Boosting::mean_loss(const BoostingRows& rows) const {
-  const std::size_t n = rows.table->n_rows, n_chunks = (n + chunk_rows - 1) / chunk_rows;
-  std::vector<double> sums(n_chunks), weights(n_chunks);
-  for_each_chunk(n, params_.tree.n_threads, 4.0 * params_.n_classes,
-                 [&](std::size_t c, std::size_t begin, std::size_t end) {
-                   sums[c] = sum_of_losses(rows, begin, end);
-                   for (std::size_t r = begin; r < end; ++r)
-                     weights[c] += rows.weight == nullptr ? 1.0 : rows.weight[r];
-                 });
-  return std::accumulate(sums.begin(), sums.end(), 0.0) / std::accumulate(weights.begin(), weights.end(), 0.0);
+double Boosting::training_loss() {
+  if (params_.loss != Loss::multinomial) return mean_loss(rows_);
+  std::vector<LossSum> sums;
+  fill_pairs(&sums);
+  has_pairs_ = true;
+  return mean_of(sums);
 }
 
-double Boosting::sum_of_losses(const BoostingRows& rows, std::size_t begin, std::size_t end) const {
+double Boosting::mean_loss(const BoostingRows& rows) const {
+  const std::size_t n = rows.table->n_rows;
+  std::vector<LossSum> sums((n + chunk_rows - 1) / chunk_rows);
+  for_each_chunk(n, params_.tree.n_threads, 4.0 * params_.n_classes,
+                 [&](std::size_t c, std::size_t begin, std::size_t end) { sums[c] = sum_of_losses(rows, begin, end); });
+  return mean_of(sums);
+}
+
+// Sums are by chunk, in order.
+double Boosting::mean_of(const std::vector<LossSum>& sums) {
+  LossSum total;
+  for (const LossSum& s : sums) {
+    total.loss += s.loss;
+    total.weight += s.weight;
+  }
+  return total.loss / total.weight;
+}
+
+Boosting::LossSum Boosting::sum_of_losses(const BoostingRows& rows, std::size_t begin, std::size_t end) const {
   std::array<double, chunk_rows> losses;
   const double* target = rows.target + begin;
   const std::size_t n = end - begin;
@@ -394,13 +416,17 @@ double Boosting::sum_of_losses(const BoostingRows& rows, std::size_t begin, std:
     const double a = params_.loss == Loss::huber ? delta_ : params_.loss_parameter;
     kernels_of(params_.loss).values(target, rows.scores[0].data() + begin, n, {a}, losses.data());
   }
-  double sum = 0;
-  for (std::size_t i = 0; i < n; ++i)
-    if (rows.weight == nullptr)
-      sum += losses[i];
-    else if (rows.weight[begin + i] > 0)
-      sum += rows.weight[begin + i] * losses[i];
+  LossSum sum;
+  sum.add(losses.data(), rows.weight == nullptr ? nullptr : rows.weight + begin, n);
   return sum;
+}
+
+void Boosting::LossSum::add(const double* losses, const double* weights, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const double w = weights == nullptr ? 1.0 : weights[i];
+    if (w > 0) loss += w * losses[i];
+    weight += w;
+  }
 }
 
 }  // namespace spinney

@@ -53,7 +53,7 @@ class Boosting {
   void advance(Interrupt& interrupt);
 
   // Mean loss at the present scores, without what does not depend on them.
-  double training_loss() const { return mean_loss(rows_); }
+  double training_loss();  // of several classes: the gradients of the next round come with it
   double held_out_loss() const { return mean_loss(held_out_); }
 
   const std::vector<Tree>& trees() const { return trees_; }
@@ -63,21 +63,26 @@ class Boosting {
 
  private:
   struct Workspace;  // of a tree being grown
+  struct LossSum {   // of a chunk of rows
+    double loss = 0, weight = 0;
+    void add(const double* losses, const double* weights, std::size_t n);
+  };
 
   void draw_rows();
   const std::vector<Row>& rows_of_round() const { return params_.rows_per_round < 1 ? in_bag_ : all_; }
-  void fill_pairs(Interrupt& interrupt);
-  void fill_pairs_of_classes(std::size_t begin, std::size_t end, GradientSums* sums);
+  void fill_pairs(std::vector<LossSum>* losses);
+  void fill_pairs_of_classes(std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss);
   BoostedTree grow(std::uint32_t k, Workspace& space, Interrupt& interrupt);
   std::uint32_t n_trees_apart() const;
-  Units quantise(std::uint32_t k, std::uint64_t key, std::vector<Packed>& packed) const;
+  Units quantise(std::uint32_t k, std::uint64_t key, LargeArray<Packed>& packed) const;
   void set_values(BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) const;
   double refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const;
   void weigh(BoostedTree& grown, std::span<const Row> rows) const;
   void add_to_scores(const BoostedTree& grown, std::uint32_t k, std::span<const Row> rows);
   void walk(const BoostedTree& grown, const Codes& codes, std::span<const Row> rows, double* scores) const;
   double mean_loss(const BoostingRows& rows) const;
-  double sum_of_losses(const BoostingRows& rows, std::size_t begin, std::size_t end) const;
+  static double mean_of(const std::vector<LossSum>& sums);
+  LossSum sum_of_losses(const BoostingRows& rows, std::size_t begin, std::size_t end) const;
   std::size_t n_rows() const { return rows_.table->n_rows; }
 
   BoostingRows rows_, held_out_;
@@ -88,8 +93,9 @@ class Boosting {
   std::vector<std::unique_ptr<Workspace>> spaces_;  // by thread that grows a tree of its own; the first always
   std::vector<Row> all_, in_bag_, out_of_bag_;      // all_: rows of positive weight
   std::vector<Row> judged_;                         // rows held out
-  std::vector<std::vector<Pair>> pairs_;            // by class
+  std::vector<LargeArray<Pair>> pairs_;             // by class
   std::vector<GradientSums> totals_;                // by class
+  bool has_pairs_ = false;                          // pairs_ and totals_ are those of the present scores
   double delta_ = 0;
   double weight_scale_ = 1;
   std::uint32_t round_ = 0;

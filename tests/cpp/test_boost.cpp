@@ -79,7 +79,7 @@ TEST(softmax_has_the_same_bits_and_sums_to_one) {
   std::vector<std::vector<double>> scores(n_classes, std::vector<double>(n)), shares = scores, first = scores;
   for (auto& s : scores)
     for (double& v : s) v = normal(g);
-  std::vector<double> target(n), loss(n), first_loss(n);
+  std::vector<double> target(n), loss(n), first_loss(n), log_sums(n);
   for (double& t : target) t = static_cast<double>(g() % n_classes);
   std::vector<const double*> from;
   std::vector<double*> to, to_first;
@@ -88,13 +88,14 @@ TEST(softmax_has_the_same_bits_and_sums_to_one) {
     to.push_back(shares[k].data());
     to_first.push_back(first[k].data());
   }
-  base::boost_kernels.softmax(from.data(), n_classes, n, to_first.data());
+  base::boost_kernels.softmax(from.data(), n_classes, n, to_first.data(), nullptr);
   base::boost_kernels.softmax_loss(from.data(), n_classes, target.data(), n, first_loss.data());
   for (const BoostKernels* kernels : available()) {
-    kernels->softmax(from.data(), n_classes, n, to.data());
+    kernels->softmax(from.data(), n_classes, n, to.data(), log_sums.data());
     kernels->softmax_loss(from.data(), n_classes, target.data(), n, loss.data());
     for (std::size_t k = 0; k < n_classes; ++k) CHECK(same_bits(first[k], shares[k]));
     CHECK(same_bits(first_loss, loss));
+    for (std::size_t i = 0; i < n; ++i) CHECK_EQ(log_sums[i] - scores[static_cast<std::size_t>(target[i])][i], loss[i]);
   }
   for (std::size_t i = 0; i < n; ++i) {
     double sum = 0;

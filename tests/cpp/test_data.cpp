@@ -121,6 +121,24 @@ TEST(bins_are_few_balanced_and_consistent_with_their_edges) {
   }
 }
 
+TEST(edges_of_short_keys_are_those_of_the_values) {
+  ColumnSorter sorter;
+  std::vector<std::uint32_t> keys, spare;
+  for (const std::size_t n : {0u, 1u, 500u, 5000u}) {
+    auto floats = some_numbers<float>(n, 1);
+    for (std::size_t i = 0; i < n; i += 9) floats[i] = i % 2 ? std::nanf("") : -0.0f;
+    const auto shorts = some_numbers<std::int16_t>(n, 2);
+    for (const Column& c : {column_of(floats, DType::f32), column_of(shorts, DType::i16)})
+      for (const std::uint32_t max_bins : {2u, 255u, 60000u}) {
+        const auto rows = all_rows(n);
+        CHECK(has_short_keys(c));
+        keys.resize(n);
+        read_short_keys(c, rows, keys.data());
+        CHECK(bin_edges(keys, max_bins, spare) == bin_edges(c, rows, nullptr, max_bins, sorter));
+      }
+  }
+}
+
 TEST(a_cut_separates_its_neighbours) {
   const double inf = std::numeric_limits<double>::infinity(), tiny = std::numeric_limits<double>::denorm_min();
   const double numbers[] = {-inf, -1e308, -1.0, 0.0, tiny, 1.0, std::nextafter(1.0, 2.0), 1e308, inf};

@@ -97,6 +97,19 @@ def test_columns_of_y_as_a_column_vector(sample):
     assert model.predict(X).shape == (120,)
 
 
+@pytest.mark.parametrize("low", [np.iinfo(np.int64).min, -130, 0, np.iinfo(np.int64).max - 9])
+@pytest.mark.parametrize("step", [1, 3, 2**20])
+def test_integers_of_any_size_are_labels(low, step, sample):
+    X, y, _ = sample
+    labels = np.array([low + (step if low < 2**62 else 1) * int(k) for k in y])
+    model = Classifier().fit(X, labels)
+    assert model.classes_.dtype == labels.dtype
+    np.testing.assert_array_equal(model.classes_, np.unique(labels))
+    np.testing.assert_array_equal(model.predict(X), labels)
+    small = Classifier().fit(X, (y * 100 - 100).astype(np.int8))
+    np.testing.assert_array_equal(small.predict(X), y * 100 - 100)
+
+
 def test_the_tree_before_is_replaced(sample):
     X, y, _ = sample
     model = Classifier().fit(X, y)

@@ -43,7 +43,8 @@ class LearningRows:
 
     def scores(self, start: Floats) -> Floats:
         """Scores before the first tree, (n_scores, n_rows)."""
-        scores = np.repeat(start[:, np.newaxis], len(self.target), axis=1)
+        scores = np.empty((len(start), len(self.target)))
+        scores[:] = start[:, np.newaxis]
         return scores if self.offset is None else scores + self.offset
 
     def check(self, loss: Any, name: str) -> None:
@@ -73,7 +74,8 @@ def read_offset(offset: Any, n_rows: int, n_scores: int, name: str = "offset") -
 def check_size(rows: LearningRows, start: Floats) -> None:
     """Refuse targets whose gradients single precision cannot hold."""
     used = rows.weights() > 0
-    distance = np.abs(rows.target - rows.scores(start)[0])[used].max()
+    first = start[0] if rows.offset is None else start[0] + rows.offset[0]
+    distance = np.abs(rows.target - first)[used].max()
     weight = rows.weights().max()
     if distance > 0 and not (_SMALLEST < distance < _LARGEST and _SMALLEST < weight < _LARGEST):
         what, size = ("y lies up to", distance) if _SMALLEST < weight < _LARGEST else ("sample_weight reaches", weight)
