@@ -13,8 +13,6 @@
 
 namespace spinney {
 
-static constexpr std::size_t most_columns = 512;  // beyond this, coding a row costs more than reading what it needs
-
 Thresholds::Thresholds(std::span<const double> ascending) {
   constexpr std::size_t group = 16;
   std::vector<double> last(ascending.size() / group);  // of each full group; the one after it has an infinity
@@ -250,13 +248,11 @@ void CodedForest::add(std::size_t t, std::span<const std::uint32_t> row, const s
   }
 }
 
-void CodedForest::sum_one(const double* row, double* out) const {
+void CodedForest::sum_of_row(std::size_t first, std::size_t last, const double* x, double* out) const {
   constexpr std::size_t most_trees = 256;
-  std::array<double, most_columns> x;
   std::array<std::uint32_t, most_columns> rank;
   std::array<std::uint32_t, 2 * most_columns> codes;
-  for (std::size_t c = 0; c < columns_.size(); ++c) x[c] = row[columns_[c]];
-  coded_kernels().rank_row(levels_.data(), x.data(), levels_.size(), rank.data());
+  coded_kernels().rank_row(levels_.data(), x, levels_.size(), rank.data());
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     const bool present = x[c] == x[c], is_number = c < levels_.size();
     const std::uint32_t code = is_number ? rank[c] : present ? static_cast<std::uint32_t>(x[c]) : missing_category;
@@ -265,8 +261,8 @@ void CodedForest::sum_one(const double* row, double* out) const {
   }
   const CodedTree tree = tree_of(codes.data(), 0, false);
   std::array<std::uint32_t, most_trees> leaf;
-  for (std::size_t begin = 0; begin < forest_.n_trees(); begin += most_trees) {
-    const std::size_t n = std::min(most_trees, forest_.n_trees() - begin), width = forest_.nodes.value_width;
+  for (std::size_t begin = first; begin < last; begin += most_trees) {
+    const std::size_t n = std::min(most_trees, last - begin), width = forest_.nodes.value_width;
     std::copy_n(first_leaf_.begin() + static_cast<std::ptrdiff_t>(begin), n, leaf.begin());
     for (std::size_t k = 0; k < n;) {  // runs of trees with a split
       std::size_t end = k;

@@ -89,3 +89,17 @@ def test_a_forest_of_leaves_alone_predicts():
     forest = RandomForestRegressor(n_estimators=7).fit(X, np.full(30, 2.5))
     assert forest.predict(X).tolist() == [2.5] * 30
     assert forest.to_predictor().predict(X[0]) == 2.5
+
+
+def test_a_row_may_come_as_any_sequence_of_numbers():
+    X = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
+    forest = RandomForestRegressor(n_estimators=5, random_state=0).fit(X, X[:, 0])
+    handle = forest.to_predictor()
+    row = X[7].tolist()
+    wanted = forest.predict(X[7:8])[0]
+    assert {handle.predict(r) for r in (row, tuple(row), X[7], X[7].astype(float), pd.Series(row))} == {wanted}
+    gaps = [None, *row[1:3], np.int64(1)]
+    assert handle.predict(gaps) == forest.predict(np.array([[np.nan, *row[1:3], 1]]))[0]
+    for wrong in ([1.0], row[:3], [*row, None], X[7, :1]):
+        with pytest.raises(ValueError, match=f"The row has {len(wrong)} values, but the model has 4 columns"):
+            handle.predict(wrong)
