@@ -34,12 +34,21 @@ static void walk_rows(const CodedTree tree, const std::uint32_t* members, std::s
   Lane lanes[most];
   std::size_t next = 0, n_lanes = n < most ? n : most, n_done = 0;
   for (; next < n_lanes; ++next) lanes[next] = seated(members[next]);
+  const auto arrive = [&](const Lane& lane) {
+    row[n_done] = lane.member;
+    leaf[n_done++] = lane.walk.at - lane.walk.n_left + (in_preorder ? lane.walk.at : 0);
+  };
+  while (next + most <= n)  // enough rows for all: none need look whether there is one
+    for (Lane& lane : lanes) {
+      if (!advance<categories>(tree, lane.codes, lane.walk)) continue;
+      arrive(lane);
+      lane = seated(members[next++]);
+    }
   while (n_lanes > 0)
     for (std::size_t k = 0; k < n_lanes; ++k) {
       Lane& lane = lanes[k];
       if (!advance<categories>(tree, lane.codes, lane.walk)) continue;
-      row[n_done] = lane.member;
-      leaf[n_done++] = lane.walk.at - lane.walk.n_left + (in_preorder ? lane.walk.at : 0);
+      arrive(lane);
       lane = next < n ? seated(members[next++]) : lanes[--n_lanes];
     }
 }
