@@ -8,7 +8,9 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -147,13 +149,39 @@ static nb::ndarray<nb::numpy, std::uint32_t, nb::ndim<2>, nb::c_contig> apply(co
                                                                           owner);
 }
 
-static Array<double> predict_one(const ForestHandle& self, const Doubles1& row) {
+// Mean over the trees for one row.
+static void mean_of_row(const ForestHandle& self, const Doubles1& row, std::span<double> out) {
   if (row.shape(0) != self.n_categories.size()) throw nb::value_error("the row does not have the forest's columns");
-  std::vector<double> out(self.forest.nodes.value_width, 0.0);
+  std::fill(out.begin(), out.end(), 0.0);
   self.walker.sum_one(row.data(), out.data());
   const auto n = static_cast<double>(self.forest.n_trees());
   for (double& v : out) v /= n;
+}
+
+static Array<double> predict_one(const ForestHandle& self, const Doubles1& row) {
+  std::vector<double> out(self.forest.nodes.value_width);
+  mean_of_row(self, row, out);
   return own(std::move(out));
+}
+
+static double predict_one_number(const ForestHandle& self, const Doubles1& row) {
+  if (self.forest.nodes.value_width != 1) throw nb::value_error("the forest predicts several numbers");
+  double out;
+  mean_of_row(self, row, {&out, 1});
+  return out;
+}
+
+static std::size_t predict_one_class(const ForestHandle& self, const Doubles1& row) {
+  std::array<double, 64> few;
+  std::vector<double> many;
+  std::span<double> out = few;
+  if (self.forest.nodes.value_width > few.size()) {
+    many.resize(self.forest.nodes.value_width);
+    out = many;
+  }
+  out = out.first(self.forest.nodes.value_width);
+  mean_of_row(self, row, out);
+  return static_cast<std::size_t>(std::max_element(out.begin(), out.end()) - out.begin());
 }
 
 static void prepare(const ForestHandle& self) {
@@ -229,6 +257,8 @@ void init_forest(nb::module_& m) {
       .def("extended", &extended, "other"_a)
       .def("predict", &predict, "table"_a, "n_jobs"_a, "Mean over the trees.")
       .def("predict_one", &predict_one, "row"_a)
+      .def("predict_one_number", &predict_one_number, "row"_a, "The same, of one output, without an array.")
+      .def("predict_one_class", &predict_one_class, "row"_a, "Where predict_one is largest, first.")
       .def("prepare", &prepare, "Make predict_one as fast as it gets.")
       .def("apply", &apply, "table"_a, "n_jobs"_a)
       .def("out_of_bag", &out_of_bag, "table"_a, "sampling"_a, "first"_a, "last"_a, "n_jobs"_a);

@@ -13,8 +13,6 @@
 
 namespace spinney {
 
-static constexpr std::size_t most_columns = 512;  // beyond this, coding a row costs more than reading what it needs
-
 Thresholds::Thresholds(std::span<const double> ascending) {
   constexpr std::size_t group = 16;
   std::vector<double> last(ascending.size() / group);  // of each full group; the one after it has an infinity
@@ -38,9 +36,10 @@ CodedForest::CodedForest(const Forest& forest, int n_threads, Interrupt& interru
   std::size_t largest = 0;
   for (std::size_t t = 0; t < forest.n_trees(); ++t)
     largest = std::max<std::size_t>(largest, forest.root[t + 1] - forest.root[t]);
-  shift_ = 32 - std::max(2u, static_cast<std::uint32_t>(std::bit_width(n_slots())));  // and one more stays below 32
+  const auto slot_bits = static_cast<std::uint32_t>(std::bit_width(std::max(1u, n_slots()) - 1));
+  shift_ = 32 - std::max(2u, slot_bits);  // and one more stays below 32
   constexpr std::size_t most_words = std::size_t{1} << 31;
-  if (columns_.size() > most_columns || largest > std::size_t{1} << shift_ || !forest.nodes.splits.empty() ||
+  if (columns_.size() > most_columns || largest / 2 >= std::size_t{1} << (shift_ - 2) || !forest.nodes.splits.empty() ||
       forest.nodes.sets.size() >= most_words)
     return;
   std::vector<double> threshold;
@@ -92,7 +91,7 @@ void CodedForest::code_splits(std::vector<double>& threshold, std::vector<std::v
       ++n_leaves;
       if (open.empty()) continue;
       const auto step = static_cast<std::uint32_t>(nodes_.size() - open.back());
-      nodes_[open.back()].next |= step << 1 | std::uint32_t{tree.is_leaf(i + 1)};
+      nodes_[open.back()].next |= step << 2 | std::uint32_t{step == 1} << 1 | std::uint32_t{tree.is_leaf(i + 1)};
       open.pop_back();
     }
   }
@@ -249,13 +248,11 @@ void CodedForest::add(std::size_t t, std::span<const std::uint32_t> row, const s
   }
 }
 
-void CodedForest::sum_one(const double* row, double* out) const {
+void CodedForest::sum_of_row(std::size_t first, std::size_t last, const double* x, double* out) const {
   constexpr std::size_t most_trees = 256;
-  std::array<double, most_columns> x;
   std::array<std::uint32_t, most_columns> rank;
   std::array<std::uint32_t, 2 * most_columns> codes;
-  for (std::size_t c = 0; c < columns_.size(); ++c) x[c] = row[columns_[c]];
-  coded_kernels().rank_row(levels_.data(), x.data(), levels_.size(), rank.data());
+  coded_kernels().rank_row(levels_.data(), x, levels_.size(), rank.data());
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     const bool present = x[c] == x[c], is_number = c < levels_.size();
     const std::uint32_t code = is_number ? rank[c] : present ? static_cast<std::uint32_t>(x[c]) : missing_category;
@@ -263,15 +260,14 @@ void CodedForest::sum_one(const double* row, double* out) const {
     codes[2 * c + 1] = present || !is_number ? code : 0;
   }
   const CodedTree tree = tree_of(codes.data(), 0, false);
-  std::array<std::uint32_t, most_trees> node, leaf;
-  for (std::size_t begin = 0; begin < forest_.n_trees(); begin += most_trees) {
-    const std::size_t n = std::min(most_trees, forest_.n_trees() - begin), width = forest_.nodes.value_width;
-    std::copy_n(first_split_.begin() + static_cast<std::ptrdiff_t>(begin), n, node.begin());
+  std::array<std::uint32_t, most_trees> leaf;
+  for (std::size_t begin = first; begin < last; begin += most_trees) {
+    const std::size_t n = std::min(most_trees, last - begin), width = forest_.nodes.value_width;
     std::copy_n(first_leaf_.begin() + static_cast<std::ptrdiff_t>(begin), n, leaf.begin());
     for (std::size_t k = 0; k < n;) {  // runs of trees with a split
       std::size_t end = k;
       while (end < n && first_split_[begin + end] < first_split_[begin + end + 1]) ++end;
-      coded_kernels().walk_trees(tree, end - k, node.data() + k, leaf.data() + k);
+      coded_kernels().walk_trees(tree, end - k, first_split_.data() + begin + k, leaf.data() + k);
       k = end + 1;
     }
     for (std::size_t k = 0; k < n; ++k) {

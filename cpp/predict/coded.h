@@ -6,6 +6,7 @@
 //           and left. Rows without missing values are kept once, which halves the slot.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -54,10 +55,17 @@ class CodedForest {
   // Adds the values of the leaves of tree t, by number, to out[row].
   void add(std::size_t t, std::span<const std::uint32_t> row, const std::uint32_t* leaf, double* out) const;
 
-  // out += the values of the leaves of one row, given as the numbers of all its columns.
-  void sum_one(const double* row, double* out) const;
+  // out += the values of one row's leaves in trees first … last - 1. The row is given by its numbers, column by column.
+  template <class ValueOf>
+  void sum_one(std::size_t first, std::size_t last, ValueOf&& value_of, double* out) const {
+    std::array<double, most_columns> x;
+    for (std::size_t c = 0; c < columns_.size(); ++c) x[c] = value_of(columns_[c]);
+    sum_of_row(first, last, x.data(), out);
+  }
 
  private:
+  static constexpr std::size_t most_columns = 512;  // beyond this, coding a row costs more than reading what it needs
+
   void number_slots();
   void code_splits(std::vector<double>& threshold, std::vector<std::vector<Row>>& splits);
   void code_split(std::size_t node, std::vector<double>& threshold, std::vector<std::vector<Row>>& splits);
@@ -65,6 +73,7 @@ class CodedForest {
                        Interrupt& interrupt);
   void code_leaves();
   std::uint32_t n_slots() const { return static_cast<std::uint32_t>(2 * columns_.size()); }
+  void sum_of_row(std::size_t first, std::size_t last, const double* x, double* out) const;
   CodedTree tree_of(const std::uint32_t* codes, std::size_t width, bool plain) const;
   const double* value(std::size_t leaf) const {
     return values_.data() + (places_.empty() ? leaf : places_[leaf] * std::size_t{forest_.nodes.value_width});

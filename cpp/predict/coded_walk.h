@@ -8,11 +8,11 @@ namespace spinney {
 
 // A split. Leaves are no nodes: they are numbered from left to right, and the walk counts those it leaves behind.
 //
-//   left child    the next node; a leaf if the step is 1
+//   left child    the next node
 //   right child   `step` nodes on, and as many leaves: one more than the splits on the left
 struct CodedNode {
   std::uint32_t code;  // of a number: smaller codes go left; of a category: set << 1 | others go left
-  std::uint32_t next;  // slot << shift | step << 1 | the right child is a leaf
+  std::uint32_t next;  // slot << shift | step << 2 | left child is a leaf << 1 | right child is a leaf
 };
 
 struct CodedTree {
@@ -20,7 +20,7 @@ struct CodedTree {
   const std::uint32_t* codes;     // of the rows: `width` each
   const std::uint32_t* sets;      // of the categories
   std::uint32_t width, shift;     // of these rows: the slot is next >> shift
-  std::uint32_t step_mask;        // of step and leaf in next
+  std::uint32_t step_mask;        // of step and leaves in next
   std::uint32_t missing_left;     // the bit of next that says so
   std::uint32_t category_begins;  // smallest `next` of a category
   bool has_categories;
@@ -46,9 +46,8 @@ struct CodedKernels {
   void (*walk)(const CodedTree& tree, const std::uint32_t* members, std::size_t n, bool in_preorder, std::uint32_t* row,
                std::uint32_t* leaf);
 
-  // The first row down many trees at once. Tree t begins at split node[t], and its leaves at leaf[t], which becomes the
-  // leaf where the row comes to rest.
-  void (*walk_trees)(const CodedTree& tree, std::size_t n_trees, std::uint32_t* node, std::uint32_t* leaf);
+  // The first row down many trees at once: tree t begins at split first[t], and the number of its leaf is added to leaf[t].
+  void (*walk_trees)(const CodedTree& tree, std::size_t n_trees, const std::uint32_t* first, std::uint32_t* leaf);
 
   // rank[i] = how many thresholds lie below x[i]; 0 for NaN.
   void (*rank)(const RankLevels& levels, const double* x, std::size_t n, std::uint32_t* rank);
@@ -61,6 +60,9 @@ inline constexpr std::size_t walk_slack = 16;
 const CodedKernels& coded_kernels();
 
 namespace base {
+extern const CodedKernels coded_kernels;
+}
+namespace avx2 {
 extern const CodedKernels coded_kernels;
 }
 namespace avx512 {

@@ -53,8 +53,8 @@ template <bool categories>
   }
   const __mmask16 right = static_cast<__mmask16>(moving & ~left);
   const __m512i step =
-      _mm512_maskz_srli_epi32(all, _mm512_and_si512(next, _mm512_set1_epi32(static_cast<int>(tree.step_mask))), 1);
-  const __mmask16 rests = static_cast<__mmask16>(_mm512_mask_cmpeq_epi32_mask(left, step, one) |
+      _mm512_maskz_srli_epi32(all, _mm512_and_si512(next, _mm512_set1_epi32(static_cast<int>(tree.step_mask))), 2);
+  const __mmask16 rests = static_cast<__mmask16>(_mm512_mask_test_epi32_mask(left, next, _mm512_set1_epi32(2)) |
                                                  _mm512_mask_test_epi32_mask(right, next, one));
   lanes.at = _mm512_mask_add_epi32(lanes.at, left, lanes.at, one);
   lanes.at = _mm512_mask_add_epi32(lanes.at, right, lanes.at, step);
@@ -113,17 +113,17 @@ void walk(const CodedTree& tree, const std::uint32_t* members, std::size_t n, bo
 
 // As many trees as a row can wait for at a time.
 template <bool categories>
-void walk_all(const CodedTree& tree, std::size_t n_trees, std::uint32_t* node, std::uint32_t* leaf) {
+void walk_all(const CodedTree& tree, std::size_t n_trees, const std::uint32_t* first, std::uint32_t* leaf) {
   constexpr std::size_t n_vectors = 8;
   for (std::size_t begin = 0; begin < n_trees; begin += 16 * n_vectors) {
     Lanes lanes[n_vectors];
     __mmask16 present[n_vectors];
     const std::size_t n = n_trees - begin, n_used = n >= 16 * n_vectors ? n_vectors : (n + 15) / 16;
     for (std::size_t v = 0; v < n_used; ++v) {
-      const std::size_t first = begin + 16 * v, left = n_trees - first;
+      const std::size_t t = begin + 16 * v, left = n_trees - t;
       present[v] = left >= 16 ? all : static_cast<__mmask16>((1u << left) - 1);
-      lanes[v] = {_mm512_setzero_si512(), _mm512_maskz_loadu_epi32(present[v], node + first),
-                  _mm512_maskz_loadu_epi32(present[v], leaf + first), present[v]};
+      lanes[v] = {_mm512_setzero_si512(), _mm512_maskz_loadu_epi32(present[v], first + t),
+                  _mm512_maskz_loadu_epi32(present[v], leaf + t), present[v]};
     }
     std::uint32_t moving = 1;
     while (moving != 0) {
@@ -138,8 +138,8 @@ void walk_all(const CodedTree& tree, std::size_t n_trees, std::uint32_t* node, s
   }
 }
 
-void walk_trees(const CodedTree& tree, std::size_t n_trees, std::uint32_t* node, std::uint32_t* leaf) {
-  (tree.has_categories ? walk_all<true> : walk_all<false>)(tree, n_trees, node, leaf);
+void walk_trees(const CodedTree& tree, std::size_t n_trees, const std::uint32_t* first, std::uint32_t* leaf) {
+  (tree.has_categories ? walk_all<true> : walk_all<false>)(tree, n_trees, first, leaf);
 }
 
 inline std::uint32_t count_below(const Sixteen& sixteen, double x) {

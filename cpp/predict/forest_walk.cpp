@@ -9,6 +9,8 @@
 
 namespace spinney {
 
+static constexpr std::size_t few_rows = 64;
+
 void ForestWalker::prepare(int n_threads, Interrupt& interrupt) const {
   std::call_once(once_, [&] {
     coded_.emplace(forest_, n_threads, interrupt);
@@ -16,9 +18,9 @@ void ForestWalker::prepare(int n_threads, Interrupt& interrupt) const {
   });
 }
 
-// Coding a node costs about as much as two walks down a tree save.
+// A walk down a tree saves about four times what coding a node costs.
 const CodedForest* ForestWalker::coded_for(std::size_t n_walks, int n_threads, Interrupt& interrupt) const {
-  if (n_walks_.fetch_add(n_walks, std::memory_order_relaxed) + n_walks >= forest_.nodes.size() / 2)
+  if (n_walks_.fetch_add(n_walks, std::memory_order_relaxed) + n_walks >= forest_.nodes.size() / 4)
     prepare(n_threads, interrupt);
   return ready_.load(std::memory_order_acquire);
 }
@@ -80,10 +82,9 @@ class ForestWalker::Block {
 
 // Blocks are large enough for a tree to be read once for many rows, and small enough for them to stay in cache.
 template <class Body>
-void ForestWalker::for_each_block(const Table& table, std::size_t n_trees, int n_threads, Interrupt& interrupt,
-                                  Body&& body) const {
+void ForestWalker::for_each_block(const CodedForest* coded, const Table& table, std::size_t n_trees, int n_threads,
+                                  Interrupt& interrupt, Body&& body) const {
   constexpr std::size_t block_words = std::size_t{1} << 17, least = 64, most = 4096;
-  const CodedForest* coded = coded_for(table.n_rows * n_trees, n_threads, interrupt);
   const std::size_t width = coded != nullptr ? coded->width() : 2 * table.n_columns() + 1;
   const std::size_t share = table.n_rows / (2 * static_cast<std::size_t>(n_threads)) + 1;
   const std::size_t block_rows = std::clamp(std::min(block_words / width, share), least, most);
@@ -97,10 +98,24 @@ void ForestWalker::for_each_block(const Table& table, std::size_t n_trees, int n
   });
 }
 
+// While few rows go down one tree they wait for each other's memory; one row down many trees does not.
+void ForestWalker::sum_few(const CodedForest& coded, const Table& table, std::size_t first, std::size_t last,
+                           int n_threads, Interrupt& interrupt, double* out) const {
+  const double estimated_ns = 100.0 * static_cast<double>(table.n_rows) * static_cast<double>(last - first);
+  parallel_for_if_worth(estimated_ns, table.n_rows, n_threads, [&](std::size_t r, int) {
+    interrupt.check();
+    const auto value_of = [&](std::uint32_t f) { return value_at(table.columns[f], static_cast<Row>(r)); };
+    coded.sum_one(first, last, value_of, out + r * forest_.nodes.value_width);
+  });
+}
+
 void ForestWalker::sum(const Table& table, std::size_t first, std::size_t last, std::span<const std::uint64_t> skip,
                        int n_threads, Interrupt& interrupt, double* out, std::uint32_t* n_used) const {
   const std::size_t width = forest_.nodes.value_width, words = (table.n_rows + 63) / 64;
-  for_each_block(table, last - first, n_threads, interrupt, [&](const Block& block) {
+  const CodedForest* coded = coded_for(table.n_rows * (last - first), n_threads, interrupt);
+  if (coded != nullptr && skip.empty() && n_used == nullptr && table.n_rows <= few_rows)
+    return sum_few(*coded, table, first, last, n_threads, interrupt, out);
+  for_each_block(coded, table, last - first, n_threads, interrupt, [&](const Block& block) {
     std::vector<std::uint32_t> members(block.n), row(block.n + walk_slack), leaf(block.n + walk_slack);
     std::iota(members.begin(), members.end(), 0u);
     std::size_t n = block.n;
@@ -122,7 +137,8 @@ void ForestWalker::sum(const Table& table, std::size_t first, std::size_t last, 
 
 void ForestWalker::apply(const Table& table, int n_threads, Interrupt& interrupt, std::uint32_t* leaf) const {
   const std::size_t n_trees = forest_.n_trees();
-  for_each_block(table, n_trees, n_threads, interrupt, [&](const Block& block) {
+  const CodedForest* coded = coded_for(table.n_rows * n_trees, n_threads, interrupt);
+  for_each_block(coded, table, n_trees, n_threads, interrupt, [&](const Block& block) {
     std::vector<std::uint32_t> members(block.n), row(block.n + walk_slack), found(block.n + walk_slack);
     std::iota(members.begin(), members.end(), 0u);
     for (std::size_t t = 0; t < n_trees; ++t) {
@@ -133,7 +149,10 @@ void ForestWalker::apply(const Table& table, int n_threads, Interrupt& interrupt
 }
 
 void ForestWalker::sum_one(const double* row, double* out) const {
-  if (const CodedForest* coded = ready_.load(std::memory_order_acquire)) return coded->sum_one(row, out);
+  if (const CodedForest* coded = ready_.load(std::memory_order_acquire)) {
+    coded->sum_one(0, forest_.n_trees(), [&](std::uint32_t f) { return row[f]; }, out);
+    return;
+  }
   for (std::size_t t = 0; t < forest_.n_trees(); ++t) {
     std::uint32_t at = forest_.root[t];
     while (!forest_.nodes.is_leaf(at)) at = next_node(forest_.nodes, at, [&](std::uint32_t f) { return row[f]; });

@@ -36,7 +36,10 @@ class ForestWalker {
  private:
   class Block;
   template <class Body>
-  void for_each_block(const Table& table, std::size_t n_trees, int n_threads, Interrupt& interrupt, Body&& body) const;
+  void for_each_block(const CodedForest* coded, const Table& table, std::size_t n_trees, int n_threads,
+                      Interrupt& interrupt, Body&& body) const;
+  void sum_few(const CodedForest& coded, const Table& table, std::size_t first, std::size_t last, int n_threads,
+               Interrupt& interrupt, double* out) const;
   const CodedForest* coded_for(std::size_t n_walks, int n_threads, Interrupt& interrupt) const;
 
   const Forest& forest_;

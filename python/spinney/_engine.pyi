@@ -260,6 +260,18 @@ class Forest:
         self,
         row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]: ...
+    def predict_one_number(
+        self,
+        row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    ) -> float:
+        """The same, of one output, without an array."""
+
+    def predict_one_class(
+        self,
+        row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    ) -> int:
+        """Where predict_one is largest, first."""
+
     def prepare(self) -> None:
         """Make predict_one as fast as it gets."""
 

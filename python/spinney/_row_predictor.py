@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ class RowReader:
 
     def __init__(self, schema: Schema, unseen: str) -> None:
         self._buffer = np.empty(schema.n_features)
+        self._format = f"{schema.n_features}d"
         self._pool = schema.pool
         self._names = list(schema.names or [])
         self._codes = [(j, {**f.code_of, None: np.nan}, f) for j, f in enumerate(schema.features) if f.categories]
@@ -38,6 +40,14 @@ class RowReader:
             row = [row[name] for name in self._names]
         if self._codes:
             row = self._encode(list(row))
+        if type(row) is list or type(row) is tuple:
+            try:
+                struct.pack_into(self._format, self._buffer.data, 0, *row)
+                return self._buffer
+            except struct.error:  # a None, say
+                pass
+        if len(row) != len(self._buffer):
+            raise ValueError(f"The row has {len(row)} values, but the model has {len(self._buffer)} columns.")
         self._buffer[:] = row
         return self._buffer
 
@@ -146,6 +156,9 @@ class ForestRowPredictor(RowReader):
         self._classes = [classes] if classes is not None and forest.n_outputs == 1 else classes
         by_share = classes is not None and forest.n_outputs == 1 and forest.cost is None
         self._labels = list(classes) if by_share else None
+        self._is_number = classes is None and forest.n_outputs == 1
+        self._class = forest.engine.predict_one_class
+        self._number = forest.engine.predict_one_number
 
     def predict(self, row: Row) -> Any:
         """Predict one row.
@@ -160,11 +173,14 @@ class ForestRowPredictor(RowReader):
         label or float
             Prediction; an array if the model has several outputs.
         """
-        mean = self._mean(self._numbers(row))
+        numbers = self._numbers(row)
         if self._labels is not None:
-            return self._labels[mean.argmax()]
+            return self._labels[self._class(numbers)]
+        if self._is_number:
+            return self._number(numbers)
+        mean = self._mean(numbers)
         if self._classes is None:
-            return float(mean[0]) if self._forest.n_outputs == 1 else mean
+            return mean
         return self._forest.labels(self._forest.best_codes(mean[np.newaxis]), self._classes)[0]
 
     def predict_proba(self, row: Row) -> Any:

@@ -16,6 +16,7 @@ using namespace spinney;
 static std::vector<const CodedKernels*> kernels_of_this_machine() {
   std::vector<const CodedKernels*> kernels{&base::coded_kernels};
 #if defined(__x86_64__)
+  if (isa() != Isa::base) kernels.push_back(&avx2::coded_kernels);
   if (isa() == Isa::avx512) kernels.push_back(&avx512::coded_kernels);
 #endif
   return kernels;
@@ -67,8 +68,8 @@ struct RandomCodedTree {
       sets.insert(sets.end(), {2, static_cast<std::uint32_t>(g()), static_cast<std::uint32_t>(g())});
     }
     nodes.push_back({code, (2 * column + below(g, 2)) << shift});
-    grow(g, depth - 1);
-    nodes[at].next |= (n_leaves - leaves_before) << 1;
+    if (grow(g, depth - 1)) nodes[at].next |= 2;
+    nodes[at].next |= (n_leaves - leaves_before) << 2;
     if (grow(g, depth - 1)) nodes[at].next |= 1;
     return false;
   }
@@ -77,7 +78,7 @@ struct RandomCodedTree {
   std::pair<std::uint32_t, std::uint32_t> rest(const std::uint32_t* row) const {
     for (std::uint32_t at = 0, leaf = 0;;) {
       const CodedNode node = nodes[at];
-      const std::uint32_t slot = node.next >> shift, step = (node.next & ((1u << shift) - 1)) >> 1, code = row[slot];
+      const std::uint32_t slot = node.next >> shift, step = (node.next & ((1u << shift) - 1)) >> 2, code = row[slot];
       bool left = code < node.code;
       if (slot >= 4) {
         left = slot & 1;
@@ -85,7 +86,7 @@ struct RandomCodedTree {
       }
       at += left ? 1 : step;
       leaf += left ? 0 : step;
-      if (left ? step == 1 : node.next & 1) return {leaf, at + leaf};
+      if (node.next & (left ? 2 : 1)) return {leaf, at + leaf};
     }
   }
 };
@@ -105,9 +106,10 @@ static void check_walks(const CodedKernels& kernels, const CodedTree& tree, cons
       CHECK_EQ(leaf[i], in_preorder ? place : number);
     }
   }
-  std::vector<std::uint32_t> node(n, 0), leaf(n);
+  const std::vector<std::uint32_t> first(n, 0);
+  std::vector<std::uint32_t> leaf(n);
   for (std::uint32_t t = 0; t < n; ++t) leaf[t] = 1000 * t;
-  kernels.walk_trees(tree, n, node.data(), leaf.data());
+  kernels.walk_trees(tree, n, first.data(), leaf.data());
   for (std::uint32_t t = 0; t < n; ++t) CHECK_EQ(leaf[t], 1000 * t + grown.rest(tree.codes).first);
 }
 

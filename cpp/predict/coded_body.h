@@ -1,0 +1,99 @@
+// Walks and ranks, one number at a time, included by one translation unit per instruction set, inside its namespace.
+
+// A row on its way: the node it is at, and how often it went left. The leaves behind it are as many as the splits, less the
+// times it went left.
+struct Walk {
+  std::uint32_t at, n_left;
+};
+
+// One step down; 1 in a leaf. By masks: a branch is wrong half the time.
+template <bool categories>
+static inline std::uint32_t advance(const CodedTree& tree, const std::uint32_t* row, Walk& walk) {
+  const CodedNode node = tree.nodes[walk.at];
+  const std::uint32_t code = row[node.next >> tree.shift];
+  std::uint32_t left = code < node.code;
+  if constexpr (categories)
+    if (node.next >= tree.category_begins) left = category_goes_left(tree, node, code);
+  const std::uint32_t step = (node.next & tree.step_mask) >> 2;
+  walk.at += step ^ ((step ^ 1) & (0 - left));
+  walk.n_left += left;
+  return node.next >> left & 1;
+}
+
+// Several rows at a time: while one waits for memory, the others go on. Who arrives makes room for the next.
+template <bool categories>
+static void walk_rows(const CodedTree tree, const std::uint32_t* members, std::size_t n, bool in_preorder,
+                      std::uint32_t* row, std::uint32_t* leaf) {
+  constexpr std::size_t most = 16;
+  struct Lane {
+    const std::uint32_t* codes;
+    Walk walk;
+    std::uint32_t member;
+  };
+  const auto seated = [&](std::uint32_t m) { return Lane{tree.codes + std::size_t{m} * tree.width, {0, 0}, m}; };
+  Lane lanes[most];
+  std::size_t next = 0, n_lanes = n < most ? n : most, n_done = 0;
+  for (; next < n_lanes; ++next) lanes[next] = seated(members[next]);
+  const auto arrive = [&](const Lane& lane) {
+    row[n_done] = lane.member;
+    leaf[n_done++] = lane.walk.at - lane.walk.n_left + (in_preorder ? lane.walk.at : 0);
+  };
+  while (next + most <= n)  // enough rows for all: none need look whether there is one
+    for (Lane& lane : lanes) {
+      if (!advance<categories>(tree, lane.codes, lane.walk)) continue;
+      arrive(lane);
+      lane = seated(members[next++]);
+    }
+  while (n_lanes > 0)
+    for (std::size_t k = 0; k < n_lanes; ++k) {
+      Lane& lane = lanes[k];
+      if (!advance<categories>(tree, lane.codes, lane.walk)) continue;
+      arrive(lane);
+      lane = next < n ? seated(members[next++]) : lanes[--n_lanes];
+    }
+}
+
+static void walk(const CodedTree& tree, const std::uint32_t* members, std::size_t n, bool in_preorder,
+                 std::uint32_t* row, std::uint32_t* leaf) {
+  (tree.has_categories ? walk_rows<true> : walk_rows<false>)(tree, members, n, in_preorder, row, leaf);
+}
+
+template <bool categories>
+static void walk_all(const CodedTree tree, std::size_t n_trees, const std::uint32_t* first, std::uint32_t* leaf) {
+  constexpr std::size_t most = 128;
+  Walk walks[most];
+  std::uint8_t even[most], odd[most];  // two lists: reading one need not wait for what is written to the other
+  for (std::size_t begin = 0; begin < n_trees; begin += most) {
+    const std::size_t n = n_trees - begin < most ? n_trees - begin : most;
+    for (std::size_t k = 0; k < n; ++k) {
+      walks[k] = {first[begin + k], 0};
+      even[k] = static_cast<std::uint8_t>(k);
+    }
+    std::uint8_t *moving = even, *still_moving = odd;
+    for (std::size_t n_moving = n; n_moving > 0;) {
+      std::size_t n_still = 0;
+      for (std::size_t j = 0; j < n_moving; ++j) {
+        const std::uint8_t k = moving[j];
+        still_moving[n_still] = k;
+        n_still += 1 - advance<categories>(tree, tree.codes, walks[k]);
+      }
+      std::uint8_t* const read = moving;
+      moving = still_moving;
+      still_moving = read;
+      n_moving = n_still;
+    }
+    for (std::size_t k = 0; k < n; ++k) leaf[begin + k] += walks[k].at - walks[k].n_left - first[begin + k];
+  }
+}
+
+static void walk_trees(const CodedTree& tree, std::size_t n_trees, const std::uint32_t* first, std::uint32_t* leaf) {
+  (tree.has_categories ? walk_all<true> : walk_all<false>)(tree, n_trees, first, leaf);
+}
+
+static inline std::uint32_t count_below(const Sixteen& sixteen, double x) {
+  std::uint32_t count = 0;
+  for (const double threshold : sixteen.threshold) count += threshold < x;
+  return count;
+}
+
+#include "predict/rank_body.h"
