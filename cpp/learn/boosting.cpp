@@ -245,6 +245,9 @@ void Boosting::fill_pairs(Interrupt& interrupt) {
 void Boosting::fill_pairs_of_classes(std::size_t begin, std::size_t end, GradientSums* sums) {
   constexpr std::size_t block = 256;
   const std::uint32_t n_classes = params_.n_classes;
+  // The classes' scores may move together without effect, so that one class alone has less to say than its own second
+  // derivative tells: K / (K - 1) times that. Log loss of 19 tables with 1 instead: 14 worse, 4 better, median +4.6 %; with
+  // 2 (XGBoost): 12 worse, 7 better, +2.9 %.
   const double factor = n_classes > 1 ? n_classes / (n_classes - 1.0) : 1.0;
   std::vector<double> shares(block * n_classes);
   std::vector<const double*> from(n_classes);
