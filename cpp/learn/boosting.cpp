@@ -7,6 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "base/math.h"
 #include "base/pool.h"
 #include "base/random.h"
 
@@ -94,6 +95,18 @@ void add_sizes(const Pair* pairs, std::size_t n, GradientSums& sums) {
     sums.gradient += std::abs(static_cast<double>(pairs[i].gradient));
     sums.hessian += static_cast<double>(pairs[i].hessian);
   }
+}
+
+// What to make of Newton's step |G| / H where it is long. The second derivative of these losses changes by at most a factor
+// e^s over a step s, so the loss of a leaf is at most  L - |G| s + H (e^s - s - 1), and the best step by that bound is
+// log(1 + |G| / H). Newton's is taken while it is short, and goes on as that logarithm. Then the bound lies below L, and no
+// leaf's loss rises, for learning rates up to 1. A leaf with one row of a class that has a share of 1e-4 otherwise asks for
+// steps of hundreds, after which probabilities are 0 and 1 and nothing can be learned any more.
+double tempered(double newton) {
+  constexpr double trusted = 1.5;
+  const double size = std::abs(newton);
+  if (size <= trusted) return newton;
+  return std::copysign(trusted + log_ieee((1 + size) / (1 + trusted)), newton);
 }
 
 bool refits_leaves(Loss loss) { return loss == Loss::absolute || loss == Loss::quantile || loss == Loss::huber; }
@@ -236,6 +249,9 @@ void Boosting::fill_pairs(std::vector<LossSum>* losses) {
 void Boosting::fill_pairs_of_classes(std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss) {
   constexpr std::size_t block = 256;
   const std::uint32_t n_classes = params_.n_classes;
+  // The classes' scores may move together without effect, so that one class alone has less to say than its own second
+  // derivative tells: K / (K - 1) times that. Log loss of 19 tables with 1 instead: 14 worse, 4 better, median +4.6 %; with
+  // 2 (XGBoost): 12 worse, 7 better, +2.9 %.
   const double factor = n_classes > 1 ? n_classes / (n_classes - 1.0) : 1.0;
   std::vector<double> shares(block * n_classes);
   std::vector<const double*> from(n_classes);
@@ -295,10 +311,13 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
     h[i].fetch_add(sums.hessian, std::memory_order_relaxed);
   });
   const SplitSearch search(coding_, *tiles_, params_.tree, {});
-  for (std::size_t i = 0; i < n_leaves; ++i)
-    grown.tree.value[grown.leaves[i].node] =
-        params_.tree.learning_rate * search.step(static_cast<double>(g[i].load()) / g_scale,
-                                                 static_cast<double>(h[i].load()) / h_scale, grown.leaves[i].bounds);
+  for (std::size_t i = 0; i < n_leaves; ++i) {
+    const auto& [node, begin, end, bounds] = grown.leaves[i];
+    const double newton =
+        search.step(static_cast<double>(g[i].load()) / g_scale, static_cast<double>(h[i].load()) / h_scale, {});
+    const double step = params_.loss == Loss::squared ? newton : tempered(newton);
+    grown.tree.value[node] = params_.tree.learning_rate * std::clamp(step, bounds.low, bounds.high);
+  }
 }
 
 double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const {

@@ -13,14 +13,46 @@ namespace spinney {
 namespace {
 
 constexpr std::uint8_t missing_byte = 255;
-constexpr std::uint32_t unseen_byte = 254, most_leaves = 256, most_cuts = 254;
+constexpr std::uint32_t most_leaves = 256, cuts_per_slot = 254, most_kinds = 255;
+constexpr std::size_t most_to_prepare = std::size_t{1} << 25;  // categories times nodes
 
-// Does a set tell categories apart that share the byte of those unseen?
-bool names_large_codes(const std::uint32_t* set) {
+// Categories from here on are not told apart by a set.
+std::uint32_t end_of_set(const std::uint32_t* set) {
   const std::uint32_t n = *set & ~Tree::list_mark;
-  if (*set & Tree::list_mark) return n > 0 && set[n] >= unseen_byte;
-  return n > unseen_byte / 32;
+  if (*set & Tree::list_mark) return n == 0 ? 0 : set[n] + 1;
+  return 32 * n;
 }
+
+bool sends_left(const Tree& nodes, std::uint32_t node, std::uint32_t code) {
+  return category_goes_left(nodes.sets.data() + nodes.set[node], nodes.flags[node] & Tree::default_left, code);
+}
+
+// Kinds of categories: those that the nodes so far send the same way.
+class Kinds {
+ public:
+  explicit Kinds(std::size_t n_categories) : of(n_categories, 0) {}
+
+  // False, and nothing changed, if a byte could no longer hold them.
+  bool refine(const std::vector<std::uint8_t>& left) {
+    std::vector<std::int32_t> renumbered(2 * n, -1);
+    std::vector<std::uint8_t> next(of.size());
+    std::int32_t n_next = 0;
+    for (std::size_t c = 0; c < of.size(); ++c) {
+      std::int32_t& id = renumbered[2 * std::size_t{of[c]} + left[c]];
+      if (id < 0) {
+        if (n_next == static_cast<std::int32_t>(most_kinds)) return false;
+        id = n_next++;
+      }
+      next[c] = static_cast<std::uint8_t>(id);
+    }
+    of.swap(next);
+    n = static_cast<std::size_t>(n_next);
+    return true;
+  }
+
+  std::vector<std::uint8_t> of;  // by category
+  std::size_t n = 1;
+};
 
 }  // namespace
 
@@ -43,34 +75,63 @@ bool Additive::prepare() {
 bool Additive::prepare_slots() {
   const Tree& nodes = forest_.nodes;
   std::vector<std::vector<double>> cuts;
-  std::vector<std::uint8_t> is_category, in_use;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
+  std::vector<std::vector<std::uint32_t>> category_nodes;
+  for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     if (nodes.is_leaf(i)) continue;
     const auto f = static_cast<std::size_t>(nodes.feature[i]);
     if (f >= cuts.size()) {
       cuts.resize(f + 1);
-      is_category.resize(f + 1, 0);
-      in_use.resize(f + 1, 0);
+      category_nodes.resize(f + 1);
     }
-    in_use[f] = 1;
-    if (nodes.flags[i] & Tree::category) {
-      is_category[f] = 1;
-      if (names_large_codes(nodes.sets.data() + nodes.set[i])) return false;
-    } else
+    if (nodes.flags[i] & Tree::category)
+      category_nodes[f].push_back(i);
+    else
       cuts[f].push_back(nodes.threshold[i]);
   }
   slot_of_.assign(cuts.size(), 0);
-  for (std::size_t f = 0; f < cuts.size(); ++f) {
-    if (!in_use[f]) continue;
+  slot_of_node_.assign(nodes.size(), 0);
+  for (std::uint32_t f = 0; f < cuts.size(); ++f) {
+    slot_of_[f] = static_cast<std::uint16_t>(slots_.size());
+    if (!category_nodes[f].empty() && !prepare_categories(f, category_nodes[f])) return false;
     std::sort(cuts[f].begin(), cuts[f].end());
     cuts[f].erase(std::unique(cuts[f].begin(), cuts[f].end()), cuts[f].end());
-    if (cuts[f].size() > most_cuts || slots_.size() == UINT16_MAX) return false;
-    slot_of_[f] = static_cast<std::uint16_t>(slots_.size());
-    Slot& slot = slots_.emplace_back();
-    slot.column = static_cast<std::uint32_t>(f);
-    slot.is_category = is_category[f];
-    slot.cuts = EdgeSearch(cuts[f]);
+    for (std::uint32_t first = 0; first < cuts[f].size(); first += cuts_per_slot) {
+      Slot& slot = slots_.emplace_back();
+      slot.column = f;
+      slot.first_cut = first;
+      if (first == 0) slot.cuts = EdgeSearch(cuts[f]);
+    }
+    if (slots_.size() > UINT16_MAX) return false;
   }
+  return true;
+}
+
+// A slot serves as many nodes, in order, as it can.
+bool Additive::prepare_categories(std::uint32_t column, const std::vector<std::uint32_t>& nodes) {
+  const Tree& tree = forest_.nodes;
+  std::uint32_t end = 0;
+  for (const std::uint32_t node : nodes) end = std::max(end, end_of_set(tree.sets.data() + tree.set[node]));
+  const std::size_t n_categories = std::size_t{end} + 1;
+  if (n_categories * nodes.size() > most_to_prepare) return false;
+  Kinds kinds(n_categories);
+  std::vector<std::uint8_t> left(n_categories);
+  const auto close = [&] {
+    Slot& slot = slots_.emplace_back();
+    slot.column = column;
+    slot.is_category = true;
+    slot.kind = std::move(kinds.of);
+    kinds = Kinds(n_categories);
+  };
+  for (const std::uint32_t node : nodes) {
+    for (std::uint32_t code = 0; code < n_categories; ++code) left[code] = sends_left(tree, node, code);
+    if (!kinds.refine(left)) {
+      close();
+      if (slots_.size() >= UINT16_MAX) return false;
+      kinds.refine(left);
+    }
+    slot_of_node_[node] = static_cast<std::uint16_t>(slots_.size());
+  }
+  close();
   return true;
 }
 
@@ -85,20 +146,20 @@ void Additive::prepare_tree(std::size_t t) {
       continue;
     }
     const auto f = static_cast<std::size_t>(tree.feature[i]);
-    const std::uint16_t slot = slot_of_[f];
     const bool missing_left = tree.flags[i] & Tree::missing_left;
     if (tree.flags[i] & Tree::category) {
+      const std::uint16_t slot = slot_of_node_[i];
       nodes_.push_back({slot, 0, MaskNode::category});
-      for (std::uint32_t code = 0; code < 256; ++code) {
-        const bool left = code == missing_byte ? missing_left
-                                               : category_goes_left(tree.sets.data() + tree.set[i],
-                                                                    tree.flags[i] & Tree::default_left, code);
-        tables_.push_back(left ? 0xff : 0);
-      }
+      std::array<std::uint8_t, 256> table{};
+      const std::vector<std::uint8_t>& kind = slots_[slot].kind;
+      for (std::uint32_t code = 0; code < kind.size(); ++code) table[kind[code]] = sends_left(tree, i, code) ? 0xff : 0;
+      table[missing_byte] = missing_left ? 0xff : 0;
+      tables_.insert(tables_.end(), table.begin(), table.end());
     } else {
       std::uint32_t cut = 0;
-      slots_[slot].cuts.find(&tree.threshold[i], 1, &cut);
-      nodes_.push_back({slot, static_cast<std::uint8_t>(cut),
+      slots_[slot_of_[f]].cuts.find(&tree.threshold[i], 1, &cut);
+      nodes_.push_back({static_cast<std::uint16_t>(slot_of_[f] + cut / cuts_per_slot),
+                        static_cast<std::uint8_t>(cut % cuts_per_slot),
                         static_cast<std::uint8_t>(missing_left ? MaskNode::missing_left : MaskNode::missing_right)});
     }
   }
@@ -119,12 +180,23 @@ void Additive::code_block(const Table& table, std::size_t begin, std::size_t n, 
   std::array<double, many_rows> values{};
   std::array<std::uint32_t, many_rows> at;
   std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
+  const Slot* before = nullptr;
   for (const Slot& slot : slots_) {
-    read_rows(table.columns[slot.column], rows.data(), n, [&](std::size_t i, double v) { values[i] = v; });
-    if (!slot.is_category) slot.cuts.find(values.data(), n, at.data());
-    for (std::size_t i = 0; i < n; ++i) {
-      const double code = slot.is_category ? std::min(values[i], double{unseen_byte}) : at[i];
-      codes[i] = values[i] != values[i] ? missing_byte : static_cast<std::uint8_t>(code);
+    if (before == nullptr || before->column != slot.column) {
+      read_rows(table.columns[slot.column], rows.data(), n, [&](std::size_t i, double v) { values[i] = v; });
+      if (!slot.is_category) slot.cuts.find(values.data(), n, at.data());
+    }
+    before = &slot;
+    if (slot.is_category) {
+      const double beyond = static_cast<double>(slot.kind.size() - 1);
+      for (std::size_t i = 0; i < n; ++i)
+        codes[i] =
+            values[i] != values[i] ? missing_byte : slot.kind[static_cast<std::size_t>(std::min(values[i], beyond))];
+    } else {
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::uint32_t above = at[i] < slot.first_cut ? 0 : at[i] - slot.first_cut;
+        codes[i] = values[i] != values[i] ? missing_byte : static_cast<std::uint8_t>(std::min(above, cuts_per_slot));
+      }
     }
     codes += width;
   }
@@ -158,32 +230,32 @@ void Additive::add_masked(const Table& table, std::size_t first, std::size_t las
 void Additive::add(const Table& table, std::size_t first, std::size_t last, int n_threads, Interrupt& interrupt,
                    double* out) const {
   if (is_masked_) return add_masked(table, first, last, n_threads, interrupt, out);
-  constexpr std::size_t chunk = 256;
-  const double estimated_ns = 50.0 * static_cast<double>(table.n_rows) * static_cast<double>(last - first);
+  constexpr std::size_t chunk = 64;
+  const std::size_t n_columns = table.n_columns();
+  const double estimated_ns = 30.0 * static_cast<double>(table.n_rows) * static_cast<double>(last - first);
   parallel_for_if_worth(estimated_ns, (table.n_rows + chunk - 1) / chunk, n_threads, [&](std::size_t c, int) {
     interrupt.check();
-    std::vector<double> sums(n_outputs_);
-    for (std::size_t r = c * chunk; r < std::min(table.n_rows, (c + 1) * chunk); ++r) {
+    const std::size_t begin = c * chunk, n = std::min(chunk, table.n_rows - begin);
+    std::vector<double> values(n * n_columns), sums(n_outputs_);
+    std::array<Row, chunk> rows;
+    std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
+    for (const std::uint32_t f : compact_.used)
+      read_rows(table.columns[f], rows.data(), n, [&](std::size_t i, double v) { values[i * n_columns + f] = v; });
+    for (std::size_t i = 0; i < n; ++i) {
       std::fill(sums.begin(), sums.end(), 0.0);
-      for (std::size_t t = first; t < last; ++t) {
-        std::uint32_t at = forest_.root[t];
-        while (!forest_.nodes.is_leaf(at))
-          at = next_node(forest_.nodes, at,
-                         [&](std::uint32_t f) { return value_at(table.columns[f], static_cast<Row>(r)); });
-        sums[t % n_outputs_] += forest_.nodes.value[at];
-      }
-      for (std::size_t k = 0; k < n_outputs_; ++k) out[r * n_outputs_ + k] += sums[k];
+      walk_row(values.data() + i * n_columns, first, last, sums.data());
+      for (std::size_t k = 0; k < n_outputs_; ++k) out[(begin + i) * n_outputs_ + k] += sums[k];
     }
   });
 }
 
 template <bool categories>
-void Additive::walk_abreast(const double* known, double* sums) const {
+void Additive::walk_abreast(const double* known, std::size_t first, std::size_t last, double* sums) const {
   constexpr std::size_t abreast = 8;
   const CompactNode* nodes = compact_.nodes.data();
   std::array<std::uint32_t, abreast> at;
-  for (std::size_t t = 0, k = 0; t < forest_.n_trees(); t += abreast) {
-    const std::size_t n = std::min(abreast, forest_.n_trees() - t);
+  for (std::size_t t = first, k = first % n_outputs_; t < last; t += abreast) {
+    const std::size_t n = std::min(abreast, last - t);
     for (std::size_t i = 0; i < abreast; ++i) at[i] = forest_.root[t + std::min(i, n - 1)];
     for (std::uint32_t moved = 1; moved != 0;) {
       moved = 0;
@@ -198,30 +270,30 @@ void Additive::walk_abreast(const double* known, double* sums) const {
   }
 }
 
-void Additive::walk_one(const double* row, double* sums) const {
-  for (std::size_t t = 0, k = 0; t < forest_.n_trees(); ++t, k = k + 1 == n_outputs_ ? 0 : k + 1) {
-    std::uint32_t at = forest_.root[t];
-    while (!forest_.nodes.is_leaf(at)) at = next_node(forest_.nodes, at, [&](std::uint32_t f) { return row[f]; });
-    sums[k] += forest_.nodes.value[at];
+// `row` holds the numbers of all columns; those that no node asks for are not looked at.
+void Additive::walk_row(const double* row, std::size_t first, std::size_t last, double* sums) const {
+  if (compact_.nodes.empty() || !forest_.nodes.splits.empty()) {
+    for (std::size_t t = first, k = first % n_outputs_; t < last; ++t, k = k + 1 == n_outputs_ ? 0 : k + 1) {
+      std::uint32_t at = forest_.root[t];
+      while (!forest_.nodes.is_leaf(at)) at = next_node(forest_.nodes, at, [&](std::uint32_t f) { return row[f]; });
+      sums[k] += forest_.nodes.value[at];
+    }
+    return;
   }
+  std::array<double, 512> known;  // no more columns are in use in compact nodes
+  known[0] = 0;                   // what leaves look at
+  for (std::size_t slot = 0; slot < compact_.used.size(); ++slot) known[slot] = row[compact_.used[slot]];
+  if (compact_.has_categories)
+    walk_abreast<true>(known.data(), first, last, sums);
+  else
+    walk_abreast<false>(known.data(), first, last, sums);
 }
 
 void Additive::add_one(const double* row, double* out) const {
-  std::array<double, 256> few;
-  std::vector<double> many;
-  const std::size_t n_known = compact_.used.size(), n = n_known + n_outputs_;
-  if (n > few.size()) many.resize(n);
-  double *known = n > few.size() ? many.data() : few.data(), *sums = known + n_known;
-  std::fill_n(sums, n_outputs_, 0.0);
-  if (compact_.nodes.empty() || !forest_.nodes.splits.empty()) {
-    walk_one(row, sums);
-  } else {
-    for (std::size_t slot = 0; slot < n_known; ++slot) known[slot] = row[compact_.used[slot]];
-    if (compact_.has_categories)
-      walk_abreast<true>(known, sums);
-    else
-      walk_abreast<false>(known, sums);
-  }
+  std::array<double, 16> few{};
+  std::vector<double> many(n_outputs_ > few.size() ? n_outputs_ : 0, 0.0);
+  double* sums = many.empty() ? few.data() : many.data();
+  walk_row(row, 0, forest_.n_trees(), sums);
   for (std::size_t k = 0; k < n_outputs_; ++k) out[k] += sums[k];
 }
 

@@ -3,6 +3,10 @@
 // Many rows are predicted by masks. Their values are coded once, as the number of the model's cuts that lie below; then a
 // tree is evaluated for 64 rows at a time by testing all of its nodes, one byte a row, which needs no branch and no
 // scattered load. A tree of few leaves is faster done that way than walked. All ways give the same bits.
+//
+// A byte is enough for any column, because a column may have several: one for each 254 of its cuts, counted from the first
+// of them and cut off at either end; and, for categories, one for as many nodes as tell no more than 254 kinds of
+// categories apart.
 #pragma once
 
 #include <cstddef>
@@ -55,18 +59,21 @@ class Additive {
   void add_one(const double* row, double* out) const;
 
  private:
-  struct Slot {  // a column in use
+  struct Slot {  // a byte of a column in use
     std::uint32_t column = 0;
+    std::uint32_t first_cut = 0;
     bool is_category = false;
-    EdgeSearch cuts{{}};
+    EdgeSearch cuts{{}};               // of the column, in its first slot only
+    std::vector<std::uint8_t> kind{};  // by category; the last stands for all beyond
   };
 
   template <bool categories>
-  void walk_abreast(const double* known, double* sums) const;
-  void walk_one(const double* row, double* sums) const;
+  void walk_abreast(const double* known, std::size_t first, std::size_t last, double* sums) const;
+  void walk_row(const double* row, std::size_t first, std::size_t last, double* sums) const;
 
-  bool prepare();  // false: too many cuts, categories or leaves for a byte
+  bool prepare();  // false: too many leaves for a byte, or too much to prepare
   bool prepare_slots();
+  bool prepare_categories(std::uint32_t column, const std::vector<std::uint32_t>& nodes);
   void prepare_tree(std::size_t t);
   void add_masked(const Table& table, std::size_t first, std::size_t last, int n_threads, Interrupt& interrupt,
                   double* out) const;
@@ -74,10 +81,11 @@ class Additive {
 
   Forest forest_;
   std::size_t n_outputs_;
-  CompactNodes compact_;  // for one row
+  CompactNodes compact_;  // for rows that are walked
   bool is_masked_ = false;
-  std::vector<Slot> slots_;
-  std::vector<std::uint16_t> slot_of_;  // by column
+  std::vector<Slot> slots_;                  // those of a column stand together
+  std::vector<std::uint16_t> slot_of_;       // first slot by column
+  std::vector<std::uint16_t> slot_of_node_;  // slot by node that splits categories
   std::vector<MaskNode> nodes_;
   std::vector<double> values_;
   std::vector<std::uint8_t> tables_;

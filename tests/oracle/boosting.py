@@ -175,7 +175,14 @@ def leaf_value(loss, residuals, g, h, rules, parameter):
     if loss in ("absolute_error", "quantile"):
         share = 0.5 if loss == "absolute_error" else parameter
         return float(np.quantile(residuals, share, method="averaged_inverted_cdf"))
-    return step(g.sum(), h.sum(), rules)
+    newton = step(g.sum(), h.sum(), rules)
+    return newton if loss == "squared_error" else tempered(newton)
+
+
+def tempered(newton):
+    """Newton's step where it is long: it goes on as the logarithm that bounds of the loss ask for."""
+    size = abs(newton)
+    return newton if size <= 1.5 else float(np.sign(newton) * (1.5 + np.log((1 + size) / 2.5)))
 
 
 def boost(X, y, weight, loss, n_rounds, learning_rate, rules, start, parameter=0.0):
@@ -207,6 +214,6 @@ def boost_classes(X, codes, n_classes, n_rounds, learning_rate, rules):
             root = grow(X, g, h, np.arange(len(codes)), rules)
             for node in root.preorder():
                 if not node.children:
-                    f[node.rows, k] += learning_rate * step(g[node.rows].sum(), h[node.rows].sum(), rules)
+                    f[node.rows, k] += learning_rate * tempered(step(g[node.rows].sum(), h[node.rows].sum(), rules))
             trees.append(root)
     return f, trees

@@ -405,3 +405,50 @@ def test_targets_of_any_reasonable_size():
             spinney.GradientBoostingRegressor().fit(X, wild)
     with pytest.raises(ValueError, match=r"sample_weight reaches 1e\+30"):
         spinney.GradientBoostingRegressor().fit(X, y, np.full(100, 1e30))
+
+
+def all_ways(model, X, rows):
+    """Sums by batch, by single rows and by the trees one by one, to the bit."""
+    batch = model.boosting_.engine.sums(model._columns(X), 0, model.boosting_.n_trees, 1)
+    trees = np.zeros_like(batch)
+    for t, tree in enumerate(model.estimators_):
+        trees[:, t % model.boosting_.n_scores] += tree.predict(X)
+    np.testing.assert_array_equal(batch, trees)
+    handle = model.to_predictor()
+    assert [handle.predict(row) for row in rows[:30]] == model.predict(X)[:30].tolist()
+
+
+@pytest.mark.parametrize("max_leaf_nodes", [31, 400])
+def test_columns_of_more_cuts_than_a_byte_holds(max_leaf_nodes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2))
+    X[::17, 0] = np.nan
+    y = np.sin(9 * np.nan_to_num(X[:, 0])) + X[:, 1] ** 2 + rng.normal(size=3000) / 9
+    model = spinney.GradientBoostingRegressor(
+        n_estimators=40, max_bins=65535, min_samples_leaf=2, max_leaf_nodes=max_leaf_nodes
+    ).fit(X, y)
+    assert len(np.unique(model.boosting_.engine.threshold[model.boosting_.engine.feature == 0])) > 300
+    all_ways(model, X, X)
+    few = model.boosting_.engine.sums(model._columns(X[:70]), 3, 11, 1)
+    whole = model.boosting_.engine.sums(model._columns(X), 3, 11, 1)
+    np.testing.assert_array_equal(few, whole[:70])
+
+
+@pytest.mark.parametrize("unseen", ["missing", "other"])
+def test_more_categories_than_a_byte_holds(unseen):
+    rng = np.random.default_rng(0)
+    town = rng.integers(0, 700, 9000)
+    X = pd.DataFrame({"town": [f"t{c}" for c in town], "x": rng.normal(size=9000)})
+    X.loc[::31, "town"] = None
+    worth = rng.normal(size=700)
+    y = worth[town] + X["x"] + rng.normal(size=9000) / 9
+    model = spinney.GradientBoostingRegressor(
+        n_estimators=60, max_leaf_nodes=16, min_samples_leaf=2, category_smoothing=1.0, unseen=unseen
+    ).fit(X, y)
+    tables = {str(tree.left_categories(0)) for tree in model.boosting_.trees() if tree.feature[0] == 0}
+    assert len(tables) > 10
+    later = X.head(2000).copy()
+    later.loc[:20, "town"] = "unheard of"
+    all_ways(model, later, later.astype(object).where(later.notna(), None).to_numpy().tolist())
+    several = spinney.GradientBoostingClassifier(n_estimators=6, category_smoothing=1.0, unseen=unseen)
+    all_ways(several.fit(X, np.digitize(y, [-1, 1])), later, later.to_numpy().tolist())

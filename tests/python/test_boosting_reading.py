@@ -93,7 +93,9 @@ def test_gains_and_splits() -> None:
     mpl.pyplot.close(gain.plot().figure)
     frame = spinney.importance_frame(model, "pandas")
     assert list(frame["n_splits"]) == list(model.boosting_.split_counts(3)[np.argsort(-model.feature_importances_)])
-    mpl.pyplot.close(spinney.plot_importances(model).figure)
+    ax = spinney.plot_importances(model)
+    assert ax.get_xlabel() == "share in the loss that the splits save"
+    mpl.pyplot.close(ax.figure)
 
 
 @pytest.mark.parametrize(

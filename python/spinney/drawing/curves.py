@@ -66,12 +66,12 @@ def plot_impurity_curves(*, scaled: bool = True, ax: Axes | None = None) -> Axes
 
 
 def plot_importances(model: Any, *, max_columns: int = 15, ax: Axes | None = None) -> Axes:
-    """Draw each column's share in the total decrease of the impurity as a bar.
+    """Draw each column's share in the total decrease of the impurity (boosting: of the loss) as a bar.
 
     Parameters
     ----------
     model : estimator
-        A fitted decision tree.
+        A fitted decision tree, forest or boosted model.
     max_columns : int, default=15
         Bars at most; the most important columns are drawn.
     ax : Axes, optional
@@ -107,7 +107,8 @@ def plot_importances(model: Any, *, max_columns: int = 15, ax: Axes | None = Non
         ax.annotate(f"{value:.2f}", (value, place), xytext=(4, 0), textcoords="offset points", va="center", color=INK)
     ax.set_yticks(places, names, parse_math=False)
     ax.invert_yaxis()
-    ax.set(xlim=(0, 1.12 * max([*values, 1e-9])), xlabel="share in the decrease of the impurity")
+    what = "loss that the splits save" if hasattr(model, "boosting_") else "decrease of the impurity"
+    ax.set(xlim=(0, 1.12 * max([*values, 1e-9])), xlabel=f"share in the {what}")
     ax.spines[["top", "right"]].set_visible(False)
     return ax
 

@@ -301,7 +301,7 @@ def to_json(model: Any, *, indent: int | None = None) -> str:
 
 
 def importance_frame(model: Any, backend: Backend | None = None) -> Any:
-    """Rank the columns by their share in the total decrease of the impurity.
+    """Rank the columns by their share in the total decrease of the impurity (boosting: of the loss).
 
     In a tree with surrogates, a surrogate is credited with its adjusted agreement's share of the split's gain.
 
@@ -311,7 +311,7 @@ def importance_frame(model: Any, backend: Backend | None = None) -> Any:
     Parameters
     ----------
     model : estimator
-        A fitted decision tree.
+        A fitted decision tree, forest or boosted model.
     backend : {"pandas", "polars"}, optional
         Library of the frame; None: the one that is installed, pandas first.
 

@@ -1,0 +1,113 @@
+// Sums of trees: by masks, by walks and by definition they are the same bits.
+#include <random>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "check.h"
+#include "predict/additive.h"
+#include "predict/link.h"
+
+using namespace spinney;
+
+namespace {
+
+constexpr std::uint32_t n_categories = 700;
+
+// Columns 0 and 1 hold numbers with as many cuts as one likes, column 2 categories.
+void grow(Tree& t, std::mt19937& g, std::uint32_t n_cuts, int depth) {
+  const std::size_t node = t.add_leaf();
+  t.value[node] = static_cast<double>(g() % 1000) / 7;
+  if (depth == 0) return;
+  t.feature[node] = static_cast<std::int32_t>(g() % 3);
+  std::uint8_t flags = g() % 2 ? Tree::missing_left : 0;
+  if (t.feature[node] == 2) {
+    std::vector<std::uint32_t> left, right;
+    for (std::uint32_t c = 0; c < n_categories; ++c) (g() % 3 == 0 ? left : right).push_back(c);
+    const bool otherwise_left = g() % 2;
+    t.set[node] = add_set(t.sets, left, right, otherwise_left);
+    flags |= Tree::category | (otherwise_left ? Tree::default_left : 0);
+  } else {
+    t.threshold[node] = static_cast<double>(g() % n_cuts);
+  }
+  t.flags[node] = flags;
+  grow(t, g, n_cuts, depth - 1);
+  t.right[node] = static_cast<std::uint32_t>(t.size());
+  grow(t, g, n_cuts, depth - 1);
+}
+
+struct Data {
+  std::vector<double> a, b, c;
+  Table table;
+};
+
+Column column_of(const std::vector<double>& values, std::uint32_t n = 0) {
+  Column c;
+  c.dtype = DType::f64;
+  c.data = reinterpret_cast<const std::byte*>(values.data());
+  c.stride = sizeof(double);
+  c.n_categories = n;
+  return c;
+}
+
+void fill(Data& d, std::mt19937& g, std::size_t n_rows, std::uint32_t n_cuts) {
+  const auto missing = [&](double v) { return g() % 9 == 0 ? std::nan("") : v; };
+  for (std::size_t r = 0; r < n_rows; ++r) {
+    d.a.push_back(missing(static_cast<double>(g() % (2 * n_cuts)) / 2 - 0.5));
+    d.b.push_back(missing(static_cast<double>(g() % (2 * n_cuts)) / 2 - 0.5));
+    d.c.push_back(missing(static_cast<double>(g() % (n_categories + 1))));
+  }
+  d.table.n_rows = n_rows;
+  d.table.columns = {column_of(d.a), column_of(d.b), column_of(d.c, n_categories)};
+}
+
+void compare(std::uint32_t n_cuts, int depth, std::size_t n_outputs, std::size_t n_rows) {
+  std::mt19937 g(static_cast<unsigned>(n_cuts + n_rows) + static_cast<unsigned>(depth));
+  std::vector<Tree> trees;
+  for (std::size_t t = 0; t < 6 * n_outputs; ++t) {
+    trees.emplace_back();
+    grow(trees.back(), g, n_cuts, depth);
+  }
+  Data d;
+  fill(d, g, n_rows, n_cuts);
+  Forest forest;
+  for (const Tree& t : trees) forest.add(t);
+  const Additive additive(std::move(forest), n_outputs);
+  Interrupt interrupt;
+  std::vector<double> sums(n_rows * n_outputs, 0.0);
+  additive.add(d.table, 0, trees.size(), 2, interrupt, sums.data());
+  for (std::size_t r = 0; r < n_rows; ++r) {
+    const double row[] = {d.a[r], d.b[r], d.c[r]};
+    std::vector<double> one(n_outputs, 0.0), expected(n_outputs, 0.0);
+    additive.add_one(row, one.data());
+    for (std::size_t t = 0; t < trees.size(); ++t)
+      expected[t % n_outputs] += trees[t].value[resting_node(trees[t], [&](std::uint32_t f) { return row[f]; })];
+    for (std::size_t k = 0; k < n_outputs; ++k) {
+      CHECK_EQ(one[k], expected[k]);
+      CHECK_EQ(sums[r * n_outputs + k], expected[k]);
+    }
+  }
+}
+
+}  // namespace
+
+TEST(every_way_gives_the_same_bits) {
+  for (const std::uint32_t n_cuts : {5u, 254u, 255u, 1000u})
+    for (const std::size_t n_rows : {1u, 63u, 300u}) compare(n_cuts, 5, 1, n_rows);
+  compare(2000, 8, 3, 300);
+  compare(2000, 9, 1, 100);  // more leaves than a byte holds
+}
+
+TEST(shares_sum_to_one_and_rows_are_independent) {
+  const double scores[] = {-800.0, 0.0, 3.0, 1000.0, 1000.0, -1000.0};
+  double shares[6], one[3];
+  apply_link(Link::softmax, scores, 2, 3, shares);
+  CHECK_NEAR(shares[0] + shares[1] + shares[2], 1.0, 1e-15);
+  CHECK_NEAR(shares[3], 0.5, 1e-15);
+  apply_link(Link::softmax, scores + 3, 1, 3, one);
+  CHECK_EQ(one[2], shares[5]);
+  double two[4];
+  const double odds[] = {0.0, 40.0};
+  apply_link(Link::logit, odds, 2, 1, two);
+  CHECK_EQ(two[0], 0.5);
+  CHECK_EQ(two[2] + two[3], 1.0);
+}
