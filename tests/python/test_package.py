@@ -188,7 +188,7 @@ if sys.argv[1] == "leak":
 """
 
 
-@pytest.mark.parametrize("how", ["plain", "leak"])
+@pytest.mark.parametrize("how", ["plain", pytest.param("leak", marks=pytest.mark.slow)])
 def test_nothing_of_the_engine_is_left_at_the_end(how):
     environment = os.environ | {"SPINNEY_LEAK_WARNINGS": "1", "PYTHONPATH": str(PACKAGE.parent)}
     run = subprocess.run(
