@@ -210,6 +210,14 @@ static Ranges ranges_of(const TableHandle& handle, const std::optional<Doubles1>
   return Ranges(own(std::move(low)), own(std::move(high)), own(std::move(has_missing)));
 }
 
+static Array<double> values_at(const TableHandle& handle, std::size_t j, const Numbers1& rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows(i) >= handle.table.n_rows) throw nb::index_error("the table has no such row");
+  std::vector<double> out(rows.size());
+  read_rows(handle.at(j), rows.data(), rows.size(), [&](std::size_t i, double value) { out[i] = value; });
+  return own(std::move(out));
+}
+
 }  // namespace spinney
 
 void init_data(nb::module_& m) {
@@ -223,6 +231,7 @@ void init_data(nb::module_& m) {
       .def("add_csc", &TableHandle::add_csc, nb::arg("starts"), nb::arg("rows"), nb::arg("values"))
       .def("column", &spinney::column_as_float64, nb::arg("j"),
            "A copy of column j as float64: NaN is missing, a category is its code.")
+      .def("values_at", &spinney::values_at, nb::arg("j"), nb::arg("rows"), "Some rows of column j, as by `column`.")
       .def(
           "n_categories", [](const TableHandle& t, std::size_t j) { return t.at(j).n_categories; }, nb::arg("j"),
           "Number of categories of column j, 0 if it holds numbers.")

@@ -53,6 +53,13 @@ class Table:
     def column(self, j: int) -> object:
         """A copy of column j as float64: NaN is missing, a category is its code."""
 
+    def values_at(
+        self,
+        j: int,
+        rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
+        """Some rows of column j, as by `column`."""
+
     def n_categories(self, j: int) -> int:
         """Number of categories of column j, 0 if it holds numbers."""
 

@@ -182,6 +182,8 @@ class GrowingEstimator(NamedParameters, SavedEstimator, ExplainedByColumns, Base
         weights, always = read_drawn_columns(self.feature_weights, self.always_try, schema)
         if self.feature_weights is not None:
             self._warn_if_nothing_is_drawn(weights, always, schema.n_features)
+        elif max_features >= schema.n_split_features:
+            weights = []  # those beside a pool: nothing is drawn
         min_leaf = count_rows(self.min_samples_leaf, n_rows)
         return {
             "max_depth": min(self.max_depth or NO_LIMIT, NO_LIMIT),

@@ -77,18 +77,19 @@ def _looked_at(n_rows: int) -> NDArray[np.intp]:
 
 
 def _print_of_table(columns: _engine.Table) -> int:
-    return _print_of((columns.column(j) for j in range(columns.n_columns)), columns.n_rows)
+    rows = _looked_at(columns.n_rows).astype(np.uint32)
+    return _print_of((columns.values_at(j, rows) for j in range(columns.n_columns)), len(rows))
 
 
 def _print_of_target(target: NDArray[Any]) -> int:
-    return _print_of(target.reshape(len(target), -1).T, len(target))
+    rows = _looked_at(len(target))
+    return _print_of(target[rows].reshape(len(rows), -1).T, len(rows))
 
 
 def _print_of(columns: Iterable[Any], n_rows: int) -> int:
-    rows = _looked_at(n_rows)
-    keys = mixed(np.arange(1, len(rows) + 1, dtype=np.uint64) * np.uint64(GOLDEN))
+    keys = mixed(np.arange(1, n_rows + 1, dtype=np.uint64) * np.uint64(GOLDEN))
     for column in columns:
-        values = np.asarray(column)[rows].astype(np.float64) + 0.0  # -0.0 becomes 0.0
+        values = np.asarray(column, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
         values[np.isnan(values)] = np.nan  # one NaN of the many
         keys = mixed(keys + values.view(np.uint64))
     return int(keys.sum())

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sweep import covering
 
 from oracle.data import sklearn_tree, tie_free
 from oracle.pruning import collapse, pruning_path
@@ -38,26 +39,25 @@ def rules_for(params):
     return Rules(**{**params, "monotonic_cst": params.get("monotonic_cst")})
 
 
-@pytest.mark.parametrize(
-    ("weights", "growth"),
-    [
-        ("none", "depth_first"),
-        ("integer", "best_first"),
-        ("none", "best_first"),
-        ("real", "weight_rule"),
-        ("integer", "decrease_rule"),
-    ],
-)
-@pytest.mark.parametrize("criterion", SHARED)
-def test_grows_scikit_learns_tree(criterion, weights, growth):
+SETTINGS = [
+    ("none", "depth_first"),
+    ("integer", "best_first"),
+    ("none", "best_first"),
+    ("real", "weight_rule"),
+    ("integer", "decrease_rule"),
+]
+
+
+@pytest.mark.parametrize(*covering(criterion=SHARED, setting=SETTINGS))
+def test_grows_scikit_learns_tree(criterion, setting):
+    weights, growth = setting
     X, y, w, peer = tie_free(criterion, weights, n_classes=3, **GROWTH[growth])
     root = grow(make_problem(X, y, w, criterion), rules_for(GROWTH[growth]))
     assert root.children
     assert_same_tree(root, peer.tree_)
 
 
-@pytest.mark.parametrize("weights", ["none", "real"])
-@pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "poisson"])
+@pytest.mark.parametrize(*covering(criterion=["gini", "entropy", "squared_error", "poisson"], weights=["none", "real"]))
 def test_treats_missing_values_like_scikit_learn(criterion, weights):
     params = {"min_samples_leaf": 6, "max_depth": 4}
     X, y, w, peer = tie_free(criterion, weights, missing=True, **params)
@@ -76,8 +76,12 @@ def test_averages_several_outputs_like_scikit_learn(criterion):
     assert_same_tree(grow(make_problem(X, y, w, criterion), rules_for(params)), peer.tree_)
 
 
-@pytest.mark.parametrize("growth", ["depth_first", "best_first"])
-@pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "absolute_error", "poisson"])
+@pytest.mark.parametrize(
+    *covering(
+        criterion=["gini", "entropy", "squared_error", "absolute_error", "poisson"],
+        growth=["depth_first", "best_first"],
+    )
+)
 def test_obeys_monotone_constraints_like_scikit_learn(criterion, growth):
     params = {**GROWTH[growth], "monotonic_cst": (1, -1, 0, 0)}
     X, y, w, peer = tie_free(criterion, "real", **params)

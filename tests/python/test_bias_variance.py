@@ -208,7 +208,7 @@ def test_probabilities_by_squared_loss():
 
 @pytest.mark.parametrize("ensemble", [spinney.BaggingRegressor(n_estimators=5), RandomForestRegressor(5)])
 def test_the_identity_of_the_variance_of_a_mean(ensemble):
-    part = spinney.bias_variance(ensemble, Line(), n_train=40, n_repeats=40, random_state=0)[type(ensemble).__name__]
+    part = spinney.bias_variance(ensemble, Line(), n_train=40, n_repeats=12, random_state=0)[type(ensemble).__name__]
     rho, one = part.correlation, part.member_variance
     assert part.n_members == 5
     assert 0 < rho < 1
@@ -220,7 +220,7 @@ def test_the_identity_of_the_variance_of_a_mean(ensemble):
 
 def test_the_correlation_foretells_the_variance_of_other_numbers_of_members():
     learners = {str(n): spinney.BaggingRegressor(n_estimators=n) for n in (2, 10)}
-    found = spinney.bias_variance(learners, Line(), n_train=40, n_repeats=50, n_test=200, random_state=0)
+    found = spinney.bias_variance(learners, Line(), n_train=40, n_repeats=40, n_test=100, random_state=0)
     assert found["2"].variance_with(10) == pytest.approx(found["10"].variance, rel=0.1)
     assert found["2"].correlation == pytest.approx(found["10"].correlation, abs=0.05)
 
@@ -251,7 +251,7 @@ def test_members_of_a_classifier():
         "votes": spinney.BaggingClassifier(n_estimators=4, voting="hard"),
         "theirs": BaggingClassifier(n_estimators=4),
     }
-    found = spinney.bias_variance(learners, source, n_train=30, n_repeats=30, loss="squared", random_state=0)
+    found = spinney.bias_variance(learners, source, n_train=30, n_repeats=8, loss="squared", random_state=0)
     for part in found.parts.values():
         assert part.variance_with(4) == pytest.approx(part.variance)
 

@@ -16,7 +16,7 @@ from oracle.data import continuous_table, target_for, weights_for
 from oracle.models import assert_identical
 from sklearn.datasets import load_iris
 from spinney import DecisionTreeClassifier
-from sweep import examples
+from sweep import covering, examples
 
 CRITERIA = ["gini", "entropy", "misclassification", "chi2", "gain_ratio"]
 UNEVEN = [[0.0, 1.0, 3.0], [1.0, 0.0, 1.0], [2.0, 4.0, 0.0]]
@@ -111,9 +111,7 @@ def test_generalised_gini_is_the_sum_over_pairs():
 # ---- against the slow twin ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("priors", [None, [0.2, 0.5, 0.3]], ids=["no_priors", "priors"])
-@pytest.mark.parametrize("weights", ["none", "real"])
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize(*covering(criterion=list(CRITERIA), weights=["none", "real"], priors=[None, [0.2, 0.5, 0.3]]))
 def test_every_node_is_the_oracles_under_altered_priors(criterion, weights, priors):
     X, y = three_classes(missing=True)
     w = weights_for(3, len(y), weights)
@@ -135,8 +133,12 @@ def test_every_node_is_the_oracles_under_generalised_gini(categories, growth):
     assert splits(plain) != splits(model)
 
 
-@pytest.mark.parametrize("growth", [{"min_samples_leaf": 3}, {"max_leaf_nodes": 8}], ids=["depth_first", "best_first"])
-@pytest.mark.parametrize("criterion", [*CRITERIA, "squared_error", "absolute_error", "friedman_mse", "poisson"])
+@pytest.mark.parametrize(
+    *covering(
+        criterion=[*CRITERIA, "squared_error", "absolute_error", "friedman_mse", "poisson"],
+        growth=[{"min_samples_leaf": 3}, {"max_leaf_nodes": 8}],
+    )
+)
 def test_every_node_is_the_oracles_under_feature_costs(criterion, growth):
     X = continuous_table(11, n=50, missing=True)
     y = target_for(criterion, X, 11, n_classes=3)

@@ -386,5 +386,10 @@ def test_arrays_and_sparse_tables_name_the_position():
     ],
 )
 def test_integers_that_stay_apart_are_no_one_s_business(column):
-    spinney.DecisionTreeClassifier().fit(column[:, np.newaxis], TARGET)
-    spinney.DecisionTreeClassifier(categorical_features=[0]).fit(LARGE[:, np.newaxis], TARGET)
+    tree = spinney.DecisionTreeClassifier().fit(column[:, np.newaxis], TARGET)
+    assert tree.score(column[:, np.newaxis], TARGET) == (1.0 if column[0] != column[1] else 0.5)
+
+
+def test_integers_that_are_labels_stay_apart():
+    tree = spinney.DecisionTreeClassifier(categorical_features=[0]).fit(LARGE[:, np.newaxis], TARGET)
+    assert tree.score(LARGE[:, np.newaxis], TARGET) == 1

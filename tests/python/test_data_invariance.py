@@ -109,7 +109,7 @@ def assert_equal(got, expected, name):
     assert got[1] == expected[1], name
 
 
-@examples(30)
+@examples(15)
 @given(tables, st.data())
 def test_engine_columns_do_not_depend_on_the_representation(columns, data):
     n_rows = len(columns["int"])

@@ -423,3 +423,16 @@ def test_one_column_and_one_row():
     assert isinstance(read_table(np.ones((1, 1))).column(0), NumberColumn)
     assert_same(pd.DataFrame({"a": ["x"]}), [[0]])
     assert_same([[3]], [[3]])
+
+
+def test_some_rows_of_a_column_are_those_of_the_whole():
+    frame = pd.DataFrame({"a": [1.5, np.nan, 3.0], "b": ["u", None, "v"], "c": pd.array([1, None, 3], dtype="Int64")})
+    rows = np.array([2, 0, 1, 1], dtype=np.uint32)
+    for table in (read_table(frame), read_table(sp.csc_array([[0, 2.0], [3.0, 0], [0, 0]]))):
+        engine = Schema.learn(table).encode(table)
+        for j in range(engine.n_columns):
+            np.testing.assert_array_equal(engine.values_at(j, rows), np.asarray(engine.column(j))[rows])
+    with pytest.raises(IndexError, match="no such row"):
+        engine.values_at(0, np.array([3], dtype=np.uint32))
+    with pytest.raises(IndexError, match="no such column"):
+        engine.values_at(2, rows)

@@ -602,10 +602,17 @@ def test_a_forest_is_loaded_without_scikit_learn(tmp_path):
 LOADERS = {"iris": load_iris, "wine": load_wine, "cancer": load_breast_cancer, "diabetes": load_diabetes}
 
 
+QUICK = [("RandomForest", "diabetes"), ("ExtraTrees", "wine")]
+
+
 @pytest.mark.parametrize(
-    "name", ["wine", "diabetes", *(pytest.param(name, marks=pytest.mark.slow) for name in ("iris", "cancer"))]
+    ("kind", "name"),
+    [
+        pytest.param(kind, name, marks=() if (kind, name) in QUICK else pytest.mark.slow)
+        for kind in ("RandomForest", "ExtraTrees")
+        for name in LOADERS
+    ],
 )
-@pytest.mark.parametrize("kind", ["RandomForest", "ExtraTrees"])
 def test_no_worse_than_scikit_learn_with_the_same_settings(kind, name):
     import sklearn.ensemble
 

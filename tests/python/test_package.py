@@ -4,6 +4,7 @@ import doctest
 import functools
 import importlib.util
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -163,3 +164,34 @@ def test_a_large_wheel_is_caught(tmp_path):
 
 def test_the_engine_is_built_for_this_interpreter():
     assert importlib.util.find_spec("spinney._engine") is not None
+
+
+USED = """
+import ctypes, sys
+import numpy as np, spinney
+X = np.random.default_rng(0).normal(size=(60, 3))
+y = X[:, 0] > 0
+tree = spinney.DecisionTreeRegressor(criterion=spinney.LossCriterion(lambda y, v: (y - v) ** 2)).fit(X, X[:, 0])
+tree.me = tree
+kept = []
+forest = spinney.RandomForestClassifier(5, keep_rows=True).fit(X, y)
+kept += [forest, forest.to_predictor(), forest.importances(X, y), forest.predict_set(X), forest.shap_values(X[:2])]
+boosting = spinney.GradientBoostingClassifier(n_estimators=2).fit(X, y)
+kept.append(boosting.staged_predict(X))
+next(kept[-1])
+try:
+    spinney.RandomForestClassifier().fit(X, y[:3])
+except ValueError as error:
+    kept.append(error)
+if sys.argv[1] == "leak":
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(forest.forest_.engine))
+"""
+
+
+@pytest.mark.parametrize("how", ["plain", pytest.param("leak", marks=pytest.mark.slow)])
+def test_nothing_of_the_engine_is_left_at_the_end(how):
+    environment = os.environ | {"SPINNEY_LEAK_WARNINGS": "1", "PYTHONPATH": str(PACKAGE.parent)}
+    run = subprocess.run(
+        [sys.executable, "-c", USED, how], env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ("leaked" in run.stderr) == (how == "leak"), run.stderr

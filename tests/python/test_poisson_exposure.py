@@ -79,8 +79,15 @@ def test_a_side_without_events_is_allowed_and_never_predicted_impossible():
 # ---- against the slow twin ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("growth", [{"min_samples_leaf": 3}, {"max_leaf_nodes": 9}], ids=["depth_first", "best_first"])
-@pytest.mark.parametrize("weights", ["none", "real"])
+@pytest.mark.parametrize(
+    ("weights", "growth"),
+    [
+        pytest.param("none", {"min_samples_leaf": 3}, id="none-depth_first"),
+        pytest.param("real", {"max_leaf_nodes": 9}, id="real-best_first"),
+        pytest.param("real", {"min_samples_leaf": 3}, id="real-depth_first", marks=pytest.mark.slow),
+        pytest.param("none", {"max_leaf_nodes": 9}, id="none-best_first", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("categories", [{}, {1: 6}], ids=["numbers", "categories"])
 def test_every_node_is_the_oracles(categories, weights, growth):
     X, events, years = claims(missing=True, categories=categories)

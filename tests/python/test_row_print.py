@@ -38,6 +38,11 @@ USES = {
 }
 
 
+def numbers(found):
+    found = getattr(found, "importance", found)
+    return found.toarray() if hasattr(found, "toarray") else found
+
+
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("rows", [ORDER, SWAPPED])
 def test_rows_in_another_order_are_refused(classifier, regressor, use, rows):
@@ -63,15 +68,19 @@ def test_another_target_is_refused(classifier, regressor, use):
 def test_the_same_rows_are_taken_from_any_library(classifier, use):
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     forest = RandomForestClassifier(5, keep_rows=True, random_state=0).fit(frame, LABELS)
-    for table in (frame, frame[["c", "a", "b"]], pl.DataFrame(frame), pa.table(frame)):
-        USES[use](forest, table, pd.Series(LABELS))
-    USES[use](classifier, np.asfortranarray(X), LABELS.tolist())
+    expected = numbers(USES[use](forest, frame, LABELS))
+    for table in (frame[["c", "a", "b"]], pl.DataFrame(frame), pa.table(frame)):
+        np.testing.assert_array_equal(numbers(USES[use](forest, table, pd.Series(LABELS))), expected)
+    expected = numbers(USES[use](classifier, X, LABELS))
+    found = USES[use](classifier, np.asfortranarray(X), LABELS.tolist())
+    np.testing.assert_array_equal(numbers(found), expected)
 
 
 def test_missing_categories_and_negative_zeros_are_the_same_rows():
     frame = pd.DataFrame({"a": np.where(np.arange(60) % 2, 0.0, -0.0), "b": pd.Categorical(LABELS), "c": X[:, 1]})
     forest = RandomForestRegressor(5, random_state=0).fit(frame, Y)
-    forest.oob_errors(frame.assign(a=0.0, b=LABELS), Y)
+    found = forest.oob_errors(frame.assign(a=0.0, b=LABELS), Y)
+    np.testing.assert_array_equal(found, forest.oob_errors(frame, Y))
 
 
 def test_groups_and_combinations_are_checked_as_well():

@@ -20,7 +20,7 @@ from oracle.saved import through_bytes
 from oracle.surrogates import check_surrogate_tree
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from spinney.reading.reader import TreeReader
-from sweep import examples
+from sweep import covering, examples
 
 NAN = np.nan
 WAYS = [
@@ -50,8 +50,9 @@ def same_splits(first, second):
 # ---- the slow twin -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join(way.values()))
-@pytest.mark.parametrize("criterion", ["gini", "entropy", "misclassification", "squared_error", "absolute_error"])
+@pytest.mark.parametrize(
+    *covering(criterion=["gini", "entropy", "misclassification", "squared_error", "absolute_error"], way=WAYS)
+)
 def test_every_node_is_the_twins(criterion, way):
     for seed in range(3):
         X, y = table(seed)

@@ -11,6 +11,7 @@ from oracle.check import check_tree
 from oracle.data import continuous_table, target_for, weights_for
 from oracle.impurity import split_score
 from oracle.models import CRITERIA, assert_identical, bits, spinney_tree
+from sweep import covering
 
 
 def names_of(codes):
@@ -35,8 +36,7 @@ def splits_on(model, column):
     return np.flatnonzero(model.tree_.feature == column)
 
 
-@pytest.mark.parametrize("missing", [False, True], ids=["complete", "missing"])
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize(*covering(criterion=CRITERIA, missing=[False, True]))
 def test_every_node_is_the_oracles(criterion, missing):
     X, frame = mixed_table(31, 60, 7, missing)
     y, w = category_effect(criterion, X, 31), weights_for(31, 60, "integer")

@@ -9,6 +9,7 @@ import spinney
 from oracle.check import check_tree, interaction_groups
 from oracle.data import continuous_table, target_for, weights_for
 from oracle.models import CRITERIA, assert_identical, spinney_tree
+from sweep import covering
 
 MONOTONE_CRITERIA = [c for c in CRITERIA if c != "friedman_mse"]
 GROWTH = [{"min_samples_leaf": 2}, {"max_leaf_nodes": 9}]
@@ -27,8 +28,7 @@ def used_together(tree, node=0, above=frozenset()):
     return used_together(tree, left, here) + used_together(tree, right, here)
 
 
-@pytest.mark.parametrize("growth", GROWTH, ids=["depth_first", "best_first"])
-@pytest.mark.parametrize("criterion", MONOTONE_CRITERIA)
+@pytest.mark.parametrize(*covering(criterion=MONOTONE_CRITERIA, growth=GROWTH))
 def test_monotone_tree_is_the_oracles(criterion, growth):
     X = continuous_table(41, n=60, missing=True)
     y, w = target_for(criterion, X, 41), weights_for(41, 60, "integer")
@@ -110,9 +110,7 @@ INTERACTIONS = [
 ]
 
 
-@pytest.mark.parametrize("growth", GROWTH, ids=["depth_first", "best_first"])
-@pytest.mark.parametrize("groups", INTERACTIONS, ids=str)
-@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+@pytest.mark.parametrize(*covering(criterion=["gini", "squared_error"], groups=INTERACTIONS, growth=GROWTH))
 def test_interaction_constraints(criterion, groups, growth):
     X = continuous_table(45, n=80)
     y = target_for(criterion, X, 45)
@@ -168,8 +166,7 @@ STOPPING = {
 }
 
 
-@pytest.mark.parametrize("rule", STOPPING)
-@pytest.mark.parametrize("criterion", ["entropy", "squared_error"])
+@pytest.mark.parametrize(*covering(criterion=["entropy", "squared_error"], rule=list(STOPPING)))
 def test_stopping_rules(criterion, rule):
     X = continuous_table(49, n=70)
     y, w = target_for(criterion, X, 49, n_classes=3), weights_for(49, 70, "integer")

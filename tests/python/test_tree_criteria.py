@@ -10,7 +10,7 @@ from oracle.data import continuous_table, target_for, weights_for
 from oracle.impurity import CLASSIFICATION, chi2_score, impurity, split_information
 from oracle.models import CRITERIA, assert_identical, spinney_tree
 from oracle.tree import best_split, make_problem
-from sweep import examples
+from sweep import covering, examples
 
 CLASS_CRITERIA = [c for c in CRITERIA if c in CLASSIFICATION]
 
@@ -36,8 +36,7 @@ def stump_root_impurity(criterion, counts):
     return float(model.tree_.impurity[0])
 
 
-@pytest.mark.parametrize("weights", ["none", "integer", "real"])
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize(*covering(criterion=CRITERIA, weights=["none", "integer", "real"]))
 def test_every_node_is_the_oracles(criterion, weights):
     X = continuous_table(5, n=70)
     y, w = target_for(criterion, X, 5), weights_for(5, 70, weights)
