@@ -305,18 +305,28 @@ class BoostGrower::Growing {
                         static_cast<double>(leaf.sums.hessian) * units_.hessian, leaf.bounds);
   }
 
-  // The best split with the rows of each side counted: the hessian had promised more than there were.
+  // The hessian had promised more rows than there were. Columns are counted until the best split is one of them: few are,
+  // where all would take as long as the histogram.
   BoostSplit best_counted(const Leaf& leaf, int worker) {
-    SearchedNode node = searched_node(leaf, true);
-    std::vector<Row> counts;
-    for (const std::uint32_t f : tree_columns_) {
-      if (!node.columns[f]) continue;
-      counts.assign(coding_.columns[f].n_codes, 0);
-      for (std::size_t i = leaf.begin; i < leaf.end; ++i) ++counts[home_.codes_.code(coding_, f, rows_[i])];
-      node.consider(search_.search(f, node.histogram, node.terms, node.best.score,
-                                   home_.scratch_.search[static_cast<std::size_t>(worker)], counts.data()));
+    SplitScratch& scratch = home_.scratch_.search[static_cast<std::size_t>(worker)];
+    std::vector<std::vector<Row>> counts(coding_.columns.size());
+    for (std::uint32_t to_count = leaf.best.feature;;) {
+      counts[to_count] = counted(leaf, to_count);
+      SearchedNode node = searched_node(leaf, true);
+      for (const std::uint32_t f : tree_columns_) {
+        if (!node.columns[f]) continue;
+        const Row* known = counts[f].empty() ? nullptr : counts[f].data();
+        node.consider(search_.search(f, node.histogram, node.terms, node.best.score, scratch, known));
+      }
+      if (!(node.best.gain > 0) || !counts[node.best.feature].empty()) return std::move(node.best);
+      to_count = node.best.feature;
     }
-    return std::move(node.best);
+  }
+
+  std::vector<Row> counted(const Leaf& leaf, std::uint32_t f) const {
+    std::vector<Row> counts(coding_.columns[f].n_codes, 0);
+    for (std::size_t i = leaf.begin; i < leaf.end; ++i) ++counts[home_.codes_.code(coding_, f, rows_[i])];
+    return counts;
   }
 
   // ---- columns --------------------------------------------------------------------------------------

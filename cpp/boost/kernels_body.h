@@ -14,7 +14,7 @@ static double score_of(Packed left_sums, const CutQuery& q) {
 }
 
 static void offer_cut(std::size_t cut, const Packed* prefix, const CutQuery& q, CutFound& found) {
-  const double score = score_of(prefix[cut], q);
+  const double score = without_rounding(score_of(prefix[cut], q));
   if (!(score > found.score)) return;
   found.score = score;
   found.cut = static_cast<std::uint32_t>(cut);
@@ -208,14 +208,15 @@ static void quantise(const Pair* pairs, std::size_t first, std::size_t n, float 
     z = (z ^ (z >> 16)) * 0x7feb352du;
     z = (z ^ (z >> 15)) * 0x846ca68bu;
     z ^= z >> 16;
-    const float up_gradient = static_cast<float>(static_cast<std::int32_t>(z & 0xffff)) * 0x1p-16f;
-    const float up_hessian = static_cast<float>(static_cast<std::int32_t>(z >> 16)) * 0x1p-16f;
-    const float g = pairs[i].gradient * gradient_scale + up_gradient;
-    const float h = pairs[i].hessian * hessian_scale + up_hessian;
-    std::int32_t whole = static_cast<std::int32_t>(g);
+    const float draw_gradient = static_cast<float>(static_cast<std::int32_t>(z & 0xffff)) * 0x1p-16f;
+    const float draw_hessian = static_cast<float>(static_cast<std::int32_t>(z >> 16)) * 0x1p-16f;
+    // up with the probability of the remainder, which is exact: whole numbers stay what they are
+    const float g = pairs[i].gradient * gradient_scale, h = pairs[i].hessian * hessian_scale;
+    std::int32_t whole = static_cast<std::int32_t>(g), whole_hessian = static_cast<std::int32_t>(h);
     whole -= static_cast<float>(whole) > g;
-    out[i] = (static_cast<Packed>(static_cast<std::uint32_t>(whole)) << 32) +
-             static_cast<Packed>(static_cast<std::int64_t>(h));
+    whole += draw_gradient < g - static_cast<float>(whole);
+    whole_hessian += draw_hessian < h - static_cast<float>(whole_hessian);
+    out[i] = (static_cast<Packed>(static_cast<std::uint32_t>(whole)) << 32) + static_cast<Packed>(whole_hessian);
   }
 }
 

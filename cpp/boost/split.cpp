@@ -46,7 +46,8 @@ bool SplitSearch::offer(const Query& q, Packed left, Row n_left, BoostSplit& bes
     const double rise = step(gr, hr, q.bounds, extra_l2) - step(gl, hl, q.bounds, extra_l2);
     if (rise * q.monotone < 0) return false;
   }
-  const double gain = worth(gl, hl, q.bounds, extra_l2) + worth(gr, hr, q.bounds, extra_l2) - q.parent;
+  const double gain =
+      without_rounding(worth(gl, hl, q.bounds, extra_l2) + worth(gr, hr, q.bounds, extra_l2) - q.parent);
   if (!(gain > best.gain) || gain <= params_.min_gain) return false;
   best.gain = gain;
   best.left = l;

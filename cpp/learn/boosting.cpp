@@ -109,6 +109,13 @@ double tempered(double newton) {
   return std::copysign(trusted + log_ieee((1 + size) / (1 + trusted)), newton);
 }
 
+// Units are powers of two: gradients that are whole to begin with, such as signs, stay exact, and so do ties between cuts.
+float scale_of(double room, double total) {
+  int exponent = 0;
+  std::frexp(room / std::max(total, 0x1p-64), &exponent);
+  return std::ldexp(1.0f, exponent - 1);
+}
+
 bool refits_leaves(Loss loss) { return loss == Loss::absolute || loss == Loss::quantile || loss == Loss::huber; }
 
 }  // namespace
@@ -277,10 +284,8 @@ void Boosting::fill_pairs_of_classes(std::size_t begin, std::size_t end, Gradien
 
 // Whole numbers as large as the sums of all rows leave room for.
 Units Boosting::quantise(std::uint32_t k, std::uint64_t key, LargeArray<Packed>& packed) const {
-  const auto n = static_cast<double>(n_rows());
-  constexpr double margin = 0.999;
-  const auto gradient_scale = static_cast<float>(margin * (0x1p31 - 2 - n) / std::max(totals_[k].gradient, 1e-30));
-  const auto hessian_scale = static_cast<float>(margin * (0x1p31 - 2 - n) / std::max(totals_[k].hessian, 1e-30));
+  const double room = 0.999 * (0x1p31 - 2 - static_cast<double>(n_rows()));  // each row may be rounded up by one
+  const float gradient_scale = scale_of(room, totals_[k].gradient), hessian_scale = scale_of(room, totals_[k].hessian);
   const auto low = static_cast<std::uint32_t>(key);
   for_each_chunk(n_rows(), params_.tree.n_threads, 1.0, [&](std::size_t, std::size_t begin, std::size_t end) {
     boost_kernels().quantise(pairs_[k].data() + begin, begin, end - begin, gradient_scale, hessian_scale, low,

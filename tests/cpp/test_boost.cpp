@@ -140,6 +140,21 @@ TEST(gradients_of_classes_and_their_sums_have_the_same_bits) {
   }
 }
 
+TEST(whole_numbers_are_not_rounded) {
+  const std::size_t n = 1000;
+  std::vector<Pair> pairs;
+  for (std::size_t i = 0; i < n; ++i) pairs.push_back({i % 2 == 0 ? 1.0f : -1.0f, 1.0f});
+  std::vector<Packed> got(n);
+  for (const BoostKernels* k : available())
+    for (const float scale : {1.0f, 8.0f, 0x1p23f, 0x1p24f, 0x1p26f}) {  // beyond 2^24 a float has no room for a draw
+      k->quantise(pairs.data(), 0, n, scale, scale, 5, got.data());
+      for (std::size_t i = 0; i < n; ++i) {
+        CHECK_EQ(gradient_of(got[i]), static_cast<std::int64_t>(pairs[i].gradient * scale));
+        CHECK_EQ(hessian_of(got[i]), static_cast<std::int64_t>(scale));
+      }
+    }
+}
+
 TEST(rounding_is_unbiased_and_has_the_same_bits) {
   const std::size_t n = 100'003;
   std::mt19937_64 g(4);

@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import spinney
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -87,6 +87,7 @@ def test_a_rare_class_does_not_ruin_the_others():
 
 @settings(max_examples=30, deadline=None)
 @given(seed=seeds, loss=st.sampled_from(LOSSES))
+@example(seed=477422, loss="absolute_error")  # cuts that are equally good: rounding must not choose between them
 def test_a_weight_of_two_is_a_row_twice(seed, loss):
     X, y = make_rows(seed, n=40)
     y = as_target(loss, y)
