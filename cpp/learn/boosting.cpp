@@ -116,6 +116,36 @@ float scale_of(double room, double total) {
   return std::ldexp(1.0f, exponent - 1);
 }
 
+// Leaves that are tempered or refitted obey monotone columns too. The bounds a tree grows by are of Newton's steps, not of
+// such values; these are drawn to the middle between the means of both sides of a monotone split.
+void order_values(Tree& tree, const std::vector<std::int8_t>& monotone) {
+  if (monotone.empty()) return;
+  std::vector<double> mean(tree.size());
+  for (std::size_t at = tree.size(); at-- > 0;) {
+    mean[at] = tree.value[at];
+    if (tree.is_leaf(at)) continue;
+    const std::size_t left = at + 1, right = tree.right[at];
+    const auto n_left = static_cast<double>(tree.n_rows[left]), n_right = static_cast<double>(tree.n_rows[right]);
+    mean[at] = (n_left * mean[left] + n_right * mean[right]) / (n_left + n_right);
+  }
+  std::vector<Bounds> bounds(tree.size());
+  for (std::size_t at = 0; at < tree.size(); ++at) {
+    const Bounds b = bounds[at];
+    if (tree.is_leaf(at)) {
+      tree.value[at] = std::clamp(tree.value[at], b.low, b.high);
+      continue;
+    }
+    Bounds &left = bounds[at + 1], &right = bounds[tree.right[at]];
+    left = right = b;
+    const int sign = monotone[static_cast<std::size_t>(tree.feature[at])];
+    if (sign == 0) continue;
+    const double middle =
+        (std::clamp(mean[at + 1], b.low, b.high) + std::clamp(mean[tree.right[at]], b.low, b.high)) / 2;
+    (sign > 0 ? left : right).high = middle;
+    (sign > 0 ? right : left).low = middle;
+  }
+}
+
 bool refits_leaves(Loss loss) { return loss == Loss::absolute || loss == Loss::quantile || loss == Loss::huber; }
 
 }  // namespace
@@ -304,7 +334,7 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
     parallel_for_if_worth(estimated_ns, n_leaves, n_threads, [&](std::size_t i, int) {
       grown.tree.value[grown.leaves[i].node] = refitted_value(grown.leaves[i], k, rows);
     });
-    return;
+    return order_values(grown.tree, params_.tree.monotone);
   }
   const double g_scale = 0x1p60 / std::max(totals_[k].gradient, 1e-30);
   const double h_scale = 0x1p60 / std::max(totals_[k].hessian, 1e-30);
@@ -320,9 +350,10 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
     const auto& [node, begin, end, bounds] = grown.leaves[i];
     const double newton =
         search.step(static_cast<double>(g[i].load()) / g_scale, static_cast<double>(h[i].load()) / h_scale, {});
-    const double step = params_.loss == Loss::squared ? newton : tempered(newton);
-    grown.tree.value[node] = params_.tree.learning_rate * std::clamp(step, bounds.low, bounds.high);
+    const double step = params_.loss == Loss::squared ? std::clamp(newton, bounds.low, bounds.high) : tempered(newton);
+    grown.tree.value[node] = params_.tree.learning_rate * step;
   }
+  if (params_.loss != Loss::squared) order_values(grown.tree, params_.tree.monotone);
 }
 
 double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const {
@@ -339,7 +370,7 @@ double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::spa
     value += sum / total;
   }
   if (params_.tree.max_step > 0) value = std::clamp(value, -params_.tree.max_step, params_.tree.max_step);
-  return params_.tree.learning_rate * std::clamp(value, leaf.bounds.low, leaf.bounds.high);
+  return params_.tree.learning_rate * value;
 }
 
 // Nodes know the weight of their rows, not their number. It is summed in whole numbers of a power of two that is small

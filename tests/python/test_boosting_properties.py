@@ -257,3 +257,30 @@ def test_every_instruction_set_gives_the_same_bits(lower):
     environment = os.environ | {"SPINNEY_ISA": lower, "PYTHONPATH": str(Path(spinney.__file__).parent.parent)}
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert json.loads(run.stdout) == best
+
+
+def test_monotone_columns_leave_steps_tempered():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 3))
+    y = np.exp(3 * X[:, 0] + rng.normal(size=1000))
+    free, bound = (
+        spinney.GradientBoostingRegressor("gamma", n_estimators=40, monotonic_cst=c).fit(X, y)
+        for c in (None, [1, 0, 0])
+    )
+    assert (np.diff(bound.train_score_) < 0).all()
+    assert bound.train_score_[-1] < free.train_score_[-1] + 0.1
+
+
+@pytest.mark.parametrize("loss", ["absolute_error", "quantile", "huber"])
+def test_monotone_columns_do_not_ask_for_a_scale_of_y(loss):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=300)
+    grid = np.c_[np.linspace(-3, 3, 200), np.zeros(200)]
+    predicted = {}
+    for scale in (2.0**-10, 1.0, 2.0**10):
+        model = spinney.GradientBoostingRegressor(loss, n_estimators=30, monotonic_cst=[1, 0]).fit(X, scale * y)
+        predicted[scale] = model.predict(X) / scale
+        assert (np.diff(model.predict(grid)) >= 0).all()
+    np.testing.assert_allclose(predicted[2.0**-10], predicted[1.0], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(predicted[2.0**10], predicted[1.0], rtol=1e-9, atol=1e-9)
