@@ -541,3 +541,21 @@ def test_an_imputer_is_neither_shown_nor_asked_for_predictions(tmp_path):
     frame.to_csv(tmp_path / "table.csv", index=False)
     assert "fills tables and has no tree to show" in run("show", path, code=1).output
     assert "holds an imputer, which predicts nothing" in run("predict", path, tmp_path / "table.csv", code=1).output
+
+
+def test_ensembles_without_importances_are_shown_or_refused_in_words(tmp_path):
+    frame = pd.DataFrame({"size": np.arange(40.0), "town": ["Ely", "Rye"] * 20})
+    path = tmp_path / "model.spinney"
+    for model in (spinney.IsolationForest(n_estimators=3), spinney.RandomTreesEmbedding(n_estimators=3)):
+        model.fit(frame).save(path)
+        shown = run("show", path).output
+        assert f"{type(model).__name__}: 3 trees" in shown
+        assert "town" in shown
+        assert "importance" not in shown
+        about = json.loads(run("show", path, "--json").output)
+        assert about["columns"][1] == {"column": "town", "kind": "category", "importance": None, "splits": None}
+        for arguments in (["--tree", "1"], ["--max-depth", "2"]):
+            assert "cut at random and not shown" in run("show", path, *arguments, code=1).output
+    spinney.BaggingRegressor(n_estimators=2, random_state=0).fit(frame[["size"]], frame["size"]).save(path)
+    for arguments in ([], ["--tree", "1"]):
+        assert "bagging ensemble" in run("show", path, *arguments, code=1).output

@@ -53,10 +53,18 @@ def one_tree(model: Any, number: int | None) -> Any:
 
     if isinstance(model, ProximityImputer):
         raise fail("The file holds an imputer, which fills tables and has no tree to show. Use it in Python.")
+    if hasattr(model, "estimators_features_"):
+        raise fail(
+            "The file holds a bagging ensemble, whose members may be any models. Look at its estimators_ in Python."
+        )
     if number is None:
         return model
     if not hasattr(model, "forest_") and not hasattr(model, "boosting_"):
         raise fail("--tree: the model is one tree, not a forest. Leave it out.")
+    if not hasattr(model, "estimators_"):
+        raise fail(
+            f"--tree: the trees of {type(model).__name__} are cut at random and not shown by themselves. Leave it out."
+        )
     n_trees = len(model.estimators_)
     if number > n_trees:
         noun = "forest" if hasattr(model, "forest_") else "model"
@@ -76,6 +84,11 @@ def title_of(tree: Any, model: Any, number: int | None) -> str:
 
 def show_forest(model: Any, path: Path, svg: Path | None, max_depth: int | None, as_json: bool) -> None:
     """Print the size of a forest and its columns."""
+    if not hasattr(model, "estimators_") and (svg is not None or max_depth is not None):
+        raise fail(
+            f"The trees of {type(model).__name__} are cut at random and not shown by themselves. Leave --svg and "
+            "--max-depth out."
+        )
     if svg is not None or max_depth is not None:
         raise fail(f"'{path}' is a forest of {len(model)} trees. Say which one to draw or print: --tree N.")
     columns, leaves = described_columns(model), model.forest_.n_leaves
@@ -114,9 +127,17 @@ def show_boosting(model: Any, path: Path, svg: Path | None, max_depth: int | Non
 
 
 def described_columns(model: Any) -> list[dict[str, Any]]:
-    """List the columns with their kind and importance, the most important first."""
+    """List the columns with their kind and importance, the most important first.
+
+    Trees that are cut at random, without a target, have no importances: their columns are in the order of the table.
+    """
     from spinney.reading.tables import importance_columns
 
+    if not hasattr(model, "feature_importances_"):
+        return [
+            {"column": feature.name, "kind": feature.kind, "importance": None, "splits": None}
+            for feature in model.schema_.features
+        ]
     kinds = {feature.name: feature.kind for feature in model.schema_.features}
     ranked = importance_columns(model)
     return [
@@ -130,6 +151,10 @@ def columns_table(columns: list[dict[str, Any]]) -> Table:
     table = Table()
     table.add_column("column")
     table.add_column("kind")
+    if columns[0]["importance"] is None:
+        for entry in columns:
+            table.add_row(Text(entry["column"]), entry["kind"])
+        return table
     table.add_column("importance", justify="right")
     table.add_column("splits", justify="right")
     for entry in columns:
