@@ -247,3 +247,12 @@ def test_damaged_files_are_refused(change):
     assert spinney.load(io.BytesIO(to_bytes(header, trees))).n_features_in_ == 2
     with pytest.raises(spinney.ModelFileError, match="Cannot load"):
         spinney.load(io.BytesIO(to_bytes(header | change, trees)))
+
+
+def test_a_stream_is_filled_as_its_table():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=40)
+    table = pa.table({"a": values, "b": [None if i % 7 == 0 else float(v > 0) for i, v in enumerate(values)]})
+    imputer = spinney.ProximityImputer(n_estimators=3, n_iter=2, random_state=0)
+    assert imputer.fit_transform(table.to_reader(max_chunksize=9)).equals(imputer.fit_transform(table))
+    assert imputer.fit(table.to_reader()).transform(table.to_reader(max_chunksize=9)).equals(imputer.transform(table))

@@ -312,3 +312,15 @@ def test_agreement_with_xgboost() -> None:
     np.testing.assert_allclose(explained.values, theirs.predict(rows, pred_contribs=True)[:, :-1], atol=1e-4)
     pairs = theirs.predict(rows, pred_interactions=True)[:, :-1, :-1]
     np.testing.assert_allclose(explained.interactions, pairs, atol=1e-4)
+
+
+def test_a_stream_is_read_once() -> None:
+    import pyarrow as pa
+
+    X, y = numbers(0, missing=0.0)
+    table = pa.table({f"c{j}": X[:, j] for j in range(X.shape[1])})
+    model = Regressor(n_estimators=3).fit(table, y)
+    forest = spinney.RandomForestRegressor(n_estimators=2, random_state=0).fit(table, y)
+    for fitted, options in ((model, {}), (model, {"offset": y}), (forest, {})):
+        found = fitted.shap_values(table.to_reader(max_chunksize=50), **options)
+        np.testing.assert_array_equal(found.predictions, fitted.shap_values(table, **options).predictions)

@@ -104,10 +104,10 @@ class ReadableBoosting(ExplainedByColumns):
         from spinney.reading.shap import ShapValues, explain
 
         check_is_fitted(self)
-        n_scores = self.boosting_.n_scores
-        given = None if offset is None else read_offset(offset, read_table(X).n_rows, n_scores)
+        table = read_table(X)
+        given = read_offset(offset, table.n_rows, self.boosting_.n_scores)
         explained = explain(
-            self, X, interactions, background, of=self._score_in_words(), offset=None if given is None else given.T
+            self, table, interactions, background, of=self._score_in_words(), offset=None if given is None else given.T
         )
         assert isinstance(explained, ShapValues)
         return explained

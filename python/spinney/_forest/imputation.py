@@ -153,6 +153,7 @@ class ProximityImputer(OneToOneFeatureMixin, NamedParameters, TransformerMixin, 
         table
             Of the kind of `X`.
         """
+        X = _lasting(X)
         table, values = self._fit(X, y)
         return self._written(X, table, values)
 
@@ -242,6 +243,7 @@ class ProximityImputer(OneToOneFeatureMixin, NamedParameters, TransformerMixin, 
             Of the kind of `X`.
         """
         check_is_fitted(self)
+        X = _lasting(X)
         table = _read(X)
         known = np.column_stack(column_values(self.schema_, table, type(self).__name__, "missing"))
         values = self._donors.rough(known, None)
@@ -400,6 +402,12 @@ def _read(X: Any) -> RawTable:
             "Sparse data was passed for X, but missing values are filled in dense tables only. Use toarray()."
         )
     return read_table(X)
+
+
+def _lasting(X: Any) -> Any:
+    """Return what can be read twice, once for its values and once to be filled: of a stream, its table."""
+    is_stream = hasattr(X, "__arrow_c_stream__") and not hasattr(X, "shape")
+    return pick_table(X).native if is_stream else X
 
 
 def _warn_of_empty(schema: Schema) -> None:

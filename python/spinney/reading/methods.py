@@ -122,9 +122,11 @@ class ExplainedByColumns:
             Has `values`, `base_value` and, if asked for, `interactions`; a list of these, one per output, for a
             classifier with several outputs.
         """
+        from spinney._data import read_table
         from spinney.reading.shap import explain
 
-        return explain(self, X, interactions, background)
+        check_is_fitted(self)
+        return explain(self, read_table(X), interactions, background)
 
     def _shap_sums(
         self, columns: _engine.Table, background: _engine.Table | None, interactions: bool

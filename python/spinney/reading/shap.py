@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
-from spinney._data import Schema, read_table
+from spinney._data import RawTable, Schema
 from spinney._data.values import column_values
 from spinney._forest.view import FittedForest
 from spinney._tree.view import FittedTree
@@ -299,20 +299,27 @@ class ShapValues:
 
 
 def explain(
-    model: Any, X: Any, interactions: bool, background: Any, *, of: str = "prediction", offset: Floats | None = None
+    model: Any,
+    table: RawTable,
+    interactions: bool,
+    background: Any,
+    *,
+    of: str = "prediction",
+    offset: Floats | None = None,
 ) -> ShapValues | list[ShapValues]:
     """Explain the predictions of a fitted model; `model._shap_sums` says how its trees are summed.
 
+    The table has been read by the caller, once: a stream cannot be read again.
     `of` is what they sum to, in words, and `offset`, (n_rows, n_outputs), is added to it.
     """
-    columns = model._columns(X)
+    columns = model.schema_.encode(table, unseen=model.unseen, estimator=type(model).__name__)
     if model.schema_.pool is not None:
         raise ValueError(
             "shap_values follows single columns through the trees, and the splits of this model are oblique. Fit with "
             "oblique=None, or ask which columns matter overall: a forest's importances(X, y, 'unbiased'), or "
             "sklearn.inspection.permutation_importance on held-out rows."
         )
-    numbers = column_values(model.schema_, read_table(X), type(model).__name__, model.unseen)
+    numbers = column_values(model.schema_, table, type(model).__name__, model.unseen)
     unknown = None if background is None else model._columns(background)
     base, values, pairs = model._shap_sums(columns, unknown, interactions)
     shape = (columns.n_rows, model.schema_.n_features)
