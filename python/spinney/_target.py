@@ -126,8 +126,8 @@ def read_classes(y: Any, n_rows: int) -> ClassTarget:
     return ClassTarget(codes, classes)
 
 
-def encode_labels(y: Any, classes: list[NDArray[Any]], n_rows: int) -> NDArray[np.int32]:
-    """Codes of known labels; -1 for a label that is not among `classes`."""
+def encode_labels(y: Any, classes: list[NDArray[Any]], n_rows: int, name: str = "y") -> NDArray[np.int32]:
+    """Codes of known labels; -1 for a label that is not among `classes`. `name` is what the caller calls `y`."""
     array = _as_array(y, n_rows)
     _refuse_missing(array)
     columns = array.reshape(n_rows, -1)
@@ -137,8 +137,9 @@ def encode_labels(y: Any, classes: list[NDArray[Any]], n_rows: int) -> NDArray[n
     for k, labels in enumerate(classes):
         codes[:, k] = _codes_of(columns[:, k], labels)
         if (codes[:, k] < 0).all():
+            known = "is a class of the model" if name == "y" else "occurs in y"
             raise ValueError(
-                f"None of the labels in y_val occurs in y: {columns[0, k]!r} is not among {labels[:5].tolist()}. "
+                f"None of the labels in {name} {known}: {columns[0, k]!r} is not among {labels[:5].tolist()}. "
                 "Pass labels of the same type."
             )
     return codes

@@ -107,7 +107,7 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
         return np.asarray(np.mean(shares, axis=0))
 
     def _held_out_target(self, target: Any, y: Any, n_rows: int) -> NDArray[Any]:
-        return encode_labels(y, target.classes, n_rows)
+        return encode_labels(y, target.classes, n_rows, "y_val")
 
     def _losses(self, actual: NDArray[Any], costs: ClassCosts | None) -> Loss:
         def loss(nodes: NDArray[Any], tree: FittedTree, rows: NDArray[Any]) -> NDArray[np.float64]:

@@ -160,3 +160,12 @@ def test_importances_refuse_in_words() -> None:
         model.importances(scoring="r2")
     with pytest.raises(ValueError, match="n_repeats must be a whole number"):
         model.importances(X, y, "permutation", n_repeats=0)
+
+
+def test_labels_the_model_does_not_know_are_those_of_y() -> None:
+    X, y = table(60)
+    model = spinney.GradientBoostingClassifier(n_estimators=2).fit(X, y > 0)
+    with pytest.raises(ValueError, match=r"^y has a class that the model was not fitted on: 'maybe', first in row 1\."):
+        model.importances(X[:2], np.array([True, "maybe"], dtype=object), "permutation")
+    with pytest.raises(ValueError, match="None of the labels in y is a class of the model"):
+        model.importances(X[:2], ["no", "yes"], "permutation")

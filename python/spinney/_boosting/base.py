@@ -24,6 +24,7 @@ from spinney._boosting.rounds import HeldOutScore, Rounds
 from spinney._boosting.rows import LearningRows, check_size, read_offset, set_aside
 from spinney._boosting.view import FittedBoosting
 from spinney._data import Schema, read_table
+from spinney._forest.warm_start import check_categories
 from spinney._keep.estimator import SavedEstimator
 from spinney._parameters import NamedParameters, count_features, count_rows, read_groups, read_monotone
 from spinney._row_predictor import BoostingRowPredictor
@@ -93,8 +94,8 @@ class BaseBoosting(NamedParameters, SavedEstimator, ReadableBoosting, BoostingIm
         """Check y; return it as numbers, and what is learned from it."""
 
     @abstractmethod
-    def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any]) -> Floats:
-        """Held-out y as numbers."""
+    def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Floats:
+        """Return the target of rows that are not learned from, as numbers; `name` is what the caller calls it."""
 
     @abstractmethod
     def _make_loss(self, learned: dict[str, Any]) -> Loss:
@@ -157,6 +158,7 @@ class BaseBoosting(NamedParameters, SavedEstimator, ReadableBoosting, BoostingIm
             schema = Schema.learn(table, categorical_features=self.categorical_features, unseen=self.unseen)
         else:
             schema = self.schema_
+            check_categories(schema, table, self.categorical_features, type(self).__name__)
         given = read_weights(sample_weight, table.n_rows)
         target, learned = self._read_target(y, table.n_rows)
         loss, n_scores = self._make_loss(learned), learned.pop("_n_scores")
@@ -235,7 +237,7 @@ class BaseBoosting(NamedParameters, SavedEstimator, ReadableBoosting, BoostingIm
         if (offset is None) != (rows.offset is None):
             raise ValueError("offset and offset_val go together. Pass both or neither.")
         table = read_table(X)
-        target = self._known_target(y, table.n_rows, learned)
+        target = self._known_target(y, table.n_rows, learned, "y_val")
         weight = self._all_weights(target, read_weights(weight, table.n_rows), learned)
         offset = read_offset(offset, table.n_rows, n_scores, "offset_val")
         held_out = LearningRows(self._encode(schema, table), target, weight, offset)

@@ -239,14 +239,14 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         learned = {"_n_scores": n_scores, "classes_": classes, "n_classes_": len(classes)}
         return found.codes[:, 0].astype(np.float64), learned
 
-    def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any]) -> Floats:
-        codes = encode_labels(y, [learned["classes_"]], n_rows)[:, 0]
+    def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Floats:
+        codes = encode_labels(y, [learned["classes_"]], n_rows, name)[:, 0]
         if (codes < 0).any():
             row = int(np.flatnonzero(codes < 0)[0])
-            raise ValueError(
-                f"y_val has a class that y does not have: {np.asarray(y).ravel().tolist()[row]!r}, first in row {row}. "
-                "Drop these rows, or add some of the class to y."
-            )
+            found = f"{np.asarray(y).ravel().tolist()[row]!r}, first in row {row}. Drop these rows"
+            if name == "y":
+                raise ValueError(f"y has a class that the model was not fitted on: {found}.")
+            raise ValueError(f"{name} has a class that y does not have: {found}, or add some of the class to y.")
         return codes.astype(np.float64)
 
     def _all_weights(self, target: Floats, weight: Floats | None, learned: dict[str, Any]) -> Floats | None:
@@ -600,7 +600,7 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
         return self._known_target(y, n_rows, {}), {"_n_scores": 1}
 
-    def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any]) -> Floats:
+    def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Floats:
         values = read_values(y, n_rows)
         if values.shape[1] > 1:
             raise ValueError(
