@@ -324,3 +324,16 @@ def test_a_stream_is_read_once() -> None:
     for fitted, options in ((model, {}), (model, {"offset": y}), (forest, {})):
         found = fitted.shap_values(table.to_reader(max_chunksize=50), **options)
         np.testing.assert_array_equal(found.predictions, fitted.shap_values(table, **options).predictions)
+
+
+def test_the_base_value_is_the_start_and_the_mean_of_each_tree_over_its_rows() -> None:
+    X, y = numbers(1)
+    for subsample in (0.4, 1.0):
+        model = Regressor(n_estimators=5, subsample=subsample, random_state=0).fit(X, y)
+        expected = model.boosting_.start[0]
+        for tree in (estimator.tree_ for estimator in model.estimators_):
+            is_leaf = tree.children_left < 0
+            expected += np.average(tree.value.ravel()[is_leaf], weights=tree.weighted_n_node_samples[is_leaf])
+        base_value = model.shap_values(X).base_value
+        np.testing.assert_allclose(base_value, expected, rtol=1e-12)
+        assert np.isclose(base_value, model.predict(X).mean(), rtol=1e-9) == (subsample == 1)

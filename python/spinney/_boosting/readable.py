@@ -78,10 +78,12 @@ class ReadableBoosting(ExplainedByColumns):
     ) -> ShapValues:
         """Part each score among the columns: Shapley values by TreeSHAP.
 
-        Starting from the base value, the mean score over the training weight, each column adds its value; together they
-        are the score: the value itself, the logarithm of a mean (Poisson, gamma, Tweedie), the log-odds of the second
-        of two classes, or one score per class, as `decision_function` gives them. Where a tree asks for a column that
-        is not known yet, both ways are taken in proportion to the training weight.
+        Starting from the base value, each column adds its value; together they are the score: the value itself, the
+        logarithm of a mean (Poisson, gamma, Tweedie), the log-odds of the second of two classes, or one score per
+        class, as `decision_function` gives them. Where a tree asks for a column that is not known yet, both ways are
+        taken in proportion to the weight of the rows that the tree was grown on. So the base value is where scores
+        start and what each tree adds on average over its own rows: the mean score of the rows learned from, or, where
+        each tree drew its own (``subsample`` below 1), a number near it.
 
         Parameters
         ----------
@@ -92,7 +94,7 @@ class ReadableBoosting(ExplainedByColumns):
         background : table of shape (n_background, n_features), optional
             Rows that columns take their values from while they are not known (interventional values); the result is
             the mean over these rows, the base value their mean score. The time grows with their number: some
-            hundred typical rows do. None: both ways by training weight, as above.
+            hundred typical rows do. None: both ways by the weight of the rows, as above.
         offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
             As in `predict`: added to the base value of each row.
 

@@ -39,7 +39,8 @@ class ShapValues:
         What each column adds. With `base_value`, they sum to the prediction: for classifiers, the class shares; for
         gradient boosting, the scores (log-odds, the logarithm of a mean, or the value itself: see `of`).
     base_value : float or ndarray of shape (n_outputs,)
-        The prediction when no column is known: the mean over the training weight, or over the background.
+        The prediction when no column is known: the mean over the training weight, or over the background. Where each
+        tree drew rows of its own, each tree's mean is over those.
     of : str
         What is explained, in words.
     offset : ndarray of shape (n_rows,) or (n_rows, n_outputs), or None
