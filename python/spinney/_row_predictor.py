@@ -18,6 +18,7 @@ from spinney._tree.view import FittedTree
 
 Row = Sequence[Any] | Mapping[str, Any] | NDArray[np.float64]
 _FLOAT64 = np.dtype(np.float64)
+_IN_ONE_PIECE = (_FLOAT64.itemsize,)  # strides
 
 
 class RowReader:
@@ -39,15 +40,15 @@ class RowReader:
 
     def _inputs(self, row: Row) -> NDArray[np.float64]:
         kind = type(row)
+        if kind is np.ndarray and not self._codes:
+            array: NDArray[Any] = row  # type: ignore[assignment]
+            if array.shape == self._shape:
+                if array.dtype is _FLOAT64 and array.strides == _IN_ONE_PIECE:
+                    return array
+                if array.dtype.kind in "fiub":
+                    self._buffer[:] = array
+                    return self._buffer
         if kind is not list and kind is not tuple:
-            if kind is np.ndarray and not self._codes:
-                array: NDArray[Any] = row  # type: ignore[assignment]
-                if array.shape == self._shape:
-                    if array.dtype == _FLOAT64 and array.flags.c_contiguous:
-                        return array
-                    if array.dtype.kind in "fiub":
-                        self._buffer[:] = array
-                        return self._buffer
             row = self._values(row)
         if self._codes:
             row = self._encode(list(row))
