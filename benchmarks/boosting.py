@@ -27,7 +27,7 @@ from timing import Rounds, Row, median, play_round
 
 OPEN_LOSS = 1.01  # no worse: at most one percent above the least loss of the peers that count
 # Its leaves are sums of coarsely rounded gradients, longer steps than the data ask for, as with a larger learning rate.
-# With its own `quant_train_renew_leaf` its loss is above plain LightGBM's. So its time counts, its loss does not.
+# With its own `quant_train_renew_leaf` most of its advantage is gone. So its time counts, its loss does not.
 LONGER_STEPS = {"lightgbm quantised"}
 
 
