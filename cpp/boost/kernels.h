@@ -12,15 +12,15 @@ namespace spinney {
 // A gradient pair: the gradient's sum in the high half, the hessian's, which is never negative, in the low half. Both
 // keep below 2^31.
 using Packed = std::uint64_t;
+inline std::int64_t gradient_of(Packed p) { return static_cast<std::int32_t>(p >> 32); }
+inline std::int64_t hessian_of(Packed p) { return static_cast<std::uint32_t>(p); }
+
 // Without the last bits, in which equally good cuts may differ by rounding: of those the first is taken. Internal, so that
 // no copy compiled for wide vectors takes the place of a plain one.
 static inline double without_rounding(double score) {
   const std::uint64_t kept = (std::bit_cast<std::uint64_t>(score) + 0x800) & ~std::uint64_t{0xfff};
   return std::bit_cast<double>(kept);
 }
-
-inline std::int64_t gradient_of(Packed p) { return static_cast<std::int32_t>(p >> 32); }
-inline std::int64_t hessian_of(Packed p) { return static_cast<std::uint32_t>(p); }
 
 struct Pair {
   float gradient, hessian;

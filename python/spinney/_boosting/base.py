@@ -24,7 +24,7 @@ from spinney._boosting.rounds import HeldOutScore, Rounds
 from spinney._boosting.rows import LearningRows, check_size, read_offset, set_aside
 from spinney._boosting.view import FittedBoosting
 from spinney._data import Schema, read_table
-from spinney._forest.warm_start import check_categories
+from spinney._data.same_kinds import check_categories
 from spinney._keep.estimator import SavedEstimator
 from spinney._parameters import NamedParameters, count_features, count_rows, read_groups, read_monotone
 from spinney._row_predictor import BoostingRowPredictor

@@ -14,6 +14,7 @@ from spinney import _engine
 from spinney._boosting.rows import read_offset
 from spinney._boosting.view import FittedBoosting
 from spinney._data import Schema, read_table
+from spinney._lazy import LazySequence
 from spinney._tree.view import FittedTree
 from spinney.reading.methods import ExplainedByColumns
 
@@ -40,8 +41,6 @@ class ReadableBoosting(ExplainedByColumns):
 
         Each is a regression tree that predicts what it adds to the score, and can be printed and drawn as such.
         """
-        from spinney._forest.base import LazySequence
-
         check_is_fitted(self)
         return LazySequence(self.boosting_.n_trees, self._tree_estimator)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney import _engine
 from spinney._costs import ClassCosts
 from spinney._data import Combinations, Schema, read_table
+from spinney._data.same_kinds import check_categories
 from spinney._forest.growth import ForestRequest, Grown, balanced_weights, grow_in_turns
 from spinney._forest.importances import ForestImportances
 from spinney._forest.neighbourhood import Neighbourhood
@@ -28,13 +29,13 @@ from spinney._forest.training_rows import keep_training_rows
 from spinney._forest.uncertainty import UncertainClasses, UncertainForest, UncertainValues
 from spinney._forest.view import FittedForest
 from spinney._forest.warm_start import (
-    check_categories,
     check_extension,
     check_pool,
     check_samples_go_on,
     same_classes,
 )
 from spinney._growing import GrowingEstimator
+from spinney._lazy import LazySequence
 from spinney._parameters import count_features
 from spinney._row_predictor import ForestRowPredictor
 from spinney._row_print import RowPrint
@@ -53,29 +54,6 @@ _NO_SURROGATES = (
     "decision tree with missing='surrogate', or bagging of such trees."
 )
 _NO_PRUNING = "Trees of a forest are pruned by ccp_alpha alone; choose it by oob_score_."
-
-
-class LazySequence(Sequence[Any]):
-    """A read-only sequence whose items are made when they are asked for."""
-
-    def __init__(self, n: int, make: Callable[[int], Any]) -> None:
-        self._n = n
-        self._make = make
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __getitem__(self, i: Any) -> Any:
-        if isinstance(i, slice):
-            return [self._make(t) for t in range(*i.indices(self._n))]
-        t = range(self._n)[i]
-        return self._make(t)
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self._make(t) for t in range(self._n))
-
-    def __repr__(self) -> str:
-        return f"<{self._n} items, made on demand>"
 
 
 class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstimator):

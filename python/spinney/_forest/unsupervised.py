@@ -22,10 +22,10 @@ from sklearn.utils.validation import check_is_fitted
 from spinney import _engine
 from spinney._data import Schema, read_table
 from spinney._data.hashing import mixed
+from spinney._data.same_kinds import check_categories
 from spinney._forest.growth import ForestRequest, Grown, grow_in_turns
 from spinney._forest.rows import Draws, row_keys
 from spinney._forest.view import FittedForest
-from spinney._forest.warm_start import check_categories
 from spinney._keep.estimator import SavedEstimator
 from spinney._parameters import NamedParameters
 from spinney._target import read_weights

@@ -7,10 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spinney._data import Combinations, RawTable, Schema
-from spinney._data.columns import CodedColumn
-from spinney._data.names import match_columns
-from spinney._data.schema import forced_categories
+from spinney._data import Combinations
 from spinney._forest.rows import Draws
 from spinney._forest.view import FittedForest
 
@@ -47,24 +44,6 @@ def check_samples_go_on(known: dict[str, Any], draws: Draws | None) -> None:
             "warm_start goes on drawing from the rows of the earlier fit, and here the rows, their weights or "
             "groups, or the parameters of sampling are others. Fit as before, or set warm_start=False."
         )
-
-
-def check_categories(schema: Schema, table: RawTable, categorical_features: Any, estimator: str) -> None:
-    """Refuse other categories than those of the earlier fit."""
-    forced = forced_categories(categorical_features, table)
-    expected = schema.names if schema.has_names else None
-    order = match_columns(table.names, table.n_columns, expected, schema.n_features, estimator)
-    for j, feature in enumerate(schema.features):
-        place = j if order is None else order[j]
-        is_category = feature.kind == "category"
-        if is_category == (place in forced) or feature.empty:
-            continue
-        if not is_category or not (table.matrix is None and isinstance(table.column(place), CodedColumn)):
-            raise ValueError(
-                f"warm_start keeps the kinds of the columns, and column {feature.name!r} was "
-                f"{'a category' if is_category else 'no category'} at the earlier fit. Set categorical_features as "
-                "it was then, or warm_start=False."
-            )
 
 
 def check_pool(before: Combinations | None, now: Combinations | None) -> None:
