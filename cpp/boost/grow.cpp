@@ -28,6 +28,7 @@ struct BoostGrower::Leaf {
   bool is_placed = false;             // it is part of the tree
   std::size_t made = 0;               // order of creation
   std::size_t at = 0;                 // its place among the nodes
+  int made_by = 0;                    // worker
 
   Row n() const { return static_cast<Row>(end - begin); }
   bool is_split() const { return left != nullptr; }
@@ -53,16 +54,16 @@ class BoostGrower::Growing {
   BoostedTree grow() {
     nodes_.push_back({});
     push(plant());
-    const Row most_alone = static_cast<Row>(
-        std::clamp<std::size_t>(rows_.size() / (4 * static_cast<std::size_t>(n_threads_)), 1 << 12, 1 << 15));
+    const double to_share = histograms_->estimated_ns(static_cast<double>(rows_.size())) / (4.0 * n_threads_);
+    alone_ns_ = std::clamp(to_share, 100'000.0, 500'000.0);
     for (commit_splits(); !is_done(); commit_splits()) {
       interrupt_.check();
       Leaf& next = *heap_.front();
-      const bool alone = n_threads_ == 1 || estimated_ns(next) < worth_a_wake_up_ns;
-      if (!alone && next.n() <= most_alone && !histograms_->shares_tiles(n_threads_))
-        split_ahead(most_alone);
+      const double ns = estimated_ns(next);
+      if (n_threads_ > 1 && ns <= alone_ns_ && is_worth_splitting_ahead())
+        split_ahead();
       else
-        settle(next, split(next, alone ? 1 : n_threads_, 0, n_to_come() > 1));
+        settle(next, split(next, ns < worth_a_wake_up_ns ? 1 : n_threads_, 0, n_to_come() > 1));
     }
     for (auto& leaf : heap_) finish(*leaf);
     return assemble();
@@ -123,18 +124,33 @@ class BoostGrower::Growing {
     if (!leaf.is_split()) return;
     finish(*leaf.left);
     finish(*leaf.right);
+    join(leaf, leaf.left->n());
+  }
+
+  // The rows of a leaf that was parted in vain, in ascending order again.
+  void join(const Leaf& leaf, std::size_t n_left) {
+    const auto first = rows_.begin() + static_cast<std::ptrdiff_t>(leaf.begin);
+    std::inplace_merge(first, first + static_cast<std::ptrdiff_t>(n_left), first + leaf.n());
   }
 
   // ---- several leaves at a time ----------------------------------------------------------------------
 
+  // Threads are woken once for all splits to come, so these may be small.
+  bool is_worth_splitting_ahead() const {
+    if (n_to_come() < 2 || histograms_->shares_tiles(n_threads_)) return false;
+    double ns = static_cast<double>(n_to_come()) * histograms_->estimated_ns(0);
+    for (const auto& leaf : heap_) ns += estimated_ns(*leaf);
+    return ns >= worth_a_wake_up_ns;
+  }
+
   // Each thread splits the leaf that comes next of those nobody has taken, until a leaf's turn comes that is too large
   // for one thread, or the tree is done.
-  void split_ahead(Row most_rows) {
+  void split_ahead() {
     is_given_up_ = false;
     parallel_for(static_cast<std::size_t>(n_threads_), n_threads_, [&](std::size_t, int worker) {
       std::unique_lock lock(mutex_);
       while (!is_given_up_ && !is_done()) {
-        if (Leaf* leaf = next_leaf(most_rows))
+        if (Leaf* leaf = next_leaf(worker))
           split_taken(*leaf, worker, lock);
         else if (n_taken_ > 0)
           wait_for_news(lock);
@@ -144,25 +160,31 @@ class BoostGrower::Growing {
     });
   }
 
-  // The first leaf in the order of their turns, as far as it is known, that is neither split nor taken.
-  Leaf* next_leaf(Row most_rows) {
-    const std::size_t most_ahead = 3 * static_cast<std::size_t>(n_threads_);
+  // The first leaf in the order of their turns, as far as it is known, that is neither split nor taken; or one that comes
+  // soon after it and whose histogram the worker has made, and so has in its cache. Leaves to come will take the turns of
+  // about half of those that wait.
+  Leaf* next_leaf(int worker) {
+    const std::size_t most_ahead = 2 * static_cast<std::size_t>(n_threads_);
     soon_.clear();
     for (const auto& leaf : heap_) soon_.push_back(leaf.get());
+    Leaf* first = nullptr;
     std::size_t n_ahead = 0;
-    for (std::size_t n = n_to_come(); n > 0 && !soon_.empty() && n_ahead < most_ahead; --n) {
+    for (std::size_t n = (n_to_come() + 1) / 2; n > 0 && !soon_.empty() && n_ahead < most_ahead; --n) {
       std::pop_heap(soon_.begin(), soon_.end(), order());
       Leaf* leaf = soon_.back();
       soon_.pop_back();
-      if (!leaf->is_split() && !leaf->is_taken && leaf->n() <= most_rows) return leaf;
+      if (!leaf->is_split() && !leaf->is_taken && estimated_ns(*leaf) <= alone_ns_) {
+        if (leaf->made_by == worker) return leaf;
+        if (first == nullptr) first = leaf;
+      }
       for (Leaf* child : {leaf->left.get(), leaf->right.get()})
         if (child != nullptr && child->best.gain > 0) {
           soon_.push_back(child);
           std::push_heap(soon_.begin(), soon_.end(), order());
         }
-      n_ahead += leaf->is_split();
+      n_ahead += leaf->is_split() || first != nullptr;
     }
-    return nullptr;
+    return first;
   }
 
   void split_taken(Leaf& leaf, int worker, std::unique_lock<std::mutex>& lock) {
@@ -209,18 +231,13 @@ class BoostGrower::Growing {
     BoostSplit recounted;
   };
 
-  double estimated_ns(const Leaf& leaf) const {
-    return 0.5 * static_cast<double>(tree_columns_.size()) * leaf.n() +
-           2.0 * static_cast<double>(home_.scratch_.n_cells);
-  }
-
   std::unique_ptr<Leaf> plant() {
     auto root = std::make_unique<Leaf>();
     root->end = rows_.size();
     for (std::uint32_t g = 0; g < params_.groups.size(); ++g) root->groups.push_back(g);
     root->histogram = home_.pool_.take();
     SearchedNode searched = searched_node(*root, may_split(*root));
-    const bool alone = estimated_ns(*root) < worth_a_wake_up_ns;
+    const bool alone = histograms_->estimated_ns(static_cast<double>(rows_.size())) < worth_a_wake_up_ns;
     histograms_->plant(searched, rows_.data(), rows_.size(), alone ? 1 : n_threads_);
     root->sums = searched.terms.total;
     root->best = std::move(searched.best);
@@ -233,12 +250,22 @@ class BoostGrower::Growing {
     return node;
   }
 
+  // How long one thread takes to split a leaf, roughly: all rows are parted, those of the smaller child are added up.
+  double estimated_ns(const Leaf& leaf) const {
+    const auto all = static_cast<double>(leaf.sums.hessian), left = static_cast<double>(leaf.best.left.hessian);
+    const double n_rows = leaf.n();
+    return n_rows + histograms_->estimated_ns(n_rows * std::min(left, all - left) / std::max(all, 1.0));
+  }
+
   // Carries out the best split of a leaf. `search`: the children may have to be split in turn.
   Outcome split(Leaf& leaf, int n_threads, int worker, bool search) {
     const std::size_t n_left = home_.parter_.part(leaf.best, rows_.data() + leaf.begin, leaf.n(), n_threads, worker);
-    if (std::min<std::size_t>(n_left, leaf.n() - n_left) < std::max<Row>(1, params_.min_rows))
+    if (std::min<std::size_t>(n_left, leaf.n() - n_left) < std::max<Row>(1, params_.min_rows)) {
+      join(leaf, n_left);
       return {nullptr, nullptr, best_counted(leaf, worker)};
+    }
     Outcome outcome{make_child(leaf, true, n_left), make_child(leaf, false, n_left), {}};
+    outcome.left->made_by = outcome.right->made_by = worker;
     bound(leaf, *outcome.left, *outcome.right);
     const bool left_smaller = n_left * 2 <= leaf.n();
     Leaf &small = left_smaller ? *outcome.left : *outcome.right, &large = left_smaller ? *outcome.right : *outcome.left;
@@ -455,6 +482,8 @@ class BoostGrower::Growing {
   std::vector<std::uint32_t> tree_columns_;
   std::vector<std::uint8_t> in_use_;  // by column
   std::optional<HistogramSearch> histograms_;
+
+  double alone_ns_ = 0;  // splits that take no longer are one thread's work
 
   // While threads split leaves of their own, what follows is under the mutex.
   std::mutex mutex_;

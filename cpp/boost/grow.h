@@ -18,7 +18,7 @@
 
 namespace spinney {
 
-// A leaf of a grown tree, and the range of the row index that holds its rows.
+// A leaf of a grown tree, and the range of the row index that holds its rows, in ascending order.
 struct GrownLeaf {
   std::uint32_t node;
   std::size_t begin, end;

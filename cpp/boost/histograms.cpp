@@ -115,6 +115,17 @@ void HistogramSearch::add_parts(std::uint32_t lane, Packed* histogram, const std
     for (std::size_t i = first; used[w] && i < last; ++i) histogram[i] += scratch_.parts[w][i];
 }
 
+// The sum of all rows: each is in one cell of every lane.
+Packed HistogramSearch::sum_of_lane(std::uint32_t lane, const Packed* histogram,
+                                    const std::vector<std::uint8_t>& used) const {
+  const auto [first, last] = tiles_.cells_of_lane(lane);
+  Packed sum = 0;
+  for (std::size_t i = first; i < last; ++i) sum += histogram[i];
+  for (std::size_t w = 1; w < used.size(); ++w)
+    for (std::size_t i = first; used[w] && i < last; ++i) sum += scratch_.parts[w][i];
+  return sum;
+}
+
 void HistogramSearch::plant(SearchedNode& root, const Row* rows, std::size_t n, int n_threads) const {
   Packed sum = 0;
   if (lanes_in_use_.empty()) {
@@ -122,19 +133,18 @@ void HistogramSearch::plant(SearchedNode& root, const Row* rows, std::size_t n, 
     root.terms.total = {gradient_of(sum), hessian_of(sum)};
     return;
   }
+  std::vector<std::uint8_t> used;
   if (shares_tiles(n_threads) || n_threads == 1)
     parallel_for(tiles_in_use_.size(), n_threads,
                  [&](std::size_t i, int) { fill_tile(tiles_in_use_[i], root.histogram, rows, n); });
-  else {
-    const std::vector<std::uint8_t> used = fill_parts(root.histogram, rows, n, n_threads);
-    for_each_lane(n_threads, [&](std::uint32_t lane, int) { add_parts(lane, root.histogram, used); });
-  }
-  const auto [first, last] = tiles_.cells_of_lane(lanes_in_use_[0]);  // every row is in one cell of each lane
-  for (std::size_t i = first; i < last; ++i) sum += root.histogram[i];
+  else
+    used = fill_parts(root.histogram, rows, n, n_threads);
+  sum = sum_of_lane(lanes_in_use_[0], root.histogram, used);
   root.terms = search_.terms({gradient_of(sum), hessian_of(sum)}, static_cast<Row>(n), root.terms.bounds);
   std::vector<SearchedNode> roots = copies(root, n_threads);
-  for_each_lane(shares_tiles(n_threads) ? n_threads : 1, [&](std::uint32_t lane, int worker) {
+  for_each_lane(n_threads, [&](std::uint32_t lane, int worker) {
     const auto w = static_cast<std::size_t>(worker);
+    add_parts(lane, root.histogram, used);
     search_lane(lane, roots[w], scratch_.search[w]);
   });
   choose(root, roots);

@@ -61,6 +61,11 @@ class HistogramSearch {
   void divide(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n, int n_threads,
               int worker) const;
 
+  // How long one thread takes to divide a node whose smaller child has so many rows, roughly.
+  double estimated_ns(double n_rows) const {
+    return 0.5 * static_cast<double>(lanes_in_use_.size()) * n_rows + 2.0 * static_cast<double>(scratch_.n_cells);
+  }
+
   // Does a node have tiles enough for the threads?
   bool shares_tiles(int n_threads) const { return tiles_in_use_.size() >= 4 * static_cast<std::size_t>(n_threads); }
 
@@ -72,6 +77,7 @@ class HistogramSearch {
   void divide_rows(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n, int n_threads) const;
   void divide_tile(std::uint32_t tile, SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n,
                    SplitScratch& scratch) const;
+  Packed sum_of_lane(std::uint32_t lane, const Packed* histogram, const std::vector<std::uint8_t>& used) const;
   void search_lane(std::uint32_t lane, SearchedNode& node, SplitScratch& scratch) const;
   template <class Body>
   void for_each_lane(int n_threads, Body&& body) const;

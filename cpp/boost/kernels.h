@@ -26,9 +26,9 @@ struct Pair {
   float gradient, hessian;
 };
 
-struct CutQuery {            // in units of the packed sums
-  double gradient, hessian;  // of the node
-  double lambda, min_hessian;
+struct CutQuery {                    // in units of the packed sums
+  double gradient = 0, hessian = 0;  // of the node
+  double lambda = 0, min_hessian = 0;
   std::size_t first_cut = 0, end_cut = SIZE_MAX;  // only cuts among these
   double floor = 0;                               // cuts of a lower score are of no use
 };
@@ -52,8 +52,9 @@ struct WholeSums {
 };
 
 struct LossKernels {
+  // `losses`, unless null, gets the rows' losses before their weights.
   void (*gradients)(const double* target, const double* score, const double* weight, std::size_t n, LossParams params,
-                    Pair* out);
+                    Pair* out, double* losses);
   void (*values)(const double* target, const double* score, std::size_t n, LossParams params, double* out);
 };
 
@@ -69,6 +70,18 @@ struct BoostKernels {
   // Stable partition: codes[row] <= cut, or == also_left, goes left; `spare` holds n + 16 rows. Returns how many did.
   std::size_t (*part)(Row* rows, std::size_t n, const std::uint8_t* codes, std::uint32_t cut, std::uint32_t also_left,
                       Row* spare);
+
+  // The same by a bit a code, for codes of one byte and of two: 1 goes left. There are at least 512 bits.
+  std::size_t (*part_by_bits)(Row* rows, std::size_t n, const std::uint8_t* codes, const std::uint32_t* bits,
+                              std::size_t n_bits, Row* spare);
+  std::size_t (*part_wide_by_bits)(Row* rows, std::size_t n, const std::uint16_t* codes, const std::uint32_t* bits,
+                                   std::size_t n_bits, Row* spare);
+
+  // Places in ascending order, equal keys in theirs. Takes n^2 steps: for a few hundred at most.
+  void (*rank)(const double* keys, std::size_t n, std::uint32_t* places);
+
+  // cells[code] = sum over outer and inner of lane[outer][code][inner]
+  void (*sum_around)(const Packed* lane, std::size_t n_outer, std::size_t n_codes, std::size_t n_inner, Packed* cells);
 
   // Rounds pairs to whole numbers, up or down at random by (key, row), so that the mean is right.
   void (*quantise)(const Pair* pairs, std::size_t first, std::size_t n, float gradient_scale, float hessian_scale,

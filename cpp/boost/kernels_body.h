@@ -200,6 +200,76 @@ static std::size_t part(Row* rows, std::size_t n, const std::uint8_t* codes, std
   return n_left;
 }
 
+#if defined(__AVX512F__)
+// Codes of 16 rows, of one byte or two.
+template <class Code>
+static __m512i gather_codes(const Code* codes, __m512i rows) {
+  const __m512i low = _mm512_set1_epi32(sizeof(Code) == 1 ? 0xff : 0xffff);
+  return _mm512_and_si512(_mm512_mask_i32gather_epi32(low, 0xffff, rows, codes, sizeof(Code)), low);
+}
+#endif
+
+template <class Code>
+static std::size_t part_by_bits(Row* rows, std::size_t n, const Code* codes, const std::uint32_t* bits,
+                                std::size_t n_bits, Row* spare) {
+  std::size_t n_left = 0, n_right = 0, i = 0;
+#if defined(__AVX512F__)
+  const __m512i first_bits = _mm512_loadu_si512(bits), one = _mm512_set1_epi32(1), within = _mm512_set1_epi32(31);
+  for (; i + 16 <= n; i += 16) {
+    const __m512i r = _mm512_loadu_si512(rows + i), code = gather_codes(codes, r),
+                  word = _mm512_maskz_srli_epi32(0xffff, code, 5);
+    const __m512i found = n_bits <= 512 ? _mm512_maskz_permutexvar_epi32(0xffff, word, first_bits)
+                                        : _mm512_mask_i32gather_epi32(one, 0xffff, word, bits, 4);
+    const __m512i bit = _mm512_maskz_srlv_epi32(0xffff, found, _mm512_and_si512(code, within));
+    const __mmask16 left = _mm512_test_epi32_mask(bit, one);
+    _mm512_storeu_si512(rows + n_left, _mm512_maskz_compress_epi32(left, r));
+    _mm512_storeu_si512(spare + n_right, _mm512_maskz_compress_epi32(static_cast<__mmask16>(~left), r));
+    const auto went = static_cast<std::size_t>(__builtin_popcount(left));
+    n_left += went;
+    n_right += 16 - went;
+  }
+#else
+  static_cast<void>(n_bits);
+#endif
+  for (; i < n; ++i) {
+    const Row r = rows[i];
+    const std::uint32_t code = codes[r];
+    const bool left = bits[code >> 5] >> (code & 31) & 1;
+    rows[n_left] = r;
+    spare[n_right] = r;
+    n_left += left;
+    n_right += !left;
+  }
+  __builtin_memcpy(rows + n_left, spare, n_right * sizeof(Row));
+  return n_left;
+}
+
+static void rank(const double* keys, std::size_t n, std::uint32_t* places) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const double key = keys[i];
+    std::uint64_t place = 0;
+    for (std::size_t j = 0; j < i; ++j) place += keys[j] <= key;
+    for (std::size_t j = i + 1; j < n; ++j) place += keys[j] < key;
+    places[i] = static_cast<std::uint32_t>(place);
+  }
+}
+
+static void sum_around(const Packed* lane, std::size_t n_outer, std::size_t n_codes, std::size_t n_inner,
+                       Packed* cells) {
+  for (std::size_t code = 0; code < n_codes; ++code) cells[code] = 0;
+  for (std::size_t outer = 0; outer < n_outer; ++outer, lane += n_codes * n_inner) {
+    if (n_inner == 1) {
+      for (std::size_t code = 0; code < n_codes; ++code) cells[code] += lane[code];
+      continue;
+    }
+    for (std::size_t code = 0; code < n_codes; ++code) {
+      Packed sum = 0;
+      for (std::size_t inner = 0; inner < n_inner; ++inner) sum += lane[code * n_inner + inner];
+      cells[code] += sum;
+    }
+  }
+}
+
 static void quantise(const Pair* pairs, std::size_t first, std::size_t n, float gradient_scale, float hessian_scale,
                      std::uint32_t key, Packed* out) {
 #pragma GCC ivdep
@@ -256,9 +326,9 @@ static const double* weights_or_ones(const double* weight, std::size_t begin) {
   return weight == nullptr ? ones.values : weight + begin;
 }
 
-template <class Loss>
-static void fill_gradients(const double* target, const double* score, const double* weight, std::size_t n,
-                           LossParams params, Pair* out) {
+template <class Loss, bool with_losses>
+static void fill_terms(const double* target, const double* score, const double* weight, std::size_t n,
+                       LossParams params, Pair* out, [[maybe_unused]] double* losses) {
   const double a = params.a;
   for (std::size_t begin = 0; begin < n; begin += weights_block) {
     const std::size_t end = n - begin < weights_block ? n : begin + weights_block;
@@ -267,8 +337,16 @@ static void fill_gradients(const double* target, const double* score, const doub
     for (std::size_t i = begin; i < end; ++i) {
       const GradientPair p = Loss::at(target[i], score[i], a);
       out[i] = {static_cast<float>(p.gradient * w[i - begin]), static_cast<float>(p.hessian * w[i - begin])};
+      if constexpr (with_losses) losses[i] = Loss::value(target[i], score[i], a);
     }
   }
+}
+
+template <class Loss>
+static void fill_gradients(const double* target, const double* score, const double* weight, std::size_t n,
+                           LossParams params, Pair* out, double* losses) {
+  if (losses == nullptr) return fill_terms<Loss, false>(target, score, weight, n, params, out, losses);
+  fill_terms<Loss, true>(target, score, weight, n, params, out, losses);
 }
 
 template <class Loss>
@@ -348,6 +426,10 @@ static void class_gradients(const double* shares, const double* target, const do
 const BoostKernels boost_kernels{subtract,
                                  best_cut,
                                  part,
+                                 part_by_bits<std::uint8_t>,
+                                 part_by_bits<std::uint16_t>,
+                                 rank,
+                                 sum_around,
                                  quantise,
                                  sum_pairs,
                                  {fill_gradients<SquaredLoss>, fill_values<SquaredLoss>},

@@ -53,36 +53,23 @@ std::size_t RowParter::part_serial(const BoostSplit& split, Row* rows, std::size
   std::vector<Row>& spare = spare_[static_cast<std::size_t>(worker)];
   if (spare.size() < n + 16) spare.resize(n + 16);
   const CodedColumn& column = coding_.columns[split.feature];
-  if (column.is_category || column.is_wide) return part_by_table(split, rows, n, spare.data());
+  if (column.is_category || column.is_wide) return part_by_bits(split, rows, n, spare.data());
   return boost_kernels().part(rows, n, codes_.narrow(split.feature), split.cut,
                               split.missing_left ? column.n_codes - 1 : UINT32_MAX, spare.data());
 }
 
-std::size_t RowParter::part_by_table(const BoostSplit& split, Row* rows, std::size_t n, Row* spare) const {
+std::size_t RowParter::part_by_bits(const BoostSplit& split, Row* rows, std::size_t n, Row* spare) const {
   const CodedColumn& column = coding_.columns[split.feature];
-  std::vector<std::uint8_t> goes_left(column.n_codes, 0);
+  std::vector<std::uint32_t> bits(std::max<std::size_t>(16, column.n_codes / 32 + 1), 0);
+  const auto set = [&](std::uint32_t code) { bits[code / 32] |= 1u << code % 32; };
   if (column.is_category)
-    for (const std::uint32_t code : split.left_codes) goes_left[code] = 1;
+    for (const std::uint32_t code : split.left_codes) set(code);
   else
-    std::fill_n(goes_left.begin(), split.cut + std::size_t{1}, std::uint8_t{1});
-  if (column.has_missing) goes_left[column.n_codes - 1] = split.missing_left;
-  std::size_t n_left = 0, n_right = 0;
-  const auto sweep = [&](const auto* codes) {
-    for (std::size_t i = 0; i < n; ++i) {
-      const Row r = rows[i];
-      const bool left = goes_left[codes[r]];
-      rows[n_left] = r;
-      spare[n_right] = r;
-      n_left += left;
-      n_right += !left;
-    }
-  };
+    for (std::uint32_t code = 0; code <= split.cut; ++code) set(code);
+  if (column.has_missing && split.missing_left) set(column.n_codes - 1);
   if (column.is_wide)
-    sweep(codes_.wide(split.feature));
-  else
-    sweep(codes_.narrow(split.feature));
-  std::copy_n(spare, n_right, rows + n_left);
-  return n_left;
+    return boost_kernels().part_wide_by_bits(rows, n, codes_.wide(split.feature), bits.data(), column.n_codes, spare);
+  return boost_kernels().part_by_bits(rows, n, codes_.narrow(split.feature), bits.data(), column.n_codes, spare);
 }
 
 }  // namespace spinney

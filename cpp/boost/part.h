@@ -19,7 +19,7 @@ class RowParter {
 
  private:
   std::size_t part_serial(const BoostSplit& split, Row* rows, std::size_t n, int worker);
-  std::size_t part_by_table(const BoostSplit& split, Row* rows, std::size_t n, Row* spare) const;
+  std::size_t part_by_bits(const BoostSplit& split, Row* rows, std::size_t n, Row* spare) const;
   std::size_t join(Row* rows, std::size_t n, const std::vector<std::size_t>& n_left, int n_threads);
 
   const Coding& coding_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace spinney {
 
@@ -67,23 +68,37 @@ void SplitSearch::count_cuts(const Query& q, std::uint32_t n_cuts, bool missing_
   query.end_cut = end;
 }
 
+// May cuts be compared by their sums alone?
+bool SplitSearch::is_free(const Query& q) const {
+  return plain_ && q.monotone == 0 && q.bounds.low < -1e300 && q.bounds.high > 1e300;
+}
+
+std::optional<std::uint32_t> SplitSearch::try_free_cuts(const Query& q, const Packed* cells, std::size_t n_cuts,
+                                                        Packed before, CutQuery query, SplitScratch& scratch,
+                                                        BoostSplit& best, double extra_l2) const {
+  query.gradient = static_cast<double>(q.total.gradient);
+  query.hessian = static_cast<double>(q.total.hessian);
+  query.lambda = (params_.l2 + extra_l2) / units_.hessian;
+  query.min_hessian = q.least;
+  query.floor = std::max(q.floor, best.score) * (1 - 1e-9);  // more than rounding
+  const CutFound found =
+      boost_kernels().best_cut(cells, n_cuts, before, query, scratch.prefix.data(), scratch.scores.data());
+  if (found.score < 0 || !offer(q, found.left, params_.min_rows, best, extra_l2)) return std::nullopt;
+  best.score = found.score;
+  return found.cut;
+}
+
 void SplitSearch::try_cuts(const Query& q, const Packed* cells, std::uint32_t n_cuts, Packed before, bool missing_left,
                            SplitScratch& scratch, BoostSplit& best) const {
   const auto take = [&](std::uint32_t cut) {
     best.cut = cut;
     best.missing_left = missing_left;
   };
-  const bool free = q.monotone == 0 && q.bounds.low < -1e300 && q.bounds.high > 1e300;
-  if (plain_ && free) {
-    CutQuery query{static_cast<double>(q.total.gradient), static_cast<double>(q.total.hessian),
-                   params_.l2 / units_.hessian, q.least};
-    query.floor = std::max(q.floor, best.score) * (1 - 1e-9);  // more than rounding
+  if (is_free(q)) {
+    CutQuery query;
     if (q.counts != nullptr) count_cuts(q, n_cuts, missing_left, query);
-    const CutFound found =
-        boost_kernels().best_cut(cells, n_cuts, before, query, scratch.prefix.data(), scratch.scores.data());
-    if (found.score < 0 || !offer(q, found.left, params_.min_rows, best, 0)) return;
-    best.score = found.score;
-    return take(found.cut);
+    if (const auto cut = try_free_cuts(q, cells, n_cuts, before, query, scratch, best, 0)) take(*cut);
+    return;
   }
   Packed sum = before;
   Row n_left = missing_left ? q.count(coding_.columns[q.feature].n_codes - 1) : 0;
@@ -94,58 +109,98 @@ void SplitSearch::try_cuts(const Query& q, const Packed* cells, std::uint32_t n_
   }
 }
 
-// Cuts of the categories in the order of their steps, from either end: how many go left at the best, or 0. Categories of
-// too few rows are left with the rest: told apart, those of a table of names are its rows, learned by heart.
-std::size_t SplitSearch::try_sorted(const Query& q, const Packed* cells, CategoryOrder& order, BoostSplit& best) const {
+// Categories of too few rows are left with the rest: told apart, those of a table of names are its rows, learned by heart.
+void SplitSearch::drop_rare(const Query& q, const Packed* cells, std::vector<std::uint32_t>& categories) const {
   const double rows_per_hessian = static_cast<double>(q.n_rows) / static_cast<double>(q.total.hessian);
-  std::erase_if(order, [&](const auto& entry) {
-    return static_cast<double>(hessian_of(cells[entry.second])) * rows_per_hessian < params_.category_smoothing;
+  std::erase_if(categories, [&](std::uint32_t code) {
+    return static_cast<double>(hessian_of(cells[code])) * rows_per_hessian < params_.category_smoothing;
   });
-  std::sort(order.begin(), order.end());
-  std::size_t n_left = 0;
-  bool from_the_end = false;
-  for (const bool turned : {false, true}) {
-    Packed sum = 0;
-    Row rows_left = 0;
-    for (std::size_t i = 0; i < (order.size() + 1) / 2; ++i) {
-      const std::uint32_t code = order[turned ? order.size() - 1 - i : i].second;
-      sum += cells[code];
-      rows_left += q.count(code);
-      if (!offer(q, sum, rows_left, best, params_.category_l2)) continue;
-      n_left = i + 1;
-      from_the_end = turned;
-    }
+}
+
+void SplitSearch::sort_by_step(const Packed* cells, SplitScratch& scratch) const {
+  constexpr std::size_t few = 256;
+  auto& [categories, places, sorted, steps] = scratch.order;
+  const std::size_t n = categories.size();
+  steps.resize(n);
+  places.resize(n);
+  sorted.resize(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double g = static_cast<double>(gradient_of(cells[categories[i]])) * units_.gradient;
+    const double h = static_cast<double>(hessian_of(cells[categories[i]])) * units_.hessian;
+    steps[i] = -g / (h + params_.category_smoothing);
   }
-  if (from_the_end) std::reverse(order.begin(), order.end());
+  if (n <= few) {
+    boost_kernels().rank(steps.data(), n, places.data());
+    for (std::size_t i = 0; i < n; ++i) sorted[places[i]] = categories[i];
+  } else {
+    std::iota(places.begin(), places.end(), 0u);
+    std::stable_sort(places.begin(), places.end(), [&](auto a, auto b) { return steps[a] < steps[b]; });
+    for (std::size_t i = 0; i < n; ++i) sorted[i] = categories[places[i]];
+  }
+  categories.swap(sorted);
+}
+
+// How many of the categories, in their order, go left at the best cut of the first half; or 0.
+std::size_t SplitSearch::try_in_order(const Query& q, const Packed* cells, SplitScratch& scratch,
+                                      BoostSplit& best) const {
+  const std::vector<std::uint32_t>& categories = scratch.order.categories;
+  const std::size_t n_cuts = (categories.size() + 1) / 2;
+  if (is_free(q) && q.counts == nullptr) {
+    scratch.ordered.resize(n_cuts);
+    for (std::size_t i = 0; i < n_cuts; ++i) scratch.ordered[i] = cells[categories[i]];
+    const auto cut = try_free_cuts(q, scratch.ordered.data(), n_cuts, 0, {}, scratch, best, params_.category_l2);
+    return cut ? *cut + std::size_t{1} : 0;
+  }
+  Packed sum = 0;
+  Row n_rows = 0;
+  std::size_t n_left = 0;
+  for (std::size_t i = 0; i < n_cuts; ++i) {
+    sum += cells[categories[i]];
+    n_rows += q.count(categories[i]);
+    if (offer(q, sum, n_rows, best, params_.category_l2)) n_left = i + 1;
+  }
   return n_left;
+}
+
+// Cuts of the categories in the order of their steps, from either end: how many go left at the best, or 0.
+std::size_t SplitSearch::try_sorted(const Query& q, const Packed* cells, SplitScratch& scratch,
+                                    BoostSplit& best) const {
+  std::vector<std::uint32_t>& categories = scratch.order.categories;
+  drop_rare(q, cells, categories);
+  sort_by_step(cells, scratch);
+  const std::size_t from_start = try_in_order(q, cells, scratch, best);
+  std::reverse(categories.begin(), categories.end());
+  const std::size_t from_end = try_in_order(q, cells, scratch, best);
+  if (from_end > 0) return from_end;
+  std::reverse(categories.begin(), categories.end());
+  return from_start;
 }
 
 // One against the rest where there are few; else in the order of their steps, as for numbers.
 void SplitSearch::try_categories(const Query& q, const Packed* cells, SplitScratch& scratch, BoostSplit& best) const {
   const CodedColumn& column = coding_.columns[q.feature];
-  auto& order = scratch.order;
-  order.clear();
+  auto& categories = scratch.order.categories;
+  categories.resize(column.n_codes);
+  std::size_t n_there = 0;
   for (std::uint32_t code = 0; code < column.n_codes; ++code) {
-    if (hessian_of(cells[code]) == 0) continue;
-    const double g = static_cast<double>(gradient_of(cells[code])) * units_.gradient;
-    const double h = static_cast<double>(hessian_of(cells[code])) * units_.hessian;
-    order.emplace_back(-g / (h + params_.category_smoothing), code);
+    categories[n_there] = code;
+    n_there += hessian_of(cells[code]) != 0;
   }
-  if (order.size() < 2) return;
-  std::size_t n_left = 0;
-  bool one = false;
-  if (order.size() <= params_.max_one_hot) {
-    for (std::size_t i = 0; i < order.size(); ++i)
-      if (offer(q, cells[order[i].second], q.count(order[i].second), best, 0)) {
-        n_left = i + 1;
-        one = true;
-      }
+  categories.resize(n_there);
+  if (n_there < 2) return;
+  std::size_t first = 0, n_left = 0;
+  if (n_there <= params_.max_one_hot) {
+    for (std::size_t i = 0; i < n_there; ++i) {
+      if (!offer(q, cells[categories[i]], q.count(categories[i]), best, 0)) continue;
+      first = i;
+      n_left = 1;
+    }
   } else {
-    n_left = try_sorted(q, cells, order, best);
+    n_left = try_sorted(q, cells, scratch, best);
   }
   if (n_left == 0) return;
-  best.left_codes.clear();
-  for (std::size_t i = one ? n_left - 1 : 0; i < n_left; ++i) best.left_codes.push_back(order[i].second);
+  const auto begin = categories.begin() + static_cast<std::ptrdiff_t>(first);
+  best.left_codes.assign(begin, begin + static_cast<std::ptrdiff_t>(n_left));
   std::sort(best.left_codes.begin(), best.left_codes.end());
   best.missing_left = best.left_codes.back() == column.n_codes - 1;
   if (best.missing_left) best.left_codes.pop_back();

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "boost/codes.h"
@@ -46,8 +47,7 @@ struct BoostSplit {
   bool is_category = false;
   std::vector<std::uint32_t> left_codes;  // categories
   Sums left;
-  double score =
-      0;  // number splits free of bounds: the gain before the node's own worth is taken off, in units of sums
+  double score = 0;  // free of bounds: the gain before the node's own worth is taken off, in units of sums
 };
 
 struct Bounds {  // of the values in a subtree, where monotone constraints ask for them
@@ -63,13 +63,15 @@ struct NodeTerms {
   double parent = 0;  // worth of the node unsplit
 };
 
-using CategoryOrder = std::vector<std::pair<double, std::uint32_t>>;  // (step, code)
-
 // Scratch of one thread.
 struct SplitScratch {
   std::vector<Packed> prefix, cells;
   std::vector<float> scores;
-  CategoryOrder order;
+  struct {
+    std::vector<std::uint32_t> categories, places, sorted;
+    std::vector<double> steps;
+  } order;
+  std::vector<Packed> ordered;
 };
 
 class SplitSearch {
@@ -93,7 +95,14 @@ class SplitSearch {
   void try_cuts(const Query& q, const Packed* cells, std::uint32_t n_cuts, Packed before, bool missing_left,
                 SplitScratch& scratch, BoostSplit& best) const;
   void try_categories(const Query& q, const Packed* cells, SplitScratch& scratch, BoostSplit& best) const;
-  std::size_t try_sorted(const Query& q, const Packed* cells, CategoryOrder& order, BoostSplit& best) const;
+  void drop_rare(const Query& q, const Packed* cells, std::vector<std::uint32_t>& categories) const;
+  void sort_by_step(const Packed* cells, SplitScratch& scratch) const;
+  std::size_t try_sorted(const Query& q, const Packed* cells, SplitScratch& scratch, BoostSplit& best) const;
+  std::size_t try_in_order(const Query& q, const Packed* cells, SplitScratch& scratch, BoostSplit& best) const;
+  bool is_free(const Query& q) const;
+  std::optional<std::uint32_t> try_free_cuts(const Query& q, const Packed* cells, std::size_t n_cuts, Packed before,
+                                             CutQuery query, SplitScratch& scratch, BoostSplit& best,
+                                             double extra_l2) const;
   bool offer(const Query& q, Packed left, Row n_left, BoostSplit& best, double extra_l2) const;
   double worth(double gradient, double hessian, Bounds bounds, double extra_l2) const;
 

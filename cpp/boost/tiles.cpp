@@ -52,6 +52,8 @@ std::vector<std::uint64_t> bits_unlike(const std::uint8_t* codes, std::size_t n,
 Tiles::Tiles(const Coding& coding, const Codes& codes, int n_threads, Interrupt& interrupt) : coding_(coding) {
   places_.resize(coding.columns.size());
   share_lanes(codes, n_threads);
+  cross_lanes(codes.n_rows);
+  add_lanes_of_one();
   arrange();
   fill(codes, n_threads, interrupt);
 }
@@ -107,64 +109,120 @@ void Tiles::share_lanes(const Codes& codes, int n_threads) {
     if (o.members.size() < 2) continue;
     Lane& lane = lanes_.emplace_back();
     for (const Sparse* s : o.members) {
-      places_[s->column] = {static_cast<std::uint32_t>(lanes_.size() - 1), true, lane.n_codes, s->common};
+      places_[s->column] = {Place::Kind::shared, static_cast<std::uint32_t>(lanes_.size() - 1), lane.n_codes,
+                            s->common};
       lane.n_codes += coding_.columns[s->column].n_codes - 1;
       lane.columns.push_back(s->column);
     }
   }
+}
+
+// Each column of few codes goes to the first lane that has room for it, large ones first: a row then costs fewer additions.
+// Sums over the other columns of a lane cost a node as much as some rows, so that small tables have no such lanes.
+void Tiles::cross_lanes(std::size_t n_rows) {
+  const auto most = static_cast<std::uint32_t>(std::min<std::size_t>(256, n_rows / 128));
+  std::vector<std::uint32_t> order;
   for (std::uint32_t f = 0; f < places_.size(); ++f) {
-    if (places_[f].is_shared) continue;
-    places_[f].lane = static_cast<std::uint32_t>(lanes_.size());
+    const std::uint32_t n_codes = coding_.columns[f].n_codes;
+    if (places_[f].kind == Place::Kind::nowhere && n_codes > 1 && n_codes <= most / 2) order.push_back(f);
+  }
+  const auto n_codes = [&](std::uint32_t f) { return coding_.columns[f].n_codes; };
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return n_codes(a) > n_codes(b); });
+  std::vector<Lane> crossed;
+  for (const std::uint32_t f : order) {
+    const auto has_room = [&](const Lane& lane) { return lane.n_codes * n_codes(f) <= most; };
+    auto at = std::find_if(crossed.begin(), crossed.end(), has_room);
+    if (at == crossed.end()) at = crossed.emplace(crossed.end());
+    at->columns.push_back(f);
+    at->n_codes *= n_codes(f);
+  }
+  for (Lane& lane : crossed) {
+    if (lane.columns.size() < 2) continue;
+    std::uint32_t step = 1;
+    for (const std::uint32_t f : lane.columns) {
+      places_[f] = {Place::Kind::crossed, static_cast<std::uint32_t>(lanes_.size()), 0, 0, step};
+      step *= n_codes(f);
+    }
+    lanes_.push_back(std::move(lane));
+  }
+}
+
+void Tiles::add_lanes_of_one() {
+  for (std::uint32_t f = 0; f < places_.size(); ++f) {
+    if (places_[f].kind != Place::Kind::nowhere) continue;
+    places_[f] = {Place::Kind::alone, static_cast<std::uint32_t>(lanes_.size())};
     lanes_.push_back({{f}, coding_.columns[f].n_codes, coding_.columns[f].is_wide, 0});
   }
 }
 
-// Lanes with about as much room in the histogram share tiles; others too where rows have bytes to spare. A lane of one
-// code needs no place.
-void Tiles::arrange() {
-  constexpr std::size_t most_lanes = 32;
+// Narrow tiles are of lanes with about as much room in the histogram, or others where rows have bytes to spare. A lane of
+// one code needs no place.
+std::vector<Tiles::Tile> Tiles::arranged(bool all_wide) const {
+  constexpr std::size_t most_lanes = 32, most_cells = 1 << 14;  // cells: half a megabyte at most, mostly far less
   constexpr std::uint32_t least_shift = 4;
-  std::vector<std::uint32_t> order(lanes_.size());
-  std::iota(order.begin(), order.end(), 0u);
   const auto shift_of = [&](std::uint32_t l) {
     return std::max(least_shift, static_cast<std::uint32_t>(std::bit_width(lanes_[l].n_codes - 1)));
   };
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t l = 0; l < lanes_.size(); ++l)
+    if (lanes_[l].n_codes > 1) order.push_back(l);
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return shift_of(a) > shift_of(b); });
+  std::vector<Tile> tiles;
+  const auto fits = [&](const Lane& lane, std::uint32_t shift) {
+    if (tiles.empty() || tiles.back().lanes.size() == most_lanes) return false;
+    const Tile& tile = tiles.back();
+    if (tile.is_wide != (all_wide || lane.is_wide)) return false;
+    if (tile.is_wide) return tile.n_cells + lane.n_codes <= most_cells;
+    return tile.shift <= shift + 2 || !std::has_single_bit(tile.lanes.size());
+  };
   for (const std::uint32_t l : order) {
-    if (lanes_[l].n_codes < 2) continue;
-    const std::size_t n_beside = tiles_.empty() ? most_lanes : tiles_.back().lanes.size();
-    const bool fits = n_beside < most_lanes && tiles_.back().is_wide == lanes_[l].is_wide &&
-                      (tiles_.back().shift <= shift_of(l) + 2 || !std::has_single_bit(n_beside));
-    if (!fits) {
-      Tile& tile = tiles_.emplace_back();
-      tile.is_wide = lanes_[l].is_wide;
+    const Lane& lane = lanes_[l];
+    if (!fits(lane, shift_of(l))) {
+      Tile& tile = tiles.emplace_back();
+      tile.is_wide = all_wide || lane.is_wide;
       tile.shift = shift_of(l);
-      tile.first_cell = n_cells_;
     }
-    tiles_.back().lanes.push_back(l);
-    lanes_[l].first_cell = n_cells_;
-    n_cells_ += std::size_t{1} << tiles_.back().shift;
+    Tile& tile = tiles.back();
+    tile.lanes.push_back(l);
+    tile.n_cells += tile.is_wide ? lane.n_codes : std::size_t{1} << tile.shift;
   }
-  for (Tile& tile : tiles_)  // rows that do not straddle cache lines
-    tile.stride = std::max<std::size_t>(4, std::bit_ceil(tile.lanes.size()));
+  return tiles;
+}
+
+// Wide tiles take twice the memory, and are worth it where they are fewer: a row costs more by tile than by lane.
+void Tiles::arrange() {
+  tiles_ = arranged(false);
+  std::vector<Tile> all_wide = arranged(true);
+  if (all_wide.size() < tiles_.size()) tiles_ = std::move(all_wide);
+  for (Tile& tile : tiles_) {
+    tile.stride = std::max<std::size_t>(4, std::bit_ceil(tile.lanes.size()));  // no row straddles cache lines
+    tile.first_cell = n_cells_;
+    for (const std::uint32_t l : tile.lanes) {
+      lanes_[l].first_cell = n_cells_;
+      n_cells_ += tile.is_wide ? lanes_[l].n_codes : std::size_t{1} << tile.shift;
+    }
+  }
 }
 
 template <class Code>
-void Tiles::fill_lane(const Codes& codes, const Lane& lane, std::size_t begin, std::size_t end, Code* out,
-                      std::size_t stride) const {
-  if (lane.columns.size() == 1) {
-    const std::uint32_t f = lane.columns[0];
-    const auto* from = reinterpret_cast<const Code*>(codes.narrow(f));
-    for (std::size_t r = begin; r < end; ++r) out[r * stride] = from[r];
-    return;
-  }
-  for (std::size_t r = begin; r < end; ++r) out[r * stride] = 0;
+void Tiles::fill_lane(const Codes& codes, const Lane& lane, std::size_t first_cell, std::size_t begin, std::size_t end,
+                      Code* out, std::size_t stride) const {
+  for (std::size_t r = begin; r < end; ++r) out[r * stride] = static_cast<Code>(first_cell);
   for (const std::uint32_t f : lane.columns) {
     const Place& place = places_[f];
     const std::uint8_t* from = codes.narrow(f);
-    for (std::size_t r = begin; r < end; ++r) {
-      const std::uint32_t code = from[r];
-      if (code != place.common) out[r * stride] = static_cast<Code>(place.first + code - (code > place.common));
+    if (place.kind == Place::Kind::shared) {
+      for (std::size_t r = begin; r < end; ++r) {
+        const std::uint32_t code = from[r];
+        if (code == place.common) continue;
+        out[r * stride] = static_cast<Code>(first_cell + place.first + code - (code > place.common));
+      }
+    } else if (coding_.columns[f].is_wide) {
+      const std::uint16_t* wide = codes.wide(f);
+      for (std::size_t r = begin; r < end; ++r) out[r * stride] = static_cast<Code>(out[r * stride] + wide[r]);
+    } else {
+      for (std::size_t r = begin; r < end; ++r)
+        out[r * stride] = static_cast<Code>(out[r * stride] + from[r] * place.step);
     }
   }
 }
@@ -182,26 +240,35 @@ void Tiles::fill(const Codes& codes, int n_threads, Interrupt& interrupt) {
         const Lane& lane = lanes_[tile.lanes[j]];
         std::uint8_t* bytes = tile.bytes.data();
         if (tile.is_wide)
-          fill_lane(codes, lane, begin, end, reinterpret_cast<std::uint16_t*>(bytes) + j, tile.stride);
+          fill_lane(codes, lane, lane.first_cell - tile.first_cell, begin, end,
+                    reinterpret_cast<std::uint16_t*>(bytes) + j, tile.stride);
         else
-          fill_lane(codes, lane, begin, end, bytes + j, tile.stride);
+          fill_lane(codes, lane, 0, begin, end, bytes + j, tile.stride);
       }
   });
+}
+
+void Tiles::unshare(const Place& place, std::uint32_t n_codes, const Packed* lane, Packed total, Packed* cells) {
+  for (std::uint32_t code = 0; code < n_codes; ++code) {
+    if (code == place.common) continue;
+    cells[code] = lane[place.first + code - (code > place.common)];
+    total -= cells[code];
+  }
+  cells[place.common] = total;
 }
 
 const Packed* Tiles::cells(std::uint32_t column, const Packed* histogram, Packed total,
                            std::vector<Packed>& room) const {
   const Place& place = places_[column];
   const Packed* lane = histogram + lanes_[place.lane].first_cell;
-  if (!place.is_shared) return lane;
+  if (place.kind == Place::Kind::alone) return lane;
   const std::uint32_t n_codes = coding_.columns[column].n_codes;
   room.resize(std::max<std::size_t>(room.size(), n_codes));
-  for (std::uint32_t code = 0; code < n_codes; ++code) {
-    if (code == place.common) continue;
-    room[code] = lane[place.first + code - (code > place.common)];
-    total -= room[code];
-  }
-  room[place.common] = total;
+  if (place.kind == Place::Kind::shared)
+    unshare(place, n_codes, lane, total, room.data());
+  else
+    boost_kernels().sum_around(lane, lanes_[place.lane].n_codes / (place.step * n_codes), n_codes, place.step,
+                               room.data());
   return room.data();
 }
 
@@ -259,23 +326,38 @@ void add_narrow(const std::uint8_t* tile, std::size_t stride, std::size_t n_lane
   for (; i < n; ++i) add_row<shift>(row_at(i), n_lanes, pairs[rows[i]], cells);
 }
 
-void add_wide(const std::uint16_t* tile, std::size_t stride, std::size_t n_lanes, std::uint32_t shift,
-              const Packed* pairs, const Row* rows, std::size_t n, Packed* cells) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const Row next = rows[std::min(i + ahead, n - 1)];
-    __builtin_prefetch(tile + next * stride);
-    __builtin_prefetch(pairs + next);
-    const std::uint16_t* row = tile + rows[i] * stride;
-    const Packed pair = pairs[rows[i]];
-    for (std::size_t j = 0; j < n_lanes; ++j) cells[(j << shift) + row[j]] += pair;
+// The same where codes are places among the tile's cells.
+[[gnu::always_inline]] inline void add_wide_row(const std::uint16_t* row, std::size_t n_lanes, Packed pair,
+                                                Packed* cells) {
+  for (; n_lanes >= 4; n_lanes -= 4, row += 4) {
+    std::uint64_t places;
+    __builtin_memcpy(&places, row, 8);
+    cells[places & 0xffff] += pair;
+    cells[places >> 16 & 0xffff] += pair;
+    cells[places >> 32 & 0xffff] += pair;
+    cells[places >> 48] += pair;
   }
+  for (; n_lanes > 0; --n_lanes, ++row) cells[*row] += pair;
+}
+
+void add_wide(const std::uint16_t* tile, std::size_t stride, std::size_t n_lanes, const Packed* pairs, const Row* rows,
+              std::size_t n, Packed* cells) {
+  const int row_shift = std::countr_zero(stride);
+  const auto row_at = [&](std::size_t i) { return tile + (std::size_t{rows[i]} << row_shift); };
+  std::size_t i = 0;
+  for (; i + ahead < n; ++i) {
+    __builtin_prefetch(row_at(i + ahead));
+    __builtin_prefetch(pairs + rows[i + ahead]);
+    add_wide_row(row_at(i), n_lanes, pairs[rows[i]], cells);
+  }
+  for (; i < n; ++i) add_wide_row(row_at(i), n_lanes, pairs[rows[i]], cells);
 }
 
 }  // namespace
 
 Tiles::Cells Tiles::cells_of_tile(std::uint32_t tile) const {
   const Tile& t = tiles_[tile];
-  return {t.first_cell, t.first_cell + (t.lanes.size() << t.shift)};
+  return {t.first_cell, t.first_cell + t.n_cells};
 }
 
 Tiles::Cells Tiles::cells_of_lane(std::uint32_t lane) const {
@@ -288,7 +370,7 @@ void Tiles::add_rows(std::uint32_t t, const Packed* pairs, const Row* rows, std:
   const std::uint8_t* bytes = tile.bytes.data();
   const std::size_t n_lanes = tile.lanes.size();
   if (tile.is_wide) {
-    add_wide(reinterpret_cast<const std::uint16_t*>(bytes), tile.stride, n_lanes, tile.shift, pairs, rows, n, cells);
+    add_wide(reinterpret_cast<const std::uint16_t*>(bytes), tile.stride, n_lanes, pairs, rows, n, cells);
     return;
   }
   static constexpr decltype(&add_narrow<8>) by_shift[] = {add_narrow<4>, add_narrow<5>, add_narrow<6>, add_narrow<7>,

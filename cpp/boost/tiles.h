@@ -1,8 +1,11 @@
 // Codes row by row, as histograms read them.
 //
-// A lane is one code of a row: that of a column, or of several columns that are hardly ever off their common code, and
-// never two of them in the same row (such as the columns of a one-hot code). What a lane's histogram does not hold, the
-// rows at the common code, is what is missing from the node's sum. Lanes lie side by side in tiles.
+// A lane is one code of a row, which adds to one cell of a histogram. That is the code of a column, or of several:
+//   shared   columns that are hardly ever off their common code, and never two of them in the same row (such as those of a
+//            one-hot code). The rows at the common code are what is missing from the node's sum.
+//   crossed  columns of few codes; the lane has one for each combination. A column's cells are sums over the others.
+// Lanes lie side by side in tiles. A tile is narrow, a byte a lane and as much room in the histogram for each of them; or
+// wide, with two bytes that say which of the tile's cells it is, so that lanes of any size stand side by side.
 #pragma once
 
 #include <cstdint>
@@ -46,14 +49,16 @@ class Tiles {
     std::size_t first_cell = 0;
   };
   struct Place {  // of a column
+    enum class Kind : std::uint8_t { nowhere, alone, shared, crossed } kind = Kind::nowhere;
     std::uint32_t lane = 0;
-    bool is_shared = false;
     std::uint32_t first = 0, common = 0;  // shared: codes but the common one are counted from `first`
+    std::uint32_t step = 1;               // crossed: from one code to the next
   };
   struct Tile {
     bool is_wide = false;
-    std::uint32_t shift = 0;                 // room: 2^shift cells a lane
-    std::size_t first_cell = 0, stride = 0;  // stride: bytes (two where wide) a row, a power of two
+    std::uint32_t shift = 0;  // narrow: room of 2^shift cells a lane
+    std::size_t first_cell = 0, n_cells = 0;
+    std::size_t stride = 0;  // bytes (two where wide) a row, a power of two
     std::vector<std::uint32_t> lanes;
     LargeArray<std::uint8_t> bytes;
   };
@@ -61,11 +66,15 @@ class Tiles {
 
   std::vector<Sparse> sparse_columns(const Codes& codes, int n_threads) const;
   void share_lanes(const Codes& codes, int n_threads);
+  void cross_lanes(std::size_t n_rows);
+  void add_lanes_of_one();
+  std::vector<Tile> arranged(bool all_wide) const;
   void arrange();
   void fill(const Codes& codes, int n_threads, Interrupt& interrupt);
   template <class Code>
-  void fill_lane(const Codes& codes, const Lane& lane, std::size_t begin, std::size_t end, Code* out,
-                 std::size_t stride) const;
+  void fill_lane(const Codes& codes, const Lane& lane, std::size_t first_cell, std::size_t begin, std::size_t end,
+                 Code* out, std::size_t stride) const;
+  static void unshare(const Place& place, std::uint32_t n_codes, const Packed* lane, Packed total, Packed* cells);
 
   const Coding& coding_;
   std::vector<Lane> lanes_;

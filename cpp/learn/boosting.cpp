@@ -67,15 +67,22 @@ double weighted_quantile(std::vector<std::pair<double, double>>& values, double 
   return values.empty() ? 0.0 : values.back().first;
 }
 
-// body(leaf, begin, end) for the rows of all leaves, in pieces
+// body(leaf, begin, end) for the rows of all leaves, in pieces. Rows of a leaf are in ascending order, and a task takes those
+// of all leaves that are near one another in the table: what is kept by row stays in one core's cache.
 template <class Body>
-void for_each_piece(const BoostedTree& grown, std::size_t n, int n_threads, double ns_per_row, Body&& body) {
-  for_each_chunk(n, n_threads, ns_per_row, [&](std::size_t, std::size_t begin, std::size_t end) {
-    const auto ends_before = [](std::size_t row, const GrownLeaf& leaf) { return row < leaf.end; };
-    auto leaf = std::upper_bound(grown.leaves.begin(), grown.leaves.end(), begin, ends_before);
-    for (; leaf != grown.leaves.end() && leaf->begin < end; ++leaf)
-      body(static_cast<std::size_t>(leaf - grown.leaves.begin()), std::max(begin, leaf->begin),
-           std::min(end, leaf->end));
+void for_each_piece(const BoostedTree& grown, std::span<const Row> rows, std::size_t n_table_rows, int n_threads,
+                    double ns_per_row, Body&& body) {
+  const std::size_t n_wanted = 2 * static_cast<std::size_t>(n_threads);
+  const std::size_t block = std::clamp<std::size_t>(n_table_rows / n_wanted + 1, 4096, 32768);
+  const double estimated_ns = ns_per_row * static_cast<double>(rows.size());
+  parallel_for_if_worth(estimated_ns, (n_table_rows + block - 1) / block, n_threads, [&](std::size_t b, int) {
+    for (std::size_t i = 0; i < grown.leaves.size(); ++i) {
+      const auto begin = rows.begin() + static_cast<std::ptrdiff_t>(grown.leaves[i].begin),
+                 end = rows.begin() + static_cast<std::ptrdiff_t>(grown.leaves[i].end),
+                 from = std::lower_bound(begin, end, b * block), to = std::lower_bound(from, end, (b + 1) * block);
+      if (from != to)
+        body(i, static_cast<std::size_t>(from - rows.begin()), static_cast<std::size_t>(to - rows.begin()));
+    }
   });
 }
 
@@ -90,11 +97,22 @@ std::vector<Row> rows_of_weight(std::size_t n_rows, const double* weight) {
   return rows;
 }
 
+// Sums in lanes, for speed; which row goes to which is the same for all instruction sets.
+constexpr std::size_t n_lanes = 8;
+
+template <class Value>
+double sum_in_lanes(std::size_t n, Value&& value) {
+  std::array<double, n_lanes> sums{};
+  std::size_t i = 0;
+  for (; i + n_lanes <= n; i += n_lanes)
+    for (std::size_t l = 0; l < n_lanes; ++l) sums[l] += value(i + l);
+  for (std::size_t l = 0; i < n; ++i, ++l) sums[l] += value(i);
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
 void add_sizes(const Pair* pairs, std::size_t n, GradientSums& sums) {
-  for (std::size_t i = 0; i < n; ++i) {
-    sums.gradient += std::abs(static_cast<double>(pairs[i].gradient));
-    sums.hessian += static_cast<double>(pairs[i].hessian);
-  }
+  sums.gradient += sum_in_lanes(n, [&](std::size_t i) { return std::abs(static_cast<double>(pairs[i].gradient)); });
+  sums.hessian += sum_in_lanes(n, [&](std::size_t i) { return static_cast<double>(pairs[i].hessian); });
 }
 
 // What to make of Newton's step |G| / H where it is long. The second derivative of these losses changes by at most a factor
@@ -253,7 +271,7 @@ BoostedTree Boosting::grow(std::uint32_t k, Workspace& space, Interrupt& interru
   return grown;
 }
 
-// Gradients at the present scores; where there are several classes, losses by chunk too, unless `losses` is null.
+// Gradients at the present scores, and losses by chunk unless `losses` is null.
 void Boosting::fill_pairs(std::vector<LossSum>* losses) {
   const std::size_t n = n_rows(), n_chunks = (n + chunk_rows - 1) / chunk_rows, n_classes = params_.n_classes;
   LossParams loss{params_.loss_parameter};
@@ -272,9 +290,12 @@ void Boosting::fill_pairs(std::vector<LossSum>* losses) {
       return fill_pairs_of_classes(begin, end, sums.data() + c * n_classes, losses ? &(*losses)[c] : nullptr);
     const double* weight = rows_.weight == nullptr ? nullptr : rows_.weight + begin;
     Pair* pairs = pairs_[0].data() + begin;
+    std::array<double, chunk_rows> row_losses;
     kernels_of(params_.loss)
-        .gradients(rows_.target + begin, rows_.scores[0].data() + begin, weight, end - begin, loss, pairs);
+        .gradients(rows_.target + begin, rows_.scores[0].data() + begin, weight, end - begin, loss, pairs,
+                   losses == nullptr ? nullptr : row_losses.data());
     add_sizes(pairs, end - begin, sums[c]);
+    if (losses != nullptr) (*losses)[c].add(row_losses.data(), weight, end - begin);
   });
   totals_.assign(n_classes, {});
   for (std::size_t i = 0; i < sums.size(); ++i) {
@@ -339,7 +360,7 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
   const double g_scale = 0x1p60 / std::max(totals_[k].gradient, 1e-30);
   const double h_scale = 0x1p60 / std::max(totals_[k].hessian, 1e-30);
   std::vector<std::atomic<std::int64_t>> g(n_leaves), h(n_leaves);
-  for_each_piece(grown, rows.size(), n_threads, 3.0, [&](std::size_t i, std::size_t begin, std::size_t end) {
+  for_each_piece(grown, rows, n_rows(), n_threads, 3.0, [&](std::size_t i, std::size_t begin, std::size_t end) {
     const WholeSums sums =
         boost_kernels().sum_pairs(pairs_[k].data(), rows.data() + begin, end - begin, g_scale, h_scale);
     g[i].fetch_add(sums.gradient, std::memory_order_relaxed);
@@ -378,7 +399,7 @@ double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::spa
 void Boosting::weigh(BoostedTree& grown, std::span<const Row> rows) const {
   Tree& tree = grown.tree;
   std::vector<std::atomic<std::int64_t>> sums(grown.leaves.size());
-  for_each_piece(grown, rows.size(), params_.tree.n_threads, 2.0,
+  for_each_piece(grown, rows, n_rows(), params_.tree.n_threads, 2.0,
                  [&](std::size_t i, std::size_t begin, std::size_t end) {
                    std::int64_t sum = 0;
                    for (std::size_t j = begin; j < end; ++j)
@@ -398,14 +419,10 @@ void Boosting::weigh(BoostedTree& grown, std::span<const Row> rows) const {
 
 void Boosting::add_to_scores(const BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) {
   double* scores = rows_.scores[k].data();
-  for_each_piece(grown, rows.size(), params_.tree.n_threads, 2.0,
+  for_each_piece(grown, rows, n_rows(), params_.tree.n_threads, 2.0,
                  [&](std::size_t i, std::size_t begin, std::size_t end) {
                    const double value = grown.tree.value[grown.leaves[i].node];
-                   constexpr std::size_t ahead = 16;
-                   for (std::size_t j = begin; j < end; ++j) {
-                     __builtin_prefetch(scores + rows[std::min(j + ahead, end - 1)], 1);
-                     scores[rows[j]] += value;
-                   }
+                   for (std::size_t j = begin; j < end; ++j) scores[rows[j]] += value;
                  });
   if (!out_of_bag_.empty()) walk(grown, codes_, out_of_bag_, scores);
   if (held_out_.table == nullptr) return;
@@ -434,7 +451,7 @@ void Boosting::walk(const BoostedTree& grown, const Codes& codes, std::span<cons
 }
 
 double Boosting::training_loss() {
-  if (params_.loss != Loss::multinomial) return mean_loss(rows_);
+  if (params_.loss == Loss::huber) return mean_loss(rows_);  // by the delta of the round that is over
   std::vector<LossSum> sums;
   fill_pairs(&sums);
   has_pairs_ = true;
@@ -477,11 +494,13 @@ Boosting::LossSum Boosting::sum_of_losses(const BoostingRows& rows, std::size_t 
 }
 
 void Boosting::LossSum::add(const double* losses, const double* weights, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) {
-    const double w = weights == nullptr ? 1.0 : weights[i];
-    if (w > 0) loss += w * losses[i];
-    weight += w;
+  if (weights == nullptr) {
+    loss += sum_in_lanes(n, [&](std::size_t i) { return losses[i]; });
+    weight += static_cast<double>(n);
+    return;
   }
+  loss += sum_in_lanes(n, [&](std::size_t i) { return weights[i] > 0 ? weights[i] * losses[i] : 0.0; });
+  weight += sum_in_lanes(n, [&](std::size_t i) { return weights[i]; });
 }
 
 }  // namespace spinney

@@ -53,7 +53,7 @@ class Boosting {
   void advance(Interrupt& interrupt);
 
   // Mean loss at the present scores, without what does not depend on them.
-  double training_loss();  // of several classes: the gradients of the next round come with it
+  double training_loss();  // the gradients of the next round come with it
   double held_out_loss() const { return mean_loss(held_out_); }
 
   const std::vector<Tree>& trees() const { return trees_; }

@@ -51,12 +51,12 @@ struct QuantileLoss {  // (y - f) q above, (f - y) (1 - q) below
 
 struct LogisticLoss {  // y is 0 or 1, f the log-odds
   [[gnu::always_inline]] static inline GradientPair at(double y, double f, double) {
-    const double p = 1.0 / (1.0 + exp_ieee(-f));
+    const double e = exp_ieee(f > 0 ? -f : f), p = (f > 0 ? 1.0 : e) / (1.0 + e);
     return {p - y, p * (1.0 - p)};
   }
-  [[gnu::always_inline]] static inline double value(double y, double f, double) {
-    const double z = (1.0 - 2.0 * y) * f, size = z > 0 ? z : -z;  // log(1 + e^z)
-    return (z > 0 ? z : 0.0) + log_ieee(1.0 + exp_ieee(-size));
+  [[gnu::always_inline]] static inline double value(double y, double f, double) {  // log(1 + e^z), z = (1 - 2y) f
+    const double z = (1.0 - 2.0 * y) * f, e = exp_ieee(f > 0 ? -f : f);
+    return (z > 0 ? z : 0.0) + log_ieee(1.0 + e);
   }
 };
 

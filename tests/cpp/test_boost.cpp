@@ -1,13 +1,16 @@
 // Boosting's loops: the same bits from every instruction set, and what they are meant to compute.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
 #include "base/cpu.h"
 #include "base/math.h"
 #include "boost/kernels.h"
+#include "boost/tiles.h"
 #include "check.h"
 
 using namespace spinney;
@@ -23,7 +26,7 @@ static std::vector<const BoostKernels*> available() {
 
 template <class T>
 static bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
 static double ulps(double found, double expected) {
@@ -60,11 +63,15 @@ TEST(gradients_and_losses_have_the_same_bits) {
           &BoostKernels::logistic, &BoostKernels::exponential, &BoostKernels::poisson, &BoostKernels::gamma,
           &BoostKernels::tweedie})
       for (const double* weight : {static_cast<const double*>(nullptr), static_cast<const double*>(w.data())}) {
-        (base::boost_kernels.*loss).gradients(y.data(), f.data(), weight, n, {1.3}, expected.data());
+        (base::boost_kernels.*loss).gradients(y.data(), f.data(), weight, n, {1.3}, expected.data(), nullptr);
         (base::boost_kernels.*loss).values(y.data(), f.data(), n, {1.3}, expected_value.data());
         for (const BoostKernels* k : available()) {
-          (k->*loss).gradients(y.data(), f.data(), weight, n, {1.3}, got.data());
+          (k->*loss).gradients(y.data(), f.data(), weight, n, {1.3}, got.data(), nullptr);
           (k->*loss).values(y.data(), f.data(), n, {1.3}, value.data());
+          CHECK(same_bits(expected, got));
+          CHECK(same_bits(expected_value, value));
+          std::fill(got.begin(), got.end(), Pair{});
+          (k->*loss).gradients(y.data(), f.data(), weight, n, {1.3}, got.data(), value.data());
           CHECK(same_bits(expected, got));
           CHECK(same_bits(expected_value, value));
         }
@@ -206,6 +213,123 @@ TEST(parting_is_stable_and_the_same_everywhere) {
       }
     }
   }
+}
+
+TEST(parting_by_bits_is_stable_and_the_same_everywhere) {
+  std::mt19937_64 g(9);
+  for (const std::size_t n : {1u, 16u, 63u, 1000u})
+    for (const std::uint32_t n_codes : {3u, 256u, 512u, 513u, 5000u}) {
+      std::vector<std::uint16_t> wide(3000 + 2);
+      for (auto& c : wide) c = static_cast<std::uint16_t>(g() % n_codes);
+      std::vector<std::uint8_t> narrow(wide.begin(), wide.end());
+      narrow.resize(narrow.size() + 2);
+      std::vector<std::uint32_t> bits(std::max<std::size_t>(16, n_codes / 32 + 1));
+      for (auto& b : bits) b = static_cast<std::uint32_t>(g());
+      std::vector<Row> rows(n), expected, right;
+      for (std::size_t i = 0; i < n; ++i) rows[i] = static_cast<Row>(i * 3);
+      for (const Row r : rows) (bits[wide[r] / 32] >> wide[r] % 32 & 1 ? expected : right).push_back(r);
+      const std::size_t n_left = expected.size();
+      expected.insert(expected.end(), right.begin(), right.end());
+      for (const BoostKernels* k : available()) {
+        std::vector<Row> got = rows, spare(n + 16);
+        CHECK_EQ(k->part_wide_by_bits(got.data(), n, wide.data(), bits.data(), n_codes, spare.data()), n_left);
+        CHECK(same_bits(expected, got));
+        if (n_codes > 256) continue;
+        got = rows;
+        CHECK_EQ(k->part_by_bits(got.data(), n, narrow.data(), bits.data(), n_codes, spare.data()), n_left);
+        CHECK(same_bits(expected, got));
+      }
+    }
+}
+
+TEST(ranks_are_places_in_ascending_order) {
+  std::mt19937_64 g(10);
+  for (const std::size_t n : {0u, 1u, 2u, 9u, 100u, 257u}) {
+    std::vector<double> keys(n);
+    for (double& k : keys) k = static_cast<double>(g() % 40) - 20;  // some equal
+    std::vector<std::uint32_t> order(n), expected(n), got(n);
+    std::iota(order.begin(), order.end(), 0u);
+    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return keys[a] < keys[b]; });
+    for (std::size_t i = 0; i < n; ++i) expected[order[i]] = static_cast<std::uint32_t>(i);
+    for (const BoostKernels* k : available()) {
+      k->rank(keys.data(), n, got.data());
+      CHECK(same_bits(expected, got));
+    }
+  }
+}
+
+namespace {
+
+// Columns of so many codes, and a pair a row.
+struct CodedRows {
+  CodedRows(const std::vector<std::uint32_t>& n_codes, std::size_t n_rows, std::uint64_t seed) {
+    std::mt19937_64 g(seed);
+    codes.n_rows = n_rows;
+    std::size_t n_bytes = 0;
+    for (const std::uint32_t n : n_codes) {
+      CodedColumn& column = coding.columns.emplace_back();
+      column.n_codes = n;
+      column.is_wide = n > 256;
+      n_bytes += n_bytes % 2;
+      codes.first.push_back(n_bytes);
+      n_bytes += n_rows * (column.is_wide ? 2 : 1);
+    }
+    codes.bytes = LargeArray<std::uint8_t>(n_bytes + 4);
+    for (std::uint32_t f = 0; f < n_codes.size(); ++f)
+      for (std::size_t r = 0; r < n_rows; ++r) {
+        const std::uint64_t code = g() % n_codes[f];
+        if (coding.columns[f].is_wide)
+          reinterpret_cast<std::uint16_t*>(codes.bytes.data() + codes.first[f])[r] = static_cast<std::uint16_t>(code);
+        else
+          codes.bytes.data()[codes.first[f] + r] = static_cast<std::uint8_t>(code);
+      }
+    for (std::size_t r = 0; r < n_rows; ++r) pairs.push_back(g() % 1000 << 32 | g() % 1000);
+  }
+
+  // In each row at most one of these columns is off its code 0.
+  void make_exclusive(const std::vector<std::uint32_t>& columns) {
+    for (std::size_t r = 0; r < codes.n_rows; ++r)
+      for (std::size_t i = 0; i < columns.size(); ++i)
+        if (r % (2 * columns.size()) != i) codes.bytes.data()[codes.first[columns[i]] + r] = 0;
+  }
+
+  Coding coding;
+  Codes codes;
+  std::vector<Packed> pairs;
+};
+
+void check_cells(const CodedRows& rows, std::uint32_t n_tiles) {
+  Interrupt interrupt;
+  const Tiles tiles(rows.coding, rows.codes, 1, interrupt);
+  CHECK_EQ(tiles.n_tiles(), n_tiles);
+  std::vector<Row> some;
+  for (std::size_t r = 0; r < rows.codes.n_rows; r += 1 + r % 3) some.push_back(static_cast<Row>(r));
+  std::vector<Packed> histogram(tiles.n_cells(), 0), room;
+  for (std::uint32_t t = 0; t < tiles.n_tiles(); ++t)
+    tiles.add_rows(t, rows.pairs.data(), some.data(), some.size(), histogram.data());
+  Packed total = 0;
+  for (const Row r : some) total += rows.pairs[r];
+  for (std::uint32_t f = 0; f < rows.coding.columns.size(); ++f) {
+    if (rows.coding.columns[f].n_codes < 2) continue;
+    std::vector<Packed> expected(rows.coding.columns[f].n_codes, 0);
+    for (const Row r : some) expected[rows.codes.code(rows.coding, f, r)] += rows.pairs[r];
+    const Packed* cells = tiles.cells(f, histogram.data(), total, room);
+    CHECK(same_bits(expected, std::vector<Packed>(cells, cells + expected.size())));
+  }
+}
+
+}  // namespace
+
+TEST(a_column_has_its_cells_whatever_lane_it_is_in) {
+  check_cells(CodedRows({255, 200, 256}, 3000, 1), 1);                               // a lane each
+  check_cells(CodedRows({2, 3, 1, 5, 7, 2, 16, 40, 9, 2}, 40'000, 2), 1);            // crossed
+  check_cells(CodedRows({2, 300, 3, 5, 256, 700, 40, 17, 90, 2, 2}, 40'000, 3), 1);  // of all sizes
+  check_cells(CodedRows({2, 3, 5}, 100, 4), 1);                                      // too few rows to cross
+  check_cells(CodedRows({60'000, 65'536, 9000, 9000, 300}, 500, 5), 4);              // more cells than a tile holds
+  check_cells(CodedRows(std::vector<std::uint32_t>(70, 250), 300, 6), 3);            // more lanes than a tile holds
+  CodedRows one_hot({2, 2, 2, 3, 4, 200, 12, 2}, 20'000, 7);
+  one_hot.make_exclusive({0, 1, 2, 3, 4});
+  check_cells(one_hot, 1);
 }
 
 TEST(cuts_and_codes_are_the_same_everywhere) {
