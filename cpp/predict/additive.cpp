@@ -57,7 +57,7 @@ class Kinds {
 }  // namespace
 
 Additive::Additive(Forest forest, std::size_t n_outputs)
-    : forest_(std::move(forest)), n_outputs_(n_outputs), compact_(forest_.nodes) {
+    : forest_(std::move(forest)), n_outputs_(n_outputs), walker_(forest_) {
   if (n_outputs == 0 || forest_.n_trees() % n_outputs != 0)
     throw std::invalid_argument("each output has as many trees");
   if (forest_.n_trees() > 0 && forest_.nodes.value_width != 1) throw std::invalid_argument("a leaf has one value");
@@ -232,6 +232,7 @@ void Additive::add(const Table& table, std::size_t first, std::size_t last, int 
   if (is_masked_) return add_masked(table, first, last, n_threads, interrupt, out);
   constexpr std::size_t chunk = 64;
   const std::size_t n_columns = table.n_columns();
+  walker_.coded_for(table.n_rows * (last - first), n_threads, interrupt);
   const double estimated_ns = 30.0 * static_cast<double>(table.n_rows) * static_cast<double>(last - first);
   parallel_for_if_worth(estimated_ns, (table.n_rows + chunk - 1) / chunk, n_threads, [&](std::size_t c, int) {
     interrupt.check();
@@ -239,7 +240,7 @@ void Additive::add(const Table& table, std::size_t first, std::size_t last, int 
     std::vector<double> values(n * n_columns), sums(n_outputs_);
     std::array<Row, chunk> rows;
     std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
-    for (const std::uint32_t f : compact_.used)
+    for (std::size_t f = 0; f < n_columns; ++f)
       read_rows(table.columns[f], rows.data(), n, [&](std::size_t i, double v) { values[i * n_columns + f] = v; });
     for (std::size_t i = 0; i < n; ++i) {
       std::fill(sums.begin(), sums.end(), 0.0);
@@ -249,47 +250,22 @@ void Additive::add(const Table& table, std::size_t first, std::size_t last, int 
   });
 }
 
-template <bool categories>
-void Additive::walk_abreast(const double* known, std::size_t first, std::size_t last, double* sums) const {
-  constexpr std::size_t abreast = 8;
-  const CompactNode* nodes = compact_.nodes.data();
-  std::array<std::uint32_t, abreast> at;
-  for (std::size_t t = first, k = first % n_outputs_; t < last; t += abreast) {
-    const std::size_t n = std::min(abreast, last - t);
-    for (std::size_t i = 0; i < abreast; ++i) at[i] = forest_.root[t + std::min(i, n - 1)];
-    for (std::uint32_t moved = 1; moved != 0;) {
-      moved = 0;
-      for (std::size_t i = 0; i < abreast; ++i) {
-        const CompactNode& node = nodes[at[i]];
-        const std::uint32_t next = step<categories>(forest_.nodes, node, at[i], known[node.slot]);
-        moved |= next ^ at[i];
-        at[i] = next;
-      }
-    }
-    for (std::size_t i = 0; i < n; ++i, k = k + 1 == n_outputs_ ? 0 : k + 1) sums[k] += forest_.nodes.value[at[i]];
-  }
-}
-
-// `row` holds the numbers of all columns; those that no node asks for are not looked at.
+// Adds the trees' values for one row, given as the numbers of all columns, to `sums`.
 void Additive::walk_row(const double* row, std::size_t first, std::size_t last, double* sums) const {
-  if (compact_.nodes.empty() || !forest_.nodes.splits.empty()) {
-    for (std::size_t t = first, k = first % n_outputs_; t < last; ++t, k = k + 1 == n_outputs_ ? 0 : k + 1) {
-      std::uint32_t at = forest_.root[t];
-      while (!forest_.nodes.is_leaf(at)) at = next_node(forest_.nodes, at, [&](std::uint32_t f) { return row[f]; });
-      sums[k] += forest_.nodes.value[at];
-    }
-    return;
-  }
-  std::array<double, 512> known;  // no more columns are in use in compact nodes
-  known[0] = 0;                   // what leaves look at
-  for (std::size_t slot = 0; slot < compact_.used.size(); ++slot) known[slot] = row[compact_.used[slot]];
-  if (compact_.has_categories)
-    walk_abreast<true>(known.data(), first, last, sums);
-  else
-    walk_abreast<false>(known.data(), first, last, sums);
+  std::size_t k = first % n_outputs_;
+  walker_.visit_one(row, first, last, [&](std::size_t, const double* value) {
+    sums[k] += *value;
+    k = k + 1 == n_outputs_ ? 0 : k + 1;
+  });
 }
 
 void Additive::add_one(const double* row, double* out) const {
+  if (n_outputs_ == 1) {
+    double sum = 0;
+    walk_row(row, 0, forest_.n_trees(), &sum);
+    out[0] += sum;
+    return;
+  }
   std::array<double, 16> few{};
   std::vector<double> many(n_outputs_ > few.size() ? n_outputs_ : 0, 0.0);
   double* sums = many.empty() ? few.data() : many.data();

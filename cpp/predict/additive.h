@@ -16,7 +16,7 @@
 #include "base/interrupt.h"
 #include "data/column.h"
 #include "data/edge_search.h"
-#include "predict/compact.h"
+#include "predict/forest_walk.h"
 #include "tree/forest.h"
 
 namespace spinney {
@@ -54,9 +54,11 @@ class Additive {
   void add(const Table& table, std::size_t first, std::size_t last, int n_threads, Interrupt& interrupt,
            double* out) const;
 
-  // The same for one row of numbers, as the engine holds them: some trees are walked abreast, so that one need not wait
-  // for the other's next node.
+  // The same for one row of numbers, as the engine holds them: it goes down all trees at once.
   void add_one(const double* row, double* out) const;
+
+  // Makes add_one as fast as it gets.
+  void prepare_one(Interrupt& interrupt) const { walker_.prepare(1, interrupt); }
 
  private:
   struct Slot {  // a byte of a column in use
@@ -67,8 +69,6 @@ class Additive {
     std::vector<std::uint8_t> kind{};  // by category; the last stands for all beyond
   };
 
-  template <bool categories>
-  void walk_abreast(const double* known, std::size_t first, std::size_t last, double* sums) const;
   void walk_row(const double* row, std::size_t first, std::size_t last, double* sums) const;
 
   bool prepare();  // false: too many leaves for a byte, or too much to prepare
@@ -81,7 +81,7 @@ class Additive {
 
   Forest forest_;
   std::size_t n_outputs_;
-  CompactNodes compact_;  // for rows that are walked
+  ForestWalker walker_;  // for rows that are walked
   bool is_masked_ = false;
   std::vector<Slot> slots_;                  // those of a column stand together
   std::vector<std::uint16_t> slot_of_;       // first slot by column

@@ -71,18 +71,21 @@ void compare(std::uint32_t n_cuts, int depth, std::size_t n_outputs, std::size_t
   fill(d, g, n_rows, n_cuts);
   Forest forest;
   for (const Tree& t : trees) forest.add(t);
-  const Additive additive(std::move(forest), n_outputs);
+  const Additive additive(forest, n_outputs), quick(std::move(forest), n_outputs);
   Interrupt interrupt;
+  quick.prepare_one(interrupt);
   std::vector<double> sums(n_rows * n_outputs, 0.0);
   additive.add(d.table, 0, trees.size(), 2, interrupt, sums.data());
   for (std::size_t r = 0; r < n_rows; ++r) {
     const double row[] = {d.a[r], d.b[r], d.c[r]};
-    std::vector<double> one(n_outputs, 0.0), expected(n_outputs, 0.0);
+    std::vector<double> one(n_outputs, 0.0), prepared(n_outputs, 0.0), expected(n_outputs, 0.0);
     additive.add_one(row, one.data());
+    quick.add_one(row, prepared.data());
     for (std::size_t t = 0; t < trees.size(); ++t)
       expected[t % n_outputs] += trees[t].value[resting_node(trees[t], [&](std::uint32_t f) { return row[f]; })];
     for (std::size_t k = 0; k < n_outputs; ++k) {
       CHECK_EQ(one[k], expected[k]);
+      CHECK_EQ(prepared[k], expected[k]);
       CHECK_EQ(sums[r * n_outputs + k], expected[k]);
     }
   }
