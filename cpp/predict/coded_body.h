@@ -90,10 +90,21 @@ static void walk_trees(const CodedTree& tree, std::size_t n_trees, const std::ui
   (tree.has_categories ? walk_all<true> : walk_all<false>)(tree, n_trees, first, leaf);
 }
 
+typedef double Doubles __attribute__((vector_size(register_bytes)));
+typedef std::int64_t Counts __attribute__((vector_size(register_bytes)));
+
 static inline std::uint32_t count_below(const Sixteen& sixteen, double x) {
-  std::uint32_t count = 0;
-  for (const double threshold : sixteen.threshold) count += threshold < x;
-  return count;
+  constexpr std::size_t lanes = register_bytes / sizeof(double);
+  const Doubles value = Doubles{} + x;
+  Counts counts = {};
+  for (std::size_t i = 0; i < 16; i += lanes) {
+    Doubles threshold;
+    __builtin_memcpy(&threshold, sixteen.threshold + i, sizeof threshold);
+    counts -= reinterpret_cast<Counts>(threshold < value);
+  }
+  std::int64_t count = 0;
+  for (std::size_t k = 0; k < lanes; ++k) count += counts[k];
+  return static_cast<std::uint32_t>(count);
 }
 
 #include "predict/rank_body.h"
