@@ -206,6 +206,7 @@ class RowScorer {
     if (start_.size() != trees.additive.n_outputs()) throw nb::value_error("start: one number for each output");
     if (start_.size() != 1 && n_predicted(link_, start_.size()) != start_.size())
       throw nb::value_error("this link takes one score");
+    run_interruptible([&](Interrupt& interrupt) { trees.additive.prepare_one(interrupt); });
   }
 
   // The larger score's place; of one score, whether it is above 0.
@@ -223,11 +224,11 @@ class RowScorer {
     return found;
   }
 
-  Array<double> shares(const Doubles1& row, const std::optional<Doubles1>& offset) {
+  // Into an array of the caller: NumPy makes one sooner than it takes over one of ours.
+  void shares(const Doubles1& row, const Array<double>& out, const std::optional<Doubles1>& offset) {
+    if (out.shape(0) != n_predicted(link_, scores_.size())) throw nb::value_error("out: one number for each share");
     score(row, offset);
-    std::vector<double> out(n_predicted(link_, scores_.size()));
     apply_link(link_, scores_.data(), 1, scores_.size(), out.data());
-    return own(std::move(out));
   }
 
  private:
@@ -315,7 +316,8 @@ void init_boosting(nb::module_& m) {
            nb::keep_alive<1, 2>())
       .def("code", &RowScorer::code, "row"_a, "offset"_a = nb::none(), "Code of the predicted class.")
       .def("value", &RowScorer::value, "row"_a, "offset"_a = nb::none(), "Predicted value.")
-      .def("shares", &RowScorer::shares, "row"_a, "offset"_a = nb::none(), "Values, or shares of the classes.");
+      .def("shares", &RowScorer::shares, "row"_a, nb::arg("out").noconvert(), "offset"_a = nb::none(),
+           "Write values, or shares of the classes, to `out`.");
   m.def("predicted", &predicted, "link"_a, "scores"_a, "Values, or shares of the classes, by row, for scores by row.");
   m.def("make_additive", &make_additive, "trees"_a, "n_outputs"_a, "n_categories"_a);
 }

@@ -12,9 +12,9 @@ namespace spinney {
 
 namespace {
 
-constexpr std::uint8_t missing_byte = 255;
-constexpr std::uint32_t most_leaves = 256, cuts_per_slot = 254, most_kinds = 255;
-constexpr std::size_t most_to_prepare = std::size_t{1} << 25;  // categories times nodes
+constexpr std::uint32_t most_leaves = 256, cuts_per_slot = 254, most_kinds = 255, missing_kind = 255;
+constexpr std::int32_t lowest_code = -128, highest_code = 127;  // the latter of missing values alone
+constexpr std::size_t most_to_prepare = std::size_t{1} << 25;   // categories times nodes
 
 // Categories from here on are not told apart by a set.
 std::uint32_t end_of_set(const std::uint32_t* set) {
@@ -26,6 +26,10 @@ std::uint32_t end_of_set(const std::uint32_t* set) {
 bool sends_left(const Tree& nodes, std::uint32_t node, std::uint32_t code) {
   return category_goes_left(nodes.sets.data() + nodes.set[node], nodes.flags[node] & Tree::default_left, code);
 }
+
+struct alignas(64) CacheLine {
+  std::byte bytes[64];
+};
 
 // Kinds of categories: those that the nodes so far send the same way.
 class Kinds {
@@ -57,7 +61,7 @@ class Kinds {
 }  // namespace
 
 Additive::Additive(Forest forest, std::size_t n_outputs)
-    : forest_(std::move(forest)), n_outputs_(n_outputs), compact_(forest_.nodes) {
+    : forest_(std::move(forest)), n_outputs_(n_outputs), walker_(forest_) {
   if (n_outputs == 0 || forest_.n_trees() % n_outputs != 0)
     throw std::invalid_argument("each output has as many trees");
   if (forest_.n_trees() > 0 && forest_.nodes.value_width != 1) throw std::invalid_argument("a leaf has one value");
@@ -68,7 +72,9 @@ bool Additive::prepare() {
   for (std::size_t t = 0; t < forest_.n_trees(); ++t)
     if ((forest_.root[t + 1] - forest_.root[t] + 1) / 2 > most_leaves) return false;
   if (!forest_.nodes.splits.empty() || !prepare_slots()) return false;
+  node_at_.push_back(0);
   for (std::size_t t = 0; t < forest_.n_trees(); ++t) prepare_tree(t);
+  values_.resize(values_.size() + 32, 0.0);
   return true;
 }
 
@@ -96,10 +102,13 @@ bool Additive::prepare_slots() {
     std::sort(cuts[f].begin(), cuts[f].end());
     cuts[f].erase(std::unique(cuts[f].begin(), cuts[f].end()), cuts[f].end());
     for (std::uint32_t first = 0; first < cuts[f].size(); first += cuts_per_slot) {
-      Slot& slot = slots_.emplace_back();
-      slot.column = f;
-      slot.first_cut = first;
-      if (first == 0) slot.cuts = EdgeSearch(cuts[f]);
+      for (const bool missing_left : {true, false}) {
+        Slot& slot = slots_.emplace_back();
+        slot.column = f;
+        slot.first_cut = first;
+        slot.missing_left = missing_left;
+        if (first == 0 && missing_left) slot.cuts = Thresholds(cuts[f]);
+      }
     }
     if (slots_.size() > UINT16_MAX) return false;
   }
@@ -137,68 +146,85 @@ bool Additive::prepare_categories(std::uint32_t column, const std::vector<std::u
 
 void Additive::prepare_tree(std::size_t t) {
   const Tree& tree = forest_.nodes;
+  const std::uint32_t root = forest_.root[t], end = forest_.root[t + 1];
+  std::vector<std::uint8_t> level(end - root, 0);
   value_at_.push_back(values_.size());
   table_at_.push_back(tables_.size());
-  for (std::uint32_t i = forest_.root[t]; i < forest_.root[t + 1]; ++i) {
+  for (std::uint32_t i = root; i < end; ++i) {
     if (tree.is_leaf(i)) {
-      nodes_.push_back({0, 0, MaskNode::leaf});
       values_.push_back(tree.value[i]);
       continue;
     }
-    const auto f = static_cast<std::size_t>(tree.feature[i]);
-    const bool missing_left = tree.flags[i] & Tree::missing_left;
-    if (tree.flags[i] & Tree::category) {
-      const std::uint16_t slot = slot_of_node_[i];
-      nodes_.push_back({slot, 0, MaskNode::category});
-      std::array<std::uint8_t, 256> table{};
-      const std::vector<std::uint8_t>& kind = slots_[slot].kind;
-      for (std::uint32_t code = 0; code < kind.size(); ++code) table[kind[code]] = sends_left(tree, i, code) ? 0xff : 0;
-      table[missing_byte] = missing_left ? 0xff : 0;
-      tables_.insert(tables_.end(), table.begin(), table.end());
-    } else {
-      std::uint32_t cut = 0;
-      slots_[slot_of_[f]].cuts.find(&tree.threshold[i], 1, &cut);
-      nodes_.push_back({static_cast<std::uint16_t>(slot_of_[f] + cut / cuts_per_slot),
-                        static_cast<std::uint8_t>(cut % cuts_per_slot),
-                        static_cast<std::uint8_t>(missing_left ? MaskNode::missing_left : MaskNode::missing_right)});
-    }
+    MaskNode node{};
+    node.level = level[i - root];
+    node.n_left = static_cast<std::uint8_t>((tree.right[i] - i) / 2);
+    node.right_splits = !tree.is_leaf(tree.right[i]);
+    level[i + 1 - root] = static_cast<std::uint8_t>(node.level + node.right_splits);
+    level[tree.right[i] - root] = node.level;
+    n_levels_ = std::max(n_levels_, std::size_t{node.level} + 2);
+    test_of(i, node);
+    nodes_.push_back(node);
   }
-  std::size_t depth = 0, most = 0;  // splits whose right side is still to come
-  for (std::uint32_t i = forest_.root[t]; i < forest_.root[t + 1]; ++i) {
-    if (tree.is_leaf(i))
-      depth -= depth > 0;
-    else
-      most = std::max(most, ++depth);
+  node_at_.push_back(nodes_.size());
+}
+
+// What a node asks: the slot, the cut and, of categories, the table.
+void Additive::test_of(std::uint32_t i, MaskNode& node) {
+  const Tree& tree = forest_.nodes;
+  const bool missing_left = tree.flags[i] & Tree::missing_left;
+  if (tree.flags[i] & Tree::category) {
+    node.is_category = true;
+    node.slot = slot_of_node_[i];
+    std::array<std::int8_t, 256> goes_right{};
+    const std::vector<std::uint8_t>& kind = slots_[node.slot].kind;
+    for (std::uint32_t code = 0; code < kind.size(); ++code) goes_right[kind[code]] = !sends_left(tree, i, code);
+    goes_right[missing_kind] = !missing_left;
+    tables_.insert(tables_.end(), goes_right.begin(), goes_right.end());
+    return;
   }
-  depth_ = std::max(depth_, most + 1);
+  const std::uint32_t first = slot_of_[static_cast<std::size_t>(tree.feature[i])];
+  std::uint32_t cut = 0;
+  coded_kernels().rank(slots_[first].cuts.levels(), &tree.threshold[i], 1, &cut);
+  node.slot = static_cast<std::uint16_t>(first + 2 * (cut / cuts_per_slot) + !missing_left);
+  node.cut = static_cast<std::int8_t>(static_cast<std::int32_t>(cut % cuts_per_slot) + lowest_code);
 }
 
 // Codes of n rows, `width` bytes a slot.
 void Additive::code_block(const Table& table, std::size_t begin, std::size_t n, std::size_t width,
-                          std::uint8_t* codes) const {
+                          std::int8_t* codes) const {
   std::array<Row, many_rows> rows;
   std::array<double, many_rows> values{};
-  std::array<std::uint32_t, many_rows> at;
+  std::array<std::uint32_t, many_rows> rank;
   std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
-  const Slot* before = nullptr;
-  for (const Slot& slot : slots_) {
-    if (before == nullptr || before->column != slot.column) {
-      read_rows(table.columns[slot.column], rows.data(), n, [&](std::size_t i, double v) { values[i] = v; });
-      if (!slot.is_category) slot.cuts.find(values.data(), n, at.data());
+  bool has_missing = false;
+  for (std::size_t s = 0; s < slots_.size(); ++s, codes += width) {
+    const Slot& slot = slots_[s];
+    if (s == 0 || slots_[s - 1].column != slot.column) {
+      has_missing = false;
+      read_rows(table.columns[slot.column], rows.data(), n, [&](std::size_t i, double v) {
+        values[i] = v;
+        has_missing |= v != v;
+      });
+      if (!slot.is_category) coded_kernels().rank(slot.cuts.levels(), values.data(), n, rank.data());
     }
-    before = &slot;
     if (slot.is_category) {
       const double beyond = static_cast<double>(slot.kind.size() - 1);
-      for (std::size_t i = 0; i < n; ++i)
-        codes[i] =
-            values[i] != values[i] ? missing_byte : slot.kind[static_cast<std::size_t>(std::min(values[i], beyond))];
-    } else {
       for (std::size_t i = 0; i < n; ++i) {
-        const std::uint32_t above = at[i] < slot.first_cut ? 0 : at[i] - slot.first_cut;
-        codes[i] = values[i] != values[i] ? missing_byte : static_cast<std::uint8_t>(std::min(above, cuts_per_slot));
+        const bool missing = values[i] != values[i];
+        codes[i] = static_cast<std::int8_t>(missing ? missing_kind
+                                                    : slot.kind[static_cast<std::size_t>(std::min(values[i], beyond))]);
       }
+    } else if (slot.missing_left) {  // no cut lies below a missing value
+      const auto first = static_cast<std::int32_t>(slot.first_cut);
+      for (std::size_t i = 0; i < n; ++i)
+        codes[i] = static_cast<std::int8_t>(
+            std::clamp(static_cast<std::int32_t>(rank[i]) - first, 0, static_cast<std::int32_t>(cuts_per_slot)) +
+            lowest_code);
+    } else {
+      std::copy_n(codes - width, n, codes);
+      for (std::size_t i = 0; has_missing && i < n; ++i)
+        if (values[i] != values[i]) codes[i] = highest_code;
     }
-    codes += width;
   }
 }
 
@@ -212,15 +238,15 @@ void Additive::add_masked(const Table& table, std::size_t first, std::size_t las
   parallel_for_if_worth(estimated_ns, n_blocks, n_threads, [&](std::size_t block, int) {
     interrupt.check();
     const std::size_t begin = block * width, n = std::min(width, table.n_rows - begin);
-    std::vector<std::uint8_t> codes((slots_.size() + depth_) * width);
-    std::vector<double> sums(n_outputs_ * width, 0.0);
-    code_block(table, begin, n, width, codes.data());
-    std::uint8_t* masks = codes.data() + slots_.size() * width;
+    std::vector<CacheLine> lines((n_outputs_ * sizeof(double) + slots_.size() + n_levels_) * width / sizeof(CacheLine));
+    double* sums = reinterpret_cast<double*>(lines.data());
+    std::int8_t* codes = reinterpret_cast<std::int8_t*>(sums + n_outputs_ * width);
+    std::uint8_t* masks = reinterpret_cast<std::uint8_t*>(codes + slots_.size() * width);
+    code_block(table, begin, n, width, codes);
     for (std::size_t t = first; t < last; ++t) {
-      const std::size_t root = forest_.root[t];
-      const MaskTree tree{nodes_.data() + root, forest_.root[t + 1] - root, values_.data() + value_at_[t],
+      const MaskTree tree{nodes_.data() + node_at_[t], node_at_[t + 1] - node_at_[t], values_.data() + value_at_[t],
                           tables_.data() + table_at_[t]};
-      evaluate(tree, codes.data(), masks, sums.data() + t % n_outputs_ * width);
+      evaluate(tree, codes, masks, sums + t % n_outputs_ * width);
     }
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t k = 0; k < n_outputs_; ++k) out[(begin + i) * n_outputs_ + k] += sums[k * width + i];
@@ -232,6 +258,7 @@ void Additive::add(const Table& table, std::size_t first, std::size_t last, int 
   if (is_masked_) return add_masked(table, first, last, n_threads, interrupt, out);
   constexpr std::size_t chunk = 64;
   const std::size_t n_columns = table.n_columns();
+  walker_.coded_for(table.n_rows * (last - first), n_threads, interrupt);
   const double estimated_ns = 30.0 * static_cast<double>(table.n_rows) * static_cast<double>(last - first);
   parallel_for_if_worth(estimated_ns, (table.n_rows + chunk - 1) / chunk, n_threads, [&](std::size_t c, int) {
     interrupt.check();
@@ -239,7 +266,7 @@ void Additive::add(const Table& table, std::size_t first, std::size_t last, int 
     std::vector<double> values(n * n_columns), sums(n_outputs_);
     std::array<Row, chunk> rows;
     std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
-    for (const std::uint32_t f : compact_.used)
+    for (std::size_t f = 0; f < n_columns; ++f)
       read_rows(table.columns[f], rows.data(), n, [&](std::size_t i, double v) { values[i * n_columns + f] = v; });
     for (std::size_t i = 0; i < n; ++i) {
       std::fill(sums.begin(), sums.end(), 0.0);
@@ -249,47 +276,22 @@ void Additive::add(const Table& table, std::size_t first, std::size_t last, int 
   });
 }
 
-template <bool categories>
-void Additive::walk_abreast(const double* known, std::size_t first, std::size_t last, double* sums) const {
-  constexpr std::size_t abreast = 8;
-  const CompactNode* nodes = compact_.nodes.data();
-  std::array<std::uint32_t, abreast> at;
-  for (std::size_t t = first, k = first % n_outputs_; t < last; t += abreast) {
-    const std::size_t n = std::min(abreast, last - t);
-    for (std::size_t i = 0; i < abreast; ++i) at[i] = forest_.root[t + std::min(i, n - 1)];
-    for (std::uint32_t moved = 1; moved != 0;) {
-      moved = 0;
-      for (std::size_t i = 0; i < abreast; ++i) {
-        const CompactNode& node = nodes[at[i]];
-        const std::uint32_t next = step<categories>(forest_.nodes, node, at[i], known[node.slot]);
-        moved |= next ^ at[i];
-        at[i] = next;
-      }
-    }
-    for (std::size_t i = 0; i < n; ++i, k = k + 1 == n_outputs_ ? 0 : k + 1) sums[k] += forest_.nodes.value[at[i]];
-  }
-}
-
-// `row` holds the numbers of all columns; those that no node asks for are not looked at.
+// Adds the trees' values for one row, given as the numbers of all columns, to `sums`.
 void Additive::walk_row(const double* row, std::size_t first, std::size_t last, double* sums) const {
-  if (compact_.nodes.empty() || !forest_.nodes.splits.empty()) {
-    for (std::size_t t = first, k = first % n_outputs_; t < last; ++t, k = k + 1 == n_outputs_ ? 0 : k + 1) {
-      std::uint32_t at = forest_.root[t];
-      while (!forest_.nodes.is_leaf(at)) at = next_node(forest_.nodes, at, [&](std::uint32_t f) { return row[f]; });
-      sums[k] += forest_.nodes.value[at];
-    }
-    return;
-  }
-  std::array<double, 512> known;  // no more columns are in use in compact nodes
-  known[0] = 0;                   // what leaves look at
-  for (std::size_t slot = 0; slot < compact_.used.size(); ++slot) known[slot] = row[compact_.used[slot]];
-  if (compact_.has_categories)
-    walk_abreast<true>(known.data(), first, last, sums);
-  else
-    walk_abreast<false>(known.data(), first, last, sums);
+  std::size_t k = first % n_outputs_;
+  walker_.visit_one(row, first, last, [&](std::size_t, const double* value) {
+    sums[k] += *value;
+    k = k + 1 == n_outputs_ ? 0 : k + 1;
+  });
 }
 
 void Additive::add_one(const double* row, double* out) const {
+  if (n_outputs_ == 1) {
+    double sum = 0;
+    walk_row(row, 0, forest_.n_trees(), &sum);
+    out[0] += sum;
+    return;
+  }
   std::array<double, 16> few{};
   std::vector<double> many(n_outputs_ > few.size() ? n_outputs_ : 0, 0.0);
   double* sums = many.empty() ? few.data() : many.data();

@@ -1,12 +1,12 @@
 // Sums of trees: each tree adds its leaf's value to one of the outputs, tree t to output t mod n_outputs.
 //
 // Many rows are predicted by masks. Their values are coded once, as the number of the model's cuts that lie below; then a
-// tree is evaluated for 64 rows at a time by testing all of its nodes, one byte a row, which needs no branch and no
+// tree is evaluated for many rows at a time by testing all of its splits, one byte a row, which needs no branch and no
 // scattered load. A tree of few leaves is faster done that way than walked. All ways give the same bits.
 //
-// A byte is enough for any column, because a column may have several: one for each 254 of its cuts, counted from the first
-// of them and cut off at either end; and, for categories, one for as many nodes as tell no more than 254 kinds of
-// categories apart.
+// A byte is enough for any column, because a column may have several: two for each 254 of its cuts, counted from the first
+// of them and cut off at either end, with missing values below all cuts and above; and, for categories, one for as many
+// nodes as tell no more than 254 kinds of categories apart.
 #pragma once
 
 #include <cstddef>
@@ -15,28 +15,34 @@
 
 #include "base/interrupt.h"
 #include "data/column.h"
-#include "data/edge_search.h"
-#include "predict/compact.h"
+#include "predict/coded.h"
+#include "predict/forest_walk.h"
 #include "tree/forest.h"
 
 namespace spinney {
 
+// A split, in preorder. The rows that reach it are noted at its level; those that its children ask for are noted at the
+// same level and at the next, which nothing needs any more:
+//
+//   right child splits   left rows at the next level, right rows at this one
+//   else                 left rows at this level
 struct MaskNode {
-  enum Kind : std::uint8_t { missing_right, missing_left, category, leaf };
-  std::uint16_t slot;  // column in use; category nodes: see `table`
-  std::uint8_t cut;    // codes up to this go left
-  std::uint8_t kind;
+  std::uint16_t slot;
+  std::int8_t cut;  // codes above go right
+  std::uint8_t level;
+  std::uint8_t n_left;  // leaves on the left
+  bool right_splits, is_category;
 };
 
-struct MaskTree {  // nodes in preorder
+struct MaskTree {
   const MaskNode* nodes;
   std::size_t n_nodes;
-  const double* values;        // of the leaves, in order
-  const std::uint8_t* tables;  // of the category nodes, in order: 256 bytes each, 0xff: goes left
+  const double* values;       // of the leaves, from left to right; 32 can be read
+  const std::int8_t* tables;  // of the category nodes, in order: 256 bytes each, the code to compare with the cut
 };
 
 // Adds a tree's values for so many rows to `sums`. `codes` holds a byte a row and slot, `masks` a byte a row and level.
-using EvaluateMasks = void (*)(const MaskTree& tree, const std::uint8_t* codes, std::uint8_t* masks, double* sums);
+using EvaluateMasks = void (*)(const MaskTree& tree, const std::int8_t* codes, std::uint8_t* masks, double* sums);
 inline constexpr std::size_t few_rows = 64, many_rows = 256;
 struct MaskKernels {
   EvaluateMasks few, many;
@@ -54,43 +60,44 @@ class Additive {
   void add(const Table& table, std::size_t first, std::size_t last, int n_threads, Interrupt& interrupt,
            double* out) const;
 
-  // The same for one row of numbers, as the engine holds them: some trees are walked abreast, so that one need not wait
-  // for the other's next node.
+  // The same for one row of numbers, as the engine holds them: it goes down all trees at once.
   void add_one(const double* row, double* out) const;
+
+  // Makes add_one as fast as it gets.
+  void prepare_one(Interrupt& interrupt) const { walker_.prepare(1, interrupt); }
 
  private:
   struct Slot {  // a byte of a column in use
     std::uint32_t column = 0;
     std::uint32_t first_cut = 0;
-    bool is_category = false;
-    EdgeSearch cuts{{}};               // of the column, in its first slot only
+    bool is_category = false, missing_left = false;
+    Thresholds cuts{};                 // of the column, in its first slot only
     std::vector<std::uint8_t> kind{};  // by category; the last stands for all beyond
   };
 
-  template <bool categories>
-  void walk_abreast(const double* known, std::size_t first, std::size_t last, double* sums) const;
   void walk_row(const double* row, std::size_t first, std::size_t last, double* sums) const;
 
   bool prepare();  // false: too many leaves for a byte, or too much to prepare
   bool prepare_slots();
   bool prepare_categories(std::uint32_t column, const std::vector<std::uint32_t>& nodes);
   void prepare_tree(std::size_t t);
+  void test_of(std::uint32_t node, MaskNode& test);
   void add_masked(const Table& table, std::size_t first, std::size_t last, int n_threads, Interrupt& interrupt,
                   double* out) const;
-  void code_block(const Table& table, std::size_t begin, std::size_t n, std::size_t width, std::uint8_t* codes) const;
+  void code_block(const Table& table, std::size_t begin, std::size_t n, std::size_t width, std::int8_t* codes) const;
 
   Forest forest_;
   std::size_t n_outputs_;
-  CompactNodes compact_;  // for rows that are walked
+  ForestWalker walker_;  // for rows that are walked
   bool is_masked_ = false;
   std::vector<Slot> slots_;                  // those of a column stand together
   std::vector<std::uint16_t> slot_of_;       // first slot by column
   std::vector<std::uint16_t> slot_of_node_;  // slot by node that splits categories
   std::vector<MaskNode> nodes_;
   std::vector<double> values_;
-  std::vector<std::uint8_t> tables_;
-  std::vector<std::size_t> value_at_, table_at_;  // by tree
-  std::size_t depth_ = 1;
+  std::vector<std::int8_t> tables_;
+  std::vector<std::size_t> node_at_, value_at_, table_at_;  // by tree; of nodes_ the end, too
+  std::size_t n_levels_ = 1;
 };
 
 }  // namespace spinney

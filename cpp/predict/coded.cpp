@@ -248,10 +248,8 @@ void CodedForest::add(std::size_t t, std::span<const std::uint32_t> row, const s
   }
 }
 
-void CodedForest::sum_of_row(std::size_t first, std::size_t last, const double* x, double* out) const {
-  constexpr std::size_t most_trees = 256;
+void CodedForest::code_row(const double* x, std::uint32_t* codes) const {
   std::array<std::uint32_t, most_columns> rank;
-  std::array<std::uint32_t, 2 * most_columns> codes;
   coded_kernels().rank_row(levels_.data(), x, levels_.size(), rank.data());
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     const bool present = x[c] == x[c], is_number = c < levels_.size();
@@ -259,21 +257,18 @@ void CodedForest::sum_of_row(std::size_t first, std::size_t last, const double* 
     codes[2 * c] = present ? code : UINT32_MAX;
     codes[2 * c + 1] = present || !is_number ? code : 0;
   }
-  const CodedTree tree = tree_of(codes.data(), 0, false);
-  std::array<std::uint32_t, most_trees> leaf;
-  for (std::size_t begin = first; begin < last; begin += most_trees) {
-    const std::size_t n = std::min(most_trees, last - begin), width = forest_.nodes.value_width;
-    std::copy_n(first_leaf_.begin() + static_cast<std::ptrdiff_t>(begin), n, leaf.begin());
-    for (std::size_t k = 0; k < n;) {  // runs of trees with a split
-      std::size_t end = k;
-      while (end < n && first_split_[begin + end] < first_split_[begin + end + 1]) ++end;
-      coded_kernels().walk_trees(tree, end - k, first_split_.data() + begin + k, leaf.data() + k);
-      k = end + 1;
-    }
-    for (std::size_t k = 0; k < n; ++k) {
-      const double* v = value(leaf[k]);
-      for (std::size_t j = 0; j < width; ++j) out[j] += v[j];
-    }
+}
+
+// leaf[k] = the number of the row's leaf in tree first + k, among those of all trees.
+void CodedForest::walk_row(const std::uint32_t* codes, std::size_t first, std::size_t n_trees,
+                           std::uint32_t* leaf) const {
+  const CodedTree tree = tree_of(codes, 0, false);
+  std::copy_n(first_leaf_.begin() + static_cast<std::ptrdiff_t>(first), n_trees, leaf);
+  for (std::size_t k = 0; k < n_trees;) {  // runs of trees with a split
+    std::size_t end = k;
+    while (end < n_trees && first_split_[first + end] < first_split_[first + end + 1]) ++end;
+    coded_kernels().walk_trees(tree, end - k, first_split_.data() + first + k, leaf + k);
+    k = end + 1;
   }
 }
 

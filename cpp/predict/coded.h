@@ -6,6 +6,7 @@
 //           and left. Rows without missing values are kept once, which halves the slot.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -55,16 +56,24 @@ class CodedForest {
   // Adds the values of the leaves of tree t, by number, to out[row].
   void add(std::size_t t, std::span<const std::uint32_t> row, const std::uint32_t* leaf, double* out) const;
 
-  // out += the values of one row's leaves in trees first … last - 1. The row is given by its numbers, column by column.
-  template <class ValueOf>
-  void sum_one(std::size_t first, std::size_t last, ValueOf&& value_of, double* out) const {
+  // take(t, values of one row's leaf in it) for trees t = first … last - 1. The row is given by its numbers, column by column.
+  template <class ValueOf, class Take>
+  void visit_one(std::size_t first, std::size_t last, ValueOf&& value_of, Take&& take) const {
     std::array<double, most_columns> x;
     for (std::size_t c = 0; c < columns_.size(); ++c) x[c] = value_of(columns_[c]);
-    sum_of_row(first, last, x.data(), out);
+    std::array<std::uint32_t, 2 * most_columns> codes;
+    code_row(x.data(), codes.data());
+    std::array<std::uint32_t, most_trees> leaf;
+    for (std::size_t begin = first; begin < last; begin += most_trees) {
+      const std::size_t n = std::min(most_trees, last - begin);
+      walk_row(codes.data(), begin, n, leaf.data());
+      for (std::size_t k = 0; k < n; ++k) take(begin + k, value(leaf[k]));
+    }
   }
 
  private:
   static constexpr std::size_t most_columns = 512;  // beyond this, coding a row costs more than reading what it needs
+  static constexpr std::size_t most_trees = 256;    // that one row is walked down at a time
 
   void number_slots();
   void code_splits(std::vector<double>& threshold, std::vector<std::vector<Row>>& splits);
@@ -73,7 +82,8 @@ class CodedForest {
                        Interrupt& interrupt);
   void code_leaves();
   std::uint32_t n_slots() const { return static_cast<std::uint32_t>(2 * columns_.size()); }
-  void sum_of_row(std::size_t first, std::size_t last, const double* x, double* out) const;
+  void code_row(const double* x, std::uint32_t* codes) const;
+  void walk_row(const std::uint32_t* codes, std::size_t first, std::size_t n_trees, std::uint32_t* leaf) const;
   CodedTree tree_of(const std::uint32_t* codes, std::size_t width, bool plain) const;
   const double* value(std::size_t leaf) const {
     return values_.data() + (places_.empty() ? leaf : places_[leaf] * std::size_t{forest_.nodes.value_width});

@@ -3,20 +3,23 @@
 // A row on its way: the node it is at, and how often it went left. The leaves behind it are as many as the splits, less the
 // times it went left.
 struct Walk {
-  std::uint32_t at, n_left;
+  std::uint64_t both;  // in one word, to be moved by one addition
+
+  static constexpr std::uint64_t left_step = std::uint64_t{1} << 32 | 1;
+  std::uint32_t at() const { return static_cast<std::uint32_t>(both); }
+  std::uint32_t n_left() const { return static_cast<std::uint32_t>(both >> 32); }
 };
 
 // One step down; 1 in a leaf. By masks: a branch is wrong half the time.
 template <bool categories>
 static inline std::uint32_t advance(const CodedTree& tree, const std::uint32_t* row, Walk& walk) {
-  const CodedNode node = tree.nodes[walk.at];
+  const CodedNode node = tree.nodes[walk.at()];
   const std::uint32_t code = row[node.next >> tree.shift];
   std::uint32_t left = code < node.code;
   if constexpr (categories)
     if (node.next >= tree.category_begins) left = category_goes_left(tree, node, code);
-  const std::uint32_t step = (node.next & tree.step_mask) >> 2;
-  walk.at += step ^ ((step ^ 1) & (0 - left));
-  walk.n_left += left;
+  const std::uint64_t step = (node.next & tree.step_mask) >> 2;
+  walk.both += step ^ ((step ^ Walk::left_step) & (0 - std::uint64_t{left}));
   return node.next >> left & 1;
 }
 
@@ -30,13 +33,13 @@ static void walk_rows(const CodedTree tree, const std::uint32_t* members, std::s
     Walk walk;
     std::uint32_t member;
   };
-  const auto seated = [&](std::uint32_t m) { return Lane{tree.codes + std::size_t{m} * tree.width, {0, 0}, m}; };
+  const auto seated = [&](std::uint32_t m) { return Lane{tree.codes + std::size_t{m} * tree.width, {0}, m}; };
   Lane lanes[most];
   std::size_t next = 0, n_lanes = n < most ? n : most, n_done = 0;
   for (; next < n_lanes; ++next) lanes[next] = seated(members[next]);
   const auto arrive = [&](const Lane& lane) {
     row[n_done] = lane.member;
-    leaf[n_done++] = lane.walk.at - lane.walk.n_left + (in_preorder ? lane.walk.at : 0);
+    leaf[n_done++] = lane.walk.at() - lane.walk.n_left() + (in_preorder ? lane.walk.at() : 0);
   };
   while (next + most <= n)  // enough rows for all: none need look whether there is one
     for (Lane& lane : lanes) {
@@ -66,7 +69,7 @@ static void walk_all(const CodedTree tree, std::size_t n_trees, const std::uint3
   for (std::size_t begin = 0; begin < n_trees; begin += most) {
     const std::size_t n = n_trees - begin < most ? n_trees - begin : most;
     for (std::size_t k = 0; k < n; ++k) {
-      walks[k] = {first[begin + k], 0};
+      walks[k] = {first[begin + k]};
       even[k] = static_cast<std::uint8_t>(k);
     }
     std::uint8_t *moving = even, *still_moving = odd;
@@ -82,7 +85,7 @@ static void walk_all(const CodedTree tree, std::size_t n_trees, const std::uint3
       still_moving = read;
       n_moving = n_still;
     }
-    for (std::size_t k = 0; k < n; ++k) leaf[begin + k] += walks[k].at - walks[k].n_left - first[begin + k];
+    for (std::size_t k = 0; k < n; ++k) leaf[begin + k] += walks[k].at() - walks[k].n_left() - first[begin + k];
   }
 }
 
@@ -90,10 +93,21 @@ static void walk_trees(const CodedTree& tree, std::size_t n_trees, const std::ui
   (tree.has_categories ? walk_all<true> : walk_all<false>)(tree, n_trees, first, leaf);
 }
 
+typedef double Doubles __attribute__((vector_size(register_bytes)));
+typedef std::int64_t Counts __attribute__((vector_size(register_bytes)));
+
 static inline std::uint32_t count_below(const Sixteen& sixteen, double x) {
-  std::uint32_t count = 0;
-  for (const double threshold : sixteen.threshold) count += threshold < x;
-  return count;
+  constexpr std::size_t lanes = register_bytes / sizeof(double);
+  const Doubles value = Doubles{} + x;
+  Counts counts = {};
+  for (std::size_t i = 0; i < 16; i += lanes) {
+    Doubles threshold;
+    __builtin_memcpy(&threshold, sixteen.threshold + i, sizeof threshold);
+    counts -= reinterpret_cast<Counts>(threshold < value);
+  }
+  std::int64_t count = 0;
+  for (std::size_t k = 0; k < lanes; ++k) count += counts[k];
+  return static_cast<std::uint32_t>(count);
 }
 
 #include "predict/rank_body.h"

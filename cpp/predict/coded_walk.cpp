@@ -11,6 +11,8 @@ bool category_goes_left(const CodedTree& tree, CodedNode node, std::uint32_t cod
 }
 
 namespace base {
+constexpr std::size_t register_bytes = 16;
+
 #include "predict/coded_body.h"
 
 const CodedKernels coded_kernels{walk, walk_trees, rank, rank_row};

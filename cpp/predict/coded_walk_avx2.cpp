@@ -3,6 +3,8 @@
 
 namespace spinney::avx2 {
 
+constexpr std::size_t register_bytes = 32;
+
 #include "predict/coded_body.h"
 
 const CodedKernels coded_kernels{walk, walk_trees, rank, rank_row};

@@ -105,7 +105,10 @@ void ForestWalker::sum_few(const CodedForest& coded, const Table& table, std::si
   parallel_for_if_worth(estimated_ns, table.n_rows, n_threads, [&](std::size_t r, int) {
     interrupt.check();
     const auto value_of = [&](std::uint32_t f) { return value_at(table.columns[f], static_cast<Row>(r)); };
-    coded.sum_one(first, last, value_of, out + r * forest_.nodes.value_width);
+    const std::size_t width = forest_.nodes.value_width;
+    coded.visit_one(first, last, value_of, [&](std::size_t, const double* value) {
+      for (std::size_t j = 0; j < width; ++j) out[r * width + j] += value[j];
+    });
   });
 }
 
@@ -149,16 +152,10 @@ void ForestWalker::apply(const Table& table, int n_threads, Interrupt& interrupt
 }
 
 void ForestWalker::sum_one(const double* row, double* out) const {
-  if (const CodedForest* coded = ready_.load(std::memory_order_acquire)) {
-    coded->sum_one(0, forest_.n_trees(), [&](std::uint32_t f) { return row[f]; }, out);
-    return;
-  }
-  for (std::size_t t = 0; t < forest_.n_trees(); ++t) {
-    std::uint32_t at = forest_.root[t];
-    while (!forest_.nodes.is_leaf(at)) at = next_node(forest_.nodes, at, [&](std::uint32_t f) { return row[f]; });
-    const std::span<const double> value = forest_.nodes.value_of(at);
-    for (std::size_t j = 0; j < value.size(); ++j) out[j] += value[j];
-  }
+  const std::size_t width = forest_.nodes.value_width;
+  visit_one(row, 0, forest_.n_trees(), [&](std::size_t, const double* value) {
+    for (std::size_t j = 0; j < width; ++j) out[j] += value[j];
+  });
 }
 
 }  // namespace spinney

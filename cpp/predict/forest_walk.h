@@ -30,8 +30,24 @@ class ForestWalker {
   // The sum over trees for one row, given as the numbers of all its columns.
   void sum_one(const double* row, double* out) const;
 
+  // take(t, values of the row's leaf in it) for trees t = first … last - 1.
+  template <class Take>
+  void visit_one(const double* row, std::size_t first, std::size_t last, Take&& take) const {
+    const auto value_of = [&](std::uint32_t f) { return row[f]; };
+    if (const CodedForest* coded = ready_.load(std::memory_order_acquire))
+      return coded->visit_one(first, last, value_of, take);
+    for (std::size_t t = first; t < last; ++t) {
+      std::uint32_t at = forest_.root[t];
+      while (!forest_.nodes.is_leaf(at)) at = next_node(forest_.nodes, at, value_of);
+      take(t, forest_.nodes.value_of(at).data());
+    }
+  }
+
   // Codes the forest now, rather than when enough rows have come by to pay for it.
   void prepare(int n_threads, Interrupt& interrupt) const;
+
+  // The coded forest, if so many more walks pay for it or others did.
+  const CodedForest* coded_for(std::size_t n_walks, int n_threads, Interrupt& interrupt) const;
 
  private:
   class Block;
@@ -40,7 +56,6 @@ class ForestWalker {
                       Interrupt& interrupt, Body&& body) const;
   void sum_few(const CodedForest& coded, const Table& table, std::size_t first, std::size_t last, int n_threads,
                Interrupt& interrupt, double* out) const;
-  const CodedForest* coded_for(std::size_t n_walks, int n_threads, Interrupt& interrupt) const;
 
   const Forest& forest_;
   mutable std::once_flag once_;

@@ -5,6 +5,6 @@ namespace spinney::base {
 extern const MaskKernels mask_kernels;
 constexpr std::size_t mask_bytes = 16;  // of a register
 
-#include "predict/mask_body.h"
+#include "predict/mask_bytes.h"
 
 }  // namespace spinney::base

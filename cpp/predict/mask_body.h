@@ -1,53 +1,46 @@
-// The body of the kernel, included by one translation unit per instruction set, inside that unit's own namespace.
+// The body of the kernel, included by one translation unit per instruction set, inside that unit's own namespace. That unit
+// says what a register of codes and one of leaves is, `Bytes` and `Leaves`; how rows are noted, `Rows`: all, those above a
+// cut; how leaves are counted for some rows; and how the values of leaves are added.
 
-typedef std::uint8_t Bytes __attribute__((vector_size(mask_bytes)));
+// Out of line: it would take registers from the loop over nodes, most of which are of numbers.
+[[gnu::noinline]] static void look_up(const std::int8_t* table, const std::int8_t* code, std::size_t n,
+                                      std::int8_t* out) {
+  for (std::size_t r = 0; r < n; ++r) out[r] = table[static_cast<std::uint8_t>(code[r])];
+}
 
-// Each node is tested for all rows before the next: what kind of node it is, is then asked once for many rows.
-template <std::size_t mask_rows>
-static void evaluate(const MaskTree& tree, const std::uint8_t* codes, std::uint8_t* masks, double* __restrict sums) {
-  constexpr std::size_t n_parts = mask_rows / sizeof(Bytes);
-  Bytes reach[n_parts], leaf_of[n_parts], leaf = {};
-  for (std::size_t p = 0; p < n_parts; ++p) {
-    reach[p] = ~Bytes{};
-    leaf_of[p] = Bytes{};
-  }
-  const std::uint8_t* table = tree.tables;
-  const MaskNode* const end = tree.nodes + tree.n_nodes;
-  for (const MaskNode* node = tree.nodes;; ++node) {
-    if (node->kind == MaskNode::leaf) {
-      for (std::size_t p = 0; p < n_parts; ++p) leaf_of[p] |= reach[p] & leaf;
-      leaf += 1;
-      if (node + 1 == end) break;
-      masks -= mask_rows;
-      __builtin_memcpy(reach, masks, mask_rows);
-      continue;
-    }
-    const std::uint8_t* code_at = codes + node->slot * mask_rows;
-    Bytes left[n_parts];
-    if (node->kind == MaskNode::category) {
-      std::uint8_t* to = reinterpret_cast<std::uint8_t*>(left);
-      for (std::size_t r = 0; r < mask_rows; ++r) to[r] = table[code_at[r]];
+template <std::size_t n_rows>
+static void evaluate(const MaskTree& tree, const std::int8_t* codes, std::uint8_t* masks, double* __restrict sums) {
+  constexpr std::size_t n_parts = n_rows / sizeof(Bytes), level_bytes = n_parts * sizeof(Rows);
+  Leaves leaf[n_parts] = {};
+  const Rows all = all_rows();
+  for (std::size_t p = 0; p < n_parts; ++p) __builtin_memcpy(masks + p * sizeof(Rows), &all, sizeof(Rows));
+  const std::int8_t* table = tree.tables;
+  for (const MaskNode *next = tree.nodes, *end = next + tree.n_nodes; next != end; ++next) {
+    const MaskNode node = *next;
+    const std::int8_t* code_at = codes + node.slot * n_rows;
+    std::int8_t looked_up[n_rows];
+    if (node.is_category) {
+      look_up(table, code_at, n_rows, looked_up);
+      code_at = looked_up;
       table += 256;
-    } else {
-      const Bytes cut = Bytes{} + node->cut;
-      for (std::size_t p = 0; p < n_parts; ++p) {
-        Bytes code;
-        __builtin_memcpy(&code, code_at + p * sizeof(Bytes), sizeof code);
-        left[p] = reinterpret_cast<Bytes>(code <= cut);
-        if (node->kind == MaskNode::missing_left) left[p] |= reinterpret_cast<Bytes>(code == (Bytes{} + 255));
-      }
     }
+    std::uint8_t* const at = masks + node.level * level_bytes;
+    std::uint8_t* const left_to = at + node.right_splits * level_bytes;
+    std::uint8_t* const right_to = at + !node.right_splits * level_bytes;
+    const Bytes cut = Bytes{} + node.cut;
+    const Leaves n_left = Leaves{} + node.n_left;
     for (std::size_t p = 0; p < n_parts; ++p) {
-      const Bytes right = reach[p] & ~left[p];
-      __builtin_memcpy(masks + p * sizeof(Bytes), &right, sizeof right);
-      reach[p] &= left[p];
+      Bytes code;
+      Rows here;
+      __builtin_memcpy(&code, code_at + p * sizeof(Bytes), sizeof code);
+      __builtin_memcpy(&here, at + p * sizeof(Rows), sizeof here);
+      const Rows right = those_above(here, code, cut), left = here & ~right;
+      __builtin_memcpy(left_to + p * sizeof(Rows), &left, sizeof left);
+      __builtin_memcpy(right_to + p * sizeof(Rows), &right, sizeof right);
+      leaf[p] = count_leaves(leaf[p], right, n_left);
     }
-    masks += mask_rows;
   }
-  const std::uint8_t* at = reinterpret_cast<const std::uint8_t*>(leaf_of);
-  const double* __restrict values = tree.values;
-#pragma GCC ivdep
-  for (std::size_t r = 0; r < mask_rows; ++r) sums[r] += values[at[r]];
+  add_values(tree, reinterpret_cast<const std::uint8_t*>(leaf), n_rows, sums);
 }
 
 const MaskKernels mask_kernels{evaluate<few_rows>, evaluate<many_rows>};

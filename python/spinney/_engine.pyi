@@ -542,12 +542,13 @@ class RowScorer:
     def shares(
         self,
         row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")],
         offset: Annotated[
             NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ]
         | None = None,
-    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
-        """Values, or shares of the classes."""
+    ) -> None:
+        """Write values, or shares of the classes, to `out`."""
 
 def predicted(
     link: str,

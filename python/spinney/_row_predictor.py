@@ -347,7 +347,9 @@ class BoostingRowPredictor(RowReader):
         """
         if self._classes is None:
             raise AttributeError("A regression model has no class shares. Use predict.")
-        return self._shares(self._inputs(row), None if offset is None else self._read_offset(offset))
+        shares = np.empty(len(self._classes))
+        self._shares(self._inputs(row), shares, None if offset is None else self._read_offset(offset))
+        return shares
 
 
 def row_predictor(

@@ -1,4 +1,6 @@
 // Sums of trees: by masks, by walks and by definition they are the same bits.
+#include <cmath>
+#include <cstdint>
 #include <random>
 #include <vector>
 
@@ -13,11 +15,12 @@ namespace {
 
 constexpr std::uint32_t n_categories = 700;
 
-// Columns 0 and 1 hold numbers with as many cuts as one likes, column 2 categories.
-void grow(Tree& t, std::mt19937& g, std::uint32_t n_cuts, int depth) {
+// Columns 0 and 1 hold numbers with as many cuts as one likes, column 2 categories. Of every `stops` nodes one is a leaf
+// before its time.
+void grow(Tree& t, std::mt19937& g, std::uint32_t n_cuts, int depth, std::uint32_t stops) {
   const std::size_t node = t.add_leaf();
   t.value[node] = static_cast<double>(g() % 1000) / 7;
-  if (depth == 0) return;
+  if (depth == 0 || g() % stops == 0) return;
   t.feature[node] = static_cast<std::int32_t>(g() % 3);
   std::uint8_t flags = g() % 2 ? Tree::missing_left : 0;
   if (t.feature[node] == 2) {
@@ -30,9 +33,9 @@ void grow(Tree& t, std::mt19937& g, std::uint32_t n_cuts, int depth) {
     t.threshold[node] = static_cast<double>(g() % n_cuts);
   }
   t.flags[node] = flags;
-  grow(t, g, n_cuts, depth - 1);
+  grow(t, g, n_cuts, depth - 1, stops);
   t.right[node] = static_cast<std::uint32_t>(t.size());
-  grow(t, g, n_cuts, depth - 1);
+  grow(t, g, n_cuts, depth - 1, stops);
 }
 
 struct Data {
@@ -51,9 +54,13 @@ Column column_of(const std::vector<double>& values, std::uint32_t n = 0) {
 
 void fill(Data& d, std::mt19937& g, std::size_t n_rows, std::uint32_t n_cuts) {
   const auto missing = [&](double v) { return g() % 9 == 0 ? std::nan("") : v; };
+  const auto number = [&] {
+    if (g() % 20 == 0) return g() % 2 ? HUGE_VAL : -HUGE_VAL;
+    return missing(static_cast<double>(g() % (2 * n_cuts)) / 2 - 0.5);
+  };
   for (std::size_t r = 0; r < n_rows; ++r) {
-    d.a.push_back(missing(static_cast<double>(g() % (2 * n_cuts)) / 2 - 0.5));
-    d.b.push_back(missing(static_cast<double>(g() % (2 * n_cuts)) / 2 - 0.5));
+    d.a.push_back(number());
+    d.b.push_back(number());
     d.c.push_back(missing(static_cast<double>(g() % (n_categories + 1))));
   }
   d.table.n_rows = n_rows;
@@ -65,24 +72,27 @@ void compare(std::uint32_t n_cuts, int depth, std::size_t n_outputs, std::size_t
   std::vector<Tree> trees;
   for (std::size_t t = 0; t < 6 * n_outputs; ++t) {
     trees.emplace_back();
-    grow(trees.back(), g, n_cuts, depth);
+    grow(trees.back(), g, n_cuts, depth, depth > 20 ? 2 : t % 2 ? 4 : UINT32_MAX);
   }
   Data d;
   fill(d, g, n_rows, n_cuts);
   Forest forest;
   for (const Tree& t : trees) forest.add(t);
-  const Additive additive(std::move(forest), n_outputs);
+  const Additive additive(forest, n_outputs), quick(std::move(forest), n_outputs);
   Interrupt interrupt;
+  quick.prepare_one(interrupt);
   std::vector<double> sums(n_rows * n_outputs, 0.0);
   additive.add(d.table, 0, trees.size(), 2, interrupt, sums.data());
   for (std::size_t r = 0; r < n_rows; ++r) {
     const double row[] = {d.a[r], d.b[r], d.c[r]};
-    std::vector<double> one(n_outputs, 0.0), expected(n_outputs, 0.0);
+    std::vector<double> one(n_outputs, 0.0), prepared(n_outputs, 0.0), expected(n_outputs, 0.0);
     additive.add_one(row, one.data());
+    quick.add_one(row, prepared.data());
     for (std::size_t t = 0; t < trees.size(); ++t)
       expected[t % n_outputs] += trees[t].value[resting_node(trees[t], [&](std::uint32_t f) { return row[f]; })];
     for (std::size_t k = 0; k < n_outputs; ++k) {
       CHECK_EQ(one[k], expected[k]);
+      CHECK_EQ(prepared[k], expected[k]);
       CHECK_EQ(sums[r * n_outputs + k], expected[k]);
     }
   }
@@ -94,7 +104,8 @@ TEST(every_way_gives_the_same_bits) {
   for (const std::uint32_t n_cuts : {5u, 254u, 255u, 1000u})
     for (const std::size_t n_rows : {1u, 63u, 300u}) compare(n_cuts, 5, 1, n_rows);
   compare(2000, 8, 3, 300);
-  compare(2000, 9, 1, 100);  // more leaves than a byte holds
+  compare(2000, 30, 1, 300);  // few leaves, far down
+  compare(2000, 9, 1, 100);   // more leaves than a byte holds
 }
 
 TEST(shares_sum_to_one_and_rows_are_independent) {
