@@ -31,10 +31,11 @@ using namespace nb::literals;
 
 namespace spinney {
 
-static SamplingHandle* make_sampling(bool replace, std::uint64_t seed, std::vector<std::uint32_t> unit_of_row,
-                                     std::vector<std::vector<std::uint32_t>> strata,
-                                     std::vector<std::uint32_t> n_drawn) {
-  Sampling s{replace, seed, std::move(unit_of_row), std::move(strata), std::move(n_drawn), 0};
+static SamplingHandle* make_sampling(bool replace, std::uint64_t seed, const Numbers1& unit_of_row,
+                                     const std::vector<Numbers1>& strata, std::vector<std::uint32_t> n_drawn) {
+  const auto copied = [](const Numbers1& units) { return std::vector(units.data(), units.data() + units.size()); };
+  Sampling s{replace, seed, copied(unit_of_row), {}, std::move(n_drawn), 0};
+  for (const Numbers1& stratum : strata) s.strata.push_back(copied(stratum));
   if (s.strata.size() != s.n_drawn.size()) throw nb::value_error("n_drawn: one entry per stratum");
   for (std::size_t i = 0; i < s.strata.size(); ++i) {
     if (s.strata[i].empty() || (!s.replace && s.n_drawn[i] > s.strata[i].size()))

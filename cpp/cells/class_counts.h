@@ -2,7 +2,8 @@
 //
 // The cells of a node are counted in one pass over its rows, and read in the order of their ranks: those in use are known
 // from bits, so that a node of few rows does not pay for the values of the whole column. Gini's scores are filtered by a
-// form that is quick but rounds otherwise; cuts that may be the best are scored as everywhere.
+// form that is quick but rounds otherwise; cuts that may be the best are scored as everywhere. For Gini, rows whose ranks
+// seldom come again are sorted after all: one row more on the left changes one class alone.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +33,7 @@ class ClassCounts {
   }
 
   // `most_ranks`: of any column, the rank of missing values included.
-  void start(std::size_t n_classes, std::size_t most_ranks) {
+  void start(std::size_t n_classes, std::size_t most_ranks, std::size_t n_flags) {
     n_classes_ = n_classes;
     lanes_ = lanes_of(n_classes);
     cells_.assign(most_ranks * lanes_, 0);
@@ -42,6 +43,8 @@ class ClassCounts {
     total_.resize(lanes_);
     start_.resize(lanes_);
     left_.resize(1 + n_classes);
+    flag_cells_.resize(n_flags * lanes_);
+    flag_rows_.resize(n_flags);
   }
 
   // The best cut of a node's rows by their ranks, of which the last, `n_values`, stands for missing. It lies between the
@@ -55,7 +58,13 @@ class ClassCounts {
     best.has_missing = high == n_values;
     best.constant = low == high;
     if (best.constant) return best;
-    count(ranks, packed, low, high, total, limits.min_leaf > 1 || limits.min_weight > 0);
+    constexpr std::size_t most_places = 0x10000;
+    const bool limited = limits.min_leaf > 1 || limits.min_weight > 0, plain = !limited && !best.has_missing;
+    if (criterion.rule == Rule::gini && plain && ranks.size() <= most_places && is_sparse(ranks.size(), low, high)) {
+      sweep_rows(criterion, ranks, packed, total, low, high, best);
+      return best;
+    }
+    count(ranks, packed, low, high, total, limited);
     if (best.has_missing) present_.pop_back();
     for (std::size_t k = 0; k < n_classes_; ++k) total_[k] = static_cast<double>(total.stat[1 + k]);
     for (const bool missing_left : {false, true}) {
@@ -79,7 +88,51 @@ class ClassCounts {
     return best;
   }
 
+  // Counts the classes of the rows that have each of the flags `asked`. Columns of two values are often 0 in most rows.
+  void count_flags(const std::uint64_t* flags, const std::uint32_t* packed, std::size_t n, std::uint64_t asked) {
+    for (std::uint64_t left = asked; left != 0; left &= left - 1) {
+      const auto flag = static_cast<std::size_t>(std::countr_zero(left));
+      std::fill_n(flag_cells_.begin() + static_cast<std::ptrdiff_t>(flag * lanes_), lanes_, 0);
+      flag_rows_[flag] = 0;
+    }
+    constexpr std::size_t chunk = 256;
+    std::uint32_t flagged[chunk];
+    for (std::size_t begin = 0; begin < n; begin += chunk) {
+      const std::size_t end = std::min(n, begin + chunk);
+      std::size_t n_flagged = 0;
+      for (std::size_t i = begin; i < end; ++i) {  // no branch to guess
+        flagged[n_flagged] = static_cast<std::uint32_t>(i);
+        n_flagged += (flags[i] & asked) != 0;
+      }
+      for (std::size_t j = 0; j < n_flagged; ++j) {
+        const std::uint32_t i = flagged[j];
+        for (std::uint64_t left = flags[i] & asked; left != 0; left &= left - 1) {
+          const auto flag = static_cast<std::size_t>(std::countr_zero(left));
+          flag_cells_[flag * lanes_ + (packed[i] & 0xff)] += packed[i] >> 8;
+          ++flag_rows_[flag];
+        }
+      }
+    }
+  }
+
+  // The cut between the rows without a flag and those that have it, of the rows that were counted last.
+  template <class Criterion>
+  Candidate search_flag(const Criterion& criterion, std::uint32_t flag, const Totals& total, const Limits& limits) {
+    Candidate best;
+    for (std::size_t k = 0; k < n_classes_; ++k) left_[1 + k] = total.stat[1 + k] - flag_cells_[flag * lanes_ + k];
+    set_weight();
+    best.n_left = total.n - flag_rows_[flag];
+    best.constant = best.n_left == 0 || best.n_left == total.n;
+    if (best.constant) return best;
+    best.score = score_of(criterion, total, limits, best.n_left);
+    best.w_left = static_cast<double>(left_[0]);
+    best.above = 1;
+    return best;
+  }
+
  private:
+  static bool is_sparse(std::size_t n, std::uint32_t low, std::uint32_t high) { return n / 4 < high - low; }
+
   void count(std::span<const std::uint16_t> ranks, const std::uint32_t* packed, std::uint32_t low, std::uint32_t high,
              const Totals& total, bool with_rows) {
     present_.clear();
@@ -89,7 +142,7 @@ class ClassCounts {
     std::uint32_t* const cells = cells_.data();
     const std::size_t lanes = lanes_;
     const auto add = [&](std::size_t i) { cells[ranks[i] * lanes + (packed[i] & 0xff)] += packed[i] >> 8; };
-    if (ranks.size() / 4 >= high - low) {
+    if (!is_sparse(ranks.size(), low, high)) {
       for (std::size_t i = 0; i < ranks.size(); ++i) add(i);
       for (std::uint32_t r = low; r <= high; ++r)
         if (is_used(r)) present_.push_back(r);
@@ -148,6 +201,60 @@ class ClassCounts {
     std::uint32_t* sum = start_.data();
     for (std::size_t k = 0; k < lanes_; k += 8)
       for (std::size_t j = k; j < k + 8; ++j) sum[j] += cell[j];
+  }
+
+  // Sorts rank << 16 | place in words_.
+  void sort_places(std::span<const std::uint16_t> ranks, std::uint32_t low, std::uint32_t high) {
+    constexpr std::size_t few = 128;
+    const std::size_t n = ranks.size();
+    words_.resize(std::max({words_.size(), n, few}));
+    for (std::size_t i = 0; i < n; ++i) words_[i] = std::uint32_t{ranks[i]} << 16 | static_cast<std::uint32_t>(i);
+    if (n <= few) return kernels().sort_few(words_.data(), n);
+    spare_words_.resize(words_.size());
+    const std::uint32_t n_bits = (static_cast<std::uint32_t>(std::bit_width(high - low)) + 1) / 2;
+    const std::size_t n_buckets = std::size_t{1} << n_bits;
+    for (const std::uint32_t shift : {0u, n_bits}) {
+      std::uint32_t ends[257];
+      std::fill_n(ends, n_buckets + 1, 0);
+      const auto bucket = [&](std::uint32_t word) { return ((word >> 16) - low) >> shift & (n_buckets - 1); };
+      for (std::size_t i = 0; i < n; ++i) ++ends[bucket(words_[i]) + 1];
+      for (std::size_t b = 0; b < n_buckets; ++b) ends[b + 1] += ends[b];
+      for (std::size_t i = 0; i < n; ++i) spare_words_[ends[bucket(words_[i])]++] = words_[i];
+      words_.swap(spare_words_);
+    }
+  }
+
+  // The best cut by Gini of rows that are all present, without limits: as `sweep`, row by row.
+  template <class Criterion>
+  void sweep_rows(const Criterion& criterion, std::span<const std::uint16_t> ranks, const std::uint32_t* packed,
+                  const Totals& total, std::uint32_t low, std::uint32_t high, Candidate& best) {
+    const std::size_t n_cuts = ranks.size() - 1;
+    sort_places(ranks, low, high);
+    quick_.resize(std::max(quick_.size(), n_cuts));
+    products_.resize(quick_.size());
+    std::int64_t squares = 0;
+    for (std::size_t k = 1; k <= n_classes_; ++k) squares += total.stat[k] * total.stat[k];
+    std::fill(left_.begin(), left_.end(), 0);
+    kernels().gini_of_rows(words_.data(), packed, ranks.size(), total.stat, squares, left_.data() + 1, quick_.data(),
+                           products_.data());
+    const double bar =
+        quick_[kernels().first_largest(quick_.data(), n_cuts)] - 1e-9 * static_cast<double>(total.stat[0]);
+    std::fill(left_.begin(), left_.end(), 0);
+    for (std::size_t i = 0, next = 0; i < n_cuts; ++i) {
+      if (!(quick_[i] >= bar)) continue;
+      for (; next <= i; ++next) {
+        const std::uint32_t row = packed[words_[next] & 0xffff];
+        left_[0] += row >> 8;
+        left_[1 + (row & 0xff)] += row >> 8;
+      }
+      const double score = criterion.score(left_.data(), total.stat);
+      if (!(score > best.score)) continue;
+      best.score = score;
+      best.at = best.code_below = words_[i] >> 16;
+      best.above = words_[i + 1] >> 16;
+      best.n_left = static_cast<Row>(i + 1);
+      best.w_left = static_cast<double>(left_[0]);
+    }
   }
 
   // Ties go to the lower cut.
@@ -209,14 +316,17 @@ class ClassCounts {
   }
 
   std::size_t n_classes_ = 0, lanes_ = 0;
-  std::vector<std::uint32_t> cells_;          // weight by rank and class; all 0 between searches
-  std::vector<Row> rows_;                     // by rank, where leaves have a least size
-  std::vector<std::uint64_t> bits_, groups_;  // ranks in use; words of bits_ in use
-  std::vector<std::uint32_t> present_;        // ranks in use, ascending
-  std::vector<std::uint32_t> start_;          // by class: what is left of the cut
-  std::vector<double> total_;                 // by class
-  std::vector<double> quick_, products_;      // by cut
-  std::vector<std::int64_t> left_;            // statistic of a cut's left side
+  std::vector<std::uint32_t> cells_;                // weight by rank and class; all 0 between searches
+  std::vector<Row> rows_;                           // by rank, where leaves have a least size
+  std::vector<std::uint64_t> bits_, groups_;        // ranks in use; words of bits_ in use
+  std::vector<std::uint32_t> present_;              // ranks in use, ascending
+  std::vector<std::uint32_t> start_;                // by class: what is left of the cut
+  std::vector<double> total_;                       // by class
+  std::vector<double> quick_, products_;            // by cut
+  std::vector<std::uint32_t> words_, spare_words_;  // rank and place of rows, in order
+  std::vector<std::int64_t> left_;                  // statistic of a cut's left side
+  std::vector<std::uint32_t> flag_cells_;           // weight by flag and class
+  std::vector<Row> flag_rows_;                      // by flag
 };
 
 }  // namespace spinney

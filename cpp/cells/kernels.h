@@ -22,12 +22,18 @@ struct Kernels {
                         const std::uint32_t* start, const double* total, double weight, double min_weight, double* out,
                         double* spare);
 
+  // The same of the cuts behind each of n rows, all but the last: words are code << 16 | place, ascending; packed[place]
+  // is weight << 8 | class. `total` is the weight, then that of each class; `squares` the sum of the latter's squares.
+  // -infinity between rows of one code. `left` is 0 for each class, and is not when this returns.
+  void (*gini_of_rows)(const std::uint32_t* words, const std::uint32_t* packed, std::size_t n,
+                       const std::int64_t* total, std::int64_t squares, std::int64_t* left, double* out, double* spare);
+
   // The first best of n > 0 cuts by squared error, whose left sides add up to s_left[i] and weigh w_left[i]. Reads both
   // arrays up to the next multiple of 8.
   std::size_t (*best_square)(const std::int64_t* s_left, const std::int64_t* w_left, std::size_t n,
                              std::int64_t s_total, std::int64_t w_total, double* score);
 
-  // Sorts at most 64 words, no two of which are equal; `words` holds 64.
+  // Sorts at most 128 words, no two of which are equal; `words` holds the next power of two that is at least 16.
   void (*sort_few)(std::uint32_t* words, std::size_t n);
 
   // Stable partition of words by side[word & 0xffff] (1: left), in place; `spare` holds n + 16 words.
@@ -42,6 +48,8 @@ struct Kernels {
   // The same by 16-bit ranks.
   std::size_t (*partition_by_rank)(std::uint32_t* rows, std::size_t n, const std::uint16_t* ranks, std::uint16_t cut,
                                    std::uint32_t* spare);
+  std::size_t (*partition_flags_by_rank)(std::uint64_t* flags, std::size_t n, const std::uint16_t* ranks,
+                                         std::uint16_t cut, std::uint64_t* spare);
 
   // out[i] = the 32 bits at bits + 8 * stride * rows[i], shifted to the right and masked to at most 16.
   void (*read_ranks)(const std::uint8_t* bits, std::size_t stride, const std::uint32_t* rows, std::size_t n,
@@ -55,6 +63,10 @@ struct Kernels {
   // Lowest and highest of n keys; n > 0.
   void (*key_range)(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high);
   void (*rank_range)(const std::uint16_t* ranks, std::size_t n, std::uint16_t* low, std::uint16_t* high);
+
+  // Writes the places of the keys that are `one` or `other`, ascending, and returns their number; `places` holds n.
+  std::size_t (*places_of_keys)(const std::uint32_t* keys, std::size_t n, std::uint32_t one, std::uint32_t other,
+                                std::uint32_t* places);
 
   // How many keys are at most `cut`; adds up their values in `sum`. Bytes are 0 or 1.
   std::size_t (*sum_bytes)(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::uint8_t* values,

@@ -76,6 +76,27 @@ static void gini_of_cells(const std::uint32_t* cells, std::size_t lanes, const s
   return gini_of_cells_of<32>(cells, present, n, start, total, weight, min_weight, out, product);
 }
 
+// A row of weight w moves a class from S to S + w, and its square by w (2 S + w).
+static void gini_of_rows(const std::uint32_t* words, const std::uint32_t* packed, std::size_t n,
+                         const std::int64_t* total, std::int64_t squares, std::int64_t* left, double* out,
+                         double* product) {
+  std::int64_t squares_left = 0, squares_right = squares, w_left = 0;
+  for (std::size_t i = 0; i + 1 < n; ++i) {
+    const std::uint32_t row = packed[words[i] & 0xffff], k = row & 0xff;
+    const std::int64_t w = row >> 8, s = left[k];
+    squares_left += w * (2 * s + w);
+    squares_right += w * (2 * (s - total[1 + k]) + w);
+    left[k] = s + w;
+    w_left += w;
+    const double wl = static_cast<double>(w_left), wr = static_cast<double>(total[0] - w_left);
+    out[i] = static_cast<double>(squares_left) * wr + static_cast<double>(squares_right) * wl;
+    product[i] = wl * wr;
+  }
+#pragma GCC ivdep
+  for (std::size_t i = 0; i + 1 < n; ++i)
+    out[i] = words[i] >> 16 != words[i + 1] >> 16 ? out[i] / product[i] : -__builtin_inf();
+}
+
 typedef std::int64_t EightWhole __attribute__((vector_size(64)));
 typedef std::uint32_t SixteenWords __attribute__((vector_size(64)));
 
@@ -143,7 +164,8 @@ static void sort_few_of(std::uint32_t* words, std::size_t n) {
 static void sort_few(std::uint32_t* words, std::size_t n) {
   if (n <= 16) return sort_few_of<1>(words, n);
   if (n <= 32) return sort_few_of<2>(words, n);
-  sort_few_of<4>(words, n);
+  if (n <= 64) return sort_few_of<4>(words, n);
+  sort_few_of<8>(words, n);
 }
 
 static std::size_t partition(std::uint32_t* words, std::size_t n, const std::uint8_t* side, std::uint32_t* spare) {
@@ -230,6 +252,32 @@ static std::size_t partition_by_rank(std::uint32_t* rows, std::size_t n, const s
     n_right += 1 - left;
   }
   __builtin_memcpy(rows + n_left, spare, n_right * sizeof(std::uint32_t));
+  return n_left;
+}
+
+static std::size_t partition_flags_by_rank(std::uint64_t* flags, std::size_t n, const std::uint16_t* ranks,
+                                           std::uint16_t cut, std::uint64_t* spare) {
+  std::size_t n_left = 0, n_right = 0, i = 0;
+#if defined(__AVX512BW__)
+  const __m128i last = _mm_set1_epi16(static_cast<short>(cut));
+  for (; i + 8 <= n; i += 8) {  // what is written past the end of a side is overwritten
+    const __m512i words = _mm512_loadu_si512(flags + i);
+    const __mmask8 left = _mm_cmple_epu16_mask(_mm_loadu_si128(reinterpret_cast<const __m128i*>(ranks + i)), last);
+    _mm512_storeu_si512(flags + n_left, _mm512_maskz_compress_epi64(left, words));
+    _mm512_storeu_si512(spare + n_right, _mm512_maskz_compress_epi64(static_cast<__mmask8>(~left), words));
+    const auto went = static_cast<std::size_t>(__builtin_popcount(left));
+    n_left += went;
+    n_right += 8 - went;
+  }
+#endif
+  for (; i < n; ++i) {
+    const std::uint64_t word = flags[i], left = ranks[i] <= cut;
+    flags[n_left] = word;
+    spare[n_right] = word;
+    n_left += left;
+    n_right += 1 - left;
+  }
+  __builtin_memcpy(flags + n_left, spare, n_right * sizeof(std::uint64_t));
   return n_left;
 }
 
@@ -356,6 +404,36 @@ static void rank_range(const std::uint16_t* ranks, std::size_t n, std::uint16_t*
 #endif
 }
 
+static std::size_t places_of_keys(const std::uint32_t* keys, std::size_t n, std::uint32_t one, std::uint32_t other,
+                                  std::uint32_t* places) {
+  std::size_t n_found = 0, i = 0;
+#if defined(__AVX512F__)
+  const __m512i first = _mm512_set1_epi32(static_cast<int>(one)), second = _mm512_set1_epi32(static_cast<int>(other));
+  for (; i < n; i += 16) {
+    const __mmask16 here = lanes_left(n - i);
+    const __m512i k = _mm512_maskz_loadu_epi32(here, keys + i);
+    std::uint32_t same = _mm512_mask_cmpeq_epu32_mask(here, k, first) | _mm512_mask_cmpeq_epu32_mask(here, k, second);
+    for (; same != 0; same &= same - 1)
+      places[n_found++] = static_cast<std::uint32_t>(i) + static_cast<std::uint32_t>(__builtin_ctz(same));
+  }
+#else
+  for (; i + 16 <= n; i += 16) {  // seldom any
+    SixteenWords k;
+    __builtin_memcpy(&k, keys + i, sizeof k);
+    const auto same = (k == one) | (k == other);
+    std::uint64_t halves[8], any = 0;
+    __builtin_memcpy(halves, &same, sizeof halves);
+    for (int h = 0; h < 8; ++h) any |= halves[h];
+    if (any == 0) continue;
+    for (std::uint32_t lane = 0; lane < 16; ++lane)
+      if (keys[i + lane] == one || keys[i + lane] == other) places[n_found++] = static_cast<std::uint32_t>(i) + lane;
+  }
+#endif
+  for (; i < n; ++i)
+    if (keys[i] == one || keys[i] == other) places[n_found++] = static_cast<std::uint32_t>(i);
+  return n_found;
+}
+
 static std::size_t sum_bytes(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::uint8_t* values,
                              std::int64_t* sum) {
   std::uint32_t count = 0, total = 0;
@@ -399,14 +477,17 @@ const Kernels kernels{score_all<SquaredError>,
                       score_all<Rate>,
                       first_largest,
                       gini_of_cells,
+                      gini_of_rows,
                       best_square,
                       sort_few,
                       partition,
                       partition_by_key,
                       partition_by_rank,
+                      partition_flags_by_rank,
                       read_ranks,
                       read_keys,
                       key_range,
                       rank_range,
+                      places_of_keys,
                       sum_bytes,
                       sum_values};

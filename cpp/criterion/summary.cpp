@@ -56,11 +56,12 @@ static Summary summarise_classes(const Target& target, const std::int64_t* stat,
   s.pure = is_pure_class(target, stat);
   s.majority = 1;
   const std::size_t n_outputs = target.input.n_outputs;
+  const bool two_class = target.is_two_class();
   for (std::size_t o = 0; o < n_outputs; ++o) {
     const std::size_t begin = target.class_begin[o], end = target.class_begin[o + 1];
     double most = 0;
     for (std::size_t k = begin; k < end; ++k) {
-      const std::int64_t count = !target.is_two_class() ? stat[1 + k] : k == 1 ? stat[1] : stat[0] - stat[1];
+      const std::int64_t count = !two_class ? stat[1 + k] : k == 1 ? stat[1] : stat[0] - stat[1];
       value[k] = static_cast<double>(count) / static_cast<double>(stat[0]);
       most = std::max(most, value[k]);
     }

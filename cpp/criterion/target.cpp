@@ -15,8 +15,13 @@ static double scale_below_2_62(double bound, double other_bound) {
 }
 
 Target::Target(const TargetInput& in, Rule r) : input(in), rule(r) {
-  for (std::size_t i = 0; i < input.n_rows; ++i)
-    if (weight_of(static_cast<Row>(i)) > 0) rows.push_back(static_cast<Row>(i));
+  rows.resize(input.n_rows);
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < input.n_rows; ++i) {  // no branch to guess: samples leave out one row or the other
+    rows[n] = static_cast<Row>(i);
+    n += weight_of(static_cast<Row>(i)) > 0;
+  }
+  rows.resize(n);
   rows.shrink_to_fit();
   fix_weights();
   if (is_class_rule(rule))
@@ -39,10 +44,13 @@ void Target::fix_weights() {
     input.weight = rows.size() == input.n_rows ? nullptr : input.weight;
     return;
   }
-  const double scale = whole && total < 0x1p52 ? 1.0 : scale_below_2_62(total, 0.5);
+  const bool exact = whole && total < 0x1p52;
+  const double scale = exact ? 1.0 : scale_below_2_62(total, 0.5);
   weight_unit = 1 / scale;
   fixed_weight.assign(input.n_rows, 0);
-  for (const Row r : rows) fixed_weight[r] = std::max<std::int64_t>(1, std::llround(input.weight[r] * scale));
+  for (const Row r : rows)
+    fixed_weight[r] = exact ? static_cast<std::int64_t>(input.weight[r])
+                            : std::max<std::int64_t>(1, std::llround(input.weight[r] * scale));
 }
 
 void Target::fix_classes() {

@@ -68,6 +68,12 @@ struct ColumnRanks {
   std::vector<std::uint16_t> by_row;
   std::uint32_t n_values = 0;
   std::vector<double> values;
+
+  bool is_flag() const {  // ranks 0 and 1 alone
+    std::uint16_t any = 0;
+    for (const std::uint16_t rank : by_row) any |= rank;
+    return n_values == 2 && any == 1;
+  }
 };
 
 constexpr std::size_t chunk = 1024;  // rows that stay in cache from one column to the next
@@ -128,15 +134,44 @@ bool rank_bins(const BinnedColumn& binned, std::size_t n_rows, std::uint32_t mos
 }
 
 void lay_out(const std::vector<ColumnRanks>& columns, RowRanks& made) {
-  std::size_t at = 0;
+  std::size_t at = 0, n_bytes = 1;
   for (const ColumnRanks& column : columns) {
+    RowRanks::Place& place = made.places.emplace_back();
+    place.n_values = column.n_values;
+    if (made.n_flags < RowRanks::most_flags && column.is_flag()) {
+      place.flag = made.n_flags++;
+      continue;
+    }
     const auto width = static_cast<std::size_t>(std::bit_width(column.n_values));
-    made.places.push_back({static_cast<std::uint32_t>(at / 8), static_cast<std::uint32_t>(at % 8),
-                           (std::uint32_t{1} << width) - 1, column.n_values});
+    place.byte = static_cast<std::uint32_t>(at / 8);
+    place.shift = static_cast<std::uint32_t>(at % 8);
+    place.mask = (std::uint32_t{1} << width) - 1;
+    n_bytes = place.byte + sizeof(std::uint32_t);
     at += width;
   }
-  const std::size_t last_byte = made.places.back().byte + sizeof(std::uint32_t);
-  made.row_bytes = (last_byte + 7) / 8 * 8;
+  made.row_bytes = (n_bytes + 7) / 8 * 8;
+}
+
+// Writes the ranks of some rows to their places.
+void pack_rows(const std::vector<ColumnRanks>& columns, std::size_t begin, std::size_t end, RowRanks& made) {
+  std::uint64_t* const flags = made.flags.data();
+  std::memset(made.bits.data() + begin * made.row_bytes, 0, (end - begin) * made.row_bytes);
+  if (made.n_flags > 0) std::fill(flags + begin, flags + end, 0);
+  for (std::size_t f = 0; f < columns.size(); ++f) {
+    const RowRanks::Place& place = made.places[f];
+    const std::uint16_t* const ranks = columns[f].by_row.data();
+    if (place.is_flag()) {
+      for (std::size_t r = begin; r < end; ++r) flags[r] |= std::uint64_t{ranks[r]} << place.flag;
+      continue;
+    }
+    std::uint8_t* out = made.bits.data() + begin * made.row_bytes + place.byte;
+    for (std::size_t r = begin; r < end; ++r, out += made.row_bytes) {
+      std::uint32_t word;
+      std::memcpy(&word, out, sizeof word);
+      word |= std::uint32_t{ranks[r]} << place.shift;
+      std::memcpy(out, &word, sizeof word);
+    }
+  }
 }
 
 }  // namespace
@@ -163,21 +198,11 @@ RowRanks make_row_ranks(const Table& table, const std::vector<BinnedColumn>& bin
   for (ColumnRanks& column : columns) made.values.push_back(std::move(column.values));
   lay_out(columns, made);
   made.bits = LargeArray<std::uint8_t>(table.n_rows * made.row_bytes);
+  if (made.n_flags > 0) made.flags = LargeArray<std::uint64_t>(table.n_rows);
   const std::size_t n_chunks = (table.n_rows + chunk - 1) / chunk;
   parallel_for(n_chunks, n_threads, [&](std::size_t c, int) {
     interrupt.check();
-    const std::size_t begin = c * chunk, end = std::min(table.n_rows, begin + chunk);
-    std::memset(made.bits.data() + begin * made.row_bytes, 0, (end - begin) * made.row_bytes);
-    for (std::size_t f = 0; f < columns.size(); ++f) {
-      const RowRanks::Place& place = made.places[f];
-      std::uint8_t* out = made.bits.data() + begin * made.row_bytes + place.byte;
-      for (std::size_t r = begin; r < end; ++r, out += made.row_bytes) {
-        std::uint32_t word;
-        std::memcpy(&word, out, sizeof word);
-        word |= std::uint32_t{columns[f].by_row[r]} << place.shift;
-        std::memcpy(out, &word, sizeof word);
-      }
-    }
+    pack_rows(columns, c * chunk, std::min(table.n_rows, (c + 1) * chunk), made);
   });
   return made;
 }

@@ -2,6 +2,7 @@
 //
 // A rank is the number of lower values that the column has; that of a missing value is the number of all its values. Each
 // takes as many bits as the column needs, so that a row with many columns of few values is a fraction of a cache line.
+// Columns of two values that lack none are flags instead: the first 64 of them lie side by side in one word of each row.
 #pragma once
 
 #include <bit>
@@ -18,12 +19,17 @@ namespace spinney {
 struct RowRanks {
   static_assert(std::endian::native == std::endian::little);  // bits of a row are read from any byte
 
+  static constexpr std::uint32_t most_flags = 64;
   struct Place {
     std::uint32_t byte = 0, shift = 0, mask = 0;
     std::uint32_t n_values = 0;
+    std::uint32_t flag = most_flags;  // bit of the row's flags that is the rank; most_flags: the rank is among the bits
+    bool is_flag() const { return flag < most_flags; }
   };
-  std::size_t row_bytes = 0;                // 0: there are none
+  std::size_t row_bytes = 0;  // 0: there are none
+  std::uint32_t n_flags = 0;
   LargeArray<std::uint8_t> bits;            // by row
+  LargeArray<std::uint64_t> flags;          // by row, if there are any
   std::vector<Place> places;                // by column
   std::vector<std::vector<double>> values;  // by column and rank; empty: ranks are bins
 

@@ -1,10 +1,11 @@
 // Growing the whole subtree below a node, depth-first, straight into the finished tree.
 //
 // `Columns` holds the block's columns in the form that its cuts need:
-//   start   the block's rows; they are reordered as nodes are split
+//   start   the block's rows; they are reordered as nodes are split, where summaries look at them (values, not classes)
 //   search  the best cut of each of some columns
 //   part    the rows of a node by a cut; returns where the right child's begin
 //   add     rows of a range to a statistic
+//   tells_constants  does a search tell at once which of all columns are constant in a node?
 //   follow  a split whose children will be searched, if there is anything to do
 //   cut_later, cut_now  threshold of the split that was made last, and the latest time for it, if `describe` leaves it out
 #pragma once
@@ -85,8 +86,11 @@ class BlockGrower {
 
   std::optional<Choice> find_split(OpenNode& node) {
     Tried& tried = worker_.tried;
-    search_drawn_columns(rules_, node, tried,
-                         [&](auto columns, auto candidates) { columns_.search(node, columns, candidates); });
+    bool tells_constants = false;
+    if constexpr (requires { columns_.tells_constants(node); }) tells_constants = columns_.tells_constants(node);
+    search_drawn_columns(
+        rules_, node, tried, [&](auto columns, auto candidates) { columns_.search(node, columns, candidates); },
+        tells_constants);
     return rules_.choose(tried.columns, tried.candidates, node);
   }
 

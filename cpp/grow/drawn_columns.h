@@ -35,6 +35,7 @@ class DrawnColumns {
     local_criterion_.emplace(worker_.criterion.on(local_.fill(worker_.criterion.rows, rows_of(node))));
     read_keys(node, columns);
     ranges_.resize(columns.size());
+    n_ends_ = 0;
     for (std::size_t c = 0; c < columns.size(); ++c)
       ranges_[c] = range_of(node, columns[c], keys_.data() + c * node.n());
     for (std::size_t c = 0; c < columns.size(); ++c) {
@@ -82,22 +83,31 @@ class DrawnColumns {
 
   struct Range {
     std::uint32_t low = 0, high = 0;
+    std::size_t begin = 0, end = 0;  // in ends_: places of both, where keys do not tell values
   };
 
   // Where keys do not tell values, those of the ends are on their way to the cache before they are needed.
-  Range range_of(const OpenNode& node, std::uint32_t f, const std::uint32_t* keys) const {
+  Range range_of(const OpenNode& node, std::uint32_t f, const std::uint32_t* keys) {
     Range range;
     const Column& column = rules_.table.columns[f];
     if (column.is_category()) return range;
     kernels_.key_range(keys, node.n(), &range.low, &range.high);
-    if (!all_.exact[f] && !column.is_sparse())
-      for (std::size_t i = 0; i < node.n(); ++i)
-        if (keys[i] == range.low || keys[i] == range.high)
-          __builtin_prefetch(column.data + static_cast<std::ptrdiff_t>(rows_[node.begin + i]) * column.stride);
+    if (all_.exact[f]) return range;
+    range.begin = n_ends_;
+    ends_.resize(std::max(ends_.size(), n_ends_ + node.n()));
+    n_ends_ += kernels_.places_of_keys(keys, node.n(), range.low, range.high, ends_.data() + n_ends_);
+    range.end = n_ends_;
+    if (!column.is_sparse())
+      for (const std::uint32_t i : ends_of(range))
+        __builtin_prefetch(column.data + static_cast<std::ptrdiff_t>(rows_[node.begin + i]) * column.stride);
     return range;
   }
 
-  Candidate search(const OpenNode& node, std::uint32_t f, Range range, std::uint32_t* keys) {
+  std::span<const std::uint32_t> ends_of(const Range& range) const {
+    return std::span(ends_).subspan(range.begin, range.end - range.begin);
+  }
+
+  Candidate search(const OpenNode& node, std::uint32_t f, const Range& range, std::uint32_t* keys) {
     const Totals total{node.n(), node.stat.data()};
     const Limits limits = rules_.limits(node, f);
     const Column& column = rules_.table.columns[f];
@@ -108,13 +118,13 @@ class DrawnColumns {
       return found;
     };
     if (column.is_category()) return search_values();
-    const auto [low, high] = range;
+    const std::uint32_t low = range.low, high = range.high;
     if (high == RowKeys::missing || (low == high && !all_.exact[f])) return search_values();
     Candidate best;
     best.constant = low == high;
     if (best.constant) return best;
-    const double lowest = end_of(node, f, keys, low, std::less<>()),
-                 highest = end_of(node, f, keys, high, std::greater<>());
+    const double lowest = end_of(node, f, keys, low, ends_of(range), std::less<>()),
+                 highest = end_of(node, f, keys, high, ends_of(range), std::greater<>());
     if (!std::isfinite(highest - lowest)) return search_values();
     best.threshold = draw_threshold({}, lowest, highest, random);
     best.code_below = settle(node, f, best.threshold, keys);
@@ -131,13 +141,13 @@ class DrawnColumns {
     return plain ? load<double>(c, row) : value_at(c, row);
   }
 
-  // The first value, by `before`, of those that have this key.
+  // The first value, by `before`, of those that have this key; `ends` are their places, and perhaps others.
   template <class Before>
   double end_of(const OpenNode& node, std::uint32_t f, const std::uint32_t* keys, std::uint32_t key,
-                Before before) const {
+                std::span<const std::uint32_t> ends, Before before) const {
     if (all_.exact[f]) return RowKeys::value_of(key);
     std::optional<double> end;
-    for (std::size_t i = 0; i < node.n(); ++i) {
+    for (const std::uint32_t i : ends) {
       if (keys[i] != key) continue;
       const double v = value_of(f, rows_[node.begin + i]);
       if (!end || before(v, *end)) end = v;
@@ -146,12 +156,14 @@ class DrawnColumns {
   }
 
   // The last key that goes left. Keys that do not tell are replaced by some that do.
-  std::uint32_t settle(const OpenNode& node, std::uint32_t f, double threshold, std::uint32_t* keys) const {
+  std::uint32_t settle(const OpenNode& node, std::uint32_t f, double threshold, std::uint32_t* keys) {
     const auto rounded = static_cast<float>(threshold);
     const std::uint32_t key = RowKeys::key_of(rounded);
     if (all_.exact[f]) return key - (static_cast<double>(rounded) > threshold);
-    for (std::size_t i = 0; i < node.n(); ++i)
-      if (keys[i] == key && !(value_of(f, rows_[node.begin + i]) <= threshold)) ++keys[i];
+    same_.resize(std::max<std::size_t>(same_.size(), node.n()));
+    const std::size_t n_same = kernels_.places_of_keys(keys, node.n(), key, key, same_.data());
+    for (const std::uint32_t i : std::span(same_).first(n_same))
+      if (!(value_of(f, rows_[node.begin + i]) <= threshold)) ++keys[i];
     return key;
   }
 
@@ -197,9 +209,12 @@ class DrawnColumns {
   std::span<Row> rows_;                       // row index of the block
   std::vector<std::uint32_t> keys_;           // of the node's rows, column by column
   std::vector<Range> ranges_;                 // by column that is searched
-  std::vector<std::uint8_t> side_;            // 1: left
-  std::vector<std::int64_t> left_;            // sums on the left; behind them, those on the right
-  std::vector<std::uint32_t> codes_;          // categories seen in the node that was parted last
+  std::vector<std::uint32_t> ends_;           // places of rows in the node, column by column
+  std::size_t n_ends_ = 0;
+  std::vector<std::uint32_t> same_;   // places of the rows that have the key of a cut
+  std::vector<std::uint8_t> side_;    // 1: left
+  std::vector<std::int64_t> left_;    // sums on the left; behind them, those on the right
+  std::vector<std::uint32_t> codes_;  // categories seen in the node that was parted last
   std::vector<Row> spare_;
 };
 

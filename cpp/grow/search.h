@@ -130,6 +130,7 @@ class ColumnDraw {
       return;
     }
     // constants known from above still count as tried, so the draw is from all columns
+    draws_from_all_ = true;
     n_first = n_always + params.max_features;
     if (params.columns.empty()) {
       order_.resize(n_columns);
@@ -157,11 +158,14 @@ class ColumnDraw {
     return order_[i];
   }
 
+  bool draws_from_all() const { return draws_from_all_; }  // whatever node.features says
+
   std::size_t n_first;  // tried together; the rest one by one, until a column can be cut
 
  private:
   std::vector<std::uint32_t>& order_;
   RandomStream random_;
+  bool draws_from_all_ = false;
   std::size_t drawn_ = 0;  // columns before this one stay where they are
 };
 
@@ -222,12 +226,15 @@ void search_columns(std::span<Worker<Criterion>> workers, const Rules& rules, co
   });
 }
 
-// Calls search(columns, candidates) for the columns to try, and drops those that turn out constant from node.features.
+// Calls search(columns, candidates) for the columns to try, and drops those that turn out constant from node.features,
+// unless the search tells constant columns as quickly as that list does.
 template <class Search>
-void search_drawn_columns(const Rules& rules, OpenNode& node, Tried& found, Search&& search) {
+void search_drawn_columns(const Rules& rules, OpenNode& node, Tried& found, Search&& search,
+                          bool tells_constants = false) {
   auto& [tried, candidates, order, live] = found;
   ColumnDraw draw(rules, node, order);
-  const bool all_live = node.features.size() == rules.table.n_columns();
+  const bool unlisted = tells_constants && draw.draws_from_all() && rules.params.groups.empty();
+  const bool all_live = unlisted || node.features.size() == rules.table.n_columns();
   if (!all_live) {
     live.assign(rules.table.n_columns(), 0);
     for (const std::uint32_t f : node.features) live[f] = 1;
@@ -247,7 +254,7 @@ void search_drawn_columns(const Rules& rules, OpenNode& node, Tried& found, Sear
     }
   }
   candidates.resize(tried.size());
-  if (!any_constant) return;
+  if (!any_constant || unlisted) return;
   live.assign(rules.table.n_columns(), 1);
   for (std::size_t i = 0; i < tried.size(); ++i) live[tried[i]] = !candidates[i].constant;
   std::erase_if(node.features, [&](std::uint32_t f) { return !live[f]; });

@@ -208,8 +208,12 @@ class Sampling:
 def make_sampling(
     replace: bool,
     seed: int,
-    unit_of_row: Sequence[int],
-    strata: Sequence[Sequence[int]],
+    unit_of_row: Annotated[
+        NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    strata: Sequence[
+        Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu", writable=False)]
+    ],
     n_drawn: Sequence[int],
 ) -> Sampling: ...
 

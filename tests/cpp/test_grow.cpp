@@ -177,11 +177,26 @@ TEST(a_forest_is_the_same_for_any_number_of_threads) {
       }
 }
 
+// Columns of two values: the first few lack none, the others do.
+static std::vector<float> two_values(std::size_t n, std::size_t n_flags, std::size_t n_gappy) {
+  std::mt19937 g(13);
+  std::vector<float> values;
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t f = 0; f < n_flags + n_gappy; ++f)
+      values.push_back(f >= n_flags && g() % 30 == 0 ? NAN : g() % (2 + f % 5 * 9) == 0 ? 3.0f : -1.0f);
+  return values;
+}
+
 // Forests count ranks where values come again, single trees sort columns.
-static void check_counted_ranks(Rule rule, std::size_t n, std::uint32_t bins, bool limited) {
+static void check_counted_ranks(Rule rule, std::size_t n, std::uint32_t bins, bool limited, std::size_t n_flags = 0,
+                                std::size_t n_gappy = 0) {
   Interrupt interrupt;
   Sample s(n, 12);
   s.table.columns.pop_back();
+  const std::vector<float> twos = two_values(n, n_flags, n_gappy);
+  const std::size_t width = n_flags + n_gappy;
+  for (std::size_t f = 0; f < width; ++f)
+    s.table.columns.push_back(Sample::view(twos.data() + f, static_cast<std::ptrdiff_t>(4 * width), DType::f32));
   const double many = static_cast<double>(n) / 4, few = static_cast<double>(n) / 40;
   for (std::size_t i = 0; i < 3 * n; ++i)
     s.numbers[i] = static_cast<float>(std::round(s.numbers[i] * (i % 3 == 0 ? many : few)));
@@ -189,9 +204,14 @@ static void check_counted_ranks(Rule rule, std::size_t n, std::uint32_t bins, bo
   for (double& w : s.weight) w = std::floor(w * 4);
   const TargetInput target = s.target(rule, limited);
   const std::vector<BinnedColumn> none;
-  CHECK(make_row_ranks(s.table, none, 0xfffe, 1, interrupt).row_bytes > 0);
+  const RowRanks ranks = make_row_ranks(s.table, none, 0xfffe, 1, interrupt);
+  CHECK(ranks.row_bytes > 0);
+  CHECK_EQ(ranks.n_flags, std::min<std::size_t>(n_flags, RowRanks::most_flags));
   ForestParams forest;
-  forest.tree.max_features = 2;
+  forest.tree.max_features = width == 0 ? 2 : 5;
+  for (const std::size_t row : {std::size_t{0}, n / 2, n - 1})
+    for (std::size_t f = 0; f < std::min<std::size_t>(n_flags, 64); ++f)
+      CHECK_EQ(ranks.flags.data()[row] >> ranks.places[4 + f].flag & 1, twos[row * width + f] > 0 ? 1u : 0u);
   forest.tree.min_samples_leaf = limited ? 3 : 1;
   forest.tree.min_weight_leaf = limited ? 4 : 0;
   forest.tree.seed = 5;
@@ -213,6 +233,38 @@ TEST(counted_ranks_give_the_trees_of_sorted_columns) {
       for (const std::uint32_t bins : {0u, 12u})
         for (const bool limited : {false, true}) check_counted_ranks(rule, n, bins, limited);
   check_counted_ranks(Rule::gini, 20000, 0, false);  // ranks beyond 4096
+}
+
+TEST(flags_give_the_trees_of_sorted_columns) {
+  for (const Rule rule : {Rule::gini, Rule::entropy})
+    for (const std::uint32_t bins : {0u, 12u})
+      for (const bool limited : {false, true}) {
+        check_counted_ranks(rule, 400, bins, limited, 6);
+        check_counted_ranks(rule, 3000, bins, limited, 70, 10);  // more than a word has room for
+      }
+  check_counted_ranks(Rule::gini, 20000, 0, false, 3, 120);  // rows that no cache is thought to hold
+  check_counted_ranks(Rule::gini, 20000, 12, false, 3, 120);
+  check_counted_ranks(Rule::gini, 1000, 0, false, 3, 300);  // rows too long for copies
+}
+
+TEST(a_table_of_flags_alone_gives_the_trees_of_sorted_columns) {
+  Interrupt interrupt;
+  const std::size_t n = 900, width = 8;
+  Sample s(n, 15);
+  const std::vector<float> twos = two_values(n, width, 0);
+  s.table.columns.clear();
+  for (std::size_t f = 0; f < width; ++f)
+    s.table.columns.push_back(Sample::view(twos.data() + f, 4 * width, DType::f32));
+  ForestParams forest;
+  forest.tree.max_features = 3;
+  forest.samples = false;
+  forest.n_trees = 1;
+  const TargetInput target = s.target(Rule::gini, false);
+  const std::vector<Tree> trees = grow_forest(s.table, target, Rule::gini, forest, interrupt);
+  GrowParams alone = forest.tree;
+  alone.seed = tree_key(forest.tree.seed, 0);
+  CHECK(trees[0].size() > 20);
+  CHECK(equal(trees[0], grow_cart(s.table, target, Rule::gini, alone, 0, interrupt).tree));
 }
 
 // A least weight that every cut has takes the way of limited cuts, which are scored column by column.

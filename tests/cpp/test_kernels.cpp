@@ -1,5 +1,6 @@
 // Every instruction set gives the same bits.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -82,8 +83,8 @@ TEST(best_square_is_the_first_of_the_best_scores) {
 TEST(few_words_are_sorted) {
   std::mt19937 g(7);
   for (const Kernels* k : available())
-    for (std::uint32_t n = 1; n <= 64; ++n) {
-      std::vector<std::uint32_t> words(64, 0);
+    for (std::uint32_t n = 1; n <= 128; ++n) {
+      std::vector<std::uint32_t> words(std::max(16u, std::bit_ceil(n)), 0);
       for (std::uint32_t i = 0; i < n; ++i) words[i] = static_cast<std::uint32_t>(g() % 5 * 0x4000) << 16 | i;
       std::shuffle(words.begin(), words.begin() + n, g);
       std::vector<std::uint32_t> expected = words;
@@ -184,6 +185,67 @@ TEST(ranks_are_read_and_part_rows) {
         std::vector<std::uint32_t> parted = rows, spare(n + 16);
         CHECK_EQ(k->partition_by_rank(parted.data(), n, ranks.data(), cut, spare.data()), n_left);
         CHECK(parted == left);
+        std::vector<std::uint64_t> flags(n), expected_flags(left.size()), spare_flags(n + 16);
+        for (std::size_t i = 0; i < n; ++i) flags[i] = std::uint64_t{rows[i]} << 32 | 7;
+        for (std::size_t i = 0; i < n; ++i) expected_flags[i] = std::uint64_t{left[i]} << 32 | 7;
+        CHECK_EQ(k->partition_flags_by_rank(flags.data(), n, ranks.data(), cut, spare_flags.data()), n_left);
+        CHECK(flags == expected_flags);
+      }
+    }
+  }
+}
+
+TEST(places_of_keys_are_found) {
+  std::mt19937 g(8);
+  for (const std::size_t n : {1u, 2u, 15u, 16u, 33u, 1000u}) {
+    std::vector<std::uint32_t> keys(n), expected;
+    for (std::uint32_t& key : keys) key = g() % 9 == 0 ? 5 : g() % 9 == 1 ? 0xfffffff0u : 7 + g() % 3;
+    for (std::uint32_t i = 0; i < n; ++i)
+      if (keys[i] == 5 || keys[i] == 0xfffffff0u) expected.push_back(i);
+    for (const Kernels* k : available()) {
+      std::vector<std::uint32_t> places(n);
+      places.resize(k->places_of_keys(keys.data(), n, 5, 0xfffffff0u, places.data()));
+      CHECK(places == expected);
+    }
+  }
+}
+
+TEST(gini_of_rows_is_the_sum_of_squares_by_weight) {
+  std::mt19937 g(9);
+  for (const std::size_t n : {2u, 3u, 9u, 40u, 1000u}) {
+    constexpr std::size_t n_classes = 5;
+    std::vector<std::uint32_t> words(n), packed(n);
+    std::vector<std::int64_t> total(1 + n_classes, 0);
+    std::int64_t squares = 0;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const std::uint32_t code = i == 0 ? 0 : g() % 60;
+      words[i] = code << 16 | i;
+      packed[i] = (1 + g() % 1000) << 8 | g() % n_classes;
+      total[0] += packed[i] >> 8;
+      total[1 + (packed[i] & 0xff)] += packed[i] >> 8;
+    }
+    std::sort(words.begin(), words.end());
+    for (std::size_t c = 1; c <= n_classes; ++c) squares += total[c] * total[c];
+    for (const Kernels* k : available()) {
+      std::vector<std::int64_t> scratch(n_classes, 0), sum(n_classes, 0);
+      std::vector<double> got(n), spare(n);
+      k->gini_of_rows(words.data(), packed.data(), n, total.data(), squares, scratch.data(), got.data(), spare.data());
+      double weight = 0;
+      for (std::size_t i = 0; i + 1 < n; ++i) {
+        const std::uint32_t row = packed[words[i] & 0xffff];
+        sum[row & 0xff] += row >> 8;
+        weight += row >> 8;
+        double squares_left = 0, squares_right = 0;
+        for (std::size_t c = 0; c < n_classes; ++c) {
+          const auto left = static_cast<double>(sum[c]), right = static_cast<double>(total[1 + c] - sum[c]);
+          squares_left += left * left;
+          squares_right += right * right;
+        }
+        const double expected = squares_left / weight + squares_right / (static_cast<double>(total[0]) - weight);
+        if (words[i] >> 16 == words[i + 1] >> 16)
+          CHECK(got[i] < 0);
+        else
+          CHECK(std::abs(got[i] - expected) <= 1e-12 * expected);
       }
     }
   }

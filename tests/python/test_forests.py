@@ -21,6 +21,7 @@ from oracle.saved import bytes_of, through_bytes
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from spinney._forest.rows import _stable_order
 from sweep import examples
 
 KINDS = [RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor]
@@ -353,6 +354,12 @@ def test_whole_weights_are_rows_and_the_order_of_rows_does_not_matter(replace, s
     weighted = clone(model).fit(X[order], y[order], weight[order])
     present = np.isin(weighted.classes_, repeated.classes_)
     np.testing.assert_array_equal(weighted.predict_proba(X)[:, present], repeated.predict_proba(X))
+
+
+@pytest.mark.parametrize("n_keys", [5, 10**9])
+def test_rows_are_drawn_from_in_a_stable_order(n_keys):
+    keys = np.random.default_rng(3).integers(0, n_keys, 1000).astype(np.uint64)
+    assert np.array_equal(_stable_order(keys), np.argsort(keys, kind="stable"))
 
 
 def test_rows_of_weight_zero_are_left_out():

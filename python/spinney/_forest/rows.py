@@ -55,8 +55,7 @@ class Draws:
     @cached_property
     def engine(self) -> _engine.Sampling:
         """The engine's sampling."""
-        strata = [stratum.tolist() for stratum in self.strata]
-        return _engine.make_sampling(self.replace, self.seed, self.unit_of_row.tolist(), strata, self.n_drawn)
+        return _engine.make_sampling(self.replace, self.seed, self.unit_of_row, self.strata, self.n_drawn)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "engine"}
@@ -135,7 +134,7 @@ def draw_rows(
     n_rows = len(keys)
     kept = np.ones(n_rows, dtype=bool) if weight is None else weight > 0
     if groups is None:
-        unit_of_row, order = np.arange(n_rows), np.argsort(keys, kind="stable")
+        unit_of_row, order = np.arange(n_rows), _stable_order(keys)
         order = order[kept[order]]
         times = None if copies is None else copies[order]
     else:
@@ -151,6 +150,13 @@ def draw_rows(
         strata.append((members if times is None else np.repeat(members, times[stratum == k])).astype(np.uint32))
     n_drawn = _numbers_drawn([len(s) for s in strata], max_samples, replace, balanced)
     return Draws(n_rows, replace, seed, np.where(kept, unit_of_row, _NEVER).astype(np.uint32), strata, n_drawn)
+
+
+def _stable_order(keys: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """Return the order of the keys, equal ones as they come; NumPy's quick sort takes a quarter of the time."""
+    order = np.argsort(keys)
+    ordered = keys[order]
+    return np.argsort(keys, kind="stable") if (ordered[1:] == ordered[:-1]).any() else order
 
 
 def _main_class(units: NDArray[np.intp], classes: NDArray[np.intp]) -> NDArray[np.intp]:
