@@ -53,10 +53,12 @@ class BlockGrower {
     std::size_t parent;  // whose right child this is
   };
 
-  // Room for the largest tree there can be: pages that are not written to cost nothing, growing arrays are copied.
+  // Room for the largest tree there can be, as growing arrays are copied; trees of classes seldom need a quarter of it,
+  // and memory that an earlier tree has written to does count.
   void reserve(std::size_t n_rows) {
     constexpr std::size_t most_numbers = std::size_t{1} << 24;
-    const std::size_t n_nodes = 2 * (n_rows / std::max<Row>(1, rules_.params.min_samples_leaf)) + 1;
+    const std::size_t most = 2 * (n_rows / std::max<Row>(1, rules_.params.min_samples_leaf)) + 1;
+    const std::size_t n_nodes = is_class_rule(rules_.target.rule) ? most / 4 + 1 : most;
     if (n_nodes * tree_.value_width < most_numbers) tree_.reserve(n_nodes, 0);
   }
 

@@ -242,8 +242,8 @@ TEST(flags_give_the_trees_of_sorted_columns) {
         check_counted_ranks(rule, 400, bins, limited, 6);
         check_counted_ranks(rule, 3000, bins, limited, 70, 10);  // more than a word has room for
       }
-  check_counted_ranks(Rule::gini, 20000, 0, false, 3, 120);  // rows that no cache is thought to hold
-  check_counted_ranks(Rule::gini, 20000, 12, false, 3, 120);
+  check_counted_ranks(Rule::gini, 13000, 0, false, 3, 120);  // rows that no cache is thought to hold
+  check_counted_ranks(Rule::gini, 13000, 12, false, 3, 120);
   check_counted_ranks(Rule::gini, 1000, 0, false, 3, 300);  // rows too long for copies
 }
 
