@@ -54,7 +54,7 @@ class Booster:
 
     def fit(self, X: Any, y: Any) -> Booster:
         """Fit the model; making the library's own data set counts."""
-        self.narrow = _narrow(X) if self.task.categories else []
+        self.narrow = _narrow(X) if self.task.categories and self.library == "sklearn" else []
         self.model = _MAKERS[self.library](self.task, X)
         self.model.fit(self._taken(X), y)
         return self

@@ -120,7 +120,7 @@ class BoostGrower::Growing {
   }
 
   void finish(Leaf& leaf) {
-    home_.pool_.give_back(std::move(leaf.histogram));
+    home_.pool_.give_back(std::move(leaf.histogram), leaf.made_by);
     if (!leaf.is_split()) return;
     finish(*leaf.left);
     finish(*leaf.right);
@@ -235,7 +235,7 @@ class BoostGrower::Growing {
     auto root = std::make_unique<Leaf>();
     root->end = rows_.size();
     for (std::uint32_t g = 0; g < params_.groups.size(); ++g) root->groups.push_back(g);
-    root->histogram = home_.pool_.take();
+    root->histogram = home_.pool_.take(0);
     SearchedNode searched = searched_node(*root, may_split(*root));
     const bool alone = histograms_->estimated_ns(static_cast<double>(rows_.size())) < worth_a_wake_up_ns;
     histograms_->plant(searched, rows_.data(), rows_.size(), alone ? 1 : n_threads_);
@@ -270,17 +270,17 @@ class BoostGrower::Growing {
     const bool left_smaller = n_left * 2 <= leaf.n();
     Leaf &small = left_smaller ? *outcome.left : *outcome.right, &large = left_smaller ? *outcome.right : *outcome.left;
     if (!search || (!may_split(small) && !may_split(large))) {
-      home_.pool_.give_back(std::move(leaf.histogram));
+      home_.pool_.give_back(std::move(leaf.histogram), worker);
       return outcome;
     }
-    small.histogram = home_.pool_.take();
+    small.histogram = home_.pool_.take(worker);
     large.histogram = std::move(leaf.histogram);
     SearchedNode a = searched_node(small, may_split(small)), b = searched_node(large, may_split(large));
     histograms_->divide(a, b, rows_.data() + small.begin, small.n(), n_threads, worker);
     small.best = std::move(a.best);
     large.best = std::move(b.best);
     for (Leaf* child : {&small, &large})
-      if (!(child->best.gain > 0)) home_.pool_.give_back(std::move(child->histogram));
+      if (!(child->best.gain > 0)) home_.pool_.give_back(std::move(child->histogram), worker);
     return outcome;
   }
 
@@ -504,7 +504,7 @@ BoostGrower::BoostGrower(const Coding& coding, const Codes& codes, const Tiles& 
       tiles_(tiles),
       params_(params),
       n_threads_(n_threads),
-      pool_(tiles.n_cells()),
+      pool_(tiles.n_cells(), n_threads),
       scratch_(tiles.n_cells(), n_threads),
       parter_(coding, codes, n_threads) {}
 

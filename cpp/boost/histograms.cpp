@@ -20,18 +20,20 @@ void choose(SearchedNode& node, std::vector<SearchedNode>& searched) {
 
 }  // namespace
 
-Histogram HistogramPool::take() {
+Histogram HistogramPool::take(int worker) {
   const std::lock_guard lock(mutex_);
-  if (free_.empty()) return Histogram(new Packed[n_cells_]);
-  Histogram histogram = std::move(free_.back());
-  free_.pop_back();
+  std::vector<Histogram>* from = &free_[static_cast<std::size_t>(worker)];
+  for (std::size_t w = 0; from->empty() && w < free_.size(); ++w) from = &free_[w];
+  if (from->empty()) return Histogram(new Packed[n_cells_]);
+  Histogram histogram = std::move(from->back());
+  from->pop_back();
   return histogram;
 }
 
-void HistogramPool::give_back(Histogram histogram) {
+void HistogramPool::give_back(Histogram histogram, int worker) {
   if (!histogram) return;
   const std::lock_guard lock(mutex_);
-  free_.push_back(std::move(histogram));
+  free_[static_cast<std::size_t>(worker)].push_back(std::move(histogram));
 }
 
 void SearchedNode::consider(BoostSplit split) {

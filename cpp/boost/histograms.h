@@ -17,17 +17,17 @@ namespace spinney {
 
 using Histogram = std::unique_ptr<Packed[]>;
 
-// Buffers that outlive a tree.
+// Buffers that outlive a tree. A worker gets the one that it gave back last, if any: that is still in its cache.
 class HistogramPool {
  public:
-  explicit HistogramPool(std::size_t n_cells) : n_cells_(n_cells) {}
-  Histogram take();
-  void give_back(Histogram histogram);
+  HistogramPool(std::size_t n_cells, int n_threads) : n_cells_(n_cells), free_(static_cast<std::size_t>(n_threads)) {}
+  Histogram take(int worker);
+  void give_back(Histogram histogram, int worker);
 
  private:
   const std::size_t n_cells_;
   std::mutex mutex_;
-  std::vector<Histogram> free_;
+  std::vector<std::vector<Histogram>> free_;  // by worker
 };
 
 // A node as the search sees it.

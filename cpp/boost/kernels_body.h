@@ -21,12 +21,6 @@ static void offer_cut(std::size_t cut, const Packed* prefix, const CutQuery& q, 
   found.left = prefix[cut];
 }
 
-// What a rough score must reach for the cut to be looked at: nearly the largest, and nearly the floor.
-static float enough_of(float largest, float margin, const CutQuery& q) {
-  const auto floor = static_cast<float>(q.floor);
-  return (largest > floor ? largest : floor) * margin;
-}
-
 // Rough scores say which cuts may be the best; these are then compared in double precision. So the best cut does not
 // depend on how rough they are, as long as they are right to the margin.
 #if defined(__AVX512F__)
@@ -45,23 +39,44 @@ static __mmask16 places_within(std::size_t at, std::size_t first, std::size_t en
   return static_cast<__mmask16>(low >= 16 ? 0u : below_high & (0xffffu << low));
 }
 
+// With L and R the hessians of both sides and lambda, S = L + R and d = g_left - L g / S, the score of a cut is
+// g^2 / S + S d^2 / (L R). The rough part is d^2 / (L R), in single precision: half the work of the score itself. Of d, which
+// may be a small difference, the error is below 4 2^-24 sqrt(L score), hence that of the gain S d^2 / (L R) below
+// 2^-21 sqrt(score gain S / R), or 2^-42 score S / R where the gain is smaller still.
+struct RoughCuts {
+  explicit RoughCuts(const CutQuery& q, double needed)
+      : total(q.hessian + 2 * q.lambda),
+        alone(q.gradient * q.gradient / total),
+        most_uneven(total / (needed + q.lambda)) {}
+
+  // What the rough part must reach for the cut to be looked at: nearly the largest, and nearly the floor.
+  float enough(float largest, double floor) const {
+    const double best = total * static_cast<double>(largest), wanted = floor - alone,
+                 gain = best > wanted ? best : wanted;
+    const double score = alone + gain, error = 0x1p-20 * __builtin_sqrt(score * gain * most_uneven);
+    return static_cast<float>((gain * (1 - 0x1p-11) - error - 0x1p-40 * score * most_uneven) / total);
+  }
+
+  double total, alone, most_uneven;
+};
+
 static CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before, const CutQuery& q, Packed* prefix,
                          float* scores) {
   CutFound found;
   const double needed = __builtin_ceil(q.min_hessian);
   if (!(2 * needed <= q.hessian)) return found;
+  const RoughCuts rough(q, needed > 1 ? needed : 1);
   const __m512i least = _mm512_set1_epi32(static_cast<int>(needed)),
-                most = _mm512_set1_epi32(static_cast<int>(q.hessian - needed)),
-                g = _mm512_set1_epi32(static_cast<int>(q.gradient)), h = _mm512_set1_epi32(static_cast<int>(q.hessian)),
-                last = _mm512_set1_epi64(7),
+                most = _mm512_set1_epi32(static_cast<int>(q.hessian - needed)), last = _mm512_set1_epi64(7),
+                h = _mm512_set1_epi32(static_cast<int>(q.hessian)),
                 low = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
                 high = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-  const __m512 lambda = _mm512_set1_ps(static_cast<float>(q.lambda)), none = _mm512_set1_ps(-1);
+  const __m512 lambda = _mm512_set1_ps(static_cast<float>(q.lambda)), none = _mm512_set1_ps(-1),
+               slope = _mm512_set1_ps(static_cast<float>(q.gradient / rough.total));
   const std::size_t end_cut = q.end_cut < n_cuts ? q.end_cut : n_cuts;
   __m512i sum = _mm512_set1_epi64(static_cast<long long>(before));
   __m512 largest = none;
-  for (std::size_t i = 0; i < n_cuts; i += 16) {
-    const __mmask16 there = places_within(i, 0, n_cuts);
+  const auto score_cuts = [&](std::size_t i, __mmask16 there, __mmask16 allowed) __attribute__((always_inline)) {
     const auto there_a = static_cast<__mmask8>(there), there_b = static_cast<__mmask8>(there >> 8);
     __m512i a = add_up_lanes(_mm512_maskz_loadu_epi64(there_a, cells + i));
     __m512i b = add_up_lanes(_mm512_maskz_loadu_epi64(there_b, cells + i + 8));
@@ -73,25 +88,28 @@ static CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before,
     _mm512_mask_storeu_epi64(prefix + i, there_a, a);
     _mm512_mask_storeu_epi64(prefix + i + 8, there_b, b);
     const __m512i h_left = _mm512_permutex2var_epi32(a, low, b), g_left = _mm512_permutex2var_epi32(a, high, b);
-    __mmask16 valid = _mm512_mask_cmpge_epu32_mask(places_within(i, q.first_cut, end_cut), h_left, least);
+    __mmask16 valid = _mm512_mask_cmpge_epu32_mask(allowed, h_left, least);
     valid = _mm512_mask_cmple_epu32_mask(valid, h_left, most);
-    const __m512 gl = _mm512_maskz_cvtepi32_ps(0xffff, g_left),
-                 gr = _mm512_maskz_cvtepi32_ps(0xffff, _mm512_sub_epi32(g, g_left));
     const __m512 left = _mm512_add_ps(_mm512_maskz_cvtepi32_ps(0xffff, h_left), lambda),
                  right = _mm512_add_ps(_mm512_maskz_cvtepi32_ps(0xffff, _mm512_sub_epi32(h, h_left)), lambda);
-    const __m512 both =
-        _mm512_add_ps(_mm512_mul_ps(_mm512_mul_ps(gl, gl), right), _mm512_mul_ps(_mm512_mul_ps(gr, gr), left));
-    const __m512 score = _mm512_mul_ps(both, _mm512_maskz_rcp14_ps(0xffff, _mm512_mul_ps(left, right)));
+    const __m512 d = _mm512_fnmadd_ps(slope, left, _mm512_maskz_cvtepi32_ps(0xffff, g_left));
+    const __m512 score = _mm512_mul_ps(_mm512_mul_ps(d, d), _mm512_maskz_rcp14_ps(0xffff, _mm512_mul_ps(left, right)));
     const __m512 kept = _mm512_mask_mov_ps(none, valid, score);
     _mm512_storeu_ps(scores + i, kept);
     largest = _mm512_maskz_max_ps(0xffff, largest, kept);
-  }
+  };
+  std::size_t i = 0;
+  if (q.first_cut == 0 && end_cut == n_cuts)
+    for (; i + 16 <= n_cuts; i += 16) score_cuts(i, 0xffff, 0xffff);
+  for (; i < n_cuts; i += 16) score_cuts(i, places_within(i, 0, n_cuts), places_within(i, q.first_cut, end_cut));
   float by_lane[16], best = -1;
   _mm512_storeu_ps(by_lane, largest);
   for (const float s : by_lane) best = s > best ? s : best;
   if (best < 0) return found;
-  const __m512 enough = _mm512_set1_ps(enough_of(best, 1 - 0x1p-11f, q));
-  for (std::size_t i = 0; i < n_cuts; i += 16) {
+  const float needed_score = rough.enough(best, q.floor);
+  if (best < needed_score) return found;
+  const __m512 enough = _mm512_set1_ps(needed_score);
+  for (i = 0; i < n_cuts; i += 16) {
     auto near = static_cast<std::uint32_t>(_mm512_cmp_ps_mask(_mm512_loadu_ps(scores + i), enough, _CMP_GE_OQ));
     for (; near != 0; near &= near - 1) {
       const std::size_t cut = i + static_cast<std::size_t>(__builtin_ctz(near));
@@ -102,6 +120,12 @@ static CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before,
 }
 
 #else
+
+// What a rough score must reach for the cut to be looked at: nearly the largest, and nearly the floor.
+static float enough_of(float largest, float margin, const CutQuery& q) {
+  const auto floor = static_cast<float>(q.floor);
+  return (largest > floor ? largest : floor) * margin;
+}
 
 static float largest_of(const float* scores, std::size_t n) {
   typedef float Lanes __attribute__((vector_size(64), aligned(4)));

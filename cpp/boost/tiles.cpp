@@ -120,7 +120,7 @@ void Tiles::share_lanes(const Codes& codes, int n_threads) {
 // Each column of few codes goes to the first lane that has room for it, large ones first: a row then costs fewer additions.
 // Sums over the other columns of a lane cost a node as much as some rows, so that small tables have no such lanes.
 void Tiles::cross_lanes(std::size_t n_rows) {
-  const auto most = static_cast<std::uint32_t>(std::min<std::size_t>(256, n_rows / 128));
+  const auto most = static_cast<std::uint32_t>(std::min<std::size_t>(1024, n_rows / 128));
   std::vector<std::uint32_t> order;
   for (std::uint32_t f = 0; f < places_.size(); ++f) {
     const std::uint32_t n_codes = coding_.columns[f].n_codes;
@@ -143,6 +143,7 @@ void Tiles::cross_lanes(std::size_t n_rows) {
       places_[f] = {Place::Kind::crossed, static_cast<std::uint32_t>(lanes_.size()), 0, 0, step};
       step *= n_codes(f);
     }
+    lane.is_wide = lane.n_codes > 256;
     lanes_.push_back(std::move(lane));
   }
 }
@@ -219,7 +220,8 @@ void Tiles::fill_lane(const Codes& codes, const Lane& lane, std::size_t first_ce
       }
     } else if (coding_.columns[f].is_wide) {
       const std::uint16_t* wide = codes.wide(f);
-      for (std::size_t r = begin; r < end; ++r) out[r * stride] = static_cast<Code>(out[r * stride] + wide[r]);
+      for (std::size_t r = begin; r < end; ++r)
+        out[r * stride] = static_cast<Code>(out[r * stride] + wide[r] * place.step);
     } else {
       for (std::size_t r = begin; r < end; ++r)
         out[r * stride] = static_cast<Code>(out[r * stride] + from[r] * place.step);

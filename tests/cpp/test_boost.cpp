@@ -324,12 +324,60 @@ TEST(a_column_has_its_cells_whatever_lane_it_is_in) {
   check_cells(CodedRows({255, 200, 256}, 3000, 1), 1);                               // a lane each
   check_cells(CodedRows({2, 3, 1, 5, 7, 2, 16, 40, 9, 2}, 40'000, 2), 1);            // crossed
   check_cells(CodedRows({2, 300, 3, 5, 256, 700, 40, 17, 90, 2, 2}, 40'000, 3), 1);  // of all sizes
+  check_cells(CodedRows({400, 2, 300, 3, 255, 255}, 140'000, 8), 1);                 // crossed, of two bytes
   check_cells(CodedRows({2, 3, 5}, 100, 4), 1);                                      // too few rows to cross
   check_cells(CodedRows({60'000, 65'536, 9000, 9000, 300}, 500, 5), 4);              // more cells than a tile holds
   check_cells(CodedRows(std::vector<std::uint32_t>(70, 250), 300, 6), 3);            // more lanes than a tile holds
   CodedRows one_hot({2, 2, 2, 3, 4, 200, 12, 2}, 20'000, 7);
   one_hot.make_exclusive({0, 1, 2, 3, 4});
   check_cells(one_hot, 1);
+}
+
+// Gains that are small beside the score, and sides of very different size: the rough scores of cuts are at their roughest.
+TEST(the_best_cut_is_found_however_uneven_the_sides) {
+  std::mt19937_64 g(11);
+  for (int trial = 0; trial < 600; ++trial) {
+    const std::size_t n = 3 + g() % 300;
+    const double slope = static_cast<double>(g() % 200) / 100 - 1,
+                 noise = std::pow(10.0, -static_cast<double>(g() % 8));
+    const int spread = static_cast<int>(g() % 22);  // hessians of 1 … 2^spread
+    std::vector<Packed> cells(n), prefix(n + 16);
+    double gradient = 0, hessian = 0;
+    for (Packed& c : cells) {
+      const auto h = static_cast<std::int64_t>(1 + g() % 7) << (g() % static_cast<std::uint64_t>(spread + 1));
+      const double off = noise * (static_cast<double>(g() % 2001) / 1000 - 1);
+      const auto grad = static_cast<std::int64_t>(std::llround(static_cast<double>(h) * (slope + off)));
+      c = (static_cast<Packed>(grad) << 32) + static_cast<Packed>(h);
+      gradient += static_cast<double>(grad);
+      hessian += static_cast<double>(h);
+    }
+    std::vector<float> scores(n + 16);
+    CutQuery query;
+    query.gradient = gradient;
+    query.hessian = hessian;
+    query.lambda = trial % 2 ? 0.0 : 1.5;
+    query.min_hessian = 1;
+    double best = -1;
+    std::uint32_t at = 0;
+    Packed left = 0;
+    for (std::uint32_t i = 0; i + 1 < n; ++i) {
+      left += cells[i];
+      const double gl = static_cast<double>(gradient_of(left)), hl = static_cast<double>(hessian_of(left));
+      const double gr = gradient - gl, l = hl + query.lambda, r = hessian - hl + query.lambda;
+      const double score = without_rounding((gl * gl * r + gr * gr * l) / (l * r));
+      if (score > best) {
+        best = score;
+        at = i;
+      }
+    }
+    for (const BoostKernels* k : available())
+      for (const double floor : {0.0, best * (1 - 1e-9)}) {
+        query.floor = floor;
+        const CutFound got = k->best_cut(cells.data(), n - 1, 0, query, prefix.data(), scores.data());
+        CHECK_EQ(got.cut, at);
+        CHECK_EQ(got.score, best);
+      }
+  }
 }
 
 TEST(cuts_and_codes_are_the_same_everywhere) {

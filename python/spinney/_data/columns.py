@@ -7,8 +7,8 @@ used, ``ValueError`` for a shape, a name or a value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,22 @@ class CodedColumn:
     values: Sequence[Scalar]
     ordered: bool = False
     declared: bool = False  # the values were listed by the user, in an order that may mean something
+    _occurring: list[int] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def occurring_codes(self) -> list[int]:
+        """Return the codes that occur, ascending."""
+        if self._occurring is None:
+            self._occurring = self._find_occurring()
+        return self._occurring
+
+    def _find_occurring(self) -> list[int]:
+        n_values = len(self.values)
+        if n_values > 4 * len(self.codes):
+            codes = np.unique(self.codes)
+            return cast(list[int], codes[codes >= 0].tolist())
+        seen = np.zeros(n_values + 1, dtype=bool)
+        seen[self.codes] = True  # -1 is the last place
+        return np.flatnonzero(seen[:-1]).tolist()
 
 
 @dataclass(slots=True)

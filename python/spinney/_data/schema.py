@@ -327,7 +327,7 @@ def learn_feature(name: str, column: Column, forced: bool, n_rows: int, as_decla
             kind = "boolean" if column.values.dtype.kind == "b" else "number"
             return Feature(name, kind, empty=_is_empty(column))
         column = coded_column(column)
-    occurring = [column.values[code] for code in occurring_codes(column)]
+    occurring = [column.values[code] for code in column.occurring_codes()]
     values = {value for value in occurring if not _is_nan(value)}
     if not values:
         return Feature(name, "number", empty=True)
@@ -350,17 +350,6 @@ def _is_empty(column: NumberColumn) -> bool:
     return bool(absent.all())
 
 
-def occurring_codes(column: CodedColumn) -> list[int]:
-    """Return the codes that occur, ascending."""
-    n_values = len(column.values)
-    if n_values > 4 * len(column.codes):
-        codes = np.unique(column.codes)
-        return cast(list[int], codes[codes >= 0].tolist())
-    seen = np.zeros(n_values + 1, dtype=bool)
-    seen[column.codes] = True  # -1 is the last place
-    return np.flatnonzero(seen[:-1]).tolist()
-
-
 def _is_nan(value: Any) -> bool:
     return bool(value != value)
 
@@ -379,7 +368,7 @@ def _add_number(target: _engine.Table, feature: Feature, column: Column, unseen:
 
 def _numbers_of(feature: Feature, column: CodedColumn, unseen: Unseen, label: str) -> NumberColumn:
     """Turn categories into numbers where numbers are expected: fine if they are numbers."""
-    codes = occurring_codes(column)
+    codes = column.occurring_codes()
     values = [column.values[code] for code in codes]
     texts = [value for value in values if isinstance(value, str)]
     if texts and feature.empty:
@@ -410,13 +399,15 @@ def _add_codes(target: _engine.Table, feature: Feature, column: Column, unseen: 
     else:
         n_categories = len(feature.categories)
         new_code[strangers] = n_categories if unseen == "other" else -1
-        target.add_category(new_code[column.codes], n_categories)
+        occurring = column.occurring_codes()
+        is_same = np.array_equal(new_code[occurring], occurring)
+        target.add_category(column.codes.astype(np.int32) if is_same else new_code[column.codes], n_categories)
 
 
 def _translation(feature: Feature, column: CodedColumn, label: str) -> Array:
     """Return the new code of every old code that occurs; the last place is for -1, the missing value."""
     new_code = np.full(len(column.values) + 1, -1, dtype=np.int32)
-    old_codes = occurring_codes(column)
+    old_codes = column.occurring_codes()
     values = [column.values[old] for old in old_codes]
     value = next((value for value in values if not _is_nan(value)), None)
     if value is not None and isinstance(value, str) != feature.holds_text:
