@@ -1,10 +1,7 @@
 """Bagging of any estimator: the samples, the members, the votes, out of bag."""
 
 import pickle
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +10,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 import spinney
+from processes import run
 from sklearn import ensemble
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.compose import make_column_transformer
@@ -477,8 +475,7 @@ def test_a_failed_fit_leaves_the_old_one():
 
 
 INTERRUPTED = """
-import os, signal, sys, threading, time
-sys.path.insert(0, {path!r})
+import os, signal, threading, time
 import numpy as np, spinney
 from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -509,9 +506,7 @@ for member, n_members, n_rows in ((None, 1_000_000, 2000), (None, 8, 60_000), (S
 
 
 def test_ctrl_c_ends_a_fit_of_many_or_long_members_within_a_second():
-    code = INTERRUPTED.format(path=str(Path(spinney.__file__).parents[1]))
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    seconds, is_fitted, n_threads = zip(*map(str.split, result.stdout.splitlines()), strict=True)
+    seconds, is_fitted, n_threads = zip(*map(str.split, run(INTERRUPTED).stdout.splitlines()), strict=True)
     assert max(map(float, seconds)) < 1
     assert is_fitted == ("False",) * 3
     assert n_threads == ("1", "1", "3")  # trees stop; what cannot be stopped is left to end

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import polars as pl
+import processes
 import pytest
 import spinney
 from click.testing import CliRunner
@@ -479,10 +480,10 @@ def test_exit_codes_of_real_processes(folder):
 
 
 def test_nothing_but_json_on_stdout_and_no_progress_without_a_terminal(folder):
-    process = start("fit", folder / "penguins.csv", "--target", "species", "--json")
-    out, err = process.communicate(timeout=30)
-    assert json.loads(out)["task"] == "classification"
-    assert err == b""
+    code = "from spinney.cli import main; main()"
+    found = processes.run(code, "fit", folder / "penguins.csv", "--target", "species", "--json")
+    assert json.loads(found.stdout)["task"] == "classification"
+    assert found.stderr == ""
 
 
 # ---- boosting ---------------------------------------------------------------------------------------------

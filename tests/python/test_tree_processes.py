@@ -4,13 +4,12 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 import spinney
+from processes import Program, run
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 
@@ -71,18 +70,17 @@ for criterion in sys.argv[1:]:
 
 def test_ctrl_c_stops_a_fit_within_a_second_and_leaves_no_half_fitted_model():
     criteria = ("squared_error", "absolute_error")
-    command = [sys.executable, "-c", LONG_FITS, *criteria]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        for _ in criteria:
-            assert process.stdout.readline() == "ready\n"
-            time.sleep(0.4)
-            sent = time.time()
-            process.send_signal(signal.SIGINT)
-            word, stopped, is_fitted = process.stdout.readline().split()
-            assert word == "interrupted"
-            assert float(stopped) - sent < 1.0
-            assert is_fitted == "False"
-        process.wait(30)
+    program = Program(LONG_FITS, *criteria)
+    for _ in criteria:
+        assert program.stdout.readline() == "ready\n"
+        time.sleep(0.4)
+        sent = time.time()
+        os.kill(program.pid, signal.SIGINT)
+        word, stopped, is_fitted = program.stdout.readline().split()
+        assert word == "interrupted"
+        assert float(stopped) - sent < 1.0
+        assert is_fitted == "False"
+    assert program.wait().returncode == 0
 
 
 def fingerprints():
@@ -104,6 +102,4 @@ def test_every_instruction_set_gives_the_same_bits(lower):
     assert len(best) == 15
     code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
     code += "import json, test_tree_processes; print(json.dumps(test_tree_processes.fingerprints()))"
-    environment = {**os.environ, "SPINNEY_ISA": lower}
-    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert json.loads(run.stdout) == best
+    assert json.loads(run(code, SPINNEY_ISA=lower).stdout) == best
