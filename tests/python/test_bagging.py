@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier as ScikitTree
+from sweep import covering
 
 IRIS, SPECIES = load_iris(return_X_y=True)
 DIABETES, PROGRESS = load_diabetes(return_X_y=True)
@@ -381,8 +382,9 @@ def tables():
     }
 
 
-@pytest.mark.parametrize("settings", [*SETTINGS, {"bootstrap_features": True, "max_samples": 20}], ids=str)
-@pytest.mark.parametrize("kind", tables())
+@pytest.mark.parametrize(
+    *covering(kind=list(tables()), settings=[*SETTINGS, {"bootstrap_features": True, "max_samples": 20}])
+)
 def test_every_table_gives_the_same_model(kind, settings):
     table = tables()[kind]
     expected = spinney.BaggingClassifier(None, 4, random_state=0, **settings).fit(BLURRED, SPECIES)

@@ -37,11 +37,10 @@ def check_every_way(forest, X, wanted):
     wanted = wanted / len(forest)
     few = pickle.loads(pickle.dumps(forest))  # not yet prepared for many rows
     np.testing.assert_array_equal(getattr(few, method)(X[:1]), wanted[:1])
+    by_tree = [tree.apply(X) for tree in forest]
     for n_jobs in (1, 3):
         np.testing.assert_array_equal(getattr(forest.set_params(n_jobs=n_jobs), method)(X), wanted)
-        leaves = forest.apply(X)
-        for t, tree in enumerate(forest):
-            np.testing.assert_array_equal(leaves[:, t], tree.apply(X))
+        np.testing.assert_array_equal(forest.apply(X), np.column_stack(by_tree))
 
 
 @pytest.mark.parametrize("kind", KINDS)
