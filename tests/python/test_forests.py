@@ -77,7 +77,7 @@ def bytes_of_tree(tree):
 def test_every_node_of_every_tree_follows_from_its_rows(kind, search):
     X, y = table()
     y = y.astype(float) + X[:, 1] if "Regressor" in kind.__name__ else y
-    forest = small(kind, bootstrap=True, max_features=2, n_estimators=4).fit(X, y)
+    forest = small(kind, bootstrap=True, max_features=2, n_estimators=2).fit(X, y)
     for t, tree in enumerate(forest.estimators_):
         counts = np.bincount(forest.estimators_samples_[t], minlength=len(X))
         assert tree.tree_.weighted_n_node_samples[0] == len(X) == counts.sum()

@@ -102,4 +102,15 @@ def test_every_instruction_set_gives_the_same_bits(lower):
     assert len(best) == 15
     code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
     code += "import json, test_tree_processes; print(json.dumps(test_tree_processes.fingerprints()))"
-    assert json.loads(run(code, SPINNEY_ISA=lower).stdout) == best
+    code += "; print(json.dumps(test_tree_processes.spinney._engine.instruction_set()))"
+    found, used = run(code, SPINNEY_ISA=lower).stdout.splitlines()
+    assert json.loads(found) == best
+    assert json.loads(used) <= lower  # what the processor lacks is not used
+
+
+def test_an_unknown_instruction_set_is_refused_in_words():
+    code = "import numpy as np, spinney\nX = np.arange(40.0).reshape(20, 2)\n"
+    code += "for kind in ('DecisionTreeRegressor', 'RandomForestRegressor', 'GradientBoostingRegressor'):\n"
+    code += "    try: getattr(spinney, kind)().fit(X, X[:, 0])\n    except ValueError as error: print(error)"
+    said = "The environment variable SPINNEY_ISA is 'avx3'. Set it to 'base', 'avx2' or 'avx512', or not at all."
+    assert run(code, SPINNEY_ISA="avx3").stdout.splitlines() == [said] * 3
