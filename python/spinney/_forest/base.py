@@ -154,7 +154,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         learned.pop("_n_classes")
         learned |= {"_seed": seed, "_draws": draws, "_training_rows": None}
         learned["_ranges"] = ColumnRanges.of(inputs, weight, self._n_threads)
-        learned["_row_print"] = None if draws is None else RowPrint.of(inputs, array)
+        learned["_row_print"] = None if draws is None else RowPrint.of(inputs, array, self._n_threads)
         if self.keep_rows:
             assert grown.forest is not None
             is_balanced = request.balanced is not None
@@ -440,7 +440,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
             raise ValueError(f"X has {inputs.n_rows} rows, but the forest was fitted on {n_rows}. {advice}")
         known: RowPrint | None = getattr(self, "_row_print", None)  # older models have none
         if known is not None:
-            known.check_table(inputs)
+            known.check_table(inputs, self._n_threads)
         return self.schema_.combined(inputs)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
