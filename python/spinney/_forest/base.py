@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney import _engine
 from spinney._costs import ClassCosts
 from spinney._data import Combinations, Schema, read_table
+from spinney._data.combinations import n_for_all
 from spinney._data.same_kinds import check_categories
 from spinney._forest.growth import ForestRequest, Grown, balanced_weights, grow_in_turns
 from spinney._forest.importances import ForestImportances
@@ -190,6 +191,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
             copies = whole_weights(weight)
             n_rows = inputs.n_rows if copies is None else int(copies.sum())
             n = max(_LEAST_POOL, min(_MOST_POOL, _POOL_VALUES // n_rows))
+            n = max(n, n_for_all(schema.n_features, int(self.n_combined)))
         else:
             assert self.oblique is not None
             n = int(self.oblique)
