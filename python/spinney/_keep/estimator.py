@@ -48,7 +48,10 @@ class SavedEstimator:
         write_file(file, FittedPart.of(self.__dict__).to_bytes(file_header(self)))
 
     def fingerprint(self) -> str:
-        """Hash of all that predictions come from: the trees, and what is made of their values.
+        """Hash of the trees and of the numbers that turn their values into predictions.
+
+        These are where scores start and their link (boosting), the costs of wrong classes, and the combinations of
+        oblique forests. Names of columns and classes, and parameters, do not count.
 
         Returns
         -------
