@@ -10,6 +10,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "base/cpu.h"
 #include "base/pool.h"
 #include "base/threads.h"
 #include "interrupt.h"
@@ -74,6 +75,9 @@ static void spin(double seconds, int n_jobs) {
 }  // namespace spinney
 
 void init_base(nb::module_& m) {
+  m.def(
+      "instruction_set", [] { return spinney::name_of(spinney::isa()); },
+      "Instruction set that the kernels use; from the first use on it stays the same.");
   m.def("available_threads", &spinney::available_threads,
         "Threads that the hardware, the affinity mask and the CPU quota of the container leave to this "
         "process.");

@@ -1,7 +1,9 @@
 #include "base/cpu.h"
 
+#include <algorithm>
 #include <cstdlib>
-#include <cstring>
+#include <stdexcept>
+#include <string>
 
 namespace spinney {
 
@@ -16,13 +18,17 @@ static Isa offered() {
   return Isa::base;
 }
 
+const char* name_of(Isa isa) { return isa == Isa::base ? "base" : isa == Isa::avx2 ? "avx2" : "avx512"; }
+
 static Isa choose() {
   const Isa best = offered();
-  const char* wish = std::getenv("SPINNEY_ISA");
-  if (wish == nullptr) return best;
-  if (std::strcmp(wish, "base") == 0) return Isa::base;
-  if (std::strcmp(wish, "avx2") == 0 && best != Isa::base) return Isa::avx2;
-  return best;
+  const char* variable = std::getenv("SPINNEY_ISA");
+  const std::string wish = variable == nullptr ? "" : variable;
+  if (wish.empty()) return best;
+  for (const Isa known : {Isa::base, Isa::avx2, Isa::avx512})
+    if (wish == name_of(known)) return std::min(best, known);
+  throw std::invalid_argument("The environment variable SPINNEY_ISA is '" + wish +
+                              "'. Set it to 'base', 'avx2' or 'avx512', or not at all.");
 }
 
 Isa isa() {

@@ -210,10 +210,10 @@ NodeTerms SplitSearch::terms(Sums total, Row n_rows, Bounds bounds) const {
   const double g = static_cast<double>(total.gradient) * units_.gradient;
   const double h = static_cast<double>(total.hessian) * units_.hessian;
   // A single row may have less than the mean hessian: it must not be refused because others weigh more.
-  const double rows_as_hessian =
-      params_.min_rows <= 1
-          ? 0.0
-          : static_cast<double>(params_.min_rows) * static_cast<double>(total.hessian) / static_cast<double>(n_rows);
+  const double rows_as_hessian = params_.min_rows <= 1
+                                     ? 0.0
+                                     : static_cast<double>(params_.min_rows) * params_.count_by_weight *
+                                           static_cast<double>(total.hessian) / static_cast<double>(n_rows);
   // Rounding moves a row's hessian by less than a unit; the rows themselves are counted once the split is made.
   const double rounding = 2.0 * static_cast<double>(params_.min_rows);
   const double least = std::max({1.0, params_.min_hessian / units_.hessian, rows_as_hessian * (1 - 1e-9) - rounding});

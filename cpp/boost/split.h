@@ -24,6 +24,7 @@ struct BoostParams {
   double category_smoothing = 10, category_l2 = 10;
   std::vector<std::int8_t> monotone;               // by column; empty: none
   std::vector<std::vector<std::uint32_t>> groups;  // columns that may meet on a path; empty: all may
+  double count_by_weight = 1;  // what a row counts for where `min_rows` is judged by shares of the hessian
   std::uint64_t seed = 0;
   int n_threads = 1;
 };

@@ -134,6 +134,29 @@ float scale_of(double room, double total) {
   return std::ldexp(1.0f, exponent - 1);
 }
 
+// Whether a side of a split has enough rows is judged by its share of the hessian first, and by their number later. Where a
+// few rows hold nearly all the weight, the first would refuse every split of the others: one weight of 1e6 among 2,000
+// ones left no split at all. A row of the usual weight counts for an eighth of one at least.
+double count_by_weight(const std::vector<Row>& rows, const double* weight) {
+  std::vector<double> weights(rows.size());
+  std::transform(rows.begin(), rows.end(), weights.begin(), [&](Row r) { return weight[r]; });
+  const double mean = std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
+  const auto middle = weights.begin() + static_cast<std::ptrdiff_t>(weights.size() / 2);
+  std::nth_element(weights.begin(), middle, weights.end());
+  return std::min(1.0, 8 * *middle / mean);
+}
+
+// Splits show what the tree adds on average to the rows that pass, in the same terms as its leaves, which may be tempered,
+// refitted or bounded.
+void average_below(Tree& tree) {
+  for (std::size_t at = tree.size(); at-- > 0;) {
+    if (tree.is_leaf(at)) continue;
+    const std::size_t left = at + 1, right = tree.right[at];
+    const double share = tree.weight[left] / (tree.weight[left] + tree.weight[right]);
+    tree.value[at] = share * tree.value[left] + (1 - share) * tree.value[right];
+  }
+}
+
 // Leaves that are tempered or refitted obey monotone columns too. The bounds a tree grows by are of Newton's steps, not of
 // such values; these are drawn to the middle between the means of both sides of a monotone split.
 void order_values(Tree& tree, const std::vector<std::int8_t>& monotone) {
@@ -191,6 +214,7 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
   if (rows_.weight != nullptr) {
     const double total = std::accumulate(rows_.weight, rows_.weight + n_rows(), 0.0);
     weight_scale_ = std::ldexp(1.0, std::min(61 - std::ilogb(total), 1000));
+    params_.tree.count_by_weight = count_by_weight(all_, rows_.weight);
   }
   tiles_ = std::make_unique<Tiles>(coding_, codes_, n_threads, interrupt);
   spaces_.push_back(std::make_unique<Workspace>(*this, n_threads));
@@ -267,6 +291,7 @@ BoostedTree Boosting::grow(std::uint32_t k, Workspace& space, Interrupt& interru
   BoostedTree grown = space.grower.grow(space.rows, space.packed.data(), units, key, interrupt);
   set_values(grown, k, space.rows);
   if (rows_.weight != nullptr) weigh(grown, space.rows);
+  average_below(grown.tree);
   add_to_scores(grown, k, space.rows);
   return grown;
 }

@@ -18,6 +18,11 @@ def read_arrow_array(
 ) -> tuple[int, bool, list[tuple[str, str, str, Any, Any, Any, bool]]]:
     """Read the capsules of one Arrow array, like `read_arrow_stream`."""
 
+def instruction_set() -> str:
+    """
+    Instruction set that the kernels use; from the first use on it stays the same.
+    """
+
 def available_threads() -> int:
     """
     Threads that the hardware, the affinity mask and the CPU quota of the container leave to this process.

@@ -90,6 +90,33 @@ def column_index(column: Any, schema: Schema, parameter: str) -> int:
     )
 
 
+def read_column_groups(groups: Any, schema: Schema) -> tuple[list[str], list[list[int]]]:
+    """Names and columns of groups in the order of their first columns; other columns stand alone."""
+    named: list[tuple[str | None, Any]] = []
+    if isinstance(groups, Mapping):
+        named = [(str(name), group) for name, group in groups.items()]
+    elif groups is not None:
+        if isinstance(groups, str) or not isinstance(groups, Iterable):
+            raise ValueError(f"groups must be a list of lists of columns, or a dict of these, not {groups!r}.")
+        named = [(None, group) for group in groups]
+    found: list[tuple[list[int], str]] = []
+    owner: dict[int, str] = {}
+    for name, group in named:
+        members = [group] if isinstance(group, str | Integral) else list(group)
+        columns = sorted({column_index(column, schema, "groups") for column in members})
+        if not columns:
+            raise ValueError("groups has an empty group. Drop it.")
+        label = name if name is not None else " + ".join(schema.features[j].name for j in columns)
+        for j in columns:
+            if j in owner:
+                raise ValueError(f"groups has column {schema.features[j].name!r} twice. Put it in one group.")
+            owner[j] = label
+        found.append((columns, label))
+    found += [([j], feature.name) for j, feature in enumerate(schema.features) if j not in owner]
+    found.sort(key=lambda entry: entry[0][0])
+    return [name for _, name in found], [columns for columns, _ in found]
+
+
 def read_monotone(constraint: Any, schema: Schema) -> list[int]:
     """Monotone directions by column; empty if there are none."""
     if constraint is None:

@@ -7,7 +7,6 @@ taken for others.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -16,10 +15,8 @@ from numpy.typing import NDArray
 
 from spinney import _engine
 from spinney._data import Schema, read_table
-from spinney._data.hashing import GOLDEN, mixed
+from spinney._data.hashing import GOLDEN, keys_of, mixed
 from spinney._data.pick import PickTable
-
-_MOST_ROWS = 4096  # that are looked at, evenly spread: any other order of all rows moves some of them
 
 
 @dataclass(frozen=True)
@@ -35,27 +32,26 @@ class RowPrint:
     target: int
 
     @classmethod
-    def of(cls, columns: _engine.Table, target: NDArray[Any]) -> RowPrint:
-        """Look at rows as a fit takes them."""
-        return cls(_print_of_table(columns), _print_of_target(target))
+    def of(cls, columns: _engine.Table, target: NDArray[Any], n_jobs: int) -> RowPrint:
+        """Look at all rows as a fit takes them."""
+        return cls(_print_of_table(columns, n_jobs), _print_of_target(target))
 
     @classmethod
-    def of_any(cls, table: PickTable, target: NDArray[Any]) -> RowPrint | None:
-        """Look at rows of any table; None if its cells are of kinds that only its model can read."""
+    def of_any(cls, table: PickTable, target: NDArray[Any], n_jobs: int) -> RowPrint | None:
+        """Look at all rows of any table; None if its cells are of kinds that only its model can read."""
         try:
-            rows = read_table(table.take(_looked_at(table.n_rows)))
+            rows = read_table(table.native)
             with warnings.catch_warnings(action="ignore"):  # what members make of the values is theirs to say
                 columns = Schema.learn(rows).encode_inputs(rows)
         except (TypeError, ValueError):
             return None
-        target = target[_looked_at(len(target))]
         if target.dtype.kind not in "biuf":
             target = np.unique(target.astype(str), return_inverse=True)[1].reshape(target.shape)
-        return cls.of(columns, target)
+        return cls.of(columns, target, n_jobs)
 
-    def check_table(self, columns: _engine.Table) -> None:
+    def check_table(self, columns: _engine.Table, n_jobs: int) -> None:
         """Refuse a table of other rows."""
-        if _print_of_table(columns) != self.table:
+        if _print_of_table(columns, n_jobs) != self.table:
             refuse_other_rows("X", "forest")
 
     def check_target(self, target: NDArray[Any]) -> None:
@@ -72,24 +68,15 @@ def refuse_other_rows(what: str, owner: str) -> NoReturn:
     )
 
 
-def _looked_at(n_rows: int) -> NDArray[np.intp]:
-    return np.linspace(0, n_rows - 1, min(n_rows, _MOST_ROWS)).astype(np.intp)
-
-
-def _print_of_table(columns: _engine.Table) -> int:
-    rows = _looked_at(columns.n_rows).astype(np.uint32)
-    return _print_of((columns.values_at(j, rows) for j in range(columns.n_columns)), len(rows))
+def _print_of_table(columns: _engine.Table, n_jobs: int) -> int:
+    return _in_order(np.asarray(columns.fingerprints(n_jobs)))
 
 
 def _print_of_target(target: NDArray[Any]) -> int:
-    rows = _looked_at(len(target))
-    return _print_of(target[rows].reshape(len(rows), -1).T, len(rows))
+    return _in_order(keys_of(target.reshape(len(target), -1), 0))
 
 
-def _print_of(columns: Iterable[Any], n_rows: int) -> int:
-    keys = mixed(np.arange(1, n_rows + 1, dtype=np.uint64) * np.uint64(GOLDEN))
-    for column in columns:
-        values = np.asarray(column, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
-        values[np.isnan(values)] = np.nan  # one NaN of the many
-        keys = mixed(keys + values.view(np.uint64))
-    return int(keys.sum())
+def _in_order(keys: NDArray[np.uint64]) -> int:
+    """Return a number that changes with any of the rows' keys, and with their order."""
+    places = mixed(np.arange(1, len(keys) + 1, dtype=np.uint64) * np.uint64(GOLDEN))
+    return int(mixed(keys ^ places).sum())

@@ -9,9 +9,11 @@ import pytest
 from oracle.data import continuous_table, sklearn_tree, tie_free
 from oracle.models import spinney_tree
 from oracle.pruning import collapse
+from sweep import covering
 
 SHARED = ["gini", "entropy", "log_loss", "squared_error", "absolute_error", "poisson", "friedman_mse"]
 WITH_MISSING = [c for c in SHARED if c != "absolute_error"]  # scikit-learn has no missing values there
+SOME = ["gini", "entropy", "squared_error", "absolute_error", "poisson"]
 GROWTH = {
     "depth_first": {"max_depth": 4, "min_samples_leaf": 8},
     "best_first": {"max_leaf_nodes": 12, "min_samples_leaf": 5},
@@ -20,6 +22,7 @@ GROWTH = {
     "shares": {"min_samples_leaf": 0.06, "min_samples_split": 0.25},
 }
 N_ROWS = 260
+WEIGHTS_AND_GROWTH = {"weights": ["none", "real"], "growth": ["depth_first", "best_first"]}
 
 
 def preorder(tree, node=0):
@@ -52,9 +55,7 @@ def assert_predicts_alike(mine, peer, X, order):
         np.testing.assert_allclose(mine.predict_proba(X), peer.predict_proba(X), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("growth", GROWTH)
-@pytest.mark.parametrize("weights", ["none", "integer", "real"])
-@pytest.mark.parametrize("criterion", SHARED)
+@pytest.mark.parametrize(*covering(criterion=SHARED, weights=["none", "integer", "real"], growth=list(GROWTH)))
 def test_same_tree(criterion, weights, growth):
     X, y, w, peer = tie_free(criterion, weights, n_classes=2, n=N_ROWS, **GROWTH[growth])
     mine = spinney_tree(criterion, **GROWTH[growth]).fit(X, y, sample_weight=w)
@@ -65,17 +66,13 @@ def test_same_tree(criterion, weights, growth):
     np.testing.assert_allclose(mine.predict(probe), peer.predict(probe), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("growth", ["depth_first", "best_first"])
-@pytest.mark.parametrize("weights", ["none", "real"])
-@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+@pytest.mark.parametrize(*covering(criterion=["gini", "entropy"], **WEIGHTS_AND_GROWTH))
 def test_same_tree_for_several_classes(criterion, weights, growth):
     X, y, w, peer = tie_free(criterion, weights, n_classes=4, n=N_ROWS, **GROWTH[growth])
     assert_agrees(spinney_tree(criterion, **GROWTH[growth]).fit(X, y, sample_weight=w), peer, X)
 
 
-@pytest.mark.parametrize("growth", ["depth_first", "best_first"])
-@pytest.mark.parametrize("weights", ["none", "real"])
-@pytest.mark.parametrize("criterion", WITH_MISSING)
+@pytest.mark.parametrize(*covering(criterion=WITH_MISSING, **WEIGHTS_AND_GROWTH))
 def test_same_tree_with_missing_values(criterion, weights, growth):
     X, y, w, peer = tie_free(criterion, weights, missing=True, n=N_ROWS, **GROWTH[growth])
     mine = spinney_tree(criterion, **GROWTH[growth]).fit(X, y, sample_weight=w)
@@ -97,24 +94,22 @@ def assert_same_missing_side(mine, peer, X, w):
     assert n_checked > 0
 
 
-@pytest.mark.parametrize("growth", ["depth_first", "best_first"])
-@pytest.mark.parametrize("weights", ["none", "real"])
-@pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "absolute_error", "poisson"])
+@pytest.mark.parametrize(
+    *covering(criterion=["gini", "entropy", "squared_error", "absolute_error", "poisson"], **WEIGHTS_AND_GROWTH)
+)
 def test_same_tree_for_several_outputs(criterion, weights, growth):
     X, y, w, peer = tie_free(criterion, weights, n_classes=3, n_outputs=2, n=N_ROWS, **GROWTH[growth])
     assert_agrees(spinney_tree(criterion, **GROWTH[growth]).fit(X, y, sample_weight=w), peer, X)
 
 
-@pytest.mark.parametrize("growth", ["depth_first", "best_first"])
-@pytest.mark.parametrize("weights", ["none", "real"])
-@pytest.mark.parametrize("criterion", SHARED)
+@pytest.mark.parametrize(*covering(criterion=SHARED, **WEIGHTS_AND_GROWTH))
 def test_same_monotone_tree(criterion, weights, growth):
     params = {**GROWTH[growth], "monotonic_cst": (1, -1, 0, 1)}
     X, y, w, peer = tie_free(criterion, weights, n=N_ROWS, **params)
     assert_agrees(spinney_tree(criterion, **params).fit(X, y, sample_weight=w), peer, X)
 
 
-@pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "absolute_error", "poisson"])
+@pytest.mark.parametrize("criterion", SOME)
 def test_same_pruning(criterion):
     X, y, w, peer = tie_free(criterion, "real", n=N_ROWS, min_samples_leaf=9)
     mine = spinney_tree(criterion, min_samples_leaf=9)

@@ -138,6 +138,18 @@ TEST(leaves_refitted_do_not_depend_on_threads) {
   }
 }
 
+TEST(a_row_of_huge_weight_leaves_the_others_their_splits) {
+  Data d = make_data(3000, 6, 0, 8);
+  d.weight.assign(3000, 1.0);
+  d.weight[1500] = 1e9;
+  BoostingParams params;
+  for (const Tree& tree : boost(d, params, 1, true)) {
+    CHECK_EQ(tree.size(), std::size_t{61});
+    for (const Row n : tree.n_rows) CHECK(n >= 20);
+  }
+  check_same(d, params, true);
+}
+
 TEST(an_interruption_reaches_every_thread) {
   const Data d = make_data(20'000, 9, 2, 7);
   BoostingRows rows;

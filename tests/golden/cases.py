@@ -7,7 +7,7 @@
 import csv
 import json
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +40,10 @@ class Case:
     @property
     def n_levels(self):
         return [0 if levels is None else len(levels) for levels in self.levels]
+
+    @cached_property
+    def new_frame(self):
+        return pandas_frame(self, self.newdata)
 
     @property
     def twin_kinds(self):
@@ -112,7 +116,7 @@ def to_pandas(case):
 
     Rows that rpart drops are still there: ``case.expected["omitted_rows_1based"]`` names them.
     """
-    return pandas_frame(case, case.columns), pandas_response(case), pandas_frame(case, case.newdata)
+    return pandas_frame(case, case.columns), pandas_response(case), case.new_frame
 
 
 def pandas_frame(case, columns):

@@ -57,6 +57,11 @@ def numbers(values):
 
 
 def agree(found, wanted, tolerance, floor=0.0):
+    if isinstance(found, (int, float)) and isinstance(
+        wanted, (int, float)
+    ):  # what `allclose` says, twenty times as fast
+        near = abs(found - wanted) <= floor + tolerance * abs(wanted) < np.inf
+        return near or found == wanted or (found != found and wanted != wanted)
     found, wanted = numbers(np.array(found, dtype=object)), numbers(np.array(wanted, dtype=object))
     return found.shape == wanted.shape and np.allclose(found, wanted, rtol=tolerance, atol=floor, equal_nan=True)
 

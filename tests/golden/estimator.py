@@ -3,7 +3,7 @@
 import numpy as np
 import spinney
 
-from golden.cases import pandas_frame, to_pandas
+from golden.cases import to_pandas
 
 CONTROL = (
     "minsplit", "minbucket", "cp", "maxcompete", "maxsurrogate", "usesurrogate", "surrogatestyle", "maxdepth", "cost",
@@ -64,14 +64,17 @@ def importance(model):
 
 
 def predictions(case, model):
-    X = pandas_frame(case, case.newdata)
-    nodes = model.apply(X)
-    found = {"node": model.rpart_.numbers()[nodes].tolist()}
+    X = case.new_frame
+    found = {"node": new_nodes(case, model)}
     if case.method != "class":
         return {**found, "vector": model.predict(X).tolist()}
     codes = {label: k for k, label in enumerate(model.classes_.tolist(), start=1)}
     classes = [codes[label] for label in model.predict(X).tolist()]
     return {**found, "class_index": classes, "prob": model.predict_proba(X).tolist()}
+
+
+def new_nodes(case, model):
+    return model.rpart_.numbers()[model.apply(case.new_frame)].tolist()
 
 
 def pruned_summary(case, model, cp):
@@ -85,6 +88,6 @@ def pruned_summary(case, model, cp):
         "complexity": [float(record.complexity[node]) for _, node in order],
         "cptable": record.cp_table.tolist(),
         "variable_importance": importance(model),
-        "newdata_node": predictions(case, model)["node"],
+        "newdata_node": new_nodes(case, model),
         "train_node_counts": {str(number): int(count) for number, count in zip(ends, counts, strict=True)},
     }

@@ -13,7 +13,14 @@ from golden.test_rpart_twin import EXCUSED, MENDED
 TIED = EXCUSED
 
 
-@pytest.mark.parametrize("name", case_names())
+def is_quick(name):
+    return name in MENDED or name.startswith("micro_")
+
+
+QUICK_OR_SLOW = [name if is_quick(name) else pytest.param(name, marks=pytest.mark.slow) for name in case_names()]
+
+
+@pytest.mark.parametrize("name", QUICK_OR_SLOW)
 def test_estimator_repeats_rpart(name):
     case = load_case(name)
     found = compare(case, describe(case, fit_case(case)))
@@ -21,13 +28,7 @@ def test_estimator_repeats_rpart(name):
     assert bool(found.excused) == (name in TIED), found.excused
 
 
-def is_quick(name):
-    return name in MENDED or name.startswith("micro_")
-
-
-@pytest.mark.parametrize(
-    "name", [name if is_quick(name) else pytest.param(name, marks=pytest.mark.slow) for name in case_names()]
-)
+@pytest.mark.parametrize("name", QUICK_OR_SLOW)
 def test_mended_estimator_departs_only_where_a_slip_was(name):
     case = load_case(name)
     found = compare(case, describe(case, fit_case(case, quirks=False)), quirks=False)

@@ -4,6 +4,7 @@ import functools
 import itertools
 
 import numpy as np
+from sklearn import clone, config_context
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from oracle.impurity import CLASSIFICATION
@@ -55,6 +56,16 @@ def same_structure(first, second):
     return np.array_equal(first.feature, second.feature) and np.array_equal(first.threshold, second.threshold)
 
 
+def is_stable(tree, X, y, weights):
+    """Whether every row of weights gives the same tree again."""
+    again, as_stored = clone(tree), np.asarray(X, dtype=np.float32)
+    with config_context(skip_parameter_validation=True, assume_finite=not np.isnan(X).any()):
+        return all(
+            same_structure(tree.tree_, again.fit(as_stored, y, sample_weight=w, check_input=np.isnan(X).any()).tree_)
+            for w in weights
+        )
+
+
 @functools.cache
 def tie_free(criterion, weights="none", missing=False, n_classes=2, n_outputs=1, n=80, **params):
     """Return (X, y, w, tree): the first seed whose scikit-learn tree is stable.
@@ -67,10 +78,7 @@ def tie_free(criterion, weights="none", missing=False, n_classes=2, n_outputs=1,
         y = target_for(criterion, X, seed, n_classes, n_outputs)
         w = weights_for(seed, n, weights)
         tree = sklearn_tree(criterion, **params).fit(X, y, sample_weight=w)
-        rng = np.random.default_rng(seed)
-        if all(
-            same_structure(tree.tree_, sklearn_tree(criterion, **params).fit(X, y, sample_weight=shaken).tree_)
-            for shaken in (np.ones(n) if w is None else w) * (1 + 1e-6 * rng.random((14, n)))
-        ):
+        shaken = (np.ones(n) if w is None else w) * (1 + 1e-6 * np.random.default_rng(seed).random((14, n)))
+        if is_stable(tree, X, y, shaken):
             return X, y, w, tree
     raise AssertionError("unreachable")

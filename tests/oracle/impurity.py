@@ -19,16 +19,16 @@ IMPURITY_OF = {
 
 
 def gini(shares):
-    return 1.0 - np.sum(np.square(shares))
+    return 1.0 - np.square(shares).sum()
 
 
 def entropy(shares):
     present = shares[shares > 0]
-    return -np.sum(present * np.log2(present))
+    return -(present * np.log2(present)).sum()
 
 
 def misclassification(shares):
-    return 1.0 - np.max(shares)
+    return 1.0 - shares.max()
 
 
 class GeneralisedGini:
@@ -45,7 +45,7 @@ SHARE_IMPURITY = {"gini": gini, "entropy": entropy, "misclassification": misclas
 
 
 def class_shares(y, w, n_classes):
-    return np.bincount(y.astype(int), weights=w, minlength=n_classes) / np.sum(w)
+    return np.bincount(y.astype(int), weights=w, minlength=n_classes) / w.sum()
 
 
 def weighted_median(y, w):
@@ -67,7 +67,7 @@ def lower_median(y, w):
 
 
 def mean(y, w):
-    return np.dot(y, w) / np.sum(w)
+    return y.dot(w) / w.sum()
 
 
 def squared_error(y, w):
@@ -103,7 +103,7 @@ def impurity(criterion, y, w, n_classes=()):
         parts = [of_shares(class_shares(y[:, k], w, c)) for k, c in enumerate(n_classes)]
     else:
         parts = [VALUE_IMPURITY[name](y[:, k], w) for k in range(y.shape[1])]
-    return float(np.mean(parts))
+    return float(sum(parts) / len(parts))
 
 
 def node_value(criterion, y, w, n_classes=()):
@@ -121,21 +121,21 @@ def impurity_decrease(criterion, y, w, left, n_classes=(), before=None):
     """`before`: the impurity of the node, if known."""
     if before is None:
         before = impurity(criterion, y, w, n_classes)
-    share = np.sum(w[left]) / np.sum(w)
+    share, right = w[left].sum() / w.sum(), ~left
     children = share * impurity(criterion, y[left], w[left], n_classes)
-    children += (1 - share) * impurity(criterion, y[~left], w[~left], n_classes)
+    children += (1 - share) * impurity(criterion, y[right], w[right], n_classes)
     return before - children
 
 
 def squared_error_decrease(y, w, left):
     """The decrease as what lies between the children, which loses nothing to a large common offset."""
-    share = np.sum(w[left]) / np.sum(w)
+    share = w[left].sum() / w.sum()
     gaps = [mean(y[left, k], w[left]) - mean(y[~left, k], w[~left]) for k in range(y.shape[1])]
     return share * (1 - share) * float(np.mean(np.square(gaps)))
 
 
 def friedman_score(y, w, left):
-    share = np.sum(w[left]) / np.sum(w)
+    share = w[left].sum() / w.sum()
     average = y.mean(axis=1)
     return share * (1 - share) * (mean(average[left], w[left]) - mean(average[~left], w[~left])) ** 2
 
@@ -172,5 +172,5 @@ def split_score(criterion, y, w, left, n_classes=(), before=None):
 
 
 def split_information(w, left):
-    share = np.sum(w[left]) / np.sum(w)
+    share = w[left].sum() / w.sum()
     return entropy(np.array([share, 1 - share]))

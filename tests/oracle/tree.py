@@ -209,12 +209,13 @@ def keeps_monotone(problem, rules, node, column, left):
 
 
 def is_admissible(problem, rules, node, column, left):
-    n_left, w = int(left.sum()), problem.w[node.rows]
+    n_left = int(np.count_nonzero(left))
     if min(n_left, len(left) - n_left) < max(1, rules.min_samples_leaf):
         return False
-    min_weight = rules.min_weight_fraction_leaf * problem.w.sum()
-    if min(w[left].sum(), w[~left].sum()) < min_weight:
-        return False
+    if rules.min_weight_fraction_leaf > 0:
+        w = problem.w[node.rows]
+        if min(w[left].sum(), w[~left].sum()) < rules.min_weight_fraction_leaf * problem.w.sum():
+            return False
     return keeps_monotone(problem, rules, node, column, left)
 
 
@@ -260,12 +261,14 @@ def tied_for_best(problem, rows, candidates):
     """Candidates that may be chosen: the largest score, or C4.5's two-stage choice for gain_ratio."""
     if problem.criterion != "gain_ratio":
         best = max(c.merit for c in candidates)
-        return [c for c in candidates if c.merit >= best - tolerance(problem, rows, best) / c.price]
+        slack = tolerance(problem, rows, best)
+        return [c for c in candidates if c.merit >= best - slack / c.price]
     finalists = []
     for column in {c.column for c in candidates}:
         mine = [c for c in candidates if c.column == column]
         best = max(c.score for c in mine)
-        finalists.append([c for c in mine if c.score >= best - tolerance(problem, rows, best)])
+        slack = tolerance(problem, rows, best)
+        finalists.append([c for c in mine if c.score >= best - slack])
     average = np.mean([max(c.merit for c in column) for column in finalists])
     slack = GAIN_RATIO_SLACK + tolerance(problem, rows, average)
     eligible = [column for column in finalists if max(c.merit for c in column) >= average - slack]

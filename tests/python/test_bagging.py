@@ -1,10 +1,7 @@
 """Bagging of any estimator: the samples, the members, the votes, out of bag."""
 
 import pickle
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +10,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 import spinney
+from processes import run
 from sklearn import ensemble
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.compose import make_column_transformer
@@ -25,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier as ScikitTree
+from sweep import covering
 
 IRIS, SPECIES = load_iris(return_X_y=True)
 DIABETES, PROGRESS = load_diabetes(return_X_y=True)
@@ -383,8 +382,9 @@ def tables():
     }
 
 
-@pytest.mark.parametrize("settings", [*SETTINGS, {"bootstrap_features": True, "max_samples": 20}], ids=str)
-@pytest.mark.parametrize("kind", tables())
+@pytest.mark.parametrize(
+    *covering(kind=list(tables()), settings=[*SETTINGS, {"bootstrap_features": True, "max_samples": 20}])
+)
 def test_every_table_gives_the_same_model(kind, settings):
     table = tables()[kind]
     expected = spinney.BaggingClassifier(None, 4, random_state=0, **settings).fit(BLURRED, SPECIES)
@@ -477,8 +477,7 @@ def test_a_failed_fit_leaves_the_old_one():
 
 
 INTERRUPTED = """
-import os, signal, sys, threading, time
-sys.path.insert(0, {path!r})
+import os, signal, threading, time
 import numpy as np, spinney
 from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -509,9 +508,7 @@ for member, n_members, n_rows in ((None, 1_000_000, 2000), (None, 8, 60_000), (S
 
 
 def test_ctrl_c_ends_a_fit_of_many_or_long_members_within_a_second():
-    code = INTERRUPTED.format(path=str(Path(spinney.__file__).parents[1]))
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    seconds, is_fitted, n_threads = zip(*map(str.split, result.stdout.splitlines()), strict=True)
+    seconds, is_fitted, n_threads = zip(*map(str.split, run(INTERRUPTED).stdout.splitlines()), strict=True)
     assert max(map(float, seconds)) < 1
     assert is_fitted == ("False",) * 3
     assert n_threads == ("1", "1", "3")  # trees stop; what cannot be stopped is left to end

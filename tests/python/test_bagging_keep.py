@@ -1,5 +1,6 @@
 """Ensembles of any estimator in files, grown until they have settled, and what they report meanwhile."""
 
+import functools
 import io
 import json
 import pickle
@@ -80,8 +81,13 @@ def test_what_a_file_does_not_keep_is_said():
     assert len(loaded.estimators_samples_) == 20
 
 
+@functools.cache
+def whole_file():
+    return bytes_of(bagged(max_features=3).fit(PENGUINS, SPECIES))
+
+
 def broken(change):
-    data = bytes_of(bagged(max_features=3).fit(PENGUINS, SPECIES))
+    data = whole_file()
     header, _ = from_bytes(data)
     change(header)
     members = spinney.load(io.BytesIO(data)).estimators_

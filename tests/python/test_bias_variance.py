@@ -98,6 +98,7 @@ def test_the_mean_of_n_values_has_the_nth_part_of_their_variance():
     assert shifted.variance == pytest.approx(part.variance)
 
 
+@pytest.mark.slow
 def test_least_squares_is_unbiased_for_a_line():
     part = spinney.bias_variance(LinearRegression(), Line(), n_train=50, n_repeats=400, n_test=300, random_state=0)[
         "LinearRegression"
@@ -107,6 +108,7 @@ def test_least_squares_is_unbiased_for_a_line():
     assert part.bias == pytest.approx(0, abs=0.01)
 
 
+@pytest.mark.slow
 def test_a_coin_by_hand():
     """Domingos' parts for a classifier that says 1 in 70 % of the samples, whatever the row."""
     source = ThresholdClasses(n_features=1)
@@ -218,6 +220,7 @@ def test_the_identity_of_the_variance_of_a_mean(ensemble):
     assert part.variance_with(1) == pytest.approx(one)
 
 
+@pytest.mark.slow
 def test_the_correlation_foretells_the_variance_of_other_numbers_of_members():
     learners = {str(n): spinney.BaggingRegressor(n_estimators=n) for n in (2, 10)}
     found = spinney.bias_variance(learners, Line(), n_train=40, n_repeats=40, n_test=100, random_state=0)
@@ -360,7 +363,7 @@ def test_the_rows_of_the_simulation():
         ThresholdClasses(correlation=2)
 
 
-@pytest.mark.parametrize("n_trees", [50, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_trees", [25, *(pytest.param(n, marks=pytest.mark.slow) for n in (50, 200))])
 def test_bagging_lowers_the_error_of_a_tree_on_thirty_rows(n_trees):
     """Thirty rows, many bootstrap trees, many such samples: votes and averages beat the tree, and soon settle."""
     source, rng = ThresholdClasses(), np.random.default_rng(0)

@@ -452,3 +452,18 @@ def test_more_categories_than_a_byte_holds(unseen):
     all_ways(model, later, later.astype(object).where(later.notna(), None).to_numpy().tolist())
     several = spinney.GradientBoostingClassifier(n_estimators=6, category_smoothing=1.0, unseen=unseen)
     all_ways(several.fit(X, np.digitize(y, [-1, 1])), later, later.to_numpy().tolist())
+
+
+@pytest.mark.parametrize("heavy", [1e6, 1e9])
+@pytest.mark.parametrize("kind", [spinney.GradientBoostingRegressor, spinney.GradientBoostingClassifier])
+def test_a_row_of_huge_weight_leaves_the_others_their_splits(kind, heavy):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 3))
+    y = 2 * X[:, 0] + np.sin(3 * X[:, 1]) + 0.3 * rng.normal(size=2000)
+    y = y if kind is spinney.GradientBoostingRegressor else (y > 0).astype(int)
+    weight = np.ones(2000)
+    weight[1000] = heavy
+    model = kind(n_estimators=60, learning_rate=0.3).fit(X, y, weight)
+    others = np.arange(2000) != 1000
+    assert model.score(X[others], y[others]) > 0.9
+    assert min(tree.tree_.n_node_samples[tree.tree_.is_leaf].min() for tree in model.estimators_) >= 20

@@ -169,3 +169,21 @@ def test_labels_the_model_does_not_know_are_those_of_y() -> None:
         model.importances(X[:2], np.array([True, "maybe"], dtype=object), "permutation")
     with pytest.raises(ValueError, match="None of the labels in y is a class of the model"):
         model.importances(X[:2], ["no", "yes"], "permutation")
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "huber", "gamma"])
+@pytest.mark.parametrize("monotone", [None, {"size": 1}])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_split_shows_the_mean_of_the_leaves_below(loss: str, monotone: Any, weighted: bool) -> None:
+    X, y = table()
+    y = np.exp(3 * y) if loss == "gamma" else y
+    weight = np.random.default_rng(1).uniform(0.2, 3, len(y)) if weighted else None
+    model = regressor(loss=loss, monotonic_cst=monotone, l2_regularization=2.0).fit(X, y, weight)
+    for estimator in model.estimators_:
+        tree = estimator.tree_
+        passed = estimator.decision_path(X).toarray().astype(bool)
+        added = estimator.predict(X)
+        for node in range(tree.node_count):
+            rows = passed[:, node]
+            mean = np.average(added[rows], weights=None if weight is None else weight[rows])
+            assert tree.value[node].item() == pytest.approx(mean, rel=1e-9, abs=1e-12)

@@ -5,6 +5,7 @@ import pytest
 import spinney
 from oracle import boosting as twin
 from spinney import _engine
+from sweep import covering
 
 REGRESSION = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
 PARAMETER = {"quantile": 0.7, "huber": 0.9, "tweedie": 1.4}
@@ -40,8 +41,7 @@ def assert_agree(model, X, scores, trees, rtol=2e-5):
     np.testing.assert_allclose(model.boosting_.scores(columns, 1), scores.reshape(len(X), -1), rtol=rtol, atol=1e-5)
 
 
-@pytest.mark.parametrize("loss", REGRESSION)
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(*covering(loss=REGRESSION, seed=[0, 1]))
 def test_losses_agree_with_the_twin(loss, seed):
     X, y = make_table(seed, missing=0.1)
     y = as_target(loss, y)

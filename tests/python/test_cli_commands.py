@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import polars as pl
+import processes
 import pytest
 import spinney
 from click.testing import CliRunner
@@ -479,10 +480,10 @@ def test_exit_codes_of_real_processes(folder):
 
 
 def test_nothing_but_json_on_stdout_and_no_progress_without_a_terminal(folder):
-    process = start("fit", folder / "penguins.csv", "--target", "species", "--json")
-    out, err = process.communicate(timeout=30)
-    assert json.loads(out)["task"] == "classification"
-    assert err == b""
+    code = "from spinney.cli import main; main()"
+    found = processes.run(code, "fit", folder / "penguins.csv", "--target", "species", "--json")
+    assert json.loads(found.stdout)["task"] == "classification"
+    assert found.stderr == ""
 
 
 # ---- boosting ---------------------------------------------------------------------------------------------
@@ -559,3 +560,74 @@ def test_ensembles_without_importances_are_shown_or_refused_in_words(tmp_path):
     spinney.BaggingRegressor(n_estimators=2, random_state=0).fit(frame[["size"]], frame["size"]).save(path)
     for arguments in ([], ["--tree", "1"]):
         assert "bagging ensemble" in run("show", path, *arguments, code=1).output
+
+
+# ---- offsets ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def claims(folder):
+    """Write counts that grow with an exposure, whose logarithm is the offset."""
+    random = np.random.default_rng(0)
+    age, exposure = random.uniform(18, 80, 400), random.uniform(0.1, 5, 400)
+    frame = pl.DataFrame({"age": age, "log_exposure": np.log(exposure), "cost": exposure * (1 + (age < 30))})
+    frame.write_csv(folder / "claims.csv")
+    frame.write_parquet(folder / "claims.parquet")
+    return frame
+
+
+def test_boosting_takes_an_offset_at_fit_and_predict(folder, claims, tmp_path):
+    words = ("--target", "cost", "--model", "boosting", "--trees", 30, "--folds", 3, "--offset", "log_exposure")
+    found = json.loads(run("fit", folder / "claims.csv", *words, "--json", "--out", folder / "claims").stdout)
+    assert found["columns"] == ["age"]
+    model = spinney.load(folder / "claims")
+    expected = model.predict(claims.select("age"), offset=claims["log_exposure"].to_numpy())
+    for name in ("claims.csv", "claims.parquet"):
+        run("predict", folder / "claims", folder / name, "--offset", "log_exposure", "--out", tmp_path / "o.csv")
+        np.testing.assert_allclose(pl.read_csv(tmp_path / "o.csv")["prediction"], expected, rtol=1e-9)
+    without = spinney.GradientBoostingRegressor(
+        n_estimators=30, early_stopping=True, n_iter_no_change=20, random_state=0
+    ).fit(claims.select("age"), claims["cost"].to_numpy())
+    assert not np.allclose(expected, without.predict(claims.select("age")))
+
+
+def test_an_offset_is_checked_in_words(folder, claims, tmp_path):
+    fit = ("fit", folder / "claims.csv", "--target", "cost", "--folds", 0)
+    assert "not a parameter of --model tree" in refused(*fit, "--offset", "log_exposure", code=2)
+    boost = (*fit, "--model", "boosting", "--trees", 3, "--out", tmp_path / "m")
+    assert "--offset: " in refused(*boost, "--offset", "log_exposur")
+    assert "'cost' is the target" in refused(*boost, "--offset", "cost")
+    run(*boost, "--offset", "log_exposure")
+    predict = ("predict", tmp_path / "m", folder / "claims.csv")
+    assert "Did you mean 'log_exposure'?" in refused(*predict, "--offset", "log_exposur")
+    claims.with_columns(pl.when(pl.col("age") > 50).then("log_exposure")).write_csv(tmp_path / "gaps.csv")
+    assert "has missing values" in refused("predict", tmp_path / "m", tmp_path / "gaps.csv", "--offset", "log_exposure")
+    text = claims.with_columns(log_exposure=pl.lit("high"))
+    text.write_parquet(tmp_path / "text.parquet")
+    assert "must be numbers" in refused(
+        "predict", tmp_path / "m", tmp_path / "text.parquet", "--offset", "log_exposure"
+    )
+    assert "--offset is for gradient boosting" in refused(
+        "predict", folder / "species.tree", folder / "penguins.csv", "--offset", "year"
+    )
+
+
+def test_an_offset_is_no_column_of_a_model_without_names(claims, tmp_path):
+    model = spinney.GradientBoostingRegressor("poisson", n_estimators=5)
+    log_exposure = claims["log_exposure"].to_numpy()
+    model.fit(claims.select("age").to_numpy(), claims["cost"].to_numpy(), offset=log_exposure).save(tmp_path / "m")
+    claims.drop("cost").write_csv(tmp_path / "t.csv")
+    run("predict", tmp_path / "m", tmp_path / "t.csv", "--offset", "log_exposure", "--out", tmp_path / "o.csv")
+    expected = model.predict(claims.select("age").to_numpy(), offset=log_exposure)
+    np.testing.assert_allclose(pl.read_csv(tmp_path / "o.csv")["prediction"], expected, rtol=1e-9)
+
+
+def test_class_shares_take_the_offset_too(claims, folder, tmp_path):
+    classes = (claims["age"] < 40).to_numpy()
+    model = spinney.GradientBoostingClassifier(n_estimators=5)
+    offset = claims["log_exposure"].to_numpy()
+    model.fit(claims.select("age"), classes, offset=offset).save(tmp_path / "m")
+    words = ("--offset", "log_exposure", "--proba", "--out", tmp_path / "o.csv")
+    run("predict", tmp_path / "m", folder / "claims.csv", *words)
+    expected = model.predict_proba(claims.select("age"), offset=offset)
+    np.testing.assert_allclose(pl.read_csv(tmp_path / "o.csv")["proba_True"], expected[:, 1], rtol=1e-9)

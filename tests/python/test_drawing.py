@@ -501,3 +501,14 @@ def test_a_learning_curve_without_held_out_rows_or_with_a_metric():
     plt.close(ax.figure)
     with pytest.raises(TypeError, match="this is a DecisionTreeRegressor"):
         spinney.plot_learning_curve(spinney.DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, 1.0]))
+
+
+def test_a_learning_curve_is_closed_only_where_a_second_axis_stands():
+    X = np.arange(120.0).reshape(60, 2)
+    for options, is_closed in (({}, False), ({"early_stopping": True}, False), ({"scoring": "r2"}, True)):
+        options = {"early_stopping": True, **options} if "scoring" in options else options
+        model = spinney.GradientBoostingRegressor(n_estimators=3, random_state=0, **options).fit(X, X[:, 0])
+        ax = spinney.plot_learning_curve(model)
+        assert not ax.spines["top"].get_visible()
+        assert ax.spines["right"].get_visible() == is_closed
+        mpl.pyplot.close(ax.figure)

@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, all of them."""
+"""scikit-learn's own checks, all of them; what only has other defaults goes with the slow tests."""
 
 import pytest
 import spinney
@@ -12,12 +12,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarn
     [
         spinney.DecisionTreeClassifier(),
         spinney.DecisionTreeRegressor(),
-        spinney.ExtraTreeClassifier(),
-        spinney.ExtraTreeRegressor(),
         spinney.RandomForestClassifier(n_estimators=5),
         spinney.RandomForestRegressor(n_estimators=5),
-        spinney.ExtraTreesClassifier(n_estimators=5),
-        spinney.ExtraTreesRegressor(n_estimators=5),
         spinney.IsolationForest(n_estimators=10),
         spinney.RandomTreesEmbedding(n_estimators=5),
         spinney.ProximityImputer(n_estimators=5, n_iter=2),
@@ -31,6 +27,10 @@ def test_scikit_learns_checks(estimator, check):
 
 @parametrize_with_checks(
     [
+        spinney.ExtraTreeClassifier(),
+        spinney.ExtraTreeRegressor(),
+        spinney.ExtraTreesClassifier(n_estimators=5),
+        spinney.ExtraTreesRegressor(n_estimators=5),
         spinney.DecisionTreeClassifier(criterion="gain_ratio", max_leaf_nodes=12, max_bins=20),
         spinney.DecisionTreeRegressor(criterion="absolute_error", max_bins=32, n_jobs=2),
         spinney.DecisionTreeRegressor(ccp_alpha=1e-4, max_features="sqrt", random_state=0),

@@ -226,8 +226,8 @@ def test_files_keep_the_curve_and_with_the_rows_the_predictions(kind, n_outputs,
     ("entry", "message"),
     [
         ({"oob_curve": [0.5]}, "lacks an array"),
-        ({"rows": {"print": [1]}}, "fingerprint of its training rows"),
-        ({"rows": {"print": [1, "2"]}}, "fingerprint of its training rows"),
+        ({"rows": {"print_of_all": [1]}}, "fingerprint of its training rows"),
+        ({"rows": {"print_of_all": [1, "2"]}}, "fingerprint of its training rows"),
         ({"rows": {"out_of_bag": None}}, "lacks an array"),
     ],
 )

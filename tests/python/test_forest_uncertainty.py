@@ -449,13 +449,14 @@ def test_ends_of_intervals_are_the_slow_twins(n_trees, n_rows, has_weights):
     error[: n_rows // 2] = np.sort(error[: n_rows // 2])  # what a sample of the rows tells is wrong
     weight = random.integers(4, size=n_rows).astype(float) if has_weights else None
     times = np.ones(n_rows, dtype=int) if weight is None else weight.astype(int)
+    centres = np.array([[values[trees].mean() for trees in unseen] for values in by_tree])
     for coverage in (0.01, 0.5, 0.9, 0.9999999):
         needed = weight_needed(n_rows, weight, coverage)
         one, three = (_engine.jackknife_plus(by_tree, bits, error, weight, needed, n_jobs) for n_jobs in (1, 3))
         np.testing.assert_array_equal(one, three)
         for row in range(4):
-            centres = np.array([by_tree[row][trees].mean() for trees in unseen])
-            low, high = (slow_upper_point(np.repeat(error + sign * centres, times), coverage) for sign in (-1, 1))
+            scores = [np.repeat(error + sign * centres[row], times) for sign in (-1, 1)]
+            low, high = (slow_upper_point(side, coverage) for side in scores)
             np.testing.assert_allclose(one[row], (-low, high), rtol=1e-12, atol=1e-12)
 
 

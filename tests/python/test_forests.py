@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from oracle.check import check_tree
 from oracle.models import assert_identical
 from oracle.saved import bytes_of, through_bytes
+from processes import run
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
@@ -76,7 +77,7 @@ def bytes_of_tree(tree):
 def test_every_node_of_every_tree_follows_from_its_rows(kind, search):
     X, y = table()
     y = y.astype(float) + X[:, 1] if "Regressor" in kind.__name__ else y
-    forest = small(kind, bootstrap=True, max_features=2, n_estimators=4).fit(X, y)
+    forest = small(kind, bootstrap=True, max_features=2, n_estimators=2).fit(X, y)
     for t, tree in enumerate(forest.estimators_):
         counts = np.bincount(forest.estimators_samples_[t], minlength=len(X))
         assert tree.tree_.weighted_n_node_samples[0] == len(X) == counts.sum()
@@ -743,8 +744,7 @@ for work in (sorted_forest, binned_forest, out_of_bag, prediction):
 
 
 def test_ctrl_c_ends_every_phase_within_a_second_and_keeps_the_forest_there_was():
-    result = subprocess.run([sys.executable, "-c", PHASES], capture_output=True, text=True, timeout=120, check=True)
-    lines = [line.split() for line in result.stdout.splitlines()]
+    lines = [line.split() for line in run(PHASES).stdout.splitlines()]
     assert len(lines) == 8
     assert max(float(seconds) for seconds, _ in lines) < 1
     assert {is_kept for _, is_kept in lines} == {"True"}

@@ -19,7 +19,7 @@ from oracle.saved import through_bytes
 from scipy.sparse import csc_array
 from sklearn.datasets import load_diabetes, load_iris, load_wine
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
-from sweep import examples
+from sweep import covering, examples
 
 mpl.use("agg")
 
@@ -53,8 +53,7 @@ def fitted(kind, n_outputs=1, weight=None, **parameters):
 # ---- slow twins -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", CLASSIFIERS + REGRESSORS)
-@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize(*covering(kind=CLASSIFIERS + REGRESSORS, n_outputs=[1, 2]))
 def test_permutation_is_the_slow_twins(kind, n_outputs):
     forest, X, y = fitted(kind, n_outputs, max_depth=5)
     groups = [[0], [1], [2], [3]]
@@ -191,7 +190,14 @@ def noisy(seed, n=150, is_class=True):
     return X, (score > 0.5).astype(int) if is_class else score
 
 
-@pytest.mark.parametrize("kind", [RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        RandomForestClassifier,
+        pytest.param(RandomForestRegressor, marks=pytest.mark.slow),
+        pytest.param(ExtraTreesClassifier, marks=pytest.mark.slow),
+    ],
+)
 def test_noise_of_many_values_gets_nothing_unless_by_impurity(kind):
     n_tables = 30
     found = {"impurity": [], "unbiased": [], "permutation": []}

@@ -4,13 +4,12 @@ import io
 import json
 import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import spinney
 from oracle.saved import bytes_of, small_classifier
+from processes import Program
 from spinney import _engine
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -19,13 +18,9 @@ FIRST_SEED = int(os.environ.get("SPINNEY_DAMAGE_SEED", "0"))
 
 
 def start_worker(first, n_variants):
-    command = [sys.executable, str(TESTS / "python" / "damage_worker.py"), str(first), str(n_variants), *FILES]
-    environment = os.environ | {
-        "PYTHONPATH": str(Path(spinney.__file__).parent.parent),
-        "OPENBLAS_NUM_THREADS": "1",
-        "SPINNEY_NUM_THREADS": "1",
-    }
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    code = "import runpy, sys; sys.argv.pop(0); runpy.run_path(sys.argv[0], run_name='__main__')"
+    worker = str(TESTS / "python" / "damage_worker.py")
+    return Program(code, worker, first, n_variants, *FILES, SPINNEY_NUM_THREADS="1")
 
 
 @pytest.fixture(scope="module", params=[(3000, 1), pytest.param((12_000, 2), marks=pytest.mark.slow)], ids=str)
@@ -35,9 +30,9 @@ def reports(request):
     workers = [start_worker(FIRST_SEED + k * share, share) for k in range(n_workers)]
     found = []
     for worker in workers:
-        output, errors = worker.communicate(timeout=120)
-        assert worker.returncode == 0, f"a worker ended with {worker.returncode}: {errors[-2000:]}"
-        found.append(json.loads(output))
+        ended = worker.wait()
+        assert ended.returncode == 0, f"a worker ended with {ended.returncode}: {ended.stderr[-2000:]}"
+        found.append(json.loads(ended.stdout))
     return found
 
 

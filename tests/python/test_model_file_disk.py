@@ -3,9 +3,9 @@
 import io
 import os
 import resource
+import signal
 import stat
 import subprocess
-import sys
 import textwrap
 import time
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import spinney
 from oracle.saved import assert_same_model, small_classifier
+from processes import Program
 
 PACKAGE_FOLDER = str(Path(spinney.__file__).parent.parent)
 
@@ -117,8 +118,6 @@ def test_a_process_killed_while_saving_leaves_a_whole_file(model, tmp_path, n_ki
     path = tmp_path / "m"
     model.save(path)
     code = f"""
-        import sys
-        sys.path.insert(0, {PACKAGE_FOLDER!r})
         import numpy as np, spinney
         X = np.random.default_rng(0).normal(size=(20000, 2))
         model = spinney.DecisionTreeRegressor().fit(X, X[:, 0] * X[:, 1])
@@ -129,13 +128,13 @@ def test_a_process_killed_while_saving_leaves_a_whole_file(model, tmp_path, n_ki
     rng = np.random.default_rng(82)
     sizes = set()
     for _ in range(n_kills):
-        process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True)
-        assert process.stdout.readline() == "ready\n"
+        program = Program(textwrap.dedent(code))
+        assert program.stdout.readline() == "ready\n"
         for _ in range(5):
             time.sleep(float(rng.uniform(0.005, 0.02)))
             spinney.load(path)  # whole at any moment
-        process.kill()
-        process.communicate()
+        os.kill(program.pid, signal.SIGKILL)
+        assert program.wait().returncode == -signal.SIGKILL
         sizes.add(spinney.load(path).tree_.node_count)
     assert max(sizes) > 1000
 

@@ -85,6 +85,34 @@ def test_combinations_are_a_function_of_the_seed_and_of_their_number():
     assert (np.diff(many.parts, axis=1) > 0).all()  # no column twice
 
 
+@pytest.mark.parametrize(("n_columns", "n_combined"), [(6, 3), (7, 3), (40, 3), (5, 1), (2, 3)])
+def test_no_column_is_left_out_that_could_be_in(n_columns, n_combined):
+    X = np.random.default_rng(0).normal(size=(30, n_columns))
+    table = spinney._data.read_table(X)
+    schema = Schema.learn(table)
+    enough = -(-n_columns // n_combined)
+    for seed in range(5):
+        pool = Combinations.draw(schema.features, schema.encode(table), None, 4 * enough, n_combined, seed)
+        for deal in np.split(pool.parts, 4):
+            assert set(deal.ravel()) == set(range(n_columns))
+        assert (np.diff(pool.parts, axis=1) > 0).all()
+
+
+def test_columns_that_a_small_pool_leaves_out_are_named():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 10))).rename(columns=lambda j: f"x{j}")
+    forest = RandomForestRegressor(2, oblique=3, random_state=0)
+    with pytest.warns(UserWarning, match=r"oblique=3 .* leaves out 1 of 10 columns .*'x\d'.* Set oblique=4 or more"):
+        forest.fit(X, X["x0"])
+    forest.set_params(oblique=4).fit(X, X["x0"])
+
+
+def test_auto_is_enough_for_all_columns():
+    X = np.random.default_rng(0).normal(size=(40, 3100)).astype(np.float32)
+    pool = RandomForestRegressor(2, oblique="auto", random_state=0).fit(X, X[:, 0]).schema_.pool
+    assert len(np.unique(pool.parts)) == 3100
+    assert len(pool) == 1034
+
+
 def test_columns_and_coefficients_are_drawn_evenly():
     X = np.random.default_rng(0).normal(size=(200, 5)) * [1, 10, 100, 1e-3, 1e6]
     table = spinney._data.read_table(X)

@@ -1,12 +1,23 @@
 """What looks back at training rows notices when it is given others."""
 
+import io
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import spinney
+from oracle.saved import bytes_of
 from sklearn.neighbors import KNeighborsClassifier
-from spinney import BaggingClassifier, BaggingRegressor, RandomForestClassifier, RandomForestRegressor
+from spinney import (
+    BaggingClassifier,
+    BaggingRegressor,
+    DecisionTreeRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from spinney._keep.model_file import from_bytes, to_bytes
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 3))
@@ -107,3 +118,32 @@ def test_bagging_of_frames_notices_other_rows_whatever_the_library():
     np.testing.assert_array_equal(bagging.oob_errors(pl.DataFrame(frame), LABELS), expected)
     with pytest.raises(ValueError, match="another order"):
         bagging.oob_errors(frame.iloc[ORDER], LABELS[ORDER])
+
+
+@pytest.mark.parametrize("places", [(1, 3), (5, 9_998), (0, 9_999)])
+def test_any_two_rows_of_a_long_table_are_told_apart(places):
+    table = np.random.default_rng(0).normal(size=(10_000, 2))
+    y = np.arange(10_000.0)
+    order = np.arange(10_000)
+    order[list(places)] = order[list(places[::-1])]
+    forest = RandomForestRegressor(2, max_depth=3, random_state=0).fit(table, y)
+    bagging = BaggingRegressor(DecisionTreeRegressor(max_depth=3), 2, random_state=0).fit(table, y)
+    for model in (forest, bagging):
+        model.oob_errors(table, y)
+        with pytest.raises(ValueError, match="X is not what"):
+            model.oob_errors(table[order], y)
+        with pytest.raises(ValueError, match="y is not what"):
+            model.oob_errors(table, y[order])
+
+
+def test_the_print_survives_a_file_and_older_ones_say_nothing_of_the_rows(regressor):
+    loaded = spinney.load(io.BytesIO(bytes_of(regressor)))
+    np.testing.assert_array_equal(loaded.oob_errors(X, Y), regressor.oob_errors(X, Y))
+    with pytest.raises(ValueError, match="another order"):
+        loaded.oob_errors(X[ORDER], Y[ORDER])
+    header, file = from_bytes(bytes_of(regressor))
+    rows = header["forest"]["rows"]
+    rows["print"] = rows.pop("print_of_all")  # as files had it that told of some rows only
+    trees = [regressor.forest_.tree(t).engine for t in range(file.n_trees)]
+    older = spinney.load(io.BytesIO(to_bytes(header, trees)))
+    assert older.oob_errors(X, Y).shape == older.oob_errors(X[ORDER], Y[ORDER]).shape == (20,)

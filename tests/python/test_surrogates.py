@@ -129,8 +129,9 @@ def test_without_missing_values_it_is_the_same_tree(criterion):
     np.testing.assert_array_equal(bits(plain, X), bits(model, X))
 
 
-@pytest.mark.parametrize("options", [{}, {"feature_costs": [2, 1, 2, 1]}, {"max_leaf_nodes": 7}, {"max_bins": 4}])
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize(
+    *covering(criterion=CRITERIA, options=[{}, {"feature_costs": [2, 1, 2, 1]}, {"max_leaf_nodes": 7}, {"max_bins": 4}])
+)
 def test_competitors_change_nothing(criterion, options):
     for seed in range(4):
         X = np.round(continuous_table(seed, n=90, missing=True, categories={1: 4}), 1)
@@ -262,26 +263,29 @@ def test_only_rows_that_nothing_places_stop():
 # ---- beside the other parameters ---------------------------------------------------------------------------------
 
 
+OTHER_PARAMETERS = [
+    {"max_leaf_nodes": 6},
+    {"max_features": 2, "random_state": 0},
+    {"max_bins": 4},
+    {"splitter": "random", "random_state": 0},
+    {"interaction_cst": [[0, 1], [2, 3]]},
+    {"ccp_alpha": 0.01},
+    {"feature_costs": [1, 2, 3, 4]},
+    {"min_impurity_decrease": 0.01},
+    {"min_weight_fraction_leaf": 0.05},
+    {"shrinkage": 5.0},
+    {"prune": "cv", "cv": 3, "random_state": 0},
+    {"validation_fraction": 0.2, "random_state": 0},
+]
+
+
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"max_leaf_nodes": 6},
-        {"max_features": 2, "random_state": 0},
-        {"max_bins": 4},
-        {"splitter": "random", "random_state": 0},
-        {"interaction_cst": [[0, 1], [2, 3]]},
-        {"ccp_alpha": 0.01},
-        {"feature_costs": [1, 2, 3, 4]},
-        {"min_impurity_decrease": 0.01},
-        {"min_weight_fraction_leaf": 0.05},
-        {"shrinkage": 5.0},
-        {"prune": "cv", "cv": 3, "random_state": 0},
-        {"validation_fraction": 0.2, "random_state": 0},
-    ],
-    ids=lambda options: next(iter(options)),
+    *covering(
+        options=OTHER_PARAMETERS,
+        way=WAYS[::2],
+        kind=[spinney.DecisionTreeClassifier, spinney.DecisionTreeRegressor],
+    )
 )
-@pytest.mark.parametrize("way", WAYS[::2], ids=lambda way: way["missing_fallback"])
-@pytest.mark.parametrize("kind", [spinney.DecisionTreeClassifier, spinney.DecisionTreeRegressor])
 def test_it_goes_with_the_other_parameters(kind, way, options):
     X, y = table(6, n=150)
     model = kind(missing="surrogate", min_samples_leaf=2, **way, **options).fit(X, y)
@@ -476,8 +480,9 @@ def walk_dict(split, node, row):
 
 
 @pytest.mark.parametrize("way", WAYS[::2], ids=lambda way: way["missing_fallback"])
-def test_every_reader_agrees_with_apply(way):
-    for seed in range(4):
+@pytest.mark.parametrize("seeds", [(0, 1), pytest.param((2, 3), marks=pytest.mark.slow)])
+def test_every_reader_agrees_with_apply(way, seeds):
+    for seed in seeds:
         X, y = table(seed, n=80, categories=(1,))
         model = spinney.DecisionTreeClassifier(missing="surrogate", categorical_features=[1], min_samples_leaf=2, **way)
         model.fit(X, y)

@@ -4,13 +4,12 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
 import spinney
+from processes import Program, run
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 
@@ -71,18 +70,17 @@ for criterion in sys.argv[1:]:
 
 def test_ctrl_c_stops_a_fit_within_a_second_and_leaves_no_half_fitted_model():
     criteria = ("squared_error", "absolute_error")
-    command = [sys.executable, "-c", LONG_FITS, *criteria]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        for _ in criteria:
-            assert process.stdout.readline() == "ready\n"
-            time.sleep(0.4)
-            sent = time.time()
-            process.send_signal(signal.SIGINT)
-            word, stopped, is_fitted = process.stdout.readline().split()
-            assert word == "interrupted"
-            assert float(stopped) - sent < 1.0
-            assert is_fitted == "False"
-        process.wait(30)
+    program = Program(LONG_FITS, *criteria)
+    for _ in criteria:
+        assert program.stdout.readline() == "ready\n"
+        time.sleep(0.4)
+        sent = time.time()
+        os.kill(program.pid, signal.SIGINT)
+        word, stopped, is_fitted = program.stdout.readline().split()
+        assert word == "interrupted"
+        assert float(stopped) - sent < 1.0
+        assert is_fitted == "False"
+    assert program.wait().returncode == 0
 
 
 def fingerprints():
@@ -104,6 +102,15 @@ def test_every_instruction_set_gives_the_same_bits(lower):
     assert len(best) == 15
     code = f"import sys; sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
     code += "import json, test_tree_processes; print(json.dumps(test_tree_processes.fingerprints()))"
-    environment = {**os.environ, "SPINNEY_ISA": lower}
-    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert json.loads(run.stdout) == best
+    code += "; print(json.dumps(test_tree_processes.spinney._engine.instruction_set()))"
+    found, used = run(code, SPINNEY_ISA=lower).stdout.splitlines()
+    assert json.loads(found) == best
+    assert json.loads(used) <= lower  # what the processor lacks is not used
+
+
+def test_an_unknown_instruction_set_is_refused_in_words():
+    code = "import numpy as np, spinney\nX = np.arange(40.0).reshape(20, 2)\n"
+    code += "for kind in ('DecisionTreeRegressor', 'RandomForestRegressor', 'GradientBoostingRegressor'):\n"
+    code += "    try: getattr(spinney, kind)().fit(X, X[:, 0])\n    except ValueError as error: print(error)"
+    said = "The environment variable SPINNEY_ISA is 'avx3'. Set it to 'base', 'avx2' or 'avx512', or not at all."
+    assert run(code, SPINNEY_ISA="avx3").stdout.splitlines() == [said] * 3

@@ -29,6 +29,7 @@ from spinney import (
     ExtraTreeRegressor,
     LossCriterion,
 )
+from sweep import covering
 
 C_SOURCE = r"""
 #include <math.h>
@@ -198,18 +199,17 @@ def assert_same_bits(ours, other):
 # ---- the same tree as the built-in criterion -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weighted", [False, True])
+OPTIONS = {
+    "leaves": {"min_samples_leaf": 4},
+    "best_first": {"max_leaf_nodes": 12, "min_weight_fraction_leaf": 0.02},
+    "some_columns": {"max_depth": 5, "max_features": 2, "random_state": 3},
+    "interactions": {"max_depth": 4, "min_impurity_decrease": 0.01, "interaction_cst": [["a", "c"], ["b", "d"]]},
+}
+
+
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"min_samples_leaf": 4},
-        {"max_leaf_nodes": 12, "min_weight_fraction_leaf": 0.02},
-        {"max_depth": 5, "max_features": 2, "random_state": 3},
-        {"max_depth": 4, "min_impurity_decrease": 0.01, "interaction_cst": [["a", "c"], ["b", "d"]]},
-    ],
-    ids=["leaves", "best_first", "some_columns", "interactions"],
+    *covering(kind=["evaluate", "split", "loss", "compiled"], options=list(OPTIONS), weighted=[False, True])
 )
-@pytest.mark.parametrize("kind", ["evaluate", "split", "loss", "compiled"])
 def test_squared_errors_by_every_way_in_give_the_built_in_tree(kind, options, weighted, compiled):
     criterion = {
         "evaluate": Squares(),
@@ -217,6 +217,7 @@ def test_squared_errors_by_every_way_in_give_the_built_in_tree(kind, options, we
         "loss": LossCriterion(squared),
         "compiled": compiled,
     }[kind]
+    options = OPTIONS[options]
     X, y, w = mixed_table(400, seed=len(options))
     w = w if weighted else None
     expected = DecisionTreeRegressor(**options).fit(X, y, w)
@@ -304,8 +305,9 @@ def naive_tree(X, y, w, criterion, min_leaf):
     return np.array(nodes)
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("criterion", [Ranges(), LossCriterion(pinball), LossCriterion(absolute)], ids=repr)
+@pytest.mark.parametrize(
+    *covering(criterion=[Ranges(), LossCriterion(pinball), LossCriterion(absolute)], seed=range(4))
+)
 def test_a_tree_is_the_one_that_trying_every_cut_gives(criterion, seed):
     rng = np.random.default_rng(seed)
     n = 60

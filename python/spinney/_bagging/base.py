@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -153,7 +154,7 @@ class BaseBagging(NamedParameters, BaseEstimator):
         oob = OutOfBag(table.n_rows) if self.oob_score or self.n_estimators == "auto" else None
         self._with(learned)._add_members(job, oob)
         learned["estimators_features_"] = [plan.draw(seed)[0] for plan, seed in learned["_draws"]]
-        learned["_row_print"] = RowPrint.of_any(table, target) if sampling.leaves_rows_out else None
+        learned["_row_print"] = self._row_print_of(table, target) if sampling.leaves_rows_out else None
         learned["_takes_all_columns"] = [plan.takes_all_columns for plan, _ in learned["_draws"]]
         if oob is not None:
             learned |= self._with(learned)._learn_oob(oob, target, weight)
@@ -373,10 +374,13 @@ class BaseBagging(NamedParameters, BaseEstimator):
                 found.append(self._oob_value(metric, target, mean, weight))
         return np.array(found)
 
+    def _row_print_of(self, table: PickTable, target: NDArray[Any]) -> RowPrint | None:
+        return RowPrint.of_any(table, target, count_threads(self.n_jobs, table.n_rows))
+
     def _check_rows(self, table: PickTable, target: NDArray[Any]) -> None:
         """Refuse rows that are not those of the fit, as far as can be told."""
         known: RowPrint | None = getattr(self, "_row_print", None)
-        given = None if known is None else RowPrint.of_any(table, target)
+        given = None if known is None else self._row_print_of(table, target)
         if given != known:
             is_table = given is None or known is None or given.table != known.table
             refuse_other_rows("X" if is_table else "y", "ensemble")
@@ -410,6 +414,22 @@ class BaseBagging(NamedParameters, BaseEstimator):
 
         check_is_fitted(self)
         write_file(file, ensemble_to_bytes(self))
+
+    def fingerprint(self) -> str:
+        """Hash of the members, in their order, and of the columns that each sees; members must be models of spinney.
+
+        Returns
+        -------
+        str
+            64 hexadecimal digits; the same for every number of threads and kind of table.
+        """
+        check_is_fitted(self)
+        digest = hashlib.sha256()
+        for member, columns in zip(self.estimators_, self.estimators_features_, strict=True):
+            if not hasattr(member, "fingerprint"):
+                raise TypeError(f"Members of the type {type(member).__name__} have no fingerprint, so this has none.")
+            digest.update(np.asarray(columns, dtype=np.int64).tobytes() + member.fingerprint().encode())
+        return digest.hexdigest()
 
     # ---- using ---------------------------------------------------------------------------------------
 

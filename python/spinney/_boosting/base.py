@@ -429,17 +429,6 @@ class BaseBoosting(NamedParameters, SavedEstimator, ReadableBoosting, BoostingIm
         check_is_fitted(self)
         return self.boosting_.importances(self.n_features_in_)
 
-    def fingerprint(self) -> str:
-        """Hash of the trees, where scores start and what they mean.
-
-        Returns
-        -------
-        str
-            64 hexadecimal digits; the same for every number of threads, chunking of the rows and kind of table.
-        """
-        check_is_fitted(self)
-        return self.boosting_.fingerprint()
-
     def to_predictor(self) -> BoostingRowPredictor:
         """Prepare a handle that predicts one row at a time, in microseconds.
 

@@ -44,7 +44,8 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         Split the leaf that gains most next, or level by level.
     min_samples_leaf : int or float, default=20
         Rows that a leaf holds at least; a share of all rows if a float. Such a leaf also holds its share of the
-        second derivatives: at least as much of the node's as so many of its rows have on average.
+        second derivatives: at least as much of the node's as so many of its rows have on average. (Where the mean
+        weight is more than eight times the median, each row counts for eight times the median instead.)
     min_hessian_leaf : float, default=1e-3
         Sum of the loss's second derivatives that a leaf holds at least.
     min_gain : float, default=0.0
@@ -410,7 +411,8 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         Split the leaf that gains most next, or level by level.
     min_samples_leaf : int or float, default=20
         Rows that a leaf holds at least; a share of all rows if a float. Such a leaf also holds its share of the
-        second derivatives: at least as much of the node's as so many of its rows have on average.
+        second derivatives: at least as much of the node's as so many of its rows have on average. (Where the mean
+        weight is more than eight times the median, each row counts for eight times the median instead.)
     min_hessian_leaf : float, default=1e-3
         Sum of the loss's second derivatives that a leaf holds at least.
     min_gain : float, default=0.0

@@ -15,6 +15,7 @@ from spinney import _engine
 from spinney._boosting.losses import row_losses
 from spinney._boosting.rounds import HeldOutScore
 from spinney._boosting.rows import LearningRows, read_offset
+from spinney._parameters import read_column_groups
 from spinney._target import read_weights
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class BoostingImportances:
         --------
         spinney.importance_frame : Gains and numbers of splits as a table.
         """
-        from spinney._forest.importances import Importances, _read_column_groups
+        from spinney._forest.importances import Importances
 
         check_is_fitted(self)
         model: Any = self
@@ -80,7 +81,7 @@ class BoostingImportances:
             raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, not {kind!r}.")
         if isinstance(n_repeats, bool) or not isinstance(n_repeats, Integral) or n_repeats < 1:
             raise ValueError(f"n_repeats must be a whole number from 1 up, not {n_repeats!r}.")
-        names, columns = _read_column_groups(groups, model.schema_)
+        names, columns = read_column_groups(groups, model.schema_)
         n_features, view = model.n_features_in_, model.boosting_
         splits = view.split_counts(n_features)
         n_splits = np.array([splits[group].sum() for group in columns], dtype=np.intp)

@@ -39,7 +39,8 @@ class ReadableBoosting(ExplainedByColumns):
     def estimators_(self) -> Sequence[Any]:
         """The trees as estimators, made on demand: by round; with more than two classes, by round and class.
 
-        Each is a regression tree that predicts what it adds to the score, and can be printed and drawn as such.
+        Each is a regression tree that predicts what it adds to the score, and can be printed and drawn as such: a
+        leaf shows what it adds, learning rate and all, a split the mean of that over the rows that pass.
         """
         check_is_fitted(self)
         return LazySequence(self.boosting_.n_trees, self._tree_estimator)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -132,10 +131,3 @@ class FittedBoosting(Outputs):
         feature, gain = self._splits
         total = np.bincount(feature, weights=np.maximum(gain, 0), minlength=n_features)
         return np.asarray(total / total.sum() if total.sum() > 0 else total)
-
-    def fingerprint(self) -> str:
-        """Hash of the trees, where scores start and what they mean."""
-        digest = hashlib.sha256(self.link.encode() + np.ascontiguousarray(self.start).tobytes())
-        for tree in self.trees():
-            digest.update(tree.__getstate__()[1])
-        return digest.hexdigest()

@@ -8,6 +8,7 @@ own units. It is missing where any of its parts is.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,7 +60,7 @@ class Combinations:
         n_combined: int,
         seed: int,
     ) -> Combinations:
-        """Draw combinations of the columns of numbers, as a function of (seed, combination).
+        """Draw combinations of the columns of numbers, as a function of (seed, combination), and use them evenly.
 
         Parameters
         ----------
@@ -87,9 +88,8 @@ class Combinations:
         for j in numbers:
             spread[j] = _spread(np.asarray(columns.column(j)), weight)
         which, place = np.arange(n_combinations)[:, np.newaxis], np.arange(min(n_combined, len(numbers)))
-        keys = random_bits(seed, _PARTS, which, numbers)
-        chosen = np.sort(np.argsort(keys, axis=1, kind="stable")[:, : len(place)], axis=1)
-        parts = np.asarray(numbers, dtype=np.intp)[chosen]
+        parts = _dealt(np.asarray(numbers, dtype=np.intp), n_combinations, len(place), seed)
+        _warn_of_left_out(features, numbers, parts)
         raw = (2.0 * random_shares(seed, _COEFFICIENTS, which, place) - 1.0) / spread[parts]
         plain = [j for j, f in enumerate(features) if f.kind not in ("number", "boolean") or j in alone]
         return cls(plain, parts, _rounded(raw), spread)
@@ -227,6 +227,36 @@ class Combinations:
         ):
             raise ValueError("This is not a schema: its combinations do not fit its features.")
         return cls(plain, parts.astype(np.intp), coefficients, spread)
+
+
+def n_for_all(n_columns: int, n_combined: int) -> int:
+    """Return how many combinations take up all columns."""
+    return -(-n_columns // n_combined)
+
+
+def _dealt(numbers: NDArray[np.intp], n_combinations: int, n_combined: int, seed: int) -> NDArray[np.intp]:
+    """Deal the columns out to the combinations like cards, deck by deck; the last hand of a deck takes its first cards.
+
+    So each combination is as likely as any other, and no column is left out while another is there twice (thrice, where
+    a hand was filled up).
+    """
+    n_hands = n_for_all(len(numbers), n_combined)
+    decks = np.arange(-(-n_combinations // n_hands))[:, np.newaxis]
+    order = np.argsort(random_bits(seed, _PARTS, decks, numbers), axis=1, kind="stable")
+    hands = order[:, np.arange(n_hands * n_combined) % len(numbers)].reshape(-1, n_combined)
+    return np.sort(numbers[hands[:n_combinations]], axis=1)
+
+
+def _warn_of_left_out(features: Sequence[Feature], numbers: list[int], parts: NDArray[np.intp]) -> None:
+    left_out = np.setdiff1d(numbers, parts)
+    if len(left_out):
+        n, n_combined = parts.shape
+        warnings.warn(
+            f"A pool of oblique={n} combinations of {n_combined} columns leaves out {len(left_out)} of {len(numbers)} "
+            f"columns of numbers, such as '{features[left_out[0]].name}', so that no tree can use them. Set "
+            f"oblique={n_for_all(len(numbers), n_combined)} or more.",
+            stacklevel=2,
+        )
 
 
 def _varies(values: Floats, weight: Floats | None) -> bool:

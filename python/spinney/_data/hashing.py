@@ -17,6 +17,19 @@ def mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return bits ^ (bits >> np.uint64(31))
 
 
+def keys_of(values: NDArray[Any], first: int) -> NDArray[np.uint64]:
+    """Return a number for each row of numbers, as the engine's `fingerprints` of columns counted from `first`.
+
+    It depends on the values alone: -0 is 0, and one NaN like any other.
+    """
+    keys = np.zeros(len(values), dtype=np.uint64)
+    for j, column in enumerate(values.T, start=first):
+        numbers = np.asarray(column, dtype=np.float64) + 0.0
+        numbers[np.isnan(numbers)] = np.nan
+        keys += mixed(numbers.view(np.uint64) + np.uint64((j + 1) * GOLDEN % 2**64))
+    return keys
+
+
 def random_bits(seed: int, *parts: Any) -> NDArray[np.uint64]:
     """Return 64 bits for each tuple of numbers, broadcast against each other, as a function of these and the seed."""
     bits = mixed(np.array([seed], dtype=np.uint64))

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney import _engine
 from spinney._costs import ClassCosts
 from spinney._data import Combinations, Schema, read_table
+from spinney._data.combinations import n_for_all
 from spinney._data.same_kinds import check_categories
 from spinney._forest.growth import ForestRequest, Grown, balanced_weights, grow_in_turns
 from spinney._forest.importances import ForestImportances
@@ -154,7 +155,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         learned.pop("_n_classes")
         learned |= {"_seed": seed, "_draws": draws, "_training_rows": None}
         learned["_ranges"] = ColumnRanges.of(inputs, weight, self._n_threads)
-        learned["_row_print"] = None if draws is None else RowPrint.of(inputs, array)
+        learned["_row_print"] = None if draws is None else RowPrint.of(inputs, array, self._n_threads)
         if self.keep_rows:
             assert grown.forest is not None
             is_balanced = request.balanced is not None
@@ -190,6 +191,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
             copies = whole_weights(weight)
             n_rows = inputs.n_rows if copies is None else int(copies.sum())
             n = max(_LEAST_POOL, min(_MOST_POOL, _POOL_VALUES // n_rows))
+            n = max(n, n_for_all(schema.n_features, int(self.n_combined)))
         else:
             assert self.oblique is not None
             n = int(self.oblique)
@@ -440,7 +442,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
             raise ValueError(f"X has {inputs.n_rows} rows, but the forest was fitted on {n_rows}. {advice}")
         known: RowPrint | None = getattr(self, "_row_print", None)  # older models have none
         if known is not None:
-            known.check_table(inputs)
+            known.check_table(inputs, self._n_threads)
         return self.schema_.combined(inputs)
 
     def apply(self, X: Any) -> NDArray[np.int64]:

@@ -91,9 +91,9 @@ class RandomForestClassifier(ForestClassifier):
     oblique : int, "auto" or None, default=None
         Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
         a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
-        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100. Categories, and
-        columns that lack so many values that most combinations with them would be missing, are split on as they are
-        and tried as often as without a pool.
+        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100 and enough to take
+        up every column. Categories, and columns that lack so many values that most combinations with them would be
+        missing, are split on as they are and tried as often as without a pool.
     n_combined : int, default=3
         Columns in each combination.
 
@@ -297,9 +297,9 @@ class RandomForestRegressor(ForestRegressor):
     oblique : int, "auto" or None, default=None
         Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
         a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
-        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100. Categories, and
-        columns that lack so many values that most combinations with them would be missing, are split on as they are
-        and tried as often as without a pool.
+        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100 and enough to take
+        up every column. Categories, and columns that lack so many values that most combinations with them would be
+        missing, are split on as they are and tried as often as without a pool.
     n_combined : int, default=3
         Columns in each combination.
 
@@ -494,9 +494,9 @@ class ExtraTreesClassifier(ForestClassifier):
     oblique : int, "auto" or None, default=None
         Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
         a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
-        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100. Categories, and
-        columns that lack so many values that most combinations with them would be missing, are split on as they are
-        and tried as often as without a pool.
+        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100 and enough to take
+        up every column. Categories, and columns that lack so many values that most combinations with them would be
+        missing, are split on as they are and tried as often as without a pool.
     n_combined : int, default=3
         Columns in each combination.
 
@@ -697,9 +697,9 @@ class ExtraTreesRegressor(ForestRegressor):
     oblique : int, "auto" or None, default=None
         Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
         a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
-        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100. Categories, and
-        columns that lack so many values that most combinations with them would be missing, are split on as they are
-        and tried as often as without a pool.
+        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100 and enough to take
+        up every column. Categories, and columns that lack so many values that most combinations with them would be
+        missing, are split on as they are and tried as often as without a pool.
     n_combined : int, default=3
         Columns in each combination.
 

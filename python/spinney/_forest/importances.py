@@ -14,7 +14,6 @@ is zero on average whatever the tree has found, and so is the product.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -25,8 +24,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
-from spinney._data import Schema
-from spinney._parameters import column_index
+from spinney._parameters import read_column_groups
 from spinney._target import read_weights
 from spinney._task import OfValues
 from spinney._user_criterion import is_user
@@ -318,7 +316,7 @@ def _find_importances(
             "sklearn.inspection.permutation_importance on held-out rows."
         )
     loss = _checked_loss(forest, kind, loss, n_repeats, by_row)
-    names, columns = _read_column_groups(groups, forest.schema_)
+    names, columns = read_column_groups(groups, forest.schema_)
     n_features = forest.schema_.n_split_features
     rows: Floats | None = None
     tree_loss: float | None = None
@@ -356,33 +354,6 @@ def _checked_loss(forest: Any, kind: str, loss: str | None, n_repeats: int, by_r
     if loss is not None and loss not in known:
         raise ValueError(f"loss must be one of {', '.join(map(repr, known))} here, not {loss!r}.")
     return loss or known[0]
-
-
-def _read_column_groups(groups: Any, schema: Schema) -> tuple[list[str], list[list[int]]]:
-    """Names and columns of groups in the order of their first columns; other columns stand alone."""
-    named: list[tuple[str | None, Any]] = []
-    if isinstance(groups, Mapping):
-        named = [(str(name), group) for name, group in groups.items()]
-    elif groups is not None:
-        if isinstance(groups, str) or not isinstance(groups, Iterable):
-            raise ValueError(f"groups must be a list of lists of columns, or a dict of these, not {groups!r}.")
-        named = [(None, group) for group in groups]
-    found: list[tuple[list[int], str]] = []
-    owner: dict[int, str] = {}
-    for name, group in named:
-        members = [group] if isinstance(group, str | Integral) else list(group)
-        columns = sorted({column_index(column, schema, "groups") for column in members})
-        if not columns:
-            raise ValueError("groups has an empty group. Drop it.")
-        label = name if name is not None else " + ".join(schema.features[j].name for j in columns)
-        for j in columns:
-            if j in owner:
-                raise ValueError(f"groups has column {schema.features[j].name!r} twice. Put it in one group.")
-            owner[j] = label
-        found.append((columns, label))
-    found += [([j], feature.name) for j, feature in enumerate(schema.features) if j not in owner]
-    found.sort(key=lambda entry: entry[0][0])
-    return [name for _, name in found], [columns for columns, _ in found]
 
 
 def _sums(by_column: Floats, columns: list[list[int]]) -> Floats:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
-from spinney._data.hashing import GOLDEN, mixed
+from spinney._data.hashing import keys_of
 from spinney._pruning.folds import read_row_groups
 
 _NEVER = 2**32 - 1
@@ -85,12 +85,7 @@ class Draws:
 
 def row_keys(columns: _engine.Table, target: NDArray[Any], n_jobs: int) -> NDArray[np.uint64]:
     """Return a number for each row that depends on its values and its target, not on its place."""
-    keys = np.asarray(columns.fingerprints(n_jobs))
-    for j, part in enumerate(target.T, start=columns.n_columns):
-        values = np.asarray(part, dtype=np.float64) + 0.0  # -0.0 becomes 0.0
-        values[np.isnan(values)] = np.nan  # one NaN of the many
-        keys += mixed(values.view(np.uint64) + np.uint64((j + 1) * GOLDEN % 2**64))
-    return keys
+    return np.asarray(columns.fingerprints(n_jobs)) + keys_of(target, columns.n_columns)
 
 
 def whole_weights(weight: Floats | None) -> NDArray[np.int64] | None:

@@ -47,6 +47,30 @@ class SavedEstimator:
             )
         write_file(file, FittedPart.of(self.__dict__).to_bytes(file_header(self)))
 
+    def fingerprint(self) -> str:
+        """Hash of the trees and of the numbers that turn their values into predictions.
+
+        These are where scores start and their link (boosting), the costs of wrong classes, and the combinations of
+        oblique forests. Names of columns and classes, and parameters, do not count.
+
+        Returns
+        -------
+        str
+            64 hexadecimal digits; the same for every number of threads, chunking of the rows and kind of table.
+
+        Examples
+        --------
+        >>> import spinney
+        >>> X, y = spinney.datasets.load_penguins()
+        >>> models = [spinney.RandomForestClassifier(5, random_state=0, n_jobs=n).fit(X, y) for n in (1, 2)]
+        >>> models[0].fingerprint() == models[1].fingerprint()
+        True
+        """
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(self)
+        return FittedPart.of(self.__dict__).fingerprint()
+
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
         if not state.keys() & {"tree_", "forest_", "boosting_"}:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +72,21 @@ class FittedPart:
         """Return the engine's trees."""
         engine = self.model.engine
         return [engine] if isinstance(engine, _engine.Tree) else [engine.tree(t) for t in range(engine.n_trees)]
+
+    def fingerprint(self) -> str:
+        """Hash of the trees and of what turns their values into predictions; names do not count."""
+        digest = hashlib.sha256()
+        if isinstance(self.model, FittedBoosting):
+            digest.update(self.model.link.encode() + np.ascontiguousarray(self.model.start).tobytes())
+        elif self.model.cost is not None:
+            digest.update(np.ascontiguousarray(self.model.cost).tobytes())
+        if self.schema.pool is not None:
+            pool = self.schema.pool
+            for array in (np.array(pool.plain, dtype=np.int64), pool.parts.astype(np.int64), pool.coefficients):
+                digest.update(np.ascontiguousarray(array).tobytes())
+        for tree in self.trees():
+            digest.update(tree.__getstate__()[1])
+        return digest.hexdigest()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> tuple[FittedPart, dict[str, Any]]:

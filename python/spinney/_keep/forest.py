@@ -45,7 +45,7 @@ def forest_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
     if attributes.get("_training_rows") is not None:
         entry["rows"] = rows_to_json(attributes["_training_rows"])
         if attributes.get("_row_print") is not None:
-            entry["rows"]["print"] = [attributes["_row_print"].table, attributes["_row_print"].target]
+            entry["rows"]["print_of_all"] = [attributes["_row_print"].table, attributes["_row_print"].target]
         for name in _OUT_OF_BAG:
             if name in attributes:
                 entry["rows"]["out_of_bag"] = array_to_json(_flat(attributes[name]))
@@ -76,8 +76,8 @@ def forest_from_json(header: dict[str, Any], part: FittedPart) -> dict[str, Any]
         fields = field(entry, "rows", dict)
         rows = rows_from_json(fields, part.model, n_classes, found["_seed"])
         found |= {"_training_rows": rows, "_draws": rows.draws}
-        if "print" in fields:
-            found["_row_print"] = _row_print(fields["print"])
+        if "print_of_all" in fields:  # older files have a "print" that looked at some rows only, and are not checked
+            found["_row_print"] = _row_print(fields["print_of_all"])
         if "out_of_bag" in fields:
             shape = (rows.n_rows, part.model.engine.value_width)
             means = array_from_json(fields["out_of_bag"], ("float64",), shape)

@@ -131,6 +131,7 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
 )
 @click.option("--drop", multiple=True, metavar="COL", help="Column to leave out; may be given several times.")
 @click.option("--weight", metavar="COL", help="Column with the weight of each row.")
+@click.option("--offset", metavar="COL", help="Boosting: column with the score that each row starts from.")
 @click.option(
     "--folds",
     type=click.IntRange(0, 100),
@@ -155,6 +156,7 @@ def fit(
     task: str,
     drop: tuple[str, ...],
     weight: str | None,
+    offset: str | None,
     folds: int,
     seed: int,
     delimiter: str | None,
@@ -182,8 +184,9 @@ def fit(
             "boosting": "Boosting stops by itself when held-out rows no longer improve. Leave it out or pass a number.",
         }
         raise click.BadParameter(why[kind], param_hint="'--trees'")
-    for name, value in parameters.items():
+    for name, value in {**parameters, "offset": offset}.items():
         only = {"learning_rate": kind == "boosting", "ccp_alpha": kind != "boosting", "criterion": kind != "boosting"}
+        only["offset"] = kind == "boosting"
         if value is not None and not only.get(name, True):
             option = f"'--{name.replace('_', '-')}'"
             raise click.BadParameter(f"This is not a parameter of --model {kind}. Leave it out.", param_hint=option)
@@ -191,7 +194,7 @@ def fit(
         raise click.BadParameter("1 fold leaves no rows to learn from. Use 0, or 2 and more.", param_hint="'--folds'")
     from spinney.cli.fit import Source, run_fit
 
-    source = Source(table, target, task, drop, weight, delimiter)
+    source = Source(table, target, task, drop, weight, offset, delimiter)
     run_fit(source, kind, parameters, n_folds=folds, seed=seed, out=out, as_json=as_json)
 
 
@@ -200,8 +203,9 @@ def fit(
 @click.argument("table", type=_FILE)
 @click.option("--out", type=_FILE, metavar="FILE", help="Write here, CSV or Parquet by its suffix; else CSV to stdout.")
 @click.option("--proba", is_flag=True, help="Add one column per class with its share.")
+@click.option("--offset", metavar="COL", help="Boosting: column with the score that each row starts from.")
 @_delimiter
-def predict(model: Path, table: Path, out: Path | None, proba: bool, delimiter: str | None) -> None:
+def predict(model: Path, table: Path, out: Path | None, proba: bool, offset: str | None, delimiter: str | None) -> None:
     r"""Predict each row of TABLE with a MODEL that fit has kept.
 
     Columns are found by name; others, such as the target, are ignored. Rows keep their order, and the table may be
@@ -213,7 +217,7 @@ def predict(model: Path, table: Path, out: Path | None, proba: bool, delimiter: 
     """
     from spinney.cli.predict import run_predict
 
-    run_predict(model, table, out=out, proba=proba, delimiter=delimiter)
+    run_predict(model, table, out=out, proba=proba, offset=offset, delimiter=delimiter)
 
 
 @spinney.command()

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spinney.cli.failures import fail, failures_in_words, nearest, warnings_in_words
-from spinney.cli.tables import check_writable, read_whole
+from spinney.cli.tables import check_writable, number_column, read_whole
 
 MOST_INTEGER_CLASSES = 10
 _MOST_NAMED = 4  # columns in the report
@@ -36,7 +36,14 @@ class Source:
     task: str = "auto"
     drop: tuple[str, ...] = ()
     weight: str | None = None
+    offset: str | None = None
     delimiter: str | None = None
+
+    @property
+    def beside(self) -> dict[str, str]:
+        """Columns that are no part of the table to learn from, by their options."""
+        named = {"--weight": self.weight, "--offset": self.offset}
+        return {option: name for option, name in named.items() if name is not None}
 
 
 @dataclass(frozen=True)
@@ -46,9 +53,14 @@ class Problem:
     X: Any
     y: NDArray[Any]
     weight: NDArray[np.float64] | None
+    offset: NDArray[np.float64] | None
     task: str
     why: str
     n_without_target: int
+
+    def given_offset(self, rows: Any = slice(None)) -> dict[str, Any]:
+        """Return the keyword of fit and predict for some rows; none if there is no offset."""
+        return {} if self.offset is None else {"offset": self.offset[rows]}
 
 
 _MODELS = {"tree": "DecisionTree", "forest": "RandomForest", "extra-trees": "ExtraTrees"} | {
@@ -77,7 +89,7 @@ def run_fit(
         scores = cross_validate(model, problem, n_folds, seed) if n_folds else {}
         if kind == "forest":
             model.set_params(oob_score=True)
-        model.fit(problem.X, problem.y, problem.weight)
+        model.fit(problem.X, problem.y, problem.weight, **problem.given_offset())
         if out is not None:
             model.save(out)
     result = summary(source, problem, model, scores, n_folds, out)
@@ -93,26 +105,27 @@ def run_fit(
 def take_apart(source: Source) -> Problem:
     """Read the table and separate target, weight and the columns to learn from."""
     frame = read_whole(source.path, source.delimiter)
-    special = {"--target": [source.target], "--drop": source.drop, "--weight": [source.weight] if source.weight else []}
-    for option, names in special.items():
-        for name in names:
-            if name not in frame.columns:
-                raise fail(f"{option}: '{source.path}' has no column '{name}'. {nearest(name, frame.columns)}")
-    if source.target in (source.weight, *source.drop):
-        raise fail(f"'{source.target}' is the target; it cannot also be dropped or be the weight.")
+    special = [("--target", source.target), *(("--drop", name) for name in source.drop), *source.beside.items()]
+    for option, name in special:
+        if name not in frame.columns:
+            raise fail(f"{option}: '{source.path}' has no column '{name}'. {nearest(name, frame.columns)}")
+    if source.target in (*source.beside.values(), *source.drop):
+        raise fail(f"'{source.target}' is the target; it cannot also be dropped or be the weight or offset.")
     known = frame[source.target].is_not_null()
     if frame[source.target].dtype.is_float():
         known = known & frame[source.target].is_not_nan().fill_null(False)
     rows = frame.filter(known)
     if rows.height == 0:
         raise fail(f"The target '{source.target}' has no values at all. Name another column with --target.")
-    X = rows.drop({source.target, *source.drop, *([source.weight] if source.weight else [])})
+    X = rows.drop({source.target, *source.drop, *source.beside.values()})
     if X.width == 0:
         raise fail("No column is left to learn from. Drop fewer columns.")
     task, why = task_of(rows[source.target], source.task)
-    return Problem(
-        X, _labels(rows[source.target]), _weights(rows, source.weight), task, why, frame.height - rows.height
+    weight, offset = (
+        number_column(rows[source.beside[option]], option) if option in source.beside else None
+        for option in ("--weight", "--offset")
     )
+    return Problem(X, _labels(rows[source.target]), weight, offset, task, why, frame.height - rows.height)
 
 
 def task_of(target: Any, asked: str) -> tuple[str, str]:
@@ -151,17 +164,6 @@ def _labels(target: Any) -> NDArray[Any]:
     return values.astype(float) if target.dtype == pl.Decimal else values
 
 
-def _weights(rows: Any, name: str | None) -> NDArray[np.float64] | None:
-    if name is None:
-        return None
-    if not rows[name].dtype.is_numeric():
-        raise fail(f"--weight: the column '{name}' holds {rows[name].dtype} values. Weights must be numbers.")
-    if rows[name].null_count() > 0:
-        raise fail(f"--weight: the column '{name}' has missing values. Fill them or drop these rows.")
-    values: NDArray[np.float64] = rows[name].to_numpy().astype(float)
-    return values
-
-
 # ---- the score --------------------------------------------------------------------------------------------
 
 
@@ -179,8 +181,9 @@ def cross_validate(model: Any, problem: Problem, n_folds: int, seed: int) -> Sco
     )
     for train, test in shown:
         train_weight = None if weight is None else weight[train]
-        tree = clone(model).fit(problem.X[train], y[train], train_weight)
-        guesses = tree.predict(problem.X[test]), np.full(len(test), _baseline(y[train], train_weight, problem.task))
+        tree = clone(model).fit(problem.X[train], y[train], train_weight, **problem.given_offset(train))
+        said = tree.predict(problem.X[test], **problem.given_offset(test))
+        guesses = said, np.full(len(test), _baseline(y[train], train_weight, problem.task))
         for side, guess in enumerate(guesses):
             test_weight = np.ones(len(test)) if weight is None else weight[test]
             for name, value in _score(problem.task, y[test], guess, test_weight).items():

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spinney.cli.failures import fail, failures_in_words, nearest
-from spinney.cli.tables import batches, check_writable, column_names, is_parquet, one_column_only, replacing
+from spinney.cli.tables import (
+    batches,
+    check_writable,
+    column_names,
+    is_parquet,
+    number_column,
+    one_column_only,
+    replacing,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,7 +25,9 @@ if TYPE_CHECKING:
 _TRUTH = {"true": True, "1": True, "t": True, "yes": True, "false": False, "0": False, "f": False, "no": False}
 
 
-def run_predict(model_path: Path, table: Path, *, out: Path | None, proba: bool, delimiter: str | None) -> None:
+def run_predict(
+    model_path: Path, table: Path, *, out: Path | None, proba: bool, offset: str | None, delimiter: str | None
+) -> None:
     """Predict each row of a table and write the predictions in row order."""
     from spinney import load_predictor
 
@@ -27,7 +37,9 @@ def run_predict(model_path: Path, table: Path, *, out: Path | None, proba: bool,
         model: Any = load_predictor(model_path)
     if proba and not hasattr(model, "classes_"):
         raise fail(f"'{model_path}' is a regression model: it has no class shares. Leave out --proba.")
-    predictions = predicted(model, model_path, table, proba=proba, delimiter=delimiter)
+    if offset is not None and not hasattr(model._part.model, "start"):
+        raise fail(f"--offset is for gradient boosting, and '{model_path}' holds another model. Leave it out.")
+    predictions = predicted(model, model_path, table, proba=proba, offset=offset, delimiter=delimiter)
     with failures_in_words():
         if out is None:
             _write_csv(predictions, sys.stdout.buffer)
@@ -40,30 +52,38 @@ def run_predict(model_path: Path, table: Path, *, out: Path | None, proba: bool,
                     _write_csv(predictions, file)
 
 
-def predicted(model: Any, model_path: Path, table: Path, *, proba: bool, delimiter: str | None) -> Iterator[Any]:
+def predicted(
+    model: Any, model_path: Path, table: Path, *, proba: bool, offset: str | None, delimiter: str | None
+) -> Iterator[Any]:
     """Yield a frame of predictions per batch."""
+    import polars as pl
+
     features = model._part.schema.features
-    names = matched_columns(model._part.schema, model_path, table, delimiter)
+    names = matched_columns(model._part.schema, model_path, table, offset, delimiter)
     types = {name: _csv_type(feature) for name, feature in zip(names, features, strict=True)}
     flags = [] if is_parquet(table) else [n for n, f in zip(names, features, strict=True) if f.kind == "boolean"]
     n_rows = 0
-    for batch in batches(table, types, delimiter):
+    for batch in batches(table, types if offset is None else {offset: pl.Float64} | types, delimiter):
         if batch.height == 0:
             continue
         if flags:
             batch = batch.with_columns([truth_values(batch[name], table) for name in flags])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a model fitted without names takes columns by position: checked above
-            yield _frame(model, batch, proba)
+            scores = {} if offset is None else {"offset": number_column(batch[offset], "--offset")}
+            yield _frame(model, batch.select(names), proba, scores)
         n_rows += batch.height
     if n_rows == 0:
         raise fail(f"'{table}' has no rows, so there is nothing to predict.")
 
 
-def matched_columns(schema: Any, model_path: Path, table: Path, delimiter: str | None) -> list[str]:
+def matched_columns(schema: Any, model_path: Path, table: Path, offset: str | None, delimiter: str | None) -> list[str]:
     """Find the model's columns in the table: by name, or by position if it was fitted without names."""
     present = column_names(table, delimiter)
+    if offset is not None and offset not in present:
+        raise fail(f"--offset: '{table}' has no column '{offset}'. {nearest(offset, present)}")
     if not schema.has_names:
+        present = [name for name in present if name != offset]
         if len(present) != schema.n_features:
             raise fail(
                 f"'{model_path}' was fitted without column names, on {schema.n_features} columns, "
@@ -104,16 +124,16 @@ def truth_values(column: pl.Series, table: Path) -> pl.Series:
     return words.replace_strict(_TRUTH, default=None, return_dtype=pl.Boolean)
 
 
-def _frame(model: Any, batch: Any, proba: bool) -> Any:
+def _frame(model: Any, batch: Any, proba: bool, scores: dict[str, Any]) -> Any:
     import polars as pl
 
-    outputs = _by_output(model.predict(batch), model)
+    outputs = _by_output(model.predict(batch, **scores), model)
     marks = [""] if model.n_outputs_ == 1 else [f"_{k}" for k in range(model.n_outputs_)]
     columns: dict[str, Any] = {
         f"prediction{mark}": values.tolist() for mark, values in zip(marks, outputs, strict=True)
     }
     if proba:
-        shares = model.predict_proba(batch)
+        shares = model.predict_proba(batch, **scores)
         single = model.n_outputs_ == 1
         for mark, classes, values in zip(
             marks, [model.classes_] if single else model.classes_, [shares] if single else shares, strict=True

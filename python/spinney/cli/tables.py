@@ -11,7 +11,9 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from spinney.cli.failures import fail, os_failure
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
+    from numpy.typing import NDArray
 
 # Text that stands for a missing value in a CSV file, besides nothing at all.
 MISSING = ["NA", "N/A", "NaN", "nan", "null", "NULL"]
@@ -68,6 +70,17 @@ def column_names(path: Path, delimiter: str | None) -> list[str]:
         with _opened(path) as file:
             header = next(_record_blocks(file))[0]
         return pl.read_csv(header, separator=delimiter_of(path, delimiter), infer_schema=False).columns
+
+
+def number_column(column: pl.Series, option: str) -> NDArray[np.float64]:
+    """Return a column that an option names and that must hold a number in every row."""
+    if not column.dtype.is_numeric():
+        what = option.removeprefix("--").capitalize()
+        raise fail(f"{option}: the column '{column.name}' holds {column.dtype} values. {what}s must be numbers.")
+    if column.null_count() > 0:
+        raise fail(f"{option}: the column '{column.name}' has missing values. Fill them or drop these rows.")
+    values: NDArray[np.float64] = column.to_numpy().astype(float)
+    return values
 
 
 def batches(path: Path, types: dict[str, Any], delimiter: str | None) -> Iterator[pl.DataFrame]:

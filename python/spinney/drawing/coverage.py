@@ -32,7 +32,7 @@ def draw_coverage(columns: dict[str, list[Any]], nominal: float, ax: Axes | None
         The axes drawn on.
     """
     names = [elide(one_line(name), 36) for name in columns["rows"]]
-    ax = axes_of(ax, 6.5, 1.2 + 0.36 * len(names))
+    ax = axes_of(ax, 6.5, 1.2 + 0.36 * len(names), "top", "right", "left")
     places = np.arange(len(names))
     coverage, error = np.array(columns["coverage"]), np.array(columns["standard_error"])
     ax.axvline(nominal, color=PALE, linestyle="--", linewidth=1, label=f"asked for: {nominal:.0%}")
@@ -46,7 +46,6 @@ def draw_coverage(columns: dict[str, list[Any]], nominal: float, ax: Axes | None
     ax.set(xlim=(max(0.0, low), 1.01), xlabel="share of the rows that are covered")
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.tick_params(axis="y", length=0)
-    ax.spines[["top", "right", "left"]].set_visible(False)
     ax.spines["bottom"].set_color(PALE)
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, borderaxespad=0.2)
     return ax

@@ -46,7 +46,7 @@ def plot_impurity_curves(*, scaled: bool = True, ax: Axes | None = None) -> Axes
     >>> ax = spinney.plot_impurity_curves()
     >>> matplotlib.pyplot.close(ax.figure)
     """
-    ax = axes_of(ax, 6.0, 4.0)
+    ax = axes_of(ax, 6.0, 4.0, "top", "right")
     p = np.linspace(0, 1, 201)
     inside = np.clip(p, 1e-12, 1 - 1e-12)
     entropy = -inside * np.log2(inside) - (1 - inside) * np.log2(1 - inside)
@@ -60,7 +60,6 @@ def plot_impurity_curves(*, scaled: bool = True, ax: Axes | None = None) -> Axes
     ):
         ax.plot(p, height, dash, color=colour, linewidth=2, label=name)
     ax.set(xlim=(0, 1), ylim=(0, 0.55 if scaled else 1.05), xlabel="share p of the first class", ylabel="impurity")
-    ax.spines[["top", "right"]].set_visible(False)
     ax.legend(loc="lower center", frameon=False)
     return ax
 
@@ -100,7 +99,7 @@ def plot_importances(model: Any, *, max_columns: int = 15, ax: Axes | None = Non
     columns = importance_columns(model)
     names = [elide(one_line(name), 40) for name in columns["column"]][:max_columns]
     values = columns["importance"][:max_columns]
-    ax = axes_of(ax, 6.0, 1.0 + 0.3 * len(names))
+    ax = axes_of(ax, 6.0, 1.0 + 0.3 * len(names), "top", "right")
     places = np.arange(len(names))
     ax.barh(places, values, color=VALUE_COLOUR, height=0.65)
     for place, value in zip(places, values, strict=True):
@@ -109,7 +108,6 @@ def plot_importances(model: Any, *, max_columns: int = 15, ax: Axes | None = Non
     ax.invert_yaxis()
     what = "loss that the splits save" if hasattr(model, "boosting_") else "decrease of the impurity"
     ax.set(xlim=(0, 1.12 * max([*values, 1e-9])), xlabel=f"share in the {what}")
-    ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
@@ -147,7 +145,7 @@ def plot_cp(model: Any, *, ax: Axes | None = None) -> Axes:
     table = model if isinstance(model, ComplexityTable) else getattr(model, "cp_table_", None)
     if table is None:
         raise ValueError("There is no table to draw. Fit the tree with prune='cv' first.")
-    ax = axes_of(ax, 7.0, 4.2)
+    ax = axes_of(ax, 7.0, 4.2, "top", "right")
     size, error, spread = table.n_leaves, table.cv_error, table.cv_se
     name = "held-out rows" if table.scoring is None else "mean score"
     line: dict[str, Any] = {"color": VALUE_COLOUR, "linewidth": 1.5, "label": name}
@@ -164,7 +162,6 @@ def plot_cp(model: Any, *, ax: Axes | None = None) -> Axes:
         ax.set_xscale("log")
     label = "error as a share of the root's" if table.scoring is None else table.scoring
     ax.set(xlabel="leaves", ylabel=label)
-    ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False)
     return ax
 

@@ -22,13 +22,12 @@ def _lines(found: Any, max_columns: int, ax: Axes | None, inches: float) -> tupl
     if max_columns < 1:
         raise ValueError(f"max_columns must be at least 1, not {max_columns!r}.")
     shown = found.order[:max_columns]
-    ax = axes_of(ax, 6.5, 1.0 + inches * len(shown))
+    ax = axes_of(ax, 6.5, 1.0 + inches * len(shown), "top", "right", "left")
     names = [elide(one_line(found.names[j]), 40) for j in shown]
     ax.set_yticks(np.arange(len(shown)), names, parse_math=False)
     ax.set_ylim(len(shown) - 0.5, -0.5)
     ax.axvline(0, color=PALE, linewidth=0.8, zorder=0)
     ax.tick_params(axis="y", length=0)
-    ax.spines[["top", "right", "left"]].set_visible(False)
     return ax, shown
 
 

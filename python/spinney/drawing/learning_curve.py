@@ -45,14 +45,14 @@ def plot_learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
     check_is_fitted(model)
     if not hasattr(model, "train_score_"):
         raise TypeError(f"A learning curve is of gradient boosting; this is a {type(model).__name__}.")
-    ax = axes_of(ax, 7.0, 4.2)
+    held_out = getattr(model, "validation_score_", None)
+    has_second_axis = held_out is not None and model.scoring is not None
+    ax = axes_of(ax, 7.0, 4.2, "top", *(() if has_second_axis else ("right",)))
     rounds = np.arange(1, len(model.train_score_) + 1)
     ax.plot(rounds, model.train_score_, color="#999999", linewidth=1.5, label="training rows")
-    held_out = getattr(model, "validation_score_", None)
     if held_out is not None and len(held_out):
         _draw_held_out(ax, model, rounds[len(rounds) - len(held_out) :], held_out)
     ax.set(xlabel="round", ylabel="loss", xlim=(0, len(rounds) * 1.02))
-    ax.spines["top"].set_visible(False)
     lines = [line for part in ax.figure.axes if part.bbox.bounds == ax.bbox.bounds for line in part.get_lines()]
     named = [line for line in lines if not str(line.get_label()).startswith("_")]
     ax.legend(named, [str(line.get_label()) for line in named], frameon=False)
@@ -67,8 +67,6 @@ def _draw_held_out(ax: Axes, model: Any, rounds: Any, loss: Any) -> None:
         name = f"held-out rows: -{what}"
         mine.set_ylabel(f"-{what}")
         mine.spines["top"].set_visible(False)
-    else:
-        ax.spines["right"].set_visible(False)
     mine.plot(rounds, loss, color=VALUE_COLOUR, linewidth=2, label=name)
     best = int(np.argmin(loss))
     ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": CLASS_COLOURS[5], "markeredgewidth": 2}

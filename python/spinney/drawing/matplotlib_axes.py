@@ -18,10 +18,11 @@ def pyplot() -> ModuleType:
     return plt
 
 
-def axes_of(ax: Axes | None, width: float, height: float) -> Axes:
-    """Return the axes given, or those of a new figure of this size in inches."""
-    if ax is not None:
-        return ax
-    _, made = pyplot().subplots(figsize=(width, height), layout="constrained")
-    axes: Axes = made
-    return axes
+def axes_of(ax: Axes | None, width: float, height: float, *open_sides: str) -> Axes:
+    """Return the axes given, or those of a new figure of this size in inches; no line is drawn at the open sides."""
+    if ax is None:
+        _, ax = pyplot().subplots(figsize=(width, height), layout="constrained")
+        assert ax is not None
+    for side in open_sides:
+        ax.spines[side].set_visible(False)
+    return ax

@@ -54,7 +54,7 @@ def plot_proximity_map(model: Any, X: Any, y: Any = None, *, ax: Axes | None = N
     >>> matplotlib.pyplot.close(ax.figure)
     """
     placed = model.proximity_map(X)
-    ax = axes_of(ax, 6.0, 4.8)
+    ax = axes_of(ax, 6.0, 4.8, "top", "right")
     if y is not None and not hasattr(model, "classes_"):
         values = read_values(y, len(placed))[:, 0]
         points = ax.scatter(placed[:, 0], placed[:, 1], s=12, c=values, cmap="viridis", linewidths=0)
@@ -65,7 +65,6 @@ def plot_proximity_map(model: Any, X: Any, y: Any = None, *, ax: Axes | None = N
             ax.scatter(across, up, s=14, linewidths=0, alpha=0.8, label=name, **_look(code))
         _add_legend(ax, y is not None)
     ax.set(xlabel="first direction", ylabel="second direction")
-    ax.spines[["top", "right"]].set_visible(False)
     return ax
 
 
@@ -101,7 +100,7 @@ def plot_outlier_scores(model: Any, X: Any, y: Any = None, *, kind: Any = "all",
     >>> matplotlib.pyplot.close(ax.figure)
     """
     score = model.outlier_score(X, y, kind=kind)
-    ax = axes_of(ax, 6.4, 3.6)
+    ax = axes_of(ax, 6.4, 3.6, "top", "right")
     first = 0
     groups = _groups(y if hasattr(model, "classes_") else None, len(score))
     for code, (name, rows) in enumerate(groups):
@@ -111,7 +110,6 @@ def plot_outlier_scores(model: Any, X: Any, y: Any = None, *, kind: Any = "all",
     ax.axhline(10, color=INK, linewidth=0.8, linestyle=":")
     ax.axhline(0, color=INK, linewidth=0.8)
     ax.set(xlabel="rows, class by class" if len(groups) > 1 else "rows", ylabel="outlier score", xlim=(-1, len(score)))
-    ax.spines[["top", "right"]].set_visible(False)
     _add_legend(ax, len(groups) > 1)
     return ax
 

@@ -31,7 +31,7 @@ def draw_parts(found: Any, ax: Axes | None) -> Axes:
     Axes
         The axes drawn on.
     """
-    ax = axes_of(ax, 7.0, 1.4 + 0.5 * len(found))
+    ax = axes_of(ax, 7.0, 1.4 + 0.5 * len(found), "top", "right", "left")
     learners = list(found.parts.values())
     places = np.arange(len(learners))
     has_noise = any(part.noise is not None for part in learners)
@@ -56,6 +56,5 @@ def draw_parts(found: Any, ax: Axes | None) -> Axes:
     ax.set(xlim=(low, 1.12 * max(right.max(), 1e-12)))
     ax.set_xlabel("expected squared error" if found.loss == "squared" else "expected share of wrong classes")
     ax.tick_params(axis="y", length=0)
-    ax.spines[["top", "right", "left"]].set_visible(False)
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, frameon=False, borderaxespad=0.2)
     return ax

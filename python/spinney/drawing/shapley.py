@@ -33,7 +33,7 @@ def _name(text: object) -> str:
 def draw_points(explained: ShapValues, max_columns: int, ax: Axes | None) -> Axes:
     """Draw a point per row and column: how much the column adds, coloured by its value."""
     shown = _largest(explained.importances, max_columns)
-    ax = axes_of(ax, 7.5, 1.3 + 0.36 * len(shown))
+    ax = axes_of(ax, 7.5, 1.3 + 0.36 * len(shown), "top", "right", "left")
     ax.axvline(0, color=PALE, linewidth=0.8, zorder=0)
     size = float(np.clip(2000 / max(len(explained), 1), 4, 18))
     for place, j in enumerate(shown):
@@ -48,7 +48,6 @@ def draw_points(explained: ShapValues, max_columns: int, ax: Axes | None) -> Axe
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlabel(f"added to the {one_line(explained.of)}")
     ax.tick_params(axis="y", length=0)
-    ax.spines[["top", "right", "left"]].set_visible(False)
     _legend(ax, explained, shown)
     return ax
 
@@ -101,7 +100,7 @@ def draw_bars(explained: ShapValues, max_columns: int, ax: Axes | None) -> Axes:
     """Draw the mean size of each column's values, stacked over outputs."""
     sizes = explained.importances.reshape(len(explained.feature_names), -1)
     shown = _largest(sizes.sum(axis=1), max_columns)
-    ax = axes_of(ax, 7.0, 1.3 + 0.32 * len(shown))
+    ax = axes_of(ax, 7.0, 1.3 + 0.32 * len(shown), "top", "right", "left")
     start = np.zeros(len(shown))
     for k, name in enumerate(explained.output_names or [None]):
         colour = VALUE_COLOUR if name is None else class_colour(k)
@@ -112,7 +111,6 @@ def draw_bars(explained: ShapValues, max_columns: int, ax: Axes | None) -> Axes:
     ax.tick_params(axis="y", length=0)
     of = "" if explained.of == "prediction" else f" to the {one_line(explained.of)}"
     ax.set_xlabel(f"mean size of what the column adds{of}")
-    ax.spines[["top", "right", "left"]].set_visible(False)
     if explained.output_names is not None:
         ax.legend(frameon=False, loc="lower right")
     return ax
@@ -129,7 +127,7 @@ def draw_row(explained: ShapValues, max_columns: int, ax: Axes | None) -> Axes:
     if len(order) < len(values):
         steps.append(values.sum() - values[order].sum())
         names.append(plural(len(values) - len(order), "other column"))
-    ax = axes_of(ax, 7.5, 1.5 + 0.36 * len(steps))
+    ax = axes_of(ax, 7.5, 1.5 + 0.36 * len(steps), "top", "right", "left")
     total = float(explained.predictions[0])
     ends = total - np.r_[0.0, np.cumsum(steps)]  # the largest step comes last on the way, and is drawn on top
     for place, step in enumerate(steps):
@@ -150,5 +148,4 @@ def draw_row(explained: ShapValues, max_columns: int, ax: Axes | None) -> Axes:
     of = "" if explained.of == "prediction" else f"{one_line(explained.of)}, "
     ends_at = shortest(float(f"{total:.4g}"), 4)
     ax.set_xlabel(f"{of}from the base value {shortest(float(f'{base:.4g}'), 4)} to {ends_at}")
-    ax.spines[["top", "right", "left"]].set_visible(False)
     return ax

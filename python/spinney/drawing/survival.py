@@ -34,7 +34,7 @@ def draw_survival(columns: dict[str, list[Any]], max_splits: int, ax: Axes | Non
     if max_splits < 1:
         raise ValueError(f"max_splits must be at least 1, not {max_splits!r}.")
     shown = sorted(sorted(range(len(columns["n"])), key=lambda k: -columns["n"][k])[:max_splits])
-    ax = axes_of(ax, 7.5, 1.4 + 0.36 * len(shown))
+    ax = axes_of(ax, 7.5, 1.4 + 0.36 * len(shown), "top", "right", "left")
     places = np.arange(len(shown))
     survival = np.array([columns["survival"][k] for k in shown])
     same = np.array([columns["same_cut"][k] for k in shown])
@@ -49,7 +49,6 @@ def draw_survival(columns: dict[str, list[Any]], max_splits: int, ax: Axes | Non
     ax.invert_yaxis()
     ax.set(xlim=(0, 1), xlabel="share of the bootstrap trees that have the split")
     ax.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
-    ax.spines[["top", "right", "left"]].set_visible(False)
     ax.spines["bottom"].set_color(PALE)
     if len(shown):
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, borderaxespad=0.2)
