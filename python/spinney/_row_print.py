@@ -32,9 +32,9 @@ class RowPrint:
     target: int
 
     @classmethod
-    def of(cls, columns: _engine.Table, target: NDArray[Any], n_jobs: int) -> RowPrint:
-        """Look at all rows as a fit takes them."""
-        return cls(_print_of_table(columns, n_jobs), _print_of_target(target))
+    def of(cls, fingerprints: NDArray[np.uint64], target: NDArray[Any]) -> RowPrint:
+        """Look at all rows as a fit takes them: the fingerprints of its table's rows, and the target."""
+        return cls(_in_order(fingerprints), _print_of_target(target))
 
     @classmethod
     def of_any(cls, table: PickTable, target: NDArray[Any], n_jobs: int) -> RowPrint | None:
@@ -47,11 +47,11 @@ class RowPrint:
             return None
         if target.dtype.kind not in "biuf":
             target = np.unique(target.astype(str), return_inverse=True)[1].reshape(target.shape)
-        return cls.of(columns, target, n_jobs)
+        return cls.of(columns.fingerprints(n_jobs), target)
 
     def check_table(self, columns: _engine.Table, n_jobs: int) -> None:
         """Refuse a table of other rows."""
-        if _print_of_table(columns, n_jobs) != self.table:
+        if _in_order(columns.fingerprints(n_jobs)) != self.table:
             refuse_other_rows("X", "forest")
 
     def check_target(self, target: NDArray[Any]) -> None:
@@ -66,10 +66,6 @@ def refuse_other_rows(what: str, owner: str) -> NoReturn:
         f"{what} is not what the {owner} was fitted on: other rows, or the same rows in another order. Pass {what} as "
         "it was given to fit."
     )
-
-
-def _print_of_table(columns: _engine.Table, n_jobs: int) -> int:
-    return _in_order(np.asarray(columns.fingerprints(n_jobs)))
 
 
 def _print_of_target(target: NDArray[Any]) -> int:

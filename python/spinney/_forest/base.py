@@ -145,7 +145,11 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         columns = schema.combined(inputs)
         array, n_classes = self._engine_target(target)
         copies = whole_weights(sample_weight) if self.bootstrap and groups is None else None
-        draws = self._draw(inputs, array, weight, copies, groups, seed) if self.bootstrap else None
+        fingerprints = inputs.fingerprints(self._n_threads) if self.bootstrap else None
+        draws = None
+        if fingerprints is not None:
+            keys = row_keys(fingerprints, array, inputs.n_columns)
+            draws = self._draw(keys, array, weight, copies, groups, seed)
         if earlier is not None:
             check_samples_go_on(self.__dict__, draws)
         request = self._request(schema, columns, (array, n_classes), weight, copies, draws, costs, seed, learned)
@@ -155,7 +159,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         learned.pop("_n_classes")
         learned |= {"_seed": seed, "_draws": draws, "_training_rows": None}
         learned["_ranges"] = ColumnRanges.of(inputs, weight, self._n_threads)
-        learned["_row_print"] = None if draws is None else RowPrint.of(inputs, array, self._n_threads)
+        learned["_row_print"] = None if fingerprints is None else RowPrint.of(fingerprints, array)
         if self.keep_rows:
             assert grown.forest is not None
             is_balanced = request.balanced is not None
@@ -218,7 +222,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
 
     def _draw(
         self,
-        columns: _engine.Table,
+        keys: NDArray[np.uint64],
         target: NDArray[Any],
         weight: Floats | None,
         copies: NDArray[np.int64] | None,
@@ -229,9 +233,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         if self.sampling is not None:  # with several outputs, each combination of their classes is one
             classes = np.unique(target, axis=0, return_inverse=True)[1].reshape(-1)
         return draw_rows(
-            keys=row_keys(columns, target, self._n_threads)
-            if groups is None
-            else np.zeros(columns.n_rows, dtype=np.uint64),
+            keys=keys,
             weight=weight,
             copies=copies,
             groups=groups,

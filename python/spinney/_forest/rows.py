@@ -83,9 +83,17 @@ class Draws:
         return sum(self.n_drawn) / sum(len(stratum) for stratum in self.strata)
 
 
-def row_keys(columns: _engine.Table, target: NDArray[Any], n_jobs: int) -> NDArray[np.uint64]:
-    """Return a number for each row that depends on its values and its target, not on its place."""
-    return np.asarray(columns.fingerprints(n_jobs)) + keys_of(target, columns.n_columns)
+def row_keys(fingerprints: NDArray[np.uint64], target: NDArray[Any], n_columns: int) -> NDArray[np.uint64]:
+    """Return a number for each row that depends on its values and its target, not on its place.
+
+    Parameters
+    ----------
+    fingerprints : ndarray of shape (n_rows,)
+        Of the rows of a table with so many columns.
+    target : ndarray of shape (n_rows, n_outputs)
+    n_columns : int
+    """
+    return fingerprints + keys_of(target, n_columns)
 
 
 def whole_weights(weight: Floats | None) -> NDArray[np.int64] | None:

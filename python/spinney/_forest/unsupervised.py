@@ -24,7 +24,7 @@ from spinney._data import Schema, read_table
 from spinney._data.hashing import mixed
 from spinney._data.same_kinds import check_categories
 from spinney._forest.growth import ForestRequest, Grown, grow_in_turns
-from spinney._forest.rows import Draws, row_keys
+from spinney._forest.rows import Draws
 from spinney._forest.view import FittedForest
 from spinney._keep.estimator import SavedEstimator
 from spinney._parameters import NamedParameters
@@ -101,7 +101,7 @@ class UnsupervisedForest(NamedParameters, SavedEstimator, BaseEstimator):
             check_categories(schema, table, self.categorical_features, type(self).__name__)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
         weight = read_weights(sample_weight, table.n_rows)
-        keys = row_keys(columns, np.zeros((table.n_rows, 0)), self._n_threads)
+        keys = columns.fingerprints(self._n_threads)
         y = random_targets(keys, seed)
         plan = self._plan(columns, keys, weight, seed)
         request = ForestRequest(
