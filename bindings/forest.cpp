@@ -91,7 +91,8 @@ static ForestHandle* grow(const TableHandle& table, const std::string& criterion
   params.first_tree = first_tree;
   params.n_trees = n_trees;
   Forest forest = run_interruptible([&](Interrupt& interrupt) {
-    return Forest::join(grow_forest(table.table, request.input, request.rule, params, interrupt));
+    return Forest::join(grow_forest(table.table, request.input, request.rule, params, interrupt),
+                        params.tree.n_threads);
   });
   return new ForestHandle(std::move(forest), categories_of(table.table));
 }

@@ -39,10 +39,10 @@ static __mmask16 places_within(std::size_t at, std::size_t first, std::size_t en
   return static_cast<__mmask16>(low >= 16 ? 0u : below_high & (0xffffu << low));
 }
 
-// With L and R the hessians of both sides and lambda, S = L + R and d = g_left - L g / S, the score of a cut is
-// g^2 / S + S d^2 / (L R). The rough part is d^2 / (L R), in single precision: half the work of the score itself. Of d, which
-// may be a small difference, the error is below 4 2^-24 sqrt(L score), hence that of the gain S d^2 / (L R) below
-// 2^-21 sqrt(score gain S / R), or 2^-42 score S / R where the gain is smaller still.
+// With l and r the shares that both sides have of the hessian and twice lambda, S, and d = g_left - l g, the score of a cut is
+// (g^2 + d^2 / (l r)) / S. The rough part is d^2 / (l r), in single precision: half the work of the score itself. Of d, which
+// may be a small difference, the error is below 6 2^-24 sqrt(l S score), hence that of the gain d^2 / (l r S) below
+// 2^-20 sqrt(score gain / r), or 2^-41 score / r where the gain is smaller still.
 struct RoughCuts {
   explicit RoughCuts(const CutQuery& q, double needed)
       : total(q.hessian + 2 * q.lambda),
@@ -51,10 +51,10 @@ struct RoughCuts {
 
   // What the rough part must reach for the cut to be looked at: nearly the largest, and nearly the floor.
   float enough(float largest, double floor) const {
-    const double best = total * static_cast<double>(largest), wanted = floor - alone,
-                 gain = best > wanted ? best : wanted;
-    const double score = alone + gain, error = 0x1p-20 * __builtin_sqrt(score * gain * most_uneven);
-    return static_cast<float>((gain * (1 - 0x1p-11) - error - 0x1p-40 * score * most_uneven) / total);
+    const double best = static_cast<double>(largest) / total, wanted = floor - alone;
+    const double gain = best > wanted ? best : wanted, score = alone + gain;
+    const double error = 0x1p-19 * __builtin_sqrt(score * gain * most_uneven) + 0x1p-39 * score * most_uneven;
+    return static_cast<float>((gain * (1 - 0x1p-11) - error) * total);
   }
 
   double total, alone, most_uneven;
@@ -71,8 +71,9 @@ static CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before,
                 h = _mm512_set1_epi32(static_cast<int>(q.hessian)),
                 low = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
                 high = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
-  const __m512 lambda = _mm512_set1_ps(static_cast<float>(q.lambda)), none = _mm512_set1_ps(-1),
-               slope = _mm512_set1_ps(static_cast<float>(q.gradient / rough.total));
+  const __m512 lambda = _mm512_set1_ps(static_cast<float>(q.lambda / rough.total)), none = _mm512_set1_ps(-1),
+               unit = _mm512_set1_ps(static_cast<float>(1 / rough.total)),
+               g = _mm512_set1_ps(static_cast<float>(q.gradient));
   const std::size_t end_cut = q.end_cut < n_cuts ? q.end_cut : n_cuts;
   __m512i sum = _mm512_set1_epi64(static_cast<long long>(before));
   __m512 largest = none;
@@ -90,9 +91,10 @@ static CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before,
     const __m512i h_left = _mm512_permutex2var_epi32(a, low, b), g_left = _mm512_permutex2var_epi32(a, high, b);
     __mmask16 valid = _mm512_mask_cmpge_epu32_mask(allowed, h_left, least);
     valid = _mm512_mask_cmple_epu32_mask(valid, h_left, most);
-    const __m512 left = _mm512_add_ps(_mm512_maskz_cvtepi32_ps(0xffff, h_left), lambda),
-                 right = _mm512_add_ps(_mm512_maskz_cvtepi32_ps(0xffff, _mm512_sub_epi32(h, h_left)), lambda);
-    const __m512 d = _mm512_fnmadd_ps(slope, left, _mm512_maskz_cvtepi32_ps(0xffff, g_left));
+    const __m512i h_right = _mm512_sub_epi32(h, h_left);
+    const __m512 left = _mm512_fmadd_ps(_mm512_maskz_cvtepi32_ps(0xffff, h_left), unit, lambda),
+                 right = _mm512_fmadd_ps(_mm512_maskz_cvtepi32_ps(0xffff, h_right), unit, lambda);
+    const __m512 d = _mm512_fnmadd_ps(g, left, _mm512_maskz_cvtepi32_ps(0xffff, g_left));
     const __m512 score = _mm512_mul_ps(_mm512_mul_ps(d, d), _mm512_maskz_rcp14_ps(0xffff, _mm512_mul_ps(left, right)));
     const __m512 kept = _mm512_mask_mov_ps(none, valid, score);
     _mm512_storeu_ps(scores + i, kept);
@@ -122,8 +124,8 @@ static CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before,
 #else
 
 // What a rough score must reach for the cut to be looked at: nearly the largest, and nearly the floor.
-static float enough_of(float largest, float margin, const CutQuery& q) {
-  const auto floor = static_cast<float>(q.floor);
+static float enough_of(float largest, float margin, double floor_score) {
+  const auto floor = static_cast<float>(floor_score);
   return (largest > floor ? largest : floor) * margin;
 }
 
@@ -173,15 +175,17 @@ static CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before,
   end = end > q.end_cut ? q.end_cut : end;
   if (begin >= end) return found;
   const auto g = static_cast<std::int32_t>(q.gradient), h = static_cast<std::int32_t>(q.hessian);
-  const auto lambda = static_cast<float>(q.lambda);
+  const double total = q.hessian + 2 * q.lambda;  // scores are taken times this, sides as shares of it: none overflows
+  const auto lambda = static_cast<float>(q.lambda / total), unit = static_cast<float>(1 / total);
 #pragma GCC ivdep
   for (std::size_t i = begin; i < end; ++i) {
     const auto g_left = static_cast<std::int32_t>(prefix[i] >> 32), h_left = static_cast<std::int32_t>(prefix[i]);
     const auto gl = static_cast<float>(g_left), gr = static_cast<float>(g - g_left);
-    const float left = static_cast<float>(h_left) + lambda, right = static_cast<float>(h - h_left) + lambda;
+    const float left = static_cast<float>(h_left) * unit + lambda,
+                right = static_cast<float>(h - h_left) * unit + lambda;
     scores[i] = (gl * gl * right + gr * gr * left) / (left * right);
   }
-  const float enough = enough_of(largest_of(scores + begin, end - begin), 1 - 0x1p-18f, q);
+  const float enough = enough_of(largest_of(scores + begin, end - begin), 1 - 0x1p-18f, q.floor * total);
   for (std::size_t block = begin; block < end; block += 16) {
     const std::size_t stop = block + 16 < end ? block + 16 : end;
     if (!any_reaches(scores + block, stop - block, enough)) continue;

@@ -10,6 +10,7 @@
 #include "base/math.h"
 #include "base/pool.h"
 #include "base/random.h"
+#include "learn/leaf_values.h"
 
 namespace spinney {
 
@@ -52,28 +53,15 @@ const LossKernels& kernels_of(Loss loss) {
   throw std::logic_error("no such loss");
 }
 
-// The smallest value that at least `share` of the weight does not exceed; between two values that both would do, their mean.
-double weighted_quantile(std::vector<std::pair<double, double>>& values, double share) {
-  std::sort(values.begin(), values.end());
-  double total = 0;
-  for (const auto& [value, weight] : values) total += weight;
-  const double wanted = share * total;
-  double below = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    below += values[i].second;
-    if (below > wanted * (1 + 1e-12)) return values[i].first;
-    if (below >= wanted * (1 - 1e-12) && i + 1 < values.size()) return (values[i].first + values[i + 1].first) / 2;
-  }
-  return values.empty() ? 0.0 : values.back().first;
-}
-
 // body(leaf, begin, end) for the rows of all leaves, in pieces. Rows of a leaf are in ascending order, and a task takes those
 // of all leaves that are near one another in the table: what is kept by row stays in one core's cache.
 template <class Body>
 void for_each_piece(const BoostedTree& grown, std::span<const Row> rows, std::size_t n_table_rows, int n_threads,
                     double ns_per_row, Body&& body) {
   const std::size_t n_wanted = 2 * static_cast<std::size_t>(n_threads);
-  const std::size_t block = std::clamp<std::size_t>(n_table_rows / n_wanted + 1, 4096, 32768);
+  const std::size_t most =
+      std::max<std::size_t>(32768, 16 * grown.leaves.size());  // each leaf is searched for each block
+  const std::size_t block = std::clamp<std::size_t>(n_table_rows / n_wanted + 1, 4096, most);
   const double estimated_ns = ns_per_row * static_cast<double>(rows.size());
   parallel_for_if_worth(estimated_ns, (n_table_rows + block - 1) / block, n_threads, [&](std::size_t b, int) {
     for (std::size_t i = 0; i < grown.leaves.size(); ++i) {
@@ -115,18 +103,6 @@ void add_sizes(const Pair* pairs, std::size_t n, GradientSums& sums) {
   sums.hessian += sum_in_lanes(n, [&](std::size_t i) { return static_cast<double>(pairs[i].hessian); });
 }
 
-// What to make of Newton's step |G| / H where it is long. The second derivative of these losses changes by at most a factor
-// e^s over a step s, so the loss of a leaf is at most  L - |G| s + H (e^s - s - 1), and the best step by that bound is
-// log(1 + |G| / H). Newton's is taken while it is short, and goes on as that logarithm. Then the bound lies below L, and no
-// leaf's loss rises, for learning rates up to 1. A leaf with one row of a class that has a share of 1e-4 otherwise asks for
-// steps of hundreds, after which probabilities are 0 and 1 and nothing can be learned any more.
-double tempered(double newton) {
-  constexpr double trusted = 1.5;
-  const double size = std::abs(newton);
-  if (size <= trusted) return newton;
-  return std::copysign(trusted + log_ieee((1 + size) / (1 + trusted)), newton);
-}
-
 // Units are powers of two: gradients that are whole to begin with, such as signs, stay exact, and so do ties between cuts.
 float scale_of(double room, double total) {
   int exponent = 0;
@@ -134,57 +110,14 @@ float scale_of(double room, double total) {
   return std::ldexp(1.0f, exponent - 1);
 }
 
-// Whether a side of a split has enough rows is judged by its share of the hessian first, and by their number later. Where a
-// few rows hold nearly all the weight, the first would refuse every split of the others: one weight of 1e6 among 2,000
-// ones left no split at all. A row of the usual weight counts for an eighth of one at least.
-double count_by_weight(const std::vector<Row>& rows, const double* weight) {
+// The usual weight, where a few rows hold nearly all of it; else 0.
+double usual_weight(const std::vector<Row>& rows, const double* weight) {
   std::vector<double> weights(rows.size());
   std::transform(rows.begin(), rows.end(), weights.begin(), [&](Row r) { return weight[r]; });
   const double mean = std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
   const auto middle = weights.begin() + static_cast<std::ptrdiff_t>(weights.size() / 2);
   std::nth_element(weights.begin(), middle, weights.end());
-  return std::min(1.0, 8 * *middle / mean);
-}
-
-// Splits show what the tree adds on average to the rows that pass, in the same terms as its leaves, which may be tempered,
-// refitted or bounded.
-void average_below(Tree& tree) {
-  for (std::size_t at = tree.size(); at-- > 0;) {
-    if (tree.is_leaf(at)) continue;
-    const std::size_t left = at + 1, right = tree.right[at];
-    const double share = tree.weight[left] / (tree.weight[left] + tree.weight[right]);
-    tree.value[at] = share * tree.value[left] + (1 - share) * tree.value[right];
-  }
-}
-
-// Leaves that are tempered or refitted obey monotone columns too. The bounds a tree grows by are of Newton's steps, not of
-// such values; these are drawn to the middle between the means of both sides of a monotone split.
-void order_values(Tree& tree, const std::vector<std::int8_t>& monotone) {
-  if (monotone.empty()) return;
-  std::vector<double> mean(tree.size());
-  for (std::size_t at = tree.size(); at-- > 0;) {
-    mean[at] = tree.value[at];
-    if (tree.is_leaf(at)) continue;
-    const std::size_t left = at + 1, right = tree.right[at];
-    const auto n_left = static_cast<double>(tree.n_rows[left]), n_right = static_cast<double>(tree.n_rows[right]);
-    mean[at] = (n_left * mean[left] + n_right * mean[right]) / (n_left + n_right);
-  }
-  std::vector<Bounds> bounds(tree.size());
-  for (std::size_t at = 0; at < tree.size(); ++at) {
-    const Bounds b = bounds[at];
-    if (tree.is_leaf(at)) {
-      tree.value[at] = std::clamp(tree.value[at], b.low, b.high);
-      continue;
-    }
-    Bounds &left = bounds[at + 1], &right = bounds[tree.right[at]];
-    left = right = b;
-    const int sign = monotone[static_cast<std::size_t>(tree.feature[at])];
-    if (sign == 0) continue;
-    const double middle =
-        (std::clamp(mean[at + 1], b.low, b.high) + std::clamp(mean[tree.right[at]], b.low, b.high)) / 2;
-    (sign > 0 ? left : right).high = middle;
-    (sign > 0 ? right : left).low = middle;
-  }
+  return 8 * *middle < mean ? *middle : 0.0;
 }
 
 bool refits_leaves(Loss loss) { return loss == Loss::absolute || loss == Loss::quantile || loss == Loss::huber; }
@@ -205,17 +138,14 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
   const int n_threads = params_.tree.n_threads;
   if (n_rows() >= std::size_t{1} << 30) throw std::invalid_argument("boosting takes at most 2^30 rows");
   const bool is_apart = held_out_.table != nullptr && held_out_.table != rows_.table;
-  coding_ = Coding::learn(*rows_.table, held_out_.table, rows_.weight, params_.max_codes, n_threads, interrupt);
+  all_ = rows_of_weight(n_rows(), rows_.weight);
+  if (all_.empty()) throw std::invalid_argument("no row has a positive weight");
+  const std::vector<double> for_bins = weigh_rows();
+  coding_ = Coding::learn(*rows_.table, held_out_.table, for_bins.empty() ? rows_.weight : for_bins.data(),
+                          params_.max_codes, n_threads, interrupt);
   codes_ = encode(*rows_.table, coding_, n_threads, interrupt);
   if (is_apart) held_out_codes_ = encode(*held_out_.table, coding_, n_threads, interrupt);
   if (held_out_.table != nullptr) judged_ = rows_of_weight(held_out_.table->n_rows, held_out_.weight);
-  all_ = rows_of_weight(n_rows(), rows_.weight);
-  if (all_.empty()) throw std::invalid_argument("no row has a positive weight");
-  if (rows_.weight != nullptr) {
-    const double total = std::accumulate(rows_.weight, rows_.weight + n_rows(), 0.0);
-    weight_scale_ = std::ldexp(1.0, std::min(61 - std::ilogb(total), 1000));
-    params_.tree.count_by_weight = count_by_weight(all_, rows_.weight);
-  }
   tiles_ = std::make_unique<Tiles>(coding_, codes_, n_threads, interrupt);
   spaces_.push_back(std::make_unique<Workspace>(*this, n_threads));
   if (n_trees_apart() > 0)
@@ -225,6 +155,21 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
 }
 
 Boosting::~Boosting() = default;
+
+// Where a few rows hold nearly all the weight, bins of equal weight would leave the others hardly an edge, and shares of the
+// hessian, by which the rows of a side are first judged, would refuse them every split: one weight of 1e6 among 2,000 ones
+// left no split at all. There a row counts for the usual weight. Returns weights for bins; empty: as they are.
+std::vector<double> Boosting::weigh_rows() {
+  if (rows_.weight == nullptr) return {};
+  const double total = std::accumulate(rows_.weight, rows_.weight + n_rows(), 0.0);
+  weight_scale_ = std::ldexp(1.0, std::min(61 - std::ilogb(total), 1000));
+  const double usual = usual_weight(all_, rows_.weight);
+  if (usual == 0) return {};
+  params_.tree.count_by_weight = usual * static_cast<double>(all_.size()) / total;
+  std::vector<double> weights(rows_.weight, rows_.weight + n_rows());
+  for (double& w : weights) w = std::min(w, 8 * usual);
+  return weights;
+}
 
 void Boosting::draw_rows() {
   if (params_.rows_per_round >= 1) return;

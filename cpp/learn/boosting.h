@@ -68,6 +68,7 @@ class Boosting {
     void add(const double* losses, const double* weights, std::size_t n);
   };
 
+  std::vector<double> weigh_rows();
   void draw_rows();
   const std::vector<Row>& rows_of_round() const { return params_.rows_per_round < 1 ? in_bag_ : all_; }
   void fill_pairs(std::vector<LossSum>* losses);

@@ -52,6 +52,18 @@ void balance(const ForestParams& params, Sample& sample) {
   }
 }
 
+// What each row of a sample counts for: as often as it was drawn, its own weight and that of its class.
+void weigh(const double* weight, const ForestParams& params, Sample& sample) {
+  if (weight == nullptr && params.balanced == nullptr) {
+    std::copy(sample.counts.begin(), sample.counts.end(), sample.weight.begin());
+    return;
+  }
+  const std::size_t n_rows = sample.counts.size();
+  for (std::size_t r = 0; r < n_rows; ++r) sample.weight[r] = weight == nullptr ? 1.0 : weight[r];
+  if (params.balanced != nullptr) balance(params, sample);
+  for (std::size_t r = 0; r < n_rows; ++r) sample.weight[r] *= sample.counts[r];
+}
+
 // The columns that a tree may use: those that are always tried, and n_drawn of the others.
 std::vector<std::uint32_t> draw_columns(const GrowParams& params, std::size_t n_columns, std::size_t n_drawn,
                                         std::uint64_t key) {
@@ -150,9 +162,7 @@ std::vector<Tree> grow_forest(const Table& table, const TargetInput& input, Rule
       sample.counts.resize(table.n_rows);
       sample.weight.resize(table.n_rows);
       draw_counts(params.sampling, t, sample.units, sample.counts);
-      for (std::size_t r = 0; r < table.n_rows; ++r) sample.weight[r] = input.weight == nullptr ? 1.0 : input.weight[r];
-      if (params.balanced != nullptr) balance(params, sample);
-      for (std::size_t r = 0; r < table.n_rows; ++r) sample.weight[r] *= sample.counts[r];
+      weigh(input.weight, params, sample);
       tree_input.weight = sample.weight.data();
     }
     Target target(tree_input, rule);

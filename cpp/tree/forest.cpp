@@ -7,6 +7,9 @@
 #include <malloc.h>
 #endif
 
+#include "base/large_array.h"
+#include "base/pool.h"
+
 namespace spinney {
 
 void Forest::add(const Tree& tree) {
@@ -28,6 +31,7 @@ static void join_array(std::vector<Tree>& trees, std::vector<T> Tree::* array, T
   std::size_t n = 0;
   for (const Tree& t : trees) n += (t.*array).size();
   (to.*array).reserve(n);
+  ask_for_large_pages((to.*array).data(), n * sizeof(T));
   for (Tree& t : trees) {
     const std::vector<T> from = std::move(t.*array);
     (to.*array).insert((to.*array).end(), from.begin(), from.end());
@@ -37,7 +41,7 @@ static void join_array(std::vector<Tree>& trees, std::vector<T> Tree::* array, T
 #endif
 }
 
-Forest Forest::join(std::vector<Tree> trees) {
+Forest Forest::join(std::vector<Tree> trees, int n_threads) {
   Forest forest;
   std::vector<std::uint32_t> first_set{0};
   for (const Tree& t : trees) {
@@ -48,22 +52,20 @@ Forest Forest::join(std::vector<Tree> trees) {
     first_set.push_back(first_set.back() + static_cast<std::uint32_t>(t.sets.size()));
   }
   Tree& nodes = forest.nodes;
-  join_array(trees, &Tree::feature, nodes);
-  join_array(trees, &Tree::threshold, nodes);
-  join_array(trees, &Tree::right, nodes);
-  join_array(trees, &Tree::flags, nodes);
-  join_array(trees, &Tree::set, nodes);
-  join_array(trees, &Tree::sets, nodes);
-  join_array(trees, &Tree::impurity, nodes);
-  join_array(trees, &Tree::weight, nodes);
-  join_array(trees, &Tree::n_rows, nodes);
-  join_array(trees, &Tree::value, nodes);
-  for (std::size_t t = 0; t < forest.n_trees(); ++t)
+  const auto join_arrays = [&](auto... arrays) { (join_array(trees, arrays, nodes), ...); };
+  const auto join_some = [&](std::size_t task, int) {  // the values are about half of all
+    if (task == 0) return join_arrays(&Tree::value);
+    join_arrays(&Tree::feature, &Tree::threshold, &Tree::right, &Tree::flags, &Tree::set, &Tree::sets, &Tree::impurity,
+                &Tree::weight, &Tree::n_rows);
+  };
+  parallel_for_if_worth(10.0 * forest.root.back(), 2, n_threads, join_some);
+  parallel_for_if_worth(1.0 * forest.root.back(), forest.n_trees(), n_threads, [&](std::size_t t, int) {
     for (std::size_t i = forest.root[t]; i < forest.root[t + 1]; ++i) {
       if (nodes.is_leaf(i)) continue;
       nodes.right[i] += forest.root[t];
       if (nodes.flags[i] & Tree::category) nodes.set[i] += first_set[t];
     }
+  });
   return forest;
 }
 

@@ -355,7 +355,7 @@ TEST(the_best_cut_is_found_however_uneven_the_sides) {
     CutQuery query;
     query.gradient = gradient;
     query.hessian = hessian;
-    query.lambda = trial % 2 ? 0.0 : 1.5;
+    query.lambda = std::vector<double>{0, 1.5, 1e16, 1e25}[static_cast<std::size_t>(trial) % 4];
     query.min_hessian = 1;
     double best = -1;
     std::uint32_t at = 0;

@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import spinney
+from processes import run
 from sklearn.datasets import load_breast_cancer, load_iris
+from spinney import _engine
 from spinney._tree.view import FittedTree
 
 
@@ -467,3 +469,23 @@ def test_a_row_of_huge_weight_leaves_the_others_their_splits(kind, heavy):
     others = np.arange(2000) != 1000
     assert model.score(X[others], y[others]) > 0.9
     assert min(tree.tree_.n_node_samples[tree.tree_.is_leaf].min() for tree in model.estimators_) >= 20
+
+
+@pytest.mark.parametrize("heavy", [1e3, 1e6])
+def test_a_small_table_with_a_heavy_row_is_split_too(heavy):
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    weight = np.ones(100)
+    weight[0] = heavy
+    model = spinney.GradientBoostingRegressor(n_estimators=20).fit(X, np.sin(3 * X[:, 0]), weight)
+    assert all(tree.tree_.n_leaves > 1 for tree in model.estimators_)
+
+
+@pytest.mark.parametrize("l2", [1e10, 1e15, 1e21])
+def test_a_penalty_beyond_all_bounds_gives_the_same_tree_everywhere(l2):
+    program = (
+        "import numpy as np, spinney; X = np.random.default_rng(0).normal(size=(200, 4)); "
+        f"m = spinney.GradientBoostingRegressor(n_estimators=1, l2_regularization={l2}); "
+        "print(m.fit(X, np.sin(3 * X[:, 0]) + X[:, 1]).fingerprint())"
+    )
+    isas = ("base", _engine.instruction_set())
+    assert len({run(program, SPINNEY_ISA=isa).stdout for isa in isas}) == 1

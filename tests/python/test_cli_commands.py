@@ -591,6 +591,19 @@ def test_boosting_takes_an_offset_at_fit_and_predict(folder, claims, tmp_path):
     assert not np.allclose(expected, without.predict(claims.select("age")))
 
 
+def test_boosting_of_numbers_takes_a_loss(folder, claims, tmp_path):
+    words = ("--target", "cost", "--model", "boosting", "--trees", 20, "--folds", 0, "--loss", "poisson")
+    run("fit", folder / "claims.csv", *words, "--offset", "log_exposure", "--out", tmp_path / "m")
+    model = spinney.load(tmp_path / "m")
+    assert model.loss == "poisson"
+    offset = claims["log_exposure"].to_numpy()
+    twice = model.predict(claims.select("age"), offset=offset + np.log(2))
+    np.testing.assert_allclose(twice, 2 * model.predict(claims.select("age"), offset=offset))
+    penguins = ("fit", folder / "penguins.csv", "--target", "species", "--folds", 0, "--loss", "poisson")
+    assert "the target holds classes" in refused(*penguins, "--model", "boosting")
+    assert "not a parameter of --model tree" in refused(*penguins, code=2)
+
+
 def test_an_offset_is_checked_in_words(folder, claims, tmp_path):
     fit = ("fit", folder / "claims.csv", "--target", "cost", "--folds", 0)
     assert "not a parameter of --model tree" in refused(*fit, "--offset", "log_exposure", code=2)
@@ -607,6 +620,16 @@ def test_an_offset_is_checked_in_words(folder, claims, tmp_path):
     assert "must be numbers" in refused(
         "predict", tmp_path / "m", tmp_path / "text.parquet", "--offset", "log_exposure"
     )
+    claims.with_columns(log_exposure=pl.lit(float("inf"))).write_parquet(tmp_path / "inf.parquet")
+    assert "'log_exposure' holds NaN or infinity" in refused(
+        "predict", tmp_path / "m", tmp_path / "inf.parquet", "--offset", "log_exposure"
+    )
+    three = claims.with_columns(cost=pl.Series("cost", ["a", "b", "c"] * claims.height)[: claims.height])
+    three.write_parquet(tmp_path / "three.parquet")
+    words = ("fit", tmp_path / "three.parquet", "--target", "cost", "--folds", 0, "--model", "boosting", "--trees", 2)
+    assert "numbers or two classes" in refused(*words, "--offset", "log_exposure")
+    run(*words, "--drop", "log_exposure", "--out", tmp_path / "m3")
+    assert "has 3 classes" in refused("predict", tmp_path / "m3", folder / "claims.csv", "--offset", "log_exposure")
     assert "--offset is for gradient boosting" in refused(
         "predict", folder / "species.tree", folder / "penguins.csv", "--offset", "year"
     )

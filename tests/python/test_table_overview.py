@@ -44,7 +44,7 @@ def slow_keys(table: _engine.Table, target: np.ndarray) -> np.ndarray:
 def test_row_keys_are_those_of_the_slow_twin(n: int, n_jobs: int) -> None:
     table = make_table(n)
     for target in (np.zeros((n, 0)), np.random.default_rng(1).standard_normal((n, 2))):
-        assert np.array_equal(row_keys(table, target, n_jobs), slow_keys(table, target))
+        assert np.array_equal(row_keys(table.fingerprints(n_jobs), target, table.n_columns), slow_keys(table, target))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -45,7 +45,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     min_samples_leaf : int or float, default=20
         Rows that a leaf holds at least; a share of all rows if a float. Such a leaf also holds its share of the
         second derivatives: at least as much of the node's as so many of its rows have on average. (Where the mean
-        weight is more than eight times the median, each row counts for eight times the median instead.)
+        weight is more than eight times the median, a row counts for the median there.)
     min_hessian_leaf : float, default=1e-3
         Sum of the loss's second derivatives that a leaf holds at least.
     min_gain : float, default=0.0
@@ -412,7 +412,7 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     min_samples_leaf : int or float, default=20
         Rows that a leaf holds at least; a share of all rows if a float. Such a leaf also holds its share of the
         second derivatives: at least as much of the node's as so many of its rows have on average. (Where the mean
-        weight is more than eight times the median, each row counts for eight times the median instead.)
+        weight is more than eight times the median, a row counts for the median there.)
     min_hessian_leaf : float, default=1e-3
         Sum of the loss's second derivatives that a leaf holds at least.
     min_gain : float, default=0.0

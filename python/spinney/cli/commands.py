@@ -35,6 +35,7 @@ class _NumberOrAuto(click.ParamType[int | str]):
 
 
 _FILE = click.Path(path_type=Path)
+_LOSSES = ("squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie")
 _CRITERIA = (
     *("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"),
     *("squared_error", "friedman_mse", "absolute_error", "poisson"),
@@ -122,6 +123,7 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
 @click.option(
     "--learning-rate", type=click.FloatRange(0.0, min_open=True), metavar="R", help="Boosting: size of a step."
 )
+@click.option("--loss", type=click.Choice(_LOSSES), metavar="L", help=f"Boosting of numbers: {', '.join(_LOSSES)}.")
 @click.option("--max-depth", type=click.IntRange(1), metavar="N", help="Most questions from the root to a leaf.")
 @click.option("--min-samples-leaf", type=click.IntRange(1), metavar="N", help="Fewest rows in a leaf.")
 @click.option("--max-leaf-nodes", type=click.IntRange(2), metavar="N", help="Most leaves.")
@@ -186,7 +188,7 @@ def fit(
         raise click.BadParameter(why[kind], param_hint="'--trees'")
     for name, value in {**parameters, "offset": offset}.items():
         only = {"learning_rate": kind == "boosting", "ccp_alpha": kind != "boosting", "criterion": kind != "boosting"}
-        only["offset"] = kind == "boosting"
+        only["offset"] = only["loss"] = kind == "boosting"
         if value is not None and not only.get(name, True):
             option = f"'--{name.replace('_', '-')}'"
             raise click.BadParameter(f"This is not a parameter of --model {kind}. Leave it out.", param_hint=option)

@@ -79,6 +79,7 @@ def run_fit(
     if out is not None:
         check_writable(out)
     problem = take_apart(source)
+    check_boosting(problem, parameters)
     name = _MODELS[kind] + ("Classifier" if problem.task == "classification" else "Regressor")
     given = {name: value for name, value in parameters.items() if value is not None}
     if kind == "boosting":
@@ -97,6 +98,19 @@ def run_fit(
         click.echo(json.dumps(result, ensure_ascii=False, allow_nan=False, indent=2))
     else:
         print_summary(result, problem)
+
+
+def check_boosting(problem: Problem, parameters: dict[str, Any]) -> None:
+    """Refuse what boosting cannot do with the target."""
+    if problem.task != "classification":
+        return
+    if parameters.get("loss") is not None:
+        raise fail("--loss is for numbers, and the target holds classes. Leave it out, or pass --task regression.")
+    if problem.offset is not None and len(set(problem.y)) > 2:
+        raise fail(
+            "--offset goes with numbers or two classes: with more, each row needs a number for every class, which the "
+            "command line cannot give. Leave it out, or fit the model from Python."
+        )
 
 
 # ---- the table --------------------------------------------------------------------------------------------

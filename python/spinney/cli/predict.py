@@ -39,6 +39,11 @@ def run_predict(
         raise fail(f"'{model_path}' is a regression model: it has no class shares. Leave out --proba.")
     if offset is not None and not hasattr(model._part.model, "start"):
         raise fail(f"--offset is for gradient boosting, and '{model_path}' holds another model. Leave it out.")
+    if offset is not None and model._part.model.n_scores > 1:
+        raise fail(
+            f"--offset goes with numbers or two classes, and '{model_path}' has {model._part.model.n_scores} classes. "
+            "Leave it out, or predict from Python."
+        )
     predictions = predicted(model, model_path, table, proba=proba, offset=offset, delimiter=delimiter)
     with failures_in_words():
         if out is None:

@@ -79,6 +79,8 @@ def number_column(column: pl.Series, option: str) -> NDArray[np.float64]:
         raise fail(f"{option}: the column '{column.name}' holds {column.dtype} values. {what}s must be numbers.")
     if column.null_count() > 0:
         raise fail(f"{option}: the column '{column.name}' has missing values. Fill them or drop these rows.")
+    if not column.is_finite().all():
+        raise fail(f"{option}: the column '{column.name}' holds NaN or infinity. Fill them or drop these rows.")
     values: NDArray[np.float64] = column.to_numpy().astype(float)
     return values
 
