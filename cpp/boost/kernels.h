@@ -52,7 +52,7 @@ struct WholeSums {
 };
 
 struct LossKernels {
-  // `losses`, unless null, gets the rows' losses before their weights.
+  // `losses`, unless null, gets the rows' losses before their weights; where there are none, numbers of the same sum.
   void (*gradients)(const double* target, const double* score, const double* weight, std::size_t n, LossParams params,
                     Pair* out, double* losses);
   void (*values)(const double* target, const double* score, std::size_t n, LossParams params, double* out);

@@ -370,9 +370,40 @@ static void fill_terms(const double* target, const double* score, const double* 
   }
 }
 
+// One logarithm for four rows.
+template <class Loss>
+static void fill_gradients_and_sums(const double* target, const double* score, std::size_t n, Pair* out,
+                                    double* losses) {
+  constexpr std::size_t block = 256, quarter = block / 4;
+  for (std::size_t begin = 0; begin < n; begin += block) {
+    const std::size_t m = n - begin < block ? n - begin : block, m_sums = m < quarter ? m : quarter;
+    double plain[block], factor[block];
+    for (std::size_t i = m; i < block; ++i) {
+      plain[i] = 0;
+      factor[i] = 1;
+    }
+    const double *y = target + begin, *f = score + begin;
+#pragma GCC ivdep
+    for (std::size_t i = 0; i < m; ++i) {
+      const GradientPair p = Loss::at(y[i], f[i], 0);
+      out[begin + i] = {static_cast<float>(p.gradient), static_cast<float>(p.hessian)};
+      plain[i] = Loss::plain(y[i], f[i]);
+      factor[i] = Loss::factor(f[i]);
+    }
+    for (std::size_t i = 0; i < m_sums; ++i) {
+      const std::size_t b = i + quarter, c = b + quarter, d = c + quarter;
+      losses[begin + i] =
+          (plain[i] + plain[b]) + (plain[c] + plain[d]) + log_ieee((factor[i] * factor[b]) * (factor[c] * factor[d]));
+    }
+    for (std::size_t i = m_sums; i < m; ++i) losses[begin + i] = 0;
+  }
+}
+
 template <class Loss>
 static void fill_gradients(const double* target, const double* score, const double* weight, std::size_t n,
                            LossParams params, Pair* out, double* losses) {
+  if constexpr (requires { Loss::factor(0.0); })
+    if (losses != nullptr && weight == nullptr) return fill_gradients_and_sums<Loss>(target, score, n, out, losses);
   if (losses == nullptr) return fill_terms<Loss, false>(target, score, weight, n, params, out, losses);
   fill_terms<Loss, true>(target, score, weight, n, params, out, losses);
 }

@@ -52,10 +52,29 @@ void for_each_bin(std::span<const Entry> present, const double* weight, std::uin
       [&](std::size_t i) { return weight == nullptr ? 1.0 : weight[row_of(present[i])]; }, max_bins, close);
 }
 
+// Columns of two values are many, and need no more than a count.
+bool sort_two_values(std::vector<std::uint32_t>& keys) {
+  std::uint32_t low = UINT32_MAX, high = 0;
+  for (const std::uint32_t key : keys) {
+    low = std::min(low, key);
+    high = std::max(high, key);
+  }
+  std::size_t n_low = 0, n_high = 0;
+  for (const std::uint32_t key : keys) {
+    n_low += key == low;
+    n_high += key != low && key == high;
+  }
+  if (n_low + n_high < keys.size()) return false;
+  std::fill(keys.begin(), keys.begin() + static_cast<std::ptrdiff_t>(n_low), low);
+  std::fill(keys.begin() + static_cast<std::ptrdiff_t>(n_low), keys.end(), high);
+  return true;
+}
+
 // Least significant digit first.
 void sort_keys(std::vector<std::uint32_t>& keys, std::vector<std::uint32_t>& spare) {
   constexpr std::size_t medium = 700, n_digits = 3, bits = 11, n_buckets = std::size_t{1} << bits;
   if (keys.size() <= medium) return std::sort(keys.begin(), keys.end());
+  if (sort_two_values(keys)) return;
   std::array<std::array<std::uint32_t, n_buckets>, n_digits> counts{};
   const auto digit_of = [](std::uint32_t key, std::size_t digit) { return key >> (bits * digit) & (n_buckets - 1); };
   for (const std::uint32_t key : keys)

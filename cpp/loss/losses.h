@@ -54,9 +54,14 @@ struct LogisticLoss {  // y is 0 or 1, f the log-odds
     const double e = exp_ieee(f > 0 ? -f : f), p = (f > 0 ? 1.0 : e) / (1.0 + e);
     return {p - y, p * (1.0 - p)};
   }
-  [[gnu::always_inline]] static inline double value(double y, double f, double) {  // log(1 + e^z), z = (1 - 2y) f
-    const double z = (1.0 - 2.0 * y) * f, e = exp_ieee(f > 0 ? -f : f);
-    return (z > 0 ? z : 0.0) + log_ieee(1.0 + e);
+  // The loss is log(1 + e^z), z = (1 - 2y) f: a plain part and the logarithm of a factor of 1 to 2.
+  [[gnu::always_inline]] static inline double plain(double y, double f) {
+    const double z = (1.0 - 2.0 * y) * f;
+    return z > 0 ? z : 0.0;
+  }
+  [[gnu::always_inline]] static inline double factor(double f) { return 1.0 + exp_ieee(f > 0 ? -f : f); }
+  [[gnu::always_inline]] static inline double value(double y, double f, double) {
+    return plain(y, f) + log_ieee(factor(f));
   }
 };
 
