@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/parting.h"
 #include "boost/kernels.h"
 #include "loss/losses.h"
 

@@ -276,12 +276,10 @@ const Packed* Tiles::cells(std::uint32_t column, const Packed* histogram, Packed
 
 namespace {
 
-// Rows are far apart in memory: those to come are fetched ahead.
-constexpr std::size_t ahead = 16;
-
 // One row: a lane's code says which of its cells the pair is added to.
 template <std::uint32_t shift>
-[[gnu::always_inline]] inline void add_row(const std::uint8_t* row, std::size_t n_lanes, Packed pair, Packed* cell) {
+[[gnu::always_inline]] inline void add_narrow_row(const std::uint8_t* row, std::size_t n_lanes, Packed pair,
+                                                  Packed* cell) {
   constexpr std::size_t room = std::size_t{1} << shift;
   for (; n_lanes >= 8; n_lanes -= 8, row += 8, cell += 8 * room) {
     std::uint64_t codes;
@@ -314,20 +312,6 @@ template <std::uint32_t shift>
   if (n_lanes & 1) cell[row[0]] += pair;
 }
 
-template <std::uint32_t shift>
-void add_narrow(const std::uint8_t* tile, std::size_t stride, std::size_t n_lanes, const Packed* pairs, const Row* rows,
-                std::size_t n, Packed* cells) {
-  const int row_shift = std::countr_zero(stride);
-  const auto row_at = [&](std::size_t i) { return tile + (std::size_t{rows[i]} << row_shift); };
-  std::size_t i = 0;
-  for (; i + ahead < n; ++i) {
-    __builtin_prefetch(row_at(i + ahead));
-    __builtin_prefetch(pairs + rows[i + ahead]);
-    add_row<shift>(row_at(i), n_lanes, pairs[rows[i]], cells);
-  }
-  for (; i < n; ++i) add_row<shift>(row_at(i), n_lanes, pairs[rows[i]], cells);
-}
-
 // The same where codes are places among the tile's cells.
 [[gnu::always_inline]] inline void add_wide_row(const std::uint16_t* row, std::size_t n_lanes, Packed pair,
                                                 Packed* cells) {
@@ -342,17 +326,35 @@ void add_narrow(const std::uint8_t* tile, std::size_t stride, std::size_t n_lane
   for (; n_lanes > 0; --n_lanes, ++row) cells[*row] += pair;
 }
 
-void add_wide(const std::uint16_t* tile, std::size_t stride, std::size_t n_lanes, const Packed* pairs, const Row* rows,
-              std::size_t n, Packed* cells) {
+// add_row(row's codes, its pair) for each row; those to come are fetched ahead, as they are far apart in memory.
+template <class Code, class AddRow>
+[[gnu::always_inline]] inline void add_each(const Code* tile, std::size_t stride, const Packed* pairs, const Row* rows,
+                                            std::size_t n, AddRow add_row) {
+  constexpr std::size_t ahead = 16;
   const int row_shift = std::countr_zero(stride);
   const auto row_at = [&](std::size_t i) { return tile + (std::size_t{rows[i]} << row_shift); };
   std::size_t i = 0;
   for (; i + ahead < n; ++i) {
     __builtin_prefetch(row_at(i + ahead));
     __builtin_prefetch(pairs + rows[i + ahead]);
-    add_wide_row(row_at(i), n_lanes, pairs[rows[i]], cells);
+    add_row(row_at(i), pairs[rows[i]]);
   }
-  for (; i < n; ++i) add_wide_row(row_at(i), n_lanes, pairs[rows[i]], cells);
+  for (; i < n; ++i) add_row(row_at(i), pairs[rows[i]]);
+}
+
+template <std::uint32_t shift>
+void add_narrow(const std::uint8_t* tile, std::size_t stride, std::size_t n_lanes, const Packed* pairs, const Row* rows,
+                std::size_t n, Packed* cells) {
+  add_each(tile, stride, pairs, rows, n, [=](const std::uint8_t* row, Packed pair) __attribute__((always_inline)) {
+    add_narrow_row<shift>(row, n_lanes, pair, cells);
+  });
+}
+
+void add_wide(const std::uint16_t* tile, std::size_t stride, std::size_t n_lanes, const Packed* pairs, const Row* rows,
+              std::size_t n, Packed* cells) {
+  add_each(tile, stride, pairs, rows, n, [=](const std::uint16_t* row, Packed pair) __attribute__((always_inline)) {
+    add_wide_row(row, n_lanes, pair, cells);
+  });
 }
 
 }  // namespace

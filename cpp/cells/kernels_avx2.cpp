@@ -1,4 +1,5 @@
 #if defined(__x86_64__)
+#include "base/parting.h"
 #include "cells/kernels.h"
 #include "criterion/entropy.h"
 #include "criterion/misclassification.h"

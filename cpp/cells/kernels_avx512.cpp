@@ -1,6 +1,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#include "base/parting.h"
 #include "cells/kernels.h"
 #include "criterion/entropy.h"
 #include "criterion/misclassification.h"

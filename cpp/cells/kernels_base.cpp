@@ -1,3 +1,4 @@
+#include "base/parting.h"
 #include "cells/kernels.h"
 #include "criterion/entropy.h"
 #include "criterion/misclassification.h"

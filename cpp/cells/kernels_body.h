@@ -183,15 +183,8 @@ static std::size_t partition(std::uint32_t* words, std::size_t n, const std::uin
     n_right += 16 - went;
   }
 #endif
-  for (; i < n; ++i) {
-    const std::uint32_t w = words[i], left = side[w & 0xffff];
-    words[n_left] = w;
-    spare[n_right] = w;
-    n_left += left;
-    n_right += 1 - left;
-  }
-  __builtin_memcpy(words + n_left, spare, n_right * sizeof(std::uint32_t));
-  return n_left;
+  return part_rest(words, n, spare, i, n_left, n_right,
+                   [&](std::size_t, std::uint32_t w) { return side[w & 0xffff] != 0; });
 }
 
 #if defined(__AVX512F__)
@@ -221,15 +214,7 @@ static std::size_t partition_by_key(std::uint32_t* rows, std::size_t n, const st
     part_lanes(r, left, here, rows, spare, n_left, n_right);
   }
 #endif
-  for (; i < n; ++i) {  // both are written, one is kept: no branch to guess
-    const std::uint32_t r = rows[i], left = keys[i] <= cut;
-    rows[n_left] = r;
-    spare[n_right] = r;
-    n_left += left;
-    n_right += 1 - left;
-  }
-  __builtin_memcpy(rows + n_left, spare, n_right * sizeof(std::uint32_t));
-  return n_left;
+  return part_rest(rows, n, spare, i, n_left, n_right, [&](std::size_t at, std::uint32_t) { return keys[at] <= cut; });
 }
 
 static std::size_t partition_by_rank(std::uint32_t* rows, std::size_t n, const std::uint16_t* ranks, std::uint16_t cut,
@@ -244,15 +229,7 @@ static std::size_t partition_by_rank(std::uint32_t* rows, std::size_t n, const s
     part_lanes(r, left, here, rows, spare, n_left, n_right);
   }
 #endif
-  for (; i < n; ++i) {
-    const std::uint32_t r = rows[i], left = ranks[i] <= cut;
-    rows[n_left] = r;
-    spare[n_right] = r;
-    n_left += left;
-    n_right += 1 - left;
-  }
-  __builtin_memcpy(rows + n_left, spare, n_right * sizeof(std::uint32_t));
-  return n_left;
+  return part_rest(rows, n, spare, i, n_left, n_right, [&](std::size_t at, std::uint32_t) { return ranks[at] <= cut; });
 }
 
 static std::size_t partition_flags_by_rank(std::uint64_t* flags, std::size_t n, const std::uint16_t* ranks,
@@ -270,15 +247,8 @@ static std::size_t partition_flags_by_rank(std::uint64_t* flags, std::size_t n, 
     n_right += 8 - went;
   }
 #endif
-  for (; i < n; ++i) {
-    const std::uint64_t word = flags[i], left = ranks[i] <= cut;
-    flags[n_left] = word;
-    spare[n_right] = word;
-    n_left += left;
-    n_right += 1 - left;
-  }
-  __builtin_memcpy(flags + n_left, spare, n_right * sizeof(std::uint64_t));
-  return n_left;
+  return part_rest(flags, n, spare, i, n_left, n_right,
+                   [&](std::size_t at, std::uint64_t) { return ranks[at] <= cut; });
 }
 
 static void read_ranks(const std::uint8_t* bits, std::size_t stride, const std::uint32_t* rows, std::size_t n,

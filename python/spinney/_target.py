@@ -25,7 +25,7 @@ class ClassTarget:
         return len(self.classes)
 
 
-def _as_array(y: Any, n_rows: int) -> NDArray[Any]:
+def _as_array(y: Any, n_rows: int, name: str = "y") -> NDArray[Any]:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
     array = np.asarray(y)
@@ -33,15 +33,11 @@ def _as_array(y: Any, n_rows: int) -> NDArray[Any]:
         raise ValueError(f"Complex data not supported\n{array}\n")
     if array.ndim not in (1, 2):
         raise ValueError(
-            f"y should be a 1d array, or 2d for several outputs, got an array of shape {array.shape} instead."
+            f"{name} should be a 1d array, or 2d for several outputs, got an array of shape {array.shape} instead."
         )
-    if array.shape[0] != n_rows:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: {[n_rows, array.shape[0]]}. "
-            "X and y must have one row each per observation."
-        )
+    check_length(array.shape[0], n_rows, name)
     if array.ndim == 2 and array.shape[1] == 0:
-        raise ValueError("y has no columns. Pass one value per row of X.")
+        raise ValueError(f"{name} has no columns. Pass one value per row of X.")
     return array
 
 
@@ -51,7 +47,7 @@ def is_missing_label(value: Any) -> bool:
     return bool(value != value)
 
 
-def _refuse_missing(y: NDArray[Any]) -> None:
+def _refuse_missing(y: NDArray[Any], name: str = "y") -> None:
     if y.dtype.kind == "f":
         missing = np.isnan(y)
     elif y.dtype.kind == "M":
@@ -60,7 +56,9 @@ def _refuse_missing(y: NDArray[Any]) -> None:
         try:
             suspects = {v for v in set(y.ravel().tolist()) if is_missing_label(v)}
         except TypeError as error:
-            raise TypeError("y holds values that are no labels, such as lists. Pass one label per row.") from error
+            raise TypeError(
+                f"{name} holds values that are no labels, such as lists. Pass one label per row."
+            ) from error
         if not suspects:
             return
         missing = np.array([is_missing_label(v) for v in y.ravel()], dtype=bool).reshape(y.shape)
@@ -68,11 +66,11 @@ def _refuse_missing(y: NDArray[Any]) -> None:
         return
     if y.dtype.kind == "f" and np.isinf(y).any():
         row = int(np.flatnonzero(np.isinf(y).reshape(len(y), -1).any(axis=1))[0])
-        raise ValueError(f"y contains infinity, first in row {row}. Drop or cap such rows before fitting.")
+        raise ValueError(f"{name} contains infinity, first in row {row}. Drop or cap such rows before fitting.")
     if missing.any():
         first = int(np.flatnonzero(missing.reshape(len(y), -1).any(axis=1))[0])
         raise ValueError(
-            f"y contains NaN: {int(missing.sum())} missing value(s), the first in row {first}. "
+            f"{name} contains NaN: {int(missing.sum())} missing value(s), the first in row {first}. "
             "Drop these rows before fitting."
         )
 
@@ -128,11 +126,11 @@ def read_classes(y: Any, n_rows: int) -> ClassTarget:
 
 def encode_labels(y: Any, classes: list[NDArray[Any]], n_rows: int, name: str = "y") -> NDArray[np.int32]:
     """Codes of known labels; -1 for a label that is not among `classes`. `name` is what the caller calls `y`."""
-    array = _as_array(y, n_rows)
-    _refuse_missing(array)
+    array = _as_array(y, n_rows, name)
+    _refuse_missing(array, name)
     columns = array.reshape(n_rows, -1)
     if columns.shape[1] != len(classes):
-        raise ValueError(f"y has {columns.shape[1]} outputs here and {len(classes)} in the training data.")
+        raise ValueError(f"{name} has {columns.shape[1]} outputs here and {len(classes)} in the training data.")
     codes = np.empty(columns.shape, dtype=np.int32)
     for k, labels in enumerate(classes):
         codes[:, k] = _codes_of(columns[:, k], labels)
@@ -154,13 +152,13 @@ def _codes_of(column: NDArray[Any], labels: NDArray[Any]) -> NDArray[Any]:
     return np.array([code_of.get(label, -1) for label in column.tolist()])
 
 
-def read_values(y: Any, n_rows: int) -> NDArray[np.float64]:
-    """Return targets of a regression, n_rows x n_outputs, float64 and C-contiguous."""
-    array = _as_array(y, n_rows)
-    _refuse_missing(array)
-    values = check_array(array, ensure_2d=False, dtype=np.float64, input_name="y")
+def read_values(y: Any, n_rows: int, name: str = "y") -> NDArray[np.float64]:
+    """Return targets of a regression, n_rows x n_outputs, float64 and C-contiguous; `name` as above."""
+    array = _as_array(y, n_rows, name)
+    _refuse_missing(array, name)
+    values = check_array(array, ensure_2d=False, dtype=np.float64, input_name=name)
     if values.max(initial=0.0) / 2 - values.min(initial=0.0) / 2 > np.finfo(float).max / 2:
-        raise ValueError("The range of y is too wide for a floating-point number. Rescale y.")
+        raise ValueError(f"The range of {name} is too wide for a floating-point number. Rescale {name}.")
     return np.ascontiguousarray(values.reshape(n_rows, -1))
 
 
@@ -228,10 +226,10 @@ def read_numbers(y: Any, n_rows: int, n_columns: tuple[int, ...]) -> NDArray[np.
     return np.ascontiguousarray(values)
 
 
-def check_length(n_values: int, n_rows: int) -> None:
+def check_length(n_values: int, n_rows: int, name: str = "y") -> None:
     """Refuse a target that does not have a row per row of X."""
     if n_values != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {[n_rows, n_values]}. "
-            "X and y must have one row each per observation."
+            f"X and {name} must have one row each per observation."
         )

@@ -274,3 +274,11 @@ def test_a_fit_in_a_forked_process_is_the_same():  # of spawned ones: the test o
     X = np.arange(200.0).reshape(50, 4)
     here = spinney.GradientBoostingRegressor(n_estimators=3, random_state=0).fit(X, X[:, 0]).fingerprint()
     assert run(code).stdout.strip() == here
+
+
+@pytest.mark.parametrize("kind", [spinney.GradientBoostingRegressor, spinney.GradientBoostingClassifier])
+def test_a_held_out_target_is_called_by_its_name(kind):
+    X, y = np.arange(60.0).reshape(-1, 1), np.arange(60) % 2
+    gaps = np.where(np.arange(60) == 7, np.nan, y)
+    with pytest.raises(ValueError, match=r"^y_val contains NaN: 1 missing value\(s\), the first in row 7"):
+        kind(n_estimators=2, early_stopping=True).fit(X, y, X_val=X, y_val=gaps)

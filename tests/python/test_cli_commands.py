@@ -591,6 +591,13 @@ def test_boosting_takes_an_offset_at_fit_and_predict(folder, claims, tmp_path):
     assert not np.allclose(expected, without.predict(claims.select("age")))
 
 
+def test_weights_and_offsets_may_be_decimal_numbers(claims, tmp_path):
+    exact = pl.col("log_exposure").round(2).cast(pl.Decimal(10, 2))
+    claims.with_columns(exact, w=pl.lit(2).cast(pl.Decimal(4, 1))).write_parquet(tmp_path / "exact.parquet")
+    words = ("--target", "cost", "--model", "boosting", "--trees", 2, "--folds", 0)
+    run("fit", tmp_path / "exact.parquet", *words, "--offset", "log_exposure", "--weight", "w")
+
+
 def test_boosting_of_numbers_takes_a_loss(folder, claims, tmp_path):
     words = ("--target", "cost", "--model", "boosting", "--trees", 20, "--folds", 0, "--loss", "poisson")
     run("fit", folder / "claims.csv", *words, "--offset", "log_exposure", "--out", tmp_path / "m")

@@ -603,10 +603,10 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         return self._known_target(y, n_rows, {}), {"_n_scores": 1}
 
     def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Floats:
-        values = read_values(y, n_rows)
+        values = read_values(y, n_rows, name)
         if values.shape[1] > 1:
             raise ValueError(
-                "y has several outputs, and boosting takes one. Use sklearn.multioutput.MultiOutputRegressor."
+                f"{name} has several outputs, and boosting takes one. Use sklearn.multioutput.MultiOutputRegressor."
             )
         if np.asarray(y).ndim == 2:
             column_or_1d(y, warn=True)

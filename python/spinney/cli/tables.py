@@ -74,14 +74,17 @@ def column_names(path: Path, delimiter: str | None) -> list[str]:
 
 def number_column(column: pl.Series, option: str) -> NDArray[np.float64]:
     """Return a column that an option names and that must hold a number in every row."""
+    import polars as pl
+
     if not column.dtype.is_numeric():
         what = option.removeprefix("--").capitalize()
         raise fail(f"{option}: the column '{column.name}' holds {column.dtype} values. {what}s must be numbers.")
     if column.null_count() > 0:
         raise fail(f"{option}: the column '{column.name}' has missing values. Fill them or drop these rows.")
-    if not column.is_finite().all():
+    numbers = column.cast(pl.Float64)
+    if not numbers.is_finite().all():
         raise fail(f"{option}: the column '{column.name}' holds NaN or infinity. Fill them or drop these rows.")
-    values: NDArray[np.float64] = column.to_numpy().astype(float)
+    values: NDArray[np.float64] = numbers.to_numpy()
     return values
 
 
