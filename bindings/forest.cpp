@@ -90,10 +90,8 @@ static ForestHandle* grow(const TableHandle& table, const std::string& criterion
   params.columns_per_tree = columns_per_tree;
   params.first_tree = first_tree;
   params.n_trees = n_trees;
-  Forest forest = run_interruptible([&](Interrupt& interrupt) {
-    return Forest::join(grow_forest(table.table, request.input, request.rule, params, interrupt),
-                        params.tree.n_threads);
-  });
+  Forest forest = run_interruptible(
+      [&](Interrupt& interrupt) { return grow_forest(table.table, request.input, request.rule, params, interrupt); });
   return new ForestHandle(std::move(forest), categories_of(table.table));
 }
 

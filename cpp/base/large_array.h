@@ -4,12 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <type_traits>
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
 namespace spinney {
 
@@ -17,45 +12,34 @@ inline constexpr std::size_t large_page = std::size_t{1} << 21;
 
 // Asks for large pages where a run of memory covers them: the rest may belong to others. A refusal changes nothing but the
 // speed.
-inline void ask_for_large_pages([[maybe_unused]] void* first, [[maybe_unused]] std::size_t n_bytes) {
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-  const auto begin = reinterpret_cast<std::uintptr_t>(first);
-  const std::uintptr_t from = (begin + large_page - 1) / large_page * large_page,
-                       to = (begin + n_bytes) / large_page * large_page;
-  if (from < to) madvise(reinterpret_cast<void*>(from), to - from, MADV_HUGEPAGE);
-#endif
-}
+void ask_for_large_pages(void* first, std::size_t n_bytes);
 
-// Elements are not set to anything. The first begins a cache line.
+// Memory that begins a cache line. Large pages come from the system and go back to it at once.
+void* allocate_large(std::size_t n_bytes);
+void free_large(void* first, std::size_t n_bytes);
+
+// Elements are not set to anything.
 template <class T>
 class LargeArray {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
   LargeArray() = default;
-  explicit LargeArray(std::size_t n) : size_(n), data_(allocate(n * sizeof(T))) {}
+  explicit LargeArray(std::size_t n)
+      : size_(n), data_(static_cast<T*>(allocate_large(n * sizeof(T))), Free{n * sizeof(T)}) {}
 
   std::size_t size() const { return size_; }
   const T* data() const { return data_.get(); }
   T* data() { return data_.get(); }
 
  private:
-  static constexpr std::align_val_t line{64};
   struct Free {
-    std::align_val_t alignment = line;
-    void operator()(T* p) const { ::operator delete(p, alignment); }
+    std::size_t n_bytes = 0;
+    void operator()(T* p) const { free_large(p, n_bytes); }
   };
-  using Owner = std::unique_ptr<T, Free>;
-
-  static Owner allocate(std::size_t n_bytes) {
-    const std::align_val_t alignment = n_bytes < large_page ? line : std::align_val_t{large_page};
-    Owner owner(static_cast<T*>(::operator new(n_bytes, alignment)), Free{alignment});
-    ask_for_large_pages(owner.get(), n_bytes);
-    return owner;
-  }
 
   std::size_t size_ = 0;
-  Owner data_;
+  std::unique_ptr<T, Free> data_;
 };
 
 }  // namespace spinney

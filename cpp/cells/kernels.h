@@ -60,6 +60,9 @@ struct Kernels {
   void (*read_keys)(const std::uint32_t* keys, std::size_t stride, const std::uint32_t* rows, std::size_t n,
                     const std::uint32_t* columns, std::size_t n_columns, std::uint32_t* out);
 
+  // The same of one column, whose keys lie side by side.
+  void (*read_column)(const std::uint32_t* keys, const std::uint32_t* rows, std::size_t n, std::uint32_t* out);
+
   // Lowest and highest of n keys; n > 0.
   void (*key_range)(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high);
   void (*rank_range)(const std::uint16_t* ranks, std::size_t n, std::uint16_t* low, std::uint16_t* high);

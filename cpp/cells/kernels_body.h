@@ -311,6 +311,30 @@ static void read_keys(const std::uint32_t* keys, std::size_t stride, const std::
   }
 }
 
+static void read_column(const std::uint32_t* keys, const std::uint32_t* rows, std::size_t n, std::uint32_t* out) {
+  std::size_t i = 0;
+#if defined(__AVX512F__)
+  const __m512i places = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+  for (; i + 16 <= n; i += 16) {
+    const __m512i at = _mm512_loadu_si512(rows + i);
+    const __m512i from = _mm512_add_epi32(_mm512_set1_epi32(static_cast<int>(rows[i])), places);
+    if (_mm512_cmpneq_epi32_mask(at, from) == 0) {  // neighbours
+      _mm512_storeu_si512(out + i, _mm512_loadu_si512(keys + rows[i]));
+      continue;
+    }
+    const __m256i a = _mm512_mask_i64gather_epi32(
+        _mm256_setzero_si256(), 0xff, _mm512_maskz_cvtepu32_epi64(0xff, _mm512_maskz_extracti64x4_epi64(0xff, at, 0)),
+        keys, 4);
+    const __m256i b = _mm512_mask_i64gather_epi32(
+        _mm256_setzero_si256(), 0xff, _mm512_maskz_cvtepu32_epi64(0xff, _mm512_maskz_extracti64x4_epi64(0xff, at, 1)),
+        keys, 4);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), a);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i + 8), b);
+  }
+#endif
+  for (; i < n; ++i) out[i] = keys[rows[i]];
+}
+
 static void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high) {
 #if defined(__AVX512F__)
   __m512i lowest = _mm512_set1_epi32(-1), highest = _mm512_setzero_si512();
@@ -456,6 +480,7 @@ const Kernels kernels{score_all<SquaredError>,
                       partition_flags_by_rank,
                       read_ranks,
                       read_keys,
+                      read_column,
                       key_range,
                       rank_range,
                       places_of_keys,

@@ -1,4 +1,5 @@
-// The table once more, row by row, as 32-bit keys in the order of the values: what random cuts read.
+// The table twice more, as 32-bit keys in the order of the values: what random cuts read. Nodes of few rows read them row
+// by row, nodes of many column by column.
 //
 // A key is the image of the value as a 32-bit float. Where that loses digits, different values may share a key, and the
 // column itself is asked. Missing values have the largest key. Category columns have no keys.
@@ -17,9 +18,10 @@ namespace spinney {
 struct RowKeys {
   static constexpr std::uint32_t missing = UINT32_MAX;
 
-  std::size_t n_columns = 0;        // 0: there are none
-  LargeArray<std::uint32_t> keys;   // by row and column
-  std::vector<std::uint8_t> exact;  // by column: a key tells the value
+  std::size_t n_columns = 0;            // 0: there are none
+  LargeArray<std::uint32_t> keys;       // by row and column
+  LargeArray<std::uint32_t> by_column;  // by column and row
+  std::vector<std::uint8_t> exact;      // by column: a key tells the value
 
   const std::uint32_t* of_row(Row r) const { return keys.data() + r * n_columns; }
 

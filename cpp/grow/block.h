@@ -26,8 +26,10 @@ class BlockGrower {
   BlockGrower(const Rules& rules, const Bins& bins, Worker<Criterion>& worker, Interrupt& interrupt)
       : rules_(rules), worker_(worker), interrupt_(interrupt), columns_(rules, bins, worker) {}
 
-  // `rows` is the node's range of the row index; it is reordered.
-  Tree grow(OpenNode root, std::span<Row> rows) {
+  // `rows` is the node's range of the row index; it is reordered. `tree` may have been another before.
+  void grow(OpenNode root, std::span<Row> rows, Tree& tree) {
+    tree.clear();
+    std::swap(tree_, tree);
     tree_.value_width = static_cast<std::uint32_t>(rules_.target.value_width());
     rows_ = rows;
     reserve(rows.size());
@@ -43,7 +45,7 @@ class BlockGrower {
       grow_node(next);
     }
     if constexpr (requires { columns_.cut_now(tree_); }) columns_.cut_now(tree_);
-    return std::move(tree_);
+    std::swap(tree_, tree);
   }
 
  private:
@@ -88,12 +90,15 @@ class BlockGrower {
 
   std::optional<Choice> find_split(OpenNode& node) {
     Tried& tried = worker_.tried;
-    bool tells_constants = false;
-    if constexpr (requires { columns_.tells_constants(node); }) tells_constants = columns_.tells_constants(node);
     search_drawn_columns(
         rules_, node, tried, [&](auto columns, auto candidates) { columns_.search(node, columns, candidates); },
-        tells_constants);
+        tells_constants(node));
     return rules_.choose(tried.columns, tried.candidates, node);
+  }
+
+  bool tells_constants(const OpenNode& node) const {
+    if constexpr (requires { columns_.tells_constants(node); }) return columns_.tells_constants(node);
+    return false;
   }
 
   void split(OpenNode& node, const Choice& choice, std::size_t at) {
@@ -104,7 +109,7 @@ class BlockGrower {
     left.depth = right.depth = node.depth + 1;
     share_stat(node, left, right);
     const bool leaves = is_leaf(left) && is_leaf(right);
-    if (leaves) node.features.clear();
+    if (leaves || is_unlisted(rules_, tells_constants(node))) node.features.clear();
     rules_.inherit(node, choice, std::move(node.features), left, right);
     if (rules_.bounded()) rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
     write_split(tree_, at, columns_.describe(choice, left.stat[0] >= right.stat[0]));

@@ -29,6 +29,8 @@ class DrawnColumns {
     left_.resize(2 * worker_.criterion.width());
   }
 
+  bool tells_constants(const OpenNode& node) const { return node.n() <= small_rows; }
+
   void search(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
     if (columns.empty()) return;
     // the target of the node's rows, side by side
@@ -53,8 +55,7 @@ class DrawnColumns {
     codes_.clear();
     if (c.at == from_values) {
       mark_sides(rules_, choice, rows, side_, codes_);
-      keys_.resize(std::max(keys_.size(), rows.size()));
-      for (std::size_t i = 0; i < rows.size(); ++i) keys_[i] = 1u - side_[i];
+      for (std::size_t i = 0; i < rows.size(); ++i) keys_.data()[i] = 1u - side_[i];
       keys = keys_.data();
       cut = 0;
     }
@@ -76,7 +77,13 @@ class DrawnColumns {
   // Copies the node's keys in these columns, one column after the other.
   void read_keys(const OpenNode& node, std::span<const std::uint32_t> columns) {
     const std::size_t n = node.n();
-    keys_.resize(std::max(keys_.size(), n * columns.size()));
+    if (keys_.size() < n * columns.size()) keys_ = LargeArray<std::uint32_t>(n * columns.size());
+    if (const std::size_t n_rows = rules_.table.n_rows; n >= n_rows / many_rows) {
+      for (std::size_t c = 0; c < columns.size(); ++c)
+        kernels_.read_column(all_.by_column.data() + columns[c] * n_rows, rows_.data() + node.begin, n,
+                             keys_.data() + c * n);
+      return;
+    }
     kernels_.read_keys(all_.keys.data(), all_.n_columns, rows_.data() + node.begin, n, columns.data(), columns.size(),
                        keys_.data());
   }
@@ -198,6 +205,9 @@ class DrawnColumns {
     return static_cast<Row>(n_left);
   }
 
+  // A node of this part of all rows, or more, reads keys column by column: most cache lines hold several that it needs.
+  static constexpr std::size_t many_rows = 16;
+  static constexpr std::size_t small_rows = 64;
   static constexpr std::uint32_t from_values = 1;  // in Candidate::at: keys do not tell the sides
 
   const Rules& rules_;
@@ -207,7 +217,7 @@ class DrawnColumns {
   typename Criterion::Local local_;
   std::optional<Criterion> local_criterion_;  // of the node that is searched
   std::span<Row> rows_;                       // row index of the block
-  std::vector<std::uint32_t> keys_;           // of the node's rows, column by column
+  LargeArray<std::uint32_t> keys_;            // of the node's rows, column by column
   std::vector<Range> ranges_;                 // by column that is searched
   std::vector<std::uint32_t> ends_;           // places of rows in the node, column by column
   std::size_t n_ends_ = 0;

@@ -43,12 +43,18 @@ struct GrownTree {
   std::vector<std::pair<std::size_t, std::size_t>> resting;
 };
 
+// What a thread that grows one tree after another uses again: memory that is new has to be asked for page by page.
+struct GrowBuffers {
+  std::vector<Row> rows;  // the row index
+  Tree tree;
+};
+
 template <class Criterion>
 class Grower {
  public:
-  Grower(const Rules& rules, Bins& bins, std::span<Worker<Criterion>> workers, std::vector<Row>& rows,
+  Grower(const Rules& rules, Bins& bins, std::span<Worker<Criterion>> workers, GrowBuffers& buffers,
          Interrupt& interrupt)
-      : rules_(rules), bins_(bins), workers_(workers), rows_(rows), interrupt_(interrupt) {}
+      : rules_(rules), bins_(bins), workers_(workers), buffers_(buffers), rows_(buffers.rows), interrupt_(interrupt) {}
 
   GrownTree grow(OpenNode root) {
     counts_ranks_ = bins_.ranks.row_bytes > 0 && !weighing().on && RankedColumns<Criterion>::fits(rules_.target, rows_);
@@ -184,7 +190,9 @@ class Grower {
     const auto grow_block = [&]<class Columns>(const Columns*) {
       const std::span<Row> rows = rows_of(node);
       BlockGrower<Criterion, Columns> grower(rules_, bins_, worker[0], interrupt_);
-      return GrownTree{grower.grow(std::move(node), rows), {}};
+      Tree tree = subtrees_.size() == 1 ? std::move(buffers_.tree) : Tree();
+      grower.grow(std::move(node), rows, tree);
+      return GrownTree{std::move(tree), {}};
     };
     if constexpr (is_additive<Criterion>)
       if (draws_from_keys()) return grow_block(static_cast<const DrawnColumns<Criterion>*>(nullptr));
@@ -192,7 +200,7 @@ class Grower {
       if (counts_ranks_) return grow_block(static_cast<const RankedColumns<Criterion>*>(nullptr));
     if constexpr (can_block)
       if (blocks_pay()) return grow_block(static_cast<const SortedColumns<Criterion>*>(nullptr));
-    Grower inner(rules_, bins_, worker, rows_, interrupt_);
+    Grower inner(rules_, bins_, worker, buffers_, interrupt_);
     inner.grow_depth_first(std::move(node), 0);
     return inner.assemble();
   }
@@ -353,6 +361,7 @@ class Grower {
   }
 
   GrownTree assemble() {
+    if (sprouts_[0].subtree != SIZE_MAX) return std::move(subtrees_[0]);
     GrownTree grown;
     Tree& tree = grown.tree;
     tree.value_width = static_cast<std::uint32_t>(rules_.target.value_width());
@@ -400,6 +409,7 @@ class Grower {
   const Rules& rules_;
   Bins& bins_;
   std::span<Worker<Criterion>> workers_;
+  GrowBuffers& buffers_;
   std::vector<Row>& rows_;
   Interrupt& interrupt_;
   bool counts_ranks_ = false;

@@ -26,6 +26,10 @@ class Rules {
   const Target& target;
   const GrowParams& params;
 
+  std::size_t n_columns() const { return params.columns.empty() ? table.n_columns() : params.columns.size(); }
+  // Do nodes try some columns only?
+  bool draws_columns() const { return params.max_features < n_columns() - params.always.size(); }
+
   OpenNode root() const;
   bool too_small(Row n, std::uint32_t depth) const;
   bool may_split(const OpenNode& node, const Summary& summary) const;

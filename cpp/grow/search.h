@@ -122,15 +122,13 @@ class ColumnDraw {
   ColumnDraw(const Rules& rules, const OpenNode& node, std::vector<std::uint32_t>& order)
       : order_(order), random_(derive(node.key, 3)) {
     const GrowParams& params = rules.params;
-    const std::size_t n_columns = params.columns.empty() ? rules.table.n_columns() : params.columns.size();
-    const std::size_t n_always = params.always.size();
-    if (params.max_features >= n_columns - n_always) {
+    const std::size_t n_columns = rules.n_columns(), n_always = params.always.size();
+    if (!rules.draws_columns()) {
       order_ = node.features;
       n_first = drawn_ = order_.size();
       return;
     }
     // constants known from above still count as tried, so the draw is from all columns
-    draws_from_all_ = true;
     n_first = n_always + params.max_features;
     if (params.columns.empty()) {
       order_.resize(n_columns);
@@ -158,14 +156,11 @@ class ColumnDraw {
     return order_[i];
   }
 
-  bool draws_from_all() const { return draws_from_all_; }  // whatever node.features says
-
   std::size_t n_first;  // tried together; the rest one by one, until a column can be cut
 
  private:
   std::vector<std::uint32_t>& order_;
   RandomStream random_;
-  bool draws_from_all_ = false;
   std::size_t drawn_ = 0;  // columns before this one stay where they are
 };
 
@@ -226,14 +221,20 @@ void search_columns(std::span<Worker<Criterion>> workers, const Rules& rules, co
   });
 }
 
+// Can a node do without a list of its columns? Where the draw is from all of them, and the search tells constant ones as
+// quickly as a list does.
+inline bool is_unlisted(const Rules& rules, bool tells_constants) {
+  return tells_constants && rules.draws_columns() && rules.params.groups.empty();
+}
+
 // Calls search(columns, candidates) for the columns to try, and drops those that turn out constant from node.features,
-// unless the search tells constant columns as quickly as that list does.
+// where that is needed.
 template <class Search>
 void search_drawn_columns(const Rules& rules, OpenNode& node, Tried& found, Search&& search,
                           bool tells_constants = false) {
   auto& [tried, candidates, order, live] = found;
   ColumnDraw draw(rules, node, order);
-  const bool unlisted = tells_constants && draw.draws_from_all() && rules.params.groups.empty();
+  const bool unlisted = is_unlisted(rules, tells_constants);
   const bool all_live = unlisted || node.features.size() == rules.table.n_columns();
   if (!all_live) {
     live.assign(rules.table.n_columns(), 0);

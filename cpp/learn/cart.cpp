@@ -24,14 +24,15 @@ Cart grow_cart(const Table& table, const TargetInput& input, Rule rule, const Gr
   Target target(input, rule);
   Bins bins = max_bins > 0 ? make_bins(table, target.rows, target.input.weight, max_bins, params.n_threads, interrupt)
                            : make_coarse(table, target, params, interrupt);
-  std::vector<Row> rows;
-  GrownTree grown = grow_tree(table, target, params, bins, rows, interrupt);
-  Cart cart{std::move(grown.tree), {}};
+  GrowBuffers buffers;
+  GrownTree grown = grow_tree(table, target, params, bins, buffers, interrupt);
+  const bool has_room = grown.tree.feature.capacity() > grown.tree.size();
+  Cart cart{has_room ? Tree(grown.tree) : std::move(grown.tree), {}};
   if (!params.weighing.on) return cart;
   cart.resting_node.assign(table.n_rows, UINT32_MAX);
   for (std::uint32_t node = 0; node < grown.resting.size(); ++node)
     for (std::size_t i = grown.resting[node].first; i < grown.resting[node].second; ++i)
-      cart.resting_node[rows[i]] = node;
+      cart.resting_node[buffers.rows[i]] = node;
   return cart;
 }
 

@@ -131,10 +131,8 @@ void presort(const Table& table, const TargetInput& input, Rule rule, Bins& bins
   });
 }
 
-}  // namespace
-
-std::vector<Tree> grow_forest(const Table& table, const TargetInput& input, Rule rule, const ForestParams& params,
-                              Interrupt& interrupt) {
+std::vector<WaitingTree> grow_trees(const Table& table, const TargetInput& input, Rule rule, const ForestParams& params,
+                                    Interrupt& interrupt) {
   const int n_threads = params.tree.n_threads;
   Bins bins;
   if (params.max_bins > 0) {
@@ -144,8 +142,10 @@ std::vector<Tree> grow_forest(const Table& table, const TargetInput& input, Rule
       (column.large.empty() ? column.small.resize(table.n_rows) : column.large.resize(table.n_rows));
   }
   presort(table, input, rule, bins, params, interrupt);
-  std::vector<Tree> trees(params.n_trees);
+  std::vector<WaitingTree> trees(params.n_trees);
   std::vector<Sample> samples(static_cast<std::size_t>(n_threads));
+  std::vector<GrowBuffers> buffers(static_cast<std::size_t>(n_threads));
+  std::vector<WaitingRoom> rooms(static_cast<std::size_t>(n_threads));
   parallel_for(params.n_trees, n_threads, [&](std::size_t i, int worker) {
     interrupt.check();
     const auto t = params.first_tree + static_cast<std::uint32_t>(i);
@@ -167,10 +167,19 @@ std::vector<Tree> grow_forest(const Table& table, const TargetInput& input, Rule
     }
     Target target(tree_input, rule);
     if (target.rows.empty()) throw std::invalid_argument("a tree's sample holds no row of positive weight");
-    std::vector<Row> rows;
-    trees[i] = grow_tree(table, target, tree_params, bins, rows, interrupt).tree;
+    GrowBuffers& buffer = buffers[static_cast<std::size_t>(worker)];
+    GrownTree grown = grow_tree(table, target, tree_params, bins, buffer, interrupt);
+    trees[i] = rooms[static_cast<std::size_t>(worker)].keep(grown.tree);
+    buffer.tree = std::move(grown.tree);
   });
   return trees;
+}
+
+}  // namespace
+
+Forest grow_forest(const Table& table, const TargetInput& input, Rule rule, const ForestParams& params,
+                   Interrupt& interrupt) {
+  return Forest::join(grow_trees(table, input, rule, params, interrupt), params.tree.n_threads);
 }
 
 }  // namespace spinney

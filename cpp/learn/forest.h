@@ -28,7 +28,7 @@ struct ForestParams {
 };
 
 // The table and the target's arrays must outlive the call.
-std::vector<Tree> grow_forest(const Table& table, const TargetInput& target, Rule rule, const ForestParams& params,
-                              Interrupt& interrupt);
+Forest grow_forest(const Table& table, const TargetInput& target, Rule rule, const ForestParams& params,
+                   Interrupt& interrupt);
 
 }  // namespace spinney

@@ -5,10 +5,11 @@
 
 namespace spinney {
 
-GrownTree grow_tree(const Table& table, Target& target, const GrowParams& params, Bins& bins, std::vector<Row>& rows,
+GrownTree grow_tree(const Table& table, Target& target, const GrowParams& params, Bins& bins, GrowBuffers& buffers,
                     Interrupt& interrupt) {
   const Rules rules(table, target, params);
   OpenNode root = rules.root();
+  std::vector<Row>& rows = buffers.rows;
   rows = std::move(target.rows);
   if (!params.weighing.rows.empty()) rows = params.weighing.rows;
   root.end = rows.size();
@@ -17,7 +18,7 @@ GrownTree grow_tree(const Table& table, Target& target, const GrowParams& params
     root.stat.assign(criterion.width(), 0);
     for (const Row r : rows)
       if (target.weight_of(r) > 0) criterion.add(r, root.stat.data());
-    return Grower<Criterion>(rules, bins, workers, rows, interrupt).grow(std::move(root));
+    return Grower<Criterion>(rules, bins, workers, buffers, interrupt).grow(std::move(root));
   });
 }
 

@@ -11,8 +11,8 @@ namespace spinney {
 Bins make_bins(const Table& table, const std::vector<Row>& rows, const double* weight, std::uint32_t max_bins,
                int n_threads, Interrupt& interrupt);
 
-// Takes the target's row index. `rows` is left in the order of the grown tree's leaves.
-GrownTree grow_tree(const Table& table, Target& target, const GrowParams& params, Bins& bins, std::vector<Row>& rows,
+// Takes the target's row index. `buffers.rows` is left in the order of the grown tree's leaves.
+GrownTree grow_tree(const Table& table, Target& target, const GrowParams& params, Bins& bins, GrowBuffers& buffers,
                     Interrupt& interrupt);
 
 }  // namespace spinney

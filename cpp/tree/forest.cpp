@@ -1,6 +1,7 @@
 #include "tree/forest.h"
 
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #if defined(__GLIBC__)
@@ -25,40 +26,42 @@ void Forest::reserve(std::size_t n_nodes, std::size_t n_set_words, std::size_t n
   root.reserve(n_trees + 1);
 }
 
-// Appends an array of every tree, and gives its memory back before the next array is joined.
-template <class T>
-static void join_array(std::vector<Tree>& trees, std::vector<T> Tree::* array, Tree& to) {
-  std::size_t n = 0;
-  for (const Tree& t : trees) n += (t.*array).size();
-  (to.*array).reserve(n);
-  ask_for_large_pages((to.*array).data(), n * sizeof(T));
-  for (Tree& t : trees) {
-    const std::vector<T> from = std::move(t.*array);
-    (to.*array).insert((to.*array).end(), from.begin(), from.end());
+// Appends a part of every tree. Its memory is given back on the way.
+template <class... Arrays>
+static void append(std::vector<WaitingTree>& trees, WaitingArrays WaitingTree::* part,
+                   const std::tuple<Arrays...>& arrays, Tree& to) {
+  for (WaitingTree& t : trees) {
+    const WaitingArrays from = std::exchange(t.*part, {});
+    t.for_each_run(from, arrays, [&](auto array, auto* first, std::size_t n) {
+      (to.*array).insert((to.*array).end(), first, first + n);
+    });
   }
-#if defined(__GLIBC__)
-  malloc_trim(0);  // else the allocator keeps what was freed, and the peak is twice the forest
-#endif
 }
 
-Forest Forest::join(std::vector<Tree> trees, int n_threads) {
+Forest Forest::join(std::vector<WaitingTree> trees, int n_threads) {
   Forest forest;
-  std::vector<std::uint32_t> first_set{0};
-  for (const Tree& t : trees) {
-    if (forest.root.back() + t.size() >= UINT32_MAX)
-      throw std::length_error("the forest has more than 4 billion nodes; grow fewer or smaller trees");
-    forest.nodes.value_width = t.value_width;
-    forest.root.push_back(forest.root.back() + static_cast<std::uint32_t>(t.size()));
-    first_set.push_back(first_set.back() + static_cast<std::uint32_t>(t.sets.size()));
-  }
   Tree& nodes = forest.nodes;
-  const auto join_arrays = [&](auto... arrays) { (join_array(trees, arrays, nodes), ...); };
-  const auto join_some = [&](std::size_t task, int) {  // the values are about half of all
-    if (task == 0) return join_arrays(&Tree::value);
-    join_arrays(&Tree::feature, &Tree::threshold, &Tree::right, &Tree::flags, &Tree::set, &Tree::sets, &Tree::impurity,
-                &Tree::weight, &Tree::n_rows);
+  std::vector<std::uint32_t> first_set{0};
+  for (const WaitingTree& t : trees) {
+    if (forest.root.back() + t.n_nodes >= UINT32_MAX)
+      throw std::length_error("the forest has more than 4 billion nodes; grow fewer or smaller trees");
+    nodes.value_width = t.value_width;
+    forest.root.push_back(forest.root.back() + static_cast<std::uint32_t>(t.n_nodes));
+    first_set.push_back(first_set.back() + static_cast<std::uint32_t>(t.n_set_words));
+  }
+#if defined(__GLIBC__)
+  malloc_trim(0);  // else the allocator keeps what growing needed
+#endif
+  nodes.reserve(forest.root.back(), first_set.back());
+  const auto ask = [&](auto... array) {
+    (ask_for_large_pages((nodes.*array).data(), (nodes.*array).capacity() * sizeof(nodes.*array)[0]), ...);
   };
-  parallel_for_if_worth(10.0 * forest.root.back(), 2, n_threads, join_some);
+  std::apply(ask, WaitingTree::value_arrays);
+  std::apply(ask, WaitingTree::other_arrays);
+  parallel_for_if_worth(10.0 * forest.root.back(), 2, n_threads, [&](std::size_t task, int) {
+    if (task == 0) return append(trees, &WaitingTree::values, WaitingTree::value_arrays, nodes);
+    append(trees, &WaitingTree::others, WaitingTree::other_arrays, nodes);
+  });
   parallel_for_if_worth(1.0 * forest.root.back(), forest.n_trees(), n_threads, [&](std::size_t t, int) {
     for (std::size_t i = forest.root[t]; i < forest.root[t + 1]; ++i) {
       if (nodes.is_leaf(i)) continue;

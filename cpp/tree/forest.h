@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tree/tree.h"
+#include "tree/waiting.h"
 
 namespace spinney {
 
@@ -12,7 +13,7 @@ struct Forest {
   Tree nodes;
   std::vector<std::uint32_t> root{0};  // and the end
 
-  static Forest join(std::vector<Tree> trees, int n_threads);  // needs little more memory than the trees
+  static Forest join(std::vector<WaitingTree> trees, int n_threads);  // needs little more memory than the trees
 
   std::size_t n_trees() const { return root.size() - 1; }
   void add(const Tree& tree);

@@ -43,6 +43,20 @@ void Tree::append(const Tree& subtree) {
   }
 }
 
+void Tree::clear() {
+  feature.clear();
+  threshold.clear();
+  right.clear();
+  flags.clear();
+  set.clear();
+  sets.clear();
+  impurity.clear();
+  weight.clear();
+  n_rows.clear();
+  value.clear();
+  splits = {};
+}
+
 void Tree::reserve(std::size_t n_nodes, std::size_t n_set_words) {
   feature.reserve(n_nodes);
   threshold.reserve(n_nodes);

@@ -38,6 +38,7 @@ struct Tree {
   std::size_t add_leaf();  // appends a leaf whose statistics the caller fills in
   void append(const Tree& subtree);
   void reserve(std::size_t n_nodes, std::size_t n_set_words);
+  void clear();  // keeps the memory
 };
 
 // Adds a set to `sets` and returns where it begins. `left` and `right` are the categories seen on either side, ascending;

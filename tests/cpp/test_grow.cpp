@@ -157,14 +157,12 @@ TEST(a_forest_is_the_same_for_any_number_of_threads) {
           p.sampling.strata[0].push_back(r);
         }
         p.sampling.n_drawn = {700};
-        const std::vector<Tree> one = grow_forest(s.table, s.target(rule, false), rule, p, interrupt);
+        const Forest forest = grow_forest(s.table, s.target(rule, false), rule, p, interrupt);
         p.tree.n_threads = 2;
-        const std::vector<Tree> two = grow_forest(s.table, s.target(rule, false), rule, p, interrupt);
-        Forest forest;
-        for (std::size_t t = 0; t < one.size(); ++t) {
-          CHECK(equal(one[t], two[t]));
-          CHECK(find_fault(one[t], s.kinds()).empty());
-          forest.add(one[t]);
+        const Forest two = grow_forest(s.table, s.target(rule, false), rule, p, interrupt);
+        for (std::size_t t = 0; t < 6; ++t) {
+          CHECK(equal(forest.tree(t), two.tree(t)));
+          CHECK(find_fault(forest.tree(t), s.kinds()).empty());
         }
         const ForestWalker walker(forest);
         const std::size_t width = forest.nodes.value_width;
@@ -173,7 +171,6 @@ TEST(a_forest_is_the_same_for_any_number_of_threads) {
         for (std::uint32_t f = 0; f < 5; ++f) row[f] = value_at(s.table.columns[f], 0);
         walker.sum_one(row.data(), first.data());
         for (std::size_t k = 0; k < width; ++k) CHECK(sums[k] == first[k]);
-        CHECK(equal(forest.tree(3), one[3]));
       }
 }
 
@@ -218,12 +215,12 @@ static void check_counted_ranks(Rule rule, std::size_t n, std::uint32_t bins, bo
   forest.max_bins = bins;
   forest.samples = false;
   forest.n_trees = 2;
-  const std::vector<Tree> trees = grow_forest(s.table, target, rule, forest, interrupt);
+  const Forest trees = grow_forest(s.table, target, rule, forest, interrupt);
   GrowParams alone = forest.tree;
   for (std::uint32_t t = 0; t < 2; ++t) {
     alone.seed = tree_key(forest.tree.seed, t);
-    CHECK(trees[t].size() > 20);
-    CHECK(equal(trees[t], grow_cart(s.table, target, rule, alone, bins, interrupt).tree));
+    CHECK(trees.tree(t).size() > 20);
+    CHECK(equal(trees.tree(t), grow_cart(s.table, target, rule, alone, bins, interrupt).tree));
   }
 }
 
@@ -260,11 +257,11 @@ TEST(a_table_of_flags_alone_gives_the_trees_of_sorted_columns) {
   forest.samples = false;
   forest.n_trees = 1;
   const TargetInput target = s.target(Rule::gini, false);
-  const std::vector<Tree> trees = grow_forest(s.table, target, Rule::gini, forest, interrupt);
+  const Forest trees = grow_forest(s.table, target, Rule::gini, forest, interrupt);
   GrowParams alone = forest.tree;
   alone.seed = tree_key(forest.tree.seed, 0);
-  CHECK(trees[0].size() > 20);
-  CHECK(equal(trees[0], grow_cart(s.table, target, Rule::gini, alone, 0, interrupt).tree));
+  CHECK(trees.tree(0).size() > 20);
+  CHECK(equal(trees.tree(0), grow_cart(s.table, target, Rule::gini, alone, 0, interrupt).tree));
 }
 
 // A least weight that every cut has takes the way of limited cuts, which are scored column by column.
@@ -284,12 +281,12 @@ TEST(cuts_scored_together_are_those_of_column_by_column) {
             forest.max_bins = bins;
             forest.samples = false;
             forest.n_trees = 3;
-            const std::vector<Tree> together = grow_forest(s.table, target, rule, forest, interrupt);
+            const Forest together = grow_forest(s.table, target, rule, forest, interrupt);
             forest.tree.min_weight_leaf = 1e-12;
-            const std::vector<Tree> apart = grow_forest(s.table, target, rule, forest, interrupt);
+            const Forest apart = grow_forest(s.table, target, rule, forest, interrupt);
             for (std::size_t t = 0; t < 3; ++t) {
-              CHECK(together[t].size() > 100);
-              CHECK(equal(together[t], apart[t]));
+              CHECK(together.tree(t).size() > 100);
+              CHECK(equal(together.tree(t), apart.tree(t)));
             }
           }
 }
@@ -307,12 +304,12 @@ TEST(random_cuts_from_keys_are_those_from_values) {
       forest.samples = false;
       forest.n_trees = 2;
       const TargetInput target = s.target(rule, max_features == 5);
-      const std::vector<Tree> trees = grow_forest(s.table, target, rule, forest, interrupt);
+      const Forest trees = grow_forest(s.table, target, rule, forest, interrupt);
       GrowParams alone = forest.tree;
       for (std::uint32_t t = 0; t < 2; ++t) {
         alone.seed = tree_key(forest.tree.seed, t);
-        CHECK(trees[t].size() > 100);
-        CHECK(equal(trees[t], grow_cart(s.table, target, rule, alone, 0, interrupt).tree));
+        CHECK(trees.tree(t).size() > 100);
+        CHECK(equal(trees.tree(t), grow_cart(s.table, target, rule, alone, 0, interrupt).tree));
       }
     }
 }
@@ -368,8 +365,7 @@ TEST(every_way_to_predict_gives_the_same_bits) {
       params.tree.max_features = 2;
       params.samples = false;
       params.n_trees = 19;
-      Forest forest;
-      for (const Tree& tree : grow_forest(table, s.target(rule, false), rule, params, interrupt)) forest.add(tree);
+      const Forest forest = grow_forest(table, s.target(rule, false), rule, params, interrupt);
       check_every_way_to_predict(forest, table);
       for (Column& c : table.columns)  // a few rows, and no missing values in them
         c.data += 7 * c.stride;

@@ -152,6 +152,24 @@ TEST(keys_are_read_column_by_column) {
   }
 }
 
+TEST(keys_of_a_column_are_read) {
+  std::mt19937 g(9);
+  std::vector<std::uint32_t> keys(500);
+  for (std::uint32_t& key : keys) key = static_cast<std::uint32_t>(g());
+  for (const std::size_t n : {1u, 15u, 16u, 17u, 100u, 160u})
+    for (const int order : {0, 1, 2}) {  // any rows; neighbours; neighbours here and there, as drawn with replacement
+      std::vector<std::uint32_t> rows(n), expected;
+      for (std::size_t i = 0; i < n; ++i)
+        rows[i] = static_cast<std::uint32_t>(order == 0 ? g() % keys.size() : 7 + i - (order == 2 && i % 40 == 3));
+      for (const std::uint32_t row : rows) expected.push_back(keys[row]);
+      for (const Kernels* k : available()) {
+        std::vector<std::uint32_t> got(n);
+        k->read_column(keys.data(), rows.data(), n, got.data());
+        CHECK(got == expected);
+      }
+    }
+}
+
 TEST(ranks_are_read_and_part_rows) {
   std::mt19937 g(5);
   for (const std::size_t n : {1u, 2u, 15u, 16u, 33u, 1000u}) {

@@ -6,6 +6,7 @@
 
 #include "check.h"
 #include "predict/walk.h"
+#include "tree/forest.h"
 #include "tree/prune.h"
 #include "tree/tree.h"
 #include "tree/validate.h"
@@ -111,6 +112,55 @@ static Tree worked_example() {
     t.right[static_cast<std::size_t>(node)] = static_cast<std::uint32_t>(right);
   }
   return t;
+}
+
+// A tree of n_splits splits down one side; every fourth is by categories.
+static Tree long_tree(std::uint32_t n_splits, std::uint32_t width) {
+  Tree t;
+  t.value_width = width;
+  for (std::uint32_t i = 0; i <= 2 * n_splits; ++i) {
+    const std::size_t at = t.add_leaf();
+    for (std::uint32_t k = 0; k < width; ++k) t.value_of(at)[k] = i + 0.25 * k;
+    t.weight[at] = i;
+    t.impurity[at] = 1.0 / (1 + i);
+    t.n_rows[at] = i + 7;
+    if (i % 2 == 1 || i == 2 * n_splits) continue;
+    t.feature[at] = static_cast<std::int32_t>(i % 5);
+    t.threshold[at] = i / 3.0;
+    t.right[at] = i + 2;
+    if (i % 8 != 0) continue;
+    t.flags[at] = Tree::category;
+    t.set[at] = add_set(t.sets, std::vector<std::uint32_t>{i}, std::vector<std::uint32_t>{i + 1}, false);
+  }
+  return t;
+}
+
+TEST(trees_that_waited_are_the_forest) {
+  for (const std::uint32_t width : {1u, 3u})
+    for (const int n_threads : {1, 2}) {
+      Forest expected;
+      std::vector<WaitingRoom> rooms(2);
+      std::vector<WaitingTree> waiting;
+      // the last ones are longer than a piece of memory
+      for (const std::uint32_t n_splits : {0u, 1u, 2u, 100u, 5u, 3000u, 1u, 400u, 90000u, 7u, 70000u}) {
+        const Tree t = long_tree(n_splits, width);
+        expected.add(t);
+        waiting.push_back(rooms[n_splits % 2].keep(t));
+      }
+      const Forest got = Forest::join(std::move(waiting), n_threads);
+      CHECK(got.root == expected.root);
+      CHECK_EQ(got.nodes.value_width, width);
+      CHECK(got.nodes.feature == expected.nodes.feature);
+      CHECK(got.nodes.threshold == expected.nodes.threshold);
+      CHECK(got.nodes.right == expected.nodes.right);
+      CHECK(got.nodes.flags == expected.nodes.flags);
+      CHECK(got.nodes.set == expected.nodes.set);
+      CHECK(got.nodes.sets == expected.nodes.sets);
+      CHECK(got.nodes.impurity == expected.nodes.impurity);
+      CHECK(got.nodes.weight == expected.nodes.weight);
+      CHECK(got.nodes.n_rows == expected.nodes.n_rows);
+      CHECK(got.nodes.value == expected.nodes.value);
+    }
 }
 
 TEST(the_worked_pruning_example) {
