@@ -51,9 +51,9 @@ class BoostGrower::Growing {
     histograms_.emplace(home.tiles_, search_, in_use_, pairs, home.scratch_, interrupt);
   }
 
-  BoostedTree grow() {
+  BoostedTree grow(const Packed* root_histogram) {
     nodes_.push_back({});
-    push(plant());
+    push(plant(root_histogram));
     const double to_share = histograms_->estimated_ns(static_cast<double>(rows_.size())) / (4.0 * n_threads_);
     alone_ns_ = std::clamp(to_share, 100'000.0, 500'000.0);
     for (commit_splits(); !is_done(); commit_splits()) {
@@ -231,14 +231,14 @@ class BoostGrower::Growing {
     BoostSplit recounted;
   };
 
-  std::unique_ptr<Leaf> plant() {
+  std::unique_ptr<Leaf> plant(const Packed* known) {
     auto root = std::make_unique<Leaf>();
     root->end = rows_.size();
     for (std::uint32_t g = 0; g < params_.groups.size(); ++g) root->groups.push_back(g);
     root->histogram = home_.pool_.take(0);
     SearchedNode searched = searched_node(*root, may_split(*root));
     const bool alone = histograms_->estimated_ns(static_cast<double>(rows_.size())) < worth_a_wake_up_ns;
-    histograms_->plant(searched, rows_.data(), rows_.size(), alone ? 1 : n_threads_);
+    histograms_->plant(searched, known, rows_.data(), rows_.size(), alone ? 1 : n_threads_);
     root->sums = searched.terms.total;
     root->best = std::move(searched.best);
     return root;
@@ -509,8 +509,8 @@ BoostGrower::BoostGrower(const Coding& coding, const Codes& codes, const Tiles& 
       parter_(coding, codes, n_threads) {}
 
 BoostedTree BoostGrower::grow(std::vector<Row>& rows, const Packed* pairs, Units units, std::uint64_t key,
-                              Interrupt& interrupt) {
-  return Growing(*this, rows, pairs, units, key, interrupt).grow();
+                              const Packed* root, Interrupt& interrupt) {
+  return Growing(*this, rows, pairs, units, key, interrupt).grow(root);
 }
 
 }  // namespace spinney

@@ -36,8 +36,9 @@ class BoostGrower {
   BoostGrower(const Coding& coding, const Codes& codes, const Tiles& tiles, const BoostParams& params, int n_threads);
 
   // `rows` are the rows to grow on, ascending; they are reordered leaf by leaf. `pairs` is by row of the table.
-  // `key` stands for (seed, round, class).
-  BoostedTree grow(std::vector<Row>& rows, const Packed* pairs, Units units, std::uint64_t key, Interrupt& interrupt);
+  // `key` stands for (seed, round, class). `root` is the histogram of all rows, if it is known, else null.
+  BoostedTree grow(std::vector<Row>& rows, const Packed* pairs, Units units, std::uint64_t key, const Packed* root,
+                   Interrupt& interrupt);
 
  private:
   struct Leaf;

@@ -128,7 +128,8 @@ Packed HistogramSearch::sum_of_lane(std::uint32_t lane, const Packed* histogram,
   return sum;
 }
 
-void HistogramSearch::plant(SearchedNode& root, const Row* rows, std::size_t n, int n_threads) const {
+void HistogramSearch::plant(SearchedNode& root, const Packed* known, const Row* rows, std::size_t n,
+                            int n_threads) const {
   Packed sum = 0;
   if (lanes_in_use_.empty()) {
     for (std::size_t i = 0; i < n; ++i) sum += pairs_[rows[i]];
@@ -136,7 +137,9 @@ void HistogramSearch::plant(SearchedNode& root, const Row* rows, std::size_t n, 
     return;
   }
   std::vector<std::uint8_t> used;
-  if (shares_tiles(n_threads) || n_threads == 1)
+  if (known != nullptr)
+    std::copy_n(known, tiles_.n_cells(), root.histogram);
+  else if (shares_tiles(n_threads) || n_threads == 1)
     parallel_for(tiles_in_use_.size(), n_threads,
                  [&](std::size_t i, int) { fill_tile(tiles_in_use_[i], root.histogram, rows, n); });
   else

@@ -54,8 +54,8 @@ class HistogramSearch {
   HistogramSearch(const Tiles& tiles, const SplitSearch& search, const std::vector<std::uint8_t>& in_use,
                   const Packed* pairs, HistogramScratch& scratch, Interrupt& interrupt);
 
-  // The histogram of the root, its sums and its best split.
-  void plant(SearchedNode& root, const Row* rows, std::size_t n, int n_threads) const;
+  // The histogram of the root, unless it is `known` (else null), its sums and its best split.
+  void plant(SearchedNode& root, const Packed* known, const Row* rows, std::size_t n, int n_threads) const;
 
   // `large` comes with the histogram of the parent; `rows` are those of `small`.
   void divide(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n, int n_threads,

@@ -62,6 +62,13 @@ struct BoostKernels {
   // large[i] -= small[i]
   void (*subtract)(Packed* large, const Packed* small, std::size_t n);
 
+  // Adds rows to histograms of eight trees that lie side by side, eight sums to a cell. `pairs` holds eight for each of the
+  // n rows; lane l of a row adds to cell room * l + its code. For codes of one byte and of two.
+  void (*add_eights)(const std::uint8_t* tile, std::size_t stride, std::size_t n_lanes, std::size_t room,
+                     const Row* rows, std::size_t n, const Packed* pairs, Packed* cells);
+  void (*add_wide_eights)(const std::uint16_t* tile, std::size_t stride, std::size_t n_lanes, std::size_t room,
+                          const Row* rows, std::size_t n, const Packed* pairs, Packed* cells);
+
   // The first best cut after one of the first n_cuts cells; `before` lies left of all cells. `prefix` and `scores` are
   // scratch; the latter has 16 more than n_cuts. A cut may be found below the floor or not, as it happens.
   CutFound (*best_cut)(const Packed* cells, std::size_t n_cuts, Packed before, const CutQuery& query, Packed* prefix,

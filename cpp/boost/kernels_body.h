@@ -6,6 +6,20 @@ static void subtract(Packed* large, const Packed* small, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) large[i] -= small[i];
 }
 
+typedef Packed Eight __attribute__((vector_size(64), aligned(8), may_alias));
+
+template <class Code>
+static void add_eights(const Code* tile, std::size_t stride, std::size_t n_lanes, std::size_t room, const Row* rows,
+                       std::size_t n, const Packed* pairs, Packed* cells) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const Code* row = tile + rows[i] * stride;
+    const Eight pair = *reinterpret_cast<const Eight*>(pairs + 8 * i);
+    Packed* first = cells;
+    for (std::size_t lane = 0; lane < n_lanes; ++lane, first += 8 * room)
+      *reinterpret_cast<Eight*>(first + std::size_t{8} * row[lane]) += pair;
+  }
+}
+
 static double score_of(Packed left_sums, const CutQuery& q) {
   const double g_left = static_cast<double>(gradient_of(left_sums)),
                h_left = static_cast<double>(hessian_of(left_sums));
@@ -326,149 +340,11 @@ static WholeSums sum_pairs(const Pair* pairs, const Row* rows, std::size_t n, do
   return sums;
 }
 
-static constexpr std::size_t weights_block = 256;
-
-// Rows that count once have weights of one: without a factor the compiler keeps the loop to one row at a time.
-static const double* weights_or_ones(const double* weight, std::size_t begin) {
-  struct Ones {
-    double values[weights_block];
-    constexpr Ones() : values() {
-      for (double& v : values) v = 1.0;
-    }
-  };
-  static constexpr Ones ones;
-  return weight == nullptr ? ones.values : weight + begin;
-}
-
-template <class Loss, bool with_losses>
-static void fill_terms(const double* target, const double* score, const double* weight, std::size_t n,
-                       LossParams params, Pair* out, [[maybe_unused]] double* losses) {
-  const double a = params.a;
-  for (std::size_t begin = 0; begin < n; begin += weights_block) {
-    const std::size_t end = n - begin < weights_block ? n : begin + weights_block;
-    const double* w = weights_or_ones(weight, begin);
-#pragma GCC ivdep
-    for (std::size_t i = begin; i < end; ++i) {
-      const GradientPair p = Loss::at(target[i], score[i], a);
-      out[i] = {static_cast<float>(p.gradient * w[i - begin]), static_cast<float>(p.hessian * w[i - begin])};
-      if constexpr (with_losses) losses[i] = Loss::value(target[i], score[i], a);
-    }
-  }
-}
-
-// One logarithm for four rows.
-template <class Loss>
-static void fill_gradients_and_sums(const double* target, const double* score, std::size_t n, Pair* out,
-                                    double* losses) {
-  constexpr std::size_t block = 256, quarter = block / 4;
-  for (std::size_t begin = 0; begin < n; begin += block) {
-    const std::size_t m = n - begin < block ? n - begin : block, m_sums = m < quarter ? m : quarter;
-    double plain[block], factor[block];
-    for (std::size_t i = m; i < block; ++i) {
-      plain[i] = 0;
-      factor[i] = 1;
-    }
-    const double *y = target + begin, *f = score + begin;
-#pragma GCC ivdep
-    for (std::size_t i = 0; i < m; ++i) {
-      const GradientPair p = Loss::at(y[i], f[i], 0);
-      out[begin + i] = {static_cast<float>(p.gradient), static_cast<float>(p.hessian)};
-      plain[i] = Loss::plain(y[i], f[i]);
-      factor[i] = Loss::factor(f[i]);
-    }
-    for (std::size_t i = 0; i < m_sums; ++i) {
-      const std::size_t b = i + quarter, c = b + quarter, d = c + quarter;
-      losses[begin + i] =
-          (plain[i] + plain[b]) + (plain[c] + plain[d]) + log_ieee((factor[i] * factor[b]) * (factor[c] * factor[d]));
-    }
-    for (std::size_t i = m_sums; i < m; ++i) losses[begin + i] = 0;
-  }
-}
-
-template <class Loss>
-static void fill_gradients(const double* target, const double* score, const double* weight, std::size_t n,
-                           LossParams params, Pair* out, double* losses) {
-  if constexpr (requires { Loss::factor(0.0); })
-    if (losses != nullptr && weight == nullptr) return fill_gradients_and_sums<Loss>(target, score, n, out, losses);
-  if (losses == nullptr) return fill_terms<Loss, false>(target, score, weight, n, params, out, losses);
-  fill_terms<Loss, true>(target, score, weight, n, params, out, losses);
-}
-
-template <class Loss>
-static void fill_values(const double* target, const double* score, std::size_t n, LossParams params, double* out) {
-  const double a = params.a;
-#pragma GCC ivdep
-  for (std::size_t i = 0; i < n; ++i) out[i] = Loss::value(target[i], score[i], a);
-}
-
-static void softmax(const double* const* scores, std::size_t n_classes, std::size_t n, double* const* shares,
-                    double* log_sums) {
-  constexpr std::size_t block = 256;
-  double most[block], sum[block];
-  for (std::size_t begin = 0; begin < n; begin += block) {
-    const std::size_t m = n - begin < block ? n - begin : block;
-    for (std::size_t i = 0; i < m; ++i) most[i] = scores[0][begin + i];
-    for (std::size_t k = 1; k < n_classes; ++k)
-      for (std::size_t i = 0; i < m; ++i) most[i] = scores[k][begin + i] > most[i] ? scores[k][begin + i] : most[i];
-    for (std::size_t i = 0; i < m; ++i) sum[i] = 0;
-    for (std::size_t k = 0; k < n_classes; ++k) {
-      const double* score = scores[k] + begin;
-      double* share = shares[k] + begin;
-#pragma GCC ivdep
-      for (std::size_t i = 0; i < m; ++i) {
-        share[i] = exp_ieee(score[i] - most[i]);
-        sum[i] += share[i];
-      }
-    }
-    for (std::size_t k = 0; k < n_classes; ++k) {
-      double* share = shares[k] + begin;
-#pragma GCC ivdep
-      for (std::size_t i = 0; i < m; ++i) share[i] /= sum[i];
-    }
-    if (log_sums == nullptr) continue;
-#pragma GCC ivdep
-    for (std::size_t i = 0; i < m; ++i) log_sums[begin + i] = most[i] + log_ieee(sum[i]);
-  }
-}
-
-static void softmax_loss(const double* const* scores, std::size_t n_classes, const double* target, std::size_t n,
-                         double* out) {
-  constexpr std::size_t block = 256;
-  double most[block], sum[block];
-  for (std::size_t begin = 0; begin < n; begin += block) {
-    const std::size_t m = n - begin < block ? n - begin : block;
-    for (std::size_t i = 0; i < m; ++i) most[i] = scores[0][begin + i];
-    for (std::size_t k = 1; k < n_classes; ++k)
-      for (std::size_t i = 0; i < m; ++i) most[i] = scores[k][begin + i] > most[i] ? scores[k][begin + i] : most[i];
-    for (std::size_t i = 0; i < m; ++i) sum[i] = 0;
-    for (std::size_t k = 0; k < n_classes; ++k) {
-      const double* score = scores[k] + begin;
-#pragma GCC ivdep
-      for (std::size_t i = 0; i < m; ++i) sum[i] += exp_ieee(score[i] - most[i]);
-    }
-#pragma GCC ivdep
-    for (std::size_t i = 0; i < m; ++i) sum[i] = most[i] + log_ieee(sum[i]);
-    for (std::size_t i = 0; i < m; ++i)
-      out[begin + i] = sum[i] - scores[static_cast<std::size_t>(target[begin + i])][begin + i];
-  }
-}
-
-static void class_gradients(const double* shares, const double* target, const double* weight, std::size_t n,
-                            std::uint32_t k, double factor, Pair* out) {
-  const double wanted = k;
-  for (std::size_t begin = 0; begin < n; begin += weights_block) {
-    const std::size_t end = n - begin < weights_block ? n : begin + weights_block;
-    const double* w = weights_or_ones(weight, begin);
-#pragma GCC ivdep
-    for (std::size_t i = begin; i < end; ++i) {
-      const double p = shares[i], hit = target[i] == wanted ? 1.0 : 0.0;
-      out[i] = {static_cast<float>((p - hit) * w[i - begin]),
-                static_cast<float>(factor * p * (1.0 - p) * w[i - begin])};
-    }
-  }
-}
+#include "boost/kernels_losses.h"
 
 const BoostKernels boost_kernels{subtract,
+                                 add_eights<std::uint8_t>,
+                                 add_eights<std::uint16_t>,
                                  best_cut,
                                  part,
                                  part_by_bits<std::uint8_t>,

@@ -382,4 +382,16 @@ void Tiles::add_rows(std::uint32_t t, const Packed* pairs, const Row* rows, std:
   by_shift[tile.shift - 4](bytes, tile.stride, n_lanes, pairs, rows, n, cells);
 }
 
+void Tiles::add_eights(std::uint32_t t, const Packed* pairs, const Row* rows, std::size_t n, Packed* eights) const {
+  const Tile& tile = tiles_[t];
+  const BoostKernels& kernels = boost_kernels();
+  Packed* cells = eights + 8 * tile.first_cell;
+  const std::uint8_t* bytes = tile.bytes.data();
+  if (tile.is_wide)
+    kernels.add_wide_eights(reinterpret_cast<const std::uint16_t*>(bytes), tile.stride, tile.lanes.size(), 0, rows, n,
+                            pairs, cells);
+  else
+    kernels.add_eights(bytes, tile.stride, tile.lanes.size(), std::size_t{1} << tile.shift, rows, n, pairs, cells);
+}
+
 }  // namespace spinney

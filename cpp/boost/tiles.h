@@ -38,6 +38,9 @@ class Tiles {
   // Adds rows to a tile's cells of a histogram.
   void add_rows(std::uint32_t tile, const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram) const;
 
+  // The same for eight histograms side by side: a cell has eight sums, and each of the n rows eight pairs.
+  void add_eights(std::uint32_t tile, const Packed* pairs, const Row* rows, std::size_t n, Packed* eights) const;
+
   // The cells of a column, one a code. `total` is the node's sum; `room` may be used to put them together.
   const Packed* cells(std::uint32_t column, const Packed* histogram, Packed total, std::vector<Packed>& room) const;
 

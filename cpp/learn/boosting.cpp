@@ -126,9 +126,10 @@ bool refits_leaves(Loss loss) { return loss == Loss::absolute || loss == Loss::q
 
 struct Boosting::Workspace {
   Workspace(const Boosting& home, int n_threads)
-      : packed(home.n_rows()), grower(home.coding_, home.codes_, *home.tiles_, home.params_.tree, n_threads) {}
-  std::vector<Row> rows;  // of the tree, leaf by leaf
-  LargeArray<Packed> packed;
+      : packed(home.roots_ ? 0 : home.n_rows()),
+        grower(home.coding_, home.codes_, *home.tiles_, home.params_.tree, n_threads) {}
+  std::vector<Row> rows;      // of the tree, leaf by leaf
+  LargeArray<Packed> packed;  // unless the trees are planted together
   BoostGrower grower;
 };
 
@@ -147,6 +148,10 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
   if (is_apart) held_out_codes_ = encode(*held_out_.table, coding_, n_threads, interrupt);
   if (held_out_.table != nullptr) judged_ = rows_of_weight(held_out_.table->n_rows, held_out_.weight);
   tiles_ = std::make_unique<Tiles>(coding_, codes_, n_threads, interrupt);
+  const auto n_drawn = static_cast<std::size_t>(params_.rows_per_round * static_cast<double>(all_.size()));
+  if (params_.tree.columns_per_tree >= 1 &&
+      RootHistograms::are_worth_it(*tiles_, n_rows(), n_drawn, params_.n_classes, n_threads))
+    roots_ = std::make_unique<RootHistograms>(*tiles_, n_rows(), params_.n_classes, n_threads);
   spaces_.push_back(std::make_unique<Workspace>(*this, n_threads));
   if (n_trees_apart() > 0)
     while (spaces_.size() < static_cast<std::size_t>(n_threads))
@@ -214,6 +219,7 @@ void Boosting::advance(Interrupt& interrupt) {
   draw_rows();
   if (!has_pairs_) fill_pairs(nullptr);
   has_pairs_ = false;
+  if (roots_) fill_roots(interrupt);
   std::vector<BoostedTree> grown(params_.n_classes);
   const std::uint32_t n_apart = n_trees_apart();
   const double ns_per_tree = static_cast<double>(rows_of_round().size()) + static_cast<double>(tiles_->n_cells());
@@ -226,14 +232,15 @@ void Boosting::advance(Interrupt& interrupt) {
 }
 
 BoostedTree Boosting::grow(std::uint32_t k, Workspace& space, Interrupt& interrupt) {
-  const std::uint64_t key = derive(derive(derive(params_.tree.seed, 12), round_), k);
-  const Units units = quantise(k, key, space.packed);
+  const Packed* packed = roots_ ? roots_->pairs(k) : space.packed.data();
+  const Units units = roots_ ? units_[k] : quantise(k, space.packed.data());
   const std::vector<Row>& rows = rows_of_round();
   space.rows.resize(rows.size());
   for_each_chunk(rows.size(), params_.tree.n_threads, 0.2, [&](std::size_t, std::size_t begin, std::size_t end) {
     std::copy_n(rows.data() + begin, end - begin, space.rows.data() + begin);
   });
-  BoostedTree grown = space.grower.grow(space.rows, space.packed.data(), units, key, interrupt);
+  BoostedTree grown =
+      space.grower.grow(space.rows, packed, units, key_of_tree(k), roots_ ? roots_->of(k) : nullptr, interrupt);
   set_values(grown, k, space.rows);
   if (rows_.weight != nullptr) weigh(grown, space.rows);
   average_below(grown.tree);
@@ -303,14 +310,24 @@ void Boosting::fill_pairs_of_classes(std::size_t begin, std::size_t end, Gradien
   }
 }
 
+std::uint64_t Boosting::key_of_tree(std::uint32_t k) const {
+  return derive(derive(derive(params_.tree.seed, 12), round_), k);
+}
+
+void Boosting::fill_roots(Interrupt& interrupt) {
+  units_.clear();
+  for (std::uint32_t k = 0; k < params_.n_classes; ++k) units_.push_back(quantise(k, roots_->pairs(k)));
+  roots_->fill(rows_of_round(), interrupt);
+}
+
 // Whole numbers as large as the sums of all rows leave room for.
-Units Boosting::quantise(std::uint32_t k, std::uint64_t key, LargeArray<Packed>& packed) const {
+Units Boosting::quantise(std::uint32_t k, Packed* packed) const {
   const double room = 0.999 * (0x1p31 - 2 - static_cast<double>(n_rows()));  // each row may be rounded up by one
   const float gradient_scale = scale_of(room, totals_[k].gradient), hessian_scale = scale_of(room, totals_[k].hessian);
-  const auto low = static_cast<std::uint32_t>(key);
+  const auto low = static_cast<std::uint32_t>(key_of_tree(k));
   for_each_chunk(n_rows(), params_.tree.n_threads, 1.0, [&](std::size_t, std::size_t begin, std::size_t end) {
     boost_kernels().quantise(pairs_[k].data() + begin, begin, end - begin, gradient_scale, hessian_scale, low,
-                             packed.data() + begin);
+                             packed + begin);
   });
   return {1.0 / static_cast<double>(gradient_scale), 1.0 / static_cast<double>(hessian_scale)};
 }

@@ -8,6 +8,7 @@
 
 #include "boost/grow.h"
 #include "boost/kernels.h"
+#include "boost/roots.h"
 
 namespace spinney {
 
@@ -75,7 +76,9 @@ class Boosting {
   void fill_pairs_of_classes(std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss);
   BoostedTree grow(std::uint32_t k, Workspace& space, Interrupt& interrupt);
   std::uint32_t n_trees_apart() const;
-  Units quantise(std::uint32_t k, std::uint64_t key, LargeArray<Packed>& packed) const;
+  std::uint64_t key_of_tree(std::uint32_t k) const;
+  void fill_roots(Interrupt& interrupt);
+  Units quantise(std::uint32_t k, Packed* packed) const;
   void set_values(BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) const;
   double refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const;
   void weigh(BoostedTree& grown, std::span<const Row> rows) const;
@@ -92,6 +95,8 @@ class Boosting {
   Codes codes_, held_out_codes_;
   std::unique_ptr<Tiles> tiles_;
   std::vector<std::unique_ptr<Workspace>> spaces_;  // by thread that grows a tree of its own; the first always
+  std::unique_ptr<RootHistograms> roots_;           // where the trees of a round are planted together
+  std::vector<Units> units_;                        // of the pairs there, by class
   std::vector<Row> all_, in_bag_, out_of_bag_;      // all_: rows of positive weight
   std::vector<Row> judged_;                         // rows held out
   std::vector<LargeArray<Pair>> pairs_;             // by class

@@ -10,6 +10,7 @@
 #include "base/cpu.h"
 #include "base/math.h"
 #include "boost/kernels.h"
+#include "boost/roots.h"
 #include "boost/tiles.h"
 #include "check.h"
 
@@ -336,6 +337,62 @@ TEST(a_column_has_its_cells_whatever_lane_it_is_in) {
   CodedRows one_hot({2, 2, 2, 3, 4, 200, 12, 2}, 20'000, 7);
   one_hot.make_exclusive({0, 1, 2, 3, 4});
   check_cells(one_hot, 1);
+}
+
+static void check_roots(const CodedRows& rows, std::uint32_t n_trees, int n_threads) {
+  Interrupt interrupt;
+  const Tiles tiles(rows.coding, rows.codes, 1, interrupt);
+  RootHistograms roots(tiles, rows.codes.n_rows, n_trees, n_threads);
+  std::vector<Row> some;
+  for (std::size_t r = 0; r < rows.codes.n_rows; r += 1 + r % 5 / 4) some.push_back(static_cast<Row>(r));
+  for (int round = 1; round < 3; ++round) {
+    for (std::uint32_t k = 0; k < n_trees; ++k)
+      for (std::size_t r = 0; r < rows.codes.n_rows; ++r)
+        roots.pairs(k)[r] = rows.pairs[(r + k) % rows.pairs.size()] * static_cast<Packed>(round);
+    roots.fill(some, interrupt);
+    for (std::uint32_t k = 0; k < n_trees; ++k) {
+      std::vector<Packed> expected(tiles.n_cells(), 0);
+      for (std::uint32_t t = 0; t < tiles.n_tiles(); ++t)
+        tiles.add_rows(t, roots.pairs(k), some.data(), some.size(), expected.data());
+      CHECK(same_bits(expected, std::vector<Packed>(roots.of(k), roots.of(k) + tiles.n_cells())));
+    }
+  }
+}
+
+TEST(trees_planted_together_have_the_histograms_of_each_alone) {
+  for (const int n_threads : {1, 3}) {
+    check_roots(CodedRows({255, 2, 40, 7, 2}, 30'000, 1), 7, n_threads);
+    check_roots(CodedRows({300, 2, 1000, 7, 2}, 30'000, 2), 3, n_threads);              // of two bytes
+    check_roots(CodedRows({255, 3}, 1'000, 3), 17, n_threads);                          // more than lie side by side
+    check_roots(CodedRows(std::vector<std::uint32_t>(40, 250), 300, 4), 5, n_threads);  // two tiles
+  }
+}
+
+template <class Code>
+static void check_eights(void (*BoostKernels::*add)(const Code*, std::size_t, std::size_t, std::size_t, const Row*,
+                                                    std::size_t, const Packed*, Packed*),
+                         std::size_t room) {
+  constexpr std::size_t n_table_rows = 50, stride = 8, n_lanes = 5, n_cells = 1000;
+  std::mt19937_64 g(12);
+  std::vector<Code> tile(n_table_rows * stride);
+  for (Code& code : tile) code = static_cast<Code>(g() % (n_cells - room * (n_lanes - 1)));
+  const std::vector<Row> rows{0, 3, 3, 7, 20, 21, 49};
+  std::vector<Packed> pairs(8 * rows.size()), expected(8 * n_cells, 5);
+  for (Packed& p : pairs) p = g();
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (std::size_t lane = 0; lane < n_lanes; ++lane)
+      for (std::size_t k = 0; k < 8; ++k)
+        expected[8 * (room * lane + tile[rows[i] * stride + lane]) + k] += pairs[8 * i + k];
+  for (const BoostKernels* kernels : available()) {
+    std::vector<Packed> got(8 * n_cells, 5);
+    (kernels->*add)(tile.data(), stride, n_lanes, room, rows.data(), rows.size(), pairs.data(), got.data());
+    CHECK(same_bits(expected, got));
+  }
+}
+
+TEST(sums_of_eight_trees_are_the_same_everywhere) {
+  check_eights(&BoostKernels::add_eights, 186);
+  check_eights(&BoostKernels::add_wide_eights, 0);
 }
 
 // Gains that are small beside the score, and sides of very different size: the rough scores of cuts are at their roughest.
