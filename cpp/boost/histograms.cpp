@@ -150,6 +150,7 @@ void HistogramSearch::plant(SearchedNode& root, const Packed* known, const Row* 
   for_each_lane(n_threads, [&](std::uint32_t lane, int worker) {
     const auto w = static_cast<std::size_t>(worker);
     add_parts(lane, root.histogram, used);
+    tiles_.sum_up(lane, root.histogram);
     search_lane(lane, roots[w], scratch_.search[w]);
   });
   choose(root, roots);
@@ -167,6 +168,7 @@ void HistogramSearch::divide(SearchedNode& small, SearchedNode& large, const Row
 void HistogramSearch::divide_tile(std::uint32_t tile, SearchedNode& small, SearchedNode& large, const Row* rows,
                                   std::size_t n, SplitScratch& scratch) const {
   fill_tile(tile, small.histogram, rows, n);
+  for (const std::uint32_t lane : tiles_.lanes(tile)) tiles_.sum_up(lane, small.histogram);
   const auto [first, last] = tiles_.cells_of_tile(tile);
   boost_kernels().subtract(large.histogram + first, small.histogram + first, last - first);
   for (SearchedNode* node : {&small, &large})
@@ -191,8 +193,9 @@ void HistogramSearch::divide_rows(SearchedNode& small, SearchedNode& large, cons
   for_each_lane(n_threads, [&](std::uint32_t lane, int worker) {
     const auto w = static_cast<std::size_t>(worker);
     add_parts(lane, small.histogram, used);
-    const auto [first, last] = tiles_.cells_of_lane(lane);
-    boost_kernels().subtract(large.histogram + first, small.histogram + first, last - first);
+    tiles_.sum_up(lane, small.histogram);
+    for (const auto [first, last] : {tiles_.cells_of_lane(lane), tiles_.cells_of_columns(lane)})
+      boost_kernels().subtract(large.histogram + first, small.histogram + first, last - first);
     search_lane(lane, smalls[w], scratch_.search[w]);
     search_lane(lane, larges[w], scratch_.search[w]);
   });

@@ -87,9 +87,6 @@ struct BoostKernels {
   // Places in ascending order, equal keys in theirs. Takes n^2 steps: for a few hundred at most.
   void (*rank)(const double* keys, std::size_t n, std::uint32_t* places);
 
-  // cells[code] = sum over outer and inner of lane[outer][code][inner]
-  void (*sum_around)(const Packed* lane, std::size_t n_outer, std::size_t n_codes, std::size_t n_inner, Packed* cells);
-
   // Rounds pairs to whole numbers, up or down at random by (key, row), so that the mean is right.
   void (*quantise)(const Pair* pairs, std::size_t first, std::size_t n, float gradient_scale, float hessian_scale,
                    std::uint32_t key, Packed* out);

@@ -282,22 +282,6 @@ static void rank(const double* keys, std::size_t n, std::uint32_t* places) {
   }
 }
 
-static void sum_around(const Packed* lane, std::size_t n_outer, std::size_t n_codes, std::size_t n_inner,
-                       Packed* cells) {
-  for (std::size_t code = 0; code < n_codes; ++code) cells[code] = 0;
-  for (std::size_t outer = 0; outer < n_outer; ++outer, lane += n_codes * n_inner) {
-    if (n_inner == 1) {
-      for (std::size_t code = 0; code < n_codes; ++code) cells[code] += lane[code];
-      continue;
-    }
-    for (std::size_t code = 0; code < n_codes; ++code) {
-      Packed sum = 0;
-      for (std::size_t inner = 0; inner < n_inner; ++inner) sum += lane[code * n_inner + inner];
-      cells[code] += sum;
-    }
-  }
-}
-
 static void quantise(const Pair* pairs, std::size_t first, std::size_t n, float gradient_scale, float hessian_scale,
                      std::uint32_t key, Packed* out) {
 #pragma GCC ivdep
@@ -350,7 +334,6 @@ const BoostKernels boost_kernels{subtract,
                                  part_by_bits<std::uint8_t>,
                                  part_by_bits<std::uint16_t>,
                                  rank,
-                                 sum_around,
                                  quantise,
                                  sum_pairs,
                                  {fill_gradients<SquaredLoss>, fill_values<SquaredLoss>},

@@ -17,6 +17,7 @@ struct Tiles::Sparse {
 namespace {
 
 constexpr std::uint32_t most_codes = 64;  // of a column that shares a lane
+constexpr std::size_t fill_block = 1024;
 
 // Rows by code. Four counters a code: the next row need not wait for the last if it has the same.
 std::array<std::size_t, most_codes> count_codes(const std::uint8_t* codes, std::size_t n) {
@@ -52,7 +53,7 @@ std::vector<std::uint64_t> bits_unlike(const std::uint8_t* codes, std::size_t n,
 Tiles::Tiles(const Coding& coding, const Codes& codes, int n_threads, Interrupt& interrupt) : coding_(coding) {
   places_.resize(coding.columns.size());
   share_lanes(codes, n_threads);
-  cross_lanes(codes.n_rows);
+  cross_lanes(codes);
   add_lanes_of_one();
   arrange();
   fill(codes, n_threads, interrupt);
@@ -119,32 +120,34 @@ void Tiles::share_lanes(const Codes& codes, int n_threads) {
 
 // Each column of few codes goes to the first lane that has room for it, large ones first: a row then costs fewer additions.
 // Sums over the other columns of a lane cost a node as much as some rows, so that small tables have no such lanes.
-void Tiles::cross_lanes(std::size_t n_rows) {
-  const auto most = static_cast<std::uint32_t>(std::min<std::size_t>(1024, n_rows / 128));
-  std::vector<std::uint32_t> order;
-  for (std::uint32_t f = 0; f < places_.size(); ++f) {
-    const std::uint32_t n_codes = coding_.columns[f].n_codes;
-    if (places_[f].kind == Place::Kind::nowhere && n_codes > 1 && n_codes <= most / 2) order.push_back(f);
-  }
+void Tiles::cross_lanes(const Codes& codes) {
+  constexpr int most_refusals = 16;  // of a lane: trying takes time
+  const auto most = static_cast<std::uint32_t>(std::min<std::size_t>(CrossedLane::most_codes, codes.n_rows / 128));
   const auto n_codes = [&](std::uint32_t f) { return coding_.columns[f].n_codes; };
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t f = 0; f < places_.size(); ++f)
+    if (places_[f].kind == Place::Kind::nowhere && n_codes(f) > 1 && n_codes(f) <= most / 2) order.push_back(f);
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return n_codes(a) > n_codes(b); });
-  std::vector<Lane> crossed;
+  struct Open {
+    CrossedLane lane;
+    int n_refused = 0;
+  };
+  std::vector<Open> open;
   for (const std::uint32_t f : order) {
-    const auto has_room = [&](const Lane& lane) { return lane.n_codes * n_codes(f) <= most; };
-    auto at = std::find_if(crossed.begin(), crossed.end(), has_room);
-    if (at == crossed.end()) at = crossed.emplace(crossed.end());
-    at->columns.push_back(f);
-    at->n_codes *= n_codes(f);
+    const auto takes = [&](Open& o) {
+      if (o.lane.n_codes() * n_codes(f) > most && o.n_refused >= most_refusals) return false;
+      const bool taken = o.lane.add(f, most);
+      o.n_refused += !taken;
+      return taken;
+    };
+    if (std::none_of(open.begin(), open.end(), takes)) open.push_back({CrossedLane(coding_, codes, f)});
   }
-  for (Lane& lane : crossed) {
-    if (lane.columns.size() < 2) continue;
-    std::uint32_t step = 1;
-    for (const std::uint32_t f : lane.columns) {
-      places_[f] = {Place::Kind::crossed, static_cast<std::uint32_t>(lanes_.size()), 0, 0, step};
-      step *= n_codes(f);
-    }
-    lane.is_wide = lane.n_codes > 256;
-    lanes_.push_back(std::move(lane));
+  for (Open& o : open) {
+    const std::vector<std::uint32_t>& columns = o.lane.columns();
+    if (columns.size() < 2) continue;
+    for (const std::uint32_t f : columns)
+      places_[f] = {Place::Kind::crossed, static_cast<std::uint32_t>(lanes_.size())};
+    lanes_.push_back({columns, o.lane.n_codes(), o.lane.n_codes() > 256, 0, 0, std::move(o.lane)});
   }
 }
 
@@ -202,12 +205,27 @@ void Tiles::arrange() {
       lanes_[l].first_cell = n_cells_;
       n_cells_ += tile.is_wide ? lanes_[l].n_codes : std::size_t{1} << tile.shift;
     }
+    for (const std::uint32_t l : tile.lanes) {
+      lanes_[l].first_of_columns = n_cells_;
+      if (!lanes_[l].crossed) continue;
+      for (const std::uint32_t f : lanes_[l].columns) {
+        places_[f].first_cell = n_cells_;
+        n_cells_ += coding_.columns[f].n_codes;
+      }
+    }
+    tile.end_cell = n_cells_;
   }
 }
 
 template <class Code>
 void Tiles::fill_lane(const Codes& codes, const Lane& lane, std::size_t first_cell, std::size_t begin, std::size_t end,
                       Code* out, std::size_t stride) const {
+  if (lane.crossed) {
+    std::array<std::uint16_t, fill_block> ours;
+    lane.crossed->read(begin, end, ours.data());
+    for (std::size_t r = begin; r < end; ++r) out[r * stride] = static_cast<Code>(first_cell + ours[r - begin]);
+    return;
+  }
   for (std::size_t r = begin; r < end; ++r) out[r * stride] = static_cast<Code>(first_cell);
   for (const std::uint32_t f : lane.columns) {
     const Place& place = places_[f];
@@ -220,17 +238,15 @@ void Tiles::fill_lane(const Codes& codes, const Lane& lane, std::size_t first_ce
       }
     } else if (coding_.columns[f].is_wide) {
       const std::uint16_t* wide = codes.wide(f);
-      for (std::size_t r = begin; r < end; ++r)
-        out[r * stride] = static_cast<Code>(out[r * stride] + wide[r] * place.step);
+      for (std::size_t r = begin; r < end; ++r) out[r * stride] = static_cast<Code>(first_cell + wide[r]);
     } else {
-      for (std::size_t r = begin; r < end; ++r)
-        out[r * stride] = static_cast<Code>(out[r * stride] + from[r] * place.step);
+      for (std::size_t r = begin; r < end; ++r) out[r * stride] = static_cast<Code>(first_cell + from[r]);
     }
   }
 }
 
 void Tiles::fill(const Codes& codes, int n_threads, Interrupt& interrupt) {
-  constexpr std::size_t block = 1024;
+  constexpr std::size_t block = fill_block;
   for (Tile& tile : tiles_)
     tile.bytes = LargeArray<std::uint8_t>(codes.n_rows * tile.stride * (tile.is_wide ? 2 : 1) + 8);
   const double estimated_ns = static_cast<double>(codes.n_rows) * static_cast<double>(lanes_.size());
@@ -248,6 +264,8 @@ void Tiles::fill(const Codes& codes, int n_threads, Interrupt& interrupt) {
           fill_lane(codes, lane, 0, begin, end, bytes + j, tile.stride);
       }
   });
+  for (Lane& lane : lanes_)
+    if (lane.crossed) lane.crossed->forget_rows();
 }
 
 void Tiles::unshare(const Place& place, std::uint32_t n_codes, const Packed* lane, Packed total, Packed* cells) {
@@ -264,13 +282,10 @@ const Packed* Tiles::cells(std::uint32_t column, const Packed* histogram, Packed
   const Place& place = places_[column];
   const Packed* lane = histogram + lanes_[place.lane].first_cell;
   if (place.kind == Place::Kind::alone) return lane;
+  if (place.kind == Place::Kind::crossed) return histogram + place.first_cell;
   const std::uint32_t n_codes = coding_.columns[column].n_codes;
   room.resize(std::max<std::size_t>(room.size(), n_codes));
-  if (place.kind == Place::Kind::shared)
-    unshare(place, n_codes, lane, total, room.data());
-  else
-    boost_kernels().sum_around(lane, lanes_[place.lane].n_codes / (place.step * n_codes), n_codes, place.step,
-                               room.data());
+  unshare(place, n_codes, lane, total, room.data());
   return room.data();
 }
 
@@ -361,11 +376,24 @@ void add_wide(const std::uint16_t* tile, std::size_t stride, std::size_t n_lanes
 
 Tiles::Cells Tiles::cells_of_tile(std::uint32_t tile) const {
   const Tile& t = tiles_[tile];
-  return {t.first_cell, t.first_cell + t.n_cells};
+  return {t.first_cell, t.end_cell};
 }
 
 Tiles::Cells Tiles::cells_of_lane(std::uint32_t lane) const {
   return {lanes_[lane].first_cell, lanes_[lane].first_cell + lanes_[lane].n_codes};
+}
+
+Tiles::Cells Tiles::cells_of_columns(std::uint32_t lane) const {
+  const Lane& l = lanes_[lane];
+  std::size_t end = l.first_of_columns;
+  if (l.crossed)
+    for (const std::uint32_t f : l.columns) end += coding_.columns[f].n_codes;
+  return {l.first_of_columns, end};
+}
+
+void Tiles::sum_up(std::uint32_t lane, Packed* histogram) const {
+  const Lane& l = lanes_[lane];
+  if (l.crossed) l.crossed->sum_up(histogram + l.first_cell, histogram + l.first_of_columns);
 }
 
 void Tiles::add_rows(std::uint32_t t, const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram) const {

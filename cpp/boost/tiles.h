@@ -3,18 +3,20 @@
 // A lane is one code of a row, which adds to one cell of a histogram. That is the code of a column, or of several:
 //   shared   columns that are hardly ever off their common code, and never two of them in the same row (such as those of a
 //            one-hot code). The rows at the common code are what is missing from the node's sum.
-//   crossed  columns of few codes; the lane has one for each combination. A column's cells are sums over the others.
+//   crossed  columns of few codes; the lane has one for each combination that occurs. A column's cells are sums over those.
 // Lanes lie side by side in tiles. A tile is narrow, a byte a lane and as much room in the histogram for each of them; or
 // wide, with two bytes that say which of the tile's cells it is, so that lanes of any size stand side by side.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/interrupt.h"
 #include "base/large_array.h"
 #include "boost/codes.h"
+#include "boost/crossed.h"
 #include "boost/kernels.h"
 
 namespace spinney {
@@ -34,12 +36,16 @@ class Tiles {
   };
   Cells cells_of_tile(std::uint32_t tile) const;
   Cells cells_of_lane(std::uint32_t lane) const;
+  Cells cells_of_columns(std::uint32_t lane) const;  // that are sums of the lane's cells, if any
 
   // Adds rows to a tile's cells of a histogram.
   void add_rows(std::uint32_t tile, const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram) const;
 
   // The same for eight histograms side by side: a cell has eight sums, and each of the n rows eight pairs.
   void add_eights(std::uint32_t tile, const Packed* pairs, const Row* rows, std::size_t n, Packed* eights) const;
+
+  // Sets the cells of a lane's columns that are sums of its cells.
+  void sum_up(std::uint32_t lane, Packed* histogram) const;
 
   // The cells of a column, one a code. `total` is the node's sum; `room` may be used to put them together.
   const Packed* cells(std::uint32_t column, const Packed* histogram, Packed total, std::vector<Packed>& room) const;
@@ -49,19 +55,21 @@ class Tiles {
     std::vector<std::uint32_t> columns;
     std::uint32_t n_codes = 1;
     bool is_wide = false;
-    std::size_t first_cell = 0;
+    std::size_t first_cell = 0, first_of_columns = 0;
+    std::optional<CrossedLane> crossed = {};
   };
   struct Place {  // of a column
     enum class Kind : std::uint8_t { nowhere, alone, shared, crossed } kind = Kind::nowhere;
     std::uint32_t lane = 0;
     std::uint32_t first = 0, common = 0;  // shared: codes but the common one are counted from `first`
-    std::uint32_t step = 1;               // crossed: from one code to the next
+    std::size_t first_cell = 0;           // crossed
   };
   struct Tile {
     bool is_wide = false;
     std::uint32_t shift = 0;  // narrow: room of 2^shift cells a lane
     std::size_t first_cell = 0, n_cells = 0;
-    std::size_t stride = 0;  // bytes (two where wide) a row, a power of two
+    std::size_t end_cell = 0;  // the columns of crossed lanes have cells of their own, after those of the lanes
+    std::size_t stride = 0;    // bytes (two where wide) a row, a power of two
     std::vector<std::uint32_t> lanes;
     LargeArray<std::uint8_t> bytes;
   };
@@ -69,7 +77,7 @@ class Tiles {
 
   std::vector<Sparse> sparse_columns(const Codes& codes, int n_threads) const;
   void share_lanes(const Codes& codes, int n_threads);
-  void cross_lanes(std::size_t n_rows);
+  void cross_lanes(const Codes& codes);
   void add_lanes_of_one();
   std::vector<Tile> arranged(bool all_wide) const;
   void arrange();

@@ -313,6 +313,8 @@ void check_cells(const CodedRows& rows, std::uint32_t n_tiles) {
   std::vector<Packed> histogram(tiles.n_cells(), 0), room;
   for (std::uint32_t t = 0; t < tiles.n_tiles(); ++t)
     tiles.add_rows(t, rows.pairs.data(), some.data(), some.size(), histogram.data());
+  for (std::uint32_t t = 0; t < tiles.n_tiles(); ++t)
+    for (const std::uint32_t lane : tiles.lanes(t)) tiles.sum_up(lane, histogram.data());
   Packed total = 0;
   for (const Row r : some) total += rows.pairs[r];
   for (std::uint32_t f = 0; f < rows.coding.columns.size(); ++f) {
@@ -337,6 +339,27 @@ TEST(a_column_has_its_cells_whatever_lane_it_is_in) {
   CodedRows one_hot({2, 2, 2, 3, 4, 200, 12, 2}, 20'000, 7);
   one_hot.make_exclusive({0, 1, 2, 3, 4});
   check_cells(one_hot, 1);
+}
+
+// The second and third column say nothing that the first does not: the lane has its codes, less one that never occurs.
+TEST(a_lane_has_the_combinations_that_occur) {
+  CodedRows rows({100, 15, 3, 255}, 40'000, 9);
+  std::uint8_t* bytes = rows.codes.bytes.data();
+  for (std::size_t r = 0; r < rows.codes.n_rows; ++r) {
+    std::uint8_t& code = bytes[rows.codes.first[0] + r];
+    code = code == 70 ? 71 : code;
+    bytes[rows.codes.first[1] + r] = code / 7;
+    bytes[rows.codes.first[2] + r] = code % 3;
+  }
+  Interrupt interrupt;
+  const Tiles tiles(rows.coding, rows.codes, 1, interrupt);
+  const std::span<const std::uint32_t> lanes = tiles.lanes(0);
+  CHECK_EQ(lanes.size(), 2u);
+  for (const std::uint32_t lane : lanes) {
+    const auto [first, end] = tiles.cells_of_lane(lane);
+    CHECK_EQ(end - first, tiles.columns(lane).size() == 3 ? 99u : 255u);
+  }
+  check_cells(rows, 1);
 }
 
 static void check_roots(const CodedRows& rows, std::uint32_t n_trees, int n_threads) {

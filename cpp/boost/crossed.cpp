@@ -1,0 +1,131 @@
+#include "boost/crossed.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace spinney {
+
+namespace {
+
+constexpr std::size_t block = 256;
+
+using Sums = std::array<Packed, CrossedLane::most_codes + 1>;
+
+// Sums from the first cell on, then their differences: no branch depends on how many cells there are to a sum.
+void take_differences(const Sums& sums, const std::vector<std::uint16_t>& ends, Packed* out) {
+  Packed before = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const Packed up_to = sums[ends[i]];
+    out[i] = up_to - before;
+    before = up_to;
+  }
+}
+
+}  // namespace
+
+CrossedLane::CrossedLane(const Coding& coding, const Codes& codes, std::uint32_t column)
+    : coding_(&coding), codes_(&codes), columns_{column}, n_codes_(n_codes_of(column)) {}
+
+void CrossedLane::read_column(std::uint32_t column, std::size_t begin, std::size_t end, std::uint16_t* out) const {
+  if (coding_->columns[column].is_wide)
+    std::copy(codes_->wide(column) + begin, codes_->wide(column) + end, out);
+  else
+    std::copy(codes_->narrow(column) + begin, codes_->narrow(column) + end, out);
+}
+
+void CrossedLane::read(std::size_t begin, std::size_t end, std::uint16_t* out) const {
+  if (rows_.empty()) return read_column(columns_[0], begin, end, out);
+  std::copy(rows_.data() + begin, rows_.data() + end, out);
+}
+
+// body(first row, keys, how many) for blocks of rows, until it returns false. A key is the code of the lane and the column.
+template <class Body>
+void CrossedLane::for_each_key(std::uint32_t column, Body&& body) const {
+  const std::uint32_t n_more = n_codes_of(column);
+  std::array<std::uint16_t, block> ours, theirs;
+  std::array<std::uint32_t, block> keys;
+  for (std::size_t begin = 0; begin < codes_->n_rows; begin += block) {
+    const std::size_t end = std::min(codes_->n_rows, begin + block);
+    read(begin, end, ours.data());
+    read_column(column, begin, end, theirs.data());
+    for (std::size_t i = 0; i < end - begin; ++i) keys[i] = ours[i] * n_more + theirs[i];
+    if (!body(begin, keys.data(), end - begin)) return;
+  }
+}
+
+// By key: does it occur? Empty if more than `most` do, or if the first rows show more of them than they would of so many.
+std::vector<std::uint8_t> CrossedLane::find_keys(std::uint32_t column, std::uint32_t most) const {
+  std::vector<std::uint8_t> occurs(std::size_t{n_codes_} * n_codes_of(column), 0);
+  const auto n_found = [&] { return std::accumulate(occurs.begin(), occurs.end(), std::uint32_t{0}); };
+  bool are_few = true;
+  std::size_t next_count = 4 * block;
+  for_each_key(column, [&](std::size_t begin, const std::uint32_t* keys, std::size_t n) {
+    std::uint32_t n_new = 0;
+    for (std::size_t i = 0; begin == 0 && i < n; ++i) n_new += !std::exchange(occurs[keys[i]], std::uint8_t{1});
+    for (std::size_t i = 0; i < n; ++i) occurs[keys[i]] = 1;
+    if (begin == 0) are_few = n_new <= most * (1 - std::exp(-static_cast<double>(n) / most)) + block / 16.0;
+    if (begin + n < next_count) return are_few;
+    next_count *= 2;
+    are_few = n_found() <= most;
+    return are_few;
+  });
+  if (!are_few || n_found() > most) occurs.clear();
+  return occurs;
+}
+
+bool CrossedLane::add(std::uint32_t column, std::uint32_t most) {
+  const std::vector<std::uint8_t> occurs = find_keys(column, std::min(most, most_codes));
+  if (occurs.empty()) return false;
+  const std::uint32_t n_more = n_codes_of(column);
+  std::vector<std::uint16_t> numbers(occurs.size()), theirs;
+  Addition addition;
+  for (std::uint32_t key = 0; key < occurs.size(); ++key) {
+    numbers[key] = static_cast<std::uint16_t>(theirs.size());
+    if (occurs[key]) theirs.push_back(static_cast<std::uint16_t>(key % n_more));
+    if (key % n_more == n_more - 1) addition.ends.push_back(static_cast<std::uint16_t>(theirs.size()));
+  }
+  addition.ends_ordered.assign(n_more, 0);
+  for (const std::uint16_t code : theirs) ++addition.ends_ordered[code];
+  std::partial_sum(addition.ends_ordered.begin(), addition.ends_ordered.end(), addition.ends_ordered.begin());
+  addition.order.resize(theirs.size());
+  std::iota(addition.order.begin(), addition.order.end(), std::uint16_t{0});
+  std::stable_sort(addition.order.begin(), addition.order.end(), [&](auto a, auto b) { return theirs[a] < theirs[b]; });
+
+  std::vector<std::uint16_t> rows(codes_->n_rows);
+  for_each_key(column, [&](std::size_t begin, const std::uint32_t* keys, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) rows[begin + i] = numbers[keys[i]];
+    return true;
+  });
+  rows_ = std::move(rows);
+  n_codes_ = static_cast<std::uint32_t>(theirs.size());
+  columns_.push_back(column);
+  additions_.push_back(std::move(addition));
+  return true;
+}
+
+// Column by column, the last first: without it the lane has fewer cells.
+void CrossedLane::sum_up(const Packed* lane, Packed* cells) const {
+  Packed* end = cells;
+  for (const std::uint32_t f : columns_) end += n_codes_of(f);
+  Sums sums, sums_ordered;
+  std::array<Packed, most_codes> left;
+  sums[0] = sums_ordered[0] = 0;
+  for (std::size_t a = additions_.size(); a-- > 0; lane = left.data()) {
+    const Addition& addition = additions_[a];
+    const std::size_t n = addition.order.size();
+    const std::uint16_t* order = addition.order.data();
+    Packed sum = 0, sum_ordered = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      sums[i + 1] = sum += lane[i];
+      sums_ordered[i + 1] = sum_ordered += lane[order[i]];
+    }
+    end -= addition.ends_ordered.size();
+    take_differences(sums_ordered, addition.ends_ordered, end);
+    take_differences(sums, addition.ends, a == 0 ? cells : left.data());
+  }
+}
+
+}  // namespace spinney
