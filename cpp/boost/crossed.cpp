@@ -56,28 +56,37 @@ void CrossedLane::for_each_key(std::uint32_t column, Body&& body) const {
   }
 }
 
-// By key: does it occur? Empty if more than `most` do, or if the first rows show more of them than they would of so many.
+// Do the first rows show no more combinations than they would of `most`? Two in the same slot count once.
+bool CrossedLane::may_be_few(std::uint32_t column, std::uint32_t most) const {
+  std::array<std::uint8_t, 4096> slots{};
+  double n_rows = 0, n_found = 0;
+  for_each_key(column, [&](std::size_t, const std::uint32_t* keys, std::size_t n) {
+    for (std::size_t i = 0; i < n; ++i) n_found += !std::exchange(slots[keys[i] * 0x9e3779b1u >> 20], std::uint8_t{1});
+    n_rows = static_cast<double>(n);
+    return false;
+  });
+  return n_found <= most * (1 - std::exp(-n_rows / most)) + block / 16.0;
+}
+
+// By key: does it occur? Empty if more than `most` do. They are counted now and then.
 std::vector<std::uint8_t> CrossedLane::find_keys(std::uint32_t column, std::uint32_t most) const {
   std::vector<std::uint8_t> occurs(std::size_t{n_codes_} * n_codes_of(column), 0);
-  const auto n_found = [&] { return std::accumulate(occurs.begin(), occurs.end(), std::uint32_t{0}); };
-  bool are_few = true;
+  const auto are_few = [&] { return std::accumulate(occurs.begin(), occurs.end(), std::uint32_t{0}) <= most; };
   std::size_t next_count = 4 * block;
   for_each_key(column, [&](std::size_t begin, const std::uint32_t* keys, std::size_t n) {
-    std::uint32_t n_new = 0;
-    for (std::size_t i = 0; begin == 0 && i < n; ++i) n_new += !std::exchange(occurs[keys[i]], std::uint8_t{1});
     for (std::size_t i = 0; i < n; ++i) occurs[keys[i]] = 1;
-    if (begin == 0) are_few = n_new <= most * (1 - std::exp(-static_cast<double>(n) / most)) + block / 16.0;
-    if (begin + n < next_count) return are_few;
+    if (begin + n < next_count) return true;
     next_count *= 2;
-    are_few = n_found() <= most;
-    return are_few;
+    return are_few();
   });
-  if (!are_few || n_found() > most) occurs.clear();
+  if (!are_few()) occurs.clear();
   return occurs;
 }
 
 bool CrossedLane::add(std::uint32_t column, std::uint32_t most) {
-  const std::vector<std::uint8_t> occurs = find_keys(column, std::min(most, most_codes));
+  most = std::min(most, most_codes);
+  if (!may_be_few(column, most)) return false;
+  const std::vector<std::uint8_t> occurs = find_keys(column, most);
   if (occurs.empty()) return false;
   const std::uint32_t n_more = n_codes_of(column);
   std::vector<std::uint16_t> numbers(occurs.size()), theirs;

@@ -41,6 +41,7 @@ class CrossedLane {
   void read_column(std::uint32_t column, std::size_t begin, std::size_t end, std::uint16_t* out) const;
   template <class Body>
   void for_each_key(std::uint32_t column, Body&& body) const;
+  bool may_be_few(std::uint32_t column, std::uint32_t most) const;
   std::vector<std::uint8_t> find_keys(std::uint32_t column, std::uint32_t most) const;
 
   const Coding* coding_;
