@@ -13,7 +13,8 @@ RowKeys make_row_keys(const Table& table, int n_threads, Interrupt& interrupt) {
   RowKeys made;
   made.n_columns = table.n_columns();
   made.keys = LargeArray<std::uint32_t>(table.n_rows * table.n_columns());
-  made.by_column = LargeArray<std::uint32_t>(table.n_rows * table.n_columns());
+  const bool sparse = std::any_of(table.columns.begin(), table.columns.end(), [](auto& c) { return c.is_sparse(); });
+  if (!sparse) made.by_column = LargeArray<std::uint32_t>(table.n_rows * table.n_columns());
   const std::size_t n_chunks = (table.n_rows + chunk - 1) / chunk;
   std::vector<std::uint8_t> exact(n_chunks * table.n_columns(), 1);
   const double estimated_ns = 2.0 * static_cast<double>(made.keys.size());
@@ -25,13 +26,15 @@ RowKeys make_row_keys(const Table& table, int n_threads, Interrupt& interrupt) {
     for (std::size_t f = 0; f < table.n_columns(); ++f) {
       if (table.columns[f].is_category()) continue;
       std::uint32_t* out = made.keys.data() + begin * made.n_columns + f;
-      std::uint32_t* column = made.by_column.data() + f * table.n_rows + begin;
       bool all_exact = true;
       read_rows(table.columns[f], rows.data(), n, [&](std::size_t i, double v) {
         const auto rounded = static_cast<float>(v);
         all_exact &= v != v || static_cast<double>(rounded) == v;
-        out[i * made.n_columns] = column[i] = v != v ? RowKeys::missing : RowKeys::key_of(rounded);
+        out[i * made.n_columns] = v != v ? RowKeys::missing : RowKeys::key_of(rounded);
       });
+      if (!sparse)
+        for (std::size_t i = 0; i < n; ++i)
+          made.by_column.data()[f * table.n_rows + begin + i] = out[i * made.n_columns];
       exact[c * made.n_columns + f] = all_exact;
     }
   });

@@ -83,9 +83,12 @@ class BlockGrower {
     tree_.impurity[at] = summary.impurity;
     tree_.weight[at] = summary.weight;
     tree_.n_rows[at] = node.n();
-    if (!rules_.may_split(node, summary)) return;
-    const std::optional<Choice> choice = find_split(node);
-    if (choice) split(node, *choice, at);
+    std::optional<Choice> choice;
+    if (rules_.may_split(node, summary)) choice = find_split(node);
+    if (choice)
+      split(node, *choice, at);
+    else
+      spare_stats_.push_back(std::move(node.stat));
   }
 
   std::optional<Choice> find_split(OpenNode& node) {
@@ -125,6 +128,10 @@ class BlockGrower {
   void share_stat(OpenNode& node, OpenNode& left, OpenNode& right) {
     OpenNode& small = left.n() < right.n() ? left : right;
     OpenNode& large = left.n() < right.n() ? right : left;
+    if (!spare_stats_.empty()) {
+      small.stat = std::move(spare_stats_.back());
+      spare_stats_.pop_back();
+    }
     small.stat.assign(node.stat.size(), 0);
     columns_.add(small.begin, small.end, small.stat.data());
     large.stat = std::move(node.stat);
@@ -143,7 +150,8 @@ class BlockGrower {
   Tree tree_;
   std::span<Row> rows_;  // row index of the block
   std::vector<Pending> stack_;
-  std::size_t unchecked_ = 0;  // work since the last look for an interruption
+  std::vector<std::vector<std::int64_t>> spare_stats_;  // of leaves, for the nodes to come
+  std::size_t unchecked_ = 0;                           // work since the last look for an interruption
 };
 
 }  // namespace spinney

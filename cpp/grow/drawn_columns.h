@@ -78,7 +78,7 @@ class DrawnColumns {
   void read_keys(const OpenNode& node, std::span<const std::uint32_t> columns) {
     const std::size_t n = node.n();
     if (keys_.size() < n * columns.size()) keys_ = LargeArray<std::uint32_t>(n * columns.size());
-    if (const std::size_t n_rows = rules_.table.n_rows; n >= n_rows / many_rows) {
+    if (const std::size_t n_rows = rules_.table.n_rows; all_.by_column.size() > 0 && n >= n_rows / many_rows) {
       for (std::size_t c = 0; c < columns.size(); ++c)
         kernels_.read_column(all_.by_column.data() + columns[c] * n_rows, rows_.data() + node.begin, n,
                              keys_.data() + c * n);
