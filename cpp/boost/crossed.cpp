@@ -42,12 +42,16 @@ void CrossedLane::read(std::size_t begin, std::size_t end, std::uint16_t* out) c
 }
 
 // body(first row, keys, how many) for blocks of rows, until it returns false. A key is the code of the lane and the column.
+// Some blocks from all over the table come first, and then once more: rows are often in order of time, and columns constant
+// for long.
 template <class Body>
 void CrossedLane::for_each_key(std::uint32_t column, Body&& body) const {
   const std::uint32_t n_more = n_codes_of(column);
+  const std::size_t n_blocks = (codes_->n_rows + block - 1) / block, n_spread = std::min<std::size_t>(64, n_blocks / 8);
   std::array<std::uint16_t, block> ours, theirs;
   std::array<std::uint32_t, block> keys;
-  for (std::size_t begin = 0; begin < codes_->n_rows; begin += block) {
+  for (std::size_t b = 0; b < n_spread + n_blocks; ++b) {
+    const std::size_t begin = block * (b < n_spread ? b * n_blocks / n_spread : b - n_spread);
     const std::size_t end = std::min(codes_->n_rows, begin + block);
     read(begin, end, ours.data());
     read_column(column, begin, end, theirs.data());
@@ -72,10 +76,11 @@ bool CrossedLane::may_be_few(std::uint32_t column, std::uint32_t most) const {
 std::vector<std::uint8_t> CrossedLane::find_keys(std::uint32_t column, std::uint32_t most) const {
   std::vector<std::uint8_t> occurs(std::size_t{n_codes_} * n_codes_of(column), 0);
   const auto are_few = [&] { return std::accumulate(occurs.begin(), occurs.end(), std::uint32_t{0}) <= most; };
-  std::size_t next_count = 4 * block;
-  for_each_key(column, [&](std::size_t begin, const std::uint32_t* keys, std::size_t n) {
+  std::size_t n_seen = 0, next_count = 4 * block;
+  for_each_key(column, [&](std::size_t, const std::uint32_t* keys, std::size_t n) {
     for (std::size_t i = 0; i < n; ++i) occurs[keys[i]] = 1;
-    if (begin + n < next_count) return true;
+    n_seen += n;
+    if (n_seen < next_count) return true;
     next_count *= 2;
     return are_few();
   });
@@ -85,7 +90,7 @@ std::vector<std::uint8_t> CrossedLane::find_keys(std::uint32_t column, std::uint
 
 bool CrossedLane::add(std::uint32_t column, std::uint32_t most) {
   most = std::min(most, most_codes);
-  if (!may_be_few(column, most)) return false;
+  if (n_codes_ * n_codes_of(column) > most && !may_be_few(column, most)) return false;
   const std::vector<std::uint8_t> occurs = find_keys(column, most);
   if (occurs.empty()) return false;
   const std::uint32_t n_more = n_codes_of(column);

@@ -53,7 +53,7 @@ std::vector<std::uint64_t> bits_unlike(const std::uint8_t* codes, std::size_t n,
 Tiles::Tiles(const Coding& coding, const Codes& codes, int n_threads, Interrupt& interrupt) : coding_(coding) {
   places_.resize(coding.columns.size());
   share_lanes(codes, n_threads);
-  cross_lanes(codes);
+  cross_lanes(codes, interrupt);
   add_lanes_of_one();
   arrange();
   fill(codes, n_threads, interrupt);
@@ -120,7 +120,7 @@ void Tiles::share_lanes(const Codes& codes, int n_threads) {
 
 // Each column of few codes goes to the first lane that has room for it, large ones first: a row then costs fewer additions.
 // Sums over the other columns of a lane cost a node as much as some rows, so that small tables have no such lanes.
-void Tiles::cross_lanes(const Codes& codes) {
+void Tiles::cross_lanes(const Codes& codes, Interrupt& interrupt) {
   constexpr int most_refusals = 16;  // of a lane: trying takes time
   const auto most = static_cast<std::uint32_t>(std::min<std::size_t>(CrossedLane::most_codes, codes.n_rows / 128));
   const auto n_codes = [&](std::uint32_t f) { return coding_.columns[f].n_codes; };
@@ -136,6 +136,7 @@ void Tiles::cross_lanes(const Codes& codes) {
   for (const std::uint32_t f : order) {
     const auto takes = [&](Open& o) {
       if (o.lane.n_codes() * n_codes(f) > most && o.n_refused >= most_refusals) return false;
+      interrupt.check();
       const bool taken = o.lane.add(f, most);
       o.n_refused += !taken;
       return taken;

@@ -77,7 +77,7 @@ class Tiles {
 
   std::vector<Sparse> sparse_columns(const Codes& codes, int n_threads) const;
   void share_lanes(const Codes& codes, int n_threads);
-  void cross_lanes(const Codes& codes);
+  void cross_lanes(const Codes& codes, Interrupt& interrupt);
   void add_lanes_of_one();
   std::vector<Tile> arranged(bool all_wide) const;
   void arrange();

@@ -362,6 +362,25 @@ TEST(a_lane_has_the_combinations_that_occur) {
   check_cells(rows, 1);
 }
 
+// However the first rows look: each of them may be another combination, or all the same one.
+TEST(a_lane_takes_columns_that_must_fit) {
+  CodedRows rows({32, 32, 255, 255}, 140'000, 10);
+  std::uint8_t* bytes = rows.codes.bytes.data();
+  const auto code = [&](std::size_t column, std::size_t r) -> std::uint8_t& {
+    return bytes[rows.codes.first[column] + r];
+  };
+  for (std::size_t r = 0; r < rows.codes.n_rows; ++r) {
+    code(0, r) = static_cast<std::uint8_t>(r % 32);
+    code(1, r) = static_cast<std::uint8_t>(r / 32 % 32);
+    if (r < 100'000) code(2, r) = code(3, r) = 0;
+  }
+  CrossedLane grid(rows.coding, rows.codes, 0);
+  CHECK(grid.add(1, 1024));
+  CHECK_EQ(grid.n_codes(), 1024u);
+  CHECK(!CrossedLane(rows.coding, rows.codes, 2).add(3, 1024));
+  check_cells(rows, 1);
+}
+
 static void check_roots(const CodedRows& rows, std::uint32_t n_trees, int n_threads) {
   Interrupt interrupt;
   const Tiles tiles(rows.coding, rows.codes, 1, interrupt);
