@@ -16,19 +16,19 @@ struct Tiles::Sparse {
 
 namespace {
 
-constexpr std::uint32_t most_codes = 64;  // of a column that shares a lane
+constexpr std::uint32_t most_shared = 64;  // codes of a column that shares a lane
 constexpr std::size_t fill_block = 1024;
 
 // Rows by code. Four counters a code: the next row need not wait for the last if it has the same.
-std::array<std::size_t, most_codes> count_codes(const std::uint8_t* codes, std::size_t n) {
-  std::array<std::array<std::uint32_t, most_codes>, 4> counts{};
+std::array<std::size_t, most_shared> count_codes(const std::uint8_t* codes, std::size_t n) {
+  std::array<std::array<std::uint32_t, most_shared>, 4> counts{};
   std::size_t r = 0;
   for (; r + 4 <= n; r += 4)
     for (std::size_t i = 0; i < 4; ++i) ++counts[i][codes[r + i]];
   for (; r < n; ++r) ++counts[0][codes[r]];
-  std::array<std::size_t, most_codes> sums{};
+  std::array<std::size_t, most_shared> sums{};
   for (const auto& some : counts)
-    for (std::size_t code = 0; code < most_codes; ++code) sums[code] += some[code];
+    for (std::size_t code = 0; code < most_shared; ++code) sums[code] += some[code];
   return sums;
 }
 
@@ -64,9 +64,9 @@ std::vector<Tiles::Sparse> Tiles::sparse_columns(const Codes& codes, int n_threa
   const double estimated_ns = static_cast<double>(codes.n_rows) * static_cast<double>(found.size());
   parallel_for_if_worth(estimated_ns, found.size(), n_threads, [&](std::size_t f, int) {
     const std::uint32_t n_codes = coding_.columns[f].n_codes;
-    if (n_codes < 2 || n_codes > most_codes) return;
+    if (n_codes < 2 || n_codes > most_shared) return;
     const std::uint8_t* code = codes.narrow(static_cast<std::uint32_t>(f));
-    const std::array<std::size_t, most_codes> counts = count_codes(code, codes.n_rows);
+    const std::array<std::size_t, most_shared> counts = count_codes(code, codes.n_rows);
     const auto common = static_cast<std::uint32_t>(std::max_element(counts.begin(), counts.end()) - counts.begin());
     if (counts[common] * 2 < codes.n_rows) return;
     Sparse& s = found[f];
@@ -148,7 +148,8 @@ void Tiles::cross_lanes(const Codes& codes, Interrupt& interrupt) {
     if (columns.size() < 2) continue;
     for (const std::uint32_t f : columns)
       places_[f] = {Place::Kind::crossed, static_cast<std::uint32_t>(lanes_.size())};
-    lanes_.push_back({columns, o.lane.n_codes(), o.lane.n_codes() > 256, 0, 0, std::move(o.lane)});
+    const std::uint32_t n = o.lane.n_codes();
+    lanes_.push_back({.columns = columns, .n_codes = n, .is_wide = n > 256, .crossed = std::move(o.lane)});
   }
 }
 
@@ -207,7 +208,7 @@ void Tiles::arrange() {
       n_cells_ += tile.is_wide ? lanes_[l].n_codes : std::size_t{1} << tile.shift;
     }
     for (const std::uint32_t l : tile.lanes) {
-      lanes_[l].first_of_columns = n_cells_;
+      lanes_[l].first_column_cell = n_cells_;
       if (!lanes_[l].crossed) continue;
       for (const std::uint32_t f : lanes_[l].columns) {
         places_[f].first_cell = n_cells_;
@@ -386,15 +387,15 @@ Tiles::Cells Tiles::cells_of_lane(std::uint32_t lane) const {
 
 Tiles::Cells Tiles::cells_of_columns(std::uint32_t lane) const {
   const Lane& l = lanes_[lane];
-  std::size_t end = l.first_of_columns;
+  std::size_t end = l.first_column_cell;
   if (l.crossed)
     for (const std::uint32_t f : l.columns) end += coding_.columns[f].n_codes;
-  return {l.first_of_columns, end};
+  return {l.first_column_cell, end};
 }
 
 void Tiles::sum_up(std::uint32_t lane, Packed* histogram) const {
   const Lane& l = lanes_[lane];
-  if (l.crossed) l.crossed->sum_up(histogram + l.first_cell, histogram + l.first_of_columns);
+  if (l.crossed) l.crossed->sum_up(histogram + l.first_cell, histogram + l.first_column_cell);
 }
 
 void Tiles::add_rows(std::uint32_t t, const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram) const {

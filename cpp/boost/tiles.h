@@ -55,7 +55,7 @@ class Tiles {
     std::vector<std::uint32_t> columns;
     std::uint32_t n_codes = 1;
     bool is_wide = false;
-    std::size_t first_cell = 0, first_of_columns = 0;
+    std::size_t first_cell = 0, first_column_cell = 0;
     std::optional<CrossedLane> crossed = {};
   };
   struct Place {  // of a column

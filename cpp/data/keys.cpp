@@ -10,11 +10,13 @@ namespace spinney {
 
 RowKeys make_row_keys(const Table& table, int n_threads, Interrupt& interrupt) {
   constexpr std::size_t chunk = 1024;  // rows whose keys stay in cache from one column to the next
+  constexpr std::size_t most_kept_twice = std::size_t{1} << 26;
   RowKeys made;
   made.n_columns = table.n_columns();
   made.keys = LargeArray<std::uint32_t>(table.n_rows * table.n_columns());
   const bool sparse = std::any_of(table.columns.begin(), table.columns.end(), [](auto& c) { return c.is_sparse(); });
-  if (!sparse) made.by_column = LargeArray<std::uint32_t>(table.n_rows * table.n_columns());
+  const bool twice = !sparse && made.keys.size() <= most_kept_twice;
+  if (twice) made.by_column = LargeArray<std::uint32_t>(made.keys.size());
   const std::size_t n_chunks = (table.n_rows + chunk - 1) / chunk;
   std::vector<std::uint8_t> exact(n_chunks * table.n_columns(), 1);
   const double estimated_ns = 2.0 * static_cast<double>(made.keys.size());
@@ -32,7 +34,7 @@ RowKeys make_row_keys(const Table& table, int n_threads, Interrupt& interrupt) {
         all_exact &= v != v || static_cast<double>(rounded) == v;
         out[i * made.n_columns] = v != v ? RowKeys::missing : RowKeys::key_of(rounded);
       });
-      if (!sparse)
+      if (twice)
         for (std::size_t i = 0; i < n; ++i)
           made.by_column.data()[f * table.n_rows + begin + i] = out[i * made.n_columns];
       exact[c * made.n_columns + f] = all_exact;

@@ -112,6 +112,7 @@ class BlockGrower {
     left.depth = right.depth = node.depth + 1;
     share_stat(node, left, right);
     const bool leaves = is_leaf(left) && is_leaf(right);
+    // the children of a node that needs no list are smaller, and need none either
     if (leaves || is_unlisted(rules_, tells_constants(node))) node.features.clear();
     rules_.inherit(node, choice, std::move(node.features), left, right);
     if (rules_.bounded()) rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
@@ -150,8 +151,9 @@ class BlockGrower {
   Tree tree_;
   std::span<Row> rows_;  // row index of the block
   std::vector<Pending> stack_;
-  std::vector<std::vector<std::int64_t>> spare_stats_;  // of leaves, for the nodes to come
-  std::size_t unchecked_ = 0;                           // work since the last look for an interruption
+  std::vector<std::vector<std::int64_t>>
+      spare_stats_;            // of leaves, for the nodes to come: asking for memory takes time
+  std::size_t unchecked_ = 0;  // work since the last look for an interruption
 };
 
 }  // namespace spinney

@@ -82,7 +82,7 @@ std::vector<std::uint32_t> draw_columns(const GrowParams& params, std::size_t n_
   return columns;
 }
 
-// A copy of a dense table is no more than the table; of a sparse one it may be.
+// Keys of a dense table are seldom more than a few times the table; of a sparse one they may be.
 bool keys_pay(const Table& table) {
   constexpr std::size_t most_entries = std::size_t{1} << 26;
   const bool sparse = std::any_of(table.columns.begin(), table.columns.end(), [](auto& c) { return c.is_sparse(); });

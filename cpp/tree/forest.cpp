@@ -54,7 +54,7 @@ Forest Forest::join(std::vector<WaitingTree> trees, int n_threads) {
 #endif
   nodes.reserve(forest.root.back(), first_set.back());
   const auto ask = [&](auto... array) {
-    (ask_for_large_pages((nodes.*array).data(), (nodes.*array).capacity() * sizeof(nodes.*array)[0]), ...);
+    (ask_for_large_pages((nodes.*array).data(), (nodes.*array).capacity() * sizeof((nodes.*array)[0])), ...);
   };
   std::apply(ask, WaitingTree::value_arrays);
   std::apply(ask, WaitingTree::other_arrays);

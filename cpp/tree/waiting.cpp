@@ -20,7 +20,7 @@ WaitingTree WaitingRoom::keep(const Tree& tree) {
   kept.value_width = tree.value_width;
   kept.n_nodes = tree.size();
   kept.n_set_words = tree.sets.size();
-  const auto n_bytes = [&](auto... array) { return ((kept.length(array) * sizeof(tree.*array)[0]) + ...); };
+  const auto n_bytes = [&](auto... array) { return ((kept.length(array) * sizeof((tree.*array)[0])) + ...); };
   kept.values = values_.take(std::apply(n_bytes, WaitingTree::value_arrays));
   kept.others = others_.take(std::apply(n_bytes, WaitingTree::other_arrays));
   const auto copy_to = [&](const WaitingArrays& part, const auto& arrays) {
