@@ -29,7 +29,7 @@ def test_it_stops_when_held_out_rows_no_longer_improve():
     model = stopping().fit(X, y)
     curve = model.validation_score_
     assert len(curve) == len(model.train_score_) < 200
-    assert model.n_iter_ == curve.argmin() + 1 == len(curve) - 5
+    assert model.n_iter_ == model.n_estimators_ == curve.argmin() + 1 == len(curve) - 5
     assert len(stopping(keep_best=False).fit(X, y).boosting_.trees()) == len(curve)
 
 

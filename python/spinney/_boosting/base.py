@@ -424,6 +424,12 @@ class BaseBoosting(NamedParameters, SavedEstimator, ReadableBoosting, BoostingIm
             yield self._predicted(scores, self.boosting_, self.__dict__)
 
     @property
+    def n_estimators_(self) -> int:
+        """Rounds of the model, by the name that scikit-learn's gradient boosting gives them."""
+        check_is_fitted(self)
+        return int(self.boosting_.n_rounds)
+
+    @property
     def feature_importances_(self) -> Floats:
         """Share of each column in the loss that the splits save."""
         check_is_fitted(self)

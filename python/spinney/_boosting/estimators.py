@@ -111,7 +111,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Labels.
-    n_iter_ : int
+    n_iter_, n_estimators_ : int
         Rounds of the model.
     train_score_ : ndarray of shape (n_rounds,)
         Loss of the rows learned from after each round, those dropped by ``keep_best`` included.
@@ -474,7 +474,7 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
 
     Attributes
     ----------
-    n_iter_ : int
+    n_iter_, n_estimators_ : int
         Rounds of the model.
     train_score_ : ndarray of shape (n_rounds,)
         Loss of the rows learned from after each round, those dropped by ``keep_best`` included.
