@@ -75,15 +75,21 @@ static void fill_values(const double* target, const double* score, std::size_t n
   for (std::size_t i = 0; i < n; ++i) out[i] = Loss::value(target[i], score[i], a);
 }
 
+// The largest score of each of m rows.
+static void find_largest(const double* const* scores, std::size_t n_classes, std::size_t begin, std::size_t m,
+                         double* most) {
+  for (std::size_t i = 0; i < m; ++i) most[i] = scores[0][begin + i];
+  for (std::size_t k = 1; k < n_classes; ++k)
+    for (std::size_t i = 0; i < m; ++i) most[i] = scores[k][begin + i] > most[i] ? scores[k][begin + i] : most[i];
+}
+
 static void softmax(const double* const* scores, std::size_t n_classes, std::size_t n, double* const* shares,
                     double* log_sums) {
   constexpr std::size_t block = 256;
   double most[block], sum[block];
   for (std::size_t begin = 0; begin < n; begin += block) {
     const std::size_t m = n - begin < block ? n - begin : block;
-    for (std::size_t i = 0; i < m; ++i) most[i] = scores[0][begin + i];
-    for (std::size_t k = 1; k < n_classes; ++k)
-      for (std::size_t i = 0; i < m; ++i) most[i] = scores[k][begin + i] > most[i] ? scores[k][begin + i] : most[i];
+    find_largest(scores, n_classes, begin, m, most);
     for (std::size_t i = 0; i < m; ++i) sum[i] = 0;
     for (std::size_t k = 0; k < n_classes; ++k) {
       const double* score = scores[k] + begin;
@@ -111,9 +117,7 @@ static void softmax_loss(const double* const* scores, std::size_t n_classes, con
   double most[block], sum[block];
   for (std::size_t begin = 0; begin < n; begin += block) {
     const std::size_t m = n - begin < block ? n - begin : block;
-    for (std::size_t i = 0; i < m; ++i) most[i] = scores[0][begin + i];
-    for (std::size_t k = 1; k < n_classes; ++k)
-      for (std::size_t i = 0; i < m; ++i) most[i] = scores[k][begin + i] > most[i] ? scores[k][begin + i] : most[i];
+    find_largest(scores, n_classes, begin, m, most);
     for (std::size_t i = 0; i < m; ++i) sum[i] = 0;
     for (std::size_t k = 0; k < n_classes; ++k) {
       const double* score = scores[k] + begin;

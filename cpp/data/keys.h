@@ -23,8 +23,6 @@ struct RowKeys {
   LargeArray<std::uint32_t> by_column;  // by column and row; empty where tables are sparse or large
   std::vector<std::uint8_t> exact;      // by column: a key tells the value
 
-  const std::uint32_t* of_row(Row r) const { return keys.data() + r * n_columns; }
-
   static std::uint32_t key_of(float v) {  // -0 equals +0
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(v + 0.0f);
     return bits ^ (bits >> 31 ? 0xffffffffu : 0x80000000u);

@@ -32,8 +32,6 @@ struct RowRanks {
   LargeArray<std::uint64_t> flags;          // by row, if there are any
   std::vector<Place> places;                // by column
   std::vector<std::vector<double>> values;  // by column and rank; empty: ranks are bins
-
-  const std::uint8_t* of_row(Row r) const { return bits.data() + r * row_bytes; }
 };
 
 // Ranks of a table of number columns, or of their bins, where `binned` has them; none if a column has more than

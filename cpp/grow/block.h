@@ -151,8 +151,8 @@ class BlockGrower {
   Tree tree_;
   std::span<Row> rows_;  // row index of the block
   std::vector<Pending> stack_;
-  std::vector<std::vector<std::int64_t>>
-      spare_stats_;            // of leaves, for the nodes to come: asking for memory takes time
+  // of leaves, for the nodes to come: asking for memory takes time
+  std::vector<std::vector<std::int64_t>> spare_stats_;
   std::size_t unchecked_ = 0;  // work since the last look for an interruption
 };
 

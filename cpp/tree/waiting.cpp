@@ -5,7 +5,7 @@ namespace spinney {
 WaitingArrays WaitingRoom::Bench::take(std::size_t n_bytes) {
   constexpr std::size_t least = std::size_t{1} << 14, alignment = 8;
   n_bytes = (n_bytes + alignment - 1) / alignment * alignment;
-  WaitingArrays taken{{memory}, n_used, n_bytes};
+  WaitingArrays taken{{memory}, n_used};
   n_used += n_bytes;
   while (n_used > memory->size()) {
     n_used -= memory->size();

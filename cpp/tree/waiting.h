@@ -18,7 +18,6 @@ namespace spinney {
 struct WaitingArrays {
   std::vector<std::shared_ptr<LargeArray<std::byte>>> memory;  // before and after these, others may lie there too
   std::size_t begin = 0;                                       // in the first
-  std::size_t n_bytes = 0;
 
   // Calls body(first, n) for the runs of an array of n_left elements that begins `at` bytes behind the first.
   template <class T, class Body>

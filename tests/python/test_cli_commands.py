@@ -593,9 +593,16 @@ def test_boosting_takes_an_offset_at_fit_and_predict(folder, claims, tmp_path):
 
 def test_weights_and_offsets_may_be_decimal_numbers(claims, tmp_path):
     exact = pl.col("log_exposure").round(2).cast(pl.Decimal(10, 2))
-    claims.with_columns(exact, w=pl.lit(2).cast(pl.Decimal(4, 1))).write_parquet(tmp_path / "exact.parquet")
+    decimals = claims.with_columns(exact, w=(pl.col("age") / 8).round(1).cast(pl.Decimal(4, 1)))
+    floats = decimals.with_columns(pl.col("log_exposure", "w").cast(pl.Float64))
     words = ("--target", "cost", "--model", "boosting", "--trees", 2, "--folds", 0)
-    run("fit", tmp_path / "exact.parquet", *words, "--offset", "log_exposure", "--weight", "w")
+    prints = []
+    for table in (decimals, floats):
+        table.write_parquet(tmp_path / "t.parquet")
+        out = ("--out", tmp_path / "m")
+        run("fit", tmp_path / "t.parquet", *words, "--offset", "log_exposure", "--weight", "w", *out)
+        prints.append(spinney.load(tmp_path / "m").fingerprint())
+    assert prints[0] == prints[1]
 
 
 def test_boosting_of_numbers_takes_a_loss(folder, claims, tmp_path):
