@@ -15,7 +15,7 @@ import pandas as pd
 import spinney
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
-from spinney.drawing.colours import CLASS_COLOURS, CLASS_MARKERS, INK, PALE
+from spinney._charts.colours import CLASS_COLOURS, CLASS_MARKERS, INK, PALE
 
 mpl.use("agg")
 TWO = ["bill_length_mm", "flipper_length_mm"]

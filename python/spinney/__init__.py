@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spinney import datasets
-    from spinney._bagging.estimators import BaggingClassifier, BaggingRegressor
-    from spinney._bias_variance import BiasVariance, bias_variance
     from spinney._boosting.estimators import GradientBoostingClassifier, GradientBoostingRegressor
-    from spinney._forest.coverage import CoverageReport
-    from spinney._forest.embedding import RandomTreesEmbedding
+    from spinney._ensemble.bagging import BaggingClassifier, BaggingRegressor
+    from spinney._file.container import ModelFileError
+    from spinney._forest.certainty.coverage import CoverageReport
+    from spinney._forest.certainty.support import Support
     from spinney._forest.estimators import (
         ExtraTreesClassifier,
         ExtraTreesRegressor,
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
         RandomForestRegressor,
     )
     from spinney._forest.importances import Importances
-    from spinney._forest.imputation import ProximityImputer
-    from spinney._forest.isolation import IsolationForest
-    from spinney._forest.support import Support
-    from spinney._james_stein import JamesStein, james_stein
+    from spinney._forest.near.imputation import ProximityImputer
+    from spinney._forest.unlabelled.embedding import RandomTreesEmbedding
+    from spinney._forest.unlabelled.isolation import IsolationForest
+    from spinney._judge.bias_variance import BiasVariance, bias_variance
+    from spinney._judge.fragility import Fragility, fragility
+    from spinney._judge.james_stein import JamesStein, james_stein
     from spinney._keep.estimator import load
-    from spinney._keep.model_file import ModelFileError
     from spinney._keep.predictor import load_predictor
     from spinney._pruning.table import ComplexityTable
     from spinney._tree.estimators import (
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
         ExtraTreeClassifier,
         ExtraTreeRegressor,
     )
-    from spinney._tree.fragility import Fragility, fragility
     from spinney._tree.shrinkage import shrink_tree
     from spinney.criteria import CompiledCriterion, Criterion, LossCriterion
     from spinney.drawing.curves import plot_cp, plot_importances, plot_impurity_curves
@@ -115,14 +115,14 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "BaggingClassifier": "spinney._bagging.estimators",
-    "BaggingRegressor": "spinney._bagging.estimators",
+    "BaggingClassifier": "spinney._ensemble.bagging",
+    "BaggingRegressor": "spinney._ensemble.bagging",
     "GradientBoostingClassifier": "spinney._boosting.estimators",
     "GradientBoostingRegressor": "spinney._boosting.estimators",
-    "BiasVariance": "spinney._bias_variance",
+    "BiasVariance": "spinney._judge.bias_variance",
     "CompiledCriterion": "spinney.criteria",
     "ComplexityTable": "spinney._pruning.table",
-    "CoverageReport": "spinney._forest.coverage",
+    "CoverageReport": "spinney._forest.certainty.coverage",
     "Criterion": "spinney.criteria",
     "DecisionTreeClassifier": "spinney._tree.estimators",
     "DecisionTreeRegressor": "spinney._tree.estimators",
@@ -130,25 +130,25 @@ _MODULE_OF = {
     "ExtraTreeRegressor": "spinney._tree.estimators",
     "ExtraTreesClassifier": "spinney._forest.estimators",
     "ExtraTreesRegressor": "spinney._forest.estimators",
-    "Fragility": "spinney._tree.fragility",
+    "Fragility": "spinney._judge.fragility",
     "Importances": "spinney._forest.importances",
-    "IsolationForest": "spinney._forest.isolation",
-    "JamesStein": "spinney._james_stein",
+    "IsolationForest": "spinney._forest.unlabelled.isolation",
+    "JamesStein": "spinney._judge.james_stein",
     "LossCriterion": "spinney.criteria",
-    "ModelFileError": "spinney._keep.model_file",
-    "ProximityImputer": "spinney._forest.imputation",
+    "ModelFileError": "spinney._file.container",
+    "ProximityImputer": "spinney._forest.near.imputation",
     "RandomForestClassifier": "spinney._forest.estimators",
     "RandomForestRegressor": "spinney._forest.estimators",
-    "RandomTreesEmbedding": "spinney._forest.embedding",
+    "RandomTreesEmbedding": "spinney._forest.unlabelled.embedding",
     "Rule": "spinney.reading.rule_list",
-    "Support": "spinney._forest.support",
+    "Support": "spinney._forest.certainty.support",
     "ShapValues": "spinney.reading.shap",
-    "bias_variance": "spinney._bias_variance",
+    "bias_variance": "spinney._judge.bias_variance",
     "explain_row": "spinney.reading.text",
     "export_text": "spinney.reading.text",
-    "fragility": "spinney._tree.fragility",
+    "fragility": "spinney._judge.fragility",
     "importance_frame": "spinney.reading.tables",
-    "james_stein": "spinney._james_stein",
+    "james_stein": "spinney._judge.james_stein",
     "load": "spinney._keep.estimator",
     "load_predictor": "spinney._keep.predictor",
     "plot_cp": "spinney.drawing.curves",

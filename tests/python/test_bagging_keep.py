@@ -14,9 +14,9 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import accuracy_score
 from sklearn.neighbors import KNeighborsClassifier
-from spinney._forest.growth import has_settled
-from spinney._keep.model_file import from_bytes, to_bytes
-from spinney._progress import Progress
+from spinney._file.container import from_bytes, to_bytes
+from spinney._forest.growing.turns import has_settled
+from spinney._learn.progress import Progress
 
 PENGUINS, SPECIES = spinney.datasets.load_penguins(as_frame="pandas")
 DIABETES, PROGRESS = load_diabetes(return_X_y=True)

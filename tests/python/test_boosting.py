@@ -9,7 +9,7 @@ import spinney
 from processes import run
 from sklearn.datasets import load_breast_cancer, load_iris
 from spinney import _engine
-from spinney._tree.view import FittedTree
+from spinney._fitted.tree import FittedTree
 
 
 def regression(n=200, seed=0):

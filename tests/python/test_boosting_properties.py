@@ -167,7 +167,7 @@ def test_the_limits_of_a_tree_hold(seed, loss, fewest, depth, leaves, growth):
         is_leaf = tree.feature < 0
         assert np.count_nonzero(is_leaf) <= leaves
         assert tree.n_rows[is_leaf].min() >= fewest or len(is_leaf) == 1
-        assert spinney._tree.view.FittedTree(tree, None, 1).max_depth <= depth
+        assert spinney._fitted.tree.FittedTree(tree, None, 1).max_depth <= depth
 
 
 # ---- the same bits ----------------------------------------------------------------------------------------

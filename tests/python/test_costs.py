@@ -538,8 +538,8 @@ def test_trees_without_costs_say_so():
 @pytest.mark.parametrize("field", ["cost_matrix", "priors"])
 @pytest.mark.parametrize("damage", [[1.0], [[0.0, -1.0], [1.0, 0.0]], ["a", "b", "c"], {"a": 1}])
 def test_damaged_costs_in_a_file_are_refused(field, damage, costly):
-    from spinney._keep.fitted import FittedPart
-    from spinney._keep.model_file import from_bytes, to_bytes
+    from spinney._file.container import from_bytes, to_bytes
+    from spinney._keep.part import FittedPart
 
     model, _ = costly
     data = FittedPart.of(model.__dict__).to_bytes({"estimator": "DecisionTreeClassifier", "parameters": {}})

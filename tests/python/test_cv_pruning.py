@@ -16,8 +16,8 @@ from sklearn.metrics import get_scorer
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit, RepeatedKFold, TimeSeriesSplit
 from spinney import DecisionTreeClassifier as Classifier
 from spinney import DecisionTreeRegressor as Regressor
+from spinney._learn.folds import read_folds
 from spinney._pruning.choice import choose
-from spinney._pruning.folds import read_folds
 from sweep import examples
 
 COLUMNS = ["alpha", "cp", "n_splits", "n_leaves", "relative_error", "cv_error", "cv_se"]
@@ -557,8 +557,8 @@ def test_saved_and_pickled_models_keep_the_table():
     ],
 )
 def test_damaged_tables_are_refused(damage):
-    from spinney._keep.model_file import ModelFileError, faults_named
-    from spinney._keep.pruning import pruning_from_json, pruning_to_json
+    from spinney._file.container import ModelFileError, faults_named
+    from spinney._pruning.kept import pruning_from_json, pruning_to_json
 
     X, y = load_iris(return_X_y=True)
     model = Classifier(prune="cv", random_state=0).fit(X, y)

@@ -16,7 +16,7 @@ import spinney
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from spinney.drawing.colours import CLASS_COLOURS, class_colour, ink_on, tint
+from spinney._charts.colours import CLASS_COLOURS, class_colour, ink_on, tint
 from spinney.drawing.letters import text_width
 from spinney.drawing.picture import Rectangle, Text, draw
 from spinney.drawing.plane import regions

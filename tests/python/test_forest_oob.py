@@ -9,7 +9,7 @@ from oracle.saved import bytes_of, through_bytes
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, r2_score, roc_auc_score
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
-from spinney._keep.model_file import from_bytes, to_bytes
+from spinney._file.container import from_bytes, to_bytes
 
 
 def classes(n=150, seed=0):

@@ -22,7 +22,7 @@ from processes import run
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
-from spinney._forest.rows import _stable_order
+from spinney._forest.growing.rows import _stable_order
 from sweep import examples
 
 KINDS = [RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor]

@@ -12,7 +12,7 @@ import sklearn.ensemble
 import spinney
 from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
-from spinney._forest.isolation import average_path_length
+from spinney._forest.unlabelled.isolation import average_path_length
 from spinney.datasets import load_penguins
 
 

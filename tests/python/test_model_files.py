@@ -20,7 +20,7 @@ from oracle.models import TREES
 from oracle.saved import assert_same_answers, assert_same_model, bytes_of, through_bytes
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
-from spinney._keep.values import parameters_from_json, parameters_to_json
+from spinney._file.values import parameters_from_json, parameters_to_json
 
 PACKAGE_FOLDER = str(Path(spinney.__file__).parent.parent)
 

@@ -13,8 +13,8 @@ from oracle.saved import bytes_of, through_bytes
 from scipy.sparse import csr_array
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
-from spinney._keep.arrays import array_to_json
-from spinney._keep.model_file import from_bytes, to_bytes
+from spinney._file.arrays import array_to_json
+from spinney._file.container import from_bytes, to_bytes
 
 
 @pytest.fixture(scope="module")

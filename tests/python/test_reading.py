@@ -12,8 +12,8 @@ import spinney
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from spinney._data import Feature
+from spinney._words.digits import distinct_texts, elide, one_line, percent, shortest
 from spinney.reading.conditions import Condition
-from spinney.reading.digits import distinct_texts, elide, one_line, percent, shortest
 
 TOWNS = ["Ash", "Bow", "Cam", "Dee", "Ely", "Fox", "Gap", "Hay"]
 

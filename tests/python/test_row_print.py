@@ -17,7 +17,7 @@ from spinney import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from spinney._keep.model_file import from_bytes, to_bytes
+from spinney._file.container import from_bytes, to_bytes
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 3))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from oracle import shap as oracle
 from spinney._data import read_table
 from spinney._data.values import column_values
-from spinney._tree.view import FittedTree
+from spinney._fitted.tree import FittedTree
 from sweep import examples
 
 mpl.use("agg")

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import train_test_split
-from spinney._growth import Growth
+from spinney._growing.growth import Growth
 from spinney._tree.shrinkage import _folds, shrink_values
 from sweep import examples
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from spinney import _engine
 from spinney._data.hashing import GOLDEN, mixed
-from spinney._forest.rows import row_keys
-from spinney._forest.support import ColumnRanges
-from spinney._target import _factorise
+from spinney._forest.certainty.support import ColumnRanges
+from spinney._forest.growing.rows import row_keys
+from spinney._learn.target import _factorise
 
 N = 2500  # more than two chunks of rows
 

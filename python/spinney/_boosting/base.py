@@ -22,13 +22,13 @@ from spinney._boosting.losses import Loss
 from spinney._boosting.readable import ReadableBoosting
 from spinney._boosting.rounds import HeldOutScore, Rounds
 from spinney._boosting.rows import LearningRows, check_size, read_offset, set_aside
-from spinney._boosting.view import FittedBoosting
 from spinney._data import Schema, read_table
 from spinney._data.same_kinds import check_categories
+from spinney._fitted.boosting import FittedBoosting
+from spinney._fitted.one_row import BoostingRowPredictor
 from spinney._keep.estimator import SavedEstimator
-from spinney._parameters import NamedParameters, count_features, count_rows, read_groups, read_monotone
-from spinney._row_predictor import BoostingRowPredictor
-from spinney._target import read_weights
+from spinney._learn.parameters import NamedParameters, count_features, count_rows, read_groups, read_monotone
+from spinney._learn.target import read_weights
 
 Floats = NDArray[np.float64]
 NO_LIMIT = 2**32 - 1

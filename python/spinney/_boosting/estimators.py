@@ -15,8 +15,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from spinney._boosting.base import BaseBoosting
 from spinney._boosting.losses import Loss, class_constants, class_loss, regression_loss
 from spinney._boosting.rows import LearningRows
-from spinney._boosting.view import FittedBoosting
-from spinney._target import encode_labels, read_classes, read_values
+from spinney._fitted.boosting import FittedBoosting
+from spinney._learn.target import encode_labels, read_classes, read_values
 
 Floats = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from spinney import _engine
 from spinney._boosting.losses import row_losses
 from spinney._boosting.rounds import HeldOutScore
 from spinney._boosting.rows import LearningRows, read_offset
-from spinney._parameters import read_column_groups
-from spinney._target import read_weights
+from spinney._learn.parameters import read_column_groups
+from spinney._learn.target import read_weights
 
 if TYPE_CHECKING:
     from spinney._forest.importances import Importances

@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
 from spinney._boosting.rows import read_offset
-from spinney._boosting.view import FittedBoosting
 from spinney._data import Schema, read_table
-from spinney._lazy import LazySequence
-from spinney._tree.view import FittedTree
+from spinney._fitted.boosting import FittedBoosting
+from spinney._fitted.lazy import LazySequence
+from spinney._fitted.tree import FittedTree
 from spinney.reading.methods import ExplainedByColumns
 
 if TYPE_CHECKING:

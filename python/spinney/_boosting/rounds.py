@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 
 from spinney import _engine
-from spinney._boosting.view import FittedBoosting
+from spinney._fitted.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
 

@@ -15,36 +15,36 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
-from spinney._costs import ClassCosts
 from spinney._data import Combinations, Schema, read_table
 from spinney._data.combinations import n_for_all
 from spinney._data.same_kinds import check_categories
-from spinney._forest.growth import ForestRequest, Grown, balanced_weights, grow_in_turns
-from spinney._forest.importances import ForestImportances
-from spinney._forest.neighbourhood import Neighbourhood
-from spinney._forest.out_of_bag import Metric, OutOfBag
-from spinney._forest.prototypes import ClassPrototypes
-from spinney._forest.rows import Draws, draw_rows, row_keys, whole_weights
-from spinney._forest.support import ColumnRanges
-from spinney._forest.training_rows import keep_training_rows
-from spinney._forest.uncertainty import UncertainClasses, UncertainForest, UncertainValues
-from spinney._forest.view import FittedForest
-from spinney._forest.warm_start import (
+from spinney._fitted.forest import FittedForest
+from spinney._fitted.lazy import LazySequence
+from spinney._fitted.one_row import ForestRowPredictor
+from spinney._fitted.tree import FittedTree
+from spinney._forest.certainty.support import ColumnRanges
+from spinney._forest.certainty.uncertainty import UncertainClasses, UncertainForest, UncertainValues
+from spinney._forest.growing.out_of_bag import Metric, OutOfBag
+from spinney._forest.growing.rows import Draws, draw_rows, row_keys, whole_weights
+from spinney._forest.growing.training_rows import keep_training_rows
+from spinney._forest.growing.turns import ForestRequest, Grown, balanced_weights, grow_in_turns
+from spinney._forest.growing.warm_start import (
     check_extension,
     check_pool,
     check_samples_go_on,
     same_classes,
 )
-from spinney._growing import GrowingEstimator
-from spinney._lazy import LazySequence
-from spinney._parameters import count_features
-from spinney._row_predictor import ForestRowPredictor
-from spinney._row_print import RowPrint
-from spinney._target import read_weights
-from spinney._task import OfClasses, OfValues
+from spinney._forest.importances import ForestImportances
+from spinney._forest.near.neighbourhood import Neighbourhood
+from spinney._forest.near.prototypes import ClassPrototypes
+from spinney._growing.estimator import GrowingEstimator
+from spinney._growing.task import OfClasses, OfValues
+from spinney._learn.costs import ClassCosts
+from spinney._learn.parameters import count_features
+from spinney._learn.row_print import RowPrint
+from spinney._learn.target import read_weights
+from spinney._learn.user_criterion import check_shares, prepare, refuse_unsupported
 from spinney._tree.shrinkage import shrink_values
-from spinney._tree.view import FittedTree
-from spinney._user_criterion import check_shares, prepare, refuse_unsupported
 
 Floats = NDArray[np.float64]
 _LEAST_POOL, _MOST_POOL, _POOL_VALUES = 100, 1000, 2**24  # combinations, and their values, for oblique="auto"

@@ -24,11 +24,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
-from spinney._parameters import read_column_groups
-from spinney._target import read_weights
-from spinney._task import OfValues
-from spinney._user_criterion import is_user
-from spinney.reading.digits import elide, one_line, plural, shortest
+from spinney._growing.task import OfValues
+from spinney._learn.parameters import read_column_groups
+from spinney._learn.target import read_weights
+from spinney._learn.user_criterion import is_user
+from spinney._words.digits import elide, one_line, plural, shortest
 from spinney.reading.tables import Backend, frame_of
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class Importances:
         Axes
             The axes drawn on.
         """
-        from spinney.drawing.importance_plot import draw_importances
+        from spinney._charts.importances import draw_importances
 
         return draw_importances(self, style, max_columns, ax)
 
@@ -191,7 +191,7 @@ class Importances:
         Axes
             The axes drawn on.
         """
-        from spinney.drawing.importance_plot import draw_rows
+        from spinney._charts.importances import draw_rows
 
         return draw_rows(self, self._known_rows(), colour, max_columns, ax)
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from spinney._forest.view import FittedForest
+from spinney._fitted.forest import FittedForest
 
 
 def leaf_columns(forest: FittedForest) -> NDArray[np.int64]:

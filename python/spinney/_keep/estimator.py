@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import spinney
-from spinney._boosting.view import FittedBoosting
-from spinney._forest.view import FittedForest
-from spinney._keep.boosting import boosting_from_json, boosting_to_json
-from spinney._keep.disk import Target, label_of, read_file, write_file
-from spinney._keep.fitted import FittedPart
-from spinney._keep.forest import forest_from_json, forest_to_json
-from spinney._keep.model_file import faults_named, field, from_bytes, refuse
-from spinney._keep.pruning import pruning_from_json, pruning_to_json
-from spinney._keep.rpart import record_from_json, record_to_json
-from spinney._keep.values import parameters_from_json, parameters_to_json
+from spinney._boosting.kept import boosting_from_json, boosting_to_json
+from spinney._file.container import faults_named, field, from_bytes, refuse
+from spinney._file.disk import Target, label_of, read_file, write_file
+from spinney._file.values import parameters_from_json, parameters_to_json
+from spinney._fitted.boosting import FittedBoosting
+from spinney._fitted.forest import FittedForest
+from spinney._forest.growing.kept import forest_from_json, forest_to_json
+from spinney._keep.part import FittedPart
+from spinney._pruning.kept import pruning_from_json, pruning_to_json
+from spinney._rpart.kept import record_from_json, record_to_json
 
 
 class SavedEstimator:
@@ -130,11 +130,11 @@ def load(file: Target) -> Any:
     with faults_named(label_of(file)):
         header, model_file = from_bytes(data)
         if header.get("kind") == "bagging":
-            from spinney._keep.bagging import ensemble_from_file
+            from spinney._ensemble.kept_bagging import ensemble_from_file
 
             return ensemble_from_file(header, model_file)
         if header.get("kind") == "imputer":
-            from spinney._keep.imputer import imputer_from_file
+            from spinney._forest.near.kept_imputer import imputer_from_file
 
             return imputer_from_file(header, model_file)
         return estimator_of(header, FittedPart.from_header(header, model_file, 0, model_file.n_trees))

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from spinney import _engine
 from spinney._boosting.rows import read_offset
-from spinney._boosting.view import FittedBoosting
 from spinney._data import read_table
-from spinney._keep.disk import Target, label_of, read_file
-from spinney._keep.fitted import FittedPart
-from spinney._keep.model_file import faults_named, field, refuse
-from spinney._keep.values import parameters_from_json
-from spinney._row_predictor import BoostingRowPredictor, ForestRowPredictor, RowPredictor, row_predictor
+from spinney._file.container import faults_named, field, refuse
+from spinney._file.disk import Target, label_of, read_file
+from spinney._file.values import parameters_from_json
+from spinney._fitted.boosting import FittedBoosting
+from spinney._fitted.one_row import BoostingRowPredictor, ForestRowPredictor, RowPredictor, row_predictor
+from spinney._keep.part import FittedPart
 
 _SCORES_OR_CODES = ("IsolationForest", "RandomTreesEmbedding")
 

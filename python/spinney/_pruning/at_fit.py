@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._growth import Growth
-from spinney._held_out import HeldOut, cut_back
+from spinney._fitted.tree import FittedTree
+from spinney._growing.growth import Growth
+from spinney._learn.folds import read_folds, read_row_groups
+from spinney._learn.held_out import HeldOut, cut_back
 from spinney._pruning.choice import choose
 from spinney._pruning.cross_validation import (
     FoldTree,
@@ -24,10 +26,8 @@ from spinney._pruning.cross_validation import (
     thinned,
 )
 from spinney._pruning.estimates import pessimistic, reduced_error
-from spinney._pruning.folds import read_folds, read_row_groups
 from spinney._pruning.nested import NestedTrees
 from spinney._pruning.table import ComplexityTable
-from spinney._tree.view import FittedTree
 
 
 @dataclass(frozen=True)

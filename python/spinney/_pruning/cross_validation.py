@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._growth import Growth
-from spinney._pruning.folds import Fold
+from spinney._fitted.tree import FittedTree
+from spinney._growing.growth import Growth
+from spinney._learn.folds import Fold
 from spinney._pruning.nested import reached
-from spinney._tree.view import FittedTree
 
 Floats = NDArray[np.float64]
 # (tree, alpha, rows) -> score of the tree pruned at alpha on these rows; larger is better

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-from spinney._held_out import HeldOut, node_losses
-from spinney._tree.view import FittedTree
+from spinney._fitted.tree import FittedTree
+from spinney._learn.held_out import HeldOut, node_losses
 
 CONFIDENCE = 0.25
 

@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from spinney._costs import decision_costs, read_cost_matrix, read_priors
 from spinney._data import Schema, read_table
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn
-from spinney._exposure import hazard_exposure, read_survival
+from spinney._fitted.tree import FittedTree
+from spinney._learn.costs import decision_costs, read_cost_matrix, read_priors
+from spinney._learn.exposure import hazard_exposure, read_survival
+from spinney._learn.target import ClassTarget, read_numbers, read_weights
 from spinney._pruning.choice import choose
 from spinney._pruning.table import ComplexityTable
 from spinney._rpart.fit import RpartGrowth, fit_record
 from spinney._rpart.methods import AnovaMethod, ClassMethod, Method, NodeSummaries, RateMethod
 from spinney._rpart.record import RpartRecord
 from spinney._rpart.response import read_labels
-from spinney._target import ClassTarget, read_numbers, read_weights
-from spinney._tree.view import FittedTree
 
 Floats = NDArray[np.float64]
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
+from spinney._fitted.tree import FittedTree
 from spinney._rpart.complexity import Scale, weigh_subtrees
 from spinney._rpart.methods import Method, NodeSummaries
 from spinney._rpart.record import RpartRecord, gains, nearest_kept, record_of, shape_of, surviving_nodes
-from spinney._tree.view import FittedTree
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._tree.view import FittedTree
+from spinney._fitted.tree import FittedTree
 
 Floats = NDArray[np.float64]
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import Schema
+from spinney._fitted.tree import FittedTree
 from spinney._rpart.complexity import Shape
 from spinney._rpart.methods import NodeSummaries
-from spinney._tree.view import FittedTree
 
 Floats = NDArray[np.float64]
 PRIMARY, COMPETITOR, SURROGATE = 0, 1, 2

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._target import check_length, is_missing_label, read_classes
+from spinney._learn.target import check_length, is_missing_label, read_classes
 
 
 def read_labels(y: Any, n_rows: int) -> tuple[NDArray[np.int32], NDArray[Any]]:

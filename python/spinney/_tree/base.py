@@ -13,20 +13,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
-from spinney._costs import ClassCosts
 from spinney._data import Schema, read_table
-from spinney._growing import NO_LIMIT, GrowingEstimator
-from spinney._growth import Growth
-from spinney._held_out import HeldOut
-from spinney._parameters import read_feature_costs
+from spinney._fitted.one_row import RowPredictor
+from spinney._fitted.tree import FittedTree
+from spinney._growing.estimator import NO_LIMIT, GrowingEstimator
+from spinney._growing.growth import Growth
+from spinney._growing.task import OfClasses, OfValues
+from spinney._learn.costs import ClassCosts
+from spinney._learn.held_out import HeldOut
+from spinney._learn.parameters import read_feature_costs
+from spinney._learn.target import read_weights
+from spinney._learn.user_criterion import UserTarget, check_shares, prepare, refuse_unsupported
 from spinney._pruning.at_fit import FitRows, check_request, prune_grown
 from spinney._pruning.methods import PrunableTree
-from spinney._row_predictor import RowPredictor
-from spinney._target import read_weights
-from spinney._task import OfClasses, OfValues
 from spinney._tree.shrinkage import shrunk
-from spinney._tree.view import FittedTree
-from spinney._user_criterion import UserTarget, check_shares, prepare, refuse_unsupported
 from spinney.reading.methods import ReadableTree
 
 

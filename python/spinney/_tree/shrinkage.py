@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._growth import Growth
-from spinney._tree.view import FittedTree
+from spinney._fitted.tree import FittedTree
+from spinney._growing.growth import Growth
 
 _N_FOLDS = 5
 # Strengths that cross-validation tries, in rows: each is multiplied by the mean weight of a row.

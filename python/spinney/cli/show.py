@@ -19,7 +19,7 @@ from spinney.cli.tables import check_writable
 def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, number: int | None, as_json: bool) -> None:
     """Print a saved tree and draw it if a file is named."""
     from spinney import export_text, load, to_dict, tree_svg
-    from spinney._keep.disk import write_file
+    from spinney._file.disk import write_file
 
     if svg is not None:
         check_writable(svg)

@@ -53,7 +53,7 @@ def read_whole(path: Path, delimiter: str | None) -> pl.DataFrame:
 
 def _refuse_model(path: Path) -> None:
     """Say that a model is no table: its bytes may happen to read as one."""
-    from spinney._keep.model_file import MAGIC
+    from spinney._file.container import MAGIC
 
     with suppress(OSError), path.open("rb") as file:
         if file.read(len(MAGIC)) == MAGIC:

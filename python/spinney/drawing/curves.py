@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spinney._charts.axes import axes_of
+from spinney._charts.colours import CLASS_COLOURS, INK, VALUE_COLOUR
 from spinney._pruning.table import ComplexityTable
-from spinney.drawing.colours import CLASS_COLOURS, INK, VALUE_COLOUR
-from spinney.drawing.matplotlib_axes import axes_of
-from spinney.reading.digits import elide, one_line, plural
+from spinney._words.digits import elide, one_line, plural
 from spinney.reading.tables import importance_columns
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from spinney.drawing.colours import CLASS_COLOURS, INK, VALUE_COLOUR
-from spinney.drawing.matplotlib_axes import axes_of
+from spinney._charts.axes import axes_of
+from spinney._charts.colours import CLASS_COLOURS, INK, VALUE_COLOUR
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

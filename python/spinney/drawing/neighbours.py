@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._charts.axes import axes_of, pyplot
+from spinney._charts.colours import CLASS_MARKERS, INK, VALUE_COLOUR, class_colour
 from spinney._data import read_table
 from spinney._data.values import column_values
-from spinney._parameters import column_index
-from spinney._target import read_values
-from spinney.drawing.colours import CLASS_MARKERS, INK, VALUE_COLOUR, class_colour
-from spinney.drawing.matplotlib_axes import axes_of, pyplot
-from spinney.reading.digits import elide, one_line
+from spinney._learn.parameters import column_index
+from spinney._learn.target import read_values
+from spinney._words.digits import elide, one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

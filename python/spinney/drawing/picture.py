@@ -11,10 +11,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from spinney.drawing.colours import INK, PALE, VALUE_COLOUR, class_colour, ink_on, tint
+from spinney._charts.colours import INK, PALE, VALUE_COLOUR, class_colour, ink_on, tint
+from spinney._words.digits import elide, one_line, percent, plural
 from spinney.drawing.layout import Shape, place
 from spinney.drawing.letters import text_width
-from spinney.reading.digits import elide, one_line, percent, plural
 from spinney.reading.reader import Step, TreeReader
 
 Style = Literal["auto", "full", "compact"]

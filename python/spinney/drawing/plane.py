@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._target import encode_labels, read_values
-from spinney.drawing.colours import CLASS_MARKERS, INK, VALUE_COLOUR, class_colour, tint
-from spinney.drawing.matplotlib_axes import axes_of, pyplot
-from spinney.reading.digits import elide, one_line
+from spinney._charts.axes import axes_of, pyplot
+from spinney._charts.colours import CLASS_MARKERS, INK, VALUE_COLOUR, class_colour, tint
+from spinney._learn.target import encode_labels, read_values
+from spinney._words.digits import elide, one_line
 from spinney.reading.reader import TreeReader
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from spinney.drawing.matplotlib_axes import pyplot
+from spinney._charts.axes import pyplot
+from spinney._words.digits import plural
 from spinney.drawing.picture import Picture, Rectangle, Style, Text, draw
-from spinney.reading.digits import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

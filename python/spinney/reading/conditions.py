@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import Feature
-from spinney.reading.digits import elide, one_line, packed, shortest
+from spinney._words.digits import elide, one_line, packed, shortest
 
 # Category names shown before the rest is only counted.
 MOST_NAMES = 5

@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import Feature, read_table
 from spinney._data.values import column_values, row_table
-from spinney._user_criterion import name_of
+from spinney._learn.user_criterion import name_of
+from spinney._words.digits import distinct_texts, fixed, one_line, percent, plural, shortest, strict_texts
 from spinney.reading.conditions import Condition
-from spinney.reading.digits import distinct_texts, fixed, one_line, percent, plural, shortest, strict_texts
 from spinney.reading.weighed import WeighedSplit, WeighedSplits
 
 _OTHER_LEFT = 4  # the engine's flag: categories that a split does not know go left

@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._words.digits import one_line, percent, plural, shortest
 from spinney.reading.conditions import Condition
-from spinney.reading.digits import one_line, percent, plural, shortest
 from spinney.reading.reader import TreeReader
 from spinney.reading.tables import Backend, frame_of
 

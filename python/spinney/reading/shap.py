@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from spinney import _engine
 from spinney._data import RawTable, Schema
 from spinney._data.values import column_values
-from spinney._forest.view import FittedForest
-from spinney._tree.view import FittedTree
-from spinney.reading.digits import plural, shortest
+from spinney._fitted.forest import FittedForest
+from spinney._fitted.tree import FittedTree
+from spinney._words.digits import plural, shortest
 from spinney.reading.tables import Backend, frame_of
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class ShapValues:
         Axes
             The axes drawn on.
         """
-        from spinney.drawing.shapley import draw_bars, draw_points
+        from spinney._charts.shapley import draw_bars, draw_points
 
         if kind not in ("points", "bars"):
             raise ValueError(f"kind must be 'points' or 'bars', not {kind!r}.")
@@ -292,7 +292,7 @@ class ShapValues:
         Axes
             The axes drawn on.
         """
-        from spinney.drawing.shapley import draw_row
+        from spinney._charts.shapley import draw_row
 
         if max_columns < 1:
             raise ValueError(f"max_columns must be at least 1, not {max_columns!r}.")

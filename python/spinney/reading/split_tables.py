@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from spinney._data import Feature, RawTable, read_table
 from spinney._data.schema import learn_feature
 from spinney._data.values import feature_values
-from spinney._target import read_classes, read_values, read_weights
+from spinney._learn.target import read_classes, read_values, read_weights
+from spinney._words.digits import distinct_texts, fixed, plural
 from spinney.reading.conditions import Condition
-from spinney.reading.digits import distinct_texts, fixed, plural
 from spinney.reading.tables import Backend, frame_of
 
 _CLASS_CRITERIA = ("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio")

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from spinney._user_criterion import name_of
+from spinney._learn.user_criterion import name_of
 from spinney.reading.reader import TreeReader
 from spinney.reading.weighed import WeighedSplit
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from itertools import pairwise
 from typing import Any
 
-from spinney.reading.digits import one_line, percent, plural
+from spinney._words.digits import one_line, percent, plural
 from spinney.reading.reader import Step, TreeReader
 
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spinney._data import Feature
-from spinney._tree.view import FittedTree
+from spinney._fitted.tree import FittedTree
+from spinney._words.digits import distinct_texts, strict_texts
 from spinney.reading.conditions import Condition
-from spinney.reading.digits import distinct_texts, strict_texts
 
 ROLES = ("split", "competitor", "surrogate")
 _OWN, _COMPETITOR, _SURROGATE = range(3)

@@ -1,1 +1,0 @@
-"""Ensembles of any estimator, fitted on samples of the rows."""

@@ -1,0 +1,478 @@
+"""Bagging of any estimator: members fitted to samples of the rows and columns, their votes or means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import column_or_1d, get_tags
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.metaestimators import available_if
+
+from spinney._ensemble.base_bagging import BaseBagging
+from spinney._ensemble.out_of_bag import Values, Weights
+from spinney._forest.growing.out_of_bag import KnownShares, KnownValues
+from spinney._learn.target import read_classes, read_values
+from spinney._tree.estimators import DecisionTreeClassifier, DecisionTreeRegressor
+
+
+def _members_decide(self: Any) -> bool:
+    member = self.estimators_[0] if hasattr(self, "estimators_") else self.estimator
+    return hasattr(member, "decision_function")
+
+
+class BaggingClassifier(ClassifierMixin, BaseBagging):
+    """Classifiers fitted to samples of the rows, which vote or average their probabilities.
+
+    Averaging removes much of the variance of members that a small change of the rows changes much, such as deep trees,
+    and leaves their bias. Members run on threads and share the table: none of them copies more than its own sample, and
+    trees copy nothing, because they get the number of times each row was drawn as its weight. (A row drawn twice then
+    counts once for `min_samples_leaf`.) The ensemble is the same for any number of threads.
+
+    Parameters
+    ----------
+    estimator : estimator, optional
+        What to fit to each sample: anything with `fit` and `predict`. None: a decision tree.
+    n_estimators : int or "auto", default=10
+        Number of members. "auto" adds members until the out-of-bag error has settled: at least 100, at most 1000.
+    max_samples : int or float, optional
+        Rows drawn for each member: a number, or a share of the rows. None: as many as there are.
+    max_features : int or float, default=1.0
+        Columns drawn for each member: a number, or a share of the columns.
+    bootstrap : bool, default=True
+        Draw rows with replacement.
+    bootstrap_features : bool, default=False
+        Draw columns with replacement.
+    voting : {"soft", "hard"}, optional
+        Average the members' probabilities, or count their votes; a tie goes to the class that comes first. None: "soft"
+        if members have `predict_proba`, else "hard". It may be changed after `fit`.
+    stratified : bool or "balanced", default=False
+        Draw from each class its share of the rows; "balanced": the same number from each, by default as many as the
+        smallest has.
+    oob_score : bool, str or callable, default=False
+        Judge each row by the members that have not seen it. True: by the accuracy; otherwise the name of a scorer, or
+        a metric (y_true, y_predicted) -> number.
+    warm_start : bool, default=False
+        Keep the members there are at the next `fit` and add to them.
+    n_jobs : int, optional
+        Threads; None: all cores the process may use. Decision trees with ``n_jobs=None`` take one each.
+    random_state : int, RandomState or None, default=None
+        Draws the samples, and the random states of the members.
+    verbose : int, default=0
+        1 reports members done, out-of-bag error and time left to standard error: in one line on a terminal, else in
+        about ten; 2 in one for every member.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        What was cloned for each member.
+    estimators_ : list of estimators
+        The members.
+    estimators_samples_ : list of ndarray
+        Rows of each member.
+    estimators_features_ : list of ndarray
+        Columns of each member.
+    classes_ : ndarray of shape (n_classes,)
+        Labels, sorted.
+    n_classes_ : int
+        Number of classes.
+    oob_score_ : float
+        Score out of bag, if asked for. Rows that all members have seen are left out.
+    oob_curve_ : ndarray of shape (n_estimators,)
+        With `oob_score`: share of wrong classes out of bag after each member.
+    oob_decision_function_ : ndarray of shape (n_samples, n_classes)
+        Probabilities, or shares of the votes, out of bag; NaN for rows that all members have seen.
+    feature_importances_ : ndarray of shape (n_features,)
+        Mean of the members' importances, if they have any.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Column names, if all are strings.
+
+    References
+    ----------
+    L. Breiman (1996). Bagging predictors. Machine Learning 24, 123-140.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = spinney.BaggingClassifier(KNeighborsClassifier(1), 50, oob_score=True, random_state=0).fit(X, y)
+    >>> round(model.oob_score_, 2)
+    0.95
+    """
+
+    _oob_name = "oob_decision_function_"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseBagging._parameter_constraints,
+        "voting": [StrOptions({"soft", "hard"}), None],
+        "stratified": ["boolean", StrOptions({"balanced"})],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_estimators: int | str = 10,
+        *,
+        max_samples: int | float | None = None,
+        max_features: int | float = 1.0,
+        bootstrap: bool = True,
+        bootstrap_features: bool = False,
+        voting: str | None = None,
+        stratified: bool | str = False,
+        oob_score: Any = False,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
+        self.max_features = max_features
+        self.bootstrap = bootstrap
+        self.bootstrap_features = bootstrap_features
+        self.voting = voting
+        self.stratified = stratified
+        self.oob_score = oob_score
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _default_estimator(self) -> Any:
+        return DecisionTreeClassifier()
+
+    def _template(self) -> Any:
+        template = super()._template()
+        self._is_soft(template)
+        return template
+
+    def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], dict[str, Any]]:
+        if y is not None:
+            y = column_or_1d(y, warn=True)
+        found = read_classes(y, n_rows)
+        classes = found.classes[0]
+        return classes[found.codes[:, 0]], {"classes_": classes, "n_classes_": len(classes)}
+
+    def _class_strata(self, target: Any) -> Any:
+        return target
+
+    def _is_soft(self, member: Any) -> bool:
+        has_probabilities = hasattr(member, "predict_proba")
+        if self.voting == "soft" and not has_probabilities:
+            raise ValueError(
+                f"voting='soft' averages probabilities, and {type(member).__name__} has no predict_proba. Use "
+                "voting='hard'."
+            )
+        return has_probabilities and self.voting != "hard"
+
+    def _say(self, member: Any, X: Any) -> Values:
+        if not self._is_soft(member):
+            codes = np.searchsorted(self.classes_, member.predict(X))
+            return np.asarray(np.eye(len(self.classes_))[codes])
+        said = np.asarray(member.predict_proba(X), dtype=np.float64)
+        if said.shape[1] == len(self.classes_):
+            return said
+        shares = np.zeros((len(said), len(self.classes_)))
+        shares[:, np.searchsorted(self.classes_, member.classes_)] = said
+        return shares
+
+    def _row_losses(self, target: Any, mean: Values) -> Values:
+        return np.asarray(self._labels(np.nan_to_num(mean)) != target, dtype=np.float64)
+
+    def _labels(self, shares: Values) -> NDArray[Any]:
+        return np.asarray(self.classes_[shares.argmax(axis=1)])
+
+    def _smooth_losses(self, target: Any, mean: Values) -> Values:
+        return np.asarray(((mean - (target[:, np.newaxis] == self.classes_)) ** 2).sum(axis=1))
+
+    def _answers(self, mean: Values) -> NDArray[Any]:
+        return self._labels(mean)
+
+    def _own_score(self, actual: Any, answers: NDArray[Any], weight: Weights) -> float:
+        return float(accuracy_score(actual, answers, sample_weight=weight))
+
+    def _as_model(self, mean: Values) -> Any:
+        return KnownShares(mean, self._labels(mean), [self.classes_])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class with the highest mean probability, or the most votes; of equal ones the first.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        return self._labels(self._mean(X))
+
+    def predict_proba(self, X: Any) -> Values:
+        """Mean of the members' probabilities, or share of their votes.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+        """
+        return self._mean(X)
+
+    def predict_log_proba(self, X: Any) -> Values:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Minus infinity where the probability is 0.
+        """
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self._mean(X)))
+
+    @available_if(_members_decide)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Values:
+        """Mean of the members' decision functions.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, k)
+            One column for two classes; else one per class or pair of classes, as the members have.
+        """
+
+        def decide(member: Any, rows: Any) -> Values:
+            if len(member.classes_) != len(self.classes_):
+                raise ValueError(
+                    f"A member's sample holds {len(member.classes_)} of the {len(self.classes_)} classes, so that its "
+                    "decisions cannot be averaged with the others. Fit with stratified=True."
+                )
+            return np.asarray(member.decision_function(rows))
+
+        return np.asarray(sum(self._each(X, decide)) / len(self.estimators_))
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """Yield the predictions of the first member, of the first two, and so on.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        for mean in self._running_means(X):
+            yield self._labels(mean)
+
+    def staged_predict_proba(self, X: Any) -> Iterator[Values]:
+        """Yield the probabilities by the first member, by the first two, and so on.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n_samples, n_classes)
+            As `predict_proba`.
+        """
+        yield from self._running_means(X)
+
+
+class BaggingRegressor(RegressorMixin, BaseBagging):
+    """Regressors fitted to samples of the rows, whose predictions are averaged.
+
+    Averaging removes much of the variance of members that a small change of the rows changes much, such as deep trees,
+    and leaves their bias. Members run on threads and share the table: none of them copies more than its own sample, and
+    trees copy nothing, because they get the number of times each row was drawn as its weight. (A row drawn twice then
+    counts once for `min_samples_leaf`.) The ensemble is the same for any number of threads.
+
+    Parameters
+    ----------
+    estimator : estimator, optional
+        What to fit to each sample: anything with `fit` and `predict`. None: a decision tree.
+    n_estimators : int or "auto", default=10
+        Number of members. "auto" adds members until the out-of-bag error has settled: at least 100, at most 1000.
+    max_samples : int or float, optional
+        Rows drawn for each member: a number, or a share of the rows. None: as many as there are.
+    max_features : int or float, default=1.0
+        Columns drawn for each member: a number, or a share of the columns.
+    bootstrap : bool, default=True
+        Draw rows with replacement.
+    bootstrap_features : bool, default=False
+        Draw columns with replacement.
+    oob_score : bool, str or callable, default=False
+        Judge each row by the members that have not seen it. True: by R²; otherwise the name of a scorer, or a metric
+        (y_true, y_predicted) -> number.
+    warm_start : bool, default=False
+        Keep the members there are at the next `fit` and add to them.
+    n_jobs : int, optional
+        Threads; None: all cores the process may use. Decision trees with ``n_jobs=None`` take one each.
+    random_state : int, RandomState or None, default=None
+        Draws the samples, and the random states of the members.
+    verbose : int, default=0
+        1 reports members done, out-of-bag error and time left to standard error: in one line on a terminal, else in
+        about ten; 2 in one for every member.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        What was cloned for each member.
+    estimators_ : list of estimators
+        The members.
+    estimators_samples_ : list of ndarray
+        Rows of each member.
+    estimators_features_ : list of ndarray
+        Columns of each member.
+    oob_score_ : float
+        Score out of bag, if asked for. Rows that all members have seen are left out.
+    oob_curve_ : ndarray of shape (n_estimators,)
+        With `oob_score`: mean squared error out of bag after each member.
+    oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        Predictions out of bag; NaN for rows that all members have seen.
+    feature_importances_ : ndarray of shape (n_features,)
+        Mean of the members' importances, if they have any.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Column names, if all are strings.
+
+    References
+    ----------
+    L. Breiman (1996). Bagging predictors. Machine Learning 24, 123-140.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = spinney.BaggingRegressor(n_estimators=100, oob_score=True, random_state=0).fit(X, y)
+    >>> round(model.oob_score_, 2)
+    0.42
+    """
+
+    _oob_name = "oob_prediction_"
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_estimators: int | str = 10,
+        *,
+        max_samples: int | float | None = None,
+        max_features: int | float = 1.0,
+        bootstrap: bool = True,
+        bootstrap_features: bool = False,
+        oob_score: Any = False,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.max_samples = max_samples
+        self.max_features = max_features
+        self.bootstrap = bootstrap
+        self.bootstrap_features = bootstrap_features
+        self.oob_score = oob_score
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _default_estimator(self) -> Any:
+        return DecisionTreeRegressor()
+
+    def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], dict[str, Any]]:
+        if y is not None and not self.__sklearn_tags__().target_tags.multi_output:
+            y = column_or_1d(y, warn=True)
+        values = read_values(y, n_rows)
+        return values[:, 0] if values.shape[1] == 1 else values, {"n_outputs_": values.shape[1]}
+
+    def _class_strata(self, target: Any) -> Any:
+        raise AssertionError("a regression has no classes")
+
+    def _say(self, member: Any, X: Any) -> Values:
+        said = np.asarray(member.predict(X), dtype=np.float64)
+        return said.reshape(len(said), -1)
+
+    def _shaped(self, mean: Values) -> Values:
+        return mean[:, 0] if self.n_outputs_ == 1 else mean
+
+    def _row_losses(self, target: Any, mean: Values) -> Values:
+        return np.asarray(((target.reshape(mean.shape) - mean) ** 2).mean(axis=1))
+
+    def _smooth_losses(self, target: Any, mean: Values) -> Values:
+        return self._row_losses(target, mean)
+
+    def _answers(self, mean: Values) -> NDArray[Any]:
+        return self._shaped(mean)
+
+    def _own_score(self, actual: Any, answers: NDArray[Any], weight: Weights) -> float:
+        return float(r2_score(actual, answers, sample_weight=weight))
+
+    def _as_model(self, mean: Values) -> Any:
+        return KnownValues(self._shaped(mean))
+
+    def predict(self, X: Any) -> Values:
+        """Mean of the members' predictions.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions.
+        """
+        return self._shaped(self._mean(X))
+
+    def staged_predict(self, X: Any) -> Iterator[Values]:
+        """Yield the predictions of the first member, of the first two, and so on.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions.
+        """
+        for mean in self._running_means(X):
+            yield self._shaped(mean)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        member = get_tags(self._default_estimator() if self.estimator is None else self.estimator)
+        tags.target_tags.multi_output = member.target_tags.multi_output
+        return tags

@@ -1,0 +1,491 @@
+"""What bagged classifiers and regressors share: drawing samples, fitting members, out-of-bag sums."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone
+from sklearn.metrics import get_scorer
+from sklearn.utils import check_random_state, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from spinney._data.names import match_columns
+from spinney._data.pick import PickTable, pick_table
+from spinney._ensemble.member import LARGEST_SEED, MemberFit, takes_weights
+from spinney._ensemble.out_of_bag import Metric, OutOfBag, Values, Weights, mean_loss, scored
+from spinney._ensemble.resampling import Places, Sampling, Stratum, count_columns, count_drawn, out_of, row_strata
+from spinney._forest.growing.turns import MOST_MEMBERS, has_settled, turn_length
+from spinney._learn.folds import read_row_groups
+from spinney._learn.parameters import NamedParameters
+from spinney._learn.progress import Progress
+from spinney._learn.row_print import RowPrint, refuse_other_rows
+from spinney._learn.target import read_weights
+from spinney._learn.threads import count_threads, in_order
+
+
+class BaseBagging(NamedParameters, BaseEstimator):
+    """Fits members to samples of the rows and columns."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"]), None],
+        "n_estimators": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "max_samples": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(RealNotInt, 0, 1, closed="right"),
+            None,
+        ],
+        "max_features": [Interval(Integral, 1, None, closed="left"), Interval(Real, 0, 1, closed="right")],
+        "bootstrap": ["boolean"],
+        "bootstrap_features": ["boolean"],
+        "oob_score": ["boolean", str, callable],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+    stratified: Any = False
+
+    # ---- what differs between classes and values -----------------------------------------------------
+
+    @abstractmethod
+    def _default_estimator(self) -> Any:
+        """Return the member if none is given."""
+
+    @abstractmethod
+    def _read_target(self, y: Any, n_rows: int) -> tuple[Any, dict[str, Any]]:
+        """Check y; return what members get to see of it, and fitted attributes."""
+
+    @abstractmethod
+    def _class_strata(self, target: Any) -> Any:
+        """Labels of the strata if `stratified` is set."""
+
+    @abstractmethod
+    def _say(self, member: Any, X: Any) -> Values:
+        """Return what a member says of some rows: (n_rows, n_values), to be averaged."""
+
+    @abstractmethod
+    def _row_losses(self, target: Any, mean: Values) -> Values:
+        """Loss of each row for the error curve."""
+
+    @abstractmethod
+    def _smooth_losses(self, target: Any, mean: Values) -> Values:
+        """Loss of each row that tells whether more members help."""
+
+    @abstractmethod
+    def _answers(self, mean: Values) -> NDArray[Any]:
+        """Return what is predicted, given what members say on average."""
+
+    @abstractmethod
+    def _own_score(self, actual: Any, answers: NDArray[Any], weight: Weights) -> float:
+        """Score if no metric is named."""
+
+    @abstractmethod
+    def _as_model(self, mean: Values) -> Any:
+        """Return a model that says this, for scorers."""
+
+    def _shaped(self, mean: Values) -> Values:
+        """Return out-of-bag means in the shape of their attribute."""
+        return mean
+
+    _oob_name: ClassVar[str]
+
+    # ---- fitting -------------------------------------------------------------------------------------
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, strata: Any = None, **fit_params: Any
+    ) -> Self:
+        """Fit the members.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Any table that the estimator takes: NumPy array, pandas, polars or pyarrow table, scipy sparse matrix, dict
+            of columns or list of rows. Members get tables of the same kind.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Target.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights. Members that take weights get them, times the number of draws; for others, rows are drawn in
+            proportion to their weights. A row of weight 0 is never drawn.
+        groups : array-like of shape (n_samples,), optional
+            Rows with the same label are drawn together, or left out together; `max_samples` then counts groups.
+        strata : array-like of shape (n_samples,), optional
+            From the rows of each label their share of the sample is drawn, so that none is over-represented.
+        **fit_params : dict
+            For `fit` of the members; what has one value per row is cut to the rows drawn.
+
+        Returns
+        -------
+        self
+            The fitted ensemble.
+        """
+        self._validate_params()
+        if isinstance(self.oob_score, str):
+            get_scorer(self.oob_score)  # so that a wrong name is found before the members are fitted
+        table = pick_table(X)
+        target, learned = self._read_target(y, table.n_rows)
+        weight = read_weights(sample_weight, table.n_rows)
+        template = self._template()
+        sampling = self._plan(table, template, self._strata(target, strata, table.n_rows), groups, weight)
+        if (self.oob_score or self.n_estimators == "auto") and not sampling.leaves_rows_out:
+            raise ValueError(
+                "Out of bag estimation needs rows that are left out, and every member gets all of them. Set "
+                "bootstrap=True, lower max_samples, or set oob_score=False and n_estimators to a number."
+            )
+        old = self._members_to_keep(sampling)
+        stream = deepcopy(self._seed_stream) if old else check_random_state(self.random_state)
+        learned |= {
+            "estimator_": template,
+            "estimators_": list(old),
+            "n_features_in_": table.n_columns,
+            "_column_names": table.names,
+            "_draws": list(self._draws) if old else [],
+            "_seed_stream": stream,
+        }
+        job = MemberFit(template, table, target, weight, sampling, fit_params)
+        oob = OutOfBag(table.n_rows) if self.oob_score or self.n_estimators == "auto" else None
+        self._with(learned)._add_members(job, oob)
+        learned["estimators_features_"] = [plan.draw(seed)[0] for plan, seed in learned["_draws"]]
+        learned["_row_print"] = self._row_print_of(table, target) if sampling.leaves_rows_out else None
+        learned["_takes_all_columns"] = [plan.takes_all_columns for plan, _ in learned["_draws"]]
+        if oob is not None:
+            learned |= self._with(learned)._learn_oob(oob, target, weight)
+        learned["_seed_stream"] = deepcopy(stream)
+        self._keep(table.names, learned)
+        return self
+
+    def _with(self, learned: dict[str, Any]) -> Self:
+        """Return a copy that is fitted."""
+        other = type(self).__new__(type(self))
+        other.__dict__.update(self.__dict__ | learned)
+        return other
+
+    def _keep(self, names: list[str] | None, learned: dict[str, Any]) -> None:
+        """Set the fitted attributes, all at once, when the members are there."""
+        for name in ("feature_names_in_", "oob_score_", "oob_curve_", self._oob_name, "_draws"):
+            self.__dict__.pop(name, None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self.__dict__.update(learned)
+
+    def _template(self) -> Any:
+        if self.estimator is None:
+            return self._default_estimator()
+        return clone(self.estimator)
+
+    def _strata(self, target: Any, strata: Any, n_rows: int) -> NDArray[np.intp] | None:
+        """Return the stratum of each row."""
+        if strata is not None and self.stratified:
+            raise ValueError("strata and stratified both say what to draw from. Pass one of them.")
+        if strata is None and not self.stratified:
+            return None
+        labels = self._class_strata(target) if strata is None else read_row_labels(strata, n_rows)
+        return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.intp)
+
+    def _plan(
+        self, table: PickTable, template: Any, strata: NDArray[np.intp] | None, groups: Any, weight: Weights
+    ) -> Sampling:
+        eligible = np.ones(table.n_rows, dtype=bool) if weight is None else weight > 0
+        labels = None if groups is None else read_row_groups(groups, table.n_rows)
+        units, rows_of = row_strata(strata, labels, eligible)
+        sizes = [len(part) for part in units]
+        what = "row" if groups is None else "group"
+        balanced = self.stratified == "balanced"
+        numbers = count_drawn(self.max_samples, sizes, self.bootstrap, balanced, what)
+        chance = None
+        if weight is not None and not takes_weights(template):
+            chance = weight if rows_of is None else np.array([weight[rows].sum() for rows in rows_of])
+            if not self.bootstrap and numbers == sizes:
+                raise ValueError(
+                    f"{type(template).__name__} takes no sample_weight, and every member gets all rows, so that the "
+                    "weights would have no effect. Set bootstrap=True or lower max_samples."
+                )
+        return Sampling(
+            table.n_rows,
+            table.n_columns,
+            self.bootstrap,
+            [
+                Stratum(part, number, None if chance is None else chance[part] / chance[part].sum())
+                for part, number in zip(units, numbers, strict=True)
+            ],
+            rows_of,
+            count_columns(self.max_features, table.n_columns),
+            self.bootstrap_features,
+        )
+
+    def _members_to_keep(self, sampling: Sampling) -> list[Any]:
+        """Return the members that a warm start goes on from."""
+        if not self.warm_start or not hasattr(self, "estimators_"):
+            return []
+        before = self._known_draws()[0][0]
+        if (sampling.n_rows, sampling.n_columns) != (before.n_rows, before.n_columns):
+            raise ValueError(
+                f"warm_start goes on from a table of {before.n_rows} rows and {before.n_columns} columns; X has "
+                f"{sampling.n_rows} and {sampling.n_columns}. Pass the same table, or set warm_start=False."
+            )
+        n_old = len(self.estimators_)
+        if self.n_estimators == "auto":
+            return list(self.estimators_)
+        if n_old > self.n_estimators:
+            raise ValueError(
+                f"n_estimators={self.n_estimators} must be larger or equal to len(estimators_)={n_old} when "
+                "warm_start==True."
+            )
+        if n_old == self.n_estimators:
+            warnings.warn(
+                "Warm-start fitting without increasing n_estimators does not fit new members.",
+                UserWarning,
+                stacklevel=3,
+            )
+        return list(self.estimators_)
+
+    def _add_members(self, job: MemberFit, oob: OutOfBag | None) -> None:
+        """Add members until there are as many as asked for, or until their error has settled; judge them."""
+        is_auto = self.n_estimators == "auto"
+        n_wanted = MOST_MEMBERS if is_auto else int(self.n_estimators)
+        if oob is not None:
+            self._judge(job, oob)
+        with Progress("members", n_wanted, is_auto, len(self.estimators_), self.verbose) as progress:
+            while len(self.estimators_) < n_wanted and not (is_auto and oob is not None and has_settled(oob.smooth)):
+                n_turn = n_wanted - len(self.estimators_)
+                if is_auto or (self.verbose and oob is not None):
+                    n_turn = min(n_turn, turn_length(len(self.estimators_)))
+                self._fit_members(job, n_turn, progress, oob)
+                if oob is not None:
+                    self._judge(job, oob)
+                    progress.report(len(self.estimators_), oob.curve[-1])
+
+    def _fit_members(self, job: MemberFit, n_members: int, progress: Progress, oob: OutOfBag | None) -> None:
+        seeds = self._seed_stream.randint(LARGEST_SEED, size=n_members).tolist()
+        found = in_order(lambda k: job.fit(k, seeds[k]), n_members, count_threads(self.n_jobs, n_members))
+        for seed, member in zip(seeds, found, strict=True):
+            self.estimators_.append(member)
+            self._draws.append((job.sampling, seed))
+            progress.report(len(self.estimators_), oob.curve[-1] if oob is not None and oob.curve else None)
+
+    def _judge(self, job: MemberFit, oob: OutOfBag) -> None:
+        """Bring the out-of-bag errors up to date."""
+        for left_out, said in self._out_of_bag(job.table, len(oob.curve)):
+            oob.add(left_out, said)
+            mean = oob.mean
+            oob.curve.append(mean_loss(self._row_losses(job.target, mean), mean, job.weight))
+            if self.n_estimators == "auto":
+                oob.smooth.append(mean_loss(self._smooth_losses(job.target, mean), mean, job.weight))
+
+    # ---- out of bag ----------------------------------------------------------------------------------
+
+    @property
+    def estimators_samples_(self) -> list[Places]:
+        """Rows that each member was fitted to; those drawn twice are there twice. Drawn again at every call."""
+        return [sampling.draw(seed)[1] for sampling, seed in self._known_draws()]
+
+    def _known_draws(self) -> list[tuple[Sampling, int]]:
+        check_is_fitted(self)
+        if not hasattr(self, "_draws"):
+            raise AttributeError("A model file does not keep which rows were drawn. Pickle the model, or fit it again.")
+        draws: list[tuple[Sampling, int]] = self._draws
+        return draws
+
+    def _out_of_bag(self, table: PickTable, first: int = 0) -> Iterator[tuple[NDArray[np.bool_], Values]]:
+        """Yield for each member from the first the rows it has not seen, and what it says of them."""
+
+        def say(k: int) -> tuple[NDArray[np.bool_], Values]:
+            sampling, seed = self._draws[first + k]
+            columns, rows = sampling.draw(seed)
+            left_out = out_of(rows, table.n_rows)
+            if not left_out.any():
+                return left_out, np.empty((0, 0))
+            X = table.take(np.flatnonzero(left_out), None if sampling.takes_all_columns else columns)
+            return left_out, self._say(self.estimators_[first + k], X)
+
+        n_members = len(self.estimators_) - first
+        if n_members:
+            yield from in_order(say, n_members, count_threads(self.n_jobs, n_members))
+
+    def _learn_oob(self, oob: OutOfBag, target: Any, weight: Weights) -> dict[str, Any]:
+        mean = oob.mean
+        has_value = ~np.isnan(mean[:, 0])
+        if not has_value.all():
+            warnings.warn(
+                f"Some inputs do not have OOB scores: {int((~has_value).sum())} rows are in the samples of all members "
+                "and left out of the score. More members leave fewer such rows.",
+                UserWarning,
+                stacklevel=3,
+            )
+        if not has_value.any():
+            raise ValueError("No row is out of bag: every member has seen all rows. Fit more members.")
+        metric = None if isinstance(self.oob_score, (bool, np.bool_)) else self.oob_score
+        score = self._oob_value(metric, target, mean, weight)
+        return {"oob_curve_": np.array(oob.curve), "oob_score_": score, self._oob_name: self._shaped(mean)}
+
+    def oob_errors(
+        self, X: Any = None, y: Any = None, metric: Metric | str | None = None, *, sample_weight: Any = None
+    ) -> Values:
+        """Error out of bag after the first member, the first two, and so on, by any metric.
+
+        Each row is judged by the members that have not seen it; rows that all of them have seen are left out.
+
+        Parameters
+        ----------
+        X, y : optional
+            What the ensemble was fitted to. Not needed if it was fitted with `oob_score` and `metric` is None.
+        metric : callable, str or None, default=None
+            ``metric(y, predicted)``, or a scikit-learn scorer by name; None: share of wrong classes, or mean squared
+            error.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights for the error without a metric, and for scorers; rows of weight 0 are not judged.
+
+        Returns
+        -------
+        ndarray of shape (n_estimators,)
+            NaN while no row is out of bag.
+        """
+        check_is_fitted(self)
+        if X is None or y is None:
+            if metric is not None or not hasattr(self, "oob_curve_"):
+                raise ValueError(
+                    "Pass X and y as they were at fit. Without them there is only the curve that oob_score=True keeps."
+                )
+            return np.array(self.oob_curve_)
+        table, n_rows = self._matched(X), self._known_draws()[0][0].n_rows
+        if table.n_rows != n_rows:
+            raise ValueError(
+                f"The ensemble was fitted to {n_rows} rows and X has {table.n_rows}. Pass the rows it "
+                "was fitted to, in the same order."
+            )
+        target, _ = self._read_target(y, table.n_rows)
+        self._check_rows(table, target)
+        weight = read_weights(sample_weight, table.n_rows)
+        oob, found = OutOfBag(table.n_rows), []
+        for left_out, said in self._out_of_bag(table):
+            oob.add(left_out, said)
+            mean = oob.mean
+            if metric is None:
+                found.append(mean_loss(self._row_losses(target, mean), mean, weight))
+            else:
+                found.append(self._oob_value(metric, target, mean, weight))
+        return np.array(found)
+
+    def _row_print_of(self, table: PickTable, target: NDArray[Any]) -> RowPrint | None:
+        return RowPrint.of_any(table, target, count_threads(self.n_jobs, table.n_rows))
+
+    def _check_rows(self, table: PickTable, target: NDArray[Any]) -> None:
+        """Refuse rows that are not those of the fit, as far as can be told."""
+        known: RowPrint | None = getattr(self, "_row_print", None)
+        given = None if known is None else self._row_print_of(table, target)
+        if given != known:
+            is_table = given is None or known is None or given.table != known.table
+            refuse_other_rows("X" if is_table else "y", "ensemble")
+
+    def _oob_value(self, metric: Metric | str | None, target: Any, mean: Values, weight: Weights) -> float:
+        rows = ~np.isnan(mean[:, 0])
+        if not rows.any():
+            return float("nan")
+        kept = None if weight is None else weight[rows]
+        if isinstance(metric, str):
+            return scored(metric, self._as_model(mean[rows]), target[rows], kept)
+        if metric is not None:
+            return float(metric(target[rows], self._answers(mean[rows])))
+        return self._own_score(target[rows], self._answers(mean[rows]), kept)
+
+    # ---- keeping -------------------------------------------------------------------------------------
+
+    def save(self, file: Any) -> None:
+        """Write the fitted ensemble to a file that `spinney.load` reads; members must be trees or forests of spinney.
+
+        The file holds numbers and text, no code. Which rows were drawn is not saved, nor what was said of them out of
+        bag; the score and the error curve are.
+
+        Parameters
+        ----------
+        file : str, path or binary file
+            Where to write. At a path, the file is complete or not there: an older one is replaced in one step.
+        """
+        from spinney._ensemble.kept_bagging import ensemble_to_bytes
+        from spinney._file.disk import write_file
+
+        check_is_fitted(self)
+        write_file(file, ensemble_to_bytes(self))
+
+    def fingerprint(self) -> str:
+        """Hash of the members, in their order, and of the columns that each sees; members must be models of spinney.
+
+        Returns
+        -------
+        str
+            64 hexadecimal digits; the same for every number of threads and kind of table.
+        """
+        check_is_fitted(self)
+        digest = hashlib.sha256()
+        for member, columns in zip(self.estimators_, self.estimators_features_, strict=True):
+            if not hasattr(member, "fingerprint"):
+                raise TypeError(f"Members of the type {type(member).__name__} have no fingerprint, so this has none.")
+            digest.update(np.asarray(columns, dtype=np.int64).tobytes() + member.fingerprint().encode())
+        return digest.hexdigest()
+
+    # ---- using ---------------------------------------------------------------------------------------
+
+    def _matched(self, X: Any) -> PickTable:
+        """Return the table with its columns as they were at fit."""
+        check_is_fitted(self)
+        table = pick_table(X)
+        order = match_columns(
+            table.names, table.n_columns, self._column_names, self.n_features_in_, type(self).__name__
+        )
+        return table if order is None else pick_table(table.take(columns=np.array(order)))
+
+    def _each(self, X: Any, say: Callable[[Any, Any], Values]) -> Iterator[Values]:
+        """Yield what the members say of X, in order."""
+        table = self._matched(X)
+
+        def one(k: int) -> Values:
+            columns = None if self._takes_all_columns[k] else self.estimators_features_[k]
+            return say(self.estimators_[k], table.take(columns=columns))
+
+        yield from in_order(one, len(self.estimators_), count_threads(self.n_jobs, len(self.estimators_)))
+
+    def _running_means(self, X: Any) -> Iterator[Values]:
+        total: Any = 0.0
+        for k, said in enumerate(self._each(X, self._say), start=1):
+            total = total + said
+            yield total / k
+
+    def _mean(self, X: Any) -> Values:
+        total: Any = 0.0
+        for said in self._each(X, self._say):
+            total = total + said
+        return np.asarray(total / len(self.estimators_))
+
+    @property
+    def feature_importances_(self) -> Values:
+        """Mean of the members' importances; a column that a member lacks has none there."""
+        check_is_fitted(self)
+        if not hasattr(self.estimators_[0], "feature_importances_"):
+            raise AttributeError(f"Members of type {type(self.estimators_[0]).__name__} have no feature_importances_.")
+        total = np.zeros(self.n_features_in_)
+        for member, columns in zip(self.estimators_, self.estimators_features_, strict=True):
+            np.add.at(total, columns, member.feature_importances_)
+        return total / len(self.estimators_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        member = get_tags(self._default_estimator() if self.estimator is None else self.estimator)
+        for name in ("sparse", "allow_nan", "categorical", "string"):
+            setattr(tags.input_tags, name, getattr(member.input_tags, name))
+        return tags
+
+
+def read_row_labels(strata: Any, n_rows: int) -> NDArray[Any]:
+    """Check `strata`: one label per row."""
+    labels = np.asarray(strata)
+    if labels.shape != (n_rows,):
+        raise ValueError(f"strata has shape {labels.shape} and the table {n_rows} rows. Give one label per row.")
+    return labels

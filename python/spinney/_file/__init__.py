@@ -1,0 +1,1 @@
+"""The container of model files: bytes and disks, named arrays, values as JSON."""

@@ -1,0 +1,91 @@
+"""Bytes ⇄ files, so that a file is either the old one or the new one, never half of one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+from typing import BinaryIO
+
+from spinney._file.container import MAGIC
+
+Target = str | os.PathLike[str] | BinaryIO
+
+
+def label_of(file: Target) -> str:
+    """Name a file in a message."""
+    return repr(os.fspath(file)) if isinstance(file, (str, os.PathLike)) else "this model"
+
+
+def read_file(file: Target) -> bytes:
+    """Read all of a file, or only its beginning if that is not a model file's."""
+    if isinstance(file, (str, os.PathLike)):
+        with open(file, "rb") as opened:
+            return _read_model(opened)
+    if not hasattr(file, "read"):
+        raise TypeError(f"file must be a path or a file opened in binary mode, not {type(file).__name__}.")
+    return _read_model(file)
+
+
+def _read_model(file: BinaryIO) -> bytes:
+    beginning = file.read(len(MAGIC))
+    if not isinstance(beginning, bytes):
+        raise TypeError("The file is opened in text mode. Open it in binary mode: open(path, 'rb').")
+    return beginning + file.read() if beginning == MAGIC else beginning
+
+
+def write_file(file: Target, data: bytes) -> None:
+    """Write a file; at a path, a file that is there already stays as it is until the new one is complete."""
+    if isinstance(file, (str, os.PathLike)):
+        _write_path(os.path.realpath(file), data)  # a link stays a link
+    elif not hasattr(file, "write"):
+        raise TypeError(f"file must be a path or a file opened in binary mode, not {type(file).__name__}.")
+    elif hasattr(file, "encoding"):
+        raise TypeError("The file is opened in text mode. Open it in binary mode: open(path, 'wb').")
+    else:
+        file.write(data)
+
+
+def _write_path(path: str, data: bytes) -> None:
+    present = os.stat(path) if os.path.exists(path) else None
+    if present is not None and not stat.S_ISREG(present.st_mode):
+        with open(path, "wb") as opened:  # a directory is refused here; a device or pipe must not be replaced
+            opened.write(data)
+        return
+    folder, name = os.path.split(path)
+    beside = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}.part")
+    try:
+        mode = 0o666 if present is None else stat.S_IMODE(present.st_mode)
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as opened:
+            opened.write(data)
+            opened.flush()
+            if present is not None:
+                os.fchmod(opened.fileno(), mode)  # whatever the umask says
+            os.fsync(opened.fileno())
+        os.replace(beside, path)
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(beside)
+        if isinstance(error, OSError):
+            raise _named(error, path) from error
+        raise
+    _sync_folder(folder)
+
+
+def _named(error: OSError, path: str) -> OSError:
+    """Return the error with the name that the caller knows."""
+    if isinstance(error, FileNotFoundError):
+        return FileNotFoundError(error.errno, "There is no such folder to save the model in", os.path.dirname(path))
+    return type(error)(error.errno, error.strerror, path)
+
+
+def _sync_folder(folder: str) -> None:
+    """Make the new name last as well; some file systems cannot, which costs nothing but this."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    with suppress(OSError):
+        os.fsync(descriptor)
+    os.close(descriptor)

@@ -1,0 +1,133 @@
+"""A fitted sum of trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney import _engine
+from spinney._fitted.links import predicted
+from spinney._fitted.tree import Outputs
+
+Floats = NDArray[np.float64]
+
+
+class FittedBoosting(Outputs):
+    """The trees of a fitted boosting model, added up.
+
+    Attributes
+    ----------
+    start : ndarray of shape (n_scores,)
+        Score of every row before the first tree.
+    link : str
+        How scores become predictions.
+    n_scores : int
+        Scores of a row: one, or one per class.
+    n_rounds : int
+        Rounds; each has a tree for every score.
+    """
+
+    def __init__(
+        self,
+        trees: Sequence[_engine.Tree],
+        start: Floats,
+        link: str,
+        n_categories: list[int],
+        n_classes: list[int] | None,
+    ) -> None:
+        super().__init__(n_classes, 1)
+        self.start = start
+        self.link = link
+        self._n_categories = n_categories
+        self._engine = _engine.make_additive(list(trees), len(start), n_categories)
+
+    def __repr__(self) -> str:
+        return f"<FittedBoosting: {self.n_rounds} rounds, {self.node_count} nodes>"
+
+    @property
+    def engine(self) -> _engine.Additive:
+        """The engine's trees."""
+        return self._engine
+
+    @property
+    def n_scores(self) -> int:
+        """Scores of a row."""
+        return len(self.start)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return self._engine.n_trees
+
+    @property
+    def n_rounds(self) -> int:
+        """Number of rounds."""
+        return self.n_trees // self.n_scores
+
+    @property
+    def node_count(self) -> int:
+        """Number of nodes of all trees."""
+        return self._engine.size
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of all trees."""
+        return int(np.count_nonzero(self._engine.feature < 0))
+
+    def split_counts(self, n_features: int) -> NDArray[np.intp]:
+        """Count the splits on each column in all trees."""
+        return np.bincount(self._splits[0], minlength=n_features)
+
+    def trees(self) -> list[_engine.Tree]:
+        """Return copies of all trees."""
+        return [self._engine.tree(t) for t in range(self.n_trees)]
+
+    def first(self, n_rounds: int) -> FittedBoosting:
+        """Return the model after its first rounds."""
+        if n_rounds == self.n_rounds:
+            return self
+        return FittedBoosting(
+            self.trees()[: n_rounds * self.n_scores], self.start, self.link, self._n_categories, self._n_classes
+        )
+
+    def scores(self, columns: _engine.Table, n_jobs: int) -> Floats:
+        """Add up the trees and the start, (n_rows, n_scores)."""
+        return self._engine.sums(columns, 0, self.n_trees, n_jobs) + self.start
+
+    def round_sums(self, columns: _engine.Table, round_: int, n_jobs: int) -> Floats:
+        """Add up the trees of one round, (n_rows, n_scores)."""
+        return self._engine.sums(columns, round_ * self.n_scores, (round_ + 1) * self.n_scores, n_jobs)
+
+    def predicted(self, scores: Floats) -> Floats:
+        """Turn scores into values, (n_rows, 1), or class shares, (n_rows, n_classes)."""
+        return predicted(self.link, scores)
+
+    def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
+        """Value, or class shares, of each row."""
+        return self.predicted(self.scores(columns, n_jobs))
+
+    def score_codes(self, scores: Floats) -> NDArray[np.intp]:
+        """Code of the class with the largest score, (n_rows, 1)."""
+        if self.n_scores == 1:
+            return (scores > 0).astype(np.intp)
+        return np.asarray(scores.argmax(axis=1)[:, np.newaxis])
+
+    def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
+        """Code of the class that each row is predicted to be, (n_rows, 1)."""
+        return self.score_codes(self.scores(columns, n_jobs))
+
+    @cached_property
+    def _splits(self) -> tuple[NDArray[np.int32], Floats]:
+        engine = self._engine
+        split = np.flatnonzero(engine.feature >= 0)
+        burden = engine.weight * engine.impurity
+        return engine.feature[split], burden[split] - burden[split + 1] - burden[engine.right[split]]
+
+    def importances(self, n_features: int) -> Floats:
+        """Share of each column in the loss that the splits save."""
+        feature, gain = self._splits
+        total = np.bincount(feature, weights=np.maximum(gain, 0), minlength=n_features)
+        return np.asarray(total / total.sum() if total.sum() > 0 else total)

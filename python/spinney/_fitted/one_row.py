@@ -1,0 +1,363 @@
+"""One row at a time, for services: no validation, no threads."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney import _engine
+from spinney._data import Schema
+from spinney._fitted.boosting import FittedBoosting
+from spinney._fitted.forest import FittedForest
+from spinney._fitted.tree import FittedTree
+
+Row = Sequence[Any] | Mapping[str, Any] | NDArray[np.float64]
+_FLOAT64 = np.dtype(np.float64)
+_IN_ONE_PIECE = (_FLOAT64.itemsize,)  # strides
+
+
+class RowReader:
+    """Turns a row as a caller has it into the engine's numbers, in one buffer."""
+
+    def __init__(self, schema: Schema, unseen: str) -> None:
+        self._buffer = np.empty(schema.n_features)
+        self._shape = self._buffer.shape
+        self._format = f"{schema.n_features}d"
+        self._pool = schema.pool
+        self._names = list(schema.names or [])
+        self._has_names = schema.has_names
+        self._codes = [(j, {**f.code_of, None: np.nan}, f) for j, f in enumerate(schema.features) if f.categories]
+        self._unseen = unseen
+
+    def _numbers(self, row: Row) -> NDArray[np.float64]:
+        inputs = self._inputs(row)
+        return inputs if self._pool is None else self._pool.of_row(inputs)
+
+    def _inputs(self, row: Row) -> NDArray[np.float64]:
+        kind = type(row)
+        if kind is np.ndarray and not self._codes:
+            array: NDArray[Any] = row  # type: ignore[assignment]
+            if array.shape == self._shape:
+                if array.dtype is _FLOAT64 and array.strides == _IN_ONE_PIECE:
+                    return array
+                if array.dtype.kind in "fiub":
+                    self._buffer[:] = array
+                    return self._buffer
+        if kind is not list and kind is not tuple:
+            row = self._values(row)
+        if self._codes:
+            row = self._encode(list(row))
+        try:
+            struct.pack_into(self._format, self._buffer.data, 0, *row)
+        except (struct.error, OverflowError):  # a None, say
+            self._fill(row)
+        return self._buffer
+
+    def _values(self, row: Any) -> Any:
+        """Values in column order of a row that is no list: a list, or an array of one dimension."""
+        if isinstance(row, Mapping):
+            return self._by_name(row)
+        if isinstance(row, (str, bytes, bytearray, Set)) or not hasattr(row, "__iter__"):
+            raise TypeError(
+                f"A row is a list, a mapping from column names or an array of its values, not {type(row).__name__}."
+            )
+        n_dims = getattr(row, "ndim", 1)
+        if n_dims != 1:
+            raise ValueError(
+                f"A handle takes one row, and this has {n_dims} dimensions. Pass one row of it, such as X[0], or give "
+                "the table to the model's predict."
+            )
+        if isinstance(row, np.ma.MaskedArray):
+            return row.tolist()  # with None where it is masked
+        if type(row) is np.ndarray:
+            return row
+        if self._has_names and _is_named_series(row):
+            return self._by_name(dict(zip(row.index, row.tolist(), strict=True)))
+        return list(row)
+
+    def _by_name(self, row: Mapping[Any, Any]) -> list[Any]:
+        try:
+            return [row[name] for name in self._names]
+        except KeyError:
+            lacking = next(name for name in self._names if name not in row)
+            raise ValueError(
+                f"The row has no value for column '{lacking}'. Give one for every column; None is missing."
+            ) from None
+
+    def _fill(self, row: Any) -> None:
+        """Write values that are not all numbers."""
+        self._check_length(row)
+        try:
+            self._buffer[:] = row
+        except (TypeError, ValueError, OverflowError):
+            for j, value in enumerate(row):
+                self._buffer[j] = np.nan if _is_missing(value) else self._read_number(value, j)
+
+    def _check_length(self, row: Sequence[Any]) -> None:
+        if len(row) != len(self._buffer):
+            raise ValueError(
+                f"The row has {len(row)} values, but the model has {len(self._buffer)} columns. Give one value for "
+                "every column; None is missing."
+            )
+
+    def _read_number(self, value: Any, j: int) -> float:
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(
+                f"Column '{self._names[j]}' is of numbers, and the row has {value!r}. Pass a number, or None if it is "
+                "missing."
+            ) from None
+
+    def _encode(self, row: list[Any]) -> list[Any]:
+        try:
+            for j, codes, feature in self._codes:
+                code = codes.get(row[j])
+                if code is None:
+                    code = self._code_of_unseen(row[j], feature)
+                row[j] = code
+        except IndexError:
+            self._check_length(row)
+            raise
+        except TypeError:  # not hashable
+            raise ValueError(
+                f"Column '{feature.name}' is of categories, and the row has {row[j]!r}. Pass one category, or None if "
+                "it is missing."
+            ) from None
+        return row
+
+    def _code_of_unseen(self, value: Any, feature: Any) -> float:
+        if _is_missing(value) or value != value:
+            return np.nan
+        if self._unseen == "error":
+            raise ValueError(f"Column '{feature.name}' has a value that was not seen in training: {value!r}.")
+        if self._unseen == "other" and feature.kind == "category":
+            return float(len(feature.categories))
+        return np.nan
+
+
+def _is_missing(value: Any) -> bool:
+    """Say whether a value that is not NaN stands for none: pandas' NA has no truth value to compare by."""
+    return value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _is_named_series(row: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(row, pandas.Series) and all(isinstance(name, str) for name in row.index)
+
+
+class RowPredictor(RowReader):
+    """A fitted tree prepared to predict single rows in microseconds.
+
+    Everything that can be prepared is: predictions are looked up by leaf, values are written to one buffer. A handle
+    is therefore for one thread at a time; make one per thread.
+
+    Rows are sequences of values in column order, mappings from column names to values, or float64 arrays; a
+    pandas Series whose index is of names is read by these where the model has names. A value of a category column is
+    the category itself; None, NaN, pandas.NA and what is masked are missing. Numbers are not checked.
+    """
+
+    def __init__(self, tree: FittedTree, schema: Schema, unseen: str, classes: Any) -> None:
+        super().__init__(schema, unseen)
+        self._tree = tree.engine
+        single = tree.n_outputs == 1
+        if classes is None:
+            self._prediction = tree.flat_value[:, 0].tolist() if single else list(tree.flat_value)
+            self._shares: list[Any] | None = None
+        elif single:
+            self._prediction = [classes[code] for code in tree.majority[:, 0]]
+            self._shares = list(tree.flat_value)
+        else:
+            labels = [np.asarray(c)[tree.majority[:, k]] for k, c in enumerate(classes)]
+            self._prediction = list(np.column_stack(labels))
+            self._shares = [[row[s] for s in tree.class_columns] for row in tree.flat_value]
+
+    def apply(self, row: Row) -> int:
+        """Leaf of a row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        int
+            Node number.
+        """
+        return self._tree.apply_one(self._numbers(row))
+
+    def predict(self, row: Row) -> Any:
+        """Predict one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        label or float
+            Prediction; an array if the model has several outputs.
+        """
+        return self._prediction[self.apply(row)]
+
+    def predict_proba(self, row: Row) -> Any:
+        """Class shares of one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            Read-only; a list of these if the model has several outputs.
+        """
+        if self._shares is None:
+            raise AttributeError("A regression model has no class shares. Use predict.")
+        return self._shares[self.apply(row)]
+
+
+class ForestRowPredictor(RowReader):
+    """A fitted forest prepared to predict single rows in microseconds, without threads.
+
+    Rows are taken as by `RowPredictor`. A handle is for one thread at a time; make one per thread.
+    """
+
+    def __init__(self, forest: FittedForest, schema: Schema, unseen: str, classes: Any) -> None:
+        super().__init__(schema, unseen)
+        self._forest = forest
+        forest.engine.prepare()
+        self._mean = forest.engine.predict_one
+        self._classes = [classes] if classes is not None and forest.n_outputs == 1 else classes
+        by_share = classes is not None and forest.n_outputs == 1 and forest.cost is None
+        self._labels = list(classes) if by_share else None
+        self._is_number = classes is None and forest.n_outputs == 1
+        self._class = forest.engine.predict_one_class
+        self._number = forest.engine.predict_one_number
+
+    def predict(self, row: Row) -> Any:
+        """Predict one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        label or float
+            Prediction; an array if the model has several outputs.
+        """
+        numbers = self._numbers(row)
+        if self._labels is not None:
+            return self._labels[self._class(numbers)]
+        if self._is_number:
+            return self._number(numbers)
+        mean = self._mean(numbers)
+        if self._classes is None:
+            return mean
+        return self._forest.labels(self._forest.best_codes(mean[np.newaxis]), self._classes)[0]
+
+    def predict_proba(self, row: Row) -> Any:
+        """Class shares of one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            A list of these if the model has several outputs.
+        """
+        if self._classes is None:
+            raise AttributeError("A regression model has no class shares. Use predict.")
+        mean = self._mean(self._numbers(row))
+        return mean if self._forest.n_outputs == 1 else [mean[s] for s in self._forest.class_columns]
+
+
+class BoostingRowPredictor(RowReader):
+    """A fitted boosting model prepared to predict single rows in microseconds, without threads.
+
+    Rows are taken as by `RowPredictor`. A handle is for one thread at a time; make one per thread.
+    """
+
+    def __init__(self, model: FittedBoosting, schema: Schema, unseen: str, classes: Any) -> None:
+        super().__init__(schema, unseen)
+        scorer = _engine.RowScorer(model.engine, np.ascontiguousarray(model.start), model.link)
+        self._code, self._value, self._shares = scorer.code, scorer.value, scorer.shares
+        self._classes = None if classes is None else list(classes)
+        self._n_scores = model.n_scores
+
+    def _read_offset(self, offset: Any) -> NDArray[np.float64]:
+        try:
+            given = np.array(offset, dtype=np.float64, ndmin=1)
+        except (TypeError, ValueError):
+            given = np.empty(0)
+        if given.shape != (self._n_scores,):
+            wanted = "one number" if self._n_scores == 1 else f"{self._n_scores} numbers, one per class"
+            raise ValueError(f"The offset of a row is {wanted}. Got {offset!r}.")
+        if not np.isfinite(given).all():
+            raise ValueError(f"The offset of a row must be finite. Got {offset!r}.")
+        return given
+
+    def predict(self, row: Row, offset: Any = None) -> Any:
+        """Predict one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+        offset : float or array-like of shape (n_scores,), optional
+            Scores to add to those of the trees.
+
+        Returns
+        -------
+        label or float
+            Prediction.
+        """
+        given = None if offset is None else self._read_offset(offset)
+        if self._classes is None:
+            return self._value(self._inputs(row), given)
+        return self._classes[self._code(self._inputs(row), given)]
+
+    def predict_proba(self, row: Row, offset: Any = None) -> NDArray[np.float64]:
+        """Class probabilities of one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+        offset : float or array-like of shape (n_scores,), optional
+            Scores to add to those of the trees.
+
+        Returns
+        -------
+        ndarray of shape (n_classes,)
+            In the order of the classes.
+        """
+        if self._classes is None:
+            raise AttributeError("A regression model has no class shares. Use predict.")
+        shares = np.empty(len(self._classes))
+        self._shares(self._inputs(row), shares, None if offset is None else self._read_offset(offset))
+        return shares
+
+
+def row_predictor(
+    model: FittedTree | FittedForest | FittedBoosting, schema: Schema, unseen: str, classes: Any
+) -> RowPredictor | ForestRowPredictor | BoostingRowPredictor:
+    """Prepare the handle that fits the model."""
+    if isinstance(model, FittedBoosting):
+        return BoostingRowPredictor(model, schema, unseen, classes)
+    if isinstance(model, FittedForest):
+        return ForestRowPredictor(model, schema, unseen, classes)
+    return RowPredictor(model, schema, unseen, classes)

@@ -1,0 +1,1 @@
+"""How a forest grows: samples of rows, turns, out-of-bag predictions, what is kept of the rows."""

@@ -1,0 +1,180 @@
+"""Predictions of a forest for the rows that its trees were not grown on, and how good they are.
+
+Vocabulary: `sums` are the trees' flat values added up over the trees that did not see a row, `n_used` counts these
+trees.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import get_scorer
+
+from spinney import _engine
+from spinney._fitted.forest import FittedForest
+from spinney._forest.growing.rows import Draws
+
+Floats = NDArray[np.float64]
+Metric = Callable[[Any, Any], float] | str | None
+
+
+@dataclass
+class OutOfBag:
+    """Out-of-bag sums of a growing forest.
+
+    Attributes
+    ----------
+    columns : Table
+        The training rows.
+    draws : Draws
+        The rows of each tree.
+    target : ndarray of shape (n_rows, n_outputs)
+        Values or class codes.
+    y : ndarray
+        Target as metrics take it: labels or values.
+    classes : list of ndarray or None
+    weight : ndarray or None
+        Rows of weight 0 are not judged; the own error weighs the rows by it.
+    n_jobs : int
+    """
+
+    columns: _engine.Table
+    draws: Draws
+    target: NDArray[Any]
+    y: NDArray[Any]
+    classes: list[NDArray[Any]] | None
+    weight: Floats | None
+    n_jobs: int
+    n_trees: int = 0
+    sums: Floats | None = None
+    n_used: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def add(self, forest: FittedForest, last: int | None = None) -> None:
+        """Count the trees in that are not counted yet, up to `last`."""
+        last = forest.n_trees if last is None else last
+        sums, n_used = forest.engine.out_of_bag(self.columns, self.draws.engine, self.n_trees, last, self.n_jobs)
+        if self.sums is None:
+            self.sums, self.n_used = np.zeros_like(sums), np.zeros(len(n_used), dtype=np.int64)
+        self.sums += sums
+        self.n_used += n_used
+        self.n_trees = last
+
+    def each_tree(self, forest: FittedForest) -> Iterator[None]:
+        """Count the trees in one by one."""
+        for t in range(self.n_trees, forest.n_trees):
+            self.add(forest, t + 1)
+            yield
+
+    @property
+    def judged(self) -> NDArray[np.intp]:
+        """Rows that have a weight and a tree that did not see them."""
+        known = self.n_used > 0
+        return np.flatnonzero(known if self.weight is None else known & (self.weight > 0))
+
+    def means(self, rows: NDArray[np.intp] | None = None) -> Floats:
+        """Mean flat values; NaN for rows without a tree."""
+        assert self.sums is not None
+        sums, n = (self.sums, self.n_used) if rows is None else (self.sums[rows], self.n_used[rows])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(n[:, np.newaxis] > 0, sums / n[:, np.newaxis], np.nan))
+
+    def _average(self, loss: Floats, rows: NDArray[np.intp]) -> float:
+        if len(rows) == 0:
+            return float("nan")
+        return float(np.average(loss, weights=None if self.weight is None else self.weight[rows]))
+
+    def error(self, forest: FittedForest) -> float:
+        """Share of wrong classes (over all outputs), or mean squared error."""
+        rows = self.judged
+        means = self.means(rows)
+        if self.classes is None:
+            return self._average(((means - self.target[rows]) ** 2).mean(axis=1), rows)
+        return self._average((forest.best_codes(means) != self.target[rows]).mean(axis=1), rows)
+
+    def smooth_error(self, forest: FittedForest) -> float:
+        """Brier score, or mean squared error: what tells whether more trees still help."""
+        if self.classes is None:
+            return self.error(forest)
+        rows = self.judged
+        means = self.means(rows)
+        loss = np.zeros(len(rows))
+        for k, columns in enumerate(forest.class_columns):
+            shares = means[:, columns]
+            loss += ((shares - (np.arange(shares.shape[1]) == self.target[rows, k][:, np.newaxis])) ** 2).sum(axis=1)
+        return self._average(loss, rows)
+
+    def score(self, forest: FittedForest, metric: Metric) -> float:
+        """Accuracy or R² (weighted), a scikit-learn scorer by name, or ``metric(y, predicted)``."""
+        rows = self.judged
+        if len(rows) == 0:
+            return float("nan")
+        if isinstance(metric, str):
+            return float(get_scorer(metric)(self._as_model(forest), rows, self.y[rows]))
+        if metric is not None:
+            return float(metric(self.y[rows], self._as_model(forest).predict(rows)))
+        if self.classes is not None:
+            return 1.0 - self.error(forest)
+        weight = None if self.weight is None else self.weight[rows]
+        actual, means = self.target[rows], self.means(rows)
+        rest = np.average((actual - means) ** 2, axis=0, weights=weight)
+        spread = np.average((actual - np.average(actual, axis=0, weights=weight)) ** 2, axis=0, weights=weight)
+        # as scikit-learn: a constant output counts as 1 if it is met, else as 0
+        by_output = np.where(spread > 0, 1.0 - rest / np.where(spread > 0, spread, 1.0), np.where(rest > 0, 0.0, 1.0))
+        return float(np.mean(by_output))
+
+    def curve(self, forest: FittedForest, metric: Metric = None) -> Floats:
+        """Error (or value of the metric) after each tree that is not counted yet."""
+        judge = self.error if metric is None else (lambda f: self.score(f, metric))
+        return np.array([judge(forest) for _ in self.each_tree(forest)])
+
+    def _as_model(self, forest: FittedForest) -> Any:
+        predictions = forest.spread(self.means())
+        if self.classes is None:
+            return KnownValues(predictions)
+        labels = forest.labels(forest.best_codes(np.nan_to_num(self.means())), self.classes)
+        return KnownShares(predictions, labels, self.classes)
+
+    def warn_if_lacking(self) -> None:
+        """Warn if some rows were drawn for every tree."""
+        lacking = np.count_nonzero(self.n_used == 0 if self.weight is None else (self.n_used == 0) & (self.weight > 0))
+        if lacking:
+            warnings.warn(
+                f"{lacking} rows were drawn for every tree and have no out-of-bag prediction (NaN). Grow "
+                "more trees, or draw fewer rows with max_samples.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+
+class KnownShares(ClassifierMixin, BaseEstimator):
+    """Out-of-bag predictions in the shape of a fitted classifier, for scorers; X is row numbers."""
+
+    def __init__(self, shares: Any, labels: Any, classes: Any) -> None:
+        self.shares = shares
+        self.labels = labels
+        self.classes_ = classes[0] if len(classes) == 1 else classes
+
+    def predict(self, X: Any) -> Any:
+        """Return the labels of rows."""
+        return self.labels[X]
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the shares of rows."""
+        return [shares[X] for shares in self.shares] if isinstance(self.shares, list) else self.shares[X]
+
+
+class KnownValues(RegressorMixin, BaseEstimator):
+    """Out-of-bag predictions in the shape of a fitted regressor, for scorers; X is row numbers."""
+
+    def __init__(self, values: Any) -> None:
+        self.values_ = values
+
+    def predict(self, X: Any) -> Any:
+        """Return the values of rows."""
+        return self.values_[X]

@@ -1,0 +1,1 @@
+"""Rows that are near each other in a forest."""

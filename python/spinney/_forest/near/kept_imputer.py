@@ -1,0 +1,85 @@
+"""A fitted imputer ⇄ a model file: the values it lends, where their rows rest, and the forest that says who is near."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney
+from spinney import _engine
+from spinney._data import Schema
+from spinney._file.arrays import array_from_json, array_to_json
+from spinney._file.container import field, refuse, to_bytes
+from spinney._file.values import parameters_from_json, parameters_to_json
+from spinney._fitted.forest import FittedForest
+from spinney._forest.near.imputation import Donors
+from spinney._forest.near.proximity import Resting
+from spinney._keep.estimator import estimator_of, file_header
+from spinney._keep.part import FittedPart
+
+KIND = "imputer"
+
+
+def imputer_to_bytes(imputer: Any) -> bytes:
+    """Write a fitted imputer."""
+    if type(imputer) is not spinney.ProximityImputer:
+        raise TypeError(
+            f"{type(imputer).__name__} is not one of spinney's own classes and cannot be loaded again. Pickle it."
+        )
+    imputer._validate_params()
+    part, resting = FittedPart.of(imputer.forest_.__dict__), imputer._resting
+    leaves = (resting.nodes - part.model.root[:-1]).astype(np.uint32)  # type: ignore[union-attr]
+    header = {
+        "spinney": spinney.__version__,
+        "estimator": "ProximityImputer",
+        "kind": KIND,
+        "parameters": parameters_to_json(imputer.get_params(deep=False)),
+        "schema": imputer.schema_.to_dict(),
+        "known": array_to_json(imputer._donors.known),
+        "leaf": array_to_json(leaves),
+        "drawn": None if resting.drawn is None else array_to_json(resting.drawn),
+        "forest": file_header(imputer.forest_) | part.header(),
+    }
+    return to_bytes(header, part.trees())
+
+
+def imputer_from_file(header: dict[str, Any], file: _engine.ModelFile) -> Any:
+    """Turn back what `imputer_to_bytes` gives."""
+    imputer = spinney.ProximityImputer(**parameters_from_json(field(header, "parameters", dict)))
+    imputer._validate_params()
+    schema = Schema.from_dict(field(header, "schema", dict))
+    about = field(header, "forest", dict)
+    part = FittedPart.from_header(about, file, 0, file.n_trees)
+    if not isinstance(part.model, FittedForest) or part.schema.n_features != schema.n_features or schema.pool:
+        refuse("is damaged: its forest does not fit its columns")
+    known = array_from_json(header.get("known"), ("float64",), (None, schema.n_features))
+    _check_codes(known, schema)
+    resting = _resting(header, part.model, len(known))
+    if (imputer.kind == "gap") != (resting.drawn is not None):
+        refuse("is damaged: it does not say which rows were drawn, or should not")
+    imputer._keep(schema, estimator_of(about, part), Donors.of(known, schema.features), resting)
+    return imputer
+
+
+def _check_codes(known: NDArray[np.float64], schema: Schema) -> None:
+    if len(known) == 0:
+        refuse("is damaged: it has no rows to lend values from")
+    for values, feature in zip(known.T, schema.features, strict=True):
+        present = values[~np.isnan(values)]
+        n_codes = 2 if feature.kind == "boolean" else len(feature.categories)
+        if feature.kind == "number":
+            continue
+        if (present != np.floor(present)).any() or (present < 0).any() or (present >= n_codes).any():
+            refuse(f"is damaged: column {feature.name!r} holds a category that is not there")
+
+
+def _resting(header: dict[str, Any], forest: FittedForest, n_rows: int) -> Resting:
+    leaf = array_from_json(header.get("leaf"), ("uint32",), (n_rows, forest.n_trees)).astype(np.int64)
+    if (leaf >= np.diff(forest.root.astype(np.int64))).any():
+        refuse("is damaged: its rows are in no leaf")
+    drawn = header.get("drawn")
+    if drawn is not None:
+        drawn = array_from_json(drawn, ("uint32",), (n_rows, forest.n_trees))
+    return Resting(leaf + forest.root[:-1], forest.node_count, drawn)

@@ -1,0 +1,1 @@
+"""Forests without a target."""

@@ -1,0 +1,1 @@
+"""What estimators that grow trees share."""

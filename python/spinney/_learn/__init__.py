@@ -1,0 +1,1 @@
+"""What every learner needs: targets, weights, costs, parameters, folds, threads, progress."""

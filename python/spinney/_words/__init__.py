@@ -1,0 +1,1 @@
+"""Numbers as short text, results as frames."""
