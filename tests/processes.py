@@ -13,7 +13,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-IMPORTED = ("numpy", "spinney._forest.estimators", "spinney._boosting.estimators", "spinney.cli.fit")
+IMPORTED = ("numpy", "spinney._forest.random_forests", "spinney._boosting.classifier", "spinney.cli.fit")
 
 
 class Program:

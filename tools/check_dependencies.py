@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 # What each engine folder builds on directly; what those build on is allowed too.
@@ -27,11 +28,35 @@ ENGINE_FOLDERS: dict[str, tuple[str, ...]] = {
 PYTHON_HEADERS = re.compile(r"^(nanobind/|pybind11/|numpy/|Python\.h$)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 
+# The floors of python/spinney, lowest first. A module imports from its own room and from the floors below it, be it at
+# module level, inside a function or for type checkers only; rooms of one floor do not know each other.
+FLOORS: tuple[tuple[str, ...], ...] = (
+    ("_engine", "_names"),
+    ("criteria", "datasets"),
+    ("_data", "_words"),
+    ("_file", "_charts"),
+    ("_fitted",),
+    ("_keep",),
+    ("_learn",),
+    ("reading",),
+    ("drawing",),
+    ("_growing",),
+    ("_pruning",),
+    ("_rpart",),
+    ("_tree",),
+    ("_forest", "_boosting"),
+    ("_ensemble",),
+    ("_judge",),
+    ("cli",),
+)
+FACE = "spinney"  # loads all public names: only what stands above every floor may import it
+FACE_ALLOWED = ("cli", "__main__")
+FLOOR_OF_ROOM = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+FIRST_FLOOR_OF_SKLEARN = FLOOR_OF_ROOM["_learn"]  # what predicts, and its files, do without scikit-learn
+
 OPTIONAL_PACKAGES = frozenset({"pandas", "polars", "pyarrow", "matplotlib", "click", "rich"})
 # Modules that exist only to serve an optional package may import it at module level.
 OPTIONAL_PACKAGES_ALLOWED = {"spinney.cli": frozenset({"click", "rich"})}
-# (importer, imported): not even inside a function.
-FORBIDDEN_IMPORTS = (("spinney._data", "spinney._tree"),)
 
 
 def allowed_folders(folder: str) -> set[str]:
@@ -143,28 +168,98 @@ def optional_allowed(module: str) -> frozenset[str]:
     return frozenset()
 
 
-def check_module(path: Path, root: Path) -> Iterator[str]:
-    """Yield the violations of one Python module."""
-    where = path.relative_to(root)
-    module = module_name(path, root / "python")
-    is_package = path.name == "__init__.py"
-    syntax = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+def parsed_modules(root: Path) -> dict[str, tuple[Path, ast.Module]]:
+    """Return path and syntax tree of every module below python/spinney, by dotted name."""
+    paths = sorted((root / "python" / "spinney").rglob("*.py"))
+    return {
+        module_name(path, root / "python"): (path, ast.parse(path.read_text(encoding="utf-8"), filename=str(path)))
+        for path in paths
+    }
+
+
+def check_optional_packages(path: Path, module: str, syntax: ast.Module, root: Path) -> Iterator[str]:
+    """Yield the imports of optional packages that run when a module is imported."""
     for statement in statements_at_import(syntax.body):
-        packages = {name.split(".")[0] for name in imported_names(statement, module, is_package)}
+        packages = {name.split(".")[0] for name in imported_names(statement, module, path.name == "__init__.py")}
         for package in sorted((packages & OPTIONAL_PACKAGES) - optional_allowed(module)):
-            yield f"{where}:{statement.lineno}: imports {package} at module level; import it where it is used"
-    for importer, target in FORBIDDEN_IMPORTS:
-        if not is_within(module, importer):
+            where = f"{path.relative_to(root)}:{statement.lineno}"
+            yield f"{where}: imports {package} at module level; import it where it is used"
+
+
+def room_of(module: str) -> str:
+    """Return the room of a module: the first name below spinney; empty for the face itself."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def imported_modules(node: ast.AST, module: str, is_package: bool, known: Iterable[str]) -> list[str]:
+    """Return the modules that an import statement loads: of spinney's the nearest that exists, others as they are.
+
+    ``from spinney import _engine`` asks for the engine, ``from spinney import load`` for the face.
+    """
+    names = imported_names(node, module, is_package)
+    if isinstance(node, ast.ImportFrom):
+        names = names[1:]
+    return [_nearest_module(name, known) if is_within(name, FACE) else name for name in names]
+
+
+def _nearest_module(name: str, known: Iterable[str]) -> str:
+    while name not in known and "." in name:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def check_floor(module: str, target: str) -> str | None:
+    """Say what is wrong with one module of spinney importing another; None if nothing is."""
+    own, other = room_of(module), room_of(target)
+    if other == "":
+        return None if own in FACE_ALLOWED else "imports spinney itself, which imports everything; name the module"
+    if own == other or own in ("", "__main__"):
+        return None
+    if FLOOR_OF_ROOM[other] > FLOOR_OF_ROOM[own]:
+        return f"imports {target}, which stands above it; imports only go down"
+    if FLOOR_OF_ROOM[other] == FLOOR_OF_ROOM[own]:
+        return f"imports {target}, which stands beside it; put what both need on a floor below"
+    return None
+
+
+def check_imports(modules: dict[str, tuple[Path, ast.Module]], root: Path) -> Iterator[str]:
+    """Yield imports that go up, sideways or in a circle, and scikit-learn where it does not belong."""
+    known = {*modules, "spinney._engine"}
+    graph: dict[str, set[str]] = {}
+    for module, (path, syntax) in modules.items():
+        graph[module] = set()
+        room = room_of(module)
+        if room not in ("", "__main__") and room not in FLOOR_OF_ROOM:
+            yield f"{path.relative_to(root)}: spinney.{room} has no floor; add it to FLOORS"
             continue
         for node in ast.walk(syntax):
-            if any(is_within(name, target) for name in imported_names(node, module, is_package)):
-                yield f"{where}:{getattr(node, 'lineno', 0)}: {importer} may not import {target}"
+            for target in imported_modules(node, module, path.name == "__init__.py", known):
+                where = f"{path.relative_to(root)}:{getattr(node, 'lineno', 0)}"
+                if target.split(".")[0] == "sklearn" and FLOOR_OF_ROOM.get(room, 99) < FIRST_FLOOR_OF_SKLEARN:
+                    yield f"{where}: imports scikit-learn below _learn"
+                if is_within(target, FACE) and target != module:
+                    graph[module].add(target)
+                    if room_of(target) not in ("", *FLOOR_OF_ROOM):
+                        continue  # said of the file itself
+                    if fault := check_floor(module, target):
+                        yield f"{where}: {module} {fault}"
+    yield from circles(graph)
+
+
+def circles(graph: dict[str, set[str]]) -> Iterator[str]:
+    """Yield the modules of one circle of imports, if there is any."""
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        yield f"{' ← '.join(error.args[1])}: a circle of imports"
 
 
 def check_python(root: Path) -> Iterator[str]:
-    """Yield the violations of the import rule in python/spinney."""
-    for path in sorted((root / "python" / "spinney").rglob("*.py")):
-        yield from check_module(path, root)
+    """Yield the violations of the import rules in python/spinney."""
+    modules = parsed_modules(root)
+    for module, (path, syntax) in modules.items():
+        yield from check_optional_packages(path, module, syntax, root)
+    yield from check_imports(modules, root)
 
 
 def main(arguments: list[str]) -> int:

@@ -10,21 +10,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spinney import _names
+from spinney._names import __version__
+
 if TYPE_CHECKING:
     from spinney import datasets
-    from spinney._boosting.estimators import GradientBoostingClassifier, GradientBoostingRegressor
+    from spinney._boosting.classifier import GradientBoostingClassifier
+    from spinney._boosting.regressor import GradientBoostingRegressor
     from spinney._ensemble.bagging import BaggingClassifier, BaggingRegressor
     from spinney._file.container import ModelFileError
     from spinney._forest.certainty.coverage import CoverageReport
     from spinney._forest.certainty.support import Support
-    from spinney._forest.estimators import (
-        ExtraTreesClassifier,
-        ExtraTreesRegressor,
-        RandomForestClassifier,
-        RandomForestRegressor,
-    )
-    from spinney._forest.importances import Importances
+    from spinney._forest.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
     from spinney._forest.near.imputation import ProximityImputer
+    from spinney._forest.random_forests import RandomForestClassifier, RandomForestRegressor
     from spinney._forest.unlabelled.embedding import RandomTreesEmbedding
     from spinney._forest.unlabelled.isolation import IsolationForest
     from spinney._judge.bias_variance import BiasVariance, bias_variance
@@ -33,12 +32,9 @@ if TYPE_CHECKING:
     from spinney._keep.estimator import load
     from spinney._keep.predictor import load_predictor
     from spinney._pruning.table import ComplexityTable
-    from spinney._tree.estimators import (
-        DecisionTreeClassifier,
-        DecisionTreeRegressor,
-        ExtraTreeClassifier,
-        ExtraTreeRegressor,
-    )
+    from spinney._tree.classifier import DecisionTreeClassifier
+    from spinney._tree.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
+    from spinney._tree.regressor import DecisionTreeRegressor
     from spinney._tree.shrinkage import shrink_tree
     from spinney.criteria import CompiledCriterion, Criterion, LossCriterion
     from spinney.drawing.curves import plot_cp, plot_importances, plot_impurity_curves
@@ -47,13 +43,12 @@ if TYPE_CHECKING:
     from spinney.drawing.plane import plot_partition
     from spinney.drawing.svg import tree_svg
     from spinney.drawing.tree_plot import plot_pruning, plot_tree
+    from spinney.reading.importances import Importances
     from spinney.reading.rule_list import Rule, rules
     from spinney.reading.shap import ShapValues
     from spinney.reading.split_tables import split_table
     from spinney.reading.tables import importance_frame, splits_frame, to_dict, to_frame, to_json
     from spinney.reading.text import explain_row, export_text
-
-__version__ = "0.1.0"
 
 __all__ = [
     "BaggingClassifier",
@@ -114,71 +109,13 @@ __all__ = [
     "tree_svg",
 ]
 
-_MODULE_OF = {
-    "BaggingClassifier": "spinney._ensemble.bagging",
-    "BaggingRegressor": "spinney._ensemble.bagging",
-    "GradientBoostingClassifier": "spinney._boosting.estimators",
-    "GradientBoostingRegressor": "spinney._boosting.estimators",
-    "BiasVariance": "spinney._judge.bias_variance",
-    "CompiledCriterion": "spinney.criteria",
-    "ComplexityTable": "spinney._pruning.table",
-    "CoverageReport": "spinney._forest.certainty.coverage",
-    "Criterion": "spinney.criteria",
-    "DecisionTreeClassifier": "spinney._tree.estimators",
-    "DecisionTreeRegressor": "spinney._tree.estimators",
-    "ExtraTreeClassifier": "spinney._tree.estimators",
-    "ExtraTreeRegressor": "spinney._tree.estimators",
-    "ExtraTreesClassifier": "spinney._forest.estimators",
-    "ExtraTreesRegressor": "spinney._forest.estimators",
-    "Fragility": "spinney._judge.fragility",
-    "Importances": "spinney._forest.importances",
-    "IsolationForest": "spinney._forest.unlabelled.isolation",
-    "JamesStein": "spinney._judge.james_stein",
-    "LossCriterion": "spinney.criteria",
-    "ModelFileError": "spinney._file.container",
-    "ProximityImputer": "spinney._forest.near.imputation",
-    "RandomForestClassifier": "spinney._forest.estimators",
-    "RandomForestRegressor": "spinney._forest.estimators",
-    "RandomTreesEmbedding": "spinney._forest.unlabelled.embedding",
-    "Rule": "spinney.reading.rule_list",
-    "Support": "spinney._forest.certainty.support",
-    "ShapValues": "spinney.reading.shap",
-    "bias_variance": "spinney._judge.bias_variance",
-    "explain_row": "spinney.reading.text",
-    "export_text": "spinney.reading.text",
-    "fragility": "spinney._judge.fragility",
-    "importance_frame": "spinney.reading.tables",
-    "james_stein": "spinney._judge.james_stein",
-    "load": "spinney._keep.estimator",
-    "load_predictor": "spinney._keep.predictor",
-    "plot_cp": "spinney.drawing.curves",
-    "plot_importances": "spinney.drawing.curves",
-    "plot_impurity_curves": "spinney.drawing.curves",
-    "plot_isolation": "spinney.drawing.neighbours",
-    "plot_outlier_scores": "spinney.drawing.neighbours",
-    "plot_learning_curve": "spinney.drawing.learning_curve",
-    "plot_partition": "spinney.drawing.plane",
-    "plot_proximity_map": "spinney.drawing.neighbours",
-    "plot_pruning": "spinney.drawing.tree_plot",
-    "plot_tree": "spinney.drawing.tree_plot",
-    "rules": "spinney.reading.rule_list",
-    "shrink_tree": "spinney._tree.shrinkage",
-    "split_table": "spinney.reading.split_tables",
-    "splits_frame": "spinney.reading.tables",
-    "to_dict": "spinney.reading.tables",
-    "to_frame": "spinney.reading.tables",
-    "to_json": "spinney.reading.tables",
-    "tree_svg": "spinney.drawing.svg",
-}
-_SUBMODULES = frozenset({"datasets"})
-
 
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name in _MODULE_OF:
-        value: object = getattr(import_module(_MODULE_OF[name]), name)
-    elif name in _SUBMODULES:
+    if name in _names.MODULE_OF:
+        value: object = _names.public(name)
+    elif name in _names.SUBMODULES:
         value = import_module(f"spinney.{name}")
     else:
         raise AttributeError(_no_such_name(name), name=name)

@@ -41,7 +41,7 @@ def describe(case, model):
         "variable_importance": importance(model),
         "train_node": record.numbers()[record.where[record.where >= 0]].tolist(),
         "newdata_pred": predictions(case, model),
-        "pruned": [pruned_summary(case, model.prune(cp=line["cp"]), line["cp"]) for line in case.expected["pruned"]],
+        "pruned": [pruned_summary(case, model.pruned(cp=line["cp"]), line["cp"]) for line in case.expected["pruned"]],
     }
 
 

@@ -160,7 +160,7 @@ def cv_errors(model, X, y, weight, folds, alphas, loss):
         tree = model().fit(X[grown_on], y[grown_on], weight[grown_on])
         weights.extend(weight[held_out])
         for k, cut in enumerate(cuts):
-            losses[k].extend(loss(y[held_out], tree.prune(alpha=cut).predict(X[held_out])))
+            losses[k].extend(loss(y[held_out], tree.pruned(alpha=cut).predict(X[held_out])))
     losses, weights = np.array(losses), np.array(weights)
     total = weights.sum()
     mean = losses @ weights / total

@@ -541,7 +541,10 @@ def test_an_imputer_is_neither_shown_nor_asked_for_predictions(tmp_path):
     spinney.ProximityImputer(n_estimators=2, random_state=0).fit(frame).save(path)
     frame.to_csv(tmp_path / "table.csv", index=False)
     assert "fills tables and has no tree to show" in run("show", path, code=1).output
-    assert "holds an imputer, which predicts nothing" in run("predict", path, tmp_path / "table.csv", code=1).output
+    assert (
+        "holds a ProximityImputer, which does not predict a target"
+        in run("predict", path, tmp_path / "table.csv", code=1).output
+    )
 
 
 def test_ensembles_without_importances_are_shown_or_refused_in_words(tmp_path):

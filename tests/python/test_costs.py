@@ -539,10 +539,9 @@ def test_trees_without_costs_say_so():
 @pytest.mark.parametrize("damage", [[1.0], [[0.0, -1.0], [1.0, 0.0]], ["a", "b", "c"], {"a": 1}])
 def test_damaged_costs_in_a_file_are_refused(field, damage, costly):
     from spinney._file.container import from_bytes, to_bytes
-    from spinney._keep.part import FittedPart
 
     model, _ = costly
-    data = FittedPart.of(model.__dict__).to_bytes({"estimator": "DecisionTreeClassifier", "parameters": {}})
+    data = model._part().to_bytes({"estimator": "DecisionTreeClassifier", "parameters": {}})
     header, _ = from_bytes(data)
     header[field] = damage
     with pytest.raises(spinney.ModelFileError, match="damaged"):

@@ -84,20 +84,20 @@ def test_the_table_is_the_one_of_pruning_and_predicting_again_and_again(kind, op
     model = make(prune="cv", cv=numbers, **options).fit(X, y, w)
     table = model.cp_table_
     full = make(**options).fit(X, y, w)
-    root = np.average(loss(y, full.prune(alpha=np.inf).predict(X)), weights=w)
+    root = np.average(loss(y, full.pruned(alpha=np.inf).predict(X)), weights=w)
     mean, error = cv_errors(lambda: make(**options), X, y, w, pairs(numbers), table.alpha[::-1], loss)
     np.testing.assert_allclose(table.cv_error[::-1], mean / root, rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(table.cv_se[::-1], error / root, rtol=1e-10, atol=1e-10)
     assert len(table) > 4
     for i in range(len(table)):
-        tree = full.prune(alpha=table.alpha[i])
+        tree = full.pruned(alpha=table.alpha[i])
         assert (table.n_leaves[i], table.n_splits[i]) == (tree.get_n_leaves(), tree.get_n_leaves() - 1)
         training = np.average(loss(y, tree.predict(X)), weights=w)
         assert table.relative_error[i] == pytest.approx(training / root, abs=1e-12)
         assert table.cp[i] == pytest.approx(table.alpha[i] / full._node_risks(full.tree_)[0])
     assert table.n_leaves[0] == 1
     assert table.alpha[-1] == 0
-    np.testing.assert_array_equal(model.predict(X), full.prune(alpha=model.alpha_).predict(X))
+    np.testing.assert_array_equal(model.predict(X), full.pruned(alpha=model.alpha_).predict(X))
 
 
 @examples(6)
@@ -109,7 +109,7 @@ def test_the_table_on_small_tables_full_of_ties(seed, kind, n_folds):
     make, loss = (Classifier, wrong) if kind == "classes" else (Regressor, squared)
     table = make(prune="cv", cv=numbers).fit(X, y).cp_table_
     mean, _ = cv_errors(make, X, y, np.ones(24), pairs(numbers), table.alpha[::-1], loss)
-    root = np.mean(loss(y, make().fit(X, y).prune(alpha=np.inf).predict(X))) or 1.0
+    root = np.mean(loss(y, make().fit(X, y).pruned(alpha=np.inf).predict(X))) or 1.0
     np.testing.assert_allclose(table.cv_error[::-1], mean / root, rtol=1e-10, atol=1e-13)
 
 
@@ -171,7 +171,7 @@ def test_rows_that_rest_before_a_leaf():
     assert (~full.tree_.is_leaf[full.apply(X)]).any()
     root = np.average(squared(y, np.average(y, weights=w)), weights=w)
     for i in range(len(table)):
-        training = np.average(squared(y, full.prune(alpha=table.alpha[i]).predict(X)), weights=w)
+        training = np.average(squared(y, full.pruned(alpha=table.alpha[i]).predict(X)), weights=w)
         assert table.relative_error[i] == pytest.approx(training / root, abs=1e-12)
     mean, _ = cv_errors(lambda: Regressor(**options), X, y, w, pairs(numbers), table.alpha[::-1], squared)
     np.testing.assert_allclose(table.cv_error[::-1], mean / root, rtol=1e-10)
@@ -387,7 +387,10 @@ def test_a_scorer_chooses():
     alphas = table.alpha[::-1]
     cuts = [*np.sqrt(alphas[:-1] * alphas[1:]), np.inf]
     scores = np.array(
-        [[scorer(Classifier().fit(X[a], y[a]).prune(alpha=cut), X[b], y[b]) for cut in cuts] for a, b in pairs(numbers)]
+        [
+            [scorer(Classifier().fit(X[a], y[a]).pruned(alpha=cut), X[b], y[b]) for cut in cuts]
+            for a, b in pairs(numbers)
+        ]
     )
     np.testing.assert_allclose(table.cv_error[::-1], scores.mean(axis=0))
     np.testing.assert_allclose(table.cv_se[::-1], scores.std(axis=0, ddof=1) / np.sqrt(5))
@@ -422,7 +425,7 @@ def test_out_of_fold_predictions_are_those_of_the_pruned_fold_trees(kind):
     above = table.alpha[table.chosen - 1] if table.chosen else np.inf
     cut = np.sqrt(model.alpha_ * above)
     for grown_on, held_out in pairs(numbers):
-        tree = make().fit(X[grown_on], y[grown_on], w[grown_on]).prune(alpha=cut)
+        tree = make().fit(X[grown_on], y[grown_on], w[grown_on]).pruned(alpha=cut)
         said = tree.predict_proba(X[held_out]) if kind == "classes" else tree.predict(X[held_out])
         np.testing.assert_allclose(model.oof_predictions_[held_out], said)
 
@@ -536,7 +539,7 @@ def test_saved_and_pickled_models_keep_the_table():
         assert getattr(loaded.cp_table_, name)[chosen] == getattr(before, name)[before.chosen]
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     assert not hasattr(saved_and_loaded(Regressor().fit(X, y)), "cp_table_")
-    assert saved_and_loaded(Regressor().fit(X, y).prune(alpha=np.inf)).alpha_ == np.inf
+    assert saved_and_loaded(Regressor().fit(X, y).pruned(alpha=np.inf)).alpha_ == np.inf
 
 
 @pytest.mark.parametrize(

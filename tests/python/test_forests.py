@@ -243,7 +243,7 @@ def test_pruning_and_shrinkage_are_done_to_each_tree():
     pruned = clone(plain).set_params(ccp_alpha=30.0).fit(X, y)
     shrunk = clone(plain).set_params(shrinkage=20.0).fit(X, y)
     for a, b, c in zip(plain, pruned, shrunk, strict=True):
-        assert bytes_of_tree(a.prune(alpha=30.0).tree_) == bytes_of_tree(b.tree_)
+        assert bytes_of_tree(a.pruned(alpha=30.0).tree_) == bytes_of_tree(b.tree_)
         assert bytes_of_tree(spinney.shrink_tree(a, 20.0).tree_) == bytes_of_tree(c.tree_)
     assert pruned.forest_.node_count < plain.forest_.node_count
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.tree import DecisionTreeClassifier as ScikitTree
+from spinney._judge import runner_up
 from spinney._judge.fragility import _for_bootstraps, _Sample, _Tally
-from spinney._tree import runner_up
 from spinney.reading.reader import TreeReader
 from sweep import examples
 

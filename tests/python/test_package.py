@@ -50,12 +50,12 @@ def test_all_is_importable_and_listed():
 
 
 def test_names_come_from_where_they_are_defined():
-    assert spinney.DecisionTreeClassifier is importlib.import_module("spinney._tree.estimators").DecisionTreeClassifier
+    assert spinney.DecisionTreeClassifier is importlib.import_module("spinney._tree.extra_trees").DecisionTreeClassifier
     assert spinney.datasets.__name__ == "spinney.datasets"
 
 
 def test_every_lazy_name_is_public_and_every_public_name_resolves():
-    lazy = {*spinney._MODULE_OF, *spinney._SUBMODULES, "__version__"}
+    lazy = {*spinney._names.MODULE_OF, *spinney._names.SUBMODULES, "__version__"}
     assert lazy == set(spinney.__all__)
 
 
@@ -109,7 +109,7 @@ def test_the_readme_example_runs(capsys):
     assert "← kept" in said
 
 
-@pytest.mark.parametrize("name", [*spinney._MODULE_OF, "datasets.load_penguins"])
+@pytest.mark.parametrize("name", [*spinney._names.MODULE_OF, "datasets.load_penguins"])
 def test_every_public_name_has_an_example_that_runs(name):
     value = functools.reduce(getattr, name.split("."), spinney)
     (example,) = [test for test in doctest.DocTestFinder(recurse=False).find(value, name) if test.examples]

@@ -10,7 +10,7 @@ import spinney
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes, load_iris
-from spinney._forest import proximity as module
+from spinney._forest.near import proximity as module
 from sweep import examples
 
 

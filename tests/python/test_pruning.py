@@ -136,7 +136,7 @@ def test_strengths_that_are_equal_everywhere_go_in_one_step():
 def test_a_useless_split_with_a_useful_one_below_is_kept():
     X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5)
     model = Classifier(risk="error").fit(X, X[:, 0] ^ X[:, 1])
-    assert model.prune(alpha=0.0).get_n_leaves() == 4
+    assert model.pruned(alpha=0.0).get_n_leaves() == 4
     path = model.cost_complexity_pruning_path()
     np.testing.assert_allclose(path.ccp_alphas, [0, 1 / 6], atol=1e-15)
 
@@ -178,8 +178,8 @@ def test_the_worked_example_in_units_of_the_error_rate():
     np.testing.assert_allclose(path.ccp_alphas, [0, 1 / 20, 1 / 20, 4 / 20], rtol=1e-14)
     np.testing.assert_allclose(path.impurities, [0, 0.05, 0.1, 0.5], atol=1e-15)
     for alpha, n_leaves in ((0.0499, 5), (1 / 20, 3), (0.1999, 3), (4 / 20, 1)):
-        assert model.prune(alpha=alpha).get_n_leaves() == n_leaves
-        assert model.prune(cp=2 * alpha).get_n_leaves() == n_leaves
+        assert model.pruned(alpha=alpha).get_n_leaves() == n_leaves
+        assert model.pruned(cp=2 * alpha).get_n_leaves() == n_leaves
         refitted = clone(model).set_params(ccp_alpha=alpha).fit(X, y)
         assert refitted.get_n_leaves() == n_leaves
 
@@ -226,11 +226,11 @@ def test_pruning_afterwards_equals_pruning_at_fit(risk):
     before = pickle.dumps(full.tree_)
     for alpha in (0.0005, 0.003, 0.02):
         fitted = Classifier(risk=risk, ccp_alpha=alpha).fit(X, y)
-        later = full.prune(alpha=alpha)
+        later = full.pruned(alpha=alpha)
         assert pickle.dumps(later.tree_) == pickle.dumps(fitted.tree_)
         assert later.alpha_ == alpha
         root = full._node_risks(full.tree_)[0]
-        assert pickle.dumps(full.prune(cp=alpha / root).tree_) == pickle.dumps(fitted.tree_)
+        assert pickle.dumps(full.pruned(cp=alpha / root).tree_) == pickle.dumps(fitted.tree_)
         assert pickle.dumps(Classifier(risk=risk, cp=alpha / root).fit(X, y).tree_) == pickle.dumps(fitted.tree_)
         np.testing.assert_array_equal(later.predict(X), fitted.predict(X))
     assert pickle.dumps(full.tree_) == before
@@ -243,14 +243,14 @@ def test_pruning_at_a_reported_alpha_takes_that_step():
     risk = model._node_risks(model.tree_)[0]
     for alpha in np.unique(path.ccp_alphas)[1::5]:
         left = path.impurities[np.flatnonzero(path.ccp_alphas == alpha)[-1]]
-        for pruned in (model.prune(cp=alpha / risk), model.prune(alpha=alpha)):
+        for pruned in (model.pruned(cp=alpha / risk), model.pruned(alpha=alpha)):
             assert sum(pruned._node_risks(pruned.tree_)[pruned.tree_.is_leaf]) == pytest.approx(left, rel=1e-9)
 
 
 def test_error_risk_prunes_splits_that_change_no_prediction():
     X, y = load_breast_cancer(return_X_y=True)
     model = Classifier(risk="error", max_depth=6).fit(X, y)
-    pruned = model.prune(alpha=0.0)
+    pruned = model.pruned(alpha=0.0)
     assert pruned.get_n_leaves() < model.get_n_leaves()
     np.testing.assert_array_equal(pruned.predict(X), model.predict(X))
     assert Classifier(risk="error", max_depth=6, cp=0.0).fit(X, y).get_n_leaves() == pruned.get_n_leaves()
@@ -301,7 +301,7 @@ def test_prune_is_a_parameter_and_a_method():
 def test_extra_trees_prune_afterwards():
     X, y = load_diabetes(return_X_y=True)
     model = spinney.ExtraTreeRegressor(random_state=0).fit(X, y)
-    assert 1 < model.prune(cp=0.01).get_n_leaves() < model.get_n_leaves()
+    assert 1 < model.pruned(cp=0.01).get_n_leaves() < model.get_n_leaves()
     assert "prune" not in model.get_params()
 
 
@@ -318,14 +318,14 @@ def test_extra_trees_prune_afterwards():
 def test_what_prune_refuses(arguments, words):
     model = Regressor().fit([[0.0], [1.0]], [0.0, 1.0])
     with pytest.raises(ValueError, match=words):
-        model.prune(**arguments)
+        model.pruned(**arguments)
 
 
 def test_prune_needs_a_fitted_tree():
     from sklearn.exceptions import NotFittedError
 
     with pytest.raises(NotFittedError):
-        Classifier().prune(alpha=0.1)
+        Classifier().pruned(alpha=0.1)
 
 
 # ---- held-out rows -------------------------------------------------------------------------------------------

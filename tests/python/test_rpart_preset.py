@@ -16,7 +16,7 @@ def test_a_refit_without_the_dialect_forgets_rpart():
     model.set_params(dialect=None, prune=None, cp=None).fit(X[:, :2], Y)
     assert not hasattr(model, "rpart_")
     assert not hasattr(model, "cp_table_")
-    assert model.prune(alpha=0.0).get_n_leaves() <= model.get_n_leaves()
+    assert model.pruned(alpha=0.0).get_n_leaves() <= model.get_n_leaves()
     with pytest.raises(AttributeError, match="rpart"):
         model.printcp()
 
@@ -64,7 +64,7 @@ def test_what_rpart_does_not_know_is_refused(parameters):
         (lambda: DecisionTreeClassifier.rpart().fit(X, np.column_stack([Y, Y])), "one label per row"),
         (lambda: DecisionTreeRegressor(dialect="rpart", criterion="absolute_error").fit(X, Y), "criteria"),
         (lambda: DecisionTreeClassifier(dialect="rpart").fit(X, Y), "at most 30"),
-        (lambda: DecisionTreeClassifier.rpart(xval=0).fit(X, Y).prune(cp=float("nan")), "must be a number"),
+        (lambda: DecisionTreeClassifier.rpart(xval=0).fit(X, Y).pruned(cp=float("nan")), "must be a number"),
     ],
 )
 def test_refusals_in_words(call, words):
@@ -85,10 +85,10 @@ def test_a_rule_prunes_by_the_table():
 def test_shrunk_trees_are_not_pruned_by_error():
     shrunk = shrink_tree(DecisionTreeClassifier.rpart(xval=0).fit(X, Y), 50)
     with pytest.raises(ValueError, match="Prune first"):
-        shrunk.prune(cp=0.05)
+        shrunk.pruned(cp=0.05)
     with pytest.raises(ValueError, match="Prune first"):
-        DecisionTreeClassifier(risk="error", shrinkage=5.0).fit(X, Y).prune(alpha=0.01)
-    assert DecisionTreeClassifier(shrinkage=5.0).fit(X, Y).prune(alpha=0.01).get_n_leaves() > 1
+        DecisionTreeClassifier(risk="error", shrinkage=5.0).fit(X, Y).pruned(alpha=0.01)
+    assert DecisionTreeClassifier(shrinkage=5.0).fit(X, Y).pruned(alpha=0.01).get_n_leaves() > 1
 
 
 def test_the_standard_error_of_rates_is_rparts():
@@ -117,5 +117,5 @@ def test_classes_come_in_the_order_that_is_declared():
 def test_the_path_of_an_rpart_tree_is_in_units_of_error():
     model = DecisionTreeClassifier.rpart(cp=0.0, xval=0).fit(X, Y)
     alphas = model.cost_complexity_pruning_path().ccp_alphas
-    assert model.prune(alpha=float(alphas[-1]) * 1.001).get_n_leaves() == 1
+    assert model.pruned(alpha=float(alphas[-1]) * 1.001).get_n_leaves() == 1
     assert spinney.export_text(model)

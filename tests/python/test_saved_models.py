@@ -78,7 +78,7 @@ def test_a_saved_model_of_rpart_still_reports(capsys):
     assert len(table.splitlines()) == 10 + len(model.rpart_.cp_table)
     model.summary()
     assert "Surrogate splits:" in capsys.readouterr().out
-    assert model.prune(cp=0.3).get_n_leaves() < model.get_n_leaves()
+    assert model.pruned(cp=0.3).get_n_leaves() < model.get_n_leaves()
 
 
 def test_a_saved_forest_that_kept_its_rows_still_knows_them():

@@ -648,9 +648,9 @@ def test_the_record_of_rpart_is_kept(penguins):
             np.testing.assert_array_equal(other.feature_importances_, model.feature_importances_)
             assert other.rpart_.tree is other.tree_
             cut = float(np.median(model.rpart_.complexity))
-            assert printed(other.prune(cp=cut).summary) == printed(model.prune(cp=cut).summary)
-            again = through_bytes(other.prune(cp=cut))
-            assert printed(again.summary) == printed(model.prune(cp=cut).summary)
+            assert printed(other.pruned(cp=cut).summary) == printed(model.pruned(cp=cut).summary)
+            again = through_bytes(other.pruned(cp=cut))
+            assert printed(again.summary) == printed(model.pruned(cp=cut).summary)
 
 
 def test_rows_that_rpart_dropped_are_remembered(penguins):

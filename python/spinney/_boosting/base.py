@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -18,26 +17,29 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
 from spinney._boosting.importances import BoostingImportances
+from spinney._boosting.kept import boosting_from_json, boosting_to_json
 from spinney._boosting.losses import Loss
 from spinney._boosting.readable import ReadableBoosting
 from spinney._boosting.rounds import HeldOutScore, Rounds
-from spinney._boosting.rows import LearningRows, check_size, read_offset, set_aside
+from spinney._boosting.rows import LearningRows, check_size, set_aside
 from spinney._data import Schema, read_table
 from spinney._data.same_kinds import check_categories
 from spinney._fitted.boosting import FittedBoosting
-from spinney._fitted.one_row import BoostingRowPredictor
-from spinney._keep.estimator import SavedEstimator
-from spinney._learn.parameters import NamedParameters, count_features, count_rows, read_groups, read_monotone
+from spinney._fitted.offsets import read_offset
+from spinney._keep.part import FittedPart
+from spinney._learn.parameters import count_features, count_rows, read_groups, read_monotone
+from spinney._learn.table_estimator import TableEstimator
 from spinney._learn.target import read_weights
 
 Floats = NDArray[np.float64]
 NO_LIMIT = 2**32 - 1
 
 
-class BaseBoosting(NamedParameters, SavedEstimator, ReadableBoosting, BoostingImportances, BaseEstimator):
+class BaseBoosting(ReadableBoosting, BoostingImportances, TableEstimator):
     """Gradient boosting of classes or values."""
 
-    _is_boosting = True
+    _model_attribute = "boosting_"
+    boosting_: FittedBoosting
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "learning_rate": [Interval(Real, 0.0, None, closed="neither")],
@@ -151,7 +153,7 @@ class BaseBoosting(NamedParameters, SavedEstimator, ReadableBoosting, BoostingIm
         self
             The fitted estimator.
         """
-        self._check_parameters(X_val, y_val, groups)
+        self._check_request(X_val, y_val, groups)
         table = read_table(X)
         earlier: FittedBoosting | None = self.boosting_ if self.warm_start and hasattr(self, "boosting_") else None
         if earlier is None:
@@ -179,10 +181,8 @@ class BaseBoosting(NamedParameters, SavedEstimator, ReadableBoosting, BoostingIm
         self._keep(schema, rounds, learned | {"_seed": seed})
         return self
 
-    def _check_parameters(self, X_val: Any, y_val: Any, groups: Any) -> None:
-        self._validate_params()
-        if self.n_jobs == 0:
-            raise ValueError("n_jobs must not be 0. Use None for all the cores the process may use, or a number.")
+    def _check_request(self, X_val: Any, y_val: Any, groups: Any) -> None:
+        self._check_parameters()
         if isinstance(self.scoring, str):
             get_scorer(self.scoring)
         for callback in [] if self.callbacks is None or callable(self.callbacks) else self.callbacks:
@@ -347,12 +347,7 @@ class BaseBoosting(NamedParameters, SavedEstimator, ReadableBoosting, BoostingIm
         """Set the fitted attributes, all at once, when nothing can fail any more."""
         model = rounds.result()
         self.__dict__.pop("validation_score_", None)
-        self.schema_ = schema
-        self.n_features_in_ = schema.n_features
-        if schema.has_names:
-            self.feature_names_in_ = np.array(schema.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._keep_schema(schema)
         self.max_features_ = min(count_features(self.max_features, schema.n_features), schema.n_features)
         self.boosting_ = model
         self.n_iter_ = self.boosting_.n_rounds
@@ -364,14 +359,13 @@ class BaseBoosting(NamedParameters, SavedEstimator, ReadableBoosting, BoostingIm
 
     # ---- using ---------------------------------------------------------------------------------------
 
-    @property
-    def _n_threads(self) -> int:
-        """Threads as the engine takes them: 0 stands for all."""
-        return self.n_jobs or 0
+    def _to_header(self) -> dict[str, Any]:
+        return boosting_to_json(self.__dict__)
 
-    def _columns(self, X: Any) -> _engine.Table:
-        check_is_fitted(self)
-        return self.schema_.encode(read_table(X), unseen=self.unseen, estimator=type(self).__name__)
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+        assert isinstance(part.model, FittedBoosting)
+        return boosting_from_json(header, part.model.n_rounds)
 
     def _scores(self, X: Any, offset: Any) -> Floats:
         columns = self._columns(X)
@@ -434,24 +428,3 @@ class BaseBoosting(NamedParameters, SavedEstimator, ReadableBoosting, BoostingIm
         """Share of each column in the loss that the splits save."""
         check_is_fitted(self)
         return self.boosting_.importances(self.n_features_in_)
-
-    def to_predictor(self) -> BoostingRowPredictor:
-        """Prepare a handle that predicts one row at a time, in microseconds.
-
-        The handle checks nothing, starts no thread and needs a row's values in column order, or by name.
-
-        Returns
-        -------
-        BoostingRowPredictor
-            The handle.
-        """
-        check_is_fitted(self)
-        return BoostingRowPredictor(self.boosting_, self.schema_, self.unseen, getattr(self, "classes_", None))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags

@@ -14,12 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 from spinney import _engine
 from spinney._boosting.losses import row_losses
 from spinney._boosting.rounds import HeldOutScore
-from spinney._boosting.rows import LearningRows, read_offset
+from spinney._boosting.rows import LearningRows
+from spinney._fitted.offsets import read_offset
 from spinney._learn.parameters import read_column_groups
 from spinney._learn.target import read_weights
 
 if TYPE_CHECKING:
-    from spinney._forest.importances import Importances
+    from spinney.reading.importances import Importances
 
 Floats = NDArray[np.float64]
 KINDS = ("gain", "splits", "permutation")
@@ -73,7 +74,7 @@ class BoostingImportances:
         --------
         spinney.importance_frame : Gains and numbers of splits as a table.
         """
-        from spinney._forest.importances import Importances
+        from spinney.reading.importances import Importances
 
         check_is_fitted(self)
         model: Any = self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from spinney import _engine
-from spinney._boosting.rows import read_offset
+from spinney._boosting.tree import BoostedTree
 from spinney._data import Schema, read_table
 from spinney._fitted.boosting import FittedBoosting
 from spinney._fitted.lazy import LazySequence
+from spinney._fitted.offsets import read_offset
 from spinney._fitted.tree import FittedTree
+from spinney._learn.about import About, counted
 from spinney.reading.methods import ExplainedByColumns
 
 if TYPE_CHECKING:
@@ -31,11 +31,6 @@ class ReadableBoosting(ExplainedByColumns):
     schema_: Schema
 
     @property
-    @abstractmethod
-    def _n_threads(self) -> int:
-        """Threads as the engine takes them."""
-
-    @property
     def estimators_(self) -> Sequence[Any]:
         """The trees as estimators, made on demand: by round; with more than two classes, by round and class.
 
@@ -46,8 +41,6 @@ class ReadableBoosting(ExplainedByColumns):
         return LazySequence(self.boosting_.n_trees, self._tree_estimator)
 
     def _tree_estimator(self, t: int) -> Any:
-        from spinney._boosting.tree import BoostedTree
-
         model: Any = self
         tree = BoostedTree(unseen=model.unseen, n_jobs=model.n_jobs)
         tree.criterion = "gain"
@@ -69,7 +62,7 @@ class ReadableBoosting(ExplainedByColumns):
         """
         model: Any = self
         columns, view = model._columns(X), self.boosting_
-        leaves = [view.engine.tree(t).apply(columns, self._n_threads) for t in range(view.n_trees)]
+        leaves = [view.engine.tree(t).apply(columns, model._n_threads) for t in range(view.n_trees)]
         found = np.column_stack(leaves).astype(np.int64)
         return found if view.n_scores == 1 else found.reshape(columns.n_rows, -1, view.n_scores)
 
@@ -121,10 +114,24 @@ class ReadableBoosting(ExplainedByColumns):
             return f"{'half the ' if link == 'half_logit' else ''}log-odds of {classes[1]}"
         return {"identity": "prediction", "log": "log of the prediction", "softmax": "score of the class"}[link]
 
-    def _shap_sums(
-        self, columns: _engine.Table, background: _engine.Table | None, interactions: bool
-    ) -> tuple[Floats, Floats, Floats]:
-        base, values, pairs = _engine.shap_of_additive(
-            self.boosting_.engine, columns, background, interactions, self._n_threads
-        )
-        return base + self.boosting_.start, values, pairs
+    def _about(self) -> About:
+        model: Any = self
+        last, curve = model.n_iter_ - 1, getattr(self, "validation_score_", None)
+        kept, tried, n_leaves = int(model.n_iter_), len(model.train_score_), self.boosting_.n_leaves
+        loss, held_out = float(model.train_score_[last]), None if curve is None else float(curve[last])
+        stopped = f" (the best of {tried})" if tried > kept else ""
+        rounds, leaves = counted(kept, "round", "rounds"), counted(n_leaves, "leaf", "leaves")
+        lines = {"boosting": f"{rounds}{stopped}, {leaves}", "loss, training rows": f"{loss:.4g}"}
+        sentence = f"{rounds}, {leaves}; loss {loss:.4g}"
+        if held_out is not None:
+            lines["  held-out rows"] = f"{held_out:.4g}"
+            sentence += f", {held_out:.4g} on held-out rows"
+        size = {"loss": model.loss, "rounds": kept, "rounds_tried": tried, "leaves": n_leaves}
+        size |= {"training_loss": loss, "held_out_loss": held_out}
+        return About("boosting", size, lines, sentence, self.estimators_, title_of_tree=self._title_of_tree)
+
+    def _title_of_tree(self, t: int) -> str:
+        model: Any = self
+        n_scores = self.boosting_.n_scores
+        of_class = f" for {model.classes_[t % n_scores]}" if n_scores > 1 else ""
+        return f"Round {t // n_scores + 1} of {model.n_iter_}, what it adds to the score{of_class}"

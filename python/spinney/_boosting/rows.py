@@ -52,25 +52,6 @@ class LearningRows:
         loss.check(self.target, self.weights() > 0, name)
 
 
-def read_offset(offset: Any, n_rows: int, n_scores: int, name: str = "offset") -> Floats | None:
-    """Offsets as (n_scores, n_rows)."""
-    if offset is None:
-        return None
-    try:
-        given = np.asarray(offset, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold numbers: {error}.") from None
-    if given.shape == (n_rows,) and n_scores == 1:
-        given = given[:, np.newaxis]
-    if given.shape != (n_rows, n_scores):
-        wanted = f"({n_rows},)" if n_scores == 1 else f"({n_rows}, {n_scores})"
-        raise ValueError(f"{name} has shape {given.shape}; it needs {wanted}: one number per row and score.")
-    if not np.isfinite(given).all():
-        row = int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])
-        raise ValueError(f"{name} must be finite numbers. Row {row} has {given[row].tolist()}.")
-    return np.ascontiguousarray(given.T)
-
-
 def check_size(rows: LearningRows, start: Floats) -> None:
     """Refuse targets whose gradients single precision cannot hold."""
     used = rows.weights() > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from spinney._tree.estimators import DecisionTreeRegressor
+from spinney._tree.regressor import DecisionTreeRegressor
 
 
 class BoostedTree(DecisionTreeRegressor):

@@ -1,4 +1,7 @@
-"""Shapley values as pictures: over all rows, and step by step for one."""
+"""Shapley values as pictures: over all rows, and step by step for one.
+
+What is drawn has the attributes of `spinney.ShapValues`.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
 
-    from spinney.reading.shap import ShapValues
-
 Floats = NDArray[np.float64]
 _LOW, _HIGH, _NEITHER = "#0072B2", "#D55E00", "#999999"
 _BINS = 80  # along the axis, in which points are stacked
@@ -30,7 +31,7 @@ def _name(text: object) -> str:
     return elide(one_line(text), 36)
 
 
-def draw_points(explained: ShapValues, max_columns: int, ax: Axes | None) -> Axes:
+def draw_points(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
     """Draw a point per row and column: how much the column adds, coloured by its value."""
     shown = _largest(explained.importances, max_columns)
     ax = axes_of(ax, 7.5, 1.3 + 0.36 * len(shown), "top", "right", "left")
@@ -80,7 +81,7 @@ def _spread(values: Floats) -> Floats:
     return np.asarray(height * min(0.06, 0.72 / max(1, counts.max())))
 
 
-def _legend(ax: Axes, explained: ShapValues, shown: NDArray[np.intp]) -> None:
+def _legend(ax: Axes, explained: Any, shown: NDArray[np.intp]) -> None:
     from matplotlib.lines import Line2D
 
     def dot(colour: str, label: str) -> Line2D:
@@ -96,7 +97,7 @@ def _legend(ax: Axes, explained: ShapValues, shown: NDArray[np.intp]) -> None:
     ax.legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, borderaxespad=0.1)
 
 
-def draw_bars(explained: ShapValues, max_columns: int, ax: Axes | None) -> Axes:
+def draw_bars(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
     """Draw the mean size of each column's values, stacked over outputs."""
     sizes = explained.importances.reshape(len(explained.feature_names), -1)
     shown = _largest(sizes.sum(axis=1), max_columns)
@@ -116,7 +117,7 @@ def draw_bars(explained: ShapValues, max_columns: int, ax: Axes | None) -> Axes:
     return ax
 
 
-def draw_row(explained: ShapValues, max_columns: int, ax: Axes | None) -> Axes:
+def draw_row(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
     """Draw the steps from the base value to the prediction of the first row, the largest on top."""
     values = explained.values[0]
     order = _largest(np.abs(values), max_columns if len(values) > max_columns else len(values))

@@ -9,7 +9,8 @@ kind, and the values, not the codes, of their categories: columns are matched by
 
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn
 from spinney._data.combinations import Combinations
+from spinney._data.feature import Feature
 from spinney._data.read import read_table
-from spinney._data.schema import Feature, Schema
+from spinney._data.schema import Schema
 
 __all__ = ["CodedColumn", "Combinations", "Feature", "NumberColumn", "RawTable", "Schema", "SparseColumn", "read_table"]

@@ -175,3 +175,15 @@ def coded_column(column: NumberColumn) -> CodedColumn:
     distinct, inverse = np.unique(values[present], return_inverse=True)
     codes[present] = inverse
     return CodedColumn(codes, distinct.tolist())
+
+
+def raise_not_2d(n_dims: int, X: Any) -> None:
+    """Refuse anything but two dimensions, in scikit-learn's words."""
+    if n_dims > 2:
+        raise ValueError(f"Found array with dim {n_dims}, while a table has 2: rows and columns.")
+    kind = "scalar" if n_dims == 0 else "1D"
+    raise ValueError(
+        f"Expected 2D array, got {kind} array instead:\narray={X}.\n"
+        "Reshape your data either using array.reshape(-1, 1) if your data has a single feature "
+        "or array.reshape(1, -1) if it contains a single sample."
+    )

@@ -21,7 +21,7 @@ from spinney import _engine
 from spinney._data.hashing import random_bits, random_shares
 
 if TYPE_CHECKING:
-    from spinney._data.schema import Feature
+    from spinney._data.feature import Feature
 
 Floats = NDArray[np.float64]
 _PARTS, _COEFFICIENTS = 101, 102  # what random numbers are for

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.columns import require_some
+from spinney._data.columns import raise_not_2d, require_some
 from spinney._data.names import usable_names
-from spinney._data.read import raise_not_2d
 
 Places = NDArray[np.intp]
 

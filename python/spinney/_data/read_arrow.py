@@ -8,9 +8,16 @@ import numpy as np
 
 from spinney import _engine
 from spinney._data.cells import TIME_REMEDY
-from spinney._data.columns import CodedColumn, Column, NumberColumn, RawTable, column_label, missing_column
+from spinney._data.columns import (
+    CodedColumn,
+    Column,
+    NumberColumn,
+    RawTable,
+    column_label,
+    missing_column,
+    raise_not_2d,
+)
 from spinney._data.names import usable_names
-from spinney._data.read import raise_not_2d
 
 # (name, kind, format, values or codes, missing, categories, ordered)
 _Parts = tuple[str, str, str, Any, Any, Any, bool]

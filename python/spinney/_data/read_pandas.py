@@ -19,7 +19,7 @@ from spinney._data.columns import (
     require_some,
 )
 from spinney._data.names import usable_names
-from spinney._data.read import read_array_column
+from spinney._data.read_array import read_array_column
 from spinney._data.read_arrow import read_arrow_column
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from spinney._data.columns import RawTable, SparseMatrix, readable
-from spinney._data.read import raise_not_2d
+from spinney._data.columns import RawTable, SparseMatrix, raise_not_2d, readable
 
 
 def read_sparse(X: Any) -> RawTable:

@@ -13,68 +13,32 @@ empty     a column without any value at fit: a number to the engine; whatever co
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 
 from spinney import _engine
 from spinney._data.columns import (
     Array,
-    CodedColumn,
-    Column,
-    NumberColumn,
     RawTable,
-    Scalar,
-    SparseColumn,
-    coded_column,
     column_label,
-    dense_column,
-    missing_column,
 )
 from spinney._data.combinations import Combinations
+from spinney._data.feature import (
+    Feature,
+    Unseen,
+    add_codes,
+    add_number,
+    feature_from_dict,
+    feature_to_dict,
+    learn_feature,
+)
 from spinney._data.names import listed, match_columns
 from spinney._data.rounding import warn_of_rounding
 
-Unseen = Literal["missing", "error", "other"]
 _UNSEEN = ("missing", "error", "other")
-_KINDS = ("number", "boolean", "ordered", "category")
-_NO_CODE = -2
-
-
-@dataclass(frozen=True)
-class Feature:
-    """One column as a model knows it.
-
-    Attributes
-    ----------
-    name : str
-        Its name at fit; ``x0``, ``x1``, … where the table had no names.
-    kind : {"number", "boolean", "ordered", "category"}
-    categories : tuple of str, int, float or bool
-        For "category" the values that occurred at fit, sorted or as declared; for "ordered" the declared values in
-        order.
-    empty : bool
-        Whether the column had no value at fit.
-    """
-
-    name: str
-    kind: str
-    categories: tuple[Scalar, ...] = ()
-    empty: bool = False
-
-    @cached_property
-    def code_of(self) -> dict[Scalar, int]:
-        """Map each category to its code; Python compares 1, 1.0 and True as equal, whatever their width."""
-        return {value: code for code, value in enumerate(self.categories)}
-
-    @property
-    def holds_text(self) -> bool:
-        """Whether the categories are strings."""
-        return bool(self.categories) and isinstance(self.categories[0], str)
 
 
 class Schema:
@@ -235,9 +199,9 @@ class Schema:
             column = table.column(j if order is None else order[j])
             label = column_label(j, expected)
             if feature.kind in ("number", "boolean"):
-                _add_number(target, feature, column, policy, label)
+                add_number(target, feature, column, policy, label)
             else:
-                _add_codes(target, feature, column, policy, label)
+                add_codes(target, feature, column, policy, label)
         return target
 
     def to_dict(self) -> dict[str, Any]:
@@ -245,7 +209,7 @@ class Schema:
         fields: dict[str, Any] = {
             "has_names": self.has_names,
             "unseen": self.unseen,
-            "features": [_feature_to_dict(feature) for feature in self.features],
+            "features": [feature_to_dict(feature) for feature in self.features],
         }
         return fields if self.pool is None else fields | {"combinations": self.pool.to_dict()}
 
@@ -253,7 +217,7 @@ class Schema:
     def from_dict(cls, fields: dict[str, Any]) -> Schema:
         """Rebuild a schema; raises ValueError if `fields` cannot be one."""
         try:
-            features = [_feature_from_dict(entry) for entry in fields["features"]]
+            features = [feature_from_dict(entry) for entry in fields["features"]]
             has_names, unseen = fields["has_names"], fields["unseen"]
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"This is not a schema: {error!r}.") from None
@@ -316,157 +280,7 @@ def _learn_matrix(table: RawTable, names: Sequence[str], forced: set[int]) -> li
     return features
 
 
-def learn_feature(name: str, column: Column, forced: bool, n_rows: int, as_declared: bool = False) -> Feature:
-    """Find what a model keeps of one training column."""
-    if isinstance(column, SparseColumn):
-        if not forced:
-            return Feature(name, "boolean" if column.values.dtype.kind == "b" else "number")
-        column = dense_column(column, n_rows)
-    if isinstance(column, NumberColumn):
-        if not forced:
-            kind = "boolean" if column.values.dtype.kind == "b" else "number"
-            return Feature(name, kind, empty=_is_empty(column))
-        column = coded_column(column)
-    occurring = [column.values[code] for code in column.occurring_codes()]
-    values = {value for value in occurring if not _is_nan(value)}
-    if not values:
-        return Feature(name, "number", empty=True)
-    if column.ordered and not forced:
-        declared = dict.fromkeys(value for value in column.values if not _is_nan(value))
-        return Feature(name, "ordered", tuple(declared))
-    if as_declared and column.declared:
-        return Feature(name, "category", tuple(value for value in dict.fromkeys(column.values) if value in values))
-    return Feature(name, "category", tuple(sorted(cast(set[Any], values))))
-
-
-def _is_empty(column: NumberColumn) -> bool:
-    values, missing = column.values, column.missing
-    first_missing = missing is not None and missing[0] != 0
-    if not first_missing and not (values.dtype.kind == "f" and np.isnan(values[0])):
-        return False
-    absent = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
-    if missing is not None:
-        absent |= missing != 0
-    return bool(absent.all())
-
-
-def _is_nan(value: Any) -> bool:
-    return bool(value != value)
-
-
 # ---- encoding ---------------------------------------------------------------------------------------------
 
 
-def _add_number(target: _engine.Table, feature: Feature, column: Column, unseen: Unseen, label: str) -> None:
-    if isinstance(column, SparseColumn):
-        target.add_sparse(column.rows, column.values)
-        return
-    if isinstance(column, CodedColumn):
-        column = _numbers_of(feature, column, unseen, label)
-    target.add_number(column.values, column.missing)
-
-
-def _numbers_of(feature: Feature, column: CodedColumn, unseen: Unseen, label: str) -> NumberColumn:
-    """Turn categories into numbers where numbers are expected: fine if they are numbers."""
-    codes = column.occurring_codes()
-    values = [column.values[code] for code in codes]
-    texts = [value for value in values if isinstance(value, str)]
-    if texts and feature.empty:
-        if unseen == "error":
-            raise _unseen_error(label, texts)
-        return missing_column(len(column.codes))
-    if texts:
-        raise TypeError(
-            f"{label} held numbers at fit and holds strings such as {texts[0]!r} now; convert it to numbers."
-        )
-    numbers = np.full(len(column.values) + 1, np.nan)
-    numbers[codes] = [float(value) for value in values]
-    return NumberColumn(numbers[column.codes])
-
-
-def _add_codes(target: _engine.Table, feature: Feature, column: Column, unseen: Unseen, label: str) -> None:
-    if isinstance(column, SparseColumn):
-        column = dense_column(column, target.n_rows)
-    if isinstance(column, NumberColumn):
-        column = coded_column(column)
-    new_code = _translation(feature, column, label)
-    strangers = np.flatnonzero(new_code == _NO_CODE).tolist()
-    if strangers and unseen == "error":
-        raise _unseen_error(label, [column.values[old] for old in strangers])
-    if feature.kind == "ordered":
-        positions = np.where(new_code < 0, np.nan, new_code).astype(np.float32)
-        target.add_number(positions[column.codes])
-    else:
-        n_categories = len(feature.categories)
-        new_code[strangers] = n_categories if unseen == "other" else -1
-        occurring = column.occurring_codes()
-        is_same = np.array_equal(new_code[occurring], occurring)
-        target.add_category(column.codes.astype(np.int32) if is_same else new_code[column.codes], n_categories)
-
-
-def _translation(feature: Feature, column: CodedColumn, label: str) -> Array:
-    """Return the new code of every old code that occurs; the last place is for -1, the missing value."""
-    new_code = np.full(len(column.values) + 1, -1, dtype=np.int32)
-    old_codes = column.occurring_codes()
-    values = [column.values[old] for old in old_codes]
-    value = next((value for value in values if not _is_nan(value)), None)
-    if value is not None and isinstance(value, str) != feature.holds_text:
-        was, now = ("strings", "numbers") if feature.holds_text else ("numbers", "strings")
-        raise TypeError(
-            f"{label} had {was} as categories at fit and holds {now} such as {value!r} now; convert it to {was}."
-        )
-    codes = [feature.code_of.get(value, _NO_CODE) for value in values]
-    if _NO_CODE in codes and not feature.holds_text:
-        codes = [-1 if _is_nan(value) else code for value, code in zip(values, codes, strict=True)]
-    new_code[old_codes] = codes
-    return new_code
-
-
-def _unseen_error(label: str, values: Sequence[Any]) -> ValueError:
-    return ValueError(
-        f"{label} holds categories that did not occur at fit: {listed(values)}. "
-        "Train on rows that have them, or treat them with unseen='missing' or unseen='other'."
-    )
-
-
 # ---- saving -----------------------------------------------------------------------------------------------
-
-
-def _feature_to_dict(feature: Feature) -> dict[str, Any]:
-    fields: dict[str, Any] = {"name": feature.name, "kind": feature.kind}
-    if feature.categories:
-        fields["categories"] = [_value_to_json(value) for value in feature.categories]
-    if feature.empty:
-        fields["empty"] = True
-    return fields
-
-
-def _value_to_json(value: Scalar) -> Any:
-    if isinstance(value, float) and math.isinf(value):
-        return {"float": "inf" if value > 0 else "-inf"}  # JSON has no infinity
-    return value
-
-
-def _value_from_json(value: Any) -> Scalar:
-    if isinstance(value, dict) and value.get("float") in ("inf", "-inf"):
-        return float(value["float"])
-    if isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
-        return value
-    raise ValueError(f"This is not a schema: {value!r} cannot be a category.")
-
-
-def _feature_from_dict(fields: dict[str, Any]) -> Feature:
-    categories = tuple(_value_from_json(value) for value in fields.get("categories", ()))
-    feature = Feature(fields["name"], fields["kind"], categories, fields.get("empty", False))
-    has_codes = feature.kind in ("ordered", "category")
-    same_type = len({isinstance(value, str) for value in categories}) <= 1
-    if (
-        not isinstance(feature.name, str)
-        or feature.kind not in _KINDS
-        or not isinstance(feature.empty, bool)
-        or has_codes != bool(categories)
-        or len(feature.code_of) != len(categories)
-        or not same_type
-    ):
-        raise ValueError(f"This is not a schema: the feature {feature.name!r} is inconsistent.")
-    return feature

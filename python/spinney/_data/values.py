@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from spinney._data.cells import read_cells
 from spinney._data.columns import CodedColumn, Column, RawTable, SparseColumn, coded_column, column_label, dense_column
+from spinney._data.feature import NO_CODE, Feature, Unseen, numbers_of, translation
 from spinney._data.names import match_columns
-from spinney._data.schema import _NO_CODE, Feature, Schema, Unseen, _numbers_of, _translation
+from spinney._data.schema import Schema
 
 
 def column_values(schema: Schema, table: RawTable, estimator: str, unseen: Unseen) -> list[NDArray[np.float64]]:
@@ -40,16 +41,16 @@ def feature_values(feature: Feature, column: Column, n_rows: int, unseen: Unseen
         column = dense_column(column, n_rows)
     if feature.kind in ("number", "boolean"):
         if isinstance(column, CodedColumn):
-            column = _numbers_of(feature, column, unseen, label)
+            column = numbers_of(feature, column, unseen, label)
         values = np.array(column.values, dtype=np.float64)
         if column.missing is not None:
             values[column.missing != 0] = np.nan
         return values
     if not isinstance(column, CodedColumn):
         column = coded_column(column)
-    codes = _translation(feature, column, label)
+    codes = translation(feature, column, label)
     is_other = unseen == "other" and feature.kind == "category"
-    codes[codes == _NO_CODE] = len(feature.categories) if is_other else -1
+    codes[codes == NO_CODE] = len(feature.categories) if is_other else -1
     values = codes[column.codes].astype(np.float64)
     values[values < 0] = np.nan
     return values

@@ -17,7 +17,8 @@ from spinney._ensemble.base_bagging import BaseBagging
 from spinney._ensemble.out_of_bag import Values, Weights
 from spinney._forest.growing.out_of_bag import KnownShares, KnownValues
 from spinney._learn.target import read_classes, read_values
-from spinney._tree.estimators import DecisionTreeClassifier, DecisionTreeRegressor
+from spinney._tree.classifier import DecisionTreeClassifier
+from spinney._tree.regressor import DecisionTreeRegressor
 
 
 def _members_decide(self: Any) -> bool:

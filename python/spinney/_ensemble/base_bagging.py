@@ -12,27 +12,30 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from spinney import _engine
 from spinney._data.names import match_columns
 from spinney._data.pick import PickTable, pick_table
+from spinney._ensemble.kept_bagging import ensemble_from_file, ensemble_parts
 from spinney._ensemble.member import LARGEST_SEED, MemberFit, takes_weights
 from spinney._ensemble.out_of_bag import Metric, OutOfBag, Values, Weights, mean_loss, scored
 from spinney._ensemble.resampling import Places, Sampling, Stratum, count_columns, count_drawn, out_of, row_strata
 from spinney._forest.growing.turns import MOST_MEMBERS, has_settled, turn_length
+from spinney._learn.about import About
 from spinney._learn.folds import read_row_groups
-from spinney._learn.parameters import NamedParameters
 from spinney._learn.progress import Progress
 from spinney._learn.row_print import RowPrint, refuse_other_rows
+from spinney._learn.table_estimator import SavedEstimator
 from spinney._learn.target import read_weights
 from spinney._learn.threads import count_threads, in_order
 
 
-class BaseBagging(NamedParameters, BaseEstimator):
+class BaseBagging(SavedEstimator):
     """Fits members to samples of the rows and columns."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -398,22 +401,22 @@ class BaseBagging(NamedParameters, BaseEstimator):
 
     # ---- keeping -------------------------------------------------------------------------------------
 
-    def save(self, file: Any) -> None:
-        """Write the fitted ensemble to a file that `spinney.load` reads; members must be trees or forests of spinney.
+    def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
+        return ensemble_parts(self)
 
-        The file holds numbers and text, no code. Which rows were drawn is not saved, nor what was said of them out of
-        bag; the score and the error curve are.
+    @classmethod
+    def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
+        model: Self = ensemble_from_file(cls, header, file)
+        return model
 
-        Parameters
-        ----------
-        file : str, path or binary file
-            Where to write. At a path, the file is complete or not there: an older one is replaced in one step.
-        """
-        from spinney._ensemble.kept_bagging import ensemble_to_bytes
-        from spinney._file.disk import write_file
-
-        check_is_fitted(self)
-        write_file(file, ensemble_to_bytes(self))
+    def _about(self) -> About:
+        return About(
+            "ensemble",
+            {"members": len(self.estimators_)},
+            why_no_trees="The file holds a bagging ensemble, whose members may be any models. Look at its estimators_ "
+            "in Python.",
+            is_shown=False,
+        )
 
     def fingerprint(self) -> str:
         """Hash of the members, in their order, and of the columns that each sees; members must be models of spinney.

@@ -8,21 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import spinney
 from spinney import _engine
 from spinney._file.arrays import array_from_json, array_to_json
-from spinney._file.container import field, refuse, to_bytes
-from spinney._file.values import labels_from_json, labels_to_json, parameters_from_json, parameters_to_json
-from spinney._keep.estimator import SavedEstimator, class_named, estimator_of, file_header, header_class
+from spinney._file.container import field, refuse
+from spinney._file.values import labels_from_json, labels_to_json
+from spinney._keep.estimator import Kept, class_name, class_named, estimator_header, opening, unfitted
 from spinney._keep.part import FittedPart
 
 KIND = "bagging"
 
 
-def ensemble_to_bytes(model: Any) -> bytes:
-    """Write a fitted ensemble whose members are trees or forests of spinney."""
+def ensemble_parts(model: Any) -> tuple[dict[str, Any], list[_engine.Tree]]:
+    """Return header and trees of a fitted ensemble whose members are models of spinney."""
     for member in model.estimators_:
-        if not isinstance(member, SavedEstimator) or header_class(member) is None:
+        if not isinstance(member, Kept) or class_name(member) is None:
             raise TypeError(
                 f"A model file holds trees and forests of spinney; the members of this ensemble are of the type "
                 f"{type(member).__name__}. Pickle the ensemble instead."
@@ -30,20 +29,18 @@ def ensemble_to_bytes(model: Any) -> bytes:
     members: list[dict[str, Any]] = []
     trees: list[_engine.Tree] = []
     for member, columns in zip(model.estimators_, model.estimators_features_, strict=True):
-        part = FittedPart.of(member.__dict__)
-        own = part.trees()
+        part = member._part()
+        own = part.model.trees()
         whole = model._takes_all_columns[len(members)]
         about = {"n_trees": len(own), "columns": None if whole else columns.tolist()}
-        members.append(file_header(member) | part.header() | about)
+        members.append(estimator_header(member) | part.header() | about)
         trees += own
     parameters = model.get_params(deep=False)
     template = parameters.pop("estimator")
     header: dict[str, Any] = {
-        "spinney": spinney.__version__,
-        "estimator": type(model).__name__,
+        **opening(model, parameters),
         "kind": KIND,
-        "parameters": parameters_to_json(parameters),
-        "template": None if template is None else file_header(template),
+        "template": None if template is None else opening(template, template.get_params(deep=False)),
         "classes": labels_to_json(model.classes_) if hasattr(model, "classes_") else None,
         "n_outputs": int(getattr(model, "n_outputs_", 1)),
         "names": model._column_names,
@@ -54,23 +51,22 @@ def ensemble_to_bytes(model: Any) -> bytes:
         header["oob_score"] = float(model.oob_score_) if math.isfinite(model.oob_score_) else None
     if hasattr(model, "oob_curve_"):
         header["oob_curve"] = array_to_json(np.asarray(model.oob_curve_, dtype=np.float64))
-    return to_bytes(header, trees)
+    return header, trees
 
 
-def ensemble_from_file(header: dict[str, Any], file: _engine.ModelFile) -> Any:
-    """Turn back what `ensemble_to_bytes` gives."""
-    kind = class_named(field(header, "estimator", str), spinney.BaggingClassifier, spinney.BaggingRegressor)
-    template = header.get("template")
-    parameters = parameters_from_json(field(header, "parameters", dict))
-    template = None if template is None else _unfitted(field(header, "template", dict))
-    model = kind(**(parameters | {"estimator": template}))
-    model._validate_params()
+def ensemble_from_file(kind: Any, header: dict[str, Any], file: _engine.ModelFile) -> Any:
+    """Turn back what `ensemble_parts` gives."""
+    template = None
+    if header.get("template") is not None:
+        about = field(header, "template", dict)
+        template = unfitted(class_named(about), about)
+    model = unfitted(kind, header, estimator=template)
     learned = _of_table(header)
     if header.get("classes") is not None:
         learned |= _of_classes(labels_from_json(header["classes"]))
     else:
         learned["n_outputs_"] = field(header, "n_outputs", int)
-    if ("classes_" in learned) != (kind is spinney.BaggingClassifier):
+    if ("classes_" in learned) != ("Classifier" in kind.__name__):
         refuse("is damaged: its estimator and its classes do not go together")
     learned |= _members(field(header, "members", list), file, learned)
     learned["estimator_"] = model._default_estimator() if template is None else template
@@ -81,13 +77,6 @@ def ensemble_from_file(header: dict[str, Any], file: _engine.ModelFile) -> Any:
         learned["oob_curve_"] = array_from_json(header["oob_curve"], ("float64",), (len(learned["estimators_"]),))
     model.__dict__.update(learned)
     return model
-
-
-def _unfitted(header: dict[str, Any]) -> Any:
-    kind = class_named(field(header, "estimator", str), SavedEstimator)
-    estimator = kind(**parameters_from_json(field(header, "parameters", dict)))
-    estimator._validate_params()
-    return estimator
 
 
 def _of_table(header: dict[str, Any]) -> dict[str, Any]:
@@ -110,11 +99,11 @@ def _members(headers: list[Any], file: _engine.ModelFile, learned: dict[str, Any
     members, columns, whole, first = [], [], [], 0
     for header in headers:
         if not isinstance(header, dict):
-            refuse("is damaged: a member is not one")
+            refuse("is damaged: a member has no header")
         n_trees = field(header, "n_trees", int)
         part = FittedPart.from_header(header, file, first, n_trees)
         first += n_trees
-        members.append(estimator_of(header, part))
+        members.append(class_named(header)._of_part(header, part))
         columns.append(_columns(header.get("columns"), part.schema.n_features, learned["n_features_in_"]))
         whole.append(header.get("columns") is None)
         _check_outputs(part, learned)

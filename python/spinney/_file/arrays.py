@@ -41,3 +41,13 @@ def array_from_json(fields: Any, types: tuple[str, ...], shape: tuple[int | None
     if len(data) != n_bytes:
         refuse("is damaged: an array is too short or too long")
     return np.frombuffer(data, dtype=dtype).astype(dtype.newbyteorder("=")).reshape(found)
+
+
+def numbers_from_json(values: list[Any], name: str) -> NDArray[np.float64]:
+    """Return a list of finite numbers as an array."""
+    if any(type(value) not in (int, float) for value in values):
+        refuse(f"is damaged: its {name!r} does not hold numbers")
+    numbers = np.array(values, dtype=np.float64)
+    if not np.isfinite(numbers).all():
+        refuse(f"is damaged: its {name!r} holds impossible numbers")
+    return numbers

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._file.container import refuse
-from spinney._learn.costs import labelled_rows
 
 _NUMBER_TYPES = frozenset(
     [
@@ -165,3 +164,20 @@ def _checked_width(width: Any, labels: list[str]) -> int:
     if type(width) is not int or width < longest or (width > longest and width * 4 * len(labels) > _SLACK):
         refuse("is damaged: its class labels are too wide")
     return width
+
+
+def labelled_rows(cost: Any) -> dict[Any, dict[Any, Any]] | None:
+    """Return a frame as a dict of rows by label; None if it is not a frame.
+
+    The labels are pandas' index, or the first column of any other frame.
+    """
+    if not hasattr(cost, "columns") or not hasattr(cost, "to_numpy"):
+        return None
+    if hasattr(cost, "index"):
+        labels, names, cells = cost.index.tolist(), list(cost.columns), cost.to_numpy()
+    else:
+        labels, names = cost[cost.columns[0]].to_list(), list(cost.columns)[1:]
+        cells = cost.to_numpy()[:, 1:]
+    if len(set(labels)) < len(labels) or len(set(names)) < len(names):
+        raise ValueError("cost_matrix has a label twice. Give each class one row and one column.")
+    return {label: dict(zip(names, row, strict=True)) for label, row in zip(labels, cells.tolist(), strict=True)}

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
-from spinney._fitted.links import predicted
-from spinney._fitted.tree import Outputs
+from spinney._data import Schema
+from spinney._file.arrays import numbers_from_json
+from spinney._file.container import field, refuse
+from spinney._fitted.links import CLASS_LINKS, LINKS, predicted
+from spinney._fitted.model import FittedModel, Frame
+from spinney._fitted.one_row import BoostingRowPredictor
 
 Floats = NDArray[np.float64]
 
 
-class FittedBoosting(Outputs):
+class FittedBoosting(FittedModel):
     """The trees of a fitted boosting model, added up.
 
     Attributes
@@ -29,6 +34,13 @@ class FittedBoosting(Outputs):
     n_rounds : int
         Rounds; each has a tree for every score.
     """
+
+    kind = "boosting"
+    attribute = "boosting_"
+    noun = "boosting"
+    gain_is = "loss that the splits save"
+    takes_offset = True
+    takes_costs = False
 
     def __init__(
         self,
@@ -84,6 +96,46 @@ class FittedBoosting(Outputs):
     def trees(self) -> list[_engine.Tree]:
         """Return copies of all trees."""
         return [self._engine.tree(t) for t in range(self.n_trees)]
+
+    def shap_sums(
+        self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
+    ) -> tuple[Floats, Floats, Floats]:
+        """Values without columns by score, flat values by row, column and score, and flat values of pairs."""
+        base, values, pairs = _engine.shap_of_additive(self._engine, columns, background, interactions, n_jobs)
+        return base + self.start, values, pairs
+
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> BoostingRowPredictor:
+        """Prepare a handle that predicts single rows."""
+        return BoostingRowPredictor(self, schema, unseen, classes)
+
+    def to_header(self) -> dict[str, Any]:
+        """Return where scores start and their link."""
+        return {"kind": self.kind, "start": self.start.tolist(), "link": self.link}
+
+    @classmethod
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
+        """Make the sum of a file's trees."""
+        n_classes = frame.n_classes
+        link, start = field(header, "link", str), numbers_from_json(field(header, "start", list), "start")
+        if frame.n_outputs != 1:
+            refuse("is damaged: its number of outputs is wrong")
+        if link not in LINKS or (link in CLASS_LINKS) != (n_classes is not None):
+            refuse("is damaged: its scores and its target do not go together")
+        if n_classes is not None and (n_classes[0] < 2 or (link != "softmax" and n_classes[0] != 2)):
+            refuse("is damaged: its scores do not fit its classes")
+        if len(start) != (n_classes[0] if n_classes is not None and link == "softmax" else 1):
+            refuse("is damaged: its scores do not fit its classes")
+        if not trees or len(trees) % len(start):
+            refuse(f"is damaged: it holds {len(trees)} trees for {len(start)} scores")
+        return cls(trees, start, link, frame.schema.n_categories, n_classes)
+
+    def identity(self) -> bytes:
+        """Return the link and where scores start."""
+        return self.link.encode() + np.ascontiguousarray(self.start).tobytes()
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of an estimator that come from the model alone."""
+        return {self.attribute: self, "n_iter_": self.n_rounds}
 
     def first(self, n_rounds: int) -> FittedBoosting:
         """Return the model after its first rounds."""

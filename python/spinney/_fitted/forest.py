@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
-from spinney._fitted.tree import FittedTree, Outputs
+from spinney._data import Schema
+from spinney._file.container import refuse
+from spinney._fitted.model import FittedModel, Floats, Frame, check_width
+from spinney._fitted.one_row import ForestRowPredictor
+from spinney._fitted.tree import FittedTree
 
 
-class FittedForest(Outputs):
+class FittedForest(FittedModel):
     """The trees of a fitted forest.
 
     Attributes
@@ -22,6 +27,10 @@ class FittedForest(Outputs):
     root : ndarray of int
         Position of each tree's first node, and the end.
     """
+
+    kind = "forest"
+    attribute = "forest_"
+    noun = "forest"
 
     def __init__(
         self,
@@ -60,6 +69,33 @@ class FittedForest(Outputs):
     def n_leaves(self) -> int:
         """Number of leaves of all trees."""
         return int(np.count_nonzero(self._forest.feature < 0))
+
+    def trees(self) -> list[_engine.Tree]:
+        """Return copies of all trees."""
+        return [self._forest.tree(t) for t in range(self.n_trees)]
+
+    def shap_sums(
+        self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
+    ) -> tuple[Floats, Floats, Floats]:
+        """Values without columns by output, flat values by row, column and output, and flat values of pairs."""
+        return _engine.shap_of_forest(self._forest, columns, background, interactions, 1.0 / self.n_trees, n_jobs)
+
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> ForestRowPredictor:
+        """Prepare a handle that predicts single rows."""
+        return ForestRowPredictor(self, schema, unseen, classes)
+
+    @classmethod
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
+        """Make the forest of a file."""
+        if not trees:
+            refuse("is damaged: it holds 0 trees instead of some")
+        check_width(trees, frame)
+        forest = _engine.forest_from_trees(trees, frame.schema.n_categories)
+        return cls(forest, frame.n_classes, frame.n_outputs, frame.cost)
+
+    def identity(self) -> bytes:
+        """Return the costs that decide what is predicted."""
+        return b"" if self.cost is None else np.ascontiguousarray(self.cost).tobytes()
 
     def tree(self, t: int) -> FittedTree:
         """Return a copy of tree t."""

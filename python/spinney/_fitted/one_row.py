@@ -1,10 +1,7 @@
-"""One row at a time, for services: no validation, no threads."""
+"""Handles that predict one row at a time, for services: each is made by the model whose answers it gives."""
 
 from __future__ import annotations
 
-import struct
-import sys
-from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -12,143 +9,7 @@ from numpy.typing import NDArray
 
 from spinney import _engine
 from spinney._data import Schema
-from spinney._fitted.boosting import FittedBoosting
-from spinney._fitted.forest import FittedForest
-from spinney._fitted.tree import FittedTree
-
-Row = Sequence[Any] | Mapping[str, Any] | NDArray[np.float64]
-_FLOAT64 = np.dtype(np.float64)
-_IN_ONE_PIECE = (_FLOAT64.itemsize,)  # strides
-
-
-class RowReader:
-    """Turns a row as a caller has it into the engine's numbers, in one buffer."""
-
-    def __init__(self, schema: Schema, unseen: str) -> None:
-        self._buffer = np.empty(schema.n_features)
-        self._shape = self._buffer.shape
-        self._format = f"{schema.n_features}d"
-        self._pool = schema.pool
-        self._names = list(schema.names or [])
-        self._has_names = schema.has_names
-        self._codes = [(j, {**f.code_of, None: np.nan}, f) for j, f in enumerate(schema.features) if f.categories]
-        self._unseen = unseen
-
-    def _numbers(self, row: Row) -> NDArray[np.float64]:
-        inputs = self._inputs(row)
-        return inputs if self._pool is None else self._pool.of_row(inputs)
-
-    def _inputs(self, row: Row) -> NDArray[np.float64]:
-        kind = type(row)
-        if kind is np.ndarray and not self._codes:
-            array: NDArray[Any] = row  # type: ignore[assignment]
-            if array.shape == self._shape:
-                if array.dtype is _FLOAT64 and array.strides == _IN_ONE_PIECE:
-                    return array
-                if array.dtype.kind in "fiub":
-                    self._buffer[:] = array
-                    return self._buffer
-        if kind is not list and kind is not tuple:
-            row = self._values(row)
-        if self._codes:
-            row = self._encode(list(row))
-        try:
-            struct.pack_into(self._format, self._buffer.data, 0, *row)
-        except (struct.error, OverflowError):  # a None, say
-            self._fill(row)
-        return self._buffer
-
-    def _values(self, row: Any) -> Any:
-        """Values in column order of a row that is no list: a list, or an array of one dimension."""
-        if isinstance(row, Mapping):
-            return self._by_name(row)
-        if isinstance(row, (str, bytes, bytearray, Set)) or not hasattr(row, "__iter__"):
-            raise TypeError(
-                f"A row is a list, a mapping from column names or an array of its values, not {type(row).__name__}."
-            )
-        n_dims = getattr(row, "ndim", 1)
-        if n_dims != 1:
-            raise ValueError(
-                f"A handle takes one row, and this has {n_dims} dimensions. Pass one row of it, such as X[0], or give "
-                "the table to the model's predict."
-            )
-        if isinstance(row, np.ma.MaskedArray):
-            return row.tolist()  # with None where it is masked
-        if type(row) is np.ndarray:
-            return row
-        if self._has_names and _is_named_series(row):
-            return self._by_name(dict(zip(row.index, row.tolist(), strict=True)))
-        return list(row)
-
-    def _by_name(self, row: Mapping[Any, Any]) -> list[Any]:
-        try:
-            return [row[name] for name in self._names]
-        except KeyError:
-            lacking = next(name for name in self._names if name not in row)
-            raise ValueError(
-                f"The row has no value for column '{lacking}'. Give one for every column; None is missing."
-            ) from None
-
-    def _fill(self, row: Any) -> None:
-        """Write values that are not all numbers."""
-        self._check_length(row)
-        try:
-            self._buffer[:] = row
-        except (TypeError, ValueError, OverflowError):
-            for j, value in enumerate(row):
-                self._buffer[j] = np.nan if _is_missing(value) else self._read_number(value, j)
-
-    def _check_length(self, row: Sequence[Any]) -> None:
-        if len(row) != len(self._buffer):
-            raise ValueError(
-                f"The row has {len(row)} values, but the model has {len(self._buffer)} columns. Give one value for "
-                "every column; None is missing."
-            )
-
-    def _read_number(self, value: Any, j: int) -> float:
-        try:
-            return float(value)
-        except (TypeError, ValueError, OverflowError):
-            raise ValueError(
-                f"Column '{self._names[j]}' is of numbers, and the row has {value!r}. Pass a number, or None if it is "
-                "missing."
-            ) from None
-
-    def _encode(self, row: list[Any]) -> list[Any]:
-        try:
-            for j, codes, feature in self._codes:
-                code = codes.get(row[j])
-                if code is None:
-                    code = self._code_of_unseen(row[j], feature)
-                row[j] = code
-        except IndexError:
-            self._check_length(row)
-            raise
-        except TypeError:  # not hashable
-            raise ValueError(
-                f"Column '{feature.name}' is of categories, and the row has {row[j]!r}. Pass one category, or None if "
-                "it is missing."
-            ) from None
-        return row
-
-    def _code_of_unseen(self, value: Any, feature: Any) -> float:
-        if _is_missing(value) or value != value:
-            return np.nan
-        if self._unseen == "error":
-            raise ValueError(f"Column '{feature.name}' has a value that was not seen in training: {value!r}.")
-        if self._unseen == "other" and feature.kind == "category":
-            return float(len(feature.categories))
-        return np.nan
-
-
-def _is_missing(value: Any) -> bool:
-    """Say whether a value that is not NaN stands for none: pandas' NA has no truth value to compare by."""
-    return value is None or value is np.ma.masked or type(value).__name__ in ("NAType", "NaTType")
-
-
-def _is_named_series(row: Any) -> bool:
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(row, pandas.Series) and all(isinstance(name, str) for name in row.index)
+from spinney._fitted.row_reader import Row, RowReader
 
 
 class RowPredictor(RowReader):
@@ -162,9 +23,9 @@ class RowPredictor(RowReader):
     the category itself; None, NaN, pandas.NA and what is masked are missing. Numbers are not checked.
     """
 
-    def __init__(self, tree: FittedTree, schema: Schema, unseen: str, classes: Any) -> None:
+    def __init__(self, tree: Any, schema: Schema, unseen: str, classes: Any) -> None:
         super().__init__(schema, unseen)
-        self._tree = tree.engine
+        self._tree: _engine.Tree = tree.engine
         single = tree.n_outputs == 1
         if classes is None:
             self._prediction = tree.flat_value[:, 0].tolist() if single else list(tree.flat_value)
@@ -231,7 +92,7 @@ class ForestRowPredictor(RowReader):
     Rows are taken as by `RowPredictor`. A handle is for one thread at a time; make one per thread.
     """
 
-    def __init__(self, forest: FittedForest, schema: Schema, unseen: str, classes: Any) -> None:
+    def __init__(self, forest: Any, schema: Schema, unseen: str, classes: Any) -> None:
         super().__init__(schema, unseen)
         self._forest = forest
         forest.engine.prepare()
@@ -291,7 +152,7 @@ class BoostingRowPredictor(RowReader):
     Rows are taken as by `RowPredictor`. A handle is for one thread at a time; make one per thread.
     """
 
-    def __init__(self, model: FittedBoosting, schema: Schema, unseen: str, classes: Any) -> None:
+    def __init__(self, model: Any, schema: Schema, unseen: str, classes: Any) -> None:
         super().__init__(schema, unseen)
         scorer = _engine.RowScorer(model.engine, np.ascontiguousarray(model.start), model.link)
         self._code, self._value, self._shares = scorer.code, scorer.value, scorer.shares
@@ -350,14 +211,3 @@ class BoostingRowPredictor(RowReader):
         shares = np.empty(len(self._classes))
         self._shares(self._inputs(row), shares, None if offset is None else self._read_offset(offset))
         return shares
-
-
-def row_predictor(
-    model: FittedTree | FittedForest | FittedBoosting, schema: Schema, unseen: str, classes: Any
-) -> RowPredictor | ForestRowPredictor | BoostingRowPredictor:
-    """Prepare the handle that fits the model."""
-    if isinstance(model, FittedBoosting):
-        return BoostingRowPredictor(model, schema, unseen, classes)
-    if isinstance(model, FittedForest):
-        return ForestRowPredictor(model, schema, unseen, classes)
-    return RowPredictor(model, schema, unseen, classes)

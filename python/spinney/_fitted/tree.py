@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
+from spinney._data import Schema
+from spinney._file.container import refuse
+from spinney._fitted.model import FittedModel, Frame, check_width
+from spinney._fitted.one_row import RowPredictor
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -23,51 +27,7 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-class Outputs:
-    """What a model predicts: how rows of flat numbers are laid out as classes, shares and values.
-
-    Attributes
-    ----------
-    n_outputs : int
-        Number of outputs.
-    cost : ndarray of shape (n_classes, n_classes) or None
-        Cost of predicting class j (column) for class i (row), if costs or priors decide what is predicted.
-    """
-
-    def __init__(self, n_classes: list[int] | None, n_outputs: int, cost: NDArray[np.float64] | None = None) -> None:
-        self._n_classes = n_classes
-        self.n_outputs = n_outputs
-        self.cost = cost
-
-    @property
-    def class_columns(self) -> list[slice]:
-        """Where each output's classes are in a row of flat numbers."""
-        ends = np.cumsum(self._n_classes or [])
-        return [slice(int(end) - n, int(end)) for end, n in zip(ends, self._n_classes or [], strict=True)]
-
-    def best_codes(self, flat: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Code of the most probable (or least costly) class by row and output; the first on a tie."""
-        if self.cost is not None:
-            expected = flat @ self.cost
-            least = expected.min(axis=1, keepdims=True)
-            # sums of terms of one sign: rounding stays far below this, and must not decide a tie
-            return np.asarray((expected <= least * (1 + 1e-12)).argmax(axis=1)[:, np.newaxis])
-        return np.column_stack([flat[:, columns].argmax(axis=1) for columns in self.class_columns])
-
-    def labels(self, codes: NDArray[np.intp], classes: list[NDArray[Any]]) -> NDArray[Any]:
-        """Labels of class codes, (n_rows, n_outputs); one column per output if there are several."""
-        if self.n_outputs == 1:
-            return np.asarray(classes[0].take(codes[:, 0]))
-        return np.column_stack([labels.take(codes[:, k]) for k, labels in enumerate(classes)])
-
-    def spread(self, flat: NDArray[np.float64]) -> NDArray[np.float64] | list[NDArray[np.float64]]:
-        """Lay rows of flat values out as predictions: class shares (a list if there are several outputs) or values."""
-        if self._n_classes is None:
-            return flat[:, 0] if self.n_outputs == 1 else flat
-        return flat if self.n_outputs == 1 else [flat[:, columns] for columns in self.class_columns]
-
-
-class FittedTree(Outputs):
+class FittedTree(FittedModel):
     """The arrays of a fitted tree, one entry per node, in preorder: the left child of a node is the next node.
 
     Attributes
@@ -91,6 +51,10 @@ class FittedTree(Outputs):
     cost : ndarray of shape (n_classes, n_classes) or None
         Cost of predicting class j (column) for class i (row), if costs or priors decide what a node predicts.
     """
+
+    kind = "tree"
+    attribute = "tree_"
+    noun = "tree"
 
     def __init__(
         self,
@@ -118,6 +82,41 @@ class FittedTree(Outputs):
     def engine(self) -> _engine.Tree:
         """The engine's tree."""
         return self._tree
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees: one."""
+        return 1
+
+    def trees(self) -> list[_engine.Tree]:
+        """Return the engine's tree."""
+        return [self._tree]
+
+    def shap_sums(
+        self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Values without columns by output, flat values by row, column and output, and flat values of pairs."""
+        return _engine.shap_of_tree(self._tree, columns, background, interactions, n_jobs)
+
+    def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> RowPredictor:
+        """Prepare a handle that predicts single rows."""
+        return RowPredictor(self, schema, unseen, classes)
+
+    def to_header(self) -> dict[str, Any]:
+        """Return nothing: a file that names no kind holds a tree."""
+        return {}
+
+    @classmethod
+    def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
+        """Make the tree of a file."""
+        if len(trees) != 1:
+            refuse(f"is damaged: it holds {len(trees)} trees instead of one")
+        check_width(trees, frame)
+        return cls(trees[0], frame.n_classes, frame.n_outputs, frame.cost)
+
+    def identity(self) -> bytes:
+        """Return the costs that decide what is predicted."""
+        return b"" if self.cost is None else np.ascontiguousarray(self.cost).tobytes()
 
     @property
     def node_count(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -20,10 +21,10 @@ from spinney._data.combinations import n_for_all
 from spinney._data.same_kinds import check_categories
 from spinney._fitted.forest import FittedForest
 from spinney._fitted.lazy import LazySequence
-from spinney._fitted.one_row import ForestRowPredictor
 from spinney._fitted.tree import FittedTree
 from spinney._forest.certainty.support import ColumnRanges
 from spinney._forest.certainty.uncertainty import UncertainClasses, UncertainForest, UncertainValues
+from spinney._forest.growing.kept import forest_from_json, forest_to_json
 from spinney._forest.growing.out_of_bag import Metric, OutOfBag
 from spinney._forest.growing.rows import Draws, draw_rows, row_keys, whole_weights
 from spinney._forest.growing.training_rows import keep_training_rows
@@ -39,6 +40,8 @@ from spinney._forest.near.neighbourhood import Neighbourhood
 from spinney._forest.near.prototypes import ClassPrototypes
 from spinney._growing.estimator import GrowingEstimator
 from spinney._growing.task import OfClasses, OfValues
+from spinney._keep.part import FittedPart
+from spinney._learn.about import About, counted
 from spinney._learn.costs import ClassCosts
 from spinney._learn.parameters import count_features
 from spinney._learn.row_print import RowPrint
@@ -60,14 +63,15 @@ _NO_PRUNING = "Trees of a forest are pruned by ccp_alpha alone; choose it by oob
 class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstimator):
     """What forests of classes and of values share."""
 
-    _is_forest = True
+    _model_attribute = "forest_"
+    forest_: FittedForest
     _elsewhere: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("missing", "max_surrogates", "surrogate_style", "missing_fallback"), _NO_SURROGATES),
         **dict.fromkeys(("prune", "cv", "rule", "scoring", "risk", "cp", "validation_fraction"), _NO_PRUNING),
         **dict.fromkeys(("dialect", "max_competitors"), "It is for single trees: use a decision tree."),
         "splitter": "Random forests search the best cuts and extra-trees draw them: choose by the class.",
     }
-    _tree_class: ClassVar[str]  # name of the estimator of one tree
+    _tree_class: ClassVar[Any]  # the estimator of one tree
     splitter: str = "best"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -93,9 +97,28 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
     n_combined: int = 3
     sampling: str | None = None
 
-    @property
-    def _fitted(self) -> FittedForest:
-        return self.forest_
+    def _to_header(self) -> dict[str, Any]:
+        return forest_to_json(self.__dict__)
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+        return forest_from_json(header, part)
+
+    def _about(self) -> About:
+        n_trees, n_leaves, score = len(self), self.forest_.n_leaves, float(getattr(self, "oob_score_", math.nan))
+        is_known, has_classes = math.isfinite(score), hasattr(self, "classes_")
+        size = f"{counted(n_trees, 'tree', 'trees')}, {counted(n_leaves, 'leaf', 'leaves')}"
+        lines = {"forest": size}
+        if is_known:
+            name = "accuracy" if has_classes else "R²"
+            lines[f"{name}, out of bag"] = f"{score:.1%}" if has_classes else f"{score:.4g}"
+        return About(
+            "forest",
+            {"trees": n_trees, "leaves": n_leaves, "out_of_bag": score if is_known else None},
+            lines,
+            f"{size}, out-of-bag score {score:.3f}" if is_known else size,
+            self.estimators_,
+        )
 
     # ---- fitting -------------------------------------------------------------------------------------
 
@@ -342,9 +365,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         return LazySequence(self.forest_.n_trees, self._tree_estimator)
 
     def _tree_estimator(self, t: int) -> Any:
-        import spinney
-
-        kind: Any = getattr(spinney, self._tree_class)
+        kind = self._tree_class
         own = self.get_params(deep=False)
         own |= {"random_state": None}
         if own.get("class_weight") == "balanced_subsample":
@@ -483,19 +504,6 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         leaves = self.forest_.engine.apply(columns, self._n_threads)
         paths = [self.forest_.tree(t).path(leaves[:, t]) for t in range(self.forest_.n_trees)]
         return csr_array(hstack(paths, format="csr")), self.forest_.root.astype(np.int64)
-
-    def to_predictor(self) -> ForestRowPredictor:
-        """Prepare a handle that predicts one row at a time, in microseconds.
-
-        The handle checks nothing, starts no thread and needs a row's values in column order, or by name.
-
-        Returns
-        -------
-        ForestRowPredictor
-            The handle.
-        """
-        check_is_fitted(self)
-        return ForestRowPredictor(self.forest_, self.schema_, self.unseen, getattr(self, "classes_", None))
 
 
 def _per_draw(weight: Floats | None, copies: NDArray[np.int64] | None) -> Floats | None:

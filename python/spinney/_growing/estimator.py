@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
-from spinney import _engine
-from spinney._data import Schema, read_table
-from spinney._fitted.forest import FittedForest
+from spinney._data import Schema
 from spinney._fitted.tree import FittedTree
-from spinney._keep.estimator import SavedEstimator
 from spinney._learn.costs import ClassCosts
 from spinney._learn.held_out import Loss, split_gains
 from spinney._learn.parameters import (
-    NamedParameters,
     count_features,
     count_rows,
     read_drawn_columns,
@@ -30,6 +23,7 @@ from spinney._learn.parameters import (
     read_groups,
     read_monotone,
 )
+from spinney._learn.table_estimator import TableEstimator
 from spinney._learn.user_criterion import UserTarget, name_of
 from spinney.reading.methods import ExplainedByColumns
 
@@ -37,7 +31,7 @@ NO_LIMIT = 2**32 - 1
 RATE_CRITERIA = ("poisson", "exponential")  # events per unit of time
 
 
-class GrowingEstimator(NamedParameters, SavedEstimator, ExplainedByColumns, BaseEstimator):
+class GrowingEstimator(ExplainedByColumns, TableEstimator):
     """Parameters of growth and what they become."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -155,17 +149,7 @@ class GrowingEstimator(NamedParameters, SavedEstimator, ExplainedByColumns, Base
         prices = read_feature_costs(self.feature_costs, schema)
         return gains / np.where(tree.is_leaf, 1.0, np.array(prices)[tree.feature]) if prices else gains
 
-    @property
-    @abstractmethod
-    def _fitted(self) -> FittedTree | FittedForest:
-        """The fitted tree or forest."""
-
     # ---- what the engine is asked for ----------------------------------------------------------------
-
-    def _check_parameters(self) -> None:
-        self._validate_params()
-        if self.n_jobs == 0:
-            raise ValueError("n_jobs must not be 0. Use None for all the cores the process may use, or a number.")
 
     def _growth_options(
         self,
@@ -267,38 +251,10 @@ class GrowingEstimator(NamedParameters, SavedEstimator, ExplainedByColumns, Base
 
     def _keep_schema(self, schema: Schema) -> None:
         """Set the fitted attributes that come from the table."""
-        self.schema_ = schema
-        self.n_features_in_ = schema.n_features
-        if schema.has_names:
-            self.feature_names_in_ = np.array(schema.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        super()._keep_schema(schema)
         self.max_features_ = self._columns_tried(schema)
-
-    # ---- using ---------------------------------------------------------------------------------------
-
-    @property
-    def _n_threads(self) -> int:
-        """Threads as the engine takes them: 0 stands for all."""
-        return self.n_jobs or 0
-
-    def _columns(self, X: Any) -> _engine.Table:
-        """Read rows for prediction."""
-        check_is_fitted(self)
-        return self.schema_.encode(read_table(X), unseen=self.unseen, estimator=type(self).__name__)
-
-    def _by_blocks(self, X: Any, work: Callable[[_engine.Table], NDArray[Any]]) -> NDArray[Any]:
-        """Read rows for prediction and do something with them, a block of rows at a time where that saves memory."""
-        check_is_fitted(self)
-        blocks = self.schema_.encode_blocks(read_table(X), self.unseen, type(self).__name__)
-        found = [work(block) for block in blocks]
-        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
         tags.target_tags.multi_output = True
         return tags

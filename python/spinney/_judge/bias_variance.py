@@ -25,7 +25,7 @@ from spinney._judge.bias_variance_rows import Truth, members_say, onehot, predic
 from spinney._learn.target import read_classes, read_values
 from spinney._learn.threads import count_threads, in_order
 from spinney._words.digits import elide, fixed, one_line, plural
-from spinney.reading.tables import Backend, frame_of
+from spinney._words.frames import Backend, frame_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -23,8 +23,8 @@ from spinney._learn.parameters import count_rows
 from spinney._learn.target import read_values, read_weights
 from spinney._tree.base import BaseTree
 from spinney._words.digits import elide, one_line, percent, plural, shortest
+from spinney._words.frames import Backend, frame_of
 from spinney.reading.reader import TreeReader
-from spinney.reading.tables import Backend, frame_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

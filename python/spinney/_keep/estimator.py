@@ -1,82 +1,85 @@
-"""Estimators that can be saved, loaded and pickled."""
+"""Estimators that can be saved, loaded and pickled.
+
+A family is its own codec. An estimator that holds one model that predicts has two hooks, `_to_header` and
+`_from_header`, for what it remembers beside the model; one that is made of several models writes its file itself, in
+`_file_parts` and `_from_file`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, Self
 
-import spinney
-from spinney._boosting.kept import boosting_from_json, boosting_to_json
-from spinney._file.container import faults_named, field, from_bytes, refuse
-from spinney._file.disk import Target, label_of, read_file, write_file
+from spinney import _engine
+from spinney._file.container import faults_named, field, from_bytes, refuse, to_bytes
+from spinney._file.disk import Target, label_of, read_file
 from spinney._file.values import parameters_from_json, parameters_to_json
-from spinney._fitted.boosting import FittedBoosting
-from spinney._fitted.forest import FittedForest
-from spinney._forest.growing.kept import forest_from_json, forest_to_json
+from spinney._fitted.model import FittedModel
 from spinney._keep.part import FittedPart
-from spinney._pruning.kept import pruning_from_json, pruning_to_json
-from spinney._rpart.kept import record_from_json, record_to_json
+from spinney._names import MODULE_OF, __version__, public
 
 
-class SavedEstimator:
-    """Gives a tree, forest or boosting `save`, and pickles that pass through the same checks as model files."""
+class Kept:
+    """Mixin for estimators that model files hold, and whose pickles pass through the same checks as these."""
 
-    _is_forest = False
-    _is_boosting = False
+    _model_attribute: ClassVar[str]  # where a fitted estimator holds what predicts
+    _tied_to_trees: ClassVar[tuple[str, ...]] = ()  # attributes of `_from_header` that refer to the model's trees
 
-    def save(self, file: Target) -> None:
-        """Write the fitted model to a file that `spinney.load` and `spinney.load_predictor` read.
+    # ---- what a family says of itself ------------------------------------------------------------------------
 
-        The file holds numbers and text, no code: loading it runs none. What only a fit needs and is no number or
-        text is not saved: another random state than an integer becomes None, other folds than a number of them the
-        default, a scorer that is a function and callbacks None. Of ``cp_table_`` at most 100 rows are saved;
-        out-of-fold predictions and the nodes of the training rows are not. Which rows were drawn for the trees of a
-        forest is saved with ``keep_rows=True``, as are the targets and leaves of its training rows and what was
-        predicted for them out of bag; the out-of-bag score and curve always are.
+    def _to_header(self) -> dict[str, Any]:
+        """Return the header entries of what only the estimator remembers, beside what predicts."""
+        return {}
 
-        Parameters
-        ----------
-        file : str, path or binary file
-            Where to write. At a path, the file is complete or not there: an older one is replaced in one step.
-        """
-        from sklearn.utils.validation import check_is_fitted
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+        """Turn back what `_to_header` gives, as fitted attributes; `refuse` what does not fit the model."""
+        return {}
 
-        check_is_fitted(self)
-        if header_class(self) is None:
+    def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
+        """Return the header and the trees of the estimator's file."""
+        part = self._part()
+        return estimator_header(self) | part.header(), part.model.trees()
+
+    @classmethod
+    def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
+        """Turn back what `_file_parts` gives."""
+        return cls._of_part(header, FittedPart.from_header(header, file, 0, file.n_trees))
+
+    # ---- what follows from it --------------------------------------------------------------------------------
+
+    def _part(self) -> FittedPart:
+        """Return what a fitted estimator has learned, as files hold it."""
+        model: FittedModel = getattr(self, self._model_attribute)
+        return FittedPart.of(self.__dict__, model)
+
+    @classmethod
+    def _of_part(cls, header: dict[str, Any], part: FittedPart) -> Self:
+        """Make the fitted estimator of a header."""
+        if ("Classifier" in cls.__name__) != (part.classes is not None):
+            refuse("is damaged: its estimator and its classes do not go together")
+        if cls._model_attribute != part.model.attribute:
+            refuse("is damaged: its estimator and its trees do not go together")
+        estimator: Self = unfitted(cls, header)
+        estimator.__dict__.update(part.attributes() | cls._from_header(header, part))
+        return estimator
+
+    def _to_bytes(self) -> bytes:
+        """Return the model file."""
+        if class_name(self) is None:
             raise TypeError(
                 f"{type(self).__name__} is not one of spinney's own estimators and cannot be loaded again. Pickle it."
             )
-        write_file(file, FittedPart.of(self.__dict__).to_bytes(file_header(self)))
+        return to_bytes(*self._file_parts())
 
-    def fingerprint(self) -> str:
-        """Hash of the trees and of the numbers that turn their values into predictions.
-
-        These are where scores start and their link (boosting), the costs of wrong classes, and the combinations of
-        oblique forests. Names of columns and classes, and parameters, do not count.
-
-        Returns
-        -------
-        str
-            64 hexadecimal digits; the same for every number of threads, chunking of the rows and kind of table.
-
-        Examples
-        --------
-        >>> import spinney
-        >>> X, y = spinney.datasets.load_penguins()
-        >>> models = [spinney.RandomForestClassifier(5, random_state=0, n_jobs=n).fit(X, y) for n in (1, 2)]
-        >>> models[0].fingerprint() == models[1].fingerprint()
-        True
-        """
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(self)
-        return FittedPart.of(self.__dict__).fingerprint()
+    # ---- pickles ---------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
-        if not state.keys() & {"tree_", "forest_", "boosting_"}:
+        if state.get(getattr(self, "_model_attribute", "")) is None:
             return state
-        part, entries = FittedPart.of(state), record_to_json(state)
-        for name in (*part.attributes(), "rpart_"):
+        part = self._part()
+        entries = self._to_header() if state.keys() & set(self._tied_to_trees) else {}
+        for name in (*part.attributes(), *self._tied_to_trees):
             state.pop(name, None)
         return state | {"_model_file": part.to_bytes(entries)}
 
@@ -87,8 +90,43 @@ class SavedEstimator:
         if data is not None:
             with faults_named("this pickle"):
                 part, header = FittedPart.from_bytes(data)
-                record = record_from_json(header, part)
-            self.__dict__.update(part.attributes() | record)
+                learned = self._from_header(header, part) if self._tied_to_trees else {}
+            self.__dict__.update(part.attributes())
+            self.__dict__.update((name, learned[name]) for name in self._tied_to_trees if name in learned)
+
+
+def estimator_header(estimator: Any) -> dict[str, Any]:
+    """Return what the header of a model file says of an estimator, beside what `FittedPart` says."""
+    header: dict[str, Any] = opening(estimator, estimator.get_params(deep=False)) | estimator._to_header()
+    return header
+
+
+def opening(estimator: Any, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the first entries of every header: which spinney, which estimator, its parameters."""
+    estimator._validate_params()
+    return {"spinney": __version__, "estimator": class_name(estimator), "parameters": parameters_to_json(parameters)}
+
+
+def unfitted(kind: Any, header: dict[str, Any], **more: Any) -> Any:
+    """Make an estimator with the parameters of a header."""
+    estimator = kind(**parameters_from_json(field(header, "parameters", dict)) | more)
+    estimator._validate_params()
+    return estimator
+
+
+def class_name(estimator: Any) -> str | None:
+    """Return the name under which an estimator is found again; None if it is not one of spinney's own."""
+    name = type(estimator).__name__
+    return name if name in MODULE_OF and public(name) is type(estimator) else None
+
+
+def class_named(header: dict[str, Any]) -> type[Kept]:
+    """Return the estimator that a header names."""
+    name = field(header, "estimator", str)
+    kind = public(name) if name in MODULE_OF else None
+    if not isinstance(kind, type) or not issubclass(kind, Kept):
+        refuse(f"holds a model that this spinney does not know, {name[:100]!r}: upgrade spinney")
+    return kind
 
 
 def load(file: Target) -> Any:
@@ -129,64 +167,4 @@ def load(file: Target) -> Any:
     data = read_file(file)
     with faults_named(label_of(file)):
         header, model_file = from_bytes(data)
-        if header.get("kind") == "bagging":
-            from spinney._ensemble.kept_bagging import ensemble_from_file
-
-            return ensemble_from_file(header, model_file)
-        if header.get("kind") == "imputer":
-            from spinney._forest.near.kept_imputer import imputer_from_file
-
-            return imputer_from_file(header, model_file)
-        return estimator_of(header, FittedPart.from_header(header, model_file, 0, model_file.n_trees))
-
-
-def header_class(estimator: Any) -> str | None:
-    """Return the name under which an estimator is found again; None if it is not one of spinney's own."""
-    name = type(estimator).__name__
-    return name if getattr(spinney, name, None) is type(estimator) else None
-
-
-def file_header(estimator: Any) -> dict[str, Any]:
-    """Return what the header of a model file says of an estimator, beside what `FittedPart` says."""
-    estimator._validate_params()
-    parameters = parameters_to_json(estimator.get_params(deep=False))
-    header: dict[str, Any] = {
-        "spinney": spinney.__version__,
-        "estimator": header_class(estimator),
-        "parameters": parameters,
-        "shrinkage": float(getattr(estimator, "shrinkage_", 0.0)),
-    }
-    learned = estimator.__dict__
-    if estimator._is_boosting:
-        header.pop("shrinkage")
-        header |= boosting_to_json(learned)
-    return header | pruning_to_json(learned) | record_to_json(learned) | forest_to_json(learned)
-
-
-def estimator_of(header: dict[str, Any], part: FittedPart) -> Any:
-    """Make the fitted estimator of a header."""
-    kind = class_named(field(header, "estimator", str), SavedEstimator)
-    if ("Classifier" in kind.__name__) != (part.classes is not None):
-        refuse("is damaged: its estimator and its classes do not go together")
-    estimator = kind(**parameters_from_json(field(header, "parameters", dict)))
-    estimator._validate_params()
-    is_boosting = isinstance(part.model, FittedBoosting)
-    if kind._is_forest != isinstance(part.model, FittedForest) or kind._is_boosting != is_boosting:
-        refuse("is damaged: its estimator and its trees do not go together")
-    if isinstance(part.model, FittedBoosting):
-        estimator.__dict__.update(part.attributes() | boosting_from_json(header, part.model.n_rounds))
-        return estimator
-    learned = pruning_from_json(header) | record_from_json(header, part) | forest_from_json(header, part)
-    if (kind.__name__ == "IsolationForest") != ("offset_" in learned):
-        refuse("is damaged: its estimator and its threshold do not go together")
-    shrinkage = field(header, "shrinkage", float) if "shrinkage" in header else 0.0
-    estimator.__dict__.update(part.attributes() | learned, shrinkage_=shrinkage)
-    return estimator
-
-
-def class_named(name: str, *bases: type) -> Any:
-    """Return the estimator of a name, if it is one of these."""
-    kind = getattr(spinney, name) if name in spinney.__all__ else None
-    if not isinstance(kind, type) or not issubclass(kind, bases):
-        refuse(f"holds a model that this spinney does not know, {name[:100]!r}: upgrade spinney")
-    return kind
+        return class_named(header)._from_file(header, model_file)

@@ -10,16 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
-from spinney._boosting.kept import sum_from_file, sum_to_json
 from spinney._data import Schema
 from spinney._file.container import field, from_bytes, refuse, to_bytes
 from spinney._file.values import labels_from_json, labels_to_json
-from spinney._fitted.boosting import FittedBoosting
-from spinney._fitted.forest import FittedForest
-from spinney._fitted.tree import FittedTree
-from spinney._learn.costs import decision_costs
-
-_ATTRIBUTE: dict[str, type] = {"tree_": FittedTree, "forest_": FittedForest, "boosting_": FittedBoosting}
+from spinney._fitted.model import FittedModel, Frame, decision_costs
+from spinney._names import FITTED_KINDS, MODULE_OF, WITHOUT_TARGET, fitted_class
 
 
 @dataclass(frozen=True)
@@ -29,7 +24,7 @@ class FittedPart:
     Attributes
     ----------
     schema : Schema
-    model : FittedTree, FittedForest or FittedBoosting
+    model : FittedModel
     classes : list of ndarray, or None
         Labels of each output; None in a regression.
     max_features : int
@@ -41,7 +36,7 @@ class FittedPart:
     """
 
     schema: Schema
-    model: FittedTree | FittedForest | FittedBoosting
+    model: FittedModel
     classes: list[NDArray[Any]] | None
     max_features: int
     cost_matrix: NDArray[np.float64] | None = None
@@ -55,10 +50,7 @@ class FittedPart:
             "n_outputs": self.model.n_outputs,
             "max_features": int(self.max_features),
         }
-        if isinstance(self.model, FittedForest):
-            fields["kind"] = "forest"
-        elif isinstance(self.model, FittedBoosting):
-            fields |= sum_to_json(self.model)
+        fields |= self.model.to_header()
         for name, numbers in (("cost_matrix", self.cost_matrix), ("priors", self.priors)):
             if numbers is not None:
                 fields[name] = numbers.tolist()
@@ -66,25 +58,16 @@ class FittedPart:
 
     def to_bytes(self, more: dict[str, Any]) -> bytes:
         """Write a model file with `more` in its header."""
-        return to_bytes(more | self.header(), self.trees())
-
-    def trees(self) -> list[_engine.Tree]:
-        """Return the engine's trees."""
-        engine = self.model.engine
-        return [engine] if isinstance(engine, _engine.Tree) else [engine.tree(t) for t in range(engine.n_trees)]
+        return to_bytes(more | self.header(), self.model.trees())
 
     def fingerprint(self) -> str:
         """Hash of the trees and of what turns their values into predictions; names do not count."""
-        digest = hashlib.sha256()
-        if isinstance(self.model, FittedBoosting):
-            digest.update(self.model.link.encode() + np.ascontiguousarray(self.model.start).tobytes())
-        elif self.model.cost is not None:
-            digest.update(np.ascontiguousarray(self.model.cost).tobytes())
+        digest = hashlib.sha256(self.model.identity())
         if self.schema.pool is not None:
             pool = self.schema.pool
             for array in (np.array(pool.plain, dtype=np.int64), pool.parts.astype(np.int64), pool.coefficients):
                 digest.update(np.ascontiguousarray(array).tobytes())
-        for tree in self.trees():
+        for tree in self.model.trees():
             digest.update(tree.__getstate__()[1])
         return digest.hexdigest()
 
@@ -92,10 +75,12 @@ class FittedPart:
     def from_bytes(cls, data: bytes) -> tuple[FittedPart, dict[str, Any]]:
         """Read a model file and return its header as well."""
         header, file = from_bytes(data)
-        if header.get("kind") == "bagging":
-            refuse("holds an ensemble of several models. Read it with spinney.load.")
-        if header.get("kind") == "imputer":
-            refuse("holds an imputer, which predicts nothing. Read it with spinney.load.")
+        if _kind(header) not in FITTED_KINDS and (name := str(header.get("estimator"))) in MODULE_OF:
+            refuse(
+                f"holds a {name}, which does not predict a target: read it with spinney.load"
+                if name in WITHOUT_TARGET
+                else f"holds a {name}, an ensemble of several models. Read it with spinney.load."
+            )
         return cls.from_header(header, file, 0, file.n_trees), header
 
     @classmethod
@@ -113,17 +98,18 @@ class FittedPart:
         if n_outputs < 1 or (classes is not None and len(classes) != n_outputs):
             refuse("is damaged: its number of outputs is wrong")
         n_classes = None if classes is None else [len(labels) for labels in classes]
-        kind = field(header, "kind", str) if "kind" in header else "tree"
-        if kind == "boosting":
-            if n_outputs != 1:
-                refuse("is damaged: its number of outputs is wrong")
-            return cls(schema, sum_from_file(header, file, schema, n_classes), classes, max_features)
-        engine = _read_trees(file, schema, kind, range(first, first + n_trees))
-        if engine.value_width != (n_outputs if n_classes is None else sum(n_classes)):
-            refuse("is damaged: a tree does not fit its classes or outputs")
+        kind = _kind(header)
+        if kind not in FITTED_KINDS:
+            refuse(f"holds a model that this spinney does not know, {kind[:100]!r}: upgrade spinney")
         cost, priors = _read_costs(header, n_classes)
-        view: Any = FittedTree if isinstance(engine, _engine.Tree) else FittedForest
-        model = view(engine, n_classes, n_outputs, decision_costs(cost, priors))
+        frame = Frame(schema, n_classes, n_outputs, decision_costs(cost, priors))
+        try:
+            trees = [file.tree(t, schema.n_categories) for t in range(first, first + n_trees)]
+            model = fitted_class(kind).from_file(header, trees, frame)
+        except ValueError as error:
+            refuse(str(error))
+        if (cost is not None or priors is not None) and not model.takes_costs:
+            refuse(f"is damaged: costs do not decide what a {model.noun} predicts")
         return cls(schema, model, classes, max_features, cost, priors)
 
     def attributes(self) -> dict[str, Any]:
@@ -131,33 +117,28 @@ class FittedPart:
         schema, classes = self.schema, self.classes
         found: dict[str, Any] = {
             "schema_": schema,
-            next(name for name, kind in _ATTRIBUTE.items() if isinstance(self.model, kind)): self.model,
             "n_features_in_": schema.n_features,
             "max_features_": self.max_features,
-        }
-        if isinstance(self.model, FittedBoosting):
-            found["n_iter_"] = self.model.n_rounds
-        else:
-            found["n_outputs_"] = self.model.n_outputs
+        } | self.model.attributes()
         if schema.has_names:
             found["feature_names_in_"] = np.array(schema.names, dtype=object)
         if classes is not None:
             single = len(classes) == 1
             found["classes_"] = classes[0] if single else classes
-            if not isinstance(self.model, FittedBoosting):
+            if self.model.takes_costs:
                 found["cost_matrix_"], found["priors_"] = self.cost_matrix, self.priors
             found["n_classes_"] = len(classes[0]) if single else np.array([len(labels) for labels in classes])
         return found
 
     @classmethod
-    def of(cls, attributes: dict[str, Any]) -> FittedPart:
-        """Collect it from the fitted attributes of an estimator."""
+    def of(cls, attributes: dict[str, Any], model: FittedModel) -> FittedPart:
+        """Collect it from the fitted attributes of an estimator and the model among them."""
         classes = attributes.get("classes_")
         if classes is not None and attributes.get("n_outputs_", 1) == 1:
             classes = [classes]
         return cls(
             attributes["schema_"],
-            next(attributes[name] for name in _ATTRIBUTE if name in attributes),
+            model,
             classes,
             attributes["max_features_"],
             attributes.get("cost_matrix_"),
@@ -183,14 +164,6 @@ def _read_costs(
     return found[0], found[1]
 
 
-def _read_trees(file: _engine.ModelFile, schema: Schema, kind: str, which: range) -> _engine.Tree | _engine.Forest:
-    if kind not in ("tree", "forest"):
-        refuse(f"holds a model that this spinney does not know, {kind[:100]!r}: upgrade spinney")
-    if len(which) != 1 if kind == "tree" else len(which) < 1:
-        refuse(f"is damaged: it holds {len(which)} trees instead of {'one' if kind == 'tree' else 'some'}")
-    n_categories = schema.n_categories
-    try:
-        trees = [file.tree(t, n_categories) for t in which]
-        return trees[0] if kind == "tree" else _engine.forest_from_trees(trees, n_categories)
-    except ValueError as error:
-        refuse(str(error))
+def _kind(header: dict[str, Any]) -> str:
+    kind: str = field(header, "kind", str) if "kind" in header else "tree"
+    return kind

@@ -10,16 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
-from spinney._boosting.rows import read_offset
 from spinney._data import read_table
 from spinney._file.container import faults_named, field, refuse
 from spinney._file.disk import Target, label_of, read_file
 from spinney._file.values import parameters_from_json
-from spinney._fitted.boosting import FittedBoosting
-from spinney._fitted.one_row import BoostingRowPredictor, ForestRowPredictor, RowPredictor, row_predictor
+from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart
-
-_SCORES_OR_CODES = ("IsolationForest", "RandomTreesEmbedding")
+from spinney._names import WITHOUT_TARGET
 
 
 class Predictor:
@@ -65,13 +62,16 @@ class Predictor:
 
     def _scores(self, X: Any, offset: Any) -> NDArray[np.float64]:
         """Scores of gradient boosting beside an offset, (n_rows, n_scores)."""
-        model = self._part.model
-        if not isinstance(model, FittedBoosting):
-            raise ValueError(f"offset is for gradient boosting, and this is a {self._name}. Leave it out.")
+        model: Any = self._part.model
+        self._require_offsets()
         scores = self._by_blocks(X, model.scores)
         given = read_offset(offset, len(scores), model.n_scores)
         assert given is not None
         return np.asarray(scores + given.T)
+
+    def _require_offsets(self) -> None:
+        if not self._part.model.takes_offset:
+            raise ValueError(f"offset is for gradient boosting, and this is a {self._name}. Leave it out.")
 
     def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
         """Predict each row, to the bit as the estimator that was saved.
@@ -116,9 +116,8 @@ class Predictor:
         if self._part.classes is None:
             raise AttributeError("A regression model has no class shares. Use predict.")
         if offset is not None:
-            scores, model = self._scores(X, offset), self._part.model
-            assert isinstance(model, FittedBoosting)
-            return model.predicted(scores)
+            model: Any = self._part.model
+            return np.asarray(model.predicted(self._scores(X, offset)))
         shares: NDArray[np.float64] | list[NDArray[np.float64]] = self._predictions(X)
         return shares
 
@@ -142,11 +141,10 @@ class Predictor:
             handle = self._of_thread.handle = self.to_predictor()
         if offset is None:
             return handle.predict(row)
-        if not isinstance(handle, BoostingRowPredictor):
-            raise ValueError(f"offset is for gradient boosting, and this is a {self._name}. Leave it out.")
+        self._require_offsets()
         return handle.predict(row, offset)
 
-    def to_predictor(self) -> RowPredictor | ForestRowPredictor | BoostingRowPredictor:
+    def to_predictor(self) -> Any:
         """Prepare a handle that predicts one row at a time; each thread needs its own.
 
         Returns
@@ -155,7 +153,7 @@ class Predictor:
             The handle.
         """
         part = self._part
-        return row_predictor(part.model, part.schema, self._unseen, getattr(self, "classes_", None))
+        return part.model.row_predictor(part.schema, self._unseen, getattr(self, "classes_", None))
 
 
 def load_predictor(file: Target) -> Predictor:
@@ -193,6 +191,6 @@ def load_predictor(file: Target) -> Predictor:
         part, header = FittedPart.from_bytes(data)
         parameters = parameters_from_json(field(header, "parameters", dict))
         name = field(header, "estimator", str)[:100]
-        if name in _SCORES_OR_CODES:
+        if name in WITHOUT_TARGET:
             refuse(f"holds a model of the kind {name}, which does not predict a target: read it with spinney.load")
         return Predictor(part, name, parameters)

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._file.values import labelled_rows
+from spinney._fitted.model import decision_costs
 from spinney._fitted.tree import FittedTree
 
 Floats = NDArray[np.float64]
@@ -30,23 +32,6 @@ def _code_of(label: Any, code_of: Mapping[Any, int], parameter: str) -> int:
         known = ", ".join(repr(known) for known in list(code_of)[:10])
         raise ValueError(f"{parameter} names a class that does not occur in y: {label!r}. The classes are: {known}.")
     return code_of[label]
-
-
-def labelled_rows(cost: Any) -> dict[Any, dict[Any, Any]] | None:
-    """Return a frame as a dict of rows by label; None if it is not a frame.
-
-    The labels are pandas' index, or the first column of any other frame.
-    """
-    if not hasattr(cost, "columns") or not hasattr(cost, "to_numpy"):
-        return None
-    if hasattr(cost, "index"):
-        labels, names, cells = cost.index.tolist(), list(cost.columns), cost.to_numpy()
-    else:
-        labels, names = cost[cost.columns[0]].to_list(), list(cost.columns)[1:]
-        cells = cost.to_numpy()[:, 1:]
-    if len(set(labels)) < len(labels) or len(set(names)) < len(names):
-        raise ValueError("cost_matrix has a label twice. Give each class one row and one column.")
-    return {label: dict(zip(names, row, strict=True)) for label, row in zip(labels, cells.tolist(), strict=True)}
 
 
 def _by_label(rows: Mapping[Any, Any], classes: NDArray[Any], is_frame: bool) -> Floats:
@@ -161,11 +146,6 @@ def is_even(cost: Floats) -> bool:
     """Whether every mistake costs the same: then the least cost is at the largest share."""
     n = len(cost)
     return bool(n < 2 or (cost[~np.eye(n, dtype=bool)] == cost[0, 1]).all())
-
-
-def decision_costs(cost: Floats | None, priors: Floats | None) -> Floats | None:
-    """Costs that decide what a node predicts: with priors alone, every mistake costs 1; with neither, None."""
-    return 1.0 - np.eye(len(priors)) if cost is None and priors is not None else cost
 
 
 def class_impurity(criterion: str, shares: Floats, cost: Floats | None) -> Floats:

@@ -26,6 +26,14 @@ class NamedParameters:
         hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Its parameters are: {', '.join(known)}."
         return f"{cls.__name__} has no parameter '{name}'. {cls._elsewhere.get(name, hint)}"
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in cls.__dict__:  # help() and documentation show it, not that of __new__
+            own = inspect.signature(cls.__init__)
+            cls.__signature__ = own.replace(  # type: ignore[attr-defined]
+                parameters=list(own.parameters.values())[1:], return_annotation=inspect.Signature.empty
+            )
+
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if kwargs:
             known = [p for p in inspect.signature(cls.__init__).parameters if p != "self"]

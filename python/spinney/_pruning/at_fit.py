@@ -186,7 +186,7 @@ def _score(scoring: Any, rows: FitRows) -> Score:
     scorer = get_scorer(scoring) if isinstance(scoring, str) else scoring
 
     def score(tree: FittedTree, alpha: float, held_out: NDArray[np.intp]) -> float:
-        pruned = rows.fitted(tree).prune(alpha=alpha)
+        pruned = rows.fitted(tree).pruned(alpha=alpha)
         return float(scorer(pruned, _safe_indexing(rows.X, held_out), _safe_indexing(rows.y, held_out)))
 
     return score

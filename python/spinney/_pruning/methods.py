@@ -26,7 +26,7 @@ def refuse_shrunk(model: Any) -> None:
 
 
 class PrunableTree:
-    """Mixin: the pruning path, `prune` after fit, and what pruning at fit has learned."""
+    """Mixin: the pruning path, `pruned` after fit, and what pruning at fit has learned."""
 
     prune = PruneParameter()
 
@@ -88,11 +88,24 @@ class PrunableTree:
             self.__dict__.pop(name, None)
         self.__dict__.update(learned)
 
-    def _pruned_copy(self, alpha: float | None, cp: float | None) -> Self:
-        """Return what ``prune(...)`` on a fitted tree is to return."""
+    def pruned(self, *, alpha: float | None = None, cp: float | None = None) -> Self:
+        """Return a copy of the fitted tree that is pruned further, without growing it again.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            Penalty per leaf, in the unit of the risk; all that goes at or below it goes.
+        cp : float, optional
+            The same as a share of the root's risk.
+
+        Returns
+        -------
+        estimator
+            A new fitted tree; this one stays as it is.
+        """
         check_is_fitted(self)
         if (alpha is None) == (cp is None):
-            raise ValueError("Pass either alpha or cp to prune: alpha=..., or cp=... as a share of the root's risk.")
+            raise ValueError("Pass either alpha or cp to pruned: alpha=..., or cp=... as a share of the root's risk.")
         given = alpha if cp is None else cp
         if not isinstance(given, Real) or not float(given) >= 0:
             raise ValueError(f"{'alpha' if cp is None else 'cp'} must be a number of at least 0. Got {given!r}.")

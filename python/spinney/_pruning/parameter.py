@@ -1,14 +1,15 @@
-"""`prune`: a parameter when it is set, a method when it is called."""
+"""`prune`: a parameter when it is set; a method, for those who still call it so, when it is called."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 
 class Pruning:
-    """How a tree is pruned at fit, and the method that prunes it afterwards.
+    """How a tree is pruned at fit, and the former name of the method that prunes it afterwards.
 
-    It equals and shows the value of the parameter `prune`. Called, it returns a pruned copy of a fitted tree.
+    It equals and shows the value of the parameter `prune`. Called, it hands over to `pruned`.
     """
 
     def __init__(self, estimator: Any, value: str | None) -> None:
@@ -16,21 +17,13 @@ class Pruning:
         self.value = value
 
     def __call__(self, *, alpha: float | None = None, cp: float | None = None) -> Any:
-        """Return a copy of the fitted tree that is pruned further, without growing it again.
-
-        Parameters
-        ----------
-        alpha : float, optional
-            Penalty per leaf, in the unit of the risk; all that goes at or below it goes.
-        cp : float, optional
-            The same as a share of the root's risk.
-
-        Returns
-        -------
-        estimator
-            A new fitted tree; this one stays as it is.
-        """
-        return self._estimator._pruned_copy(alpha, cp)
+        """Do what `pruned` does; it bore the name of the parameter once."""
+        warnings.warn(
+            "tree.prune(...) is now tree.pruned(...): the name prune is that of a parameter. It goes with version 0.3.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self._estimator.pruned(alpha=alpha, cp=cp)
 
     def __eq__(self, other: object) -> bool:
         return bool(self.value == (other.value if isinstance(other, Pruning) else other))
@@ -51,7 +44,7 @@ class Pruning:
 class PruneParameter:
     """Data descriptor: keeps the value under the parameter's name and hands out a `Pruning`.
 
-    scikit-learn wants parameter `x` as attribute `x`, and a tree is pruned by ``tree.prune(alpha=...)``.
+    scikit-learn wants parameter `x` as attribute `x`, and trees were once pruned by ``tree.prune(alpha=...)``.
     """
 
     def __get__(self, estimator: Any, owner: type) -> Any:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._charts.complexity import draw_complexity
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -98,7 +100,7 @@ class ComplexityTable:
         frame
             alpha, cp, n_splits, n_leaves, relative_error, cv_error (or cv_score) and cv_se.
         """
-        from spinney.reading.tables import frame_of
+        from spinney._words.frames import frame_of
 
         return frame_of(self.columns(), backend)
 
@@ -115,9 +117,7 @@ class ComplexityTable:
         Axes
             The axes drawn on.
         """
-        from spinney.drawing.curves import plot_cp
-
-        return plot_cp(self, ax=ax)
+        return draw_complexity(self, ax)
 
     def __repr__(self) -> str:
         return str(self)

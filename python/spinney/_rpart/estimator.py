@@ -11,8 +11,9 @@ from sklearn.utils import check_random_state
 
 from spinney._data import Schema, read_table
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn
+from spinney._fitted.model import decision_costs
 from spinney._fitted.tree import FittedTree
-from spinney._learn.costs import decision_costs, read_cost_matrix, read_priors
+from spinney._learn.costs import read_cost_matrix, read_priors
 from spinney._learn.exposure import hazard_exposure, read_survival
 from spinney._learn.target import ClassTarget, read_numbers, read_weights
 from spinney._pruning.choice import choose

@@ -110,13 +110,27 @@ class RpartTree:
             )
         return RpartReport(self.rpart_, self.schema_, getattr(self, "classes_", None))  # type: ignore[attr-defined]
 
-    def _pruned_copy(self, alpha: float | None, cp: float | None) -> Any:
+    def pruned(self, *, alpha: float | None = None, cp: float | None = None) -> Any:
+        """Return a copy of the fitted tree that is pruned further, without growing it again.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            Penalty per leaf, in the unit of the risk; all that goes at or below it goes.
+        cp : float, optional
+            The same as a share of the root's risk; in a tree grown by rpart's rules it may be negative.
+
+        Returns
+        -------
+        estimator
+            A new fitted tree; this one stays as it is.
+        """
         if not hasattr(self, "rpart_"):
-            return super()._pruned_copy(alpha, cp)  # type: ignore[misc]
+            return super().pruned(alpha=alpha, cp=cp)  # type: ignore[misc]
         from spinney._rpart.estimator import complexity_table
 
         if (alpha is None) == (cp is None):
-            raise ValueError("Pass either alpha or cp to prune: alpha=..., or cp=... as a share of the root's risk.")
+            raise ValueError("Pass either alpha or cp to pruned: alpha=..., or cp=... as a share of the root's risk.")
         given = alpha if cp is None else cp
         unpriced = self.rpart_.root_risk == 0  # its table has no complexities
         if not isinstance(given, Real) or (given != given and not unpriced):  # rpart takes negative ones, too

@@ -14,28 +14,55 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
 from spinney._data import Schema, read_table
-from spinney._fitted.one_row import RowPredictor
+from spinney._file.container import field
 from spinney._fitted.tree import FittedTree
 from spinney._growing.estimator import NO_LIMIT, GrowingEstimator
 from spinney._growing.growth import Growth
 from spinney._growing.task import OfClasses, OfValues
+from spinney._keep.part import FittedPart
+from spinney._learn.about import About, counted
 from spinney._learn.costs import ClassCosts
-from spinney._learn.held_out import HeldOut
+from spinney._learn.held_out import HeldOut, Loss
 from spinney._learn.parameters import read_feature_costs
 from spinney._learn.target import read_weights
 from spinney._learn.user_criterion import UserTarget, check_shares, prepare, refuse_unsupported
 from spinney._pruning.at_fit import FitRows, check_request, prune_grown
+from spinney._pruning.kept import pruning_from_json, pruning_to_json
 from spinney._pruning.methods import PrunableTree
+from spinney._rpart.kept import record_from_json, record_to_json
+from spinney._tree.readable import ReadableTree
 from spinney._tree.shrinkage import shrunk
-from spinney.reading.methods import ReadableTree
 
 
 class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
     """What classification and regression trees share."""
 
-    @property
-    def _fitted(self) -> FittedTree:
-        return self.tree_
+    _model_attribute = "tree_"
+    _tied_to_trees = ("rpart_",)
+    tree_: FittedTree
+
+    # ---- files and lists of models ---------------------------------------------------------------------------
+
+    def _to_header(self) -> dict[str, Any]:
+        learned = self.__dict__
+        shrinkage = {"shrinkage": float(learned.get("shrinkage_", 0.0))}
+        return shrinkage | pruning_to_json(learned) | record_to_json(learned)
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+        shrinkage = field(header, "shrinkage", float) if "shrinkage" in header else 0.0
+        return pruning_from_json(header) | record_from_json(header, part) | {"shrinkage_": shrinkage}
+
+    def _about(self) -> About:
+        n_leaves, depth = int(self.get_n_leaves()), int(self.get_depth())
+        sentence = f"{n_leaves} leaves, depth {depth}"
+        return About(
+            "tree",
+            {"leaves": n_leaves, "depth": depth},
+            {"tree": f"{counted(n_leaves, 'leaf', 'leaves')}, depth {depth}"},
+            sentence,
+            why_no_trees="the model is one tree, not a forest. Leave it out.",
+        )
 
     # ---- fitting -------------------------------------------------------------------------------------
 
@@ -86,20 +113,9 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         table = read_table(X)
         schema = Schema.learn(table, categorical_features=self.categorical_features, unseen=self.unseen)
         sample_weight = read_weights(sample_weight, table.n_rows)
-        counts_time = exposure is not None or self.criterion == "exponential"
         time = None
-        if counts_time:
-            case_weight = sample_weight
-            y, sample_weight = self._per_exposure(y, sample_weight, exposure, X_val is not None, table.n_rows)
-            time = (
-                sample_weight / np.where(case_weight > 0, case_weight, 1.0)
-                if case_weight is not None
-                else sample_weight
-            )
-            if self.scoring is not None:
-                raise ValueError(
-                    "scoring does not go with exposure or survival times: their trees are judged by deviance."
-                )
+        if exposure is not None or self.criterion == "exponential":
+            y, sample_weight, time = self._read_time(y, sample_weight, exposure, X_val is not None, table.n_rows)
         target = self._read_target(y, table.n_rows)
         weight = self._target_weights(target, y, sample_weight)
         costs = self._read_costs(target, weight)
@@ -112,27 +128,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
             weight, weight_val = self._part_rows(target, weight, table.n_rows, random)
             held_out = HeldOut(columns, loss, weight_val)
         learned = self._learned(target)
-        n_classes, n_outputs = learned.pop("_n_classes"), learned["n_outputs_"]
-        user = prepare(self, self._engine_target(target)[0], weight, n_classes)
-        if user is not None and n_classes is None:
-            n_outputs = learned["n_outputs_"] = user.n_values
-
-        def grow(rows_weight: NDArray[np.float64] | None) -> FittedTree:
-            engine, _ = self._grow(columns, schema, target, rows_weight, random, costs, counts_time, user=user)
-            return self._restated(FittedTree(engine, n_classes, n_outputs), costs)
-
-        codes = None if n_classes is None else self._engine_target(target)[0]
-        growth = Growth(
-            columns,
-            codes,
-            weight,
-            grow,
-            loss,
-            self._node_risks,
-            partial(self._split_gains, schema, costs),
-            self._n_threads,
-            time,
-        )
+        growth = self._growth(columns, schema, target, weight, costs, random, loss, time, learned)
         tree = growth.grow(weight)
         learned |= self._learned_costs(costs)
         rows = FitRows(X, y, self._engine_target(target)[0], groups, random, partial(self._with_tree, schema, learned))
@@ -142,6 +138,43 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         self._keep(schema, tree, learned)
         self._keep_pruning(pruned.learned)
         return self
+
+    def _read_time(
+        self, y: Any, case_weight: NDArray[np.float64] | None, exposure: Any, has_held_out: bool, n_rows: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Rates, their weights, and the time behind each row, from counts of events or from survival times."""
+        if self.scoring is not None:
+            raise ValueError("scoring does not go with exposure or survival times: their trees are judged by deviance.")
+        rates, weight = self._per_exposure(y, case_weight, exposure, has_held_out, n_rows)
+        time = weight if case_weight is None else weight / np.where(case_weight > 0, case_weight, 1.0)
+        return rates, weight, time
+
+    def _growth(
+        self,
+        columns: _engine.Table,
+        schema: Schema,
+        target: Any,
+        weight: NDArray[np.float64] | None,
+        costs: ClassCosts | None,
+        random: np.random.RandomState,
+        loss: Loss,
+        time: NDArray[np.float64] | None,
+        learned: dict[str, Any],
+    ) -> Growth:
+        """Return what grows trees of these rows, and puts into `learned` how many outputs they have."""
+        array, _ = self._engine_target(target)
+        n_classes, n_outputs = learned.pop("_n_classes"), learned["n_outputs_"]
+        user = prepare(self, array, weight, n_classes)
+        if user is not None and n_classes is None:
+            n_outputs = learned["n_outputs_"] = user.n_values
+
+        def grow(rows_weight: NDArray[np.float64] | None) -> FittedTree:
+            engine, _ = self._grow(columns, schema, target, rows_weight, random, costs, time is not None, user=user)
+            return self._restated(FittedTree(engine, n_classes, n_outputs), costs)
+
+        codes = None if n_classes is None else array
+        gains = partial(self._split_gains, schema, costs)
+        return Growth(columns, codes, weight, grow, loss, self._node_risks, gains, self._n_threads, time)
 
     def _with_tree(self, schema: Schema, learned: dict[str, Any], tree: FittedTree) -> Self:
         """Return a copy that is fitted, with this tree; without `learned`, it keeps what else this one has learned."""
@@ -319,19 +352,6 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         """
         check_is_fitted(self)
         return self.schema_.credit_inputs(self.tree_.importances(self.schema_.n_split_features))
-
-    def to_predictor(self) -> RowPredictor:
-        """Prepare a handle that predicts one row at a time, in microseconds.
-
-        The handle checks nothing, starts no thread and needs a row's values in column order, or by name.
-
-        Returns
-        -------
-        RowPredictor
-            The handle.
-        """
-        check_is_fitted(self)
-        return RowPredictor(self.tree_, self.schema_, self.unseen, getattr(self, "classes_", None))
 
 
 class TreeClassifier(OfClasses, BaseTree):

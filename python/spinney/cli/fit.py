@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -20,6 +20,9 @@ from rich.text import Text
 
 from spinney.cli.failures import fail, failures_in_words, nearest, warnings_in_words
 from spinney.cli.tables import check_writable, number_column, read_whole
+
+if TYPE_CHECKING:
+    from spinney._learn.about import About
 
 MOST_INTEGER_CLASSES = 10
 _MOST_NAMED = 4  # columns in the report
@@ -97,7 +100,7 @@ def run_fit(
     if as_json:
         click.echo(json.dumps(result, ensure_ascii=False, allow_nan=False, indent=2))
     else:
-        print_summary(result, problem)
+        print_summary(result, problem, model._about())
 
 
 def check_boosting(problem: Problem, parameters: dict[str, Any]) -> None:
@@ -249,6 +252,7 @@ def summary(
     """Gather what is printed, as JSON can hold it."""
     from spinney.reading.tables import importance_columns
 
+    about: About = model._about()
     baseline = "most frequent class" if problem.task == "classification" else "mean"
     return {
         "table": str(source.path),
@@ -261,43 +265,12 @@ def summary(
         "folds": n_folds,
         "baseline": baseline,
         "scores": {
-            name: {_noun(model): _mean_and_sd(own), "baseline": _mean_and_sd(base)}
+            name: {about.noun: _mean_and_sd(own), "baseline": _mean_and_sd(base)}
             for name, (own, base) in scores.items()
         },
-        **_size(model),
+        **about.size,
         "importances": dict(zip(*list(importance_columns(model).values())[:2], strict=True)),
         "model": None if out is None else str(out),
-    }
-
-
-def _noun(model: Any) -> str:
-    if hasattr(model, "boosting_"):
-        return "boosting"
-    return "forest" if hasattr(model, "forest_") else "tree"
-
-
-def _size(model: Any) -> dict[str, Any]:
-    if hasattr(model, "boosting_"):
-        return boosting_size(model)
-    if not hasattr(model, "forest_"):
-        return {"leaves": int(model.get_n_leaves()), "depth": int(model.get_depth())}
-    score = getattr(model, "oob_score_", math.nan)
-    return {
-        "trees": len(model),
-        "leaves": model.forest_.n_leaves,
-        "out_of_bag": float(score) if math.isfinite(score) else None,
-    }
-
-
-def boosting_size(model: Any) -> dict[str, Any]:
-    """Return the rounds of a boosted model, and where its learning curve ends."""
-    curve = getattr(model, "validation_score_", None)
-    return {
-        "rounds": int(model.n_iter_),
-        "rounds_tried": len(model.train_score_),
-        "leaves": model.boosting_.n_leaves,
-        "training_loss": float(model.train_score_[model.n_iter_ - 1]),
-        "held_out_loss": None if curve is None else float(curve[model.n_iter_ - 1]),
     }
 
 
@@ -306,7 +279,7 @@ def _mean_and_sd(values: list[float]) -> dict[str, float | None]:
     return {name: value if math.isfinite(value) else None for name, value in numbers.items()}
 
 
-def print_summary(result: dict[str, Any], problem: Problem) -> None:
+def print_summary(result: dict[str, Any], problem: Problem, about: About) -> None:
     """Print the summary as a table."""
     table = Table(show_header=False)
     without = result["rows_without_target"]
@@ -315,22 +288,11 @@ def print_summary(result: dict[str, Any], problem: Problem) -> None:
     table.add_row("columns", str(len(result["columns"])))
     table.add_row("target", Text(result["target"]))
     table.add_row("task", Text(f"{problem.task} ({problem.why})"))
-    noun = "boosting" if "rounds" in result else "forest" if "trees" in result else "tree"
     for name, score in result["scores"].items():
-        table.add_row(f"{name}, {result['folds']} folds", _in_words(name, score[noun]))
+        table.add_row(f"{name}, {result['folds']} folds", _in_words(name, score[about.noun]))
         table.add_row(f"  {result['baseline']}", _in_words(name, score["baseline"]))
-    leaves = result["leaves"]
-    in_words = f"{leaves:,} {'leaf' if leaves == 1 else 'leaves'}"
-    if noun == "boosting":
-        _add_rounds(table, result, in_words)
-    elif noun == "tree":
-        table.add_row("tree", f"{in_words}, depth {result['depth']}")
-    else:
-        table.add_row("forest", f"{result['trees']} {'tree' if result['trees'] == 1 else 'trees'}, {in_words}")
-    if result.get("out_of_bag") is not None:
-        name = "accuracy" if problem.task == "classification" else "R²"
-        score = result["out_of_bag"]
-        table.add_row(f"{name}, out of bag", f"{score:.1%}" if name == "accuracy" else f"{score:.4g}")
+    for label, text in about.lines.items():
+        table.add_row(label, text)
     ranked = [f"{name} {share:.2f}" for name, share in result["importances"].items() if share > 0]
     if ranked:
         more = ", …" if len(ranked) > _MOST_NAMED else ""
@@ -338,15 +300,6 @@ def print_summary(result: dict[str, Any], problem: Problem) -> None:
     if result["model"] is not None:
         table.add_row("model", Text(result["model"]))
     Console(highlight=False).print(table)
-
-
-def _add_rounds(table: Table, result: dict[str, Any], leaves: str) -> None:
-    kept, tried = result["rounds"], result["rounds_tried"]
-    stopped = f" (the best of {tried})" if tried > kept else ""
-    table.add_row("boosting", f"{kept:,} {'round' if kept == 1 else 'rounds'}{stopped}, {leaves}")
-    table.add_row("loss, training rows", f"{result['training_loss']:.4g}")
-    if result["held_out_loss"] is not None:
-        table.add_row("  held-out rows", f"{result['held_out_loss']:.4g}")
 
 
 def _in_words(metric: str, score: dict[str, float | None]) -> str:

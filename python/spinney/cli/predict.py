@@ -37,7 +37,7 @@ def run_predict(
         model: Any = load_predictor(model_path)
     if proba and not hasattr(model, "classes_"):
         raise fail(f"'{model_path}' is a regression model: it has no class shares. Leave out --proba.")
-    if offset is not None and not hasattr(model._part.model, "start"):
+    if offset is not None and not model._part.model.takes_offset:
         raise fail(f"--offset is for gradient boosting, and '{model_path}' holds another model. Leave it out.")
     if offset is not None and model._part.model.n_scores > 1:
         raise fail(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,114 +14,74 @@ from rich.text import Text
 from spinney.cli.failures import fail, failures_in_words
 from spinney.cli.tables import check_writable
 
+if TYPE_CHECKING:
+    from spinney._learn.about import About
+
 
 def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, number: int | None, as_json: bool) -> None:
-    """Print a saved tree and draw it if a file is named."""
+    """Print a saved tree and draw it if a file is named; of an ensemble, its size and columns."""
     from spinney import export_text, load, to_dict, tree_svg
     from spinney._file.disk import write_file
 
     if svg is not None:
         check_writable(svg)
     with failures_in_words():
-        whole = load(model_path)
-        model = one_tree(whole, number)
-        if hasattr(model, "boosting_"):
-            show_boosting(model, model_path, svg, max_depth, as_json)
+        model = load(model_path)
+        about: About = model._about()
+        if not about.is_shown:
+            raise fail(about.why_no_trees)
+        if about.noun != "tree" and number is None:
+            if svg is not None or max_depth is not None:
+                raise fail(one_tree_only(model_path, about))
+            show_ensemble(model, about, as_json)
             return
-        if hasattr(model, "forest_"):
-            show_forest(model, model_path, svg, max_depth, as_json)
-            return
-        columns = described_columns(model)
+        tree, title = chosen_tree(model, about, number)
+        columns = described_columns(tree)
         if svg is not None:
-            write_file(svg, tree_svg(model, max_depth=max_depth).encode())
+            write_file(svg, tree_svg(tree, max_depth=max_depth).encode())
         if as_json:
-            about = {"columns": columns, "tree": to_dict(model)}
-            click.echo(json.dumps(about, ensure_ascii=False, allow_nan=False, indent=2))
+            found = {"columns": columns, "tree": to_dict(tree)}
+            click.echo(json.dumps(found, ensure_ascii=False, allow_nan=False, indent=2))
             return
-        text = export_text(model, max_depth=max_depth)
+        text = export_text(tree, max_depth=max_depth)
     console = Console(highlight=False)
-    console.print(Text(f"{title_of(model, whole, number)}\n"))
+    console.print(Text(f"{title}\n"))
     console.print(text, markup=False, soft_wrap=True)
     console.print()
     console.print(columns_table(columns))
 
 
-def one_tree(model: Any, number: int | None) -> Any:
-    """Return the tree of an ensemble that is asked for, counted from 1, or the model."""
-    from spinney import ProximityImputer
-
-    if isinstance(model, ProximityImputer):
-        raise fail("The file holds an imputer, which fills tables and has no tree to show. Use it in Python.")
-    if hasattr(model, "estimators_features_"):
-        raise fail(
-            "The file holds a bagging ensemble, whose members may be any models. Look at its estimators_ in Python."
+def one_tree_only(path: Path, about: About) -> str:
+    """Say what to do instead of drawing or printing a whole ensemble."""
+    if about.trees is None:
+        return f"{about.why_no_trees[0].upper()}{about.why_no_trees[1:]}".replace(
+            "Leave it out", "Leave --svg and --max-depth out"
         )
+    return f"'{path}' holds {len(about.trees)} trees. Say which one to draw or print: --tree N."
+
+
+def chosen_tree(model: Any, about: About, number: int | None) -> tuple[Any, str]:
+    """Return the tree that is asked for, counted from 1, or the model if it is one; and what to call it."""
     if number is None:
-        return model
-    if not hasattr(model, "forest_") and not hasattr(model, "boosting_"):
-        raise fail("--tree: the model is one tree, not a forest. Leave it out.")
-    if not hasattr(model, "estimators_"):
-        raise fail(
-            f"--tree: the trees of {type(model).__name__} are cut at random and not shown by themselves. Leave it out."
-        )
-    n_trees = len(model.estimators_)
-    if number > n_trees:
-        noun = "forest" if hasattr(model, "forest_") else "model"
-        raise fail(f"--tree: the {noun} has {n_trees} trees, so there is no tree {number}.")
-    return model.estimators_[number - 1]
+        return model, f"{type(model).__name__}: {about.sentence}"
+    if about.trees is None:
+        raise fail(f"--tree: {about.why_no_trees}")
+    if number > len(about.trees):
+        raise fail(f"--tree: the model has {len(about.trees)} trees, so there is no tree {number}.")
+    tree = about.trees[number - 1]
+    name = type(tree).__name__ if about.title_of_tree is None else about.title_of_tree(number - 1)
+    return tree, f"{name}: {tree._about().sentence}"
 
 
-def title_of(tree: Any, model: Any, number: int | None) -> str:
-    """Say what is shown: the kind of the model, or which step of boosting it is."""
-    size = f"{tree.get_n_leaves()} leaves, depth {tree.get_depth()}"
-    if number is None or not hasattr(model, "boosting_"):
-        return f"{type(tree).__name__}: {size}"
-    n_scores = model.boosting_.n_scores
-    of_class = f" for {model.classes_[(number - 1) % n_scores]}" if n_scores > 1 else ""
-    return f"Round {(number - 1) // n_scores + 1} of {model.n_iter_}, what it adds to the score{of_class}: {size}"
-
-
-def show_forest(model: Any, path: Path, svg: Path | None, max_depth: int | None, as_json: bool) -> None:
-    """Print the size of a forest and its columns."""
-    if not hasattr(model, "estimators_") and (svg is not None or max_depth is not None):
-        raise fail(
-            f"The trees of {type(model).__name__} are cut at random and not shown by themselves. Leave --svg and "
-            "--max-depth out."
-        )
-    if svg is not None or max_depth is not None:
-        raise fail(f"'{path}' is a forest of {len(model)} trees. Say which one to draw or print: --tree N.")
-    columns, leaves = described_columns(model), model.forest_.n_leaves
-    about: dict[str, Any] = {"model": type(model).__name__, "trees": len(model), "leaves": leaves}
-    score = getattr(model, "oob_score_", None)
-    about["out_of_bag_score"] = score if score is not None and np.isfinite(score) else None
+def show_ensemble(model: Any, about: About, as_json: bool) -> None:
+    """Print the size of an ensemble and its columns."""
+    columns = described_columns(model)
     if as_json:
-        click.echo(json.dumps(about | {"columns": columns}, ensure_ascii=False, allow_nan=False, indent=2))
+        found = {"model": type(model).__name__, **about.size, "columns": columns}
+        click.echo(json.dumps(found, ensure_ascii=False, allow_nan=False, indent=2))
         return
     console = Console(highlight=False)
-    known = "" if about["out_of_bag_score"] is None else f", out-of-bag score {score:.3f}"
-    console.print(Text(f"{about['model']}: {len(model)} trees, {leaves:,} leaves{known}\n"))
-    console.print(columns_table(columns))
-
-
-def show_boosting(model: Any, path: Path, svg: Path | None, max_depth: int | None, as_json: bool) -> None:
-    """Print the size of a boosted model and its columns."""
-    from spinney.cli.fit import boosting_size
-
-    if svg is not None or max_depth is not None:
-        raise fail(f"'{path}' is a sum of {model.boosting_.n_trees} trees. Say which one to draw or print: --tree N.")
-    columns, size = described_columns(model), boosting_size(model)
-    about = {"model": type(model).__name__, "loss": model.loss} | size
-    if as_json:
-        click.echo(json.dumps(about | {"columns": columns}, ensure_ascii=False, allow_nan=False, indent=2))
-        return
-    console = Console(highlight=False)
-    held_out = "" if size["held_out_loss"] is None else f", {size['held_out_loss']:.4g} on held-out rows"
-    console.print(
-        Text(
-            f"{about['model']}: {size['rounds']:,} rounds, {size['leaves']:,} leaves; loss {size['training_loss']:.4g}"
-            f"{held_out}\n"
-        )
-    )
+    console.print(Text(f"{type(model).__name__}: {about.sentence}\n"))
     console.print(columns_table(columns))
 
 

@@ -8,15 +8,12 @@ import numpy as np
 
 from spinney._charts.axes import axes_of
 from spinney._charts.colours import CLASS_COLOURS, INK, VALUE_COLOUR
-from spinney._pruning.table import ComplexityTable
-from spinney._words.digits import elide, one_line, plural
+from spinney._charts.complexity import draw_complexity
+from spinney._words.digits import elide, one_line
 from spinney.reading.tables import importance_columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_MOST_BARS = 60  # beyond, bars run into each other
-_WIDE = 60  # leaves beyond which the small trees need a logarithmic axis
 
 
 def plot_impurity_curves(*, scaled: bool = True, ax: Axes | None = None) -> Axes:
@@ -106,8 +103,7 @@ def plot_importances(model: Any, *, max_columns: int = 15, ax: Axes | None = Non
         ax.annotate(f"{value:.2f}", (value, place), xytext=(4, 0), textcoords="offset points", va="center", color=INK)
     ax.set_yticks(places, names, parse_math=False)
     ax.invert_yaxis()
-    what = "loss that the splits save" if hasattr(model, "boosting_") else "decrease of the impurity"
-    ax.set(xlim=(0, 1.12 * max([*values, 1e-9])), xlabel=f"share in the {what}")
+    ax.set(xlim=(0, 1.12 * max([*values, 1e-9])), xlabel=f"share in the {model._fitted.gain_is}")
     return ax
 
 
@@ -142,48 +138,7 @@ def plot_cp(model: Any, *, ax: Axes | None = None) -> Axes:
     >>> ax = spinney.plot_cp(spinney.DecisionTreeClassifier(prune="cv", random_state=0).fit(X, y))
     >>> matplotlib.pyplot.close(ax.figure)
     """
-    table = model if isinstance(model, ComplexityTable) else getattr(model, "cp_table_", None)
-    if table is None:
+    table = getattr(model, "cp_table_", model)
+    if not hasattr(table, "cv_error"):
         raise ValueError("There is no table to draw. Fit the tree with prune='cv' first.")
-    ax = axes_of(ax, 7.0, 4.2, "top", "right")
-    size, error, spread = table.n_leaves, table.cv_error, table.cv_se
-    name = "held-out rows" if table.scoring is None else "mean score"
-    line: dict[str, Any] = {"color": VALUE_COLOUR, "linewidth": 1.5, "label": name}
-    if len(table) <= _MOST_BARS:
-        ax.errorbar(size, error, spread, marker="o", markersize=4, capsize=3, elinewidth=1, **line)
-    else:
-        ax.plot(size, error, **line)
-        ax.fill_between(size, error - spread, error + spread, color=VALUE_COLOUR, alpha=0.2, linewidth=0)
-    if table.scoring is None:
-        ax.plot(size, table.relative_error, color="#999999", linewidth=1, label="training rows")
-    if table.chosen is not None:
-        _mark_choice(ax, table)
-    if size.max() > _WIDE:
-        ax.set_xscale("log")
-    label = "error as a share of the root's" if table.scoring is None else table.scoring
-    ax.set(xlabel="leaves", ylabel=label)
-    ax.legend(frameon=False)
-    return ax
-
-
-def _mark_choice(ax: Axes, table: ComplexityTable) -> None:
-    """Draw the line that the rule allows, and a ring around the tree that was kept."""
-    worse = 1.0 if table.scoring is None else -1.0
-    best = int(np.nanargmin(worse * table.cv_error))  # of equal ones the smallest tree, which comes first
-    width = {"min": 0.0, "1se": 1.0}[table.rule] if isinstance(table.rule, str) else float(table.rule or 0.0)
-    level = table.cv_error[best] + worse * width * table.cv_se[best]
-    what = {"min": "the best", "1se": "1 standard error off the best"}.get(
-        str(table.rule), f"{width:g} standard errors"
-    )
-    ax.axhline(level, color=INK, linestyle="--", linewidth=1, label=what)
-    leaves, cp = int(table.n_leaves[table.chosen]), float(table.cp[table.chosen])
-    ax.plot(
-        [leaves],
-        [table.cv_error[table.chosen]],
-        "o",
-        markersize=11,
-        markerfacecolor="none",
-        markeredgecolor=CLASS_COLOURS[5],
-        markeredgewidth=2,
-        label=f"kept: {plural(leaves, 'leaf')}, cp {cp:.2g}",
-    )
+    return draw_complexity(table, ax)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._words.digits import one_line, percent, plural, shortest
+from spinney._words.frames import Backend, frame_of
 from spinney.reading.conditions import Condition
 from spinney.reading.reader import TreeReader
-from spinney.reading.tables import Backend, frame_of
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
 from spinney._data import RawTable, Schema
 from spinney._data.values import column_values
-from spinney._fitted.forest import FittedForest
-from spinney._fitted.tree import FittedTree
 from spinney._words.digits import plural, shortest
-from spinney.reading.tables import Backend, frame_of
+from spinney._words.frames import Backend, frame_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -352,16 +349,3 @@ def _outputs(explained: ShapValues, columns: slice, names: NDArray[Any]) -> Shap
         output_names=names.tolist(),
         interactions=None if explained.interactions is None else explained.interactions[..., columns],
     )
-
-
-def sums_of(
-    fitted: FittedTree | FittedForest,
-    columns: _engine.Table,
-    background: _engine.Table | None,
-    interactions: bool,
-    n_threads: int,
-) -> tuple[Floats, Floats, Floats]:
-    """Explain a tree, or the mean of a forest: values without columns, flat values, flat values of pairs."""
-    if isinstance(fitted, FittedTree):
-        return _engine.shap_of_tree(fitted.engine, columns, background, interactions, n_threads)
-    return _engine.shap_of_forest(fitted.engine, columns, background, interactions, 1.0 / fitted.n_trees, n_threads)

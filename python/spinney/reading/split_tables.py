@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import Feature, RawTable, read_table
-from spinney._data.schema import learn_feature
+from spinney._data.feature import learn_feature
 from spinney._data.values import feature_values
 from spinney._learn.target import read_classes, read_values, read_weights
 from spinney._words.digits import distinct_texts, fixed, plural
+from spinney._words.frames import Backend, frame_of
 from spinney.reading.conditions import Condition
-from spinney.reading.tables import Backend, frame_of
 
 _CLASS_CRITERIA = ("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio")
 _VALUE_CRITERIA = ("squared_error", "friedman_mse", "poisson")

@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
+from spinney._learn.table_estimator import fitted_of
 from spinney._learn.user_criterion import name_of
+from spinney._words.frames import Backend, frame_of
 from spinney.reading.reader import TreeReader
 from spinney.reading.weighed import WeighedSplit
-
-Backend = Literal["pandas", "polars"]
-
-
-def frame_of(columns: dict[str, list[Any]], backend: Backend | None) -> Any:
-    """Make a frame of columns in the library asked for, or in the one that is installed."""
-    if backend not in ("pandas", "polars", None):
-        raise ValueError(f"backend must be 'pandas', 'polars' or None, not {backend!r}.")
-    if backend is None:
-        backend = "pandas" if find_spec("pandas") is not None else "polars"
-    try:
-        if backend == "pandas":
-            import pandas as pd
-
-            return pd.DataFrame(columns)
-        import polars as pl
-
-        return pl.DataFrame(columns, strict=False)
-    except ImportError as error:
-        raise ImportError("A frame needs pandas or polars: pip install pandas") from error
 
 
 def to_frame(model: Any, backend: Backend | None = None) -> Any:
@@ -336,8 +317,7 @@ def importance_frame(model: Any, backend: Backend | None = None) -> Any:
 
 def importance_columns(model: Any) -> dict[str, list[Any]]:
     """Return the columns of `importance_frame`."""
-    ensemble = getattr(model, "forest_", None) or getattr(model, "boosting_", None)
-    fitted = ensemble or TreeReader(model).tree
+    fitted = fitted_of(model)
     features = model.schema_.features
     importances, n_splits = model.feature_importances_, fitted.split_counts(model.schema_.n_split_features)
     if model.schema_.pool is not None:

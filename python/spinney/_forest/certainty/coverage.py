@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spinney._learn.folds import read_row_groups
 from spinney._words.digits import shortest
-from spinney.reading.tables import Backend, frame_of
+from spinney._words.frames import Backend, frame_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spinney import _engine
 from spinney._words.digits import elide, one_line, plural, shortest
-from spinney.reading.tables import Backend, frame_of
+from spinney._words.frames import Backend, frame_of
 
 Floats = NDArray[np.float64]
 

@@ -26,14 +26,12 @@ def _flat(means: Any) -> NDArray[np.float64]:
 
 def _row_print(numbers: Any) -> RowPrint:
     if not isinstance(numbers, list) or len(numbers) != 2 or any(type(number) is not int for number in numbers):
-        refuse("is damaged: the fingerprint of its training rows is not one")
+        refuse("is damaged: the fingerprint of its training rows is unusable")
     return RowPrint(*numbers)
 
 
 def forest_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return the header entry; none if it is no forest."""
-    if "forest_" not in attributes:
-        return {}
+    """Return the header entry."""
     entry: dict[str, Any] = {"seed": int(attributes["_seed"])}
     if "oob_score_" in attributes:
         score = float(attributes["oob_score_"])
@@ -49,23 +47,20 @@ def forest_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
         for name in _OUT_OF_BAG:
             if name in attributes:
                 entry["rows"]["out_of_bag"] = array_to_json(_flat(attributes[name]))
-    if "offset_" in attributes:
-        entry["offset"], entry["max_samples"] = float(attributes["offset_"]), int(attributes["max_samples_"])
     return {"forest": entry}
 
 
 def forest_from_json(header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
     """Turn back what `forest_to_json` gives; older files lack the ranges and the rows."""
-    if "forest" not in header or not isinstance(part.model, FittedForest):
-        return {}
+    assert isinstance(part.model, FittedForest)
     entry = field(header, "forest", dict)
     found: dict[str, Any] = {"_seed": field(entry, "seed", int)}
     if not 0 <= found["_seed"] < 2**31:
-        refuse("is damaged: its seed is not one")
+        refuse("is damaged: its seed is not a number between 0 and 2³¹")
     if "oob_score" in entry:
         score = entry["oob_score"]
         if score is not None and (type(score) not in (int, float) or not math.isfinite(score)):
-            refuse("is damaged: its out-of-bag score is not one")
+            refuse("is damaged: its out-of-bag score is not a finite number")
         found["oob_score_"] = math.nan if score is None else float(score)
     if "oob_curve" in entry:
         found["oob_curve_"] = array_from_json(entry["oob_curve"], ("float64",), (part.model.n_trees,))
@@ -82,8 +77,4 @@ def forest_from_json(header: dict[str, Any], part: FittedPart) -> dict[str, Any]
             shape = (rows.n_rows, part.model.engine.value_width)
             means = array_from_json(fields["out_of_bag"], ("float64",), shape)
             found[_OUT_OF_BAG[n_classes is None]] = part.model.spread(means)
-    if "offset" in entry:
-        found["offset_"], found["max_samples_"] = field(entry, "offset", float), field(entry, "max_samples", int)
-        if not -1 <= found["offset_"] <= 0 or found["max_samples_"] < 1:
-            refuse("is damaged: its threshold or its number of rows drawn is not one")
     return found

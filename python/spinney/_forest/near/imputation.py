@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from scipy.sparse import issparse
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from spinney import _engine
 from spinney._data import RawTable, Schema, read_table
 from spinney._data.columns import NumberColumn
+from spinney._data.feature import Feature
 from spinney._data.fill import Fills, fill_table, missing_rows
 from spinney._data.names import listed, match_columns
 from spinney._data.pick import pick_table
-from spinney._data.schema import Feature
 from spinney._data.values import column_values
-from spinney._forest.estimators import RandomForestClassifier, RandomForestRegressor
+from spinney._forest.near.donors import Donors
+from spinney._forest.near.kept_imputer import imputer_from_file, imputer_parts
 from spinney._forest.near.proximity import Kind, Proximities, Resting, count_draws
-from spinney._learn.parameters import NamedParameters
+from spinney._forest.random_forests import RandomForestClassifier, RandomForestRegressor
+from spinney._learn.about import About
+from spinney._learn.table_estimator import SavedEstimator
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 _MOST_CLASSES = 20  # whole numbers with more distinct values are a quantity
 
 
-class ProximityImputer(OneToOneFeatureMixin, NamedParameters, TransformerMixin, BaseEstimator):
+class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):
     """Fill missing values with those of near rows, near by the proximities of a forest.
 
     Each column is first filled with its median (categories: the most frequent). Then a forest is grown, and each
@@ -256,21 +259,20 @@ class ProximityImputer(OneToOneFeatureMixin, NamedParameters, TransformerMixin, 
                 break
         return self._written(X, table, values)
 
-    def save(self, file: Any) -> None:
-        """Write the fitted imputer to a file that `spinney.load` reads.
+    def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
+        return imputer_parts(self)
 
-        The file holds numbers and text, no code: the last forest, and the training rows' values that it lends.
+    @classmethod
+    def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
+        imputer: Self = imputer_from_file(cls, header, file)
+        return imputer
 
-        Parameters
-        ----------
-        file : str, path or binary file
-            Where to write. At a path, the file is complete or not there: an older one is replaced in one step.
-        """
-        from spinney._file.disk import write_file
-        from spinney._forest.near.kept_imputer import imputer_to_bytes
-
-        check_is_fitted(self)
-        write_file(file, imputer_to_bytes(self))
+    def _about(self) -> About:
+        return About(
+            "imputer",
+            why_no_trees="The file holds an imputer, which fills tables and has no tree to show. Use it in Python.",
+            is_shown=False,
+        )
 
     def _written(self, X: Any, table: RawTable, values: Floats) -> Any:
         expected = self.schema_.names if self.schema_.has_names else None
@@ -293,98 +295,6 @@ class ProximityImputer(OneToOneFeatureMixin, NamedParameters, TransformerMixin, 
         tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-@dataclass(frozen=True, eq=False)
-class Donors:
-    """The values that training rows have, to be lent to rows that lack them.
-
-    Attributes
-    ----------
-    features : list of Feature
-    known : ndarray of shape (n_rows, n_columns)
-        Numbers and codes; NaN is missing.
-    usual : ndarray of shape (n_columns,)
-        Median or most frequent code; NaN if the column is empty.
-    """
-
-    features: list[Feature]
-    known: Floats
-    usual: Floats
-
-    @classmethod
-    def of(cls, known: Floats, features: Any) -> Donors:
-        """Take the values of training rows."""
-        return cls(list(features), known, _usual_values(known, features))
-
-    def rough(self, known: Floats, classes: NDArray[np.intp] | None) -> Floats:
-        """Fill with what is usual, in the row's class where they are given."""
-        values = np.where(np.isnan(known), self.usual, known)
-        if classes is not None:
-            for c in range(classes.max() + 1):
-                rows = np.flatnonzero(classes == c)
-                usual = _usual_values(known[rows], self.features)
-                usual = np.where(np.isnan(usual), self.usual, usual)
-                values[rows] = np.where(np.isnan(known[rows]), usual, known[rows])
-        return values
-
-    def filled(self, known: Floats, values: Floats, near: Proximities, n_jobs: int | None) -> Floats:
-        """Fill what is not known of rows from near donors; where none is near, `values` stay."""
-        lacks = np.isnan(known)
-        columns = [j for j in np.flatnonzero(lacks.any(axis=0)) if not np.isnan(self.usual[j])]
-        lent = [_Lent.of(self.known[:, j], _is_code(self.features[j])) for j in columns]
-
-        def finish(_: int, block: csr_array) -> list[Floats]:
-            return [loan.nearest(block) for loan in lent]
-
-        filled = values.copy()
-        for first, last, found in near.each_block(n_jobs, finish):
-            for j, value in zip(columns, found, strict=True):
-                use = lacks[first:last, j] & ~np.isnan(value)
-                filled[first:last, j][use] = value[use]
-        return filled
-
-
-@dataclass(frozen=True, eq=False)
-class _Lent:
-    """One column of the donors: codes as one column each, or numbers."""
-
-    codes: csr_array | None
-    numbers: Floats
-    known: Floats
-
-    @classmethod
-    def of(cls, column: Floats, is_code: bool) -> _Lent:
-        known = ~np.isnan(column)
-        if not is_code:
-            return cls(None, np.where(known, column, 0.0), known.astype(np.float64))
-        rows = np.flatnonzero(known)
-        codes = column[rows].astype(np.int64)
-        shape = (len(column), int(codes.max()) + 1)
-        return cls(csr_array((np.ones(len(rows)), (rows, codes)), shape=shape), column[rows], known.astype(np.float64))
-
-    def nearest(self, block: csr_array) -> Floats:
-        """Weighted mean, or code of the most weight; NaN without any weight."""
-        if self.codes is not None:
-            weight = (block @ self.codes).toarray()
-            return np.where(weight.max(axis=1) > 0, weight.argmax(axis=1), np.nan)
-        total = block @ self.known
-        mean = np.divide(block @ self.numbers, total, out=np.full(len(total), np.nan), where=total > 0)
-        known = self.numbers[self.known > 0]
-        return np.asarray(np.clip(mean, known.min(), known.max()))  # against rounding: a constant stays itself
-
-
-def _is_code(feature: Feature) -> bool:
-    return feature.kind != "number"
-
-
-def _usual_values(known: Floats, features: Any) -> Floats:
-    usual = np.full(known.shape[1], np.nan)
-    for j, feature in enumerate(features):
-        present = known[~np.isnan(known[:, j]), j]
-        if len(present):
-            usual[j] = np.bincount(present.astype(np.int64)).argmax() if _is_code(feature) else np.median(present)
-    return usual
 
 
 def _cells(feature: Feature, values: Floats, is_whole: bool) -> list[Any]:

@@ -7,48 +7,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import spinney
 from spinney import _engine
 from spinney._data import Schema
 from spinney._file.arrays import array_from_json, array_to_json
-from spinney._file.container import field, refuse, to_bytes
-from spinney._file.values import parameters_from_json, parameters_to_json
+from spinney._file.container import field, refuse
 from spinney._fitted.forest import FittedForest
-from spinney._forest.near.imputation import Donors
+from spinney._forest.near.donors import Donors
 from spinney._forest.near.proximity import Resting
-from spinney._keep.estimator import estimator_of, file_header
+from spinney._keep.estimator import class_named, estimator_header, opening, unfitted
 from spinney._keep.part import FittedPart
 
 KIND = "imputer"
 
 
-def imputer_to_bytes(imputer: Any) -> bytes:
-    """Write a fitted imputer."""
-    if type(imputer) is not spinney.ProximityImputer:
-        raise TypeError(
-            f"{type(imputer).__name__} is not one of spinney's own classes and cannot be loaded again. Pickle it."
-        )
-    imputer._validate_params()
-    part, resting = FittedPart.of(imputer.forest_.__dict__), imputer._resting
-    leaves = (resting.nodes - part.model.root[:-1]).astype(np.uint32)  # type: ignore[union-attr]
+def imputer_parts(imputer: Any) -> tuple[dict[str, Any], list[_engine.Tree]]:
+    """Return header and trees of a fitted imputer."""
+    part, resting = imputer.forest_._part(), imputer._resting
+    leaves = (resting.nodes - part.model.root[:-1]).astype(np.uint32)
     header = {
-        "spinney": spinney.__version__,
-        "estimator": "ProximityImputer",
+        **opening(imputer, imputer.get_params(deep=False)),
         "kind": KIND,
-        "parameters": parameters_to_json(imputer.get_params(deep=False)),
         "schema": imputer.schema_.to_dict(),
         "known": array_to_json(imputer._donors.known),
         "leaf": array_to_json(leaves),
         "drawn": None if resting.drawn is None else array_to_json(resting.drawn),
-        "forest": file_header(imputer.forest_) | part.header(),
+        "forest": estimator_header(imputer.forest_) | part.header(),
     }
-    return to_bytes(header, part.trees())
+    return header, part.model.trees()
 
 
-def imputer_from_file(header: dict[str, Any], file: _engine.ModelFile) -> Any:
-    """Turn back what `imputer_to_bytes` gives."""
-    imputer = spinney.ProximityImputer(**parameters_from_json(field(header, "parameters", dict)))
-    imputer._validate_params()
+def imputer_from_file(kind: Any, header: dict[str, Any], file: _engine.ModelFile) -> Any:
+    """Turn back what `imputer_parts` gives."""
+    imputer = unfitted(kind, header)
     schema = Schema.from_dict(field(header, "schema", dict))
     about = field(header, "forest", dict)
     part = FittedPart.from_header(about, file, 0, file.n_trees)
@@ -59,7 +49,7 @@ def imputer_from_file(header: dict[str, Any], file: _engine.ModelFile) -> Any:
     resting = _resting(header, part.model, len(known))
     if (imputer.kind == "gap") != (resting.drawn is not None):
         refuse("is damaged: it does not say which rows were drawn, or should not")
-    imputer._keep(schema, estimator_of(about, part), Donors.of(known, schema.features), resting)
+    imputer._keep(schema, class_named(about)._of_part(about, part), Donors.of(known, schema.features), resting)
     return imputer
 
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from spinney._data import Schema, read_table
-from spinney._data.schema import Feature
+from spinney._data.feature import Feature
 from spinney._data.values import input_values
 from spinney._forest.near.neighbourhood import Neighbourhood
 from spinney._forest.near.proximity import Kind, Proximities
-from spinney.reading.tables import frame_of
+from spinney._words.frames import frame_of
 
 Floats = NDArray[np.float64]
 _MOST_NEIGHBOURS = 100

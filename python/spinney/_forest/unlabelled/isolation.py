@@ -14,10 +14,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney import _engine
+from spinney._file.container import field, refuse
 from spinney._fitted.forest import FittedForest, join_trees
-from spinney._fitted.one_row import RowReader
+from spinney._fitted.row_reader import RowReader
 from spinney._forest.growing.rows import draw_rows, whole_weights
 from spinney._forest.unlabelled.unsupervised import Plan, UnsupervisedForest
+from spinney._keep.part import FittedPart
 from spinney._learn.parameters import count_features
 
 Floats = NDArray[np.float64]
@@ -209,6 +211,19 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
             score = score if copies is None else np.repeat(score, copies)
             offset = float(np.percentile(score, 100.0 * self.contamination))
         return {"max_samples_": n_drawn, "offset_": offset}
+
+    def _to_header(self) -> dict[str, Any]:
+        entries = super()._to_header()
+        entries["forest"] |= {"offset": float(self.offset_), "max_samples": int(self.max_samples_)}
+        return entries
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+        entry = field(header, "forest", dict)
+        offset, max_samples = field(entry, "offset", float), field(entry, "max_samples", int)
+        if not -1 <= offset <= 0 or max_samples < 1:
+            refuse("is damaged: its threshold or its number of rows drawn is impossible")
+        return super()._from_header(header, part) | {"offset_": offset, "max_samples_": max_samples}
 
     # ---- using ---------------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -24,12 +23,14 @@ from spinney._data import Schema, read_table
 from spinney._data.hashing import mixed
 from spinney._data.same_kinds import check_categories
 from spinney._fitted.forest import FittedForest
+from spinney._forest.growing.kept import forest_from_json, forest_to_json
 from spinney._forest.growing.rows import Draws
 from spinney._forest.growing.turns import ForestRequest, Grown, grow_in_turns
-from spinney._keep.estimator import SavedEstimator
-from spinney._learn.parameters import NamedParameters
+from spinney._keep.part import FittedPart
+from spinney._learn.about import About, counted
+from spinney._learn.table_estimator import TableEstimator
 from spinney._learn.target import read_weights
-from spinney._tree.estimators import ExtraTreeRegressor
+from spinney._tree.extra_trees import ExtraTreeRegressor
 
 Floats = NDArray[np.float64]
 
@@ -59,10 +60,11 @@ class Plan:
     copies: NDArray[np.int64] | None = None
 
 
-class UnsupervisedForest(NamedParameters, SavedEstimator, BaseEstimator):
+class UnsupervisedForest(TableEstimator):
     """What forests without a target share."""
 
-    _is_forest = True
+    _model_attribute = "forest_"
+    forest_: FittedForest
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
@@ -87,9 +89,7 @@ class UnsupervisedForest(NamedParameters, SavedEstimator, BaseEstimator):
 
     def _grow(self, X: Any, sample_weight: Any) -> _engine.Table:
         """Grow the forest, set the fitted attributes and return the rows as the engine reads them."""
-        self._validate_params()
-        if self.n_jobs == 0:
-            raise ValueError("n_jobs must not be 0. Use None for all the cores the process may use, or a number.")
+        self._check_parameters()
         table = read_table(X)
         earlier: FittedForest | None = self.forest_ if self.warm_start and hasattr(self, "forest_") else None
         if earlier is None:
@@ -139,12 +139,7 @@ class UnsupervisedForest(NamedParameters, SavedEstimator, BaseEstimator):
             )
 
     def _keep(self, schema: Schema, forest: FittedForest, seed: int, learned: dict[str, Any]) -> None:
-        self.schema_ = schema
-        self.n_features_in_ = schema.n_features
-        if schema.has_names:
-            self.feature_names_in_ = np.array(schema.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self._keep_schema(schema)
         self.forest_ = forest
         self.n_outputs_ = 1
         self.max_features_ = 1
@@ -152,14 +147,24 @@ class UnsupervisedForest(NamedParameters, SavedEstimator, BaseEstimator):
         for name, value in learned.items():
             setattr(self, name, value)
 
-    @property
-    def _n_threads(self) -> int:
-        return self.n_jobs or 0
+    def _to_header(self) -> dict[str, Any]:
+        return forest_to_json(self.__dict__)
 
-    def _columns(self, X: Any) -> _engine.Table:
-        """Read rows."""
-        check_is_fitted(self)
-        return self.schema_.encode(read_table(X), unseen=self.unseen, estimator=type(self).__name__)
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+        return forest_from_json(header, part)
+
+    def _about(self) -> About:
+        n_trees, n_leaves = len(self), self.forest_.n_leaves
+        size = f"{counted(n_trees, 'tree', 'trees')}, {counted(n_leaves, 'leaf', 'leaves')}"
+        return About(
+            "forest",
+            {"trees": n_trees, "leaves": n_leaves, "out_of_bag": None},
+            {"forest": size},
+            size,
+            why_no_trees=f"the trees of {type(self).__name__} are cut at random and not shown by themselves. "
+            "Leave it out.",
+        )
 
     def _nodes(self, columns: _engine.Table) -> NDArray[np.int64]:
         """Leaves of the rows, numbered through all trees."""
@@ -187,14 +192,6 @@ class UnsupervisedForest(NamedParameters, SavedEstimator, BaseEstimator):
 
     def __bool__(self) -> bool:
         return True  # an estimator without trees yet is one all the same
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")

@@ -1,0 +1,215 @@
+"""One column of a schema: what it holds, how its values become numbers or codes, and its entry in a model file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from spinney import _engine
+from spinney._data.columns import (
+    Array,
+    CodedColumn,
+    Column,
+    NumberColumn,
+    Scalar,
+    SparseColumn,
+    coded_column,
+    dense_column,
+    missing_column,
+)
+from spinney._data.names import listed
+
+Unseen = Literal["missing", "error", "other"]
+
+
+NO_CODE = -2
+
+
+@dataclass(frozen=True)
+class Feature:
+    """One column as a model knows it.
+
+    Attributes
+    ----------
+    name : str
+        Its name at fit; ``x0``, ``x1``, … where the table had no names.
+    kind : {"number", "boolean", "ordered", "category"}
+    categories : tuple of str, int, float or bool
+        For "category" the values that occurred at fit, sorted or as declared; for "ordered" the declared values in
+        order.
+    empty : bool
+        Whether the column had no value at fit.
+    """
+
+    name: str
+    kind: str
+    categories: tuple[Scalar, ...] = ()
+    empty: bool = False
+
+    @cached_property
+    def code_of(self) -> dict[Scalar, int]:
+        """Map each category to its code; Python compares 1, 1.0 and True as equal, whatever their width."""
+        return {value: code for code, value in enumerate(self.categories)}
+
+    @property
+    def holds_text(self) -> bool:
+        """Whether the categories are strings."""
+        return bool(self.categories) and isinstance(self.categories[0], str)
+
+
+def learn_feature(name: str, column: Column, forced: bool, n_rows: int, as_declared: bool = False) -> Feature:
+    """Find what a model keeps of one training column."""
+    if isinstance(column, SparseColumn):
+        if not forced:
+            return Feature(name, "boolean" if column.values.dtype.kind == "b" else "number")
+        column = dense_column(column, n_rows)
+    if isinstance(column, NumberColumn):
+        if not forced:
+            kind = "boolean" if column.values.dtype.kind == "b" else "number"
+            return Feature(name, kind, empty=_is_empty(column))
+        column = coded_column(column)
+    occurring = [column.values[code] for code in column.occurring_codes()]
+    values = {value for value in occurring if not _is_nan(value)}
+    if not values:
+        return Feature(name, "number", empty=True)
+    if column.ordered and not forced:
+        declared = dict.fromkeys(value for value in column.values if not _is_nan(value))
+        return Feature(name, "ordered", tuple(declared))
+    if as_declared and column.declared:
+        return Feature(name, "category", tuple(value for value in dict.fromkeys(column.values) if value in values))
+    return Feature(name, "category", tuple(sorted(cast(set[Any], values))))
+
+
+def _is_empty(column: NumberColumn) -> bool:
+    values, missing = column.values, column.missing
+    first_missing = missing is not None and missing[0] != 0
+    if not first_missing and not (values.dtype.kind == "f" and np.isnan(values[0])):
+        return False
+    absent = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=bool)
+    if missing is not None:
+        absent |= missing != 0
+    return bool(absent.all())
+
+
+def _is_nan(value: Any) -> bool:
+    return bool(value != value)
+
+
+def add_number(target: _engine.Table, feature: Feature, column: Column, unseen: Unseen, label: str) -> None:
+    if isinstance(column, SparseColumn):
+        target.add_sparse(column.rows, column.values)
+        return
+    if isinstance(column, CodedColumn):
+        column = numbers_of(feature, column, unseen, label)
+    target.add_number(column.values, column.missing)
+
+
+def numbers_of(feature: Feature, column: CodedColumn, unseen: Unseen, label: str) -> NumberColumn:
+    """Turn categories into numbers where numbers are expected: fine if they are numbers."""
+    codes = column.occurring_codes()
+    values = [column.values[code] for code in codes]
+    texts = [value for value in values if isinstance(value, str)]
+    if texts and feature.empty:
+        if unseen == "error":
+            raise _unseen_error(label, texts)
+        return missing_column(len(column.codes))
+    if texts:
+        raise TypeError(
+            f"{label} held numbers at fit and holds strings such as {texts[0]!r} now; convert it to numbers."
+        )
+    numbers = np.full(len(column.values) + 1, np.nan)
+    numbers[codes] = [float(value) for value in values]
+    return NumberColumn(numbers[column.codes])
+
+
+def add_codes(target: _engine.Table, feature: Feature, column: Column, unseen: Unseen, label: str) -> None:
+    if isinstance(column, SparseColumn):
+        column = dense_column(column, target.n_rows)
+    if isinstance(column, NumberColumn):
+        column = coded_column(column)
+    new_code = translation(feature, column, label)
+    strangers = np.flatnonzero(new_code == NO_CODE).tolist()
+    if strangers and unseen == "error":
+        raise _unseen_error(label, [column.values[old] for old in strangers])
+    if feature.kind == "ordered":
+        positions = np.where(new_code < 0, np.nan, new_code).astype(np.float32)
+        target.add_number(positions[column.codes])
+    else:
+        n_categories = len(feature.categories)
+        new_code[strangers] = n_categories if unseen == "other" else -1
+        occurring = column.occurring_codes()
+        is_same = np.array_equal(new_code[occurring], occurring)
+        target.add_category(column.codes.astype(np.int32) if is_same else new_code[column.codes], n_categories)
+
+
+def translation(feature: Feature, column: CodedColumn, label: str) -> Array:
+    """Return the new code of every old code that occurs; the last place is for -1, the missing value."""
+    new_code = np.full(len(column.values) + 1, -1, dtype=np.int32)
+    old_codes = column.occurring_codes()
+    values = [column.values[old] for old in old_codes]
+    value = next((value for value in values if not _is_nan(value)), None)
+    if value is not None and isinstance(value, str) != feature.holds_text:
+        was, now = ("strings", "numbers") if feature.holds_text else ("numbers", "strings")
+        raise TypeError(
+            f"{label} had {was} as categories at fit and holds {now} such as {value!r} now; convert it to {was}."
+        )
+    codes = [feature.code_of.get(value, NO_CODE) for value in values]
+    if NO_CODE in codes and not feature.holds_text:
+        codes = [-1 if _is_nan(value) else code for value, code in zip(values, codes, strict=True)]
+    new_code[old_codes] = codes
+    return new_code
+
+
+def _unseen_error(label: str, values: Sequence[Any]) -> ValueError:
+    return ValueError(
+        f"{label} holds categories that did not occur at fit: {listed(values)}. "
+        "Train on rows that have them, or treat them with unseen='missing' or unseen='other'."
+    )
+
+
+def feature_to_dict(feature: Feature) -> dict[str, Any]:
+    fields: dict[str, Any] = {"name": feature.name, "kind": feature.kind}
+    if feature.categories:
+        fields["categories"] = [_value_to_json(value) for value in feature.categories]
+    if feature.empty:
+        fields["empty"] = True
+    return fields
+
+
+def _value_to_json(value: Scalar) -> Any:
+    if isinstance(value, float) and math.isinf(value):
+        return {"float": "inf" if value > 0 else "-inf"}  # JSON has no infinity
+    return value
+
+
+def _value_from_json(value: Any) -> Scalar:
+    if isinstance(value, dict) and value.get("float") in ("inf", "-inf"):
+        return float(value["float"])
+    if isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise ValueError(f"This is not a schema: {value!r} cannot be a category.")
+
+
+def feature_from_dict(fields: dict[str, Any]) -> Feature:
+    categories = tuple(_value_from_json(value) for value in fields.get("categories", ()))
+    feature = Feature(fields["name"], fields["kind"], categories, fields.get("empty", False))
+    has_codes = feature.kind in ("ordered", "category")
+    same_type = len({isinstance(value, str) for value in categories}) <= 1
+    if (
+        not isinstance(feature.name, str)
+        or feature.kind not in _KINDS
+        or not isinstance(feature.empty, bool)
+        or has_codes != bool(categories)
+        or len(feature.code_of) != len(categories)
+        or not same_type
+    ):
+        raise ValueError(f"This is not a schema: the feature {feature.name!r} is inconsistent.")
+    return feature
+
+
+_KINDS = ("number", "boolean", "ordered", "category")

@@ -1,0 +1,140 @@
+"""What every estimator of spinney shares: it can be saved; and what those that read a table themselves share beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from spinney import _engine
+from spinney._data import Schema, read_table
+from spinney._file.disk import Target, write_file
+from spinney._fitted.model import FittedModel
+from spinney._keep.estimator import Kept
+from spinney._learn.about import About
+from spinney._learn.parameters import NamedParameters
+
+
+class SavedEstimator(NamedParameters, Kept, BaseEstimator):
+    """Refuses misspelt parameters, checks the others, and can be saved."""
+
+    def _check_parameters(self) -> None:
+        self._validate_params()
+        if self.n_jobs == 0:
+            raise ValueError("n_jobs must not be 0. Use None for all the cores the process may use, or a number.")
+
+    @property
+    def _n_threads(self) -> int:
+        """Threads as the engine takes them: 0 stands for all."""
+        return self.n_jobs or 0
+
+    def save(self, file: Target) -> None:
+        """Write the fitted model to a file that `spinney.load` and `spinney.load_predictor` read.
+
+        The file holds numbers and text, no code: loading it runs none. What only a fit needs and is no number or
+        text is not saved: another random state than an integer becomes None, other folds than a number of them the
+        default, a scorer that is a function and callbacks None. Of ``cp_table_`` at most 100 rows are saved;
+        out-of-fold predictions and the nodes of the training rows are not. Which rows were drawn for the trees of a
+        forest is saved with ``keep_rows=True``, as are the targets and leaves of its training rows and what was
+        predicted for them out of bag; the out-of-bag score and curve always are. Members of an ensemble must be
+        models of spinney, which rows they were fitted on is not saved.
+
+        Parameters
+        ----------
+        file : str, path or binary file
+            Where to write. At a path, the file is complete or not there: an older one is replaced in one step.
+        """
+        check_is_fitted(self)
+        write_file(file, self._to_bytes())
+
+    def _about(self) -> About:
+        """Return the fitted model in a few words and numbers."""
+        raise NotImplementedError
+
+
+class TableEstimator(SavedEstimator):
+    """Reads a table by its schema, and holds one model that predicts."""
+
+    schema_: Schema
+
+    @property
+    def _fitted(self) -> FittedModel:
+        """What predicts."""
+        fitted: FittedModel = getattr(self, self._model_attribute)
+        return fitted
+
+    def _keep_schema(self, schema: Schema) -> None:
+        """Set the fitted attributes that come from the table."""
+        self.schema_ = schema
+        self.n_features_in_ = schema.n_features
+        if schema.has_names:
+            self.feature_names_in_ = np.array(schema.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _columns(self, X: Any) -> _engine.Table:
+        """Read rows for prediction."""
+        check_is_fitted(self)
+        return self.schema_.encode(read_table(X), unseen=self.unseen, estimator=type(self).__name__)
+
+    def _by_blocks(self, X: Any, work: Callable[[_engine.Table], NDArray[Any]]) -> NDArray[Any]:
+        """Read rows for prediction and do something with them, a block of rows at a time where that saves memory."""
+        check_is_fitted(self)
+        blocks = self.schema_.encode_blocks(read_table(X), self.unseen, type(self).__name__)
+        found = [work(block) for block in blocks]
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def fingerprint(self) -> str:
+        """Hash of the trees and of the numbers that turn their values into predictions.
+
+        These are where scores start and their link (boosting), the costs of wrong classes, and the combinations of
+        oblique forests. Names of columns and classes, and parameters, do not count.
+
+        Returns
+        -------
+        str
+            64 hexadecimal digits; the same for every number of threads, chunking of the rows and kind of table.
+
+        Examples
+        --------
+        >>> import spinney
+        >>> X, y = spinney.datasets.load_penguins()
+        >>> models = [spinney.RandomForestClassifier(5, random_state=0, n_jobs=n).fit(X, y) for n in (1, 2)]
+        >>> models[0].fingerprint() == models[1].fingerprint()
+        True
+        """
+        check_is_fitted(self)
+        return self._part().fingerprint()
+
+    def to_predictor(self) -> Any:
+        """Prepare a handle that predicts one row at a time, in microseconds.
+
+        The handle checks nothing, starts no thread and needs a row's values in column order, or by name.
+
+        Returns
+        -------
+        RowPredictor, ForestRowPredictor or BoostingRowPredictor
+            The handle; each thread needs its own.
+        """
+        check_is_fitted(self)
+        return self._fitted.row_predictor(self.schema_, self.unseen, getattr(self, "classes_", None))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def fitted_of(model: Any) -> FittedModel:
+    """Return what predicts in a fitted estimator of spinney; TypeError for anything else."""
+    if not isinstance(model, TableEstimator):
+        raise TypeError(f"model must be a fitted tree, forest or boosted model of spinney, not {type(model).__name__}.")
+    check_is_fitted(model)
+    return model._fitted

@@ -1,0 +1,92 @@
+"""The public names, as data: where each is defined. The one list that a new family is added to.
+
+What stands on a low floor finds classes of higher floors here, by name, when it is asked for one: `spinney.load` finds the
+estimator that a file names, and the model that it holds.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+MODULE_OF = {
+    "BaggingClassifier": "spinney._ensemble.bagging",
+    "BaggingRegressor": "spinney._ensemble.bagging",
+    "BiasVariance": "spinney._judge.bias_variance",
+    "CompiledCriterion": "spinney.criteria",
+    "ComplexityTable": "spinney._pruning.table",
+    "CoverageReport": "spinney._forest.certainty.coverage",
+    "Criterion": "spinney.criteria",
+    "DecisionTreeClassifier": "spinney._tree.classifier",
+    "DecisionTreeRegressor": "spinney._tree.regressor",
+    "ExtraTreeClassifier": "spinney._tree.extra_trees",
+    "ExtraTreeRegressor": "spinney._tree.extra_trees",
+    "ExtraTreesClassifier": "spinney._forest.extra_trees",
+    "ExtraTreesRegressor": "spinney._forest.extra_trees",
+    "Fragility": "spinney._judge.fragility",
+    "GradientBoostingClassifier": "spinney._boosting.classifier",
+    "GradientBoostingRegressor": "spinney._boosting.regressor",
+    "Importances": "spinney.reading.importances",
+    "IsolationForest": "spinney._forest.unlabelled.isolation",
+    "JamesStein": "spinney._judge.james_stein",
+    "LossCriterion": "spinney.criteria",
+    "ModelFileError": "spinney._file.container",
+    "ProximityImputer": "spinney._forest.near.imputation",
+    "RandomForestClassifier": "spinney._forest.random_forests",
+    "RandomForestRegressor": "spinney._forest.random_forests",
+    "RandomTreesEmbedding": "spinney._forest.unlabelled.embedding",
+    "Rule": "spinney.reading.rule_list",
+    "ShapValues": "spinney.reading.shap",
+    "Support": "spinney._forest.certainty.support",
+    "bias_variance": "spinney._judge.bias_variance",
+    "explain_row": "spinney.reading.text",
+    "export_text": "spinney.reading.text",
+    "fragility": "spinney._judge.fragility",
+    "importance_frame": "spinney.reading.tables",
+    "james_stein": "spinney._judge.james_stein",
+    "load": "spinney._keep.estimator",
+    "load_predictor": "spinney._keep.predictor",
+    "plot_cp": "spinney.drawing.curves",
+    "plot_importances": "spinney.drawing.curves",
+    "plot_impurity_curves": "spinney.drawing.curves",
+    "plot_isolation": "spinney.drawing.neighbours",
+    "plot_learning_curve": "spinney.drawing.learning_curve",
+    "plot_outlier_scores": "spinney.drawing.neighbours",
+    "plot_partition": "spinney.drawing.plane",
+    "plot_proximity_map": "spinney.drawing.neighbours",
+    "plot_pruning": "spinney.drawing.tree_plot",
+    "plot_tree": "spinney.drawing.tree_plot",
+    "rules": "spinney.reading.rule_list",
+    "shrink_tree": "spinney._tree.shrinkage",
+    "split_table": "spinney.reading.split_tables",
+    "splits_frame": "spinney.reading.tables",
+    "to_dict": "spinney.reading.tables",
+    "to_frame": "spinney.reading.tables",
+    "to_json": "spinney.reading.tables",
+    "tree_svg": "spinney.drawing.svg",
+}
+
+SUBMODULES = frozenset({"datasets"})
+
+# what predicts, by the kind that model files give it
+FITTED_KINDS = {
+    "boosting": "spinney._fitted.boosting.FittedBoosting",
+    "forest": "spinney._fitted.forest.FittedForest",
+    "tree": "spinney._fitted.tree.FittedTree",
+}
+
+# estimators whose files do not predict a target
+WITHOUT_TARGET = frozenset({"IsolationForest", "ProximityImputer", "RandomTreesEmbedding"})
+
+
+def public(name: str) -> Any:
+    """Return what a public name stands for; KeyError if there is no such name."""
+    return getattr(import_module(MODULE_OF[name]), name)
+
+
+def fitted_class(kind: str) -> Any:
+    """Return the class of a kind of fitted model; KeyError if there is no such kind."""
+    module, _, name = FITTED_KINDS[kind].rpartition(".")
+    return getattr(import_module(module), name)

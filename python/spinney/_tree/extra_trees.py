@@ -1,0 +1,241 @@
+"""Single trees whose cuts are drawn at random."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spinney._tree.base import TreeClassifier, TreeRegressor
+
+
+class ExtraTreeClassifier(TreeClassifier):
+    """A tree for classes whose cuts are drawn at random and chosen by the criterion.
+
+    Parameters
+    ----------
+    criterion : {"gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"} or object, default="gini"
+        Measure of a split. "log_loss" is "entropy"; "chi2" ranks splits by Pearson's statistic; "gain_ratio" is C4.5's.
+        An object is a criterion of your own; see `spinney.Criterion`.
+    splitter : {"best", "random"}, default="random"
+        The best cut of every column tried, or one drawn at random.
+    max_depth : int, optional
+        Most splits between the root and a leaf.
+    min_samples_split, min_samples_leaf : int or float, default=2 and 1
+        Fewest rows in a node that is split, and in a leaf; a float is a share of all rows.
+    min_weight_fraction_leaf : float, default=0.0
+        Least share of the total weight in a leaf.
+    max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
+        Columns tried at each node, drawn at random unless all are.
+    random_state : int, RandomState or None, default=None
+        Needed only where something is random: random splits, fewer columns than all, held-out rows.
+    max_leaf_nodes : int, optional
+        Grow best-first until there are this many leaves.
+    min_impurity_decrease : float, default=0.0
+        A split must lower the impurity by this much, weighted by the node's share of the total weight.
+    class_weight : dict, list of dicts, "balanced" or None, default=None
+        Weights by class label.
+    ccp_alpha : float, default=0.0
+        Penalty per leaf of minimal cost-complexity pruning, in the unit of the impurity.
+    monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
+        Columns in which the prediction must not rise (-1) or fall (1).
+    interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
+        Columns that may meet on a path. Columns in no group form one of their own.
+    min_purity : float, optional
+        Do not split a node whose majority class has at least this share.
+    max_bins : int, optional
+        Sort numbers into at most this many bins first: faster on large tables. None: exact.
+    validation_fraction : float, optional
+        Hold out this share of the rows and keep as many best-first splits as give the lowest error on them. Rows can
+        also be given to `fit`.
+    categorical_features : list of names or positions, or mask, optional
+        Columns of numbers to be taken as categories. Strings and categories always are.
+    unseen : {"missing", "error", "other"}, default="missing"
+        What a category that did not occur in training means at prediction: a missing value, an error, or a value that
+        follows the larger branch.
+    n_jobs : int, optional
+        Threads; None: all that the process may use. The model is the same for any number.
+
+    Attributes
+    ----------
+    classes_ : ndarray, or list of these
+        Labels, sorted; one array per output.
+    n_classes_ : int, or ndarray of int
+        Number of labels.
+    tree_ : FittedTree
+        The tree as arrays.
+    schema_ : Schema
+        Columns, kinds and categories the tree was grown on.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the total decrease of the impurity.
+    n_features_in_, n_outputs_, max_features_ : int
+        Columns, outputs, and columns tried at each node.
+    feature_names_in_ : ndarray of str
+        Column names, if the table had any.
+
+    See Also
+    --------
+    DecisionTreeClassifier : The best cut of every column.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from spinney import ExtraTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> ExtraTreeClassifier(random_state=0).fit(X, y).score(X, y)
+    1.0
+    """
+
+    def __init__(
+        self,
+        *,
+        criterion: Any = "gini",
+        splitter: str = "random",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: int | float | str | None = "sqrt",
+        random_state: Any = None,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        class_weight: Any = None,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: Any = None,
+        interaction_cst: Any = None,
+        min_purity: float | None = None,
+        max_bins: int | None = None,
+        validation_fraction: float | None = None,
+        categorical_features: Any = None,
+        unseen: str = "missing",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.criterion = criterion
+        self.splitter = splitter
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_features = max_features
+        self.random_state = random_state
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_impurity_decrease = min_impurity_decrease
+        self.class_weight = class_weight
+        self.ccp_alpha = ccp_alpha
+        self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
+        self.min_purity = min_purity
+        self.max_bins = max_bins
+        self.validation_fraction = validation_fraction
+        self.categorical_features = categorical_features
+        self.unseen = unseen
+        self.n_jobs = n_jobs
+
+
+class ExtraTreeRegressor(TreeRegressor):
+    """A tree for numbers whose cuts are drawn at random and chosen by the criterion.
+
+    Parameters
+    ----------
+    criterion : {"squared_error", "friedman_mse", "absolute_error", "poisson"} or object, default="squared_error"
+        Measure of a split. Leaves predict means, or medians with "absolute_error". An object is a criterion of
+        your own; see `spinney.Criterion`.
+    splitter : {"best", "random"}, default="random"
+        The best cut of every column tried, or one drawn at random.
+    max_depth : int, optional
+        Most splits between the root and a leaf.
+    min_samples_split, min_samples_leaf : int or float, default=2 and 1
+        Fewest rows in a node that is split, and in a leaf; a float is a share of all rows.
+    min_weight_fraction_leaf : float, default=0.0
+        Least share of the total weight in a leaf.
+    max_features : int, float, {"sqrt", "log2"} or None, default=1.0
+        Columns tried at each node, drawn at random unless all are.
+    random_state : int, RandomState or None, default=None
+        Needed only where something is random: random splits, fewer columns than all, held-out rows.
+    max_leaf_nodes : int, optional
+        Grow best-first until there are this many leaves.
+    min_impurity_decrease : float, default=0.0
+        A split must lower the impurity by this much, weighted by the node's share of the total weight.
+    ccp_alpha : float, default=0.0
+        Penalty per leaf of minimal cost-complexity pruning, in the unit of the impurity.
+    monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
+        Columns in which the prediction must not rise (-1) or fall (1).
+    interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
+        Columns that may meet on a path. Columns in no group form one of their own.
+    max_bins : int, optional
+        Sort numbers into at most this many bins first: faster on large tables. None: exact.
+    validation_fraction : float, optional
+        Hold out this share of the rows and keep as many best-first splits as give the lowest error on them. Rows can
+        also be given to `fit`.
+    categorical_features : list of names or positions, or mask, optional
+        Columns of numbers to be taken as categories. Strings and categories always are.
+    unseen : {"missing", "error", "other"}, default="missing"
+        What a category that did not occur in training means at prediction: a missing value, an error, or a value that
+        follows the larger branch.
+    n_jobs : int, optional
+        Threads; None: all that the process may use. The model is the same for any number.
+
+    Attributes
+    ----------
+    tree_ : FittedTree
+        The tree as arrays.
+    schema_ : Schema
+        Columns, kinds and categories the tree was grown on.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the total decrease of the impurity.
+    n_features_in_, n_outputs_, max_features_ : int
+        Columns, outputs, and columns tried at each node.
+    feature_names_in_ : ndarray of str
+        Column names, if the table had any.
+
+    See Also
+    --------
+    DecisionTreeRegressor : The best cut of every column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from spinney import ExtraTreeRegressor
+    >>> X = np.arange(6.0).reshape(-1, 1)
+    >>> ExtraTreeRegressor(max_depth=1, random_state=0).fit(X, [1, 1, 1, 5, 5, 5]).get_n_leaves()
+    2
+    """
+
+    def __init__(
+        self,
+        *,
+        criterion: Any = "squared_error",
+        splitter: str = "random",
+        max_depth: int | None = None,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: int | float | str | None = 1.0,
+        random_state: Any = None,
+        max_leaf_nodes: int | None = None,
+        min_impurity_decrease: float = 0.0,
+        ccp_alpha: float = 0.0,
+        monotonic_cst: Any = None,
+        interaction_cst: Any = None,
+        max_bins: int | None = None,
+        validation_fraction: float | None = None,
+        categorical_features: Any = None,
+        unseen: str = "missing",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.criterion = criterion
+        self.splitter = splitter
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_features = max_features
+        self.random_state = random_state
+        self.max_leaf_nodes = max_leaf_nodes
+        self.min_impurity_decrease = min_impurity_decrease
+        self.ccp_alpha = ccp_alpha
+        self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
+        self.max_bins = max_bins
+        self.validation_fraction = validation_fraction
+        self.categorical_features = categorical_features
+        self.unseen = unseen
+        self.n_jobs = n_jobs
