@@ -213,3 +213,12 @@ def test_an_interrupted_line_ends(monkeypatch):
     progress.report(3)
     progress.__exit__(KeyboardInterrupt, None, None)
     assert sys.stderr.getvalue().endswith("left\n")
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_each_member_of_bagged_boosting_has_its_own_trees(stops):
+    members = spinney.GradientBoostingRegressor(n_estimators=20, early_stopping=stops, n_iter_no_change=2)
+    model = spinney.BaggingRegressor(members, n_estimators=3, random_state=0).fit(DIABETES, PROGRESS)
+    loaded = through_bytes(model)
+    assert [m.n_iter_ for m in loaded.estimators_] == [m.n_iter_ for m in model.estimators_]
+    np.testing.assert_array_equal(loaded.predict(DIABETES), model.predict(DIABETES))

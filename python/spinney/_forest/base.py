@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, hstack
 from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -20,7 +17,6 @@ from spinney._data import Combinations, Schema, read_table
 from spinney._data.combinations import n_for_all
 from spinney._data.same_kinds import check_categories
 from spinney._fitted.forest import FittedForest
-from spinney._fitted.lazy import LazySequence
 from spinney._fitted.tree import FittedTree
 from spinney._forest.certainty.support import ColumnRanges
 from spinney._forest.certainty.uncertainty import UncertainClasses, UncertainForest, UncertainValues
@@ -36,12 +32,12 @@ from spinney._forest.growing.warm_start import (
     same_classes,
 )
 from spinney._forest.importances import ForestImportances
+from spinney._forest.members import ForestTrees
 from spinney._forest.near.neighbourhood import Neighbourhood
 from spinney._forest.near.prototypes import ClassPrototypes
 from spinney._growing.estimator import GrowingEstimator
 from spinney._growing.task import OfClasses, OfValues
 from spinney._keep.part import FittedPart
-from spinney._learn.about import About, counted
 from spinney._learn.costs import ClassCosts
 from spinney._learn.parameters import count_features
 from spinney._learn.row_print import RowPrint
@@ -60,18 +56,15 @@ _NO_SURROGATES = (
 _NO_PRUNING = "Trees of a forest are pruned by ccp_alpha alone; choose it by oob_score_."
 
 
-class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstimator):
+class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest, GrowingEstimator):
     """What forests of classes and of values share."""
 
-    _model_attribute = "forest_"
-    forest_: FittedForest
     _elsewhere: ClassVar[dict[str, str]] = {
         **dict.fromkeys(("missing", "max_surrogates", "surrogate_style", "missing_fallback"), _NO_SURROGATES),
         **dict.fromkeys(("prune", "cv", "rule", "scoring", "risk", "cp", "validation_fraction"), _NO_PRUNING),
         **dict.fromkeys(("dialect", "max_competitors"), "It is for single trees: use a decision tree."),
         "splitter": "Random forests search the best cuts and extra-trees draw them: choose by the class.",
     }
-    _tree_class: ClassVar[Any]  # the estimator of one tree
     splitter: str = "best"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -103,22 +96,6 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
     @classmethod
     def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
         return forest_from_json(header, part)
-
-    def _about(self) -> About:
-        n_trees, n_leaves, score = len(self), self.forest_.n_leaves, float(getattr(self, "oob_score_", math.nan))
-        is_known, has_classes = math.isfinite(score), hasattr(self, "classes_")
-        size = f"{counted(n_trees, 'tree', 'trees')}, {counted(n_leaves, 'leaf', 'leaves')}"
-        lines = {"forest": size}
-        if is_known:
-            name = "accuracy" if has_classes else "R²"
-            lines[f"{name}, out of bag"] = f"{score:.1%}" if has_classes else f"{score:.4g}"
-        return About(
-            "forest",
-            {"trees": n_trees, "leaves": n_leaves, "out_of_bag": score if is_known else None},
-            lines,
-            f"{size}, out-of-bag score {score:.3f}" if is_known else size,
-            self.estimators_,
-        )
 
     # ---- fitting -------------------------------------------------------------------------------------
 
@@ -356,57 +333,6 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
 
     _oob_name: ClassVar[str]
 
-    # ---- the trees -----------------------------------------------------------------------------------
-
-    @property
-    def estimators_(self) -> Sequence[Any]:
-        """The trees as estimators, made on demand."""
-        check_is_fitted(self)
-        return LazySequence(self.forest_.n_trees, self._tree_estimator)
-
-    def _tree_estimator(self, t: int) -> Any:
-        kind = self._tree_class
-        own = self.get_params(deep=False)
-        own |= {"random_state": None}
-        if own.get("class_weight") == "balanced_subsample":
-            own["class_weight"] = None
-        tree = kind(**{name: own[name] for name in kind._get_param_names() if name in own})
-        names = ("classes_", "n_classes_", "n_outputs_", "cost_matrix_", "priors_")
-        tree._keep(self.schema_, self.forest_.tree(t), {n: getattr(self, n) for n in names if hasattr(self, n)})
-        return tree
-
-    @property
-    def estimators_samples_(self) -> Sequence[NDArray[np.intp]]:
-        """Rows that each tree was grown on, in ascending order, as often as they were drawn; made on demand."""
-        check_is_fitted(self)
-        draws = self._known_draws()
-        return LazySequence(self.forest_.n_trees, draws.rows)
-
-    def _known_draws(self) -> Draws:
-        draws: Draws | None = getattr(self, "_draws", None)
-        if draws is not None:
-            return draws
-        if not self.bootstrap:
-            raise AttributeError("With bootstrap=False every tree is grown on all rows. Fit with bootstrap=True.")
-        raise AttributeError(
-            "A model file does not keep which rows were drawn unless keep_rows=True. Pickle the model, or fit it again."
-        )
-
-    @property
-    def feature_importances_(self) -> Floats:
-        """Mean over the trees of each column's share in the decrease of the impurity."""
-        check_is_fitted(self)
-        return self.schema_.credit_inputs(self.forest_.importances(self.schema_.n_split_features))
-
-    def __len__(self) -> int:
-        return len(self.estimators_)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.estimators_)
-
-    def __getitem__(self, t: Any) -> Any:
-        return self.estimators_[t]
-
     # ---- using ---------------------------------------------------------------------------------------
 
     def oob_errors(self, X: Any = None, y: Any = None, metric: Metric = None, *, sample_weight: Any = None) -> Floats:
@@ -467,43 +393,6 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         if known is not None:
             known.check_table(inputs, self._n_threads)
         return self.schema_.combined(inputs)
-
-    def apply(self, X: Any) -> NDArray[np.int64]:
-        """Leaf of each row in each tree.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_trees)
-            Node numbers, counted within each tree.
-        """
-        check_is_fitted(self)
-        apply = self.forest_.engine.apply
-        return self._by_blocks(X, lambda columns: apply(columns, self._n_threads).astype(np.int64))
-
-    def decision_path(self, X: Any) -> tuple[csr_array, NDArray[np.int64]]:
-        """Nodes that each row passes.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        path : csr_array of shape (n_samples, node_count)
-            1 where the row passes the node.
-        n_nodes_ptr : ndarray of shape (n_trees + 1,)
-            The nodes of tree t are columns n_nodes_ptr[t] to n_nodes_ptr[t + 1] - 1.
-        """
-        columns = self._columns(X)
-        leaves = self.forest_.engine.apply(columns, self._n_threads)
-        paths = [self.forest_.tree(t).path(leaves[:, t]) for t in range(self.forest_.n_trees)]
-        return csr_array(hstack(paths, format="csr")), self.forest_.root.astype(np.int64)
 
 
 def _per_draw(weight: Floats | None, copies: NDArray[np.int64] | None) -> Floats | None:
