@@ -15,6 +15,7 @@ from spinney._costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._exposure import deviance, per_exposure, shrink_rates, survival_rates
 from spinney._growing import RATE_CRITERIA, GrowingEstimator
 from spinney._held_out import Loss
+from spinney._same_bits import log
 from spinney._target import encode_labels, read_classes, read_values, warn_if_coarse
 from spinney._tree.view import FittedTree
 from spinney._user_criterion import is_user, row_losses
@@ -165,7 +166,7 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
         """
         shares = self.predict_proba(X)
         with np.errstate(divide="ignore"):
-            return np.log(shares) if self.n_outputs_ == 1 else [np.log(s) for s in shares]
+            return log(shares) if self.n_outputs_ == 1 else [log(s) for s in shares]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -16,6 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from spinney._bagging.base import BaseBagging
 from spinney._bagging.out_of_bag import Values, Weights
 from spinney._forest.out_of_bag import KnownShares, KnownValues
+from spinney._same_bits import log
 from spinney._target import read_classes, read_values
 from spinney._tree.estimators import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -246,7 +247,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
             Minus infinity where the probability is 0.
         """
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._mean(X)))
+            return log(self._mean(X))
 
     @available_if(_members_decide)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Values:

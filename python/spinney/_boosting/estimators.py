@@ -16,6 +16,7 @@ from spinney._boosting.base import BaseBoosting
 from spinney._boosting.losses import Loss, class_constants, class_loss, regression_loss
 from spinney._boosting.rows import LearningRows
 from spinney._boosting.view import FittedBoosting
+from spinney._same_bits import log
 from spinney._target import encode_labels, read_classes, read_values
 
 Floats = NDArray[np.float64]
@@ -325,7 +326,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
             As `predict_proba`.
         """
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X, offset=offset)))
+            return log(self.predict_proba(X, offset=offset))
 
     def decision_function(self, X: Any, *, offset: Any = None) -> Floats:
         """Scores of each row: log-odds of the second of two classes, or one number per class.

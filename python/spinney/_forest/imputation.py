@@ -25,6 +25,7 @@ from spinney._data.values import column_values
 from spinney._forest.estimators import RandomForestClassifier, RandomForestRegressor
 from spinney._forest.proximity import Kind, Proximities, Resting, count_draws
 from spinney._parameters import NamedParameters
+from spinney._same_bits import row_dots
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -369,7 +370,7 @@ class _Lent:
             weight = (block @ self.codes).toarray()
             return np.where(weight.max(axis=1) > 0, weight.argmax(axis=1), np.nan)
         total = block @ self.known
-        mean = np.divide(block @ self.numbers, total, out=np.full(len(total), np.nan), where=total > 0)
+        mean = np.divide(row_dots(block, self.numbers), total, out=np.full(len(total), np.nan), where=total > 0)
         known = self.numbers[self.known > 0]
         return np.asarray(np.clip(mean, known.min(), known.max()))  # against rounding: a constant stays itself
 

@@ -19,6 +19,7 @@ from spinney._rpart.fit import RpartGrowth, fit_record
 from spinney._rpart.methods import AnovaMethod, ClassMethod, Method, NodeSummaries, RateMethod
 from spinney._rpart.record import RpartRecord
 from spinney._rpart.response import read_labels
+from spinney._same_bits import log2
 from spinney._target import ClassTarget, read_numbers, read_weights
 from spinney._tree.view import FittedTree
 
@@ -245,7 +246,7 @@ def _impurity(estimator: Any) -> Any:
         if estimator.criterion == "gini":
             return np.asarray((p * (1 - p)).sum(axis=1))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(-np.where(p > 0, p * np.log2(p), 0.0).sum(axis=1))
+            return np.asarray(-np.where(p > 0, p * log2(p), 0.0).sum(axis=1))
 
     def by_risk(summaries: NodeSummaries) -> Floats:
         half = 1.0 if estimator.criterion == "squared_error" else 0.5

@@ -13,6 +13,7 @@ from spinney import _engine
 from spinney._rpart.complexity import Scale, weigh_subtrees
 from spinney._rpart.methods import Method, NodeSummaries
 from spinney._rpart.record import RpartRecord, gains, nearest_kept, record_of, shape_of, surviving_nodes
+from spinney._same_bits import dot
 from spinney._tree.view import FittedTree
 
 Floats = NDArray[np.float64]
@@ -200,8 +201,8 @@ class CrossValidation:
                 stuck |= (at == resting) & ~tree.is_leaf[at] & (complexity[at] > cut)
                 errors = self._repeated(errors, stuck, i)
             errors = np.where(weight > 0, errors, 0.0)  # which may be infinite
-            self.sum[i] += weight @ errors
-            self.squares[i] += weight @ errors**2
+            self.sum[i] += dot(weight, errors)
+            self.squares[i] += dot(weight, errors**2)
 
     def _repeated(self, errors: Floats, stuck: NDArray[np.bool_], i: int) -> Floats:
         source = np.maximum.accumulate(np.where(stuck, -1, np.arange(len(errors))))

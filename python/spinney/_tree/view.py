@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import _engine
+from spinney._same_bits import times
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -48,7 +49,7 @@ class Outputs:
     def best_codes(self, flat: NDArray[np.float64]) -> NDArray[np.intp]:
         """Code of the most probable (or least costly) class by row and output; the first on a tie."""
         if self.cost is not None:
-            expected = flat @ self.cost
+            expected = times(flat, self.cost)
             least = expected.min(axis=1, keepdims=True)
             # sums of terms of one sign: rounding stays far below this, and must not decide a tie
             return np.asarray((expected <= least * (1 + 1e-12)).argmax(axis=1)[:, np.newaxis])
@@ -216,7 +217,7 @@ class FittedTree(Outputs):
         """Expected cost of predicting each class, by node; only if there are costs."""
         if self.cost is None:
             raise AttributeError("a tree without costs has no expected cost")
-        return np.asarray(self.flat_value @ self.cost)
+        return np.asarray(times(self.flat_value, self.cost))
 
     def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
         """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
