@@ -7,10 +7,14 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <stdexcept>
+#include <vector>
 
+#include "arrays.h"
 #include "base/cpu.h"
+#include "base/math.h"
 #include "base/pool.h"
 #include "base/threads.h"
 #include "interrupt.h"
@@ -72,6 +76,27 @@ static void spin(double seconds, int n_jobs) {
   });
 }
 
+// The engine's logarithm and exponential for every double; each kernel's own arguments stay within a smaller range.
+static double log_of(double x) {
+  constexpr double infinity = std::numeric_limits<double>::infinity(), smallest = std::numeric_limits<double>::min();
+  if (!(x > 0)) return x == 0 ? -infinity : std::numeric_limits<double>::quiet_NaN();
+  if (x == infinity) return x;
+  return x < smallest ? log_ieee(x * 0x1p54) - 54 * 0.6931471805599453 : log_ieee(x);
+}
+
+static double exp_of(double x) {
+  if (!(x < -700 || x > 700)) return x == x ? exp_ieee(x) : x;
+  const double root = exp_ieee(x / 2);
+  return root * root;
+}
+
+template <double function(double)>
+static Array<double> each(const Doubles1& values) {
+  std::vector<double> found(values.size());
+  std::transform(values.data(), values.data() + values.size(), found.begin(), function);
+  return own(std::move(found));
+}
+
 }  // namespace spinney
 
 void init_base(nb::module_& m) {
@@ -86,6 +111,10 @@ void init_base(nb::module_& m) {
       nb::arg("n_jobs").none() = nb::none(),
       "Threads for an estimator's n_jobs. None: SPINNEY_NUM_THREADS, else all available but no more than\n"
       "OMP_NUM_THREADS; negative: all available but -n_jobs - 1 of them.");
+  m.def("log", &spinney::each<spinney::log_of>, nb::arg("values"),
+        "Natural logarithm of each number, with the same bits on every machine.");
+  m.def("exp", &spinney::each<spinney::exp_of>, nb::arg("values"),
+        "Exponential of each number, with the same bits on every machine.");
   using spinney::StopFlag;
   nb::class_<StopFlag>(m, "StopFlag", "Stops the engine's calls on threads that do not see signals.")
       .def(nb::init<>())

@@ -33,7 +33,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("_engine", "_names"),
     ("criteria", "datasets"),
-    ("_data", "_words"),
+    ("_numbers", "_words"),
+    ("_data",),
     ("_file", "_charts"),
     ("_fitted",),
     ("_keep",),

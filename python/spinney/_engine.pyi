@@ -34,6 +34,16 @@ def resolve_threads(n_jobs: int | None = None) -> int:
     OMP_NUM_THREADS; negative: all available but -n_jobs - 1 of them.
     """
 
+def log(
+    values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
+    """Natural logarithm of each number, with the same bits on every machine."""
+
+def exp(
+    values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
+    """Exponential of each number, with the same bits on every machine."""
+
 class StopFlag:
     """Stops the engine's calls on threads that do not see signals."""
 

@@ -3,8 +3,10 @@
 import hashlib
 import json
 import os
+import platform
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -105,7 +107,31 @@ def test_every_instruction_set_gives_the_same_bits(lower):
     code += "; print(json.dumps(test_tree_processes.spinney._engine.instruction_set()))"
     found, used = run(code, SPINNEY_ISA=lower).stdout.splitlines()
     assert json.loads(found) == best
-    assert json.loads(used) <= lower  # what the processor lacks is not used
+    assert json.loads(used) == lowest(lower, spinney._engine.instruction_set())
+
+
+INSTRUCTION_SETS = ("base", "avx2", "avx512")  # each has what those before it have
+
+
+def lowest(*names):
+    return min(names, key=INSTRUCTION_SETS.index)
+
+
+def offered():
+    """The best instruction set of this processor, as the operating system tells it."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return "base"
+    flags = set(Path("/proc/cpuinfo").read_text().split("flags", 1)[1].split("\n", 1)[0].split())
+    if not {"avx2", "bmi2"} <= flags:
+        return "base"
+    return "avx512" if {"avx512f", "avx512dq", "avx512bw", "avx512vl"} <= flags else "avx2"
+
+
+@pytest.mark.parametrize("asked", ["", *INSTRUCTION_SETS])
+def test_the_instruction_set_is_the_best_there_is_up_to_the_one_asked_for(asked):
+    code = "from spinney import _engine; print(_engine.instruction_set())"
+    used = run(code, SPINNEY_ISA=asked).stdout.strip()
+    assert used == lowest(asked or INSTRUCTION_SETS[-1], offered())
 
 
 def test_an_unknown_instruction_set_is_refused_in_words():

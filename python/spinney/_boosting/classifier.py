@@ -16,6 +16,7 @@ from spinney._boosting.losses import Loss, class_constants, class_loss
 from spinney._boosting.rows import LearningRows
 from spinney._fitted.boosting import FittedBoosting
 from spinney._learn.target import encode_labels, read_classes
+from spinney._numbers.same_bits import log
 
 Floats = NDArray[np.float64]
 
@@ -324,7 +325,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
             As `predict_proba`.
         """
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X, offset=offset)))
+            return log(self.predict_proba(X, offset=offset))
 
     def decision_function(self, X: Any, *, offset: Any = None) -> Floats:
         """Scores of each row: log-odds of the second of two classes, or one number per class.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._boosting.rows import LearningRows
+from spinney._numbers.same_bits import exp, log, log_sum_exp
 
 Floats = NDArray[np.float64]
 Start = Callable[[Floats, Floats, Floats], float]  # (y, weight, offset): the constant that has the least loss
@@ -75,9 +76,9 @@ def _log_ratio(power: float) -> Start:
     """Best constant of Poisson (power 1), Tweedie and gamma (power 2)."""
 
     def start(y: Floats, weight: Floats, offset: Floats) -> float:
-        above = np.average(y * np.exp((1 - power) * offset), weights=weight)
-        below = np.average(np.exp((2 - power) * offset), weights=weight)
-        return float(np.log(above / below))
+        above = np.average(y * exp((1 - power) * offset), weights=weight)
+        below = np.average(exp((2 - power) * offset), weights=weight)
+        return float(log(above / below))
 
     return start
 
@@ -103,9 +104,9 @@ _MOST_STEPS, _CLOSE = 100, 1e-12
 
 def _log_odds(y: Floats, weight: Floats, offset: Floats) -> float:
     share = _mean(y, weight)
-    constant = float(np.log(share / (1 - share)))
+    constant = float(log(share / (1 - share)))
     for _ in range(_MOST_STEPS if offset.any() else 0):  # Newton, with steps that cannot run away
-        p = 1 / (1 + np.exp(-np.clip(constant + offset, -500, 500)))
+        p = 1 / (1 + exp(-np.clip(constant + offset, -500, 500)))
         slope = _mean(p * (1 - p), weight)
         step = float(np.clip((share - _mean(p, weight)) / max(slope, 1e-300), -1, 1))
         constant += step
@@ -115,20 +116,21 @@ def _log_odds(y: Floats, weight: Floats, offset: Floats) -> float:
 
 
 def _half_log_odds(y: Floats, weight: Floats, offset: Floats) -> float:
-    second = np.average(y * np.exp(-offset), weights=weight)
-    first = np.average((1 - y) * np.exp(offset), weights=weight)
-    return float(np.log(second / first) / 2)
+    second = np.average(y * exp(-offset), weights=weight)
+    first = np.average((1 - y) * exp(offset), weights=weight)
+    return float(log(second / first) / 2)
 
 
 def class_constants(totals: Floats, weight: Floats, offset: Floats | None) -> Floats:
     """Constants of the multinomial loss: log shares, or what gives the classes their shares beside an offset."""
     shares = totals / totals.sum()
-    constants = np.log(shares)
+    constants = log(shares)
     for _ in range(0 if offset is None else _MOST_STEPS):
+        assert offset is not None
         scores = constants[:, np.newaxis] + offset
-        raised = np.exp(scores - scores.max(axis=0))
+        raised = exp(scores - scores.max(axis=0))
         found = np.average(raised / raised.sum(axis=0), axis=1, weights=weight)
-        step = np.log(shares / np.maximum(found, 1e-300))
+        step = log(shares / np.maximum(found, 1e-300))
         constants = constants + step
         if np.abs(step).max() <= _CLOSE * (1 + np.abs(constants).max()):
             break
@@ -151,18 +153,18 @@ def row_losses(name: str, parameter: float, scores: Floats, rows: LearningRows) 
     """Loss of each row at its scores, (n_rows, n_scores), as the engine has it, without terms that do not change."""
     y, f = rows.target, scores[:, 0]
     if name == "multinomial":
-        return np.asarray(np.logaddexp.reduce(scores, axis=1) - scores[np.arange(len(y)), y.astype(np.intp)])
+        return np.asarray(log_sum_exp(scores) - scores[np.arange(len(y)), y.astype(np.intp)])
     if name == "logistic":
-        return np.logaddexp(0, (1 - 2 * y) * f)
+        return log_sum_exp(np.column_stack([np.zeros(len(y)), (1 - 2 * y) * f]))
     if name == "exponential":
-        return np.asarray(np.exp((1 - 2 * y) * f))
+        return np.asarray(exp((1 - 2 * y) * f))
     if name == "poisson":
-        return np.asarray(np.exp(f) - y * f)
+        return np.asarray(exp(f) - y * f)
     if name == "gamma":
-        return np.asarray(y * np.exp(-f) + f)
+        return np.asarray(y * exp(-f) + f)
     if name == "tweedie":
         p = parameter
-        return np.asarray(np.exp((2 - p) * f) / (2 - p) - y * np.exp((1 - p) * f) / (1 - p))
+        return np.asarray(exp((2 - p) * f) / (2 - p) - y * exp((1 - p) * f) / (1 - p))
     far = np.abs(y - f)
     if name == "quantile":
         return np.asarray(np.where(y > f, parameter, 1 - parameter) * far)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from spinney import _engine
 from spinney._data.hashing import random_bits, random_shares
+from spinney._numbers.same_bits import times
 
 if TYPE_CHECKING:
     from spinney._data.feature import Feature
@@ -181,7 +182,7 @@ class Combinations:
 
     def credit_inputs(self, by_split_column: NDArray[Any]) -> Floats:
         """Hand what columns of the trees have earned on to the inputs, by the size of their standardised parts."""
-        return np.asarray(by_split_column @ self._shares)
+        return times(by_split_column, self._shares)
 
     def uses(self, split_columns: NDArray[Any]) -> NDArray[np.intp]:
         """Count, for each input, the splits that it has a part in, given the splits by column of the trees."""

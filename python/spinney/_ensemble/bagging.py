@@ -17,6 +17,7 @@ from spinney._ensemble.base_bagging import BaseBagging
 from spinney._ensemble.out_of_bag import Values, Weights
 from spinney._forest.growing.out_of_bag import KnownShares, KnownValues
 from spinney._learn.target import read_classes, read_values
+from spinney._numbers.same_bits import log
 from spinney._tree.classifier import DecisionTreeClassifier
 from spinney._tree.regressor import DecisionTreeRegressor
 
@@ -247,7 +248,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
             Minus infinity where the probability is 0.
         """
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._mean(X)))
+            return log(self._mean(X))
 
     @available_if(_members_decide)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Values:

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.random import sample_without_replacement
 
+from spinney._numbers.same_bits import exp
+
 Places = NDArray[np.intp]
 
 
@@ -82,7 +84,7 @@ class Sampling:
         distinct = 0.0
         for stratum in self.strata:
             n, drawn = len(stratum.units), stratum.n_drawn
-            distinct += n * (1 - np.exp(-drawn / n)) if self.replace else drawn
+            distinct += n * (1 - float(exp(-drawn / n))) if self.replace else drawn
         n_units = sum(len(stratum.units) for stratum in self.strata)
         return distinct / n_units
 

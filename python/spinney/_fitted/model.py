@@ -1,7 +1,7 @@
 """What predicts, whatever it is made of.
 
-Files, reading, drawing, the command line and other formats know a fitted model by `FittedModel` alone. A new kind of model
-is a subclass, and a line in the list of kinds in ``spinney._names``.
+Files, reading, drawing, the command line and other formats know a fitted model by `FittedModel` alone. A new kind of
+model is a subclass, and a line in the list of kinds in ``spinney._names``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from spinney import _engine
 from spinney._data import Schema
 from spinney._file.container import refuse
+from spinney._numbers.same_bits import times
 
 Floats = NDArray[np.float64]
 
@@ -45,7 +46,7 @@ class Outputs:
     def best_codes(self, flat: NDArray[np.float64]) -> NDArray[np.intp]:
         """Code of the most probable (or least costly) class by row and output; the first on a tie."""
         if self.cost is not None:
-            expected = flat @ self.cost
+            expected = times(flat, self.cost)
             least = expected.min(axis=1, keepdims=True)
             # sums of terms of one sign: rounding stays far below this, and must not decide a tie
             return np.asarray((expected <= least * (1 + 1e-12)).argmax(axis=1)[:, np.newaxis])

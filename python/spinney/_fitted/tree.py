@@ -14,6 +14,7 @@ from spinney._data import Schema
 from spinney._file.container import refuse
 from spinney._fitted.model import FittedModel, Frame, check_width
 from spinney._fitted.one_row import RowPredictor
+from spinney._numbers.same_bits import times
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -215,7 +216,7 @@ class FittedTree(FittedModel):
         """Expected cost of predicting each class, by node; only if there are costs."""
         if self.cost is None:
             raise AttributeError("a tree without costs has no expected cost")
-        return np.asarray(self.flat_value @ self.cost)
+        return np.asarray(times(self.flat_value, self.cost))
 
     def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
         """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""

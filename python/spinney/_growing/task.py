@@ -18,6 +18,7 @@ from spinney._learn.exposure import deviance, per_exposure, shrink_rates, surviv
 from spinney._learn.held_out import Loss
 from spinney._learn.target import encode_labels, read_classes, read_values, warn_if_coarse
 from spinney._learn.user_criterion import is_user, row_losses
+from spinney._numbers.same_bits import log
 
 
 class OfClasses(ClassifierMixin, GrowingEstimator):
@@ -165,7 +166,7 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
         """
         shares = self.predict_proba(X)
         with np.errstate(divide="ignore"):
-            return np.log(shares) if self.n_outputs_ == 1 else [np.log(s) for s in shares]
+            return log(shares) if self.n_outputs_ == 1 else [log(s) for s in shares]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_LINES, _MOST_INDENT = 40, 12
-_DISTINCT = 1 - np.exp(-1)  # share of the rows that a bootstrap sample holds
+_DISTINCT = 1 - 0.36787944117144233  # 1 - 1/e: share of the rows that a bootstrap sample holds
 Values = NDArray[np.float64]
 
 

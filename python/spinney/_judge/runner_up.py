@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from spinney._fitted.tree import FittedTree
 from spinney._learn.parameters import count_rows, read_drawn_columns, read_feature_costs, read_groups, read_monotone
+from spinney._numbers.same_bits import dot, log2
 from spinney.reading.reader import TreeReader
 
 _MOST_SPLITS = 500  # each costs about half a millisecond per column
@@ -160,11 +161,11 @@ def _shares(stump: FittedTree) -> NDArray[np.float64]:
 
 
 def _gain(stump: FittedTree) -> float:
-    return float(stump.impurity[0] - _shares(stump) @ stump.impurity[1:])
+    return float(stump.impurity[0]) - dot(_shares(stump), stump.impurity[1:])
 
 
 def _information(stump: FittedTree) -> float:
-    return float(-(_shares(stump) * np.log2(_shares(stump))).sum())
+    return float(-(_shares(stump) * log2(_shares(stump))).sum())
 
 
 def _chi2(stump: FittedTree) -> float:

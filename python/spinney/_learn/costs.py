@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from spinney._file.values import labelled_rows
 from spinney._fitted.model import decision_costs
 from spinney._fitted.tree import FittedTree
+from spinney._numbers.same_bits import log2, times
 
 Floats = NDArray[np.float64]
 
@@ -152,11 +153,11 @@ def class_impurity(criterion: str, shares: Floats, cost: Floats | None) -> Float
     """Impurity of class shares, one row per node."""
     if criterion in ("entropy", "log_loss", "gain_ratio"):
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(-np.where(shares > 0, shares * np.log2(shares), 0.0).sum(axis=1))
+            return np.asarray(-np.where(shares > 0, shares * log2(shares), 0.0).sum(axis=1))
     if criterion == "misclassification":
         return np.asarray(1.0 - shares.max(axis=1))
     if cost is not None:
-        return np.asarray(((shares @ cost) * shares).sum(axis=1))
+        return np.asarray((times(shares, cost) * shares).sum(axis=1))
     return np.asarray((shares * (1.0 - shares)).sum(axis=1))
 
 

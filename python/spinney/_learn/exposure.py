@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from spinney._fitted.tree import FittedTree
 from spinney._learn.target import read_numbers
+from spinney._numbers.same_bits import log
 
 Floats = NDArray[np.float64]
 
@@ -48,7 +49,7 @@ def per_exposure(events: Floats, weight: Floats | None, exposure: Any) -> tuple[
 def deviance(actual: Floats, rate: Floats) -> Floats:
     """Half the Poisson deviance per unit of weight and exposure: y log(y / rate) - y + rate."""
     tiny = np.finfo(float).tiny
-    log_ratio = np.log(np.maximum(actual, tiny)) - np.log(np.maximum(rate, tiny))  # the quotient may overflow
+    log_ratio = log(np.maximum(actual, tiny)) - log(np.maximum(rate, tiny))  # the quotient may overflow
     return np.asarray(actual * log_ratio - actual + rate)
 
 
@@ -73,7 +74,7 @@ def shrink_rates(tree: FittedTree, variation: float) -> FittedTree:
     rate, time = tree.flat_value, tree.weighted_n_node_samples[:, np.newaxis]
     a = 1.0 / variation**2
     shrunken = (rate * time + a) / (time + a / rate[0])
-    excess = np.where(rate > 0, rate * np.log(np.maximum(rate, np.finfo(float).tiny) / shrunken), 0.0)
+    excess = np.where(rate > 0, rate * log(np.maximum(rate, np.finfo(float).tiny) / shrunken), 0.0)
     more = np.maximum(0.0, excess - rate + shrunken).mean(axis=1)
     return tree.with_values(shrunken, impurity=tree.impurity + more)
 

@@ -16,6 +16,7 @@ from spinney._fitted.tree import FittedTree
 from spinney._learn.costs import read_cost_matrix, read_priors
 from spinney._learn.exposure import hazard_exposure, read_survival
 from spinney._learn.target import ClassTarget, read_numbers, read_weights
+from spinney._numbers.same_bits import log2
 from spinney._pruning.choice import choose
 from spinney._pruning.table import ComplexityTable
 from spinney._rpart.fit import RpartGrowth, fit_record
@@ -246,7 +247,7 @@ def _impurity(estimator: Any) -> Any:
         if estimator.criterion == "gini":
             return np.asarray((p * (1 - p)).sum(axis=1))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(-np.where(p > 0, p * np.log2(p), 0.0).sum(axis=1))
+            return np.asarray(-np.where(p > 0, p * log2(p), 0.0).sum(axis=1))
 
     def by_risk(summaries: NodeSummaries) -> Floats:
         half = 1.0 if estimator.criterion == "squared_error" else 0.5

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from spinney import _engine
 from spinney._fitted.tree import FittedTree
+from spinney._numbers.same_bits import dot
 from spinney._rpart.complexity import Scale, weigh_subtrees
 from spinney._rpart.methods import Method, NodeSummaries
 from spinney._rpart.record import RpartRecord, gains, nearest_kept, record_of, shape_of, surviving_nodes
@@ -200,8 +201,8 @@ class CrossValidation:
                 stuck |= (at == resting) & ~tree.is_leaf[at] & (complexity[at] > cut)
                 errors = self._repeated(errors, stuck, i)
             errors = np.where(weight > 0, errors, 0.0)  # which may be infinite
-            self.sum[i] += weight @ errors
-            self.squares[i] += weight @ errors**2
+            self.sum[i] += dot(weight, errors)
+            self.squares[i] += dot(weight, errors**2)
 
     def _repeated(self, errors: Floats, stuck: NDArray[np.bool_], i: int) -> Floats:
         source = np.maximum.accumulate(np.where(stuck, -1, np.arange(len(errors))))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._fitted.tree import FittedTree
+from spinney._numbers.same_bits import dot, log, times
 
 Floats = NDArray[np.float64]
 
@@ -127,7 +128,7 @@ class ClassMethod:
             self.row_prior = np.where(frequency > 0, 1.0, 0.0)
             if loss is None:
                 self.row_altered = self.row_prior
-        self.nats_per_gain = np.log(2.0) if bits else 1.0
+        self.nats_per_gain = 0.6931471805599453 if bits else 1.0
         self.transposed_loss = transposed_loss
 
     def split_weight(self) -> Floats:
@@ -142,7 +143,8 @@ class ClassMethod:
     def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
         counts = np.bincount(self.codes[rows], weights=self.case_weight[rows], minlength=self.n_classes)
         ratio = np.divide(self.row_prior, self.row_altered, out=np.zeros(self.n_classes), where=self.row_altered > 0)
-        return float((counts * self.row_prior @ self.loss).min()), (ratio[:, np.newaxis] * self.loss).ravel().tolist()
+        least = float(times(counts * self.row_prior, self.loss).min())
+        return least, (ratio[:, np.newaxis] * self.loss).ravel().tolist()
 
     def start(self, rows: NDArray[np.intp]) -> None:
         """Priors stay those of all rows, in cross-validation too."""
@@ -153,7 +155,7 @@ class ClassMethod:
         by_class[used, self.codes[used]] = self.case_weight[used]
         counts = sum_by_node(tree, resting, by_class)
         share = counts * self.row_prior
-        risks = share @ self.loss
+        risks = times(share, self.loss)
         best = risks.argmin(axis=1)
         mass = share.sum(axis=1)
         return NodeSummaries(
@@ -194,7 +196,7 @@ class AnovaMethod:
 
     def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
         y, weight = self.y[rows], self.case_weight[rows]
-        return float(weight @ (y - np.average(y, weights=weight)) ** 2), []
+        return dot(weight, (y - np.average(y, weights=weight)) ** 2), []
 
     def start(self, rows: NDArray[np.intp]) -> None:
         """Nothing depends on the rows as a whole."""
@@ -249,19 +251,19 @@ class RateMethod:
     def start(self, rows: NDArray[np.intp]) -> None:
         """Set the prior of the rates: worth 1 / shrink² events, at the rate of the training rows."""
         weight = self.case_weight[rows]
-        rate = float(weight @ self.events[rows]) / float(weight @ self.exposure[rows])
+        rate = dot(weight, self.events[rows]) / dot(weight, self.exposure[rows])
         self.prior_events = 1 / self.shrink**2 if self.shrink > 0 and rate > 0 else 0.0
         self.prior_exposure = self.prior_events / rate if rate > 0 else 0.0
 
     def summarise(self, tree: FittedTree, resting: NDArray[np.intp]) -> NodeSummaries:
         weight = self.case_weight
         with np.errstate(divide="ignore", invalid="ignore"):
-            entropy = np.where(self.events > 0, self.events * np.log(self.events / self.exposure), 0.0)
+            entropy = np.where(self.events > 0, self.events * log(self.events / self.exposure), 0.0)
         columns = np.where(weight > 0, np.stack([self.events, self.exposure, entropy]), 0.0).T * weight[:, np.newaxis]
         events, exposure, entropy = sum_by_node(tree, resting, columns).T
         rate = (events + self.prior_events) / (exposure + self.prior_exposure)
         with np.errstate(divide="ignore", invalid="ignore"):
-            log_rate = np.where(events > 0, events * np.log(rate), 0.0)
+            log_rate = np.where(events > 0, events * log(rate), 0.0)
         return NodeSummaries(
             risk=2 * (entropy - log_rate - events + rate * exposure),
             prediction=rate,
@@ -282,5 +284,5 @@ class RateMethod:
         if self.square_root_errors:
             return np.asarray((np.sqrt(events) - np.sqrt(expected)) ** 2)
         with np.errstate(divide="ignore", invalid="ignore"):
-            log_term = np.where(events > 0, events * np.log(events / expected), 0.0)
+            log_term = np.where(events > 0, events * log(events / expected), 0.0)
         return np.asarray(2 * (log_term - (events - expected)))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from spinney._fitted.tree import FittedTree
 from spinney._growing.growth import Growth
+from spinney._numbers.same_bits import dot
 
 _N_FOLDS = 5
 # Strengths that cross-validation tries, in rows: each is multiplied by the mean weight of a row.
@@ -160,7 +161,7 @@ def _choose_strength(growth: Growth, ccp_alpha: float, random: np.random.RandomS
         leaves = tree.engine.apply(growth.columns, growth.n_jobs)[rows]
         for i, strength in enumerate(strengths):
             shrunken = tree.with_values(shrink_values(tree, float(strength)))
-            losses[i] += float(np.dot(_row_losses(growth, shrunken, leaves, rows), weight[rows]))
+            losses[i] += dot(_row_losses(growth, shrunken, leaves, rows), weight[rows])
     slack = 1e-12 * float(np.abs(losses).max())  # rounding must not look like an improvement
     return float(strengths[np.flatnonzero(losses <= losses.min() + slack)[0]])
 

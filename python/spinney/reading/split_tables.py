@@ -16,6 +16,7 @@ from spinney._data import Feature, RawTable, read_table
 from spinney._data.feature import learn_feature
 from spinney._data.values import feature_values
 from spinney._learn.target import read_classes, read_values, read_weights
+from spinney._numbers.same_bits import log, log2
 from spinney._words.digits import distinct_texts, fixed, plural
 from spinney._words.frames import Backend, frame_of
 from spinney.reading.conditions import Condition
@@ -43,7 +44,7 @@ def _row_sums(y: Any, criterion: str, weight: Array) -> Array:
     if criterion == "poisson":
         if (v < 0).any():
             raise ValueError("y has negative values; criterion='poisson' counts events.")
-        third = v * np.log(np.where(v > 0, v, 1.0))
+        third = v * log(np.where(v > 0, v, 1.0))
     else:
         v = v - np.average(v, weights=weight)  # so that squares lose no digits
         third = v**2
@@ -62,12 +63,12 @@ def _impurity(sums: Array, criterion: str) -> Array:
         if criterion in ("gini", "chi2"):
             found = 1 - (shares**2).sum(axis=-1)
         elif criterion in ("entropy", "log_loss", "gain_ratio"):
-            found = -(shares * np.log2(np.where(shares > 0, shares, 1.0))).sum(axis=-1)
+            found = -(shares * log2(np.where(shares > 0, shares, 1.0))).sum(axis=-1)
         elif criterion == "misclassification":
             found = 1 - shares.max(axis=-1)
         elif criterion == "poisson":
             mean = shares[..., 1]
-            found = shares[..., 2] - mean * np.log(np.where(mean > 0, mean, 1.0))
+            found = shares[..., 2] - mean * log(np.where(mean > 0, mean, 1.0))
         else:
             found = shares[..., 2] - shares[..., 1] ** 2
     return np.asarray(np.where(np.isnan(found), np.nan, np.maximum(found, 0.0)))
@@ -83,7 +84,7 @@ def _score(left: Array, right: Array, gain: Array, criterion: str) -> Array:
             found += ((side - expected) ** 2 / np.where(expected > 0, expected, 1.0)).sum(axis=-1)
         return found
     share = left.sum(axis=-1) / (left + right).sum(axis=-1)
-    return np.asarray(gain / -(share * np.log2(share) + (1 - share) * np.log2(1 - share)))
+    return np.asarray(gain / -(share * log2(share) + (1 - share) * log2(1 - share)))
 
 
 # ---- candidates -------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from spinney._data.feature import Feature
 from spinney._forest.near.proximity import Proximities
+from spinney._numbers.same_bits import row_dots
 
 Floats = NDArray[np.float64]
 
@@ -89,7 +90,7 @@ class _Lent:
             weight = (block @ self.codes).toarray()
             return np.where(weight.max(axis=1) > 0, weight.argmax(axis=1), np.nan)
         total = block @ self.known
-        mean = np.divide(block @ self.numbers, total, out=np.full(len(total), np.nan), where=total > 0)
+        mean = np.divide(row_dots(block, self.numbers), total, out=np.full(len(total), np.nan), where=total > 0)
         known = self.numbers[self.known > 0]
         return np.asarray(np.clip(mean, known.min(), known.max()))  # against rounding: a constant stays itself
 

@@ -35,6 +35,7 @@ Floats = NDArray[np.float64]
 Nodes = NDArray[np.int64]
 
 _BLOCK_PRODUCTS = 2**22  # pairs of rows in a leaf, over all trees, that one block may have: some 50 ms
+_PARTS = 2**62  # of a proximity: shares are whole numbers of them, so that sums are exact and need no order
 _NOWHERE = 2**32 - 1  # stands for no leaf
 _BITS_SET = np.array([bin(i).count("1") for i in range(2**16)], dtype=np.uint8)
 
@@ -89,7 +90,7 @@ class Proximities:
     left : Resting
         The rows.
     share : ndarray of shape (n_rows, n_trees)
-        What each tree counts for the row.
+        What each tree counts for the row; by kind gap in parts of a whole, integers.
     right : csr_array of shape (n_nodes, n_columns)
         What each leaf holds of the rows that they are compared to.
     is_self : bool
@@ -101,7 +102,7 @@ class Proximities:
     """
 
     left: Resting
-    share: Floats
+    share: NDArray[Any]
     right: csr_array
     is_self: bool
     divisor: int
@@ -116,7 +117,8 @@ class Proximities:
             return cls(left, share, _held(right, held), is_self, left.n_trees)
         assert right.drawn is not None
         if kind == "gap":
-            return cls(left, _gap_shares(left, right), _held(right, right.drawn), is_self, 0)
+            parts = np.rint(_gap_shares(left, right) * _PARTS).astype(np.int64)
+            return cls(left, parts, _held(right, right.drawn, np.int64), is_self, 0)
         counts = right.drawn == 0 if kind == "oob" else right.drawn > 0
         own = counts if is_self else np.ones(left.nodes.shape, dtype=bool)
         bits = _bits(own), _bits(counts)
@@ -150,6 +152,8 @@ class Proximities:
             found.data /= _common_bits(*self.pairs, rows, found.indices)
         elif self.divisor:
             found.data /= self.divisor
+        else:
+            found = csr_array((found.data / _PARTS, found.indices, found.indptr), shape=found.shape)
         return keep_entries(found, found.indices != rows) if self.is_self else found
 
     def each_block(self, n_jobs: int | None, finish: Callable[[int, csr_array], Any]) -> Iterator[tuple[int, int, Any]]:
@@ -240,11 +244,11 @@ def keep_largest(matrix: csr_array, n: int) -> csr_array:
     return keep_entries(matrix, kept)
 
 
-def _held(rows: Resting, what: NDArray[Any]) -> csr_array:
+def _held(rows: Resting, what: NDArray[Any], kind: Any = np.float64) -> csr_array:
     """Return `what` by leaf and row."""
     used = what > 0
     starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))])
-    matrix = csr_array((what[used].astype(np.float64), rows.nodes[used], starts), shape=(rows.n_rows, rows.n_nodes))
+    matrix = csr_array((what[used].astype(kind), rows.nodes[used], starts), shape=(rows.n_rows, rows.n_nodes))
     return csr_array(matrix.T.tocsr())
 
 

@@ -21,9 +21,10 @@ from spinney._forest.growing.rows import draw_rows, whole_weights
 from spinney._forest.unlabelled.unsupervised import Plan, UnsupervisedForest
 from spinney._keep.part import FittedPart
 from spinney._learn.parameters import count_features
+from spinney._numbers.same_bits import exp, log
 
 Floats = NDArray[np.float64]
-_EULER = 0.5772156649015329
+_EULER, _LN2 = 0.5772156649015329, 0.6931471805599453
 _PARTS = 16  # of the mean weight, to which weights that are not whole are rounded
 
 
@@ -177,7 +178,7 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
             max_samples=n_drawn,
             seed=seed,
         )
-        options = {"max_depth": int(np.ceil(np.log2(max(n_drawn, 2))))}
+        options = {"max_depth": (max(n_drawn, 2) - 1).bit_length()}
         return Plan(options, None, draws, count_features(self.max_features, columns.n_columns), copies)
 
     def _count_samples(self, n_rows: int) -> int:
@@ -330,7 +331,7 @@ def average_path_length(n: Any) -> Floats:
     """Mean length of the path to an unknown key in a binary search tree of n keys; 0 up to 1 key, 1 for 2."""
     n = np.atleast_1d(np.asarray(n, dtype=np.float64))
     many = np.maximum(n, 3.0)
-    length = 2.0 * (np.log(many - 1.0) + _EULER) - 2.0 * (many - 1.0) / many
+    length = 2.0 * (log(many - 1.0) + _EULER) - 2.0 * (many - 1.0) / many
     return np.asarray(np.select([n <= 1, n <= 2], [0.0, 1.0], length))
 
 
@@ -351,7 +352,7 @@ def _scores(mean_length: Floats, n_drawn: int) -> Floats:
     usual = average_path_length(n_drawn)[0]
     ratio = mean_length / usual if usual > 0 else np.ones_like(mean_length)
     # rows that no tree can part lie on the threshold, whichever way their mean is rounded
-    return -np.exp2(-np.where(np.abs(ratio - 1.0) < 1e-12, 1.0, ratio))
+    return -exp(-_LN2 * np.where(np.abs(ratio - 1.0) < 1e-12, 1.0, ratio))
 
 
 def _copies(weight: Floats) -> NDArray[np.int64]:

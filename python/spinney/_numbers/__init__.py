@@ -1,0 +1,1 @@
+"""Arithmetic that does not depend on the processor."""

@@ -1,0 +1,60 @@
+"""Arithmetic that gives the same bits on every processor.
+
+NumPy and SciPy do not promise that: exponentials and logarithms come from whichever library or vector code suits the
+processor, and the products of BLAS and of sparse matrices are fused with their sums on some processors (on arm64, say)
+and not on others. Sums of NumPy arrays, means, square roots and elementwise products have the same bits everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney import _engine
+
+Floats = NDArray[np.float64]
+_BITS_PER_NAT = 1.4426950408889634
+
+
+def log(x: Any) -> Floats:
+    """Natural logarithm; minus infinity at 0, without a warning."""
+    values = np.asarray(x, dtype=np.float64)
+    return np.asarray(_engine.log(np.ascontiguousarray(values).reshape(-1)).reshape(values.shape))
+
+
+def log2(x: Any) -> Floats:
+    """Logarithm to the base 2."""
+    return np.asarray(log(x) * _BITS_PER_NAT)
+
+
+def exp(x: Any) -> Floats:
+    """Exponential; infinite where it is too large, without a warning."""
+    values = np.asarray(x, dtype=np.float64)
+    return np.asarray(_engine.exp(np.ascontiguousarray(values).reshape(-1)).reshape(values.shape))
+
+
+def log_sum_exp(scores: Floats) -> Floats:
+    """Logarithm of the sum of the exponentials of each row."""
+    most = scores.max(axis=1)
+    return np.asarray(most + log(exp(scores - most[:, np.newaxis]).sum(axis=1)))
+
+
+def dot(left: Floats, right: Floats) -> float:
+    """Sum of the products of two vectors."""
+    return float((left * right).sum())
+
+
+def times(left: NDArray[Any], right: Floats) -> Floats:
+    """Product of an array of any number of rows and a small square matrix, term by term."""
+    total = left[..., :1] * right[0]
+    for k in range(1, len(right)):
+        total = total + left[..., k : k + 1] * right[k]
+    return np.asarray(total, dtype=np.float64)
+
+
+def row_dots(matrix: Any, vector: Floats) -> Floats:
+    """Product of a sparse matrix and a vector."""
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    return np.bincount(rows, weights=matrix.data * vector[matrix.indices], minlength=matrix.shape[0])
