@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/cpu.h"
+
 namespace spinney {
 
 struct Kernels {
@@ -80,14 +82,8 @@ struct Kernels {
 
 const Kernels& kernels();
 
-namespace base {
-extern const Kernels kernels;
-}
-namespace avx2 {
-extern const Kernels kernels;
-}
-namespace avx512 {
-extern const Kernels kernels;
-}
+const Kernels& kernels_of(OfIsa<Isa::base>);
+const Kernels& kernels_of(OfIsa<Isa::avx2>);
+const Kernels& kernels_of(OfIsa<Isa::avx512>);
 
 }  // namespace spinney

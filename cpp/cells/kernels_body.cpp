@@ -1,14 +1,27 @@
-// Bodies of the kernels, included by one translation unit per instruction set, inside that unit's own namespace.
-// Everything has internal linkage: a function compiled for wide vectors must not be merged with its plain namesake.
+// Kernels, compiled once per instruction set; see base/cpu.h.
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "base/parting.h"
+#include "cells/kernels.h"
+#include "criterion/entropy.h"
+#include "criterion/misclassification.h"
+#include "criterion/poisson.h"
+#include "criterion/squared_error.h"
+
+namespace spinney {
+namespace {
 
 template <class Criterion>
-static void score_all(const double* s_left, const double* w_left, const double* s_right, const double* w_right,
-                      std::size_t n, double* out) {
+void score_all(const double* s_left, const double* w_left, const double* s_right, const double* w_right, std::size_t n,
+               double* out) {
 #pragma GCC ivdep
   for (std::size_t i = 0; i < n; ++i) out[i] = Criterion::pair(s_left[i], w_left[i], s_right[i], w_right[i]);
 }
 
-static std::size_t first_largest(const double* scores, std::size_t n) {
+std::size_t first_largest(const double* scores, std::size_t n) {
   typedef double Lanes __attribute__((vector_size(64), aligned(8)));
   double largest = scores[0];
   std::size_t i = 0;
@@ -28,7 +41,7 @@ static std::size_t first_largest(const double* scores, std::size_t n) {
 typedef double CellNumbers __attribute__((vector_size(64)));
 typedef std::int32_t CellWeights __attribute__((vector_size(32)));
 
-static double sum_of(const CellNumbers& v) {
+double sum_of(const CellNumbers& v) {
   typedef double Half __attribute__((vector_size(32)));
   typedef double Quarter __attribute__((vector_size(16)));
   const Half h = __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
@@ -37,9 +50,9 @@ static double sum_of(const CellNumbers& v) {
 }
 
 template <std::size_t n_chunks>
-static void gini_of_cells_of(const std::uint32_t* cells, const std::uint32_t* present, std::size_t n,
-                             const std::uint32_t* start, const double* total, double weight, double min_weight,
-                             double* out, double* product) {
+void gini_of_cells_of(const std::uint32_t* cells, const std::uint32_t* present, std::size_t n,
+                      const std::uint32_t* start, const double* total, double weight, double min_weight, double* out,
+                      double* product) {
   CellWeights left[n_chunks];
   CellNumbers all[n_chunks];
   for (std::size_t c = 0; c < n_chunks; ++c) {
@@ -67,9 +80,9 @@ static void gini_of_cells_of(const std::uint32_t* cells, const std::uint32_t* pr
   for (std::size_t i = 0; i < n; ++i) out[i] /= product[i];
 }
 
-static void gini_of_cells(const std::uint32_t* cells, std::size_t lanes, const std::uint32_t* present, std::size_t n,
-                          const std::uint32_t* start, const double* total, double weight, double min_weight,
-                          double* out, double* product) {
+void gini_of_cells(const std::uint32_t* cells, std::size_t lanes, const std::uint32_t* present, std::size_t n,
+                   const std::uint32_t* start, const double* total, double weight, double min_weight, double* out,
+                   double* product) {
   if (lanes == 8) return gini_of_cells_of<1>(cells, present, n, start, total, weight, min_weight, out, product);
   if (lanes == 16) return gini_of_cells_of<2>(cells, present, n, start, total, weight, min_weight, out, product);
   if (lanes == 32) return gini_of_cells_of<4>(cells, present, n, start, total, weight, min_weight, out, product);
@@ -77,9 +90,8 @@ static void gini_of_cells(const std::uint32_t* cells, std::size_t lanes, const s
 }
 
 // A row of weight w moves a class from S to S + w, and its square by w (2 S + w).
-static void gini_of_rows(const std::uint32_t* words, const std::uint32_t* packed, std::size_t n,
-                         const std::int64_t* total, std::int64_t squares, std::int64_t* left, double* out,
-                         double* product) {
+void gini_of_rows(const std::uint32_t* words, const std::uint32_t* packed, std::size_t n, const std::int64_t* total,
+                  std::int64_t squares, std::int64_t* left, double* out, double* product) {
   std::int64_t squares_left = 0, squares_right = squares, w_left = 0;
   for (std::size_t i = 0; i + 1 < n; ++i) {
     const std::uint32_t row = packed[words[i] & 0xffff], k = row & 0xff;
@@ -101,7 +113,7 @@ typedef std::int64_t EightWhole __attribute__((vector_size(64)));
 typedef std::uint32_t SixteenWords __attribute__((vector_size(64)));
 
 // The largest of eight scores, and the lowest place that goes with it.
-static std::size_t first_of_lanes(const CellNumbers& score, const EightWhole& at, double* largest) {
+std::size_t first_of_lanes(const CellNumbers& score, const EightWhole& at, double* largest) {
   CellNumbers most = score, other = __builtin_shufflevector(most, most, 4, 5, 6, 7, 0, 1, 2, 3);
   most = other > most ? other : most;
   other = __builtin_shufflevector(most, most, 2, 3, 0, 1, 6, 7, 4, 5);
@@ -119,8 +131,8 @@ static std::size_t first_of_lanes(const CellNumbers& score, const EightWhole& at
   return static_cast<std::size_t>(place[0]);
 }
 
-static std::size_t best_square(const std::int64_t* s_left, const std::int64_t* w_left, std::size_t n,
-                               std::int64_t s_total, std::int64_t w_total, double* score) {
+std::size_t best_square(const std::int64_t* s_left, const std::int64_t* w_left, std::size_t n, std::int64_t s_total,
+                        std::int64_t w_total, double* score) {
   const EightWhole lane{0, 1, 2, 3, 4, 5, 6, 7};
   const CellNumbers none = CellNumbers{} - __builtin_inf();
   CellNumbers best = none;
@@ -145,7 +157,7 @@ static std::size_t best_square(const std::int64_t* s_left, const std::int64_t* w
 
 // A word's place is the number of those below it.
 template <std::size_t n_chunks>
-static void sort_few_of(std::uint32_t* words, std::size_t n) {
+void sort_few_of(std::uint32_t* words, std::size_t n) {
   SixteenWords mine[n_chunks], below[n_chunks];
   for (std::size_t c = 0; c < n_chunks; ++c) {
     __builtin_memcpy(&mine[c], words + 16 * c, sizeof mine[c]);
@@ -161,14 +173,14 @@ static void sort_few_of(std::uint32_t* words, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) words[place[i]] = copy[i];
 }
 
-static void sort_few(std::uint32_t* words, std::size_t n) {
+void sort_few(std::uint32_t* words, std::size_t n) {
   if (n <= 16) return sort_few_of<1>(words, n);
   if (n <= 32) return sort_few_of<2>(words, n);
   if (n <= 64) return sort_few_of<4>(words, n);
   sort_few_of<8>(words, n);
 }
 
-static std::size_t partition(std::uint32_t* words, std::size_t n, const std::uint8_t* side, std::uint32_t* spare) {
+std::size_t partition(std::uint32_t* words, std::size_t n, const std::uint8_t* side, std::uint32_t* spare) {
   std::size_t n_left = 0, n_right = 0, i = 0;
 #if defined(__AVX512F__)
   const __m512i low = _mm512_set1_epi32(0xffff), one = _mm512_set1_epi32(1);
@@ -188,10 +200,10 @@ static std::size_t partition(std::uint32_t* words, std::size_t n, const std::uin
 }
 
 #if defined(__AVX512F__)
-static __mmask16 lanes_left(std::size_t n) { return static_cast<__mmask16>(n < 16 ? (1u << n) - 1 : 0xffffu); }
+__mmask16 lanes_left(std::size_t n) { return static_cast<__mmask16>(n < 16 ? (1u << n) - 1 : 0xffffu); }
 
-static void part_lanes(const __m512i& lanes, __mmask16 left, __mmask16 here, std::uint32_t* to_left,
-                       std::uint32_t* to_right, std::size_t& n_left, std::size_t& n_right) {
+void part_lanes(const __m512i& lanes, __mmask16 left, __mmask16 here, std::uint32_t* to_left, std::uint32_t* to_right,
+                std::size_t& n_left, std::size_t& n_right) {
   const auto right = static_cast<__mmask16>(here & ~left);
   const auto went = static_cast<std::size_t>(__builtin_popcount(left));
   const auto stayed = static_cast<std::size_t>(__builtin_popcount(right));
@@ -202,8 +214,8 @@ static void part_lanes(const __m512i& lanes, __mmask16 left, __mmask16 here, std
 }
 #endif
 
-static std::size_t partition_by_key(std::uint32_t* rows, std::size_t n, const std::uint32_t* keys, std::uint32_t cut,
-                                    std::uint32_t* spare) {
+std::size_t partition_by_key(std::uint32_t* rows, std::size_t n, const std::uint32_t* keys, std::uint32_t cut,
+                             std::uint32_t* spare) {
   std::size_t n_left = 0, n_right = 0, i = 0;
 #if defined(__AVX512F__)
   const __m512i last = _mm512_set1_epi32(static_cast<int>(cut));
@@ -217,8 +229,8 @@ static std::size_t partition_by_key(std::uint32_t* rows, std::size_t n, const st
   return part_rest(rows, n, spare, i, n_left, n_right, [&](std::size_t at, std::uint32_t) { return keys[at] <= cut; });
 }
 
-static std::size_t partition_by_rank(std::uint32_t* rows, std::size_t n, const std::uint16_t* ranks, std::uint16_t cut,
-                                     std::uint32_t* spare) {
+std::size_t partition_by_rank(std::uint32_t* rows, std::size_t n, const std::uint16_t* ranks, std::uint16_t cut,
+                              std::uint32_t* spare) {
   std::size_t n_left = 0, n_right = 0, i = 0;
 #if defined(__AVX512BW__)
   const __m256i last = _mm256_set1_epi16(static_cast<short>(cut));
@@ -232,8 +244,8 @@ static std::size_t partition_by_rank(std::uint32_t* rows, std::size_t n, const s
   return part_rest(rows, n, spare, i, n_left, n_right, [&](std::size_t at, std::uint32_t) { return ranks[at] <= cut; });
 }
 
-static std::size_t partition_flags_by_rank(std::uint64_t* flags, std::size_t n, const std::uint16_t* ranks,
-                                           std::uint16_t cut, std::uint64_t* spare) {
+std::size_t partition_flags_by_rank(std::uint64_t* flags, std::size_t n, const std::uint16_t* ranks, std::uint16_t cut,
+                                    std::uint64_t* spare) {
   std::size_t n_left = 0, n_right = 0, i = 0;
 #if defined(__AVX512BW__)
   const __m128i last = _mm_set1_epi16(static_cast<short>(cut));
@@ -251,8 +263,8 @@ static std::size_t partition_flags_by_rank(std::uint64_t* flags, std::size_t n, 
                    [&](std::size_t at, std::uint64_t) { return ranks[at] <= cut; });
 }
 
-static void read_ranks(const std::uint8_t* bits, std::size_t stride, const std::uint32_t* rows, std::size_t n,
-                       std::uint32_t shift, std::uint32_t mask, std::uint16_t* out) {
+void read_ranks(const std::uint8_t* bits, std::size_t stride, const std::uint32_t* rows, std::size_t n,
+                std::uint32_t shift, std::uint32_t mask, std::uint16_t* out) {
   std::size_t i = 0;
 #if defined(__AVX512BW__)
   const __m512i step = _mm512_set1_epi32(static_cast<int>(stride)), only = _mm512_set1_epi32(static_cast<int>(mask));
@@ -273,8 +285,8 @@ static void read_ranks(const std::uint8_t* bits, std::size_t stride, const std::
   }
 }
 
-static void read_keys(const std::uint32_t* keys, std::size_t stride, const std::uint32_t* rows, std::size_t n,
-                      const std::uint32_t* columns, std::size_t n_columns, std::uint32_t* out) {
+void read_keys(const std::uint32_t* keys, std::size_t stride, const std::uint32_t* rows, std::size_t n,
+               const std::uint32_t* columns, std::size_t n_columns, std::uint32_t* out) {
   constexpr std::size_t ahead = 32, longest = 64;
   const auto fetch = [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i)
@@ -311,7 +323,7 @@ static void read_keys(const std::uint32_t* keys, std::size_t stride, const std::
   }
 }
 
-static void read_column(const std::uint32_t* keys, const std::uint32_t* rows, std::size_t n, std::uint32_t* out) {
+void read_column(const std::uint32_t* keys, const std::uint32_t* rows, std::size_t n, std::uint32_t* out) {
   std::size_t i = 0;
 #if defined(__AVX512F__)
   const __m512i places = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -335,7 +347,7 @@ static void read_column(const std::uint32_t* keys, const std::uint32_t* rows, st
   for (; i < n; ++i) out[i] = keys[rows[i]];
 }
 
-static void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high) {
+void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high) {
 #if defined(__AVX512F__)
   __m512i lowest = _mm512_set1_epi32(-1), highest = _mm512_setzero_si512();
   for (std::size_t i = 0; i < n; i += 16) {
@@ -369,7 +381,7 @@ static void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* l
 #endif
 }
 
-static void rank_range(const std::uint16_t* ranks, std::size_t n, std::uint16_t* low, std::uint16_t* high) {
+void rank_range(const std::uint16_t* ranks, std::size_t n, std::uint16_t* low, std::uint16_t* high) {
 #if defined(__AVX512BW__)
   // the highest is what is lowest of the complements
   __m512i lowest = _mm512_set1_epi32(-1), highest = lowest;
@@ -398,8 +410,8 @@ static void rank_range(const std::uint16_t* ranks, std::size_t n, std::uint16_t*
 #endif
 }
 
-static std::size_t places_of_keys(const std::uint32_t* keys, std::size_t n, std::uint32_t one, std::uint32_t other,
-                                  std::uint32_t* places) {
+std::size_t places_of_keys(const std::uint32_t* keys, std::size_t n, std::uint32_t one, std::uint32_t other,
+                           std::uint32_t* places) {
   std::size_t n_found = 0, i = 0;
 #if defined(__AVX512F__)
   const __m512i first = _mm512_set1_epi32(static_cast<int>(one)), second = _mm512_set1_epi32(static_cast<int>(other));
@@ -428,8 +440,8 @@ static std::size_t places_of_keys(const std::uint32_t* keys, std::size_t n, std:
   return n_found;
 }
 
-static std::size_t sum_bytes(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::uint8_t* values,
-                             std::int64_t* sum) {
+std::size_t sum_bytes(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::uint8_t* values,
+                      std::int64_t* sum) {
   std::uint32_t count = 0, total = 0;
 #if defined(__AVX512BW__)
   const __m512i last = _mm512_set1_epi32(static_cast<int>(cut));
@@ -451,8 +463,8 @@ static std::size_t sum_bytes(const std::uint32_t* keys, std::size_t n, std::uint
   return count;
 }
 
-static std::size_t sum_values(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::int64_t* values,
-                              std::int64_t* sum) {
+std::size_t sum_values(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::int64_t* values,
+                       std::int64_t* sum) {
   std::uint64_t count = 0;
   std::int64_t total = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -464,25 +476,34 @@ static std::size_t sum_values(const std::uint32_t* keys, std::size_t n, std::uin
   return count;
 }
 
-const Kernels kernels{score_all<SquaredError>,
-                      score_all<Entropy>,
-                      score_all<Misclassification>,
-                      score_all<Poisson>,
-                      score_all<Rate>,
-                      first_largest,
-                      gini_of_cells,
-                      gini_of_rows,
-                      best_square,
-                      sort_few,
-                      partition,
-                      partition_by_key,
-                      partition_by_rank,
-                      partition_flags_by_rank,
-                      read_ranks,
-                      read_keys,
-                      read_column,
-                      key_range,
-                      rank_range,
-                      places_of_keys,
-                      sum_bytes,
-                      sum_values};
+}  // namespace
+
+const Kernels& kernels_of(OfIsa<Isa::SPINNEY_ISA>) {
+  static constexpr Kernels table{
+      .squared_error = score_all<SquaredError>,
+      .entropy = score_all<Entropy>,
+      .misclassification = score_all<Misclassification>,
+      .poisson = score_all<Poisson>,
+      .rate = score_all<Rate>,
+      .first_largest = first_largest,
+      .gini_of_cells = gini_of_cells,
+      .gini_of_rows = gini_of_rows,
+      .best_square = best_square,
+      .sort_few = sort_few,
+      .partition = partition,
+      .partition_by_key = partition_by_key,
+      .partition_by_rank = partition_by_rank,
+      .partition_flags_by_rank = partition_flags_by_rank,
+      .read_ranks = read_ranks,
+      .read_keys = read_keys,
+      .read_column = read_column,
+      .key_range = key_range,
+      .rank_range = rank_range,
+      .places_of_keys = places_of_keys,
+      .sum_bytes = sum_bytes,
+      .sum_values = sum_values,
+  };
+  return table;
+}
+
+}  // namespace spinney
