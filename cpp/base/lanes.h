@@ -28,13 +28,18 @@ constexpr std::size_t register_bytes = 32;
 constexpr std::size_t register_bytes = 16;
 #endif
 
-template <class T, std::size_t n_lanes>
+// Halves of halves down to a register, not an array of registers: GCC would keep an array in memory.
+template <class T, std::size_t n, bool is_register = n * sizeof(T) <= register_bytes>
 struct Lanes {
-  static constexpr std::size_t part_bytes = n_lanes * sizeof(T) < register_bytes ? n_lanes * sizeof(T) : register_bytes;
-  static constexpr std::size_t n_parts = n_lanes * sizeof(T) / part_bytes;
-  typedef T Part __attribute__((vector_size(part_bytes), may_alias));
-
-  Part part[n_parts];
+  static constexpr bool fits = false;
+  using Half = Lanes<T, n / 2>;
+  Half low, high;
+};
+template <class T, std::size_t n>
+struct Lanes<T, n, true> {
+  static constexpr bool fits = true;
+  typedef T Part __attribute__((vector_size(n * sizeof(T)), may_alias));
+  Part part;
 };
 
 // What a comparison gives: all bits of a lane, or none.
@@ -45,41 +50,63 @@ using Flag = std::conditional_t<
 template <class T, std::size_t n>
 using Flags = Lanes<Flag<T>, n>;
 
+// f of each register. A group may be of other lanes than the result if they are as wide.
+template <class Result, class F, class... Groups>
+SPINNEY_INLINE Result each(F f, const Groups&... groups) {
+  if constexpr (Result::fits)
+    return Result{(typename Result::Part)f(groups.part...)};
+  else
+    return Result{each<typename Result::Half>(f, groups.low...), each<typename Result::Half>(f, groups.high...)};
+}
+
 template <std::size_t n, class T>
 SPINNEY_INLINE Lanes<T, n> every(T x) {
-  Lanes<T, n> r;
-  for (auto& part : r.part) part = x - typename Lanes<T, n>::Part{};  // which keeps the sign of 0
-  return r;
+  if constexpr (Lanes<T, n>::fits)
+    return {x - typename Lanes<T, n>::Part{}};  // which keeps the sign of 0
+  else
+    return {every<n / 2>(x), every<n / 2>(x)};
 }
 template <std::size_t n, class T>
 SPINNEY_INLINE Lanes<T, n> load(const T* from) {
-  Lanes<T, n> r;
-  __builtin_memcpy(&r, from, sizeof r);
-  return r;
+  if constexpr (Lanes<T, n>::fits) {
+    Lanes<T, n> r;
+    __builtin_memcpy(&r.part, from, sizeof r.part);
+    return r;
+  } else {
+    return {load<n / 2>(from), load<n / 2>(from + n / 2)};
+  }
 }
-template <std::size_t n, class T>
-SPINNEY_INLINE void store(T* to, const Lanes<T, n>& v) {
-  __builtin_memcpy(to, &v, sizeof v);
-}
-
-// 0, 1, 2, …
 template <class T, std::size_t n>
-SPINNEY_INLINE Lanes<T, n> places() {
-  T each[n];
-  for (std::size_t i = 0; i < n; ++i) each[i] = static_cast<T>(i);
-  return load<n>(each);
+SPINNEY_INLINE void store(T* to, const Lanes<T, n>& v) {
+  if constexpr (Lanes<T, n>::fits) {
+    __builtin_memcpy(to, &v.part, sizeof v.part);
+  } else {
+    store(to, v.low);
+    store(to + n / 2, v.high);
+  }
 }
 
-#define SPINNEY_LANES_OPERATOR(op)                                                      \
-  template <class T, std::size_t n>                                                     \
-  SPINNEY_INLINE Lanes<T, n> operator op(const Lanes<T, n>& a, const Lanes<T, n>& b) {  \
-    Lanes<T, n> r;                                                                      \
-    for (std::size_t i = 0; i < r.n_parts; ++i) r.part[i] = a.part[i] op b.part[i];     \
-    return r;                                                                           \
-  }                                                                                     \
-  template <class T, std::size_t n>                                                     \
-  SPINNEY_INLINE Lanes<T, n>& operator op## = (Lanes<T, n> & a, const Lanes<T, n>& b) { \
-    return a = a op b;                                                                  \
+// first, first + 1, …
+template <std::size_t n, class T>
+SPINNEY_INLINE Lanes<T, n> count_from(T first) {
+  if constexpr (n == 1)
+    return {typename Lanes<T, 1>::Part{first}};
+  else if constexpr (Lanes<T, n>::fits)
+    return [&]<std::size_t... i>(std::index_sequence<i...>) __attribute__((always_inline)) {
+      return Lanes<T, n>{first + typename Lanes<T, n>::Part{static_cast<T>(i)...}};
+    }(std::make_index_sequence<n>{});
+  else
+    return {count_from<n / 2>(first), count_from<n / 2>(static_cast<T>(first + static_cast<T>(n / 2)))};
+}
+
+#define SPINNEY_LANES_OPERATOR(op)                                                                        \
+  template <class T, std::size_t n>                                                                       \
+  SPINNEY_INLINE Lanes<T, n> operator op(const Lanes<T, n>& a, const Lanes<T, n>& b) {                    \
+    return each<Lanes<T, n>>([](auto x, auto y) __attribute__((always_inline)) { return x op y; }, a, b); \
+  }                                                                                                       \
+  template <class T, std::size_t n>                                                                       \
+  SPINNEY_INLINE Lanes<T, n>& operator op## = (Lanes<T, n> & a, const Lanes<T, n>& b) {                   \
+    return a = a op b;                                                                                    \
   }
 SPINNEY_LANES_OPERATOR(+)
 SPINNEY_LANES_OPERATOR(-)
@@ -91,17 +118,13 @@ SPINNEY_LANES_OPERATOR(|)
 
 template <class T, std::size_t n>
 SPINNEY_INLINE Lanes<T, n> operator~(const Lanes<T, n>& a) {
-  Lanes<T, n> r;
-  for (std::size_t i = 0; i < r.n_parts; ++i) r.part[i] = ~a.part[i];
-  return r;
+  return each<Lanes<T, n>>([](auto x) __attribute__((always_inline)) { return ~x; }, a);
 }
 
-#define SPINNEY_LANES_COMPARISON(op)                                                                              \
-  template <class T, std::size_t n>                                                                               \
-  SPINNEY_INLINE Flags<T, n> operator op(const Lanes<T, n>& a, const Lanes<T, n>& b) {                            \
-    Flags<T, n> r;                                                                                                \
-    for (std::size_t i = 0; i < r.n_parts; ++i) r.part[i] = (typename Flags<T, n>::Part)(a.part[i] op b.part[i]); \
-    return r;                                                                                                     \
+#define SPINNEY_LANES_COMPARISON(op)                                                                      \
+  template <class T, std::size_t n>                                                                       \
+  SPINNEY_INLINE Flags<T, n> operator op(const Lanes<T, n>& a, const Lanes<T, n>& b) {                    \
+    return each<Flags<T, n>>([](auto x, auto y) __attribute__((always_inline)) { return x op y; }, a, b); \
   }
 SPINNEY_LANES_COMPARISON(<)
 SPINNEY_LANES_COMPARISON(>)
@@ -111,42 +134,71 @@ SPINNEY_LANES_COMPARISON(==)
 
 template <class T, std::size_t n>
 SPINNEY_INLINE Lanes<T, n> select(const Flags<T, n>& flags, const Lanes<T, n>& yes, const Lanes<T, n>& no) {
-  [[maybe_unused]] typedef typename Lanes<T, n>::Part Part;
-  [[maybe_unused]] typedef typename Flags<T, n>::Part Bits;
-  Lanes<T, n> r;
-  for (std::size_t i = 0; i < r.n_parts; ++i) {
+  return each<Lanes<T, n>>(
+      [](auto f, auto y, auto x) __attribute__((always_inline)) {
 #if defined(__AVX512F__)
-    r.part[i] = flags.part[i] ? yes.part[i] : no.part[i];
+        return f ? y : x;
 #else  // spares the comparison of the flags with 0
-    r.part[i] = (Part)((flags.part[i] & (Bits)yes.part[i]) | (~flags.part[i] & (Bits)no.part[i]));
+        using Bits = decltype(f);
+        return (decltype(y))((f & (Bits)y) | (~f & (Bits)x));
 #endif
-  }
-  return r;
+      },
+      flags, yes, no);
 }
 template <class T, std::size_t n>
 SPINNEY_INLINE Lanes<T, n> larger(const Lanes<T, n>& a, const Lanes<T, n>& b) {
-  return select(b > a, b, a);
+  return each<Lanes<T, n>>([](auto x, auto y) __attribute__((always_inline)) { return y > x ? y : x; }, a, b);
 }
 template <class T, std::size_t n>
 SPINNEY_INLINE Lanes<T, n> smaller(const Lanes<T, n>& a, const Lanes<T, n>& b) {
-  return select(b < a, b, a);
+  return each<Lanes<T, n>>([](auto x, auto y) __attribute__((always_inline)) { return y < x ? y : x; }, a, b);
 }
 
 // As static_cast of each lane.
 template <class To, class T, std::size_t n>
 SPINNEY_INLINE Lanes<To, n> convert(const Lanes<T, n>& a) {
-  constexpr std::size_t n_parts =
-      Lanes<To, n>::n_parts > Lanes<T, n>::n_parts ? Lanes<To, n>::n_parts : Lanes<T, n>::n_parts;
-  typedef T From __attribute__((vector_size(n * sizeof(T) / n_parts)));
-  typedef To Into __attribute__((vector_size(n * sizeof(To) / n_parts)));
-  Lanes<To, n> r;
-  for (std::size_t i = 0; i < n_parts; ++i) {
-    From from;
-    __builtin_memcpy(&from, reinterpret_cast<const char*>(&a) + i * sizeof from, sizeof from);
-    const Into to = __builtin_convertvector(from, Into);
-    __builtin_memcpy(reinterpret_cast<char*>(&r) + i * sizeof to, &to, sizeof to);
+  if constexpr (Lanes<T, n>::fits && Lanes<To, n>::fits) {
+    return {__builtin_convertvector(a.part, typename Lanes<To, n>::Part)};
+  } else if constexpr (Lanes<T, n>::fits) {
+    return [&]<std::size_t... i>(std::index_sequence<i...>) __attribute__((always_inline)) {
+      using Half = Lanes<T, n / 2>;
+      return Lanes<To, n>{convert<To>(Half{__builtin_shufflevector(a.part, a.part, i...)}),
+                          convert<To>(Half{__builtin_shufflevector(a.part, a.part, (i + n / 2)...)})};
+    }(std::make_index_sequence<n / 2>{});
+  } else {
+    return {convert<To>(a.low), convert<To>(a.high)};
   }
-  return r;
+}
+
+// The same of whole numbers of 64 bits, for which x86 has no instruction before AVX-512: the upper 16 bits and the lower 48
+// become the last bits of two doubles, whose sum, less what was added to either, is rounded once.
+template <std::size_t n>
+SPINNEY_INLINE Lanes<double, n> to_doubles(const Lanes<std::int64_t, n>& a) {
+#if defined(__x86_64__) && !defined(__AVX512DQ__)
+  return each<Lanes<double, n>>(
+      [](auto x) __attribute__((always_inline)) {
+        typedef std::uint64_t Bits __attribute__((vector_size(sizeof x)));
+        typedef double Numbers __attribute__((vector_size(sizeof x)));
+        const Bits shifted = (Bits)x ^ (std::uint64_t{1} << 63);             // by 2^63, so as not to be negative
+        const Bits high = ((shifted >> 48) << 32) + 0x4438000000000000u;     // 1.5 2^68, whose last bit is 2^16
+        const Bits low = (shifted & 0xffffffffffffu) | 0x4330000000000000u;  // 2^52, whose last bit is 1
+        return ((Numbers)high - (0x1.8p68 + 0x1p63 + 0x1p52)) + (Numbers)low;
+      },
+      a);
+#else
+  return convert<double>(a);
+#endif
+}
+
+// The same of whole numbers from 0 to 2^52 - 1: two quick instructions anywhere.
+template <std::size_t n>
+SPINNEY_INLINE Lanes<double, n> small_to_doubles(const Lanes<std::int64_t, n>& a) {
+  return each<Lanes<double, n>>(
+      [](auto x) __attribute__((always_inline)) {
+        typedef double Numbers __attribute__((vector_size(sizeof x)));
+        return (Numbers)(x | 0x4330000000000000) - 0x1p52;
+      },
+      a);
 }
 
 template <class Vector, class Op, std::size_t... i>
@@ -160,11 +212,11 @@ SPINNEY_INLINE auto fold_register(Vector v, Op op, std::index_sequence<i...>) {
 
 // Lane i with lane i + n / 2, the halves of what that gives in the same way, and so on: the same order for any register.
 template <class T, std::size_t n, class Op>
-SPINNEY_INLINE T fold(Lanes<T, n> v, Op op) {
-  for (std::size_t half = v.n_parts / 2; half > 0; half /= 2)
-    for (std::size_t i = 0; i < half; ++i) v.part[i] = op(v.part[i], v.part[i + half]);
-  constexpr std::size_t in_register = v.part_bytes / sizeof(T);
-  return fold_register(v.part[0], op, std::make_index_sequence<in_register / 2>{});
+SPINNEY_INLINE T fold(const Lanes<T, n>& v, Op op) {
+  if constexpr (Lanes<T, n>::fits)
+    return fold_register(v.part, op, std::make_index_sequence<n / 2>{});
+  else
+    return fold(each<Lanes<T, n / 2>>(op, v.low, v.high), op);
 }
 template <class T, std::size_t n>
 SPINNEY_INLINE T sum_of(const Lanes<T, n>& v) {
@@ -177,6 +229,18 @@ SPINNEY_INLINE T largest_of(const Lanes<T, n>& v) {
 template <class T, std::size_t n>
 SPINNEY_INLINE T smallest_of(const Lanes<T, n>& v) {
   return fold(v, [](auto a, auto b) __attribute__((always_inline)) { return b < a ? b : a; });
+}
+
+template <class T, std::size_t n>
+SPINNEY_INLINE bool any_of(const Lanes<T, n>& flags) {
+  if constexpr (Lanes<T, n>::fits) {
+    std::uint64_t words[sizeof flags / 8], all = 0;
+    __builtin_memcpy(words, &flags.part, sizeof flags.part);
+    for (const std::uint64_t word : words) all |= word;
+    return all != 0;
+  } else {
+    return any_of(flags.low | flags.high);
+  }
 }
 
 }  // namespace

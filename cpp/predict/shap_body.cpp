@@ -15,10 +15,7 @@ using Mask = Flags<double, shap_lanes>;
 SPINNEY_INLINE Numbers every(double c) { return every<shap_lanes>(c); }
 
 SPINNEY_INLINE Mask up_to(const Numbers& x, const Numbers& threshold, bool missing_too) {
-  Mask r;
-  for (std::size_t i = 0; i < r.n_parts; ++i)
-    r.part[i] = missing_too ? ~(x.part[i] > threshold.part[i]) : (x.part[i] <= threshold.part[i]);
-  return r;
+  return missing_too ? ~(x > threshold) : x <= threshold;
 }
 
 SPINNEY_INLINE Mask mask_of(std::uint8_t bits) {
