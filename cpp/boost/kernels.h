@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/cpu.h"
 #include "base/types.h"
 
 namespace spinney {
@@ -109,14 +110,8 @@ struct BoostKernels {
 
 const BoostKernels& boost_kernels();
 
-namespace base {
-extern const BoostKernels boost_kernels;
-}
-namespace avx2 {
-extern const BoostKernels boost_kernels;
-}
-namespace avx512 {
-extern const BoostKernels boost_kernels;
-}
+const BoostKernels& boost_kernels_of(OfIsa<Isa::base>);
+const BoostKernels& boost_kernels_of(OfIsa<Isa::avx2>);
+const BoostKernels& boost_kernels_of(OfIsa<Isa::avx512>);
 
 }  // namespace spinney

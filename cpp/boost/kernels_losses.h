@@ -1,9 +1,9 @@
 // Bodies of the kernels of losses, a part of kernels_body.h.
 
-static constexpr std::size_t weights_block = 256;
+constexpr std::size_t weights_block = 256;
 
 // Rows that count once have weights of one: without a factor the compiler keeps the loop to one row at a time.
-static const double* weights_or_ones(const double* weight, std::size_t begin) {
+const double* weights_or_ones(const double* weight, std::size_t begin) {
   struct Ones {
     double values[weights_block];
     constexpr Ones() : values() {
@@ -15,8 +15,8 @@ static const double* weights_or_ones(const double* weight, std::size_t begin) {
 }
 
 template <class Loss, bool with_losses>
-static void fill_terms(const double* target, const double* score, const double* weight, std::size_t n,
-                       LossParams params, Pair* out, [[maybe_unused]] double* losses) {
+void fill_terms(const double* target, const double* score, const double* weight, std::size_t n, LossParams params,
+                Pair* out, [[maybe_unused]] double* losses) {
   const double a = params.a;
   for (std::size_t begin = 0; begin < n; begin += weights_block) {
     const std::size_t end = n - begin < weights_block ? n : begin + weights_block;
@@ -32,8 +32,7 @@ static void fill_terms(const double* target, const double* score, const double* 
 
 // One logarithm for four rows.
 template <class Loss>
-static void fill_gradients_and_sums(const double* target, const double* score, std::size_t n, Pair* out,
-                                    double* losses) {
+void fill_gradients_and_sums(const double* target, const double* score, std::size_t n, Pair* out, double* losses) {
   constexpr std::size_t block = 256, quarter = block / 4;
   for (std::size_t begin = 0; begin < n; begin += block) {
     const std::size_t m = n - begin < block ? n - begin : block, m_sums = m < quarter ? m : quarter;
@@ -60,8 +59,8 @@ static void fill_gradients_and_sums(const double* target, const double* score, s
 }
 
 template <class Loss>
-static void fill_gradients(const double* target, const double* score, const double* weight, std::size_t n,
-                           LossParams params, Pair* out, double* losses) {
+void fill_gradients(const double* target, const double* score, const double* weight, std::size_t n, LossParams params,
+                    Pair* out, double* losses) {
   if constexpr (requires { Loss::factor(0.0); })
     if (losses != nullptr && weight == nullptr) return fill_gradients_and_sums<Loss>(target, score, n, out, losses);
   if (losses == nullptr) return fill_terms<Loss, false>(target, score, weight, n, params, out, losses);
@@ -69,22 +68,21 @@ static void fill_gradients(const double* target, const double* score, const doub
 }
 
 template <class Loss>
-static void fill_values(const double* target, const double* score, std::size_t n, LossParams params, double* out) {
+void fill_values(const double* target, const double* score, std::size_t n, LossParams params, double* out) {
   const double a = params.a;
 #pragma GCC ivdep
   for (std::size_t i = 0; i < n; ++i) out[i] = Loss::value(target[i], score[i], a);
 }
 
 // The largest score of each of m rows.
-static void find_largest(const double* const* scores, std::size_t n_classes, std::size_t begin, std::size_t m,
-                         double* most) {
+void find_largest(const double* const* scores, std::size_t n_classes, std::size_t begin, std::size_t m, double* most) {
   for (std::size_t i = 0; i < m; ++i) most[i] = scores[0][begin + i];
   for (std::size_t k = 1; k < n_classes; ++k)
     for (std::size_t i = 0; i < m; ++i) most[i] = scores[k][begin + i] > most[i] ? scores[k][begin + i] : most[i];
 }
 
-static void softmax(const double* const* scores, std::size_t n_classes, std::size_t n, double* const* shares,
-                    double* log_sums) {
+void softmax(const double* const* scores, std::size_t n_classes, std::size_t n, double* const* shares,
+             double* log_sums) {
   constexpr std::size_t block = 256;
   double most[block], sum[block];
   for (std::size_t begin = 0; begin < n; begin += block) {
@@ -111,8 +109,8 @@ static void softmax(const double* const* scores, std::size_t n_classes, std::siz
   }
 }
 
-static void softmax_loss(const double* const* scores, std::size_t n_classes, const double* target, std::size_t n,
-                         double* out) {
+void softmax_loss(const double* const* scores, std::size_t n_classes, const double* target, std::size_t n,
+                  double* out) {
   constexpr std::size_t block = 256;
   double most[block], sum[block];
   for (std::size_t begin = 0; begin < n; begin += block) {
@@ -131,8 +129,8 @@ static void softmax_loss(const double* const* scores, std::size_t n_classes, con
   }
 }
 
-static void class_gradients(const double* shares, const double* target, const double* weight, std::size_t n,
-                            std::uint32_t k, double factor, Pair* out) {
+void class_gradients(const double* shares, const double* target, const double* weight, std::size_t n, std::uint32_t k,
+                     double factor, Pair* out) {
   const double wanted = k;
   for (std::size_t begin = 0; begin < n; begin += weights_block) {
     const std::size_t end = n - begin < weights_block ? n : begin + weights_block;

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/cpu.h"
+
 namespace spinney {
 
 struct Kernels {
@@ -17,7 +19,8 @@ struct Kernels {
 
   // Gini's merit of the cuts behind each of n cells, less a constant: the sum over both sides of Σ_k S_k^2 / W. Cells are
   // runs of `lanes` (a multiple of 8) weights by class, taken in the order of `present`; `start` is left of all cuts.
-  // -infinity where a side weighs less than min_weight. `spare` holds n numbers. Not the same bits for all instruction sets.
+  // -infinity where a side weighs less than min_weight. `spare` holds n numbers. Eight lanes are added up, then folded in
+  // halves: a fixed order.
   void (*gini_of_cells)(const std::uint32_t* cells, std::size_t lanes, const std::uint32_t* present, std::size_t n,
                         const std::uint32_t* start, const double* total, double weight, double min_weight, double* out,
                         double* spare);
@@ -33,7 +36,8 @@ struct Kernels {
   std::size_t (*best_square)(const std::int64_t* s_left, const std::int64_t* w_left, std::size_t n,
                              std::int64_t s_total, std::int64_t w_total, double* score);
 
-  // Sorts at most 128 words, no two of which are equal; `words` holds the next power of two that is at least 16.
+  // Sorts at most 128 words, no two of which are equal; `words` holds the next power of two that is at least 16, and those
+  // behind the n-th may be overwritten.
   void (*sort_few)(std::uint32_t* words, std::size_t n);
 
   // Stable partition of words by side[word & 0xffff] (1: left), in place; `spare` holds n + 16 words.
@@ -80,14 +84,8 @@ struct Kernels {
 
 const Kernels& kernels();
 
-namespace base {
-extern const Kernels kernels;
-}
-namespace avx2 {
-extern const Kernels kernels;
-}
-namespace avx512 {
-extern const Kernels kernels;
-}
+const Kernels& kernels_of(OfIsa<Isa::base>);
+const Kernels& kernels_of(OfIsa<Isa::avx2>);
+const Kernels& kernels_of(OfIsa<Isa::avx512>);
 
 }  // namespace spinney

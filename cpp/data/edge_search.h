@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/cpu.h"
+
 namespace spinney {
 
 // Edges, ascending, padded with infinities so that every search takes as many steps.
@@ -19,5 +21,13 @@ class EdgeSearch {
   std::vector<double> edges_;
   std::uint32_t n_steps_ = 0;
 };
+
+// The search itself: n_steps halvings of 2^n_steps - 1 edges.
+void search_edges(OfIsa<Isa::base>, const double* values, std::size_t n, const double* edges, std::uint32_t n_steps,
+                  std::uint32_t* out);
+void search_edges(OfIsa<Isa::avx2>, const double* values, std::size_t n, const double* edges, std::uint32_t n_steps,
+                  std::uint32_t* out);
+void search_edges(OfIsa<Isa::avx512>, const double* values, std::size_t n, const double* edges, std::uint32_t n_steps,
+                  std::uint32_t* out);
 
 }  // namespace spinney

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/cpu.h"
 #include "base/interrupt.h"
 #include "data/column.h"
 #include "predict/coded.h"
@@ -48,6 +49,9 @@ struct MaskKernels {
   EvaluateMasks few, many;
 };
 const MaskKernels& mask_kernels();
+const MaskKernels& mask_kernels_of(OfIsa<Isa::base>);
+const MaskKernels& mask_kernels_of(OfIsa<Isa::avx2>);
+const MaskKernels& mask_kernels_of(OfIsa<Isa::avx512>);
 
 class Additive {
  public:

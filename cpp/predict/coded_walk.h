@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/cpu.h"
+
 namespace spinney {
 
 // A split. Leaves are no nodes: they are numbered from left to right, and the walk counts those it leaves behind.
@@ -59,14 +61,8 @@ inline constexpr std::size_t walk_slack = 16;
 
 const CodedKernels& coded_kernels();
 
-namespace base {
-extern const CodedKernels coded_kernels;
-}
-namespace avx2 {
-extern const CodedKernels coded_kernels;
-}
-namespace avx512 {
-extern const CodedKernels coded_kernels;
-}
+const CodedKernels& coded_kernels_of(OfIsa<Isa::base>);
+const CodedKernels& coded_kernels_of(OfIsa<Isa::avx2>);
+const CodedKernels& coded_kernels_of(OfIsa<Isa::avx512>);
 
 }  // namespace spinney

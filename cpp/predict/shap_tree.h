@@ -19,6 +19,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/cpu.h"
+
 namespace spinney {
 
 inline constexpr std::size_t shap_lanes = 8;
@@ -98,14 +100,8 @@ struct ShapKernels {
 
 const ShapKernels& shap_kernels();
 
-namespace base {
-extern const ShapKernels shap_kernels;
-}
-namespace avx2 {
-extern const ShapKernels shap_kernels;
-}
-namespace avx512 {
-extern const ShapKernels shap_kernels;
-}
+const ShapKernels& shap_kernels_of(OfIsa<Isa::base>);
+const ShapKernels& shap_kernels_of(OfIsa<Isa::avx2>);
+const ShapKernels& shap_kernels_of(OfIsa<Isa::avx512>);
 
 }  // namespace spinney

@@ -7,23 +7,19 @@
 #include <random>
 #include <vector>
 
-#include "base/cpu.h"
 #include "base/math.h"
 #include "boost/kernels.h"
 #include "boost/roots.h"
 #include "boost/tiles.h"
 #include "check.h"
+#include "every_isa.h"
 
 using namespace spinney;
 
 static std::vector<const BoostKernels*> available() {
-  std::vector<const BoostKernels*> k{&base::boost_kernels};
-#if defined(__x86_64__)
-  if (isa() != Isa::base) k.push_back(&avx2::boost_kernels);
-  if (isa() == Isa::avx512) k.push_back(&avx512::boost_kernels);
-#endif
-  return k;
+  return of_every_isa([](auto isa) { return &boost_kernels_of(isa); });
 }
+static const BoostKernels& plain = boost_kernels_of(OfIsa<Isa::base>{});
 
 template <class T>
 static bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
@@ -64,10 +60,10 @@ TEST(gradients_and_losses_have_the_same_bits) {
           &BoostKernels::logistic, &BoostKernels::exponential, &BoostKernels::poisson, &BoostKernels::gamma,
           &BoostKernels::tweedie})
       for (const double* weight : {static_cast<const double*>(nullptr), static_cast<const double*>(w.data())}) {
-        (base::boost_kernels.*loss).gradients(y.data(), f.data(), weight, n, {1.3}, expected.data(), nullptr);
-        (base::boost_kernels.*loss).values(y.data(), f.data(), n, {1.3}, expected_value.data());
+        (plain.*loss).gradients(y.data(), f.data(), weight, n, {1.3}, expected.data(), nullptr);
+        (plain.*loss).values(y.data(), f.data(), n, {1.3}, expected_value.data());
         std::vector<double> expected_summed(n);
-        (base::boost_kernels.*loss).gradients(y.data(), f.data(), weight, n, {1.3}, got.data(), expected_summed.data());
+        (plain.*loss).gradients(y.data(), f.data(), weight, n, {1.3}, got.data(), expected_summed.data());
         const double sum = std::accumulate(expected_value.begin(), expected_value.end(), 0.0);
         CHECK(std::abs(std::accumulate(expected_summed.begin(), expected_summed.end(), 0.0) - sum) <=
               1e-13 * std::abs(sum));
@@ -101,8 +97,8 @@ TEST(softmax_has_the_same_bits_and_sums_to_one) {
     to.push_back(shares[k].data());
     to_first.push_back(first[k].data());
   }
-  base::boost_kernels.softmax(from.data(), n_classes, n, to_first.data(), nullptr);
-  base::boost_kernels.softmax_loss(from.data(), n_classes, target.data(), n, first_loss.data());
+  plain.softmax(from.data(), n_classes, n, to_first.data(), nullptr);
+  plain.softmax_loss(from.data(), n_classes, target.data(), n, first_loss.data());
   for (const BoostKernels* kernels : available()) {
     kernels->softmax(from.data(), n_classes, n, to.data(), log_sums.data());
     kernels->softmax_loss(from.data(), n_classes, target.data(), n, loss.data());
@@ -181,7 +177,7 @@ TEST(rounding_is_unbiased_and_has_the_same_bits) {
   }
   std::vector<Packed> expected(n), got(n);
   const float scale = 3.0f;  // coarse on purpose
-  base::boost_kernels.quantise(pairs.data(), 0, n, scale, scale, 77, expected.data());
+  plain.quantise(pairs.data(), 0, n, scale, scale, 77, expected.data());
   for (const BoostKernels* k : available()) {
     k->quantise(pairs.data(), 0, n, scale, scale, 77, got.data());
     CHECK(same_bits(expected, got));
@@ -498,7 +494,7 @@ TEST(cuts_and_codes_are_the_same_everywhere) {
     }
     std::vector<float> scores(n + 16);
     const CutQuery query{gradient, hessian, 1.5, 100};
-    const CutFound expected = base::boost_kernels.best_cut(cells.data(), n - 1, 0, query, prefix.data(), scores.data());
+    const CutFound expected = plain.best_cut(cells.data(), n - 1, 0, query, prefix.data(), scores.data());
     double best = -1;
     std::int64_t gl = 0, hl = 0;
     for (std::size_t i = 0; i + 1 < n; ++i) {
@@ -520,7 +516,7 @@ TEST(cuts_and_codes_are_the_same_everywhere) {
         CutQuery some = query;
         some.first_cut = first;
         some.end_cut = end;
-        const CutFound among = base::boost_kernels.best_cut(cells.data(), n - 1, 0, some, prefix.data(), scores.data());
+        const CutFound among = plain.best_cut(cells.data(), n - 1, 0, some, prefix.data(), scores.data());
         CHECK(among.score < 0 || (among.cut >= first && among.cut < end && among.score <= expected.score));
         if (expected.score >= 0 && expected.cut >= first && expected.cut < end) CHECK_EQ(among.cut, expected.cut);
         for (const BoostKernels* k : available()) {

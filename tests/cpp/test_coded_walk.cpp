@@ -6,20 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/cpu.h"
 #include "check.h"
+#include "every_isa.h"
 #include "predict/coded.h"
 #include "tree/tree.h"
 
 using namespace spinney;
 
 static std::vector<const CodedKernels*> kernels_of_this_machine() {
-  std::vector<const CodedKernels*> kernels{&base::coded_kernels};
-#if defined(__x86_64__)
-  if (isa() != Isa::base) kernels.push_back(&avx2::coded_kernels);
-  if (isa() == Isa::avx512) kernels.push_back(&avx512::coded_kernels);
-#endif
-  return kernels;
+  return of_every_isa([](auto isa) { return &coded_kernels_of(isa); });
 }
 
 static std::uint32_t below(std::mt19937& g, std::uint32_t n) { return static_cast<std::uint32_t>(g() % n); }

@@ -3,9 +3,9 @@
 #include <random>
 #include <vector>
 
-#include "base/cpu.h"
 #include "base/interrupt.h"
 #include "check.h"
+#include "every_isa.h"
 #include "predict/quadrature.h"
 #include "predict/shap.h"
 #include "predict/shap_prepare.h"
@@ -14,12 +14,7 @@
 using namespace spinney;
 
 static std::vector<const ShapKernels*> available() {
-  std::vector<const ShapKernels*> k{&base::shap_kernels};
-#if defined(__x86_64__)
-  if (isa() != Isa::base) k.push_back(&avx2::shap_kernels);
-  if (isa() == Isa::avx512) k.push_back(&avx512::shap_kernels);
-#endif
-  return k;
+  return of_every_isa([](auto isa) { return &shap_kernels_of(isa); });
 }
 
 // Grows a random subtree and returns its weight. Few columns, so that they come again on a path.

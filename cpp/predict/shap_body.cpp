@@ -1,75 +1,24 @@
-// The loops of Shapley values, included by one translation unit per instruction set, inside that unit's own namespace.
-// Everything has internal linkage: a function compiled for wide vectors must not be merged with its plain namesake.
+// The loops of Shapley values, compiled once per instruction set; see base/cpu.h.
 
-#pragma GCC diagnostic ignored "-Wpsabi"  // vectors are passed to inlined functions only
+#include <algorithm>
+#include <cstdint>
 
-#define SPINNEY_INLINE inline __attribute__((always_inline))
+#include "base/lanes.h"
+#include "predict/shap_tree.h"
 
-// Eight numbers in as few registers as the instruction set needs. One vector of 64 bytes will not do: where there is no
-// such register, GCC takes selections apart into single numbers, 15 times as slow.
-#if defined(__AVX512F__)
-#define SPINNEY_BYTES 64
-#elif defined(__AVX2__)
-#define SPINNEY_BYTES 32
-#else
-#define SPINNEY_BYTES 16
-#endif
-typedef double Part __attribute__((vector_size(SPINNEY_BYTES), may_alias));
-typedef long long PartMask __attribute__((vector_size(SPINNEY_BYTES), may_alias));
-static constexpr int n_parts = 64 / SPINNEY_BYTES;
+namespace spinney {
+namespace {
 
-struct alignas(64) Numbers {
-  Part part[n_parts];
-};
-struct alignas(64) Mask {
-  PartMask part[n_parts];
-};
+using Numbers = Lanes<double, shap_lanes>;
+using Mask = Flags<double, shap_lanes>;
 
-static SPINNEY_INLINE Numbers every(double c) {
-  Numbers r;
-  for (int i = 0; i < n_parts; ++i) r.part[i] = c - Part{};
-  return r;
-}
-static SPINNEY_INLINE Numbers operator*(const Numbers& a, const Numbers& b) {
-  Numbers r;
-  for (int i = 0; i < n_parts; ++i) r.part[i] = a.part[i] * b.part[i];
-  return r;
-}
-static SPINNEY_INLINE Numbers operator+(const Numbers& a, const Numbers& b) {
-  Numbers r;
-  for (int i = 0; i < n_parts; ++i) r.part[i] = a.part[i] + b.part[i];
-  return r;
-}
-static SPINNEY_INLINE void operator+=(Numbers& a, const Numbers& b) { a = a + b; }
-static SPINNEY_INLINE Numbers pick(const Mask& m, const Numbers& yes, const Numbers& no) {
-  Numbers r;
-  for (int i = 0; i < n_parts; ++i) {
-#if defined(__AVX512F__)
-    r.part[i] = m.part[i] ? yes.part[i] : no.part[i];
-#else  // spares the comparison of the mask with 0
-    r.part[i] = (Part)((m.part[i] & (PartMask)yes.part[i]) | (~m.part[i] & (PartMask)no.part[i]));
-#endif
-  }
-  return r;
-}
-static SPINNEY_INLINE Mask operator&(const Mask& a, const Mask& b) {
-  Mask r;
-  for (int i = 0; i < n_parts; ++i) r.part[i] = a.part[i] & b.part[i];
-  return r;
-}
-static SPINNEY_INLINE Mask operator~(const Mask& a) {
-  Mask r;
-  for (int i = 0; i < n_parts; ++i) r.part[i] = ~a.part[i];
-  return r;
-}
-static SPINNEY_INLINE Mask up_to(const Numbers& x, const Numbers& threshold, bool missing_too) {
-  Mask r;
-  for (int i = 0; i < n_parts; ++i)
-    r.part[i] = missing_too ? ~(x.part[i] > threshold.part[i]) : (x.part[i] <= threshold.part[i]);
-  return r;
+SPINNEY_INLINE Numbers every(double c) { return every<shap_lanes>(c); }
+
+SPINNEY_INLINE Mask up_to(const Numbers& x, const Numbers& threshold, bool missing_too) {
+  return missing_too ? ~(x > threshold) : x <= threshold;
 }
 
-static SPINNEY_INLINE Mask mask_of(std::uint8_t bits) {
+SPINNEY_INLINE Mask mask_of(std::uint8_t bits) {
   ShapMask m;
   for (std::size_t lane = 0; lane < shap_lanes; ++lane) m.of[lane] = -(std::int64_t{bits} >> lane & 1);
   Mask r;
@@ -77,7 +26,7 @@ static SPINNEY_INLINE Mask mask_of(std::uint8_t bits) {
   return r;
 }
 
-static void fill_split(const ShapTree& tree, const ShapSplit& s, double* c) {
+void fill_split(const ShapTree& tree, const ShapSplit& s, double* c) {
   const std::size_t n = tree.n_points;
   const bool is_new = s.previous < 0;
   const double zl = s.share_before * s.left_share, zr = s.share_before * s.right_share;
@@ -101,7 +50,7 @@ static void fill_split(const ShapTree& tree, const ShapSplit& s, double* c) {
   }
 }
 
-static void fill(ShapTree& tree) {
+void fill(ShapTree& tree) {
   double* c = tree.constants.data();
   for (const ShapSplit& s : tree.splits) {
     fill_split(tree, s, c);
@@ -197,12 +146,12 @@ class ShapWalk {
     const Numbers* p = down_of(s.level);
     const Mask taken = met, before = before_[s.level];
     if (s.previous < 0) {
-      for (std::size_t k = 0; k < n_points(); ++k) to[k] = p[k] * pick(taken, every(if_met[k]), every(if_unmet[k]));
+      for (std::size_t k = 0; k < n_points(); ++k) to[k] = p[k] * select(taken, every(if_met[k]), every(if_unmet[k]));
       return;
     }
     for (std::size_t k = 0; k < n_points(); ++k) {
-      const Numbers ratio = pick(taken, every(if_met[k]), every(if_unmet[k]));
-      to[k] = p[k] * pick(before, ratio, every(share));
+      const Numbers ratio = select(taken, every(if_met[k]), every(if_unmet[k]));
+      to[k] = p[k] * select(before, ratio, every(share));
     }
   }
 
@@ -218,8 +167,8 @@ class ShapWalk {
     const Mask taken = met, before = before_[s.level];
     Numbers* edge = edge_ + s.level * n_points();
     for (std::size_t k = 0; k < n_points(); ++k) {
-      const Numbers g = pick(taken, every(gain[k]), every(loss[k])) + every(above[k]);
-      edge[k] = pick(before, g, every(cold[k]));
+      const Numbers g = select(taken, every(gain[k]), every(loss[k])) + every(above[k]);
+      edge[k] = select(before, g, every(cold[k]));
     }
   }
 
@@ -282,13 +231,13 @@ class ShapWalk {
     const Mask left = left_[s.level], right = right_[s.level], before = before_[s.level];
     Numbers *from_left = up_of(s.level, value), *done = done_ + value * n_points(), sum = every(0);
     for (std::size_t k = 0; k < n_points(); ++k) {
-      const Numbers on_left = from_left[k] * pick(left, every(gain_left[k]), every(loss[k]));
-      const Numbers due = on_left + done[k] * pick(right, every(gain_right[k]), every(loss[k]));
+      const Numbers on_left = from_left[k] * select(left, every(gain_left[k]), every(loss[k]));
+      const Numbers due = on_left + done[k] * select(right, every(gain_right[k]), every(loss[k]));
       sum += due;
       done[k] += from_left[k];
-      if constexpr (with_pairs) from_left[k] = pick(before, due, every(0));
+      if constexpr (with_pairs) from_left[k] = select(before, due, every(0));
     }
-    out_[value * n_slots_ + s.slot] += pick(before, sum, every(0));
+    out_[value * n_slots_ + s.slot] += select(before, sum, every(0));
     if constexpr (with_pairs) share_with_columns_above(s, value, from_left);
   }
 
@@ -301,9 +250,9 @@ class ShapWalk {
     const Numbers* p = down_of(s.level);
     Numbers *due = up_of(s.level, value), *done = done_ + value * n_points(), sum = every(0);
     for (std::size_t k = 0; k < n_points(); ++k) {
-      const Numbers ratio = pick(stops, every(if_met[k]), every(if_unmet[k]));
-      const Numbers h = every(s.stop_value[value]) * (p[k] * pick(before, ratio, every(s.stop_share)));
-      due[k] = pick(before, h * pick(stops, every(gain[k]), every(loss[k])), every(0));
+      const Numbers ratio = select(stops, every(if_met[k]), every(if_unmet[k]));
+      const Numbers h = every(s.stop_value[value]) * (p[k] * select(before, ratio, every(s.stop_share)));
+      due[k] = select(before, h * select(stops, every(gain[k]), every(loss[k])), every(0));
       sum += due[k];
       done[k] += h;
     }
@@ -339,13 +288,13 @@ class ShapWalk {
 };
 
 template <std::size_t fixed_points, bool one_value, bool with_pairs>
-static void walk(const ShapTree& tree, const ShapLanes* x, const ShapSides* sides, std::size_t n_slots,
-                 ShapScratch& scratch, ShapLanes* values, ShapLanes* pairs) {
+void walk(const ShapTree& tree, const ShapLanes* x, const ShapSides* sides, std::size_t n_slots, ShapScratch& scratch,
+          ShapLanes* values, ShapLanes* pairs) {
   ShapWalk<fixed_points, one_value, with_pairs>(tree, x, sides, n_slots, scratch, values, pairs).run();
 }
 
-static void explain(const ShapTree& tree, const ShapLanes* x, const ShapSides* sides, std::size_t n_slots,
-                    ShapScratch& scratch, ShapLanes* values, ShapLanes* pairs) {
+void explain(const ShapTree& tree, const ShapLanes* x, const ShapSides* sides, std::size_t n_slots,
+             ShapScratch& scratch, ShapLanes* values, ShapLanes* pairs) {
   auto* chosen = &walk<0, false, false>;
   if (pairs != nullptr) {
     chosen = &walk<0, false, true>;
@@ -363,7 +312,14 @@ static void explain(const ShapTree& tree, const ShapLanes* x, const ShapSides* s
   chosen(tree, x, sides, n_slots, scratch, values, pairs);
 }
 
-const ShapKernels shap_kernels{fill, explain};
+}  // namespace
 
-#undef SPINNEY_BYTES
-#undef SPINNEY_INLINE
+const ShapKernels& shap_kernels_of(OfIsa<Isa::SPINNEY_ISA>) {
+  static constexpr ShapKernels table{
+      .fill = fill,
+      .explain = explain,
+  };
+  return table;
+}
+
+}  // namespace spinney

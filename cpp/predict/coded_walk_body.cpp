@@ -1,14 +1,29 @@
-// How many thresholds lie below a value, included by one translation unit per instruction set, inside its namespace.
-// That unit counts among 16: count_below(const Sixteen&, x).
+// Kernels, compiled once per instruction set; see base/cpu.h.
 
-static std::uint32_t rank_of(const RankLevels& levels, std::uint32_t n, double x) {
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "base/lanes.h"
+#include "predict/coded_walk.h"
+
+namespace spinney {
+namespace {
+
+#if defined(__AVX512F__)
+#include "predict/coded_walk_sixteen.h"
+#else
+#include "predict/coded_walk_one.h"
+#endif
+
+std::uint32_t rank_of(const RankLevels& levels, std::uint32_t n, double x) {
   std::uint32_t at = 0;
   for (std::uint32_t l = 0; l < n; ++l) at = at * 16 + count_below(levels.level[l][at], x);
   return at;
 }
 
 // The lowest level is larger than a cache: it is asked for before it is needed.
-static void rank(const RankLevels& of_column, const double* x, std::size_t n, std::uint32_t* rank) {
+void rank(const RankLevels& of_column, const double* x, std::size_t n, std::uint32_t* rank) {
   constexpr std::size_t chunk = 32;
   const RankLevels levels = of_column;  // which the results cannot overwrite
   const Sixteen* lowest = levels.level[levels.n - 1];
@@ -23,6 +38,15 @@ static void rank(const RankLevels& of_column, const double* x, std::size_t n, st
   }
 }
 
-static void rank_row(const RankLevels* levels, const double* x, std::size_t n, std::uint32_t* rank) {
+void rank_row(const RankLevels* levels, const double* x, std::size_t n, std::uint32_t* rank) {
   for (std::size_t i = 0; i < n; ++i) rank[i] = rank_of(levels[i], levels[i].n, x[i]);
 }
+
+}  // namespace
+
+const CodedKernels& coded_kernels_of(OfIsa<Isa::SPINNEY_ISA>) {
+  static constexpr CodedKernels table{.walk = walk, .walk_trees = walk_trees, .rank = rank, .rank_row = rank_row};
+  return table;
+}
+
+}  // namespace spinney

@@ -1,7 +1,21 @@
-// Bodies of the kernels, included by one translation unit per instruction set, inside that unit's own namespace.
-// Everything has internal linkage: a function compiled for wide vectors must not be merged with its plain namesake.
+// Kernels, compiled once per instruction set; see base/cpu.h.
 
-static void subtract(Packed* large, const Packed* small, std::size_t n) {
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+#include "base/parting.h"
+#include "boost/kernels.h"
+#include "loss/losses.h"
+
+namespace spinney {
+namespace {
+
+void subtract(Packed* large, const Packed* small, std::size_t n) {
 #pragma GCC ivdep
   for (std::size_t i = 0; i < n; ++i) large[i] -= small[i];
 }
@@ -9,8 +23,8 @@ static void subtract(Packed* large, const Packed* small, std::size_t n) {
 typedef Packed Eight __attribute__((vector_size(64), aligned(8), may_alias));
 
 template <class Code>
-static void add_eights(const Code* tile, std::size_t stride, std::size_t n_lanes, std::size_t room, const Row* rows,
-                       std::size_t n, const Packed* pairs, Packed* cells) {
+void add_eights(const Code* tile, std::size_t stride, std::size_t n_lanes, std::size_t room, const Row* rows,
+                std::size_t n, const Packed* pairs, Packed* cells) {
   for (std::size_t i = 0; i < n; ++i) {
     const Code* row = tile + rows[i] * stride;
     const Eight pair = *reinterpret_cast<const Eight*>(pairs + 8 * i);
@@ -20,14 +34,14 @@ static void add_eights(const Code* tile, std::size_t stride, std::size_t n_lanes
   }
 }
 
-static double score_of(Packed left_sums, const CutQuery& q) {
+double score_of(Packed left_sums, const CutQuery& q) {
   const double g_left = static_cast<double>(gradient_of(left_sums)),
                h_left = static_cast<double>(hessian_of(left_sums));
   const double g_right = q.gradient - g_left, left = h_left + q.lambda, right = q.hessian - h_left + q.lambda;
   return (g_left * g_left * right + g_right * g_right * left) / (left * right);
 }
 
-static void offer_cut(std::size_t cut, const Packed* prefix, const CutQuery& q, CutFound& found) {
+void offer_cut(std::size_t cut, const Packed* prefix, const CutQuery& q, CutFound& found) {
   const double score = without_rounding(score_of(prefix[cut], q));
   if (!(score > found.score)) return;
   found.score = score;
@@ -39,7 +53,7 @@ static void offer_cut(std::size_t cut, const Packed* prefix, const CutQuery& q, 
 // depend on how rough they are, as long as they are right to the margin.
 #if defined(__AVX512F__)
 
-static __m512i add_up_lanes(__m512i v) {
+__m512i add_up_lanes(__m512i v) {
   const __m512i zero = _mm512_setzero_si512();
   v = _mm512_add_epi64(v, _mm512_maskz_alignr_epi64(0xff, v, zero, 7));
   v = _mm512_add_epi64(v, _mm512_maskz_alignr_epi64(0xff, v, zero, 6));
@@ -47,7 +61,7 @@ static __m512i add_up_lanes(__m512i v) {
 }
 
 // Which of 16 places from `at` on lie in [first, end)?
-static __mmask16 places_within(std::size_t at, std::size_t first, std::size_t end) {
+__mmask16 places_within(std::size_t at, std::size_t first, std::size_t end) {
   const std::size_t low = first > at ? first - at : 0, high = end > at ? end - at : 0;
   const std::uint32_t below_high = high >= 16 ? 0xffffu : (1u << high) - 1;
   return static_cast<__mmask16>(low >= 16 ? 0u : below_high & (0xffffu << low));
@@ -74,8 +88,8 @@ struct RoughCuts {
   double total, alone, most_uneven;
 };
 
-static CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before, const CutQuery& q, Packed* prefix,
-                         float* scores) {
+CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before, const CutQuery& q, Packed* prefix,
+                  float* scores) {
   CutFound found;
   const double needed = __builtin_ceil(q.min_hessian);
   if (!(2 * needed <= q.hessian)) return found;
@@ -138,12 +152,12 @@ static CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before,
 #else
 
 // What a rough score must reach for the cut to be looked at: nearly the largest, and nearly the floor.
-static float enough_of(float largest, float margin, double floor_score) {
+float enough_of(float largest, float margin, double floor_score) {
   const auto floor = static_cast<float>(floor_score);
   return (largest > floor ? largest : floor) * margin;
 }
 
-static float largest_of(const float* scores, std::size_t n) {
+float largest_of(const float* scores, std::size_t n) {
   typedef float Lanes __attribute__((vector_size(64), aligned(4)));
   float largest = -1;
   std::size_t i = 0;
@@ -160,7 +174,7 @@ static float largest_of(const float* scores, std::size_t n) {
 }
 
 // The first cut whose hessian on the left is at least a limit. Written so that no branch depends on the sums.
-static std::size_t first_cut(const Packed* prefix, std::size_t n, std::uint32_t limit) {
+std::size_t first_cut(const Packed* prefix, std::size_t n, std::uint32_t limit) {
   const Packed* low = prefix;
   while (n > 1) {
     const std::size_t half = n / 2;
@@ -170,14 +184,14 @@ static std::size_t first_cut(const Packed* prefix, std::size_t n, std::uint32_t 
   return static_cast<std::size_t>(low - prefix) + (n == 1 && static_cast<std::uint32_t>(*low) < limit);
 }
 
-static bool any_reaches(const float* scores, std::size_t n, float enough) {
+bool any_reaches(const float* scores, std::size_t n, float enough) {
   bool any = false;
   for (std::size_t i = 0; i < n; ++i) any |= scores[i] >= enough;
   return any;
 }
 
-static CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before, const CutQuery& q, Packed* prefix,
-                         float* scores) {
+CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before, const CutQuery& q, Packed* prefix,
+                  float* scores) {
   CutFound found;
   for (std::size_t i = 0; i < n_cuts; ++i) prefix[i] = before += cells[i];
   // Hessians never fall along the cuts, so those with enough on both sides are neighbours.
@@ -214,7 +228,7 @@ static CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before,
 #if defined(__AVX512F__)
 // Codes of 16 rows, of one byte or two.
 template <class Code>
-static __m512i gather_codes(const Code* codes, __m512i rows) {
+__m512i gather_codes(const Code* codes, __m512i rows) {
   const __m512i low = _mm512_set1_epi32(sizeof(Code) == 1 ? 0xff : 0xffff);
   return _mm512_and_si512(_mm512_mask_i32gather_epi32(low, 0xffff, rows, codes, sizeof(Code)), low);
 }
@@ -222,8 +236,8 @@ static __m512i gather_codes(const Code* codes, __m512i rows) {
 
 // Parts rows by their codes; `lanes_left` says the same as `goes_left` of 16 codes at a time.
 template <class Code, class LanesLeft, class GoesLeft>
-[[gnu::always_inline]] static inline std::size_t part_rows(Row* rows, std::size_t n, const Code* codes, Row* spare,
-                                                           [[maybe_unused]] LanesLeft lanes_left, GoesLeft goes_left) {
+[[gnu::always_inline]] inline std::size_t part_rows(Row* rows, std::size_t n, const Code* codes, Row* spare,
+                                                    [[maybe_unused]] LanesLeft lanes_left, GoesLeft goes_left) {
   std::size_t n_left = 0, n_right = 0, i = 0;
 #if defined(__AVX512F__)
   for (; i + 16 <= n; i += 16) {
@@ -240,8 +254,8 @@ template <class Code, class LanesLeft, class GoesLeft>
                    [&](std::size_t, Row r) { return goes_left(std::uint32_t{codes[r]}); });
 }
 
-static std::size_t part(Row* rows, std::size_t n, const std::uint8_t* codes, std::uint32_t cut, std::uint32_t also_left,
-                        Row* spare) {
+std::size_t part(Row* rows, std::size_t n, const std::uint8_t* codes, std::uint32_t cut, std::uint32_t also_left,
+                 Row* spare) {
   const auto goes_left = [&](std::uint32_t code) { return (code <= cut) | (code == also_left); };
 #if defined(__AVX512F__)
   const __m512i last = _mm512_set1_epi32(static_cast<int>(cut)), other = _mm512_set1_epi32(static_cast<int>(also_left));
@@ -255,8 +269,8 @@ static std::size_t part(Row* rows, std::size_t n, const std::uint8_t* codes, std
 }
 
 template <class Code>
-static std::size_t part_by_bits(Row* rows, std::size_t n, const Code* codes, const std::uint32_t* bits,
-                                [[maybe_unused]] std::size_t n_bits, Row* spare) {
+std::size_t part_by_bits(Row* rows, std::size_t n, const Code* codes, const std::uint32_t* bits,
+                         [[maybe_unused]] std::size_t n_bits, Row* spare) {
   const auto goes_left = [&](std::uint32_t code) { return (bits[code >> 5] >> (code & 31) & 1) != 0; };
 #if defined(__AVX512F__)
   const __m512i first_bits = _mm512_loadu_si512(bits), one = _mm512_set1_epi32(1), within = _mm512_set1_epi32(31);
@@ -272,7 +286,7 @@ static std::size_t part_by_bits(Row* rows, std::size_t n, const Code* codes, con
   return part_rows(rows, n, codes, spare, lanes_left, goes_left);
 }
 
-static void rank(const double* keys, std::size_t n, std::uint32_t* places) {
+void rank(const double* keys, std::size_t n, std::uint32_t* places) {
   for (std::size_t i = 0; i < n; ++i) {
     const double key = keys[i];
     std::uint64_t place = 0;
@@ -282,8 +296,8 @@ static void rank(const double* keys, std::size_t n, std::uint32_t* places) {
   }
 }
 
-static void quantise(const Pair* pairs, std::size_t first, std::size_t n, float gradient_scale, float hessian_scale,
-                     std::uint32_t key, Packed* out) {
+void quantise(const Pair* pairs, std::size_t first, std::size_t n, float gradient_scale, float hessian_scale,
+              std::uint32_t key, Packed* out) {
 #pragma GCC ivdep
   for (std::size_t i = 0; i < n; ++i) {
     std::uint32_t z = static_cast<std::uint32_t>(first + i) * 0x9e3779b1u + key;
@@ -302,8 +316,7 @@ static void quantise(const Pair* pairs, std::size_t first, std::size_t n, float 
   }
 }
 
-static WholeSums sum_pairs(const Pair* pairs, const Row* rows, std::size_t n, double gradient_scale,
-                           double hessian_scale) {
+WholeSums sum_pairs(const Pair* pairs, const Row* rows, std::size_t n, double gradient_scale, double hessian_scale) {
   constexpr std::size_t block = 128, ahead = 16;
   Pair near[block];
   WholeSums sums;
@@ -326,25 +339,37 @@ static WholeSums sum_pairs(const Pair* pairs, const Row* rows, std::size_t n, do
 
 #include "boost/kernels_losses.h"
 
-const BoostKernels boost_kernels{subtract,
-                                 add_eights<std::uint8_t>,
-                                 add_eights<std::uint16_t>,
-                                 best_cut,
-                                 part,
-                                 part_by_bits<std::uint8_t>,
-                                 part_by_bits<std::uint16_t>,
-                                 rank,
-                                 quantise,
-                                 sum_pairs,
-                                 {fill_gradients<SquaredLoss>, fill_values<SquaredLoss>},
-                                 {fill_gradients<AbsoluteLoss>, fill_values<AbsoluteLoss>},
-                                 {fill_gradients<HuberLoss>, fill_values<HuberLoss>},
-                                 {fill_gradients<QuantileLoss>, fill_values<QuantileLoss>},
-                                 {fill_gradients<LogisticLoss>, fill_values<LogisticLoss>},
-                                 {fill_gradients<ExponentialLoss>, fill_values<ExponentialLoss>},
-                                 {fill_gradients<PoissonLoss>, fill_values<PoissonLoss>},
-                                 {fill_gradients<GammaLoss>, fill_values<GammaLoss>},
-                                 {fill_gradients<TweedieLoss>, fill_values<TweedieLoss>},
-                                 softmax,
-                                 class_gradients,
-                                 softmax_loss};
+template <class Loss>
+constexpr LossKernels kernels_of_loss{.gradients = fill_gradients<Loss>, .values = fill_values<Loss>};
+
+}  // namespace
+
+const BoostKernels& boost_kernels_of(OfIsa<Isa::SPINNEY_ISA>) {
+  static constexpr BoostKernels table{
+      .subtract = subtract,
+      .add_eights = add_eights<std::uint8_t>,
+      .add_wide_eights = add_eights<std::uint16_t>,
+      .best_cut = best_cut,
+      .part = part,
+      .part_by_bits = part_by_bits<std::uint8_t>,
+      .part_wide_by_bits = part_by_bits<std::uint16_t>,
+      .rank = rank,
+      .quantise = quantise,
+      .sum_pairs = sum_pairs,
+      .squared = kernels_of_loss<SquaredLoss>,
+      .absolute = kernels_of_loss<AbsoluteLoss>,
+      .huber = kernels_of_loss<HuberLoss>,
+      .quantile = kernels_of_loss<QuantileLoss>,
+      .logistic = kernels_of_loss<LogisticLoss>,
+      .exponential = kernels_of_loss<ExponentialLoss>,
+      .poisson = kernels_of_loss<PoissonLoss>,
+      .gamma = kernels_of_loss<GammaLoss>,
+      .tweedie = kernels_of_loss<TweedieLoss>,
+      .softmax = softmax,
+      .class_gradients = class_gradients,
+      .softmax_loss = softmax_loss,
+  };
+  return table;
+}
+
+}  // namespace spinney

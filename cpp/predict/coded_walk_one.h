@@ -1,4 +1,4 @@
-// Walks and ranks, one number at a time, included by one translation unit per instruction set, inside its namespace.
+// Walks one step of one row at a time, where the instruction set cannot gather well: a part of coded_walk_body.cpp.
 
 // A row on its way: the node it is at, and how often it went left. The leaves behind it are as many as the splits, less the
 // times it went left.
@@ -12,7 +12,7 @@ struct Walk {
 
 // One step down; 1 in a leaf. By masks: a branch is wrong half the time.
 template <bool categories>
-static inline std::uint32_t advance(const CodedTree& tree, const std::uint32_t* row, Walk& walk) {
+inline std::uint32_t advance(const CodedTree& tree, const std::uint32_t* row, Walk& walk) {
   const CodedNode node = tree.nodes[walk.at()];
   const std::uint32_t code = row[node.next >> tree.shift];
   std::uint32_t left = code < node.code;
@@ -25,8 +25,8 @@ static inline std::uint32_t advance(const CodedTree& tree, const std::uint32_t* 
 
 // Several rows at a time: while one waits for memory, the others go on. Who arrives makes room for the next.
 template <bool categories>
-static void walk_rows(const CodedTree tree, const std::uint32_t* members, std::size_t n, bool in_preorder,
-                      std::uint32_t* row, std::uint32_t* leaf) {
+void walk_rows(const CodedTree tree, const std::uint32_t* members, std::size_t n, bool in_preorder, std::uint32_t* row,
+               std::uint32_t* leaf) {
   constexpr std::size_t most = 16;
   struct Lane {
     const std::uint32_t* codes;
@@ -56,13 +56,13 @@ static void walk_rows(const CodedTree tree, const std::uint32_t* members, std::s
     }
 }
 
-static void walk(const CodedTree& tree, const std::uint32_t* members, std::size_t n, bool in_preorder,
-                 std::uint32_t* row, std::uint32_t* leaf) {
+void walk(const CodedTree& tree, const std::uint32_t* members, std::size_t n, bool in_preorder, std::uint32_t* row,
+          std::uint32_t* leaf) {
   (tree.has_categories ? walk_rows<true> : walk_rows<false>)(tree, members, n, in_preorder, row, leaf);
 }
 
 template <bool categories>
-static void walk_all(const CodedTree tree, std::size_t n_trees, const std::uint32_t* first, std::uint32_t* leaf) {
+void walk_all(const CodedTree tree, std::size_t n_trees, const std::uint32_t* first, std::uint32_t* leaf) {
   constexpr std::size_t most = 128;
   Walk walks[most];
   std::uint8_t even[most], odd[most];  // two lists: reading one need not wait for what is written to the other
@@ -89,14 +89,14 @@ static void walk_all(const CodedTree tree, std::size_t n_trees, const std::uint3
   }
 }
 
-static void walk_trees(const CodedTree& tree, std::size_t n_trees, const std::uint32_t* first, std::uint32_t* leaf) {
+void walk_trees(const CodedTree& tree, std::size_t n_trees, const std::uint32_t* first, std::uint32_t* leaf) {
   (tree.has_categories ? walk_all<true> : walk_all<false>)(tree, n_trees, first, leaf);
 }
 
 typedef double Doubles __attribute__((vector_size(register_bytes)));
 typedef std::int64_t Counts __attribute__((vector_size(register_bytes)));
 
-static inline std::uint32_t count_below(const Sixteen& sixteen, double x) {
+inline std::uint32_t count_below(const Sixteen& sixteen, double x) {
   constexpr std::size_t lanes = register_bytes / sizeof(double);
   const Doubles value = Doubles{} + x;
   Counts counts = {};
@@ -109,5 +109,3 @@ static inline std::uint32_t count_below(const Sixteen& sixteen, double x) {
   for (std::size_t k = 0; k < lanes; ++k) count += counts[k];
   return static_cast<std::uint32_t>(count);
 }
-
-#include "predict/rank_body.h"

@@ -1,7 +1,11 @@
-// The body of the kernel, included by one translation unit per instruction set, inside that unit's own namespace.
+// The kernel, compiled once per instruction set; see base/cpu.h.
 
-static void search(const double* values, std::size_t n, const double* edges, std::uint32_t n_steps,
-                   std::uint32_t* out) {
+#include "data/edge_search.h"
+
+namespace spinney {
+
+void search_edges(OfIsa<Isa::SPINNEY_ISA>, const double* values, std::size_t n, const double* edges,
+                  std::uint32_t n_steps, std::uint32_t* out) {
   constexpr std::size_t lanes = 32;
   for (std::size_t begin = 0; begin < n; begin += lanes) {
     double v[lanes];
@@ -17,3 +21,5 @@ static void search(const double* values, std::size_t n, const double* edges, std
     for (std::size_t i = 0; i < m; ++i) out[begin + i] = static_cast<std::uint32_t>(at[i]);
   }
 }
+
+}  // namespace spinney

@@ -1,16 +1,9 @@
-#if defined(__x86_64__)
-#include <immintrin.h>
-
-#include "predict/coded_walk.h"
-
-namespace spinney::avx512 {
-
-namespace {
+// Walks and ranks by AVX-512, sixteen rows or trees at a time: a part of coded_walk_body.cpp.
 
 // Masked forms throughout: gcc 12 warns of the plain ones' own code.
 constexpr __mmask16 all = 0xffff;
 
-struct Lanes {    // 16 walks
+struct Walks {    // 16 walks
   __m512i codes;  // where the row's begin
   __m512i at, leaf;
   __mmask16 moving;
@@ -32,7 +25,7 @@ __mmask16 correct_categories(const CodedTree& tree, __m512i node_code, __m512i n
 
 // One step down for those that move.
 template <bool categories>
-[[gnu::always_inline]] inline void advance(const CodedTree& tree, Lanes& lanes) {
+[[gnu::always_inline]] inline void advance(const CodedTree& tree, Walks& lanes) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
   const __m512i zero = _mm512_setzero_si512(), one = _mm512_set1_epi32(1);
@@ -70,7 +63,7 @@ void walk_rows(const CodedTree& tree, const std::uint32_t* members, std::size_t 
   constexpr std::size_t n_vectors = 4, n_steps = 3;
   const __m512i zero = _mm512_setzero_si512(), width = _mm512_set1_epi32(static_cast<int>(tree.width));
   const __mmask16 add_splits = in_preorder ? all : 0;
-  Lanes lanes[n_vectors];
+  Walks lanes[n_vectors];
   __m512i member[n_vectors];
   for (std::size_t v = 0; v < n_vectors; ++v) {
     lanes[v] = {zero, zero, zero, 0};
@@ -80,7 +73,7 @@ void walk_rows(const CodedTree& tree, const std::uint32_t* members, std::size_t 
   while (n_done < n) {
     __mmask16 started[n_vectors];
     for (std::size_t v = 0; v < n_vectors; ++v) {
-      Lanes& l = lanes[v];
+      Walks& l = lanes[v];
       auto seats = static_cast<__mmask16>(~l.moving);
       auto n_seats = static_cast<std::size_t>(__builtin_popcount(seats));
       if (n - next < n_seats) {
@@ -116,7 +109,7 @@ template <bool categories>
 void walk_all(const CodedTree& tree, std::size_t n_trees, const std::uint32_t* first, std::uint32_t* leaf) {
   constexpr std::size_t n_vectors = 8;
   for (std::size_t begin = 0; begin < n_trees; begin += 16 * n_vectors) {
-    Lanes lanes[n_vectors];
+    Walks lanes[n_vectors];
     __mmask16 present[n_vectors];
     const std::size_t n = n_trees - begin, n_used = n >= 16 * n_vectors ? n_vectors : (n + 15) / 16;
     for (std::size_t v = 0; v < n_used; ++v) {
@@ -148,12 +141,3 @@ inline std::uint32_t count_below(const Sixteen& sixteen, double x) {
   const __mmask8 high = _mm512_cmp_pd_mask(_mm512_loadu_pd(sixteen.threshold + 8), value, _CMP_LT_OQ);
   return static_cast<std::uint32_t>(__builtin_popcount(low | static_cast<std::uint32_t>(high) << 8));
 }
-
-#include "predict/rank_body.h"
-
-}  // namespace
-
-const CodedKernels coded_kernels{walk, walk_trees, rank, rank_row};
-
-}  // namespace spinney::avx512
-#endif

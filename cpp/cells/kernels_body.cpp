@@ -1,59 +1,68 @@
-// Bodies of the kernels, included by one translation unit per instruction set, inside that unit's own namespace.
-// Everything has internal linkage: a function compiled for wide vectors must not be merged with its plain namesake.
+// Kernels, compiled once per instruction set; see base/cpu.h.
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+#include "base/compress.h"
+#include "base/lanes.h"
+#include "cells/kernels.h"
+#include "cells/sort_few.h"
+#include "criterion/entropy.h"
+#include "criterion/misclassification.h"
+#include "criterion/poisson.h"
+#include "criterion/squared_error.h"
+
+namespace spinney {
+namespace {
 
 template <class Criterion>
-static void score_all(const double* s_left, const double* w_left, const double* s_right, const double* w_right,
-                      std::size_t n, double* out) {
+void score_all(const double* s_left, const double* w_left, const double* s_right, const double* w_right, std::size_t n,
+               double* out) {
 #pragma GCC ivdep
   for (std::size_t i = 0; i < n; ++i) out[i] = Criterion::pair(s_left[i], w_left[i], s_right[i], w_right[i]);
 }
 
-static std::size_t first_largest(const double* scores, std::size_t n) {
-  typedef double Lanes __attribute__((vector_size(64), aligned(8)));
+using EightNumbers = Lanes<double, 8>;
+using EightWhole = Lanes<std::int64_t, 8>;
+
+std::size_t first_largest(const double* scores, std::size_t n) {
   double largest = scores[0];
   std::size_t i = 0;
   if (n >= 16) {
-    Lanes best = *reinterpret_cast<const Lanes*>(scores);
-    for (i = 8; i + 8 <= n; i += 8) {
-      const Lanes s = *reinterpret_cast<const Lanes*>(scores + i);
-      best = s > best ? s : best;
-    }
-    for (int lane = 0; lane < 8; ++lane) largest = best[lane] > largest ? best[lane] : largest;
+    EightNumbers best = load<8>(scores);
+    for (i = 8; i + 8 <= n; i += 8) best = larger(best, load<8>(scores + i));
+    largest = largest_of(best);
   }
   for (; i < n; ++i) largest = scores[i] > largest ? scores[i] : largest;
   for (i = 0; scores[i] != largest;) ++i;
   return i;
 }
 
-typedef double CellNumbers __attribute__((vector_size(64)));
-typedef std::int32_t CellWeights __attribute__((vector_size(32)));
-
-static double sum_of(const CellNumbers& v) {
-  typedef double Half __attribute__((vector_size(32)));
-  typedef double Quarter __attribute__((vector_size(16)));
-  const Half h = __builtin_shufflevector(v, v, 0, 1, 2, 3) + __builtin_shufflevector(v, v, 4, 5, 6, 7);
-  const Quarter q = __builtin_shufflevector(h, h, 0, 1) + __builtin_shufflevector(h, h, 2, 3);
-  return q[0] + q[1];
-}
-
 template <std::size_t n_chunks>
-static void gini_of_cells_of(const std::uint32_t* cells, const std::uint32_t* present, std::size_t n,
-                             const std::uint32_t* start, const double* total, double weight, double min_weight,
-                             double* out, double* product) {
-  CellWeights left[n_chunks];
-  CellNumbers all[n_chunks];
+void gini_of_cells_of(const std::uint32_t* cells, const std::uint32_t* present, std::size_t n,
+                      const std::uint32_t* start, const double* total, double weight, double min_weight, double* out,
+                      double* product) {
+  using Weights = Lanes<std::int32_t, 8>;
+  const auto weights_at = [](const std::uint32_t* from) __attribute__((always_inline)) {
+    Weights w;
+    __builtin_memcpy(&w, from, sizeof w);
+    return w;
+  };
+  Weights left[n_chunks];
+  EightNumbers all[n_chunks];
   for (std::size_t c = 0; c < n_chunks; ++c) {
-    __builtin_memcpy(&left[c], start + 8 * c, sizeof left[c]);  // neither array is aligned for vectors
-    __builtin_memcpy(&all[c], total + 8 * c, sizeof all[c]);
+    left[c] = weights_at(start + 8 * c);
+    all[c] = load<8>(total + 8 * c);
   }
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t* cell = cells + present[i] * (8 * n_chunks);
-    CellNumbers w{}, squares_left{}, squares_right{};
+    EightNumbers w{}, squares_left{}, squares_right{};
     for (std::size_t c = 0; c < n_chunks; ++c) {
-      CellWeights more;
-      __builtin_memcpy(&more, cell + 8 * c, sizeof more);
-      left[c] += more;
-      const CellNumbers l = __builtin_convertvector(left[c], CellNumbers), r = all[c] - l;
+      left[c] += weights_at(cell + 8 * c);
+      const EightNumbers l = convert<double>(left[c]), r = all[c] - l;
       w += l;
       squares_left += l * l;
       squares_right += r * r;
@@ -67,9 +76,9 @@ static void gini_of_cells_of(const std::uint32_t* cells, const std::uint32_t* pr
   for (std::size_t i = 0; i < n; ++i) out[i] /= product[i];
 }
 
-static void gini_of_cells(const std::uint32_t* cells, std::size_t lanes, const std::uint32_t* present, std::size_t n,
-                          const std::uint32_t* start, const double* total, double weight, double min_weight,
-                          double* out, double* product) {
+void gini_of_cells(const std::uint32_t* cells, std::size_t lanes, const std::uint32_t* present, std::size_t n,
+                   const std::uint32_t* start, const double* total, double weight, double min_weight, double* out,
+                   double* product) {
   if (lanes == 8) return gini_of_cells_of<1>(cells, present, n, start, total, weight, min_weight, out, product);
   if (lanes == 16) return gini_of_cells_of<2>(cells, present, n, start, total, weight, min_weight, out, product);
   if (lanes == 32) return gini_of_cells_of<4>(cells, present, n, start, total, weight, min_weight, out, product);
@@ -77,9 +86,8 @@ static void gini_of_cells(const std::uint32_t* cells, std::size_t lanes, const s
 }
 
 // A row of weight w moves a class from S to S + w, and its square by w (2 S + w).
-static void gini_of_rows(const std::uint32_t* words, const std::uint32_t* packed, std::size_t n,
-                         const std::int64_t* total, std::int64_t squares, std::int64_t* left, double* out,
-                         double* product) {
+void gini_of_rows(const std::uint32_t* words, const std::uint32_t* packed, std::size_t n, const std::int64_t* total,
+                  std::int64_t squares, std::int64_t* left, double* out, double* product) {
   std::int64_t squares_left = 0, squares_right = squares, w_left = 0;
   for (std::size_t i = 0; i + 1 < n; ++i) {
     const std::uint32_t row = packed[words[i] & 0xffff], k = row & 0xff;
@@ -97,55 +105,129 @@ static void gini_of_rows(const std::uint32_t* words, const std::uint32_t* packed
     out[i] = words[i] >> 16 != words[i + 1] >> 16 ? out[i] / product[i] : -__builtin_inf();
 }
 
-typedef std::int64_t EightWhole __attribute__((vector_size(64)));
-typedef std::uint32_t SixteenWords __attribute__((vector_size(64)));
+// The squared error of eight cuts, as SquaredError::pair to the bit: the square of a difference, and what it is divided by.
+struct EightSquares {
+  EightNumbers square, product;
+};
 
-// The largest of eight scores, and the lowest place that goes with it.
-static std::size_t first_of_lanes(const CellNumbers& score, const EightWhole& at, double* largest) {
-  CellNumbers most = score, other = __builtin_shufflevector(most, most, 4, 5, 6, 7, 0, 1, 2, 3);
-  most = other > most ? other : most;
-  other = __builtin_shufflevector(most, most, 2, 3, 0, 1, 6, 7, 4, 5);
-  most = other > most ? other : most;
-  other = __builtin_shufflevector(most, most, 1, 0, 3, 2, 5, 4, 7, 6);
-  most = other > most ? other : most;
-  EightWhole place = score == most ? at : EightWhole{} + INT64_MAX;
-  EightWhole next = __builtin_shufflevector(place, place, 4, 5, 6, 7, 0, 1, 2, 3);
-  place = next < place ? next : place;
-  next = __builtin_shufflevector(place, place, 2, 3, 0, 1, 6, 7, 4, 5);
-  place = next < place ? next : place;
-  next = __builtin_shufflevector(place, place, 1, 0, 3, 2, 5, 4, 7, 6);
-  place = next < place ? next : place;
-  *largest = most[0];
-  return static_cast<std::size_t>(place[0]);
+// Of the sums on the left and the node's. `small_weights`: all weigh less than 2^52, so that what the right weighs is exact.
+template <bool small_weights>
+struct SquaresOf {
+  EightWhole s_total, w_total;
+
+  SPINNEY_INLINE EightSquares operator()(const std::int64_t* s_left, const std::int64_t* w_left) const {
+    const EightWhole s = load<8>(s_left), w = load<8>(w_left);
+    const EightNumbers sl = to_doubles(s), sr = to_doubles(s_total - s);
+    EightNumbers wl, wr;
+    if constexpr (small_weights) {
+      wl = small_to_doubles(w);
+      wr = small_to_doubles(w_total) - wl;
+    } else {
+      wl = to_doubles(w);
+      wr = to_doubles(w_total - w);
+    }
+    const EightNumbers difference = sl * wr - sr * wl;
+    return {difference * difference, wl * wr};
+  }
+};
+
+#if defined(__ARM_NEON)
+
+// A division takes longer than all the rest, so cuts are first compared by about 1 / product; the few that may be the best
+// are then divided. Right to 2^-15: 8 bits from a table, twice as many after a step of Newton's.
+SPINNEY_INLINE EightNumbers about_one_by(const EightNumbers& x) {
+  return each<EightNumbers>(
+      [](float64x2_t v) __attribute__((always_inline)) {
+        const float64x2_t r = vrecpeq_f64(v);
+        return vmulq_f64(r, vrecpsq_f64(v, r));
+      },
+      x);
+}
+constexpr double about_margin = 1 - 0x1p-13;
+
+template <class Squares>
+SPINNEY_INLINE double score_about(const std::int64_t* s_left, const std::int64_t* w_left, std::size_t n,
+                                  const Squares& squares, double* about) {
+  EightNumbers most = every<8>(-1.0);
+  const auto add = [&](std::size_t i, const EightNumbers& merit) __attribute__((always_inline)) {
+    store(about + i, merit);
+    most = each<EightNumbers>([](float64x2_t a, float64x2_t b) { return vmaxq_f64(a, b); }, most, merit);
+  };
+  std::size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const EightSquares e = squares(s_left + i, w_left + i);
+    add(i, e.square * about_one_by(e.product));
+  }
+  if (i < n) {  // what lies behind the last is no cut
+    const EightSquares e = squares(s_left + i, w_left + i);
+    const auto is_cut = count_from<8>(std::int64_t{0}) < every<8>(static_cast<std::int64_t>(n - i));
+    add(i, select(is_cut, e.square * about_one_by(e.product), every<8>(-1.0)));
+  }
+  return largest_of(most);
 }
 
-static std::size_t best_square(const std::int64_t* s_left, const std::int64_t* w_left, std::size_t n,
-                               std::int64_t s_total, std::int64_t w_total, double* score) {
-  const EightWhole lane{0, 1, 2, 3, 4, 5, 6, 7};
-  const CellNumbers none = CellNumbers{} - __builtin_inf();
-  CellNumbers best = none;
+template <class Squares>
+SPINNEY_INLINE std::size_t best_of_squares(const std::int64_t* s_left, const std::int64_t* w_left, std::size_t n,
+                                           std::int64_t s_total, std::int64_t w_total, double* score) {
+  constexpr std::size_t block = 512;
+  const Squares squares{every<8>(s_total), every<8>(w_total)};
+  double about[block], best = -__builtin_inf();
+  std::size_t at = 0;
+  for (std::size_t begin = 0; begin < n; begin += block) {
+    const std::size_t m = n - begin < block ? n - begin : block;
+    const double enough = score_about(s_left + begin, w_left + begin, m, squares, about) * about_margin;
+    for (std::size_t i = 0; i < m; i += 8) {
+      if (!any_of(every<8>(enough) <= load<8>(about + i))) continue;
+      for (std::size_t j = begin + i; j < begin + i + 8; ++j) {
+        if (!(about[j - begin] >= enough)) continue;
+        const auto number = [](std::int64_t x) { return static_cast<double>(x); };
+        const double merit = SquaredError::pair(number(s_left[j]), number(w_left[j]), number(s_total - s_left[j]),
+                                                number(w_total - w_left[j]));
+        if (!(merit > best)) continue;
+        best = merit;
+        at = j;
+      }
+    }
+  }
+  *score = best;
+  return at;
+}
+
+#else
+
+template <class Squares>
+SPINNEY_INLINE std::size_t best_of_squares(const std::int64_t* s_left, const std::int64_t* w_left, std::size_t n,
+                                           std::int64_t s_total, std::int64_t w_total, double* score) {
+  const EightWhole lane = count_from<8>(std::int64_t{0}), end = every<8>(static_cast<std::int64_t>(n));
+  const Squares squares{every<8>(s_total), every<8>(w_total)};
+  EightNumbers best = every<8>(-__builtin_inf());
   EightWhole at = lane;
   for (std::size_t i = 0; i < n; i += 8) {
-    EightWhole s, w;
-    __builtin_memcpy(&s, s_left + i, sizeof s);
-    __builtin_memcpy(&w, w_left + i, sizeof w);
-    const CellNumbers sl = __builtin_convertvector(s, CellNumbers),
-                      sr = __builtin_convertvector(s_total - s, CellNumbers);
-    const CellNumbers wl = __builtin_convertvector(w, CellNumbers),
-                      wr = __builtin_convertvector(w_total - w, CellNumbers);
-    const CellNumbers difference = sl * wr - sr * wl;  // as SquaredError::pair, to the bit
-    const CellNumbers merit = difference * difference / (wl * wr);
-    const EightWhole place = lane + static_cast<std::int64_t>(i);
-    const EightWhole better = (merit > best) & (place < static_cast<std::int64_t>(n));
-    best = better ? merit : best;
-    at = better ? place : at;
+    const EightSquares e = squares(s_left + i, w_left + i);
+    const EightNumbers merit = e.square / e.product;
+    const EightWhole place = lane + every<8>(static_cast<std::int64_t>(i));
+    const EightWhole better = (merit > best) & (place < end);
+    best = select(better, merit, best);
+    at = select(better, place, at);
   }
-  return first_of_lanes(best, at, score);
+  *score = largest_of(best);
+  return static_cast<std::size_t>(smallest_of(select(best == every<8>(*score), at, every<8>(std::int64_t{INT64_MAX}))));
 }
 
+#endif
+
+std::size_t best_square(const std::int64_t* s_left, const std::int64_t* w_left, std::size_t n, std::int64_t s_total,
+                        std::int64_t w_total, double* score) {
+  if (w_total < std::int64_t{1} << 52)
+    return best_of_squares<SquaresOf<true>>(s_left, w_left, n, s_total, w_total, score);
+  return best_of_squares<SquaresOf<false>>(s_left, w_left, n, s_total, w_total, score);
+}
+
+#if defined(__AVX512F__)
 // A word's place is the number of those below it.
 template <std::size_t n_chunks>
-static void sort_few_of(std::uint32_t* words, std::size_t n) {
+void sort_few_of(std::uint32_t* words, std::size_t n) {
+  typedef std::uint32_t SixteenWords __attribute__((vector_size(64)));
   SixteenWords mine[n_chunks], below[n_chunks];
   for (std::size_t c = 0; c < n_chunks; ++c) {
     __builtin_memcpy(&mine[c], words + 16 * c, sizeof mine[c]);
@@ -161,79 +243,43 @@ static void sort_few_of(std::uint32_t* words, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) words[place[i]] = copy[i];
 }
 
-static void sort_few(std::uint32_t* words, std::size_t n) {
+void sort_few(std::uint32_t* words, std::size_t n) {
   if (n <= 16) return sort_few_of<1>(words, n);
   if (n <= 32) return sort_few_of<2>(words, n);
   if (n <= 64) return sort_few_of<4>(words, n);
   sort_few_of<8>(words, n);
 }
-
-static std::size_t partition(std::uint32_t* words, std::size_t n, const std::uint8_t* side, std::uint32_t* spare) {
-  std::size_t n_left = 0, n_right = 0, i = 0;
-#if defined(__AVX512F__)
-  const __m512i low = _mm512_set1_epi32(0xffff), one = _mm512_set1_epi32(1);
-  for (; i + 16 <= n; i += 16) {
-    const __m512i w = _mm512_loadu_si512(words + i);
-    const __m512i s = _mm512_mask_i32gather_epi32(one, 0xffff, _mm512_and_si512(w, low), side, 1);
-    const __mmask16 left = _mm512_test_epi32_mask(s, one);
-    _mm512_storeu_si512(words + n_left, _mm512_maskz_compress_epi32(left, w));
-    _mm512_storeu_si512(spare + n_right, _mm512_maskz_compress_epi32(static_cast<__mmask16>(~left), w));
-    const auto went = static_cast<std::size_t>(__builtin_popcount(left));
-    n_left += went;
-    n_right += 16 - went;
-  }
-#endif
-  return part_rest(words, n, spare, i, n_left, n_right,
-                   [&](std::size_t, std::uint32_t w) { return side[w & 0xffff] != 0; });
-}
-
-#if defined(__AVX512F__)
-static __mmask16 lanes_left(std::size_t n) { return static_cast<__mmask16>(n < 16 ? (1u << n) - 1 : 0xffffu); }
-
-static void part_lanes(const __m512i& lanes, __mmask16 left, __mmask16 here, std::uint32_t* to_left,
-                       std::uint32_t* to_right, std::size_t& n_left, std::size_t& n_right) {
-  const auto right = static_cast<__mmask16>(here & ~left);
-  const auto went = static_cast<std::size_t>(__builtin_popcount(left));
-  const auto stayed = static_cast<std::size_t>(__builtin_popcount(right));
-  _mm512_mask_storeu_epi32(to_left + n_left, lanes_left(went), _mm512_maskz_compress_epi32(left, lanes));
-  _mm512_mask_storeu_epi32(to_right + n_right, lanes_left(stayed), _mm512_maskz_compress_epi32(right, lanes));
-  n_left += went;
-  n_right += stayed;
+#else
+void sort_few(std::uint32_t* words, std::size_t n) {
+  if (n <= 16) return sort_rows<4>(words, n);
+  if (n <= 32) return sort_rows<8>(words, n);
+  if (n <= 64) return sort_rows<16>(words, n);
+  sort_rows<32>(words, n);
 }
 #endif
 
-static std::size_t partition_by_key(std::uint32_t* rows, std::size_t n, const std::uint32_t* keys, std::uint32_t cut,
-                                    std::uint32_t* spare) {
-  std::size_t n_left = 0, n_right = 0, i = 0;
-#if defined(__AVX512F__)
-  const __m512i last = _mm512_set1_epi32(static_cast<int>(cut));
-  for (; i < n; i += 16) {
-    const __mmask16 here = lanes_left(n - i);
-    const __m512i r = _mm512_maskz_loadu_epi32(here, rows + i);
-    const __mmask16 left = _mm512_mask_cmple_epu32_mask(here, _mm512_maskz_loadu_epi32(here, keys + i), last);
-    part_lanes(r, left, here, rows, spare, n_left, n_right);
-  }
-#endif
-  return part_rest(rows, n, spare, i, n_left, n_right, [&](std::size_t at, std::uint32_t) { return keys[at] <= cut; });
+std::size_t partition(std::uint32_t* words, std::size_t n, const std::uint8_t* side, std::uint32_t* spare) {
+  return part_words(
+      words, n, spare, [&](std::size_t i, std::size_t m) { return bits_at(side, words + i, m); },
+      [&](std::size_t i) { return side[words[i] & 0xffff] != 0; });
 }
 
-static std::size_t partition_by_rank(std::uint32_t* rows, std::size_t n, const std::uint16_t* ranks, std::uint16_t cut,
-                                     std::uint32_t* spare) {
-  std::size_t n_left = 0, n_right = 0, i = 0;
-#if defined(__AVX512BW__)
-  const __m256i last = _mm256_set1_epi16(static_cast<short>(cut));
-  for (; i < n; i += 16) {
-    const __mmask16 here = lanes_left(n - i);
-    const __m512i r = _mm512_maskz_loadu_epi32(here, rows + i);
-    const __mmask16 left = _mm256_mask_cmple_epu16_mask(here, _mm256_maskz_loadu_epi16(here, ranks + i), last);
-    part_lanes(r, left, here, rows, spare, n_left, n_right);
-  }
-#endif
-  return part_rest(rows, n, spare, i, n_left, n_right, [&](std::size_t at, std::uint32_t) { return ranks[at] <= cut; });
+std::size_t partition_by_key(std::uint32_t* rows, std::size_t n, const std::uint32_t* keys, std::uint32_t cut,
+                             std::uint32_t* spare) {
+  return part_words(
+      rows, n, spare, [&](std::size_t i, std::size_t m) { return bits_at_most(keys + i, m, cut); },
+      [&](std::size_t i) { return keys[i] <= cut; });
 }
 
-static std::size_t partition_flags_by_rank(std::uint64_t* flags, std::size_t n, const std::uint16_t* ranks,
-                                           std::uint16_t cut, std::uint64_t* spare) {
+std::size_t partition_by_rank(std::uint32_t* rows, std::size_t n, const std::uint16_t* ranks, std::uint16_t cut,
+                              std::uint32_t* spare) {
+  return part_words(
+      rows, n, spare, [&](std::size_t i, std::size_t m) { return bits_at_most(ranks + i, m, cut); },
+      [&](std::size_t i) { return ranks[i] <= cut; });
+}
+
+std::size_t partition_flags_by_rank(std::uint64_t* flags, std::size_t n, const std::uint16_t* ranks, std::uint16_t cut,
+                                    std::uint64_t* spare) {
   std::size_t n_left = 0, n_right = 0, i = 0;
 #if defined(__AVX512BW__)
   const __m128i last = _mm_set1_epi16(static_cast<short>(cut));
@@ -251,14 +297,14 @@ static std::size_t partition_flags_by_rank(std::uint64_t* flags, std::size_t n, 
                    [&](std::size_t at, std::uint64_t) { return ranks[at] <= cut; });
 }
 
-static void read_ranks(const std::uint8_t* bits, std::size_t stride, const std::uint32_t* rows, std::size_t n,
-                       std::uint32_t shift, std::uint32_t mask, std::uint16_t* out) {
+void read_ranks(const std::uint8_t* bits, std::size_t stride, const std::uint32_t* rows, std::size_t n,
+                std::uint32_t shift, std::uint32_t mask, std::uint16_t* out) {
   std::size_t i = 0;
 #if defined(__AVX512BW__)
   const __m512i step = _mm512_set1_epi32(static_cast<int>(stride)), only = _mm512_set1_epi32(static_cast<int>(mask));
   const __m128i by = _mm_cvtsi32_si128(static_cast<int>(shift));
   for (; i < n; i += 16) {
-    const __mmask16 here = lanes_left(n - i);
+    const __mmask16 here = first_lanes(n - i);
     const __m512i at = _mm512_mullo_epi32(_mm512_maskz_loadu_epi32(here, rows + i), step);
     const __m512i words = _mm512_mask_i32gather_epi32(only, here, at, bits, 8);
     _mm256_mask_storeu_epi16(
@@ -273,8 +319,8 @@ static void read_ranks(const std::uint8_t* bits, std::size_t stride, const std::
   }
 }
 
-static void read_keys(const std::uint32_t* keys, std::size_t stride, const std::uint32_t* rows, std::size_t n,
-                      const std::uint32_t* columns, std::size_t n_columns, std::uint32_t* out) {
+void read_keys(const std::uint32_t* keys, std::size_t stride, const std::uint32_t* rows, std::size_t n,
+               const std::uint32_t* columns, std::size_t n_columns, std::uint32_t* out) {
   constexpr std::size_t ahead = 32, longest = 64;
   const auto fetch = [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i)
@@ -285,7 +331,7 @@ static void read_keys(const std::uint32_t* keys, std::size_t stride, const std::
     if (stride <= longest && begin + ahead < n) fetch(begin + ahead, begin + ahead + 16 < n ? begin + ahead + 16 : n);
 #if defined(__AVX512F__)
     // 64-bit places: a table may have more keys than 31 bits count
-    const __mmask16 here = lanes_left(n_here);
+    const __mmask16 here = first_lanes(n_here);
     const __m512i at = _mm512_maskz_loadu_epi32(here, rows + begin),
                   step = _mm512_set1_epi64(static_cast<long long>(stride));
     const __m512i low = _mm512_maskz_mul_epu32(
@@ -311,7 +357,7 @@ static void read_keys(const std::uint32_t* keys, std::size_t stride, const std::
   }
 }
 
-static void read_column(const std::uint32_t* keys, const std::uint32_t* rows, std::size_t n, std::uint32_t* out) {
+void read_column(const std::uint32_t* keys, const std::uint32_t* rows, std::size_t n, std::uint32_t* out) {
   std::size_t i = 0;
 #if defined(__AVX512F__)
   const __m512i places = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -335,11 +381,11 @@ static void read_column(const std::uint32_t* keys, const std::uint32_t* rows, st
   for (; i < n; ++i) out[i] = keys[rows[i]];
 }
 
-static void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high) {
+void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high) {
 #if defined(__AVX512F__)
   __m512i lowest = _mm512_set1_epi32(-1), highest = _mm512_setzero_si512();
   for (std::size_t i = 0; i < n; i += 16) {
-    const __mmask16 here = lanes_left(n - i);
+    const __mmask16 here = first_lanes(n - i);
     const __m512i k = _mm512_maskz_loadu_epi32(here, keys + i);
     lowest = _mm512_mask_min_epu32(lowest, here, lowest, k);
     highest = _mm512_mask_max_epu32(highest, here, highest, k);
@@ -369,7 +415,7 @@ static void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* l
 #endif
 }
 
-static void rank_range(const std::uint16_t* ranks, std::size_t n, std::uint16_t* low, std::uint16_t* high) {
+void rank_range(const std::uint16_t* ranks, std::size_t n, std::uint16_t* low, std::uint16_t* high) {
 #if defined(__AVX512BW__)
   // the highest is what is lowest of the complements
   __m512i lowest = _mm512_set1_epi32(-1), highest = lowest;
@@ -398,13 +444,13 @@ static void rank_range(const std::uint16_t* ranks, std::size_t n, std::uint16_t*
 #endif
 }
 
-static std::size_t places_of_keys(const std::uint32_t* keys, std::size_t n, std::uint32_t one, std::uint32_t other,
-                                  std::uint32_t* places) {
+std::size_t places_of_keys(const std::uint32_t* keys, std::size_t n, std::uint32_t one, std::uint32_t other,
+                           std::uint32_t* places) {
   std::size_t n_found = 0, i = 0;
 #if defined(__AVX512F__)
   const __m512i first = _mm512_set1_epi32(static_cast<int>(one)), second = _mm512_set1_epi32(static_cast<int>(other));
   for (; i < n; i += 16) {
-    const __mmask16 here = lanes_left(n - i);
+    const __mmask16 here = first_lanes(n - i);
     const __m512i k = _mm512_maskz_loadu_epi32(here, keys + i);
     std::uint32_t same = _mm512_mask_cmpeq_epu32_mask(here, k, first) | _mm512_mask_cmpeq_epu32_mask(here, k, second);
     for (; same != 0; same &= same - 1)
@@ -412,13 +458,8 @@ static std::size_t places_of_keys(const std::uint32_t* keys, std::size_t n, std:
   }
 #else
   for (; i + 16 <= n; i += 16) {  // seldom any
-    SixteenWords k;
-    __builtin_memcpy(&k, keys + i, sizeof k);
-    const auto same = (k == one) | (k == other);
-    std::uint64_t halves[8], any = 0;
-    __builtin_memcpy(halves, &same, sizeof halves);
-    for (int h = 0; h < 8; ++h) any |= halves[h];
-    if (any == 0) continue;
+    const auto k = load<16>(keys + i);
+    if (!any_of((k == every<16>(one)) | (k == every<16>(other)))) continue;
     for (std::uint32_t lane = 0; lane < 16; ++lane)
       if (keys[i + lane] == one || keys[i + lane] == other) places[n_found++] = static_cast<std::uint32_t>(i) + lane;
   }
@@ -428,13 +469,13 @@ static std::size_t places_of_keys(const std::uint32_t* keys, std::size_t n, std:
   return n_found;
 }
 
-static std::size_t sum_bytes(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::uint8_t* values,
-                             std::int64_t* sum) {
+std::size_t sum_bytes(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::uint8_t* values,
+                      std::int64_t* sum) {
   std::uint32_t count = 0, total = 0;
 #if defined(__AVX512BW__)
   const __m512i last = _mm512_set1_epi32(static_cast<int>(cut));
   for (std::size_t i = 0; i < n; i += 16) {
-    const __mmask16 here = lanes_left(n - i);
+    const __mmask16 here = first_lanes(n - i);
     const __mmask16 left = _mm512_mask_cmple_epu32_mask(here, _mm512_maskz_loadu_epi32(here, keys + i), last);
     const __m128i v = _mm_maskz_loadu_epi8(left, values + i);
     count += static_cast<std::uint32_t>(__builtin_popcount(left));
@@ -451,8 +492,8 @@ static std::size_t sum_bytes(const std::uint32_t* keys, std::size_t n, std::uint
   return count;
 }
 
-static std::size_t sum_values(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::int64_t* values,
-                              std::int64_t* sum) {
+std::size_t sum_values(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::int64_t* values,
+                       std::int64_t* sum) {
   std::uint64_t count = 0;
   std::int64_t total = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -464,25 +505,34 @@ static std::size_t sum_values(const std::uint32_t* keys, std::size_t n, std::uin
   return count;
 }
 
-const Kernels kernels{score_all<SquaredError>,
-                      score_all<Entropy>,
-                      score_all<Misclassification>,
-                      score_all<Poisson>,
-                      score_all<Rate>,
-                      first_largest,
-                      gini_of_cells,
-                      gini_of_rows,
-                      best_square,
-                      sort_few,
-                      partition,
-                      partition_by_key,
-                      partition_by_rank,
-                      partition_flags_by_rank,
-                      read_ranks,
-                      read_keys,
-                      read_column,
-                      key_range,
-                      rank_range,
-                      places_of_keys,
-                      sum_bytes,
-                      sum_values};
+}  // namespace
+
+const Kernels& kernels_of(OfIsa<Isa::SPINNEY_ISA>) {
+  static constexpr Kernels table{
+      .squared_error = score_all<SquaredError>,
+      .entropy = score_all<Entropy>,
+      .misclassification = score_all<Misclassification>,
+      .poisson = score_all<Poisson>,
+      .rate = score_all<Rate>,
+      .first_largest = first_largest,
+      .gini_of_cells = gini_of_cells,
+      .gini_of_rows = gini_of_rows,
+      .best_square = best_square,
+      .sort_few = sort_few,
+      .partition = partition,
+      .partition_by_key = partition_by_key,
+      .partition_by_rank = partition_by_rank,
+      .partition_flags_by_rank = partition_flags_by_rank,
+      .read_ranks = read_ranks,
+      .read_keys = read_keys,
+      .read_column = read_column,
+      .key_range = key_range,
+      .rank_range = rank_range,
+      .places_of_keys = places_of_keys,
+      .sum_bytes = sum_bytes,
+      .sum_values = sum_values,
+  };
+  return table;
+}
+
+}  // namespace spinney

@@ -1,0 +1,224 @@
+// Sixteen words at a time, each to one of two sides by a bit: what AVX-512 does by an instruction, by a table elsewhere.
+//
+// Internal linkage on purpose: this is compiled once per instruction set and must never be merged by the linker.
+#pragma once
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#endif
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/lanes.h"
+#include "base/parting.h"
+
+namespace spinney {
+namespace {
+
+#if defined(__AVX512BW__)
+
+constexpr std::size_t least_to_compress = 1;  // words: masks leave out the others of sixteen
+
+SPINNEY_INLINE __mmask16 first_lanes(std::size_t n) { return static_cast<__mmask16>(n < 16 ? (1u << n) - 1 : 0xffffu); }
+
+// Which of n words, at most 16, are at most `cut`? A bit each.
+SPINNEY_INLINE std::uint32_t bits_at_most(const std::uint32_t* words, std::size_t n, std::uint32_t cut) {
+  const __mmask16 here = first_lanes(n);
+  return _mm512_mask_cmple_epu32_mask(here, _mm512_maskz_loadu_epi32(here, words),
+                                      _mm512_set1_epi32(static_cast<int>(cut)));
+}
+SPINNEY_INLINE std::uint32_t bits_at_most(const std::uint16_t* words, std::size_t n, std::uint16_t cut) {
+  const __mmask16 here = first_lanes(n);
+  return _mm256_mask_cmple_epu16_mask(here, _mm256_maskz_loadu_epi16(here, words),
+                                      _mm256_set1_epi16(static_cast<short>(cut)));
+}
+
+// flags[word & 0xffff] of n words. A flag is 0 or 1; three bytes behind the last can be read.
+SPINNEY_INLINE std::uint32_t bits_at(const std::uint8_t* flags, const std::uint32_t* words, std::size_t n) {
+  const __mmask16 here = first_lanes(n);
+  const __m512i at = _mm512_and_si512(_mm512_maskz_loadu_epi32(here, words), _mm512_set1_epi32(0xffff));
+  return _mm512_mask_test_epi32_mask(here, _mm512_mask_i32gather_epi32(at, here, at, flags, 1), _mm512_set1_epi32(1));
+}
+
+// Writes those of n words whose bit is set to `left`, the others to `right`, both in order. Returns how many went left. Of
+// sixteen, either side may be written up to sixteen words long.
+SPINNEY_INLINE std::size_t part_lanes(const std::uint32_t* words, std::size_t n, std::uint32_t bits,
+                                      std::uint32_t* left, std::uint32_t* right) {
+  const auto went = static_cast<std::size_t>(__builtin_popcount(bits));
+  const auto go = static_cast<__mmask16>(bits);
+  if (n == 16) {  // what is written too far was read already, or is spare
+    const __m512i lanes = _mm512_loadu_si512(words);
+    _mm512_storeu_si512(left, _mm512_maskz_compress_epi32(go, lanes));
+    _mm512_storeu_si512(right, _mm512_maskz_compress_epi32(static_cast<__mmask16>(~bits), lanes));
+    return went;
+  }
+  const __mmask16 here = first_lanes(n);
+  const __m512i lanes = _mm512_maskz_loadu_epi32(here, words);
+  _mm512_mask_storeu_epi32(left, first_lanes(went), _mm512_maskz_compress_epi32(go, lanes));
+  _mm512_mask_storeu_epi32(right, first_lanes(n - went),
+                           _mm512_maskz_compress_epi32(static_cast<__mmask16>(here & ~bits), lanes));
+  return went;
+}
+
+#elif defined(__AVX2__) || defined(__ARM_NEON)
+
+constexpr std::size_t least_to_compress = 16;
+
+SPINNEY_INLINE std::uint32_t bits_at(const std::uint8_t* flags, const std::uint32_t* words, std::size_t) {
+  const auto four = [&](std::size_t i) __attribute__((always_inline)) {
+    const auto flag = [&](std::size_t j)
+                          __attribute__((always_inline)) { return std::uint32_t{flags[words[i + j] & 0xffff]} << j; };
+    return ((flag(0) | flag(1)) | (flag(2) | flag(3))) << i;
+  };
+  return (four(0) | four(4)) | (four(8) | four(12));
+}
+
+#if defined(__AVX2__)
+
+SPINNEY_INLINE std::uint32_t bits_at_most(const std::uint32_t* words, std::size_t, std::uint32_t cut) {
+  const __m256i last = _mm256_set1_epi32(static_cast<int>(cut));
+  const auto eight = [&](const std::uint32_t* from) __attribute__((always_inline)) {
+    const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    const __m256i below = _mm256_cmpeq_epi32(_mm256_min_epu32(v, last), v);
+    return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(below)));
+  };
+  return eight(words) | eight(words + 8) << 8;
+}
+SPINNEY_INLINE std::uint32_t bits_at_most(const std::uint16_t* words, std::size_t, std::uint16_t cut) {
+  const __m256i last = _mm256_set1_epi16(static_cast<short>(cut));
+  const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words));
+  const __m256i below = _mm256_cmpeq_epi16(_mm256_min_epu16(v, last), v);
+  const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(below), _mm256_extracti128_si256(below, 1));
+  return static_cast<std::uint32_t>(_mm_movemask_epi8(bytes));
+}
+
+// By a byte of bits: the lanes that are set, from the lowest, a byte each.
+constexpr auto set_lanes = [] {
+  std::array<std::uint64_t, 256> lanes{};
+  for (std::uint32_t bits = 0; bits < 256; ++bits) {
+    std::uint32_t n = 0;
+    for (std::uint64_t lane = 0; lane < 8; ++lane)
+      if (bits >> lane & 1) lanes[bits] |= lane << 8 * n++;
+  }
+  return lanes;
+}();
+
+// Both sides may be written up to 8 words too far.
+SPINNEY_INLINE std::size_t part_lanes(const std::uint32_t* words, std::size_t, std::uint32_t bits, std::uint32_t* left,
+                                      std::uint32_t* right) {
+  const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words)),
+                high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words + 8));
+  const auto write = [](__m256i v, std::uint32_t set, std::uint32_t* to) __attribute__((always_inline)) {
+    const __m256i lanes = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128(static_cast<long long>(set_lanes[set])));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permutevar8x32_epi32(v, lanes));
+  };
+  const std::uint32_t first = bits & 0xff, second = bits >> 8;
+  const auto went_first = static_cast<std::size_t>(__builtin_popcount(first)),
+             went = went_first + static_cast<std::size_t>(__builtin_popcount(second));
+  write(low, first, left);
+  write(low, ~first & 0xff, right);
+  write(high, second, left + went_first);
+  write(high, ~second & 0xff, right + 8 - went_first);
+  return went;
+}
+
+#else
+
+SPINNEY_INLINE std::uint32_t bits_of(uint8x16_t flags) {
+  const uint8x16_t weights{1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+  uint8x16_t v = vandq_u8(flags, weights);
+  v = vpaddq_u8(v, v);
+  v = vpaddq_u8(v, v);
+  v = vpaddq_u8(v, v);
+  return vgetq_lane_u16(vreinterpretq_u16_u8(v), 0);
+}
+SPINNEY_INLINE std::uint32_t bits_at_most(const std::uint32_t* words, std::size_t, std::uint32_t cut) {
+  const uint32x4_t last = vdupq_n_u32(cut);
+  const auto four = [&](std::size_t i) __attribute__((always_inline)) {
+    return vreinterpretq_u16_u32(vcleq_u32(vld1q_u32(words + i), last));
+  };
+  const uint16x8_t low = vuzp1q_u16(four(0), four(4)), high = vuzp1q_u16(four(8), four(12));
+  return bits_of(vuzp1q_u8(vreinterpretq_u8_u16(low), vreinterpretq_u8_u16(high)));
+}
+SPINNEY_INLINE std::uint32_t bits_at_most(const std::uint16_t* words, std::size_t, std::uint16_t cut) {
+  const uint16x8_t last = vdupq_n_u16(cut);
+  return bits_of(vuzp1q_u8(vreinterpretq_u8_u16(vcleq_u16(vld1q_u16(words), last)),
+                           vreinterpretq_u8_u16(vcleq_u16(vld1q_u16(words + 8), last))));
+}
+
+// By four bits: the bytes of the lanes that are set, from the lowest, and how many there are.
+struct alignas(16) LanesToKeep {
+  std::uint8_t bytes[16];
+};
+constexpr auto lanes_to_keep = [] {
+  std::array<LanesToKeep, 16> all{};
+  for (std::uint32_t bits = 0; bits < 16; ++bits) {
+    std::uint32_t n = 0;
+    for (std::uint32_t lane = 0; lane < 4; ++lane)
+      if (bits >> lane & 1) {
+        for (std::uint32_t b = 0; b < 4; ++b) all[bits].bytes[4 * n + b] = static_cast<std::uint8_t>(4 * lane + b);
+        ++n;
+      }
+  }
+  return all;
+}();
+constexpr std::array<std::uint8_t, 16> n_to_keep{0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
+
+// Both sides may be written up to 4 words too far.
+SPINNEY_INLINE std::size_t part_lanes(const std::uint32_t* words, std::size_t, std::uint32_t bits, std::uint32_t* left,
+                                      std::uint32_t* right) {
+  const uint32x4_t v[4] = {vld1q_u32(words), vld1q_u32(words + 4), vld1q_u32(words + 8), vld1q_u32(words + 12)};
+  const auto write = [](uint32x4_t from, std::uint32_t set, std::uint32_t* to) __attribute__((always_inline)) {
+    vst1q_u32(to, vreinterpretq_u32_u8(vqtbl1q_u8(vreinterpretq_u8_u32(from), vld1q_u8(lanes_to_keep[set].bytes))));
+  };
+  std::size_t n_left = 0;
+  const auto part = [&](std::size_t k) __attribute__((always_inline)) {
+    const std::uint32_t set = bits >> 4 * k & 15;
+    write(v[k], set, left + n_left);
+    write(v[k], ~set & 15, right + 4 * k - n_left);
+    n_left += n_to_keep[set];
+  };
+  part(0), part(1), part(2), part(3);
+  return n_left;
+}
+
+#endif
+#else  // SSE2 alone has no table lookup: words are parted one by one
+
+constexpr std::size_t least_to_compress = SIZE_MAX;
+
+SPINNEY_INLINE std::uint32_t bits_at(const std::uint8_t*, const std::uint32_t*, std::size_t) { return 0; }
+template <class Word>
+SPINNEY_INLINE std::uint32_t bits_at_most(const Word*, std::size_t, Word) {
+  return 0;
+}
+SPINNEY_INLINE std::size_t part_lanes(const std::uint32_t*, std::size_t, std::uint32_t, std::uint32_t*,
+                                      std::uint32_t*) {
+  return 0;
+}
+
+#endif
+
+// Parts words in place, those that go left first, each side in its order; `spare` holds n + 16. Returns how many went left.
+// `bits_left(i, m)` and `goes_left(i)` say the same of words i … i + m - 1, a bit each, and of one.
+template <class BitsLeft, class GoesLeft>
+SPINNEY_INLINE std::size_t part_words(std::uint32_t* words, std::size_t n, std::uint32_t* spare,
+                                      [[maybe_unused]] BitsLeft bits_left, GoesLeft goes_left) {
+  std::size_t n_left = 0, i = 0;
+  if constexpr (least_to_compress <= 16)
+    for (; i + 16 <= n; i += 16)
+      n_left += part_lanes(words + i, 16, bits_left(i, 16), words + n_left, spare + (i - n_left));
+  if (least_to_compress == 1 && i < n) {
+    n_left += part_lanes(words + i, n - i, bits_left(i, n - i), words + n_left, spare + (i - n_left));
+    i = n;
+  }
+  return part_rest(words, n, spare, i, n_left, i - n_left,
+                   [&](std::size_t at, std::uint32_t) __attribute__((always_inline)) { return goes_left(at); });
+}
+
+}  // namespace
+}  // namespace spinney

@@ -1,0 +1,247 @@
+// Fixed groups of lanes, held in as many registers as the instruction set needs.
+//
+// Where numbers are summed, the bits of the result rest on the order of the additions. So kernels are written for a fixed
+// number of lanes, whatever the register: eight doubles are one register of AVX-512, two of AVX2 and four of NEON or SSE2.
+// A plain `vector_size(64)` will not do: where registers are narrower, GCC takes selections apart into single numbers, 4 to 15
+// times as slow.
+//
+// Internal linkage on purpose: this is compiled once per instruction set and must never be merged by the linker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#pragma GCC diagnostic ignored "-Wpsabi"  // groups are passed to inlined functions only
+
+#define SPINNEY_INLINE [[gnu::always_inline]] inline
+
+namespace spinney {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr std::size_t register_bytes = 64;
+#elif defined(__AVX2__)
+constexpr std::size_t register_bytes = 32;
+#else
+constexpr std::size_t register_bytes = 16;
+#endif
+
+// Halves of halves down to a register, not an array of registers: GCC would keep an array in memory.
+template <class T, std::size_t n, bool is_register = n * sizeof(T) <= register_bytes>
+struct Lanes {
+  static constexpr bool fits = false;
+  using Half = Lanes<T, n / 2>;
+  Half low, high;
+};
+template <class T, std::size_t n>
+struct Lanes<T, n, true> {
+  static constexpr bool fits = true;
+  typedef T Part __attribute__((vector_size(n * sizeof(T)), may_alias));
+  Part part;
+};
+
+// What a comparison gives: all bits of a lane, or none.
+template <class T>
+using Flag = std::conditional_t<
+    sizeof(T) == 8, std::int64_t,
+    std::conditional_t<sizeof(T) == 4, std::int32_t, std::conditional_t<sizeof(T) == 2, std::int16_t, std::int8_t>>>;
+template <class T, std::size_t n>
+using Flags = Lanes<Flag<T>, n>;
+
+// f of each register. A group may be of other lanes than the result if they are as wide.
+template <class Result, class F, class... Groups>
+SPINNEY_INLINE Result each(F f, const Groups&... groups) {
+  if constexpr (Result::fits)
+    return Result{(typename Result::Part)f(groups.part...)};
+  else
+    return Result{each<typename Result::Half>(f, groups.low...), each<typename Result::Half>(f, groups.high...)};
+}
+
+template <std::size_t n, class T>
+SPINNEY_INLINE Lanes<T, n> every(T x) {
+  if constexpr (Lanes<T, n>::fits)
+    return {x - typename Lanes<T, n>::Part{}};  // which keeps the sign of 0
+  else
+    return {every<n / 2>(x), every<n / 2>(x)};
+}
+template <std::size_t n, class T>
+SPINNEY_INLINE Lanes<T, n> load(const T* from) {
+  if constexpr (Lanes<T, n>::fits) {
+    Lanes<T, n> r;
+    __builtin_memcpy(&r.part, from, sizeof r.part);
+    return r;
+  } else {
+    return {load<n / 2>(from), load<n / 2>(from + n / 2)};
+  }
+}
+template <class T, std::size_t n>
+SPINNEY_INLINE void store(T* to, const Lanes<T, n>& v) {
+  if constexpr (Lanes<T, n>::fits) {
+    __builtin_memcpy(to, &v.part, sizeof v.part);
+  } else {
+    store(to, v.low);
+    store(to + n / 2, v.high);
+  }
+}
+
+// first, first + 1, …
+template <std::size_t n, class T>
+SPINNEY_INLINE Lanes<T, n> count_from(T first) {
+  if constexpr (n == 1)
+    return {typename Lanes<T, 1>::Part{first}};
+  else if constexpr (Lanes<T, n>::fits)
+    return [&]<std::size_t... i>(std::index_sequence<i...>) __attribute__((always_inline)) {
+      return Lanes<T, n>{first + typename Lanes<T, n>::Part{static_cast<T>(i)...}};
+    }(std::make_index_sequence<n>{});
+  else
+    return {count_from<n / 2>(first), count_from<n / 2>(static_cast<T>(first + static_cast<T>(n / 2)))};
+}
+
+#define SPINNEY_LANES_OPERATOR(op)                                                                        \
+  template <class T, std::size_t n>                                                                       \
+  SPINNEY_INLINE Lanes<T, n> operator op(const Lanes<T, n>& a, const Lanes<T, n>& b) {                    \
+    return each<Lanes<T, n>>([](auto x, auto y) __attribute__((always_inline)) { return x op y; }, a, b); \
+  }                                                                                                       \
+  template <class T, std::size_t n>                                                                       \
+  SPINNEY_INLINE Lanes<T, n>& operator op## = (Lanes<T, n> & a, const Lanes<T, n>& b) {                   \
+    return a = a op b;                                                                                    \
+  }
+SPINNEY_LANES_OPERATOR(+)
+SPINNEY_LANES_OPERATOR(-)
+SPINNEY_LANES_OPERATOR(*)
+SPINNEY_LANES_OPERATOR(/)
+SPINNEY_LANES_OPERATOR(&)
+SPINNEY_LANES_OPERATOR(|)
+#undef SPINNEY_LANES_OPERATOR
+
+template <class T, std::size_t n>
+SPINNEY_INLINE Lanes<T, n> operator~(const Lanes<T, n>& a) {
+  return each<Lanes<T, n>>([](auto x) __attribute__((always_inline)) { return ~x; }, a);
+}
+
+#define SPINNEY_LANES_COMPARISON(op)                                                                      \
+  template <class T, std::size_t n>                                                                       \
+  SPINNEY_INLINE Flags<T, n> operator op(const Lanes<T, n>& a, const Lanes<T, n>& b) {                    \
+    return each<Flags<T, n>>([](auto x, auto y) __attribute__((always_inline)) { return x op y; }, a, b); \
+  }
+SPINNEY_LANES_COMPARISON(<)
+SPINNEY_LANES_COMPARISON(>)
+SPINNEY_LANES_COMPARISON(<=)
+SPINNEY_LANES_COMPARISON(==)
+#undef SPINNEY_LANES_COMPARISON
+
+template <class T, std::size_t n>
+SPINNEY_INLINE Lanes<T, n> select(const Flags<T, n>& flags, const Lanes<T, n>& yes, const Lanes<T, n>& no) {
+  return each<Lanes<T, n>>(
+      [](auto f, auto y, auto x) __attribute__((always_inline)) {
+#if defined(__AVX512F__)
+        return f ? y : x;
+#else  // spares the comparison of the flags with 0
+        using Bits = decltype(f);
+        return (decltype(y))((f & (Bits)y) | (~f & (Bits)x));
+#endif
+      },
+      flags, yes, no);
+}
+template <class T, std::size_t n>
+SPINNEY_INLINE Lanes<T, n> larger(const Lanes<T, n>& a, const Lanes<T, n>& b) {
+  return each<Lanes<T, n>>([](auto x, auto y) __attribute__((always_inline)) { return y > x ? y : x; }, a, b);
+}
+template <class T, std::size_t n>
+SPINNEY_INLINE Lanes<T, n> smaller(const Lanes<T, n>& a, const Lanes<T, n>& b) {
+  return each<Lanes<T, n>>([](auto x, auto y) __attribute__((always_inline)) { return y < x ? y : x; }, a, b);
+}
+
+// As static_cast of each lane.
+template <class To, class T, std::size_t n>
+SPINNEY_INLINE Lanes<To, n> convert(const Lanes<T, n>& a) {
+  if constexpr (Lanes<T, n>::fits && Lanes<To, n>::fits) {
+    return {__builtin_convertvector(a.part, typename Lanes<To, n>::Part)};
+  } else if constexpr (Lanes<T, n>::fits) {
+    return [&]<std::size_t... i>(std::index_sequence<i...>) __attribute__((always_inline)) {
+      using Half = Lanes<T, n / 2>;
+      return Lanes<To, n>{convert<To>(Half{__builtin_shufflevector(a.part, a.part, i...)}),
+                          convert<To>(Half{__builtin_shufflevector(a.part, a.part, (i + n / 2)...)})};
+    }(std::make_index_sequence<n / 2>{});
+  } else {
+    return {convert<To>(a.low), convert<To>(a.high)};
+  }
+}
+
+// The same of whole numbers of 64 bits, for which x86 has no instruction before AVX-512: the upper 16 bits and the lower 48
+// become the last bits of two doubles, whose sum, less what was added to either, is rounded once.
+template <std::size_t n>
+SPINNEY_INLINE Lanes<double, n> to_doubles(const Lanes<std::int64_t, n>& a) {
+#if defined(__x86_64__) && !defined(__AVX512DQ__)
+  return each<Lanes<double, n>>(
+      [](auto x) __attribute__((always_inline)) {
+        typedef std::uint64_t Bits __attribute__((vector_size(sizeof x)));
+        typedef double Numbers __attribute__((vector_size(sizeof x)));
+        const Bits shifted = (Bits)x ^ (std::uint64_t{1} << 63);             // by 2^63, so as not to be negative
+        const Bits high = ((shifted >> 48) << 32) + 0x4438000000000000u;     // 1.5 2^68, whose last bit is 2^16
+        const Bits low = (shifted & 0xffffffffffffu) | 0x4330000000000000u;  // 2^52, whose last bit is 1
+        return ((Numbers)high - (0x1.8p68 + 0x1p63 + 0x1p52)) + (Numbers)low;
+      },
+      a);
+#else
+  return convert<double>(a);
+#endif
+}
+
+// The same of whole numbers from 0 to 2^52 - 1: two quick instructions anywhere.
+template <std::size_t n>
+SPINNEY_INLINE Lanes<double, n> small_to_doubles(const Lanes<std::int64_t, n>& a) {
+  return each<Lanes<double, n>>(
+      [](auto x) __attribute__((always_inline)) {
+        typedef double Numbers __attribute__((vector_size(sizeof x)));
+        return (Numbers)(x | 0x4330000000000000) - 0x1p52;
+      },
+      a);
+}
+
+template <class Vector, class Op, std::size_t... i>
+SPINNEY_INLINE auto fold_register(Vector v, Op op, std::index_sequence<i...>) {
+  if constexpr (sizeof...(i) == 1)
+    return op(v[0], v[1]);
+  else
+    return fold_register(op(__builtin_shufflevector(v, v, i...), __builtin_shufflevector(v, v, (i + sizeof...(i))...)),
+                         op, std::make_index_sequence<sizeof...(i) / 2>{});
+}
+
+// Lane i with lane i + n / 2, the halves of what that gives in the same way, and so on: the same order for any register.
+template <class T, std::size_t n, class Op>
+SPINNEY_INLINE T fold(const Lanes<T, n>& v, Op op) {
+  if constexpr (Lanes<T, n>::fits)
+    return fold_register(v.part, op, std::make_index_sequence<n / 2>{});
+  else
+    return fold(each<Lanes<T, n / 2>>(op, v.low, v.high), op);
+}
+template <class T, std::size_t n>
+SPINNEY_INLINE T sum_of(const Lanes<T, n>& v) {
+  return fold(v, [](auto a, auto b) __attribute__((always_inline)) { return a + b; });
+}
+template <class T, std::size_t n>
+SPINNEY_INLINE T largest_of(const Lanes<T, n>& v) {
+  return fold(v, [](auto a, auto b) __attribute__((always_inline)) { return b > a ? b : a; });
+}
+template <class T, std::size_t n>
+SPINNEY_INLINE T smallest_of(const Lanes<T, n>& v) {
+  return fold(v, [](auto a, auto b) __attribute__((always_inline)) { return b < a ? b : a; });
+}
+
+template <class T, std::size_t n>
+SPINNEY_INLINE bool any_of(const Lanes<T, n>& flags) {
+  if constexpr (Lanes<T, n>::fits) {
+    std::uint64_t words[sizeof flags / 8], all = 0;
+    __builtin_memcpy(words, &flags.part, sizeof flags.part);
+    for (const std::uint64_t word : words) all |= word;
+    return all != 0;
+  } else {
+    return any_of(flags.low | flags.high);
+  }
+}
+
+}  // namespace
+}  // namespace spinney
