@@ -146,7 +146,7 @@ class ColumnCoder {
       return;
     }
     std::array<double, block_rows> values;
-    read_rows(column_, rows, n, [&](std::size_t i, double v) { values[i] = v; });
+    read_values(column_, rows, n, values.data());
     search_.find(values.data(), n, out);
     if (coded_.has_missing)
       for (std::size_t i = 0; i < n; ++i) out[i] = values[i] == values[i] ? out[i] : last;

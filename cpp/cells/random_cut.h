@@ -72,7 +72,7 @@ inline bool draw_sides(const Column& column, std::span<const Row> rows, RandomSt
                        Candidate& c) {
   b.value.resize(rows.size());
   b.side.assign(rows.size(), Side::right);
-  read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) { b.value[i] = v; });
+  read_values(column, rows.data(), rows.size(), b.value.data());
   double low = INFINITY, high = -INFINITY;
   std::size_t n_present = 0;
   for (const double v : b.value)

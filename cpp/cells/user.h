@@ -115,7 +115,7 @@ class UserSplits {
     x_.resize(order_.size());
     std::vector<Row> table_rows;
     for (const std::uint32_t r : order_) table_rows.push_back(rows.table_row(r));
-    read_rows(*column_, table_rows.data(), table_rows.size(), [&](std::size_t i, double v) { x_[i] = v; });
+    read_values(*column_, table_rows.data(), table_rows.size(), x_.data());
   }
   void fill_x_from_groups(std::span<const std::size_t> group_end) {
     if (!user_->wants_x()) return;

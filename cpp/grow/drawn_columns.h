@@ -7,34 +7,85 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <type_traits>
 #include <vector>
 
+#include "base/large_array.h"
+#include "base/random.h"
 #include "cells/kernels.h"
-#include "grow/search.h"
+#include "cells/random_cut.h"
+#include "criterion/scalar.h"
+#include "grow/block.h"
 
 namespace spinney {
 
-template <class Criterion>
-class DrawnColumns {
+// What does not depend on the criterion.
+class DrawnBlock : public BlockColumns {
  public:
-  DrawnColumns(const Rules& rules, const Bins& bins, Worker<Criterion>& worker)
-      : rules_(rules), worker_(worker), all_(bins.keys), kernels_(kernels()) {}
+  DrawnBlock(const Rules& rules, const Bins& bins) : rules_(rules), all_(bins.keys), kernels_(kernels()) {}
 
-  void start(const OpenNode&, std::span<Row> rows) {
+  bool tells_constants(const OpenNode& node) const override { return node.n() <= small_rows; }
+
+  // The keys of the columns that were searched last are still here, and the chosen one is among them.
+  std::size_t part(const OpenNode& node, const Choice& choice) override;
+  SplitRecord describe(const Choice& choice, bool left_heavier) override;
+
+ protected:
+  struct Range {
+    std::uint32_t low = 0, high = 0;
+    std::size_t begin = 0, end = 0;  // in ends_: places of both, where keys do not tell values
+  };
+
+  std::span<Row> rows_of(const OpenNode& node) const { return rows_.subspan(node.begin, node.n()); }
+
+  // Copies the node's keys in these columns, one column after the other.
+  void read_keys(const OpenNode& node, std::span<const std::uint32_t> columns);
+  // Where keys do not tell values, those of the ends are on their way to the cache before they are needed.
+  Range range_of(const OpenNode& node, std::uint32_t f, const std::uint32_t* keys);
+  std::span<const std::uint32_t> ends_of(const Range& range) const;
+  double value_of(std::uint32_t f, Row row) const;
+  // The lowest or highest value of those that have this key; `ends` are their places, and perhaps others.
+  double end_of(const OpenNode& node, std::uint32_t f, const std::uint32_t* keys, std::uint32_t key,
+                std::span<const std::uint32_t> ends, bool lowest) const;
+  // The last key that goes left. Keys that do not tell are replaced by some that do.
+  std::uint32_t settle(const OpenNode& node, std::uint32_t f, double threshold, std::uint32_t* keys);
+
+  // A node of this part of all rows, or more, reads keys column by column: most cache lines hold several that it needs.
+  static constexpr std::size_t many_rows = 16;
+  static constexpr std::size_t small_rows = 64;
+  static constexpr std::uint32_t from_values = 1;  // in Candidate::at: keys do not tell the sides
+
+  const Rules& rules_;
+  const RowKeys& all_;
+  const Kernels& kernels_;
+  std::span<Row> rows_;              // row index of the block
+  LargeArray<std::uint32_t> keys_;   // of the node's rows, column by column
+  std::vector<std::uint32_t> ends_;  // places of rows in the node, column by column
+  std::size_t n_ends_ = 0;
+  std::vector<std::uint32_t> same_;   // places of the rows that have the key of a cut
+  std::vector<std::uint8_t> side_;    // 1: left
+  std::vector<std::uint32_t> codes_;  // categories seen in the node that was parted last
+  std::vector<Row> spare_;
+};
+
+// The same with a criterion.
+template <class Criterion>
+class DrawnColumns final : public DrawnBlock {
+ public:
+  DrawnColumns(const Rules& rules, const Bins& bins, const Criterion& criterion, RandomBuffers& random)
+      : DrawnBlock(rules, bins), criterion_(criterion), random_(random) {}
+
+  void start(const OpenNode&, std::span<Row> rows) override {
     rows_ = rows;
-    left_.resize(2 * worker_.criterion.width());
+    left_.resize(2 * criterion_.width());
   }
 
-  bool tells_constants(const OpenNode& node) const { return node.n() <= small_rows; }
-
-  void search(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
+  void search(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) override {
     if (columns.empty()) return;
     // the target of the node's rows, side by side
-    local_criterion_.emplace(worker_.criterion.on(local_.fill(worker_.criterion.rows, rows_of(node))));
+    local_criterion_.emplace(criterion_.on(local_.fill(criterion_.rows, rows_of(node))));
     read_keys(node, columns);
     ranges_.resize(columns.size());
     n_ends_ = 0;
@@ -46,81 +97,18 @@ class DrawnColumns {
     }
   }
 
-  // The keys of the columns that were searched last are still here, and the chosen one is among them.
-  std::size_t part(const OpenNode& node, const Choice& choice) {
-    const std::span<Row> rows = rows_of(node);
-    const Candidate& c = choice.candidate;
-    const std::uint32_t* keys = keys_.data() + c.below * rows.size();
-    std::uint32_t cut = c.code_below;
-    codes_.clear();
-    if (c.at == from_values) {
-      mark_sides(rules_, choice, rows, side_, codes_);
-      for (std::size_t i = 0; i < rows.size(); ++i) keys_.data()[i] = 1u - side_[i];
-      keys = keys_.data();
-      cut = 0;
-    }
-    spare_.resize(std::max(spare_.size(), rows.size() + 16));
-    return node.begin + kernels_.partition_by_key(rows.data(), rows.size(), keys, cut, spare_.data());
-  }
-
-  void add(std::size_t begin, std::size_t end, std::int64_t* stat) const {
-    for (std::size_t i = begin; i < end; ++i) worker_.criterion.add(rows_[i], stat);
-  }
-
-  SplitRecord describe(const Choice& choice, bool left_heavier) const {
-    return describe_split(rules_, choice, left_heavier, codes_);
+  void add(std::size_t begin, std::size_t end, std::int64_t* stat) const override {
+    for (std::size_t i = begin; i < end; ++i) criterion_.add(rows_[i], stat);
   }
 
  private:
-  std::span<Row> rows_of(const OpenNode& node) const { return rows_.subspan(node.begin, node.n()); }
-
-  // Copies the node's keys in these columns, one column after the other.
-  void read_keys(const OpenNode& node, std::span<const std::uint32_t> columns) {
-    const std::size_t n = node.n();
-    if (keys_.size() < n * columns.size()) keys_ = LargeArray<std::uint32_t>(n * columns.size());
-    if (const std::size_t n_rows = rules_.table.n_rows; all_.by_column.size() > 0 && n >= n_rows / many_rows) {
-      for (std::size_t c = 0; c < columns.size(); ++c)
-        kernels_.read_column(all_.by_column.data() + columns[c] * n_rows, rows_.data() + node.begin, n,
-                             keys_.data() + c * n);
-      return;
-    }
-    kernels_.read_keys(all_.keys.data(), all_.n_columns, rows_.data() + node.begin, n, columns.data(), columns.size(),
-                       keys_.data());
-  }
-
-  struct Range {
-    std::uint32_t low = 0, high = 0;
-    std::size_t begin = 0, end = 0;  // in ends_: places of both, where keys do not tell values
-  };
-
-  // Where keys do not tell values, those of the ends are on their way to the cache before they are needed.
-  Range range_of(const OpenNode& node, std::uint32_t f, const std::uint32_t* keys) {
-    Range range;
-    const Column& column = rules_.table.columns[f];
-    if (column.is_category()) return range;
-    kernels_.key_range(keys, node.n(), &range.low, &range.high);
-    if (all_.exact[f]) return range;
-    range.begin = n_ends_;
-    ends_.resize(std::max(ends_.size(), n_ends_ + node.n()));
-    n_ends_ += kernels_.places_of_keys(keys, node.n(), range.low, range.high, ends_.data() + n_ends_);
-    range.end = n_ends_;
-    if (!column.is_sparse())
-      for (const std::uint32_t i : ends_of(range))
-        __builtin_prefetch(column.data + static_cast<std::ptrdiff_t>(rows_[node.begin + i]) * column.stride);
-    return range;
-  }
-
-  std::span<const std::uint32_t> ends_of(const Range& range) const {
-    return std::span(ends_).subspan(range.begin, range.end - range.begin);
-  }
-
   Candidate search(const OpenNode& node, std::uint32_t f, const Range& range, std::uint32_t* keys) {
     const Totals total{node.n(), node.stat.data()};
     const Limits limits = rules_.limits(node, f);
     const Column& column = rules_.table.columns[f];
     RandomStream random(derive(node.key, 16 + f));
     const auto search_values = [&] {
-      Candidate found = scan_random(worker_.criterion, column, rows_of(node), total, limits, random, worker_.random);
+      Candidate found = scan_random(criterion_, column, rows_of(node), total, limits, random, random_);
       found.at = from_values;
       return found;
     };
@@ -130,8 +118,8 @@ class DrawnColumns {
     Candidate best;
     best.constant = low == high;
     if (best.constant) return best;
-    const double lowest = end_of(node, f, keys, low, ends_of(range), std::less<>()),
-                 highest = end_of(node, f, keys, high, ends_of(range), std::greater<>());
+    const double lowest = end_of(node, f, keys, low, ends_of(range), true),
+                 highest = end_of(node, f, keys, high, ends_of(range), false);
     if (!std::isfinite(highest - lowest)) return search_values();
     best.threshold = draw_threshold({}, lowest, highest, random);
     best.code_below = settle(node, f, best.threshold, keys);
@@ -140,38 +128,6 @@ class DrawnColumns {
     if (admits(limits, total, left_.data(), best.n_left))
       best.score = local_criterion_->score(left_.data(), total.stat);
     return best;
-  }
-
-  double value_of(std::uint32_t f, Row row) const {
-    const Column& c = rules_.table.columns[f];
-    const bool plain = c.dtype == DType::f64 && c.mask == nullptr && !c.is_sparse();
-    return plain ? load<double>(c, row) : value_at(c, row);
-  }
-
-  // The first value, by `before`, of those that have this key; `ends` are their places, and perhaps others.
-  template <class Before>
-  double end_of(const OpenNode& node, std::uint32_t f, const std::uint32_t* keys, std::uint32_t key,
-                std::span<const std::uint32_t> ends, Before before) const {
-    if (all_.exact[f]) return RowKeys::value_of(key);
-    std::optional<double> end;
-    for (const std::uint32_t i : ends) {
-      if (keys[i] != key) continue;
-      const double v = value_of(f, rows_[node.begin + i]);
-      if (!end || before(v, *end)) end = v;
-    }
-    return *end;
-  }
-
-  // The last key that goes left. Keys that do not tell are replaced by some that do.
-  std::uint32_t settle(const OpenNode& node, std::uint32_t f, double threshold, std::uint32_t* keys) {
-    const auto rounded = static_cast<float>(threshold);
-    const std::uint32_t key = RowKeys::key_of(rounded);
-    if (all_.exact[f]) return key - (static_cast<double>(rounded) > threshold);
-    same_.resize(std::max<std::size_t>(same_.size(), node.n()));
-    const std::size_t n_same = kernels_.places_of_keys(keys, node.n(), key, key, same_.data());
-    for (const std::uint32_t i : std::span(same_).first(n_same))
-      if (!(value_of(f, rows_[node.begin + i]) <= threshold)) ++keys[i];
-    return key;
   }
 
   // Sums the rows up to a key to left_, and returns how many they are.
@@ -205,27 +161,12 @@ class DrawnColumns {
     return static_cast<Row>(n_left);
   }
 
-  // A node of this part of all rows, or more, reads keys column by column: most cache lines hold several that it needs.
-  static constexpr std::size_t many_rows = 16;
-  static constexpr std::size_t small_rows = 64;
-  static constexpr std::uint32_t from_values = 1;  // in Candidate::at: keys do not tell the sides
-
-  const Rules& rules_;
-  Worker<Criterion>& worker_;
-  const RowKeys& all_;
-  const Kernels& kernels_;
+  const Criterion& criterion_;
+  RandomBuffers& random_;
   typename Criterion::Local local_;
   std::optional<Criterion> local_criterion_;  // of the node that is searched
-  std::span<Row> rows_;                       // row index of the block
-  LargeArray<std::uint32_t> keys_;            // of the node's rows, column by column
   std::vector<Range> ranges_;                 // by column that is searched
-  std::vector<std::uint32_t> ends_;           // places of rows in the node, column by column
-  std::size_t n_ends_ = 0;
-  std::vector<std::uint32_t> same_;   // places of the rows that have the key of a cut
-  std::vector<std::uint8_t> side_;    // 1: left
-  std::vector<std::int64_t> left_;    // sums on the left; behind them, those on the right
-  std::vector<std::uint32_t> codes_;  // categories seen in the node that was parted last
-  std::vector<Row> spare_;
+  std::vector<std::int64_t> left_;            // sums on the left; behind them, those on the right
 };
 
 }  // namespace spinney

@@ -10,175 +10,42 @@
 // that it tries, which costs less than keeping all columns parted.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "cells/categories.h"
 #include "cells/kernels.h"
-#include "grow/search.h"
+#include "cells/sorted.h"
+#include "cells/user.h"
+#include "grow/block.h"
 
 namespace spinney {
 
-template <class Criterion>
-class SortedColumns {
+// What does not depend on the criterion.
+class SortedBlock : public BlockColumns {
  public:
   static constexpr std::size_t max_rows = 0xffff;
 
-  SortedColumns(const Rules& rules, const Bins& bins, Worker<Criterion>& worker)
-      : rules_(rules), bins_(bins), worker_(worker) {}
+  SortedBlock(const Rules& rules, const Bins& bins, ColumnSorter& sorter)
+      : rules_(rules), bins_(bins), sorter_(sorter) {}
 
-  void start(const OpenNode& root, std::span<Row> rows) {
-    rows_ = rows;
-    block_rows_.assign(rows.begin(), rows.end());
-    local_criterion_.emplace(worker_.criterion.on(local_.fill(worker_.criterion.rows, rows)));
-    positions_.resize(rows.size());
-    std::iota(positions_.begin(), positions_.end(), std::uint16_t{0});
-    side_.assign(rows.size() + 3, 0);
-    spare_.resize(rows.size() + 16);
-    right_positions_.resize(rows.size());
-    samples_ = rules_.params.max_features < rules_.table.n_columns();
-    const Limits limits = rules_.limits(root, 0);
-    cuts_compare_ = !rules_.bounded() && rules_.params.feature_costs.empty() && is_square(rules_.target.rule, limits);
-    use_presorted();
-    sort_columns(root);
-  }
-
-  void search(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
-    if constexpr (requires(Criterion c) { c.rows.value(0); })
-      if (node.n() <= SmallCuts::max_rows && cuts_compare_) return search_small(node, columns, candidates);
-    for (std::size_t c = 0; c < columns.size(); ++c) candidates[c] = search(node, columns[c]);
-  }
-
-  std::size_t part(const OpenNode& node, const Choice& choice) {
-    const Candidate& c = choice.candidate;
-    const bool by_rank = is_small(node) && !rules_.table.columns[choice.feature].is_category() &&
-                         !bins_.has(rules_.table, choice.feature);
-    if (by_rank)
-      neighbours_ = {c.below, c.above};
-    else
-      codes_ = mark_sides(node, choice);
-    if (!by_rank) return part_rows(node, [&](std::uint32_t position) { return side_[position]; });
-    const std::uint16_t* ranks = ranks_.data() + slot_[choice.feature];
-    const std::uint32_t last = c.missing_alone ? ShortWord::missing - 1 : c.code_below;
-    return part_rows(node, [&](std::uint32_t position) {
-      const std::uint32_t rank = ranks[position * n_slots_];
-      return static_cast<std::uint8_t>(rank <= last || (rank == ShortWord::missing && c.missing_left));
-    });
-  }
-
-  void add(std::size_t begin, std::size_t end, std::int64_t* stat) const {
-    for (std::size_t i = begin; i < end; ++i) local_criterion_->add(positions_[i], stat);
-  }
-
-  SplitRecord describe(const Choice& choice, bool left_heavier) {
-    Choice outside = choice;  // ranks and positions of the block, as codes and rows of the table
-    Candidate& c = outside.candidate;
-    const auto& dictionary = dictionary_[choice.feature];
-    for (std::uint32_t& code : c.left_codes) code = dictionary[code];
-    return describe_sides(rules_, outside, left_heavier, codes_);
-  }
-
+  void start(const OpenNode& root, std::span<Row> rows) override;
+  std::size_t part(const OpenNode& node, const Choice& choice) override;
+  SplitRecord describe(const Choice& choice, bool left_heavier) override;
   // Sets the threshold of the split that was described last, once its values have had time to come to the cache.
-  void cut_later(const Choice& choice, Tree& tree, std::size_t node) {
-    const Column& column = rules_.table.columns[choice.feature];
-    if (column.is_category()) return;
-    if (choice.candidate.missing_alone) {
-      tree.threshold[node] = std::numeric_limits<double>::infinity();
-      return;
-    }
-    LateCut& cut = late_cuts_[n_late_++ % late_cuts_.size()];
-    if (n_late_ > late_cuts_.size()) set_threshold(cut, tree);
-    cut = {node, choice.feature, block_rows_[neighbours_.below], block_rows_[neighbours_.above]};
-    if (column.is_sparse()) return;
-    for (const Row row : {cut.below, cut.above})
-      __builtin_prefetch(column.data + static_cast<std::ptrdiff_t>(row) * column.stride);
-  }
-
+  void cut_later(const Choice& choice, Tree& tree, std::size_t node) override;
   // To be called at the end.
-  void cut_now(Tree& tree) {
-    for (std::size_t i = 0; i < std::min(n_late_, late_cuts_.size()); ++i) set_threshold(late_cuts_[i], tree);
-  }
-
+  void cut_now(Tree& tree) override;
   // Parts the words for children that will be searched.
-  void follow(const OpenNode& node, const OpenNode& left, const OpenNode& right) {
-    if (is_small(left) && is_small(right)) return;
-    for (const std::uint32_t f : left.features)
-      kernels().partition(words(f) + node.begin, node.n(), side_.data(), spare_.data());
-  }
+  void follow(const OpenNode& node, const OpenNode& left, const OpenNode& right) override;
 
- private:
-  struct LateCut {
-    std::size_t node = 0;
-    std::uint32_t feature = 0;
-    Row below = 0, above = 0;
-  };
-
-  void set_threshold(const LateCut& cut, Tree& tree) const {
-    const Column& column = rules_.table.columns[cut.feature];
-    tree.threshold[cut.node] =
-        cut_of(rules_.params, cut.feature, value_at(column, cut.below), value_at(column, cut.above));
-  }
+ protected:
+  virtual void copy_target(std::span<const Row> rows) = 0;  // of the block's rows, side by side
 
   std::uint32_t* words(std::uint32_t feature) { return words_.data() + slot_[feature] * stride_; }
-
-  Candidate search(const OpenNode& node, std::uint32_t f) {
-    const Totals total{node.n(), node.stat.data()};
-    const Limits limits = rules_.limits(node, f);
-    const std::uint32_t* first = sorted_words(node, f);
-    if constexpr (std::is_same_v<Criterion, UserSplits>) local_criterion_->look_at(rules_.table.columns[f]);
-    return rules_.table.columns[f].is_category()
-               ? scan_categories<ShortWord>(*local_criterion_, first, total, limits)
-               : scan_numbers<ShortWord>(*local_criterion_, first, total, limits, worker_.buffers);
-  }
-
-  // Of the columns whose cuts are scored together, only the best has a candidate.
-  void search_small(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
-    const std::size_t n = node.n();
-    SmallCuts cuts({node.n(), node.stat.data()});
-    for (std::size_t c = 0; c < columns.size(); ++c) {
-      const std::uint32_t f = columns[c];
-      const std::uint32_t* words = sorted_words(node, f);
-      if (rules_.table.columns[f].is_category() || ShortWord::code(words[n - 1]) == ShortWord::missing) {
-        cuts.settle(worker_.buffers);  // which the search of one column uses too
-        candidates[c] = search(node, f);
-        continue;
-      }
-      candidates[c].score = no_score;
-      candidates[c].constant = ShortWord::code(words[0]) == ShortWord::code(words[n - 1]);
-      if (!candidates[c].constant)
-        cuts.add<ShortWord>(local_criterion_->rows, words, c, rules_.params.min_samples_leaf, worker_.buffers);
-    }
-    cuts.settle(worker_.buffers);
-    if (cuts.found()) candidates[cuts.column()] = cuts.candidate<ShortWord>(sorted_words(node, columns[cuts.column()]));
-  }
-
-  void sort_columns(const OpenNode& root) {
-    stride_ = rows_.size() + 16;
-    slot_.assign(rules_.table.n_columns(), 0);
-    dictionary_.assign(rules_.table.n_columns(), {});
-    words_.resize(root.features.size() * stride_);
-    std::size_t n_slots = 0;
-    for (const std::uint32_t f : root.features) {
-      slot_[f] = n_slots++;
-      sort_column(f);
-    }
-    if (samples_) keep_ranks(n_slots);
-  }
-
-  void keep_ranks(std::size_t n_slots) {
-    n_slots_ = n_slots;
-    ranks_.resize(rows_.size() * n_slots);
-    for (std::size_t slot = 0; slot < n_slots; ++slot) {
-      const std::uint32_t* column = words_.data() + slot * stride_;
-      for (std::size_t i = 0; i < rows_.size(); ++i)
-        ranks_[ShortWord::row(column[i]) * n_slots + slot] = static_cast<std::uint16_t>(ShortWord::code(column[i]));
-    }
-  }
 
   bool is_small(const OpenNode& node) const { return samples_ && node.n() <= small_rows; }
 
@@ -194,134 +61,35 @@ class SortedColumns {
     return small_words_.data();
   }
 
-  void sort_column(std::uint32_t f) {
-    auto& dictionary = dictionary_[f];  // rank in the block -> code, where codes mean something
-    const Column& column = rules_.table.columns[f];
-    const bool keep_codes = column.is_category();
-    const auto keep = [&](std::uint32_t rank, std::uint32_t code) {
-      if (dictionary.size() <= rank) dictionary.push_back(code);
-    };
-    if (presorted_) {
-      read_presorted(f);
-      for (std::size_t i = 0; keep_codes && i < rows_.size(); ++i)
-        if (const std::uint32_t w = words(f)[i]; ShortWord::code(w) != ShortWord::missing)
-          keep(ShortWord::code(w), static_cast<std::uint32_t>(value_at(column, block_rows_[ShortWord::row(w)])));
-      return;
-    }
-    std::uint32_t* out = words(f);
-    const std::span<const Entry> entries = sort_rows(worker_.sorter, rules_.table, bins_, f, rows_, true);
-    std::uint32_t rank = 0;
-    for (std::size_t i = 0; i < entries.size(); ++i) {
-      const std::uint32_t code = code_of(entries[i]);
-      if (i > 0 && code != code_of(entries[i - 1])) ++rank;
-      if (keep_codes && code != missing_code) keep(rank, code);
-      out[i] = (code == missing_code ? ShortWord::missing : rank) << 16 | row_of(entries[i]);
-    }
-  }
+  const Rules& rules_;
+  std::vector<std::uint16_t> positions_;  // parted like rows_
+  bool cuts_compare_ = false;             // cuts of different columns go by their squared errors alone
 
-  // Every row is written, and kept if it is one of the block's: no branch to guess.
-  void read_presorted(std::uint32_t f) {
-    const std::span<const std::uint32_t> entries = bins_.presorted.column(f);
-    const std::size_t n_present = bins_.presorted.n_present[f];
-    std::uint32_t* const first = words(f);
-    std::size_t n = 0;
-    std::uint32_t rank = UINT32_MAX, is_new = 1;
-    for (std::size_t i = 0; i < n_present; ++i) {
-      const std::uint32_t position = position_of_[entries[i] & ~Presorted::new_value];
-      const std::uint32_t here = position != absent;
-      is_new |= entries[i] >> 31;
-      rank += is_new & here;
-      is_new &= 1 - here;
-      first[n] = rank << 16 | (position & 0xffff);
-      n += here;
-    }
-    for (std::size_t i = n_present; i < entries.size(); ++i) {
-      const std::uint32_t position = position_of_[entries[i] & ~Presorted::new_value];
-      first[n] = ShortWord::missing << 16 | (position & 0xffff);
-      n += position != absent;
-    }
-  }
+ private:
+  struct LateCut {
+    std::size_t node = 0;
+    std::uint32_t feature = 0;
+    Row below = 0, above = 0;
+  };
 
-  // Going through all rows of the table in order pays for a block that has a good part of them.
-  void use_presorted() {
-    presorted_ = bins_.presorted.n_rows > 0 && rows_.size() >= bins_.presorted.n_rows / 4;
-    if (!presorted_) return;
-    position_of_.assign(rules_.table.n_rows, absent);
-    for (std::uint32_t i = 0; i < rows_.size(); ++i) position_of_[rows_[i]] = i;
-  }
-
-  // Marks the sides of the node's rows from the sorted words of the chosen column: no value is compared again.
-  std::vector<std::uint32_t> mark_sides(const OpenNode& node, const Choice& choice) {
-    const Candidate& c = choice.candidate;
-    const std::uint32_t* first = sorted_words(node, choice.feature);
-    const std::size_t n = node.n(), n_present = count_present<ShortWord>(first, n);
-    std::vector<std::uint32_t> codes;
-    if (rules_.table.columns[choice.feature].is_category()) {
-      std::vector<std::uint8_t> left(dictionary_[choice.feature].size(), c.missing_alone);
-      for (const std::uint32_t rank : c.left_codes) left[rank] = 1;
-      for (std::size_t i = 0; i < n_present; ++i) {
-        const std::uint32_t rank = ShortWord::code(first[i]);
-        if (i == 0 || rank != ShortWord::code(first[i - 1])) codes.push_back(dictionary_[choice.feature][rank]);
-        side_[ShortWord::row(first[i])] = left[rank];
-      }
-    } else {
-      const std::size_t n_left = c.missing_alone ? n_present : c.at + std::size_t{1};
-      if (!c.missing_alone) find_neighbours(choice, first, n_present);
-      for (std::size_t i = 0; i < n_present; ++i) side_[ShortWord::row(first[i])] = i < n_left;
-    }
-    for (std::size_t i = n_present; i < n; ++i) side_[ShortWord::row(first[i])] = c.missing_left;
-    return codes;
-  }
-
-  // The positions next to the cut. A bin holds rows of several values, of which the words do not know the order.
-  void find_neighbours(const Choice& choice, const std::uint32_t* first, std::size_t n_present) {
-    const std::size_t at = choice.candidate.at;
-    neighbours_ = {ShortWord::row(first[at]), ShortWord::row(first[at + 1])};
-    if (!bins_.has(rules_.table, choice.feature)) return;
-    const auto value = [&](std::uint32_t position) {
-      return value_at(rules_.table.columns[choice.feature], block_rows_[position]);
-    };
-    const auto same_bin = [&](std::size_t i, std::size_t j) {
-      return ShortWord::code(first[i]) == ShortWord::code(first[j]);
-    };
-    for (std::size_t i = at; i-- > 0 && same_bin(i, at);)
-      if (const std::uint32_t p = ShortWord::row(first[i]); value(p) > value(neighbours_.below)) neighbours_.below = p;
-    for (std::size_t i = at + 2; i < n_present && same_bin(i, at + 1); ++i)
-      if (const std::uint32_t p = ShortWord::row(first[i]); value(p) < value(neighbours_.above)) neighbours_.above = p;
-  }
-
+  void set_threshold(const LateCut& cut, Tree& tree) const;
+  void sort_columns(const OpenNode& root);
+  void keep_ranks(std::size_t n_slots);
+  void sort_column(std::uint32_t f);
+  void read_presorted(std::uint32_t f);
+  void use_presorted();
+  std::vector<std::uint32_t> mark_sides(const OpenNode& node, const Choice& choice);
+  void find_neighbours(const Choice& choice, const std::uint32_t* first, std::size_t n_present);
   // `goes_left` tells 1 or 0 by the position. Both sides are written, one is kept: no branch to guess.
   template <class GoesLeft>
-  std::size_t part_rows(const OpenNode& node, GoesLeft&& goes_left) {
-    std::size_t n_left = 0, n_right = 0;
-    std::uint16_t* positions = positions_.data() + node.begin;
-    Row* rows = rows_.data() + node.begin;
-    for (std::size_t i = 0; i < node.n(); ++i) {
-      const std::uint16_t position = positions[i];
-      const Row row = rows[i];
-      const std::size_t left = goes_left(position);
-      positions[n_left] = right_positions_[n_right] = position;
-      rows[n_left] = spare_[n_right] = row;
-      n_left += left;
-      n_right += 1 - left;
-    }
-    std::copy_n(right_positions_.begin(), n_right, positions + n_left);
-    std::copy_n(spare_.begin(), n_right, rows + n_left);
-    return node.begin + n_left;
-  }
+  std::size_t part_rows(const OpenNode& node, GoesLeft&& goes_left);
 
-  const Rules& rules_;
   const Bins& bins_;
-  Worker<Criterion>& worker_;
-  typename Criterion::Local local_;
-  std::optional<Criterion> local_criterion_;
-
-  std::span<Row> rows_;                   // row index of the block, parted like the words
-  std::vector<Row> block_rows_;           // row by position in the block, fixed
-  std::vector<std::uint16_t> positions_;  // parted like rows_
+  ColumnSorter& sorter_;
+  std::span<Row> rows_;          // row index of the block, parted like the words
+  std::vector<Row> block_rows_;  // row by position in the block, fixed
   std::vector<std::uint32_t> words_, spare_;
-  bool cuts_compare_ = false;  // cuts of different columns go by their squared errors alone
-  bool samples_ = false;       // few of the columns are tried at a node
+  bool samples_ = false;  // few of the columns are tried at a node
   static constexpr std::size_t small_rows = 64;
   std::vector<std::uint16_t> ranks_;  // by position and slot
   static constexpr std::uint32_t absent = UINT32_MAX;
@@ -340,6 +108,66 @@ class SortedColumns {
   std::vector<std::uint8_t> side_;    // by position; 1: left
   std::vector<std::uint32_t> codes_;  // categories seen in the node that was parted last
   std::vector<std::uint16_t> right_positions_;
+};
+
+// The same with a criterion.
+template <class Criterion>
+class SortedColumns final : public SortedBlock {
+ public:
+  SortedColumns(const Rules& rules, const Bins& bins, const Criterion& criterion, ColumnSorter& sorter,
+                ScanBuffers& buffers)
+      : SortedBlock(rules, bins, sorter), criterion_(criterion), buffers_(buffers) {}
+
+  void search(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) override {
+    if constexpr (requires(Criterion c) { c.rows.value(0); })
+      if (node.n() <= SmallCuts::max_rows && cuts_compare_) return search_small(node, columns, candidates);
+    for (std::size_t c = 0; c < columns.size(); ++c) candidates[c] = search(node, columns[c]);
+  }
+
+  void add(std::size_t begin, std::size_t end, std::int64_t* stat) const override {
+    for (std::size_t i = begin; i < end; ++i) local_criterion_->add(positions_[i], stat);
+  }
+
+ private:
+  void copy_target(std::span<const Row> rows) override {
+    local_criterion_.emplace(criterion_.on(local_.fill(criterion_.rows, rows)));
+  }
+
+  Candidate search(const OpenNode& node, std::uint32_t f) {
+    const Totals total{node.n(), node.stat.data()};
+    const Limits limits = rules_.limits(node, f);
+    const std::uint32_t* first = sorted_words(node, f);
+    if constexpr (std::is_same_v<Criterion, UserSplits>) local_criterion_->look_at(rules_.table.columns[f]);
+    return rules_.table.columns[f].is_category()
+               ? scan_categories<ShortWord>(*local_criterion_, first, total, limits)
+               : scan_numbers<ShortWord>(*local_criterion_, first, total, limits, buffers_);
+  }
+
+  // Of the columns whose cuts are scored together, only the best has a candidate.
+  void search_small(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
+    const std::size_t n = node.n();
+    SmallCuts cuts({node.n(), node.stat.data()});
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const std::uint32_t f = columns[c];
+      const std::uint32_t* words = sorted_words(node, f);
+      if (rules_.table.columns[f].is_category() || ShortWord::code(words[n - 1]) == ShortWord::missing) {
+        cuts.settle(buffers_);  // which the search of one column uses too
+        candidates[c] = search(node, f);
+        continue;
+      }
+      candidates[c].score = no_score;
+      candidates[c].constant = ShortWord::code(words[0]) == ShortWord::code(words[n - 1]);
+      if (!candidates[c].constant)
+        cuts.add<ShortWord>(local_criterion_->rows, words, c, rules_.params.min_samples_leaf, buffers_);
+    }
+    cuts.settle(buffers_);
+    if (cuts.found()) candidates[cuts.column()] = cuts.candidate<ShortWord>(sorted_words(node, columns[cuts.column()]));
+  }
+
+  const Criterion& criterion_;
+  ScanBuffers& buffers_;
+  typename Criterion::Local local_;
+  std::optional<Criterion> local_criterion_;
 };
 
 }  // namespace spinney

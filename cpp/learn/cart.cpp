@@ -1,5 +1,7 @@
 #include "learn/cart.h"
 
+#include "base/pool.h"
+#include "cells/coarse.h"
 #include "learn/grow_tree.h"
 
 namespace spinney {

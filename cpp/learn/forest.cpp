@@ -6,6 +6,7 @@
 
 #include "base/pool.h"
 #include "base/random.h"
+#include "cells/class_counts.h"
 #include "grow/draw.h"
 #include "learn/grow_tree.h"
 

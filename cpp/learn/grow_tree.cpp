@@ -1,5 +1,6 @@
-// The one place where growers are made for every criterion: compiling them takes a minute.
 #include "learn/grow_tree.h"
+
+#include <memory>
 
 #include "learn/dispatch.h"
 
@@ -8,18 +9,13 @@ namespace spinney {
 GrownTree grow_tree(const Table& table, Target& target, const GrowParams& params, Bins& bins, GrowBuffers& buffers,
                     Interrupt& interrupt) {
   const Rules rules(table, target, params);
-  OpenNode root = rules.root();
-  std::vector<Row>& rows = buffers.rows;
-  rows = std::move(target.rows);
-  if (!params.weighing.rows.empty()) rows = params.weighing.rows;
-  root.end = rows.size();
-  return with_criterion(target, [&]<class Criterion>(const Criterion& criterion) {
-    std::vector<Worker<Criterion>> workers(static_cast<std::size_t>(params.n_threads), Worker<Criterion>(criterion));
-    root.stat.assign(criterion.width(), 0);
-    for (const Row r : rows)
-      if (target.weight_of(r) > 0) criterion.add(r, root.stat.data());
-    return Grower<Criterion>(rules, bins, workers, buffers, interrupt).grow(std::move(root));
+  buffers.rows = std::move(target.rows);
+  if (!params.weighing.rows.empty()) buffers.rows = params.weighing.rows;
+  std::vector<std::unique_ptr<Worker>> workers(static_cast<std::size_t>(params.n_threads));
+  with_criterion(target, [&](const auto& criterion) {
+    for (auto& worker : workers) worker = make_worker(criterion);
   });
+  return grow(rules, bins, workers, buffers, interrupt);
 }
 
 }  // namespace spinney

@@ -201,10 +201,8 @@ void Additive::code_block(const Table& table, std::size_t begin, std::size_t n, 
     const Slot& slot = slots_[s];
     if (s == 0 || slots_[s - 1].column != slot.column) {
       has_missing = false;
-      read_rows(table.columns[slot.column], rows.data(), n, [&](std::size_t i, double v) {
-        values[i] = v;
-        has_missing |= v != v;
-      });
+      read_values(table.columns[slot.column], rows.data(), n, values.data());
+      for (std::size_t i = 0; i < n; ++i) has_missing |= values[i] != values[i];
       if (!slot.is_category) coded_kernels().rank(slot.cuts.levels(), values.data(), n, rank.data());
     }
     if (slot.is_category) {

@@ -174,10 +174,8 @@ void CodedForest::read(const Table& table, std::size_t begin, std::size_t n, Blo
   bool missing = false;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     double* x = block.values.data() + c * n;
-    read_rows(table.columns[columns_[c]], block.rows.data(), n, [&](std::size_t i, double v) {
-      x[i] = v;
-      missing |= v != v;
-    });
+    read_values(table.columns[columns_[c]], block.rows.data(), n, x);
+    for (std::size_t i = 0; i < n; ++i) missing |= x[i] != x[i];
   }
   block.plain = !missing;
   const std::size_t copies = block.plain ? 1 : 2;

@@ -135,8 +135,7 @@ class TreeRows {
     width_ = used_.size();
     values_.resize(rows.size() * width_);
     for (std::size_t s = 0; s < width_; ++s)
-      read_rows(judged_.table.columns[used_[s]], rows.data(), rows.size(),
-                [&](std::size_t i, double v) { values_[s * rows.size() + i] = v; });
+      spinney::read_values(judged_.table.columns[used_[s]], rows.data(), rows.size(), values_.data() + s * rows.size());
   }
 
   const Forest& forest_;

@@ -1,0 +1,151 @@
+// A worker of one criterion: the search of a node's columns by sorting, binning or drawing them when they are needed.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "base/random.h"
+#include "cells/categories.h"
+#include "cells/coarse.h"
+#include "cells/histogram.h"
+#include "cells/median.h"
+#include "cells/random_cut.h"
+#include "cells/sorted.h"
+#include "cells/user.h"
+#include "criterion/wide.h"
+#include "grow/drawn_columns.h"
+#include "grow/ranked_columns.h"
+#include "grow/sorted_columns.h"
+#include "grow/worker.h"
+
+namespace spinney {
+
+template <class Criterion>
+inline constexpr bool needs_positions = std::is_same_v<Criterion, AbsoluteError>;
+template <class Criterion>
+inline constexpr bool is_additive = !needs_positions<Criterion> && !std::is_same_v<Criterion, UserSplits>;
+
+// Below this many rows, sorting codes beats filling a histogram of a few hundred bins.
+inline constexpr std::size_t histogram_rows = 2000;
+
+template <class Criterion>
+class CriterionWorker final : public Worker {
+ public:
+  explicit CriterionWorker(const Criterion& criterion) : criterion_(criterion) {}
+
+  std::size_t stat_width() const override { return criterion_.width(); }
+
+  void add(std::span<const Row> rows, std::int64_t* stat) const override {
+    for (const Row r : rows) criterion_.add(r, stat);
+  }
+
+  Candidate search_column(const Rules& rules, const Bins& bins, const OpenNode& node, std::span<const Row> rows,
+                          std::uint32_t f) override {
+    const Column& column = rules.table.columns[f];
+    const Limits limits = rules.limits(node, f);
+    const Totals total{node.n(), node.stat.data()};
+    if constexpr (needs_positions<Criterion>) criterion_.attach(rows);
+    if constexpr (std::is_same_v<Criterion, UserSplits>) criterion_.look_at(column);
+    if (rules.params.random_cuts)
+      return scan_random(criterion_, column, rows, total, limits, RandomStream(derive(node.key, 16 + f)), random_);
+    constexpr bool local = needs_positions<Criterion>;
+    Candidate best;
+    if (bins.has(rules.table, f)) {
+      const BinnedColumn& binned = bins.columns[f];
+      if constexpr (is_additive<Criterion>)
+        if (rows.size() >= histogram_rows)
+          return scan_histogram(criterion_, binned, rows, total, limits, histogram_, buffers_);
+      best = scan_numbers<LongWord>(criterion_, sort_rows(sorter, rules.table, bins, f, rows, local).data(), total,
+                                    limits, buffers_);
+    } else {
+      const Entry* words = sorter.sort(column, rows, local).data();
+      best = column.is_category() ? scan_categories<LongWord>(criterion_, words, total, limits)
+                                  : scan_numbers<LongWord>(criterion_, words, total, limits, buffers_);
+    }
+    if (local) {
+      best.below = rows[best.below];
+      best.above = rows[best.above];
+    }
+    return best;
+  }
+
+  // Columns with coarse codes go twice: first for the best score at the ends of their steps, then, knowing the best of
+  // all columns, for the cuts that may reach it.
+  void search_columns(Workers workers, const Rules& rules, const Bins& bins, const OpenNode& node,
+                      std::span<const Row> rows, std::span<const std::uint32_t> columns,
+                      std::span<Candidate> candidates, Interrupt& interrupt) override {
+    if constexpr (requires(Criterion c) { c.rows.value(0); })
+      if (rows.size() >= coarse_rows && !bins.coarse.empty() && !columns.empty())
+        return search_coarse(workers, rules, bins, node, rows, columns, candidates, interrupt);
+    for_each_column(workers, rows.size(), columns.size(), interrupt, [&](std::size_t i, Worker& worker) {
+      candidates[i] = worker.search_column(rules, bins, node, rows, columns[i]);
+    });
+  }
+
+  void forget_rows() override {
+    if constexpr (needs_positions<Criterion>) criterion_.detach();
+  }
+
+  std::unique_ptr<BlockColumns> sorted_columns(const Rules& rules, const Bins& bins) override {
+    if constexpr (!needs_positions<Criterion>)
+      return std::make_unique<SortedColumns<Criterion>>(rules, bins, criterion_, sorter, buffers_);
+    return nullptr;
+  }
+  std::unique_ptr<BlockColumns> drawn_columns(const Rules& rules, const Bins& bins) override {
+    if constexpr (is_additive<Criterion>)
+      return std::make_unique<DrawnColumns<Criterion>>(rules, bins, criterion_, random_);
+    return nullptr;
+  }
+  std::unique_ptr<BlockColumns> ranked_columns(const Rules& rules, const Bins& bins) override {
+    if constexpr (std::is_same_v<Criterion, Wide<ClassRows>>)
+      return std::make_unique<RankedColumns>(rules, bins, criterion_);
+    return nullptr;
+  }
+
+ private:
+  void search_coarse(Workers workers, const Rules& rules, const Bins& bins, const OpenNode& node,
+                     std::span<const Row> rows, std::span<const std::uint32_t> columns, std::span<Candidate> candidates,
+                     Interrupt& interrupt) {
+    using Rows = decltype(criterion_.rows);
+    const Totals total{node.n(), node.stat.data()};
+    std::vector<CoarseSearch<Rows>> searches(columns.size());
+    std::vector<double> ends(columns.size(), no_score);
+    for_each_column(workers, rows.size(), columns.size(), interrupt, [&](std::size_t i, Worker& any) {
+      auto& worker = static_cast<CriterionWorker&>(any);
+      const std::uint8_t* codes = bins.coarse_codes(rules.table, columns[i]);
+      if (codes == nullptr) {
+        candidates[i] = worker.search_column(rules, bins, node, rows, columns[i]);
+        ends[i] = candidates[i].score;
+      } else {
+        searches[i].fill(worker.criterion_, codes, rows, total);
+        ends[i] = searches[i].best_end(worker.criterion_, total, rules.limits(node, columns[i]));
+      }
+    });
+    const double best_end = *std::max_element(ends.begin(), ends.end());
+    // rules that compare the columns' own best
+    const bool by_column = rules.target.rule == Rule::gain_ratio || !rules.params.feature_costs.empty();
+    for_each_column(workers, rows.size(), columns.size(), interrupt, [&](std::size_t i, Worker& any) {
+      auto& worker = static_cast<CriterionWorker&>(any);
+      const std::uint8_t* codes = bins.coarse_codes(rules.table, columns[i]);
+      if (codes != nullptr)
+        candidates[i] = searches[i].refine(worker.criterion_, rules.table.columns[columns[i]], codes, rows, total,
+                                           rules.limits(node, columns[i]), by_column ? ends[i] : best_end,
+                                           worker.sorter, worker.buffers_);
+    });
+  }
+
+  Criterion criterion_;
+  ScanBuffers buffers_;
+  RandomBuffers random_;
+  Histogram histogram_;
+};
+
+template <class Criterion>
+std::unique_ptr<Worker> make_worker(const Criterion& criterion) {
+  return std::make_unique<CriterionWorker<Criterion>>(criterion);
+}
+
+}  // namespace spinney

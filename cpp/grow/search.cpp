@@ -1,0 +1,197 @@
+#include "grow/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <numeric>
+
+#include "base/random.h"
+#include "data/read.h"
+#include "grow/draw.h"
+
+namespace spinney {
+
+namespace {
+
+// The columns to try at a node, one after the other: all of them, or those that are always tried and a random choice of
+// the others in random order.
+class ColumnDraw {
+ public:
+  ColumnDraw(const Rules& rules, const OpenNode& node, std::vector<std::uint32_t>& order)
+      : order_(order), random_(derive(node.key, 3)) {
+    const GrowParams& params = rules.params;
+    const std::size_t n_columns = rules.n_columns(), n_always = params.always.size();
+    if (!rules.draws_columns()) {
+      order_ = node.features;
+      n_first = drawn_ = order_.size();
+      return;
+    }
+    // constants known from above still count as tried, so the draw is from all columns
+    n_first = n_always + params.max_features;
+    if (params.columns.empty()) {
+      order_.resize(n_columns);
+      std::iota(order_.begin(), order_.end(), std::uint32_t{0});
+    } else {
+      order_ = params.columns;
+    }
+    if (n_always > 0) {
+      std::erase_if(order_,
+                    [&](std::uint32_t f) { return std::binary_search(params.always.begin(), params.always.end(), f); });
+      order_.insert(order_.begin(), params.always.begin(), params.always.end());
+    }
+    drawn_ = n_always;
+    if (params.column_weights.empty()) return;
+    const std::span<std::uint32_t> others = std::span(order_).subspan(n_always);
+    shuffle_columns(others, others.size(), params.column_weights, random_);
+    drawn_ = order_.size();
+  }
+
+  std::size_t size() const { return order_.size(); }
+
+  // To be called with i = 0, 1, …; the first draws of shuffle_columns, and no more than are needed.
+  std::uint32_t at(std::size_t i) {
+    if (i >= drawn_ && i + 1 < order_.size()) std::swap(order_[i], order_[i + random_.below(order_.size() - i)]);
+    return order_[i];
+  }
+
+  std::size_t n_first;  // tried together; the rest one by one, until a column can be cut
+
+ private:
+  std::vector<std::uint32_t>& order_;
+  RandomStream random_;
+  std::size_t drawn_ = 0;  // columns before this one stay where they are
+};
+
+// A bin holds rows of several values: finds those next to the cut among the node's rows, as sorting by value would.
+void find_neighbours(const Column& column, const BinnedColumn& binned, std::span<const Row> rows, Candidate& c) {
+  double below = 0, above = 0;
+  bool any_below = false, any_above = false;
+  read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) {
+    if (v != v) return;
+    if (binned.code(rows[i]) <= c.code_below) {
+      if (any_below && v <= below) return;
+      any_below = true;
+      below = v;
+      c.below = rows[i];
+    } else if (!any_above || v < above) {
+      any_above = true;
+      above = v;
+      c.above = rows[i];
+    }
+  });
+}
+
+}  // namespace
+
+std::span<const Entry> sort_rows(ColumnSorter& sorter, const Table& table, const Bins& bins, std::uint32_t f,
+                                 std::span<const Row> rows, bool local) {
+  if (!bins.has(table, f)) return sorter.sort(table.columns[f], rows, local);
+  const BinnedColumn& binned = bins.columns[f];
+  auto& entries = sorter.entries();
+  entries.resize(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::uint32_t code = binned.code(rows[i]);
+    entries[i] = entry_of(code == binned.n_bins ? missing_code : code, local ? static_cast<Row>(i) : rows[i]);
+  }
+  return sorter.sort_entries();
+}
+
+void search_drawn_columns(const Rules& rules, OpenNode& node, Tried& found,
+                          FunctionRef<void(std::span<const std::uint32_t>, std::span<Candidate>)> search,
+                          bool tells_constants) {
+  auto& [tried, candidates, order, live] = found;
+  ColumnDraw draw(rules, node, order);
+  const bool unlisted = is_unlisted(rules, tells_constants);
+  const bool all_live = unlisted || node.features.size() == rules.table.n_columns();
+  if (!all_live) {
+    live.assign(rules.table.n_columns(), 0);
+    for (const std::uint32_t f : node.features) live[f] = 1;
+  }
+  tried.clear();
+  bool any_found = false, any_constant = false;  // the draw goes on until a column can be cut
+  for (std::size_t begin = 0, end = draw.n_first; begin < draw.size() && !any_found; begin = end, end = end + 1) {
+    const std::size_t first = tried.size();
+    for (std::size_t i = begin; i < end; ++i)
+      if (const std::uint32_t f = draw.at(i); all_live || live[f]) tried.push_back(f);
+    candidates.resize(std::max(candidates.size(), tried.size()));
+    search(std::span<const std::uint32_t>(tried).subspan(first),
+           std::span(candidates).subspan(first, tried.size() - first));
+    for (std::size_t i = first; i < tried.size(); ++i) {
+      any_constant = any_constant || candidates[i].constant;
+      any_found = any_found || candidates[i].found();
+    }
+  }
+  candidates.resize(tried.size());
+  if (!any_constant || unlisted) return;
+  live.assign(rules.table.n_columns(), 1);
+  for (std::size_t i = 0; i < tried.size(); ++i) live[tried[i]] = !candidates[i].constant;
+  std::erase_if(node.features, [&](std::uint32_t f) { return !live[f]; });
+}
+
+void find_neighbours(const Rules& rules, const Bins& bins, std::uint32_t f, std::span<const Row> rows, Candidate& c) {
+  if (bins.has(rules.table, f) && c.found() && !c.missing_alone && !rules.params.random_cuts)
+    find_neighbours(rules.table.columns[f], bins.columns[f], rows, c);
+}
+
+double cut_of(const GrowParams& params, std::uint32_t feature, double below, double above) {
+  if (!params.weighing.rpart) return cut_between(below, above);
+  if (!params.weighing.fold && params.weighing.closed_cuts[feature]) return (below + above) / 2;
+  return std::nextafter((below + above) / 2, -std::numeric_limits<double>::infinity());  // x < middle goes left
+}
+
+SplitRecord describe_sides(const Rules& rules, const Choice& choice, bool left_heavier,
+                           const std::vector<std::uint32_t>& codes) {
+  const Candidate& c = choice.candidate;
+  SplitRecord split;
+  split.feature = choice.feature;
+  split.is_category = rules.table.columns[choice.feature].is_category();
+  split.default_left = c.missing_alone || left_heavier;
+  split.missing_left = c.has_missing ? c.missing_left : left_heavier;
+  if (!split.is_category) return split;
+  split.left_codes = c.missing_alone ? codes : c.left_codes;
+  std::sort(split.left_codes.begin(), split.left_codes.end());
+  std::set_difference(codes.begin(), codes.end(), split.left_codes.begin(), split.left_codes.end(),
+                      std::back_inserter(split.right_codes));
+  return split;
+}
+
+SplitRecord describe_split(const Rules& rules, const Choice& choice, bool left_heavier,
+                           const std::vector<std::uint32_t>& codes) {
+  const Candidate& c = choice.candidate;
+  const Column& column = rules.table.columns[choice.feature];
+  SplitRecord split = describe_sides(rules, choice, left_heavier, codes);
+  if (split.is_category) return split;
+  if (c.missing_alone)
+    split.threshold = std::numeric_limits<double>::infinity();
+  else if (rules.params.random_cuts)
+    split.threshold = c.threshold;
+  else
+    split.threshold = cut_of(rules.params, choice.feature, value_at(column, c.below), value_at(column, c.above));
+  return split;
+}
+
+void mark_sides(const Rules& rules, const Choice& choice, std::span<const Row> rows, std::vector<std::uint8_t>& side,
+                std::vector<std::uint32_t>& codes) {
+  const Column& column = rules.table.columns[choice.feature];
+  side.resize(rows.size());
+  codes.clear();
+  if (column.is_category()) {
+    std::vector<std::uint32_t> left = choice.candidate.left_codes;
+    std::sort(left.begin(), left.end());
+    read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) {
+      if (v == v) codes.push_back(static_cast<std::uint32_t>(v));
+      side[i] = v != v ? choice.candidate.missing_left
+                       : std::binary_search(left.begin(), left.end(), static_cast<std::uint32_t>(v));
+    });
+    std::sort(codes.begin(), codes.end());
+    codes.erase(std::unique(codes.begin(), codes.end()), codes.end());
+    return;
+  }
+  const double threshold = describe_split(rules, choice, false, {}).threshold;
+  const bool missing_left = choice.candidate.missing_left;
+  read_rows(column, rows.data(), rows.size(),
+            [&](std::size_t i, double v) { side[i] = v <= threshold || (v != v && missing_left); });
+}
+
+}  // namespace spinney

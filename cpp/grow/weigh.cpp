@@ -1,0 +1,353 @@
+#include "grow/weigh.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "data/read.h"
+#include "grow/rounding.h"
+
+namespace spinney {
+
+// Keeps the `most` best of entries that arrive in column order; the earlier of equals is the better.
+// rpart's error, kept on request: in a full list of two, a new best pushes out both.
+template <class Entry, class Better>
+static void insert_ranked(std::vector<Entry>& list, Entry entry, std::size_t most, bool quirks, Better&& better) {
+  if (most == 0) return;
+  std::size_t at = 0;
+  while (at < list.size() && !better(entry, list[at])) ++at;
+  if (at == most) return;
+  if (quirks && most == 2 && list.size() == 2 && at == 0) list.clear();
+  list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), std::move(entry));
+  if (list.size() > most) list.pop_back();
+}
+
+Ranking Weigher::rank(OpenNode& node, std::span<const Row> rows) {
+  std::vector<Found> found(rules_.table.n_columns());
+  Tried& tried = workers_[0]->tried;
+  search_drawn_columns(rules_, node, tried, [&](auto columns, auto candidates) {
+    for_each_column(workers_, rows.size(), columns.size(), interrupt_, [&](std::size_t i, Worker& worker) {
+      candidates[i] = search_present(worker, node, rows, columns[i], found[columns[i]]);
+    });
+  });
+  if (how_.response != nullptr) round_ties(tried, rows, found);
+  Ranking ranking;
+  std::vector<std::size_t> order(tried.columns.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return tried.columns[a] < tried.columns[b]; });
+  const auto entry = [&](std::size_t i) {
+    const std::uint32_t f = tried.columns[i];
+    const Choice choice{f, found[f].gain, rules_.per_cost(found[f].gain, f), tried.candidates[i]};
+    return Ranking::Entry{choice, found[f].count, found[f].reversed, found[f].rounded};
+  };
+  const std::size_t first = how_.rpart ? SIZE_MAX : first_choice(tried, found);
+  const std::size_t most = std::size_t{how_.max_competitors} + (how_.rpart ? 1 : 0);
+  for (const std::size_t i : order) {
+    if (i == first || !tried.candidates[i].found() || (how_.rpart && !(found[tried.columns[i]].gain > 0))) continue;
+    insert_ranked(ranking.entries, entry(i), most, how_.quirks, is_better);
+  }
+  if (first < tried.columns.size()) ranking.entries.insert(ranking.entries.begin(), entry(first));
+  if (how_.rpart) {  // rpart takes what is this small for nothing
+    const double least = ranking.entries.empty() ? 0 : 1e-10 * ranking.entries[0].choice.merit;
+    std::erase_if(ranking.entries, [&](const auto& e) { return e.choice.merit <= least; });
+  }
+  return ranking;
+}
+
+void Weigher::mark(const SplitRecord& split, std::span<const Row> rows, std::vector<std::uint8_t>& side) const {
+  const Column& column = rules_.table.columns[split.feature];
+  const double threshold = open_cut(split.feature, split.threshold);
+  side.resize(rows.size());
+  read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) {
+    if (split.is_category)
+      side[i] = category_side(split, v);
+    else
+      side[i] = v != v ? no_side : v <= threshold ? left_side : right_side;
+  });
+}
+
+std::vector<WeighedSplit> Weigher::surrogates(const OpenNode& node, const SplitRecord& split, bool reversed,
+                                              std::span<const Row> rows, std::span<const std::uint8_t> side) {
+  std::vector<WeighedSplit> best;
+  if (how_.max_surrogates == 0) return best;
+  std::vector<std::optional<WeighedSplit>> found(node.features.size());
+  for_each_column(workers_, rows.size(), node.features.size(), interrupt_, [&](std::size_t i, Worker& worker) {
+    const std::uint32_t f = node.features[i];
+    // a row that went by a constrained column here could fall where it must rise
+    const bool constrained = rules_.bounded() && rules_.params.monotone[f] != 0;
+    if (f != split.feature && !constrained) found[i] = imitate(worker, f, reversed, rows, side);
+  });
+  for (auto& surrogate : found)
+    if (surrogate)
+      insert_ranked(best, std::move(*surrogate), how_.max_surrogates, how_.quirks,
+                    [](const WeighedSplit& a, const WeighedSplit& b) { return a.improve > b.improve; });
+  return best;
+}
+
+void Weigher::place(SplitRecord& split, std::vector<WeighedSplit>& surrogates, bool reversed, std::span<const Row> rows,
+                    std::vector<std::uint8_t>& side) const {
+  const Agreement all = weigh_sides(rows, side);
+  const bool stops = how_.fallback != Weighing::Fallback::majority;
+  const bool no_majority = how_.quirks && how_.max_surrogates == 0;  // rpart's
+  std::uint8_t fallback = all.left > all.right ? left_side : all.left < all.right ? right_side : left_side;
+  if (how_.rpart && all.left == all.right) fallback = stays;
+  if (stops || no_majority) fallback = stays;
+  if (how_.fallback != Weighing::Fallback::ignore)
+    for (WeighedSplit& surrogate : surrogates) place_by(surrogate, rows, side);
+  for (std::uint8_t& s : side)
+    if (s == no_side) s = fallback;
+  const auto n_left = std::count(side.begin(), side.end(), left_side);
+  const auto n_right = std::count(side.begin(), side.end(), right_side);
+  split.stops = stops;
+  split.alone = how_.fallback == Weighing::Fallback::ignore;
+  split.missing_left = all.left >= all.right;
+  if (how_.rpart && how_.fold) {
+    const bool go_right = no_majority || all.left == all.right;
+    split.missing_left = go_right ? reversed : all.left > all.right;
+  } else if (how_.rpart) {
+    split.missing_left = n_left > n_right;
+    split.stops = stops || n_left == n_right;
+  }
+  split.default_left = split.missing_left;  // a category that the node has not seen is as good as missing
+}
+
+// The column that the rules choose: not always the one that gains most.
+std::size_t Weigher::first_choice(const Tried& tried, const std::vector<Found>& found) const {
+  std::vector<Judged> judged;
+  for (const std::uint32_t f : tried.columns) judged.push_back({found[f].gain, found[f].weight});
+  return rules_.choose_judged(tried.columns, tried.candidates, judged);
+}
+
+bool Weigher::is_better(const Ranking::Entry& a, const Ranking::Entry& b) {
+  const bool tie = a.rounded > 0 && b.rounded > 0 && is_near(a.choice.merit, b.choice.merit);
+  return tie ? a.rounded > b.rounded : a.choice.merit > b.choice.merit;
+}
+
+// Rounds the merits of columns that tie as rpart does.
+void Weigher::round_ties(Tried& tried, std::span<const Row> rows, std::vector<Found>& found) {
+  std::vector<std::pair<double, std::size_t>> merits;
+  for (std::size_t i = 0; i < tried.columns.size(); ++i)
+    if (tried.candidates[i].found() && found[tried.columns[i]].gain > 0)
+      merits.emplace_back(rules_.per_cost(found[tried.columns[i]].gain, tried.columns[i]), i);
+  std::sort(merits.begin(), merits.end());
+  for (std::size_t k = 0; k < merits.size(); ++k) {
+    const auto [merit, i] = merits[k];
+    const bool tie = (k > 0 && is_near(merit, merits[k - 1].first)) ||
+                     (k + 1 < merits.size() && is_near(merit, merits[k + 1].first));
+    const std::uint32_t f = tried.columns[i];
+    if (!tie) continue;
+    if (found[f].rounded == 0) round(*workers_[0], rows, present_rows(rows, f), f, tried.candidates[i], found[f]);
+    if (!rules_.params.feature_costs.empty()) found[f].rounded /= rules_.params.feature_costs[f];
+  }
+}
+
+void Weigher::round(Worker& worker, std::span<const Row> rows, std::span<const Row> present, std::uint32_t f,
+                    Candidate& candidate, Found& found) const {
+  found.rounded = RoundedSearch(rules_, rows, f).run(worker.sorter, present, candidate);
+}
+
+std::vector<Row> Weigher::present_rows(std::span<const Row> rows, std::uint32_t f) const {
+  std::vector<Row> present;
+  present.reserve(rows.size());
+  read_rows(rules_.table.columns[f], rows.data(), rows.size(), [&](std::size_t i, double v) {
+    if ((v == v || !how_.present_only) && rules_.target.weight_of(rows[i]) > 0) present.push_back(rows[i]);
+  });
+  return present;
+}
+
+Candidate Weigher::search_present(Worker& worker, const OpenNode& node, std::span<const Row> rows, std::uint32_t f,
+                                  Found& found) {
+  const std::vector<Row> present = present_rows(rows, f);
+  OpenNode part;
+  part.end = present.size();
+  part.depth = node.depth;
+  part.key = node.key;
+  part.lower = node.lower;
+  part.upper = node.upper;
+  part.stat.assign(node.stat.size(), 0);
+  worker.add(present, part.stat.data());
+  if (present.size() < 2) return {};
+  Candidate candidate = worker.search_column(rules_, bins_, part, present, f);
+  worker.forget_rows();
+  if (!candidate.found()) return candidate;
+  find_neighbours(rules_, bins_, f, present, candidate);
+  found.gain = gain_of(rules_.target, candidate.score, part.stat.data());
+  found.weight = static_cast<double>(part.stat[0]);
+  found.count = static_cast<Row>(present.size());
+  if (candidate.tied && found.gain > 0) round(worker, rows, present, f, candidate, found);
+  if (how_.rpart && part.stat.size() > 1)  // medians have no sums
+    found.reversed = is_reversed(worker, f, candidate, present, part.stat);
+  return candidate;
+}
+
+// Would rpart draw the right side first? Its left has the lower mean, rate or mean class; on a tie, what lies below
+// the cut goes right.
+bool Weigher::is_reversed(const Worker& worker, std::uint32_t f, const Candidate& c, std::span<const Row> present,
+                          const std::vector<std::int64_t>& total) const {
+  const Column& column = rules_.table.columns[f];
+  std::vector<Row> left_rows;
+  if (column.is_category()) {
+    std::vector<std::uint32_t> codes = c.left_codes;
+    std::sort(codes.begin(), codes.end());
+    read_rows(column, present.data(), present.size(), [&](std::size_t i, double v) {
+      if (std::binary_search(codes.begin(), codes.end(), static_cast<std::uint32_t>(v)))
+        left_rows.push_back(present[i]);
+    });
+  } else {
+    const double below = value_at(column, c.below);
+    read_rows(column, present.data(), present.size(), [&](std::size_t i, double v) {
+      if (v <= below) left_rows.push_back(present[i]);
+    });
+  }
+  std::vector<std::int64_t> left(total.size(), 0);
+  worker.add(left_rows, left.data());
+  const double l = mean_index(left.data(), nullptr), r = mean_index(total.data(), left.data());
+  return column.is_category() && !rules_.target.is_scalar() ? l > r : l >= r;  // there, what moved lies right
+}
+
+// Mean of the target, or of the class's position, over `stat` less `less`.
+double Weigher::mean_index(const std::int64_t* stat, const std::int64_t* less) const {
+  const auto at = [&](std::size_t k) { return static_cast<double>(less ? stat[k] - less[k] : stat[k]); };
+  if (rules_.target.is_scalar()) return at(1) / at(0);
+  double sum = 0;
+  for (std::size_t k = 1; k <= rules_.target.value_width(); ++k) sum += static_cast<double>(k) * at(k);
+  return sum / at(0);
+}
+
+std::uint8_t Weigher::category_side(const SplitRecord& split, double v) const {
+  if (v != v) return no_side;
+  const auto code = static_cast<std::uint32_t>(v);
+  if (std::binary_search(split.left_codes.begin(), split.left_codes.end(), code)) return left_side;
+  if (std::binary_search(split.right_codes.begin(), split.right_codes.end(), code)) return right_side;
+  return how_.rpart ? stays : no_side;  // only rows of weight 0 have it
+}
+
+Weigher::Agreement Weigher::weigh_sides(std::span<const Row> rows, std::span<const std::uint8_t> side) const {
+  Agreement sum;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (side[i] == left_side) sum.left += case_weight(rules_, rows[i]);
+    if (side[i] == right_side) sum.right += case_weight(rules_, rows[i]);
+  }
+  return sum;
+}
+
+// Where the tree is to predict x <= cut, rpart still parts the rows it grows on by x < cut: a value that only rows
+// of weight 0 have may lie on it.
+double Weigher::open_cut(std::uint32_t f, double threshold) const {
+  const bool closed = how_.rpart && !how_.fold && how_.closed_cuts[f];
+  return closed ? std::nextafter(threshold, -std::numeric_limits<double>::infinity()) : threshold;
+}
+
+void Weigher::place_by(WeighedSplit& surrogate, std::span<const Row> rows, std::vector<std::uint8_t>& side) const {
+  SplitList list;
+  WeighedSplit open = surrogate;
+  if (!open.is_category) open.threshold = open_cut(open.feature, open.threshold);
+  add(list, open);
+  read_rows(rules_.table.columns[surrogate.feature], rows.data(), rows.size(), [&](std::size_t i, double v) {
+    if (side[i] != no_side) return;
+    const SplitList::Side s = list.side_of(0, v);
+    if (s == SplitList::Side::unknown) return;
+    side[i] = s == SplitList::Side::left ? left_side : right_side;
+    ++surrogate.count;
+  });
+}
+
+std::optional<WeighedSplit> Weigher::imitate(Worker& worker, std::uint32_t f, bool reversed, std::span<const Row> rows,
+                                             std::span<const std::uint8_t> side) const {
+  WeighedSplit split;
+  split.role = SplitList::surrogate;
+  split.feature = f;
+  split.is_category = rules_.table.columns[f].is_category();
+  Agreement present;
+  read_rows(rules_.table.columns[f], rows.data(), rows.size(), [&](std::size_t i, double v) {
+    if (v != v) return;
+    if (side[i] == left_side) present.left += case_weight(rules_, rows[i]);
+    if (side[i] == right_side) present.right += case_weight(rules_, rows[i]);
+  });
+  const Agreement base = how_.absent_disagrees ? weigh_sides(rows, side) : present;
+  const double total = base.left + base.right;
+  if (!(total > 0)) return std::nullopt;
+  const double agreeing = split.is_category ? imitate_with_categories(f, ties_left(base, reversed), rows, side, split)
+                                            : imitate_with_numbers(worker, f, rows, side, present, split);
+  const double majority = std::max(base.left, base.right) / total;
+  split.improve = agreeing / total;
+  split.adjusted = majority < 1 ? (split.improve - majority) / (1 - majority) : 0;
+  if (!(split.adjusted > 1e-10)) return std::nullopt;
+  return split;
+}
+
+// Cuts leave at least two rows of positive weight on each side; the first of the best is kept.
+double Weigher::imitate_with_numbers(Worker& worker, std::uint32_t f, std::span<const Row> rows,
+                                     std::span<const std::uint8_t> side, const Agreement& present,
+                                     WeighedSplit& split) const {
+  const Column& column = rules_.table.columns[f];
+  const std::span<const Entry> entries = worker.sorter.sort(column, rows, true);
+  const auto counts = [&](std::uint32_t i) { return side[i] <= left_side && case_weight(rules_, rows[i]) > 0; };
+  std::size_t n_below = 0, n_above = 0;
+  for (const Entry e : entries) n_above += code_of(e) != missing_code && counts(row_of(e));
+  Agreement below;
+  double best = 0;
+  std::uint32_t cut_below = 0, cut_above = 0;
+  for (std::size_t k = 0; k < entries.size() && code_of(entries[k]) != missing_code && n_above >= 2; ++k) {
+    const std::uint32_t i = row_of(entries[k]);
+    if (n_below >= 2 && code_of(entries[k]) != code_of(entries[k - 1])) {
+      const double alike = below.left + (present.right - below.right);
+      const double opposite = below.right + (present.left - below.left);
+      if (std::max(alike, opposite) > best) {
+        split.reversed = opposite > alike;
+        best = std::max(alike, opposite);
+        cut_below = row_of(entries[k - 1]);
+        cut_above = i;
+      }
+    }
+    if (side[i] == left_side) below.left += case_weight(rules_, rows[i]);
+    if (side[i] == right_side) below.right += case_weight(rules_, rows[i]);
+    n_below += counts(i);
+    n_above -= counts(i);
+  }
+  if (best > 0)
+    split.threshold = cut_of(rules_.params, f, value_at(column, rows[cut_below]), value_at(column, rows[cut_above]));
+  return best;
+}
+
+// A category of which as much goes left as right goes with the majority; if there is none, to rpart's right.
+bool Weigher::ties_left(const Agreement& base, bool reversed) const {
+  if (base.left != base.right) return base.left > base.right;
+  return !how_.rpart || reversed;
+}
+
+// Each category goes where most of its weight goes.
+double Weigher::imitate_with_categories(std::uint32_t f, bool ties_left, std::span<const Row> rows,
+                                        std::span<const std::uint8_t> side, WeighedSplit& split) const {
+  struct Cell {
+    Agreement weight;
+    Row n_left = 0, n_right = 0;
+  };
+  const Column& column = rules_.table.columns[f];
+  std::vector<Cell> cells(column.n_categories + std::size_t{1});
+  read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) {
+    if (v != v || side[i] > left_side) return;
+    Cell& cell = cells[static_cast<std::size_t>(v)];
+    const double w = case_weight(rules_, rows[i]);
+    (side[i] == left_side ? cell.weight.left : cell.weight.right) += w;
+    (side[i] == left_side ? cell.n_left : cell.n_right) += w > 0;
+  });
+  double agreeing = 0;
+  Row n_left = 0, n_right = 0, n_disagree = 0;
+  for (std::uint32_t code = 0; code < cells.size(); ++code) {
+    const Cell& cell = cells[code];
+    if (!(cell.weight.left + cell.weight.right > 0)) continue;
+    const bool left = ties_left ? cell.weight.left >= cell.weight.right : cell.weight.left > cell.weight.right;
+    (left ? split.left_codes : split.right_codes).push_back(code);
+    (left ? n_left : n_right) += cell.n_left + cell.n_right;
+    n_disagree += left ? cell.n_right : cell.n_left;
+    agreeing += left ? cell.weight.left : cell.weight.right;
+  }
+  // rpart means to ask for two rows on each side, but asks for two that disagree; its own are kept
+  const bool two_disagree = how_.rpart && n_disagree >= 2;
+  const bool enough = two_disagree || (!how_.quirks && n_left >= 2 && n_right >= 2);
+  return enough ? agreeing : 0;
+}
+
+}  // namespace spinney

@@ -1,0 +1,9 @@
+// The workers for one value.
+#include "grow/criterion_worker.h"
+
+namespace spinney {
+
+template std::unique_ptr<Worker> make_worker(const Scalar<UnitRows>&);
+template std::unique_ptr<Worker> make_worker(const Scalar<WeightedRows>&);
+
+}  // namespace spinney
