@@ -39,6 +39,9 @@ MENDED = {
     **dict.fromkeys(["iris_na_ms0", "micro_surmajor_ms0"], "the majority rule without surrogates"),
 }  # fmt: skip
 
+# Ties that decide something only once the slips are mended: in fold trees, or below a node that departs.
+EXCUSED_WHEN_MENDED = {*EXCUSED, "car90_price_cp0", "car90_type", "iris_na_ms0", "pima_prior", "stagec_exp"}
+
 
 def own_cp(fitted, cp):
     """The reference rounds to 15 digits; prune at the CP that was meant."""
@@ -87,6 +90,7 @@ def quirky_names():
 def test_mended_twin_departs_only_where_a_slip_was(name):
     found = compare(load_case(name), twin_result(name, quirks=False), quirks=False)
     assert bool(found.errors) == (name in MENDED), found.errors
+    assert bool(found.excused) == (name in EXCUSED_WHEN_MENDED), found.excused
 
 
 @pytest.mark.parametrize("name", quirky_names())

@@ -48,13 +48,14 @@ def dot(left: Floats, right: Floats) -> float:
 
 def times(left: NDArray[Any], right: Floats) -> Floats:
     """Product of an array of any number of rows and a small square matrix, term by term."""
-    total = left[..., :1] * right[0]
+    total = np.asarray(left[..., :1] * right[0], dtype=np.float64)
     for k in range(1, len(right)):
         total = total + left[..., k : k + 1] * right[k]
-    return np.asarray(total, dtype=np.float64)
+    return total
 
 
 def row_dots(matrix: Any, vector: Floats) -> Floats:
     """Product of a sparse matrix and a vector."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    return np.bincount(rows, weights=matrix.data * vector[matrix.indices], minlength=matrix.shape[0])
+    found = np.bincount(rows, weights=matrix.data * vector[matrix.indices], minlength=matrix.shape[0])
+    return np.asarray(found, dtype=np.float64)
