@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -26,18 +27,41 @@ int threads_of_quota(double quota, double period) {
   return static_cast<int>(std::clamp(std::ceil(quota / period), 1.0, static_cast<double>(no_limit)));
 }
 
+// All of a small file; empty if there is none. No streams: their locales may clash with those of another copy of the C++
+// library that some other extension module has brought into the process.
+std::string text_of(const std::string& path) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
+  std::string text;
+  char part[4096];
+  if (file)
+    for (std::size_t n; (n = std::fread(part, 1, sizeof part, file.get())) > 0;) text.append(part, n);
+  return text;
+}
+
+// The next number of a text, which it is taken from; 0 if what comes next is none.
+long long take_number(std::string_view& text) {
+  const auto first = text.find_first_not_of(" \t\n");
+  text.remove_prefix(first == std::string_view::npos ? text.size() : first);
+  long long value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return error == std::errc() ? value : 0;
+}
+
 // cpu.max holds "quota period", or "max period" where there is no limit.
 int v2_limit(const std::string& folder) {
-  std::ifstream file(folder + "/cpu.max");
-  double quota = 0, period = 0;
-  return file >> quota >> period ? threads_of_quota(quota, period) : no_limit;
+  const std::string text = text_of(folder + "/cpu.max");
+  std::string_view rest = text;
+  const long long quota = take_number(rest);
+  return threads_of_quota(static_cast<double>(quota), static_cast<double>(take_number(rest)));
 }
 
 // The quota is -1 where there is no limit.
 int v1_limit(const std::string& folder) {
-  std::ifstream quota_file(folder + "/cpu.cfs_quota_us"), period_file(folder + "/cpu.cfs_period_us");
-  double quota = 0, period = 0;
-  return quota_file >> quota && period_file >> period ? threads_of_quota(quota, period) : no_limit;
+  const std::string quota = text_of(folder + "/cpu.cfs_quota_us"), period = text_of(folder + "/cpu.cfs_period_us");
+  std::string_view rest_of_quota = quota, rest_of_period = period;
+  return threads_of_quota(static_cast<double>(take_number(rest_of_quota)),
+                          static_cast<double>(take_number(rest_of_period)));
 }
 
 // A quota binds all groups below it, so the tightest one on the way up to the mount point counts. A container
@@ -108,10 +132,12 @@ int default_threads() {
 }  // namespace
 
 int detail::cgroup_limit(const std::string& root) {
-  std::ifstream groups(root + "/proc/self/cgroup");
+  const std::string groups = text_of(root + "/proc/self/cgroup");
   const std::string mount = root + "/sys/fs/cgroup";
   int limit = no_limit;
-  for (std::string line; std::getline(groups, line);) {  // id:controllers:path
+  for (std::size_t begin = 0, end; begin < groups.size(); begin = end + 1) {  // id:controllers:path
+    end = std::min(groups.find('\n', begin), groups.size());
+    const std::string line = groups.substr(begin, end - begin);
     const auto first = line.find(':');
     const auto second = line.find(':', first == std::string::npos ? first : first + 1);
     if (second == std::string::npos) continue;
