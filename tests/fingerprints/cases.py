@@ -49,7 +49,7 @@ def answers(model, X, y, new=None, **fit):
 def saved(model):
     """Return the bytes of the model's file, as release 0 would write them: the number of threads is a parameter too."""
     file = io.BytesIO()
-    with mock.patch.object(spinney, "__version__", "0"):
+    with mock.patch("spinney._keep.estimator.__version__", "0"):
         model.set_params(n_jobs=None).save(file)
     return file.getvalue()
 
