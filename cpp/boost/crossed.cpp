@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::size_t block = 256;
 
-using Sums = std::array<Packed, CrossedLane::most_codes + 1>;
+using RunningSums = std::array<Packed, CrossedLane::most_codes + 1>;
 
 // Sums from the first cell on, then their differences: no branch depends on how many cells there are to a sum.
-void take_differences(const Sums& sums, const std::vector<std::uint16_t>& ends, Packed* out) {
+void take_differences(const RunningSums& sums, const std::vector<std::uint16_t>& ends, Packed* out) {
   Packed before = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const Packed up_to = sums[ends[i]];
@@ -124,7 +124,7 @@ bool CrossedLane::add(std::uint32_t column, std::uint32_t most) {
 void CrossedLane::sum_up(const Packed* lane, Packed* cells) const {
   Packed* end = cells;
   for (const std::uint32_t f : columns_) end += n_codes_of(f);
-  Sums sums, sums_ordered;
+  RunningSums sums, sums_ordered;
   std::array<Packed, most_codes> left;
   sums[0] = sums_ordered[0] = 0;
   for (std::size_t a = additions_.size(); a-- > 0; lane = left.data()) {

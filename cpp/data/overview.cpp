@@ -16,17 +16,17 @@ namespace spinney {
 
 namespace {
 
-constexpr std::size_t chunk = 1024;  // rows that stay in cache from one column to the next
+constexpr std::size_t chunk_rows = 1024;  // rows that stay in cache from one column to the next
 
 // Calls body(c, rows) for the rows of each chunk c.
 template <class Body>
 void for_each_chunk(const Table& table, int n_threads, Interrupt& interrupt, Body&& body) {
-  const std::size_t n_chunks = (table.n_rows + chunk - 1) / chunk;
+  const std::size_t n_chunks = (table.n_rows + chunk_rows - 1) / chunk_rows;
   const double estimated_ns = 2.0 * static_cast<double>(table.n_rows) * static_cast<double>(table.n_columns());
   parallel_for_if_worth(estimated_ns, n_chunks, n_threads, [&](std::size_t c, int) {
     interrupt.check();
-    std::array<Row, chunk> rows;
-    const std::size_t begin = c * chunk, n = std::min(chunk, table.n_rows - begin);
+    std::array<Row, chunk_rows> rows;
+    const std::size_t begin = c * chunk_rows, n = std::min(chunk_rows, table.n_rows - begin);
     std::iota(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(n), static_cast<Row>(begin));
     body(c, std::span<const Row>(rows.data(), n));
   });
@@ -63,7 +63,7 @@ std::vector<std::uint64_t> fingerprints(const Table& table, int n_threads, Inter
 
 std::vector<ColumnRange> column_ranges(const Table& table, const double* weight, int n_threads, Interrupt& interrupt) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
-  const std::size_t n_columns = table.n_columns(), n_chunks = (table.n_rows + chunk - 1) / chunk;
+  const std::size_t n_columns = table.n_columns(), n_chunks = (table.n_rows + chunk_rows - 1) / chunk_rows;
   std::vector<ColumnRange> parts(n_chunks * n_columns, {INFINITY, -INFINITY});
   for_each_chunk(table, n_threads, interrupt, [&](std::size_t c, std::span<const Row> rows) {
     for (std::size_t f = 0; f < n_columns; ++f) parts[c * n_columns + f] = range_of(table.columns[f], rows, weight);

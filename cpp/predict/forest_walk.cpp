@@ -9,7 +9,7 @@
 
 namespace spinney {
 
-static constexpr std::size_t few_rows = 64;
+static constexpr std::size_t walked_one_by_one = 64;
 
 void ForestWalker::prepare(int n_threads, Interrupt& interrupt) const {
   std::call_once(once_, [&] {
@@ -116,7 +116,7 @@ void ForestWalker::sum(const Table& table, std::size_t first, std::size_t last, 
                        int n_threads, Interrupt& interrupt, double* out, std::uint32_t* n_used) const {
   const std::size_t width = forest_.nodes.value_width, words = (table.n_rows + 63) / 64;
   const CodedForest* coded = coded_for(table.n_rows * (last - first), n_threads, interrupt);
-  if (coded != nullptr && skip.empty() && n_used == nullptr && table.n_rows <= few_rows)
+  if (coded != nullptr && skip.empty() && n_used == nullptr && table.n_rows <= walked_one_by_one)
     return sum_few(*coded, table, first, last, n_threads, interrupt, out);
   for_each_block(coded, table, last - first, n_threads, interrupt, [&](const Block& block) {
     std::vector<std::uint32_t> members(block.n), row(block.n + walk_slack), leaf(block.n + walk_slack);

@@ -13,8 +13,8 @@ namespace spinney {
 
 namespace {
 
-constexpr std::size_t n_sampled = 256;    // scores that tell where the wanted one is to be looked for
-constexpr std::size_t block_rows = 2048;  // whose sums stay in the nearest memory
+constexpr std::size_t n_sampled = 256;   // scores that tell where the wanted one is to be looked for
+constexpr std::size_t near_rows = 2048;  // whose sums stay in the nearest memory
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 struct Scratch {
@@ -114,8 +114,8 @@ void jackknife_plus(const Errors& errors, std::span<const double> by_tree, int n
     scratch.low.resize(n_rows);
     scratch.high.resize(n_rows);
     double* centre = scratch.high.data();
-    for (std::size_t begin = 0; begin < n_rows; begin += block_rows)
-      sum_unseen(errors, scratch.sums.data(), begin, std::min(begin + block_rows, n_rows), centre + begin);
+    for (std::size_t begin = 0; begin < n_rows; begin += near_rows)
+      sum_unseen(errors, scratch.sums.data(), begin, std::min(begin + near_rows, n_rows), centre + begin);
     for (std::size_t i = 0; i < n_rows; ++i) {
       const double mean = centre[i] * share[i];
       scratch.low[i] = errors.error[i] - mean;

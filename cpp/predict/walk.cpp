@@ -10,7 +10,7 @@
 
 namespace spinney {
 
-static constexpr std::size_t block_rows = 128, rows_per_task = 4096, lanes = 8;
+static constexpr std::size_t block_rows = 128, task_rows = 4096, lanes = 8;
 
 // With surrogates, a row may need columns beyond those of the splits.
 Walker::Walker(const Tree& tree)
@@ -93,11 +93,11 @@ void Walker::apply(const Table& table, int n_threads, Interrupt& interrupt, std:
   if (floats || doubles)
     for (const std::uint32_t f : compact_.used)
       offset.push_back(table.columns[f].data - table.columns[compact_.used[0]].data);
-  const std::size_t n_tasks = (table.n_rows + rows_per_task - 1) / rows_per_task;
+  const std::size_t n_tasks = (table.n_rows + task_rows - 1) / task_rows;
   const double estimated_ns = 40.0 * static_cast<double>(table.n_rows);
   parallel_for_if_worth(estimated_ns, n_tasks, n_threads, [&](std::size_t task, int) {
     interrupt.check();
-    const std::size_t begin = task * rows_per_task, end = std::min(table.n_rows, begin + rows_per_task);
+    const std::size_t begin = task * task_rows, end = std::min(table.n_rows, begin + task_rows);
     if (!blocks_) return walk_wide(table, begin, end, leaf);
     if (!floats && !doubles) return walk_copies(table, begin, end, leaf);
     const Column& first = table.columns[compact_.used[0]];

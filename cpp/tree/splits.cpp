@@ -4,11 +4,6 @@
 
 namespace spinney {
 
-template <class T>
-static void extend(std::vector<T>& to, const std::vector<T>& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
 void SplitList::end_node() {
   if (begin.empty()) begin.push_back(0);
   begin.push_back(static_cast<std::uint32_t>(size()));

@@ -9,6 +9,11 @@
 
 namespace spinney {
 
+template <class T>
+void extend(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
 struct SplitList {
   enum Role : std::uint8_t { primary, competitor, surrogate };
   // reversed: values up to the threshold go right; for a tree's own split: rpart would draw the right child first

@@ -17,11 +17,6 @@ std::size_t Tree::add_leaf() {
   return size() - 1;
 }
 
-template <class T>
-static void extend(std::vector<T>& to, const std::vector<T>& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
 void Tree::append(const Tree& subtree) {
   const auto node_shift = static_cast<std::uint32_t>(size()), set_shift = static_cast<std::uint32_t>(sets.size());
   const std::size_t first = size();
