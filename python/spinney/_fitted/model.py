@@ -1,7 +1,7 @@
 """What predicts, whatever it is made of.
 
-Files, reading, drawing, the command line and other formats know a fitted model by `FittedModel` alone. A new kind of model
-is a subclass, and a line in the list of kinds in ``spinney._names``.
+Files, reading, drawing, the command line and other formats know a fitted model by `FittedModel` alone. A new kind of
+model is a subclass, and a line in the list of kinds in ``spinney._names``.
 """
 
 from __future__ import annotations
