@@ -61,8 +61,8 @@ def check_size(rows: LearningRows, start: Floats) -> None:
     if distance > 0 and not (_SMALLEST < distance < _LARGEST and _SMALLEST < weight < _LARGEST):
         what, size = ("y lies up to", distance) if _SMALLEST < weight < _LARGEST else ("sample_weight reaches", weight)
         raise ValueError(
-            f"{what} {size:g}{' from where it starts' if what[0] == 'y' else ''}: numbers of this size are beyond "
-            "what boosting computes with. Rescale them."
+            f"{what} {size:g}{' from the score that boosting starts at' if what[0] == 'y' else ''}: boosting cannot "
+            "compute with numbers of this size. Rescale them."
         )
 
 

@@ -274,11 +274,11 @@ def _spread(values: Floats, weight: Floats | None) -> float:
     if not known.any():
         return 1.0
     values, weight = values[known], None if weight is None else weight[known]
-    scale = np.exp2(np.frexp(np.abs(values).max())[1] - 1.0)  # squares of huge or tiny numbers are none
+    scale = np.exp2(np.frexp(np.abs(values).max())[1] - 1.0)  # squares must neither overflow nor vanish
     values = values / scale if scale > 0 else values
     centre = np.average(values, weights=weight)
     spread = float(np.sqrt(np.average((values - centre) ** 2, weights=weight)))
-    # a spread that is rounding of equal values is none, and a coefficient must stay a number
+    # equal values may seem to spread by rounding; they get 1, so that the coefficient stays finite
     return min(max(spread * float(scale), 1e-300), 1e300) if spread > 1e-12 * abs(float(centre)) else 1.0
 
 

@@ -54,7 +54,7 @@ _LEAST_POOL, _MOST_POOL, _POOL_VALUES = 100, 1000, 2**24  # combinations, and th
 
 
 _NO_SURROGATES = (
-    "The trees of a forest learn at each split to which side rows without a value go. For surrogate splits fit a "
+    "The trees of a forest learn at each split to which side rows without a value go. For surrogate splits, fit a "
     "decision tree with missing='surrogate', or bagging of such trees."
 )
 _NO_PRUNING = "Trees of a forest are pruned by ccp_alpha alone; choose it by oob_score_."
@@ -69,7 +69,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         **dict.fromkeys(("missing", "max_surrogates", "surrogate_style", "missing_fallback"), _NO_SURROGATES),
         **dict.fromkeys(("prune", "cv", "rule", "scoring", "risk", "cp", "validation_fraction"), _NO_PRUNING),
         **dict.fromkeys(("dialect", "max_competitors"), "It is for single trees: use a decision tree."),
-        "splitter": "Random forests search the best cuts and extra-trees draw them: choose by the class.",
+        "splitter": "Random forests search for the best cuts, extra-trees draw cuts at random: choose the class.",
     }
     _tree_class: ClassVar[Any]  # the estimator of one tree
     splitter: str = "best"
@@ -211,7 +211,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         for name in ("monotonic_cst", "interaction_cst", "feature_costs", "feature_weights", "always_try"):
             if getattr(self, name, None) is not None:
                 raise ValueError(
-                    f"{name} speaks of single columns, and oblique splits combine several. Set {name}=None or "
+                    f"{name} is about single columns, but oblique splits combine several. Set {name}=None or "
                     "oblique=None."
                 )
         if isinstance(self.oblique, str):
@@ -228,7 +228,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
         """Refuse parameters of sampling that do not go together."""
         if self.bootstrap:
             if isinstance(self.oob_score, str):
-                get_scorer(self.oob_score)  # a name that is none is refused before the trees are grown
+                get_scorer(self.oob_score)  # refuses an unknown name before the trees are grown
             return
         if self.max_samples is not None:
             raise ValueError("max_samples goes with bootstrap=True. Set that, or max_samples=None.")

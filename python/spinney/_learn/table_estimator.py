@@ -35,7 +35,7 @@ class SavedEstimator(NamedParameters, Kept, BaseEstimator):
     def save(self, file: Target) -> None:
         """Write the fitted model to a file that `spinney.load` and `spinney.load_predictor` read.
 
-        The file holds numbers and text, no code: loading it runs none. What only a fit needs and is no number or
+        The file holds numbers and text, no code: loading it runs none. What only a fit needs and is not a number or
         text is not saved: another random state than an integer becomes None, other folds than a number of them the
         default, a scorer that is a function and callbacks None. Of ``cp_table_`` at most 100 rows are saved;
         out-of-fold predictions and the nodes of the training rows are not. Which rows were drawn for the trees of a

@@ -86,7 +86,7 @@ def export_text(
 
 
 def require_depth(max_depth: int | None) -> None:
-    """Refuse a depth that is no count."""
+    """Refuse a depth that is not a whole number of at least 0."""
     if max_depth is not None and (not isinstance(max_depth, int) or max_depth < 0):
         raise ValueError(f"max_depth must be a whole number of at least 0 or None, not {max_depth!r}.")
 
