@@ -1,6 +1,6 @@
 """Random combinations of number columns, which trees split on instead of the columns.
 
-Vocabulary: `inputs` are the columns of the caller's table; what trees split on are the inputs that are no numbers or
+Vocabulary: `inputs` are the columns of the caller's table; what trees split on are the inputs that are not numbers or
 lack many values, as they are, and then the combinations. A combination is a weighted sum of a few inputs: its
 coefficients are those of standardised columns, divided by each column's spread, so that it is written in the table's
 own units. It is missing where any of its parts is.

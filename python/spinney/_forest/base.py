@@ -507,7 +507,7 @@ class BaseForest(Neighbourhood, ForestImportances, UncertainForest, GrowingEstim
 
 
 def _per_draw(weight: Floats | None, copies: NDArray[np.int64] | None) -> Floats | None:
-    """Return what a row weighs each time it is drawn: one that is drawn more often for its weight weighs 1."""
+    """Return the weight of each row per draw: less where the row is drawn more often because of its weight."""
     return weight if weight is None or copies is None else weight / np.maximum(copies, 1)
 
 

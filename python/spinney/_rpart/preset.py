@@ -1,4 +1,4 @@
-"""rpart's own words for parameters."""
+"""rpart's own names of parameters."""
 
 from __future__ import annotations
 
