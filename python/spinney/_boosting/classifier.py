@@ -83,7 +83,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     init : {"constant", "zero"}, default="constant"
         Where scores start: at the constant with the smallest loss, given the ``offset`` if there is one, or at 0.
     class_weight : dict, "balanced" or None, default=None
-        Weights by class label. "balanced" gives all classes the same total weight.
+        Weights by class label. "balanced": in inverse proportion to the number of rows of each class.
     early_stopping : bool, default=False
         Whether to hold out rows, and to stop when their loss no longer improves.
     scoring : str, callable or None, default=None

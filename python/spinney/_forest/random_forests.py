@@ -125,7 +125,7 @@ class RandomForestClassifier(ForestClassifier):
     oob_score_ : float
         With `oob_score`: accuracy, or the score asked for, of the out-of-bag predictions. Rows without one are left
         out.
-    oob_curve_ : ndarray of shape (n_estimators,)
+    oob_curve_ : ndarray of shape (len(estimators_),)
         With `oob_score`: share of wrong classes among the out-of-bag predictions after each tree or member.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes), or a list of these
         With `oob_score`: class shares by the trees that have not seen the row; NaN if all have.
@@ -340,7 +340,7 @@ class RandomForestRegressor(ForestRegressor):
         Share of each column in the total decrease of the impurity, averaged over the trees.
     oob_score_ : float
         With `oob_score`: R², or the score asked for, of the out-of-bag predictions. Rows without one are left out.
-    oob_curve_ : ndarray of shape (n_estimators,)
+    oob_curve_ : ndarray of shape (len(estimators_),)
         With `oob_score`: mean squared error of the out-of-bag predictions after each tree or member.
     oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         With `oob_score`: means over the trees or members that have not seen the row; NaN if all have.

@@ -36,7 +36,7 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
     min_impurity_decrease : float, default=0.0
         A split must lower the impurity, weighted by the node's share of the total weight, by at least this much.
     class_weight : dict, list of dicts, "balanced" or None, default=None
-        Weights by class label. "balanced" gives all classes the same total weight.
+        Weights by class label. "balanced": in inverse proportion to the number of rows of each class.
     ccp_alpha : float, default=0.0
         Penalty per leaf of minimal cost-complexity pruning, in the unit of the risk: see `risk`.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional

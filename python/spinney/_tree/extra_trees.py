@@ -34,7 +34,7 @@ class ExtraTreeClassifier(TreeClassifier):
     min_impurity_decrease : float, default=0.0
         A split must lower the impurity, weighted by the node's share of the total weight, by at least this much.
     class_weight : dict, list of dicts, "balanced" or None, default=None
-        Weights by class label. "balanced" gives all classes the same total weight.
+        Weights by class label. "balanced": in inverse proportion to the number of rows of each class.
     ccp_alpha : float, default=0.0
         Penalty per leaf of minimal cost-complexity pruning, in the unit of the impurity.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
