@@ -107,7 +107,7 @@ class Criterion:
         Returns
         -------
         goodness : array-like of shape (n - 1,)
-            Goodness of the cut after each row; the larger the better, and no use unless positive. NaN is no cut.
+            Goodness of the cut after each row; the larger the better, only positive ones are of use. NaN: no cut here.
             What is said of cuts between equal x is ignored. Where nodes are compared (`max_leaf_nodes`,
             `min_impurity_decrease`), goodness is taken as the decrease of the risk, as it is by default.
         order, goodness : array-like of shape (n_groups,) and (n_groups - 1,)

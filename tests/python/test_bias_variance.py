@@ -262,7 +262,7 @@ def test_members_of_a_classifier():
 def test_boosting_has_no_members_to_average():
     part = spinney.bias_variance(GradientBoostingRegressor(n_estimators=3), Line(), n_repeats=3, random_state=0)
     assert part["GradientBoostingRegressor"].correlation is None
-    with pytest.raises(ValueError, match="averages no members"):
+    with pytest.raises(ValueError, match="is not an average of members"):
         part["GradientBoostingRegressor"].variance_with(3)
 
 
@@ -328,7 +328,7 @@ def test_frames_are_bootstrapped_as_they_are():
         ({"X": [[1], [2]]}, "Pass y with X"),
         ({"generator": 3}, "generator must be callable"),
         ({"generator": Line(), "n_repeats": 1}, "n_repeats must be a whole number of at least 2, not 1"),
-        ({"generator": Line(), "loss": "zero_one"}, "the learners are no classifiers"),
+        ({"generator": Line(), "loss": "zero_one"}, "the learners are not classifiers"),
         ({"generator": Line(), "loss": "hinge"}, "loss must be 'squared' or 'zero_one', not 'hinge'"),
         ({"generator": Line(), "truth": lambda X: X}, r"truth\(X\) has the shape \(1000, 2\); it must give one mean"),
     ],
@@ -339,7 +339,7 @@ def test_wrong_arguments(arguments, message):
 
 
 def test_wrong_learners():
-    with pytest.raises(TypeError, match="Learner 'x' is no estimator"):
+    with pytest.raises(TypeError, match="Learner 'x' is not an estimator"):
         spinney.bias_variance({"x": 3}, Line())
     with pytest.raises(ValueError, match="Compare those of one kind"):
         spinney.bias_variance({"a": DummyRegressor(), "b": DummyClassifier()}, Line())

@@ -185,7 +185,7 @@ def test_a_warm_start_keeps_the_kinds_of_the_columns():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.integers(0, 6, 80), rng.normal(size=80)])
     model = spinney.GradientBoostingRegressor(n_estimators=2, warm_start=True).fit(X, X[:, 1])
-    with pytest.raises(ValueError, match="column 'x0' was no category at the earlier fit"):
+    with pytest.raises(ValueError, match="column 'x0' was not a category at the earlier fit"):
         model.set_params(n_estimators=4, categorical_features=[0]).fit(X, X[:, 1])
     model.set_params(warm_start=False).fit(X, X[:, 1])
     model.set_params(n_estimators=6, warm_start=True).fit(X, X[:, 1])

@@ -499,7 +499,7 @@ def test_a_learning_curve_without_held_out_rows_or_with_a_metric():
     ax = spinney.plot_learning_curve(boosted(early_stopping=True, scoring="r2"))
     assert [part.get_ylabel() for part in ax.figure.axes] == ["loss", "-r2"]
     plt.close(ax.figure)
-    with pytest.raises(TypeError, match="this is a DecisionTreeRegressor"):
+    with pytest.raises(TypeError, match="needs a gradient boosting model, not a DecisionTreeRegressor"):
         spinney.plot_learning_curve(spinney.DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, 1.0]))
 
 

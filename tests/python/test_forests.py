@@ -415,7 +415,7 @@ def test_a_warm_start_keeps_how_rows_are_drawn(bootstrap):
 
 
 @pytest.mark.parametrize("kind", [RandomForestClassifier, spinney.RandomTreesEmbedding])
-@pytest.mark.parametrize(("before", "after", "was"), [(["b"], None, "a category"), (None, ["b"], "no category")])
+@pytest.mark.parametrize(("before", "after", "was"), [(["b"], None, "a category"), (None, ["b"], "not a category")])
 def test_a_warm_start_keeps_the_kinds_of_the_columns(kind, before, after, was):
     _, y = table()
     X = pd.DataFrame({"a": np.where(y > 0, "u", "v"), "b": np.arange(120) % 4})
@@ -583,7 +583,7 @@ def test_a_file_whose_trees_and_estimator_disagree_is_refused():
         (b'"kind":"forest"', b'"kind":"wood"', trees, "does not know, 'wood'"),
         (b'"kind":"forest"', b'"kind":"tree"', trees, "8 trees instead of one"),
         (b'"kind":"forest"', b'"kind":7', trees, "lacks a usable 'kind'"),
-        (b'"kind":"forest"', b'"kind":"forest"', [], "0 trees"),
+        (b'"kind":"forest"', b'"kind":"forest"', [], "holds no trees"),
         (b'"seed":', b'"seed":-', trees, "seed"),
     ):
         assert old in header

@@ -195,7 +195,7 @@ def test_saved_pickled_and_one_row_at_a_time(model, rows):
     assert [handle.score(row) for row in rows[-5:]] == model.score_samples(rows[-5:]).tolist()
     assert [handle.predict(row) for row in rows[-5:]] == model.predict(rows[-5:]).tolist()
     file.seek(0)
-    with pytest.raises(spinney.ModelFileError, match=r"read it with spinney\.load"):
+    with pytest.raises(spinney.ModelFileError, match=r"does not predict a target\. Read it with spinney\.load\.$"):
         spinney.load_predictor(file)
 
 

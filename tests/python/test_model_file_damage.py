@@ -149,8 +149,8 @@ def test_a_damaged_pickle_is_a_model_file_error(model):
         ("cp_table", [[1.0, 0, 1.0, 2.0]], "'cp_table' has the wrong shape"),
         ("cp_table", [[1.0, None, 1.0]], "'cp_table' counts no splits"),
         ("cp_table", [[1.0, 0, 1.0], [1.0]], "'cp_table' has the wrong shape"),
-        ("total_weight", 0.0, "'total_weight' is no weight"),
-        ("n_dropped", -1, "'n_dropped' is no count"),
+        ("total_weight", 0.0, "'total_weight' is not a positive weight"),
+        ("n_dropped", -1, "'n_dropped' is not a count"),
     ],
 )
 def test_records_of_rpart_that_lie_are_refused(name, value, message):

@@ -3,8 +3,10 @@
 import doctest
 import functools
 import importlib.util
+import inspect
 import json
 import os
+import pydoc
 import re
 import statistics
 import subprocess
@@ -16,6 +18,7 @@ from pathlib import Path
 import check_wheel
 import pytest
 import spinney
+from sklearn.base import BaseEstimator
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PACKAGE = Path(spinney.__file__).parent
@@ -52,6 +55,23 @@ def test_all_is_importable_and_listed():
 def test_names_come_from_where_they_are_defined():
     assert spinney.DecisionTreeClassifier is importlib.import_module("spinney._tree.classifier").DecisionTreeClassifier
     assert spinney.datasets.__name__ == "spinney.datasets"
+
+
+def estimators():
+    kinds = [getattr(spinney, name) for name in spinney.__all__]
+    return [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseEstimator)]
+
+
+@pytest.mark.parametrize("estimator", estimators(), ids=lambda kind: kind.__name__)
+def test_help_shows_the_parameters_of_an_estimator(estimator):
+    signature = inspect.signature(estimator)
+    assert signature == estimator.__signature__  # which documentation tools ask before __new__, whose says *args
+    assert signature.return_annotation is inspect.Signature.empty  # calling a class does not return None
+    shown = signature.parameters
+    assert list(shown.values()) == list(inspect.signature(estimator.__init__).parameters.values())[1:]
+    assert sorted(shown) == estimator._get_param_names()  # those that scikit-learn knows; it sorts them
+    above_the_docstring = pydoc.plain(pydoc.render_doc(estimator)).partition("Parameters\n")[0]
+    assert [name for name in shown if f"{name}: " not in above_the_docstring] == []
 
 
 def test_every_lazy_name_is_public_and_every_public_name_resolves():

@@ -267,7 +267,7 @@ def test_an_unfitted_model_is_refused(read):
 def test_what_is_not_a_tree_is_refused():
     from sklearn.linear_model import LogisticRegression
 
-    with pytest.raises(TypeError, match="LogisticRegression is not one tree"):
+    with pytest.raises(TypeError, match="LogisticRegression is not a single tree"):
         spinney.export_text(LogisticRegression().fit([[0.0], [1.0]], [0, 1]))
     with pytest.raises(TypeError, match="not str"):
         spinney.export_text("tree")

@@ -77,7 +77,7 @@ def test_what_is_no_row_is_refused_in_words(model: Any) -> None:
         with pytest.raises(ValueError, match="The row has 1 values, but the model has 3 columns"):
             handle.predict(short)
     for bad in ("x", [1.0], 1j, 10**400):
-        with pytest.raises(ValueError, match="Column 'a' is of numbers, and the row has"):
+        with pytest.raises(ValueError, match="Column 'a' holds numbers, but the row has"):
             handle.predict([bad, 1.0, 2.0])
     with pytest.raises(ValueError, match="no value for column 'c'"):
         handle.predict({"a": 1.0, "b": 2.0})
@@ -89,7 +89,7 @@ def test_rows_with_categories_are_refused_in_words(model: Any) -> None:
     handle = model.fit(X, y).to_predictor()
     with pytest.raises(ValueError, match="The row has 2 values, but the model has 3 columns"):
         handle.predict([1.0, 2.0])
-    with pytest.raises(ValueError, match=r"Column 'town' is of categories, and the row has \['Ely'\]"):
+    with pytest.raises(ValueError, match=r"Column 'town' holds categories, but the row has \['Ely'\]"):
         handle.predict([1.0, 2.0, ["Ely"]])
 
 

@@ -197,7 +197,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TableEstimator):
             )
 
     def _draw_seed(self, may_set_aside: bool) -> int:
-        """Seed of all draws; always the same where only roundings are drawn, unless the user names another."""
+        """Seed of all draws; fixed where neither rows nor columns are drawn, unless the user gives one."""
         shares = (self.subsample, self.max_features_per_level, self.max_features_per_tree)
         draws = min(shares) < 1 or self.max_features is not None or (self.early_stopping and may_set_aside)
         if self.random_state is None and not draws:

@@ -31,96 +31,112 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     Parameters
     ----------
     loss : {"log_loss", "exponential"}, default="log_loss"
-        Loss; the exponential one is AdaBoost's, for two classes.
+        The loss to minimise. "exponential" is that of AdaBoost, for two classes.
     n_estimators : int, default=100
-        Rounds.
+        Number of rounds.
     learning_rate : float, default=0.1
-        What each tree's values are multiplied by.
+        Factor by which the values of each tree are multiplied.
     max_leaf_nodes : int or None, default=31
-        Leaves of a tree.
-    max_depth : int or None, default=None
-        Depth of a tree.
+        Most leaves of a tree. None: no limit.
+    max_depth : int, optional
+        Most splits between the root and a leaf. None: no limit.
     growth : {"leaf", "depth"}, default="leaf"
-        Split the leaf that gains most next, or level by level.
+        Which leaf to split next: the one that gains most, or level by level.
     min_samples_leaf : int or float, default=20
-        Rows that a leaf holds at least; a share of all rows if a float. Such a leaf also holds its share of the
-        second derivatives: at least as much of the node's as so many of its rows have on average. (Where the mean
-        weight is more than eight times the median, a row counts for the median there.)
+        Fewest rows in a leaf; a float is a share of all rows. A leaf must also hold as large a sum of second
+        derivatives as this many rows of its parent have on average. (Where the mean weight exceeds eight times the
+        median, a row counts with the median weight in this rule.)
     min_hessian_leaf : float, default=1e-3
-        Sum of the loss's second derivatives that a leaf holds at least.
+        Smallest sum of the loss's second derivatives in a leaf.
     min_gain : float, default=0.0
-        Gain that a split brings at least: twice the loss that it saves, to second order.
-    l2_regularization, l1_regularization : float, default=0.0
-        Penalties on the leaves' values.
+        Smallest gain of a split: twice the loss that it saves, to second order.
+    l2_regularization : float, default=0.0
+        Penalty on the squares of the leaves' values.
+    l1_regularization : float, default=0.0
+        Penalty on the absolute values of the leaves' values.
     max_step : float or None, default=None
-        Largest absolute value of a leaf, before the learning rate.
+        Largest absolute value of a leaf, before the learning rate. None: no limit.
     subsample : float, default=1.0
         Share of the rows drawn for each round.
     max_features : int, float, {"sqrt", "log2"} or None, default=None
-        Columns drawn for each node.
-    max_features_per_level, max_features_per_tree : float, default=1.0
-        Share of the columns drawn for each level of a tree, and for each tree.
+        Number or share of the columns tried at each node, drawn at random. None: all.
+    max_features_per_level : float, default=1.0
+        Share of the columns drawn for each level of a tree.
+    max_features_per_tree : float, default=1.0
+        Share of the columns drawn for each tree.
     max_bins : int, default=255
-        Bins of a number column; missing values have one of their own. With as many bins as values, splits are exact.
+        Most bins of a column of numbers; missing values have another one. If there are as many bins as distinct values,
+        splits are exact.
     max_one_hot : int, default=4
-        Categories of a node up to which each is tried against the rest; more are sorted by their gradient.
+        With up to this many categories in a node, each is tried against the rest. More are sorted by their gradient,
+        and cut like numbers.
     category_smoothing : float, default=10.0
-        Added to the hessian of a category when they are sorted; those with fewer rows in a node stay together.
+        Added to the second derivatives of each category when categories are sorted. Those with fewer rows than this in
+        a node stay together.
     category_l2 : float, default=10.0
-        Penalty on the values of the sides of a split by sorted categories, when it is judged.
-    monotonic_cst : array-like of int, dict or None, default=None
-        1: the share of the second of two classes may not fall as the column rises; -1: not rise.
-    interaction_cst : list of lists, {"pairwise", "no_interactions"} or None, default=None
-        Columns that may meet on a path.
+        Additional L2 penalty on both sides when a split by sorted categories is judged.
+    monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
+        For two classes. 1: the probability of the second must not fall as the column rises; -1: it must not rise; 0: no
+        constraint.
+    interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
+        Groups of columns: those that split on one path from the root must all be in one group. Columns that are in none
+        form one more group.
     init : {"constant", "zero"}, default="constant"
-        Where scores start: at the constant that has the least loss (beside the ``offset``, if there is one), or at 0.
+        Where scores start: at the constant with the smallest loss, given the ``offset`` if there is one, or at 0.
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes.
+        Weights by class label. "balanced": in inverse proportion to the number of rows of each class.
     early_stopping : bool, default=False
-        Hold out rows, and stop when their loss no longer improves.
+        Whether to hold out rows, and to stop when their loss no longer improves.
     scoring : str, callable or None, default=None
-        Metric for early stopping and ``validation_score_``, as scikit-learn's scorers, which see predictions only;
-        None: the loss.
+        The metric of early stopping and of ``validation_score_``: a scikit-learn scorer, which is given nothing but the
+        predictions. None: the loss.
     validation_fraction : float or int, default=0.1
-        Rows held out, unless ``X_val`` is given to `fit`.
+        Share or number of rows to hold out, unless `fit` is given ``X_val``.
     n_iter_no_change : int, default=10
-        Rounds without improvement before it stops.
+        Rounds without an improvement after which early stopping ends the fit.
     tol : float, default=1e-7
-        What counts as an improvement.
+        By how much the loss must fall to count as an improvement.
     keep_best : bool, default=True
-        Drop the rounds after the best one (with early stopping).
-    categorical_features : array-like or None, default=None
-        Columns to treat as categories besides those that are.
+        Whether early stopping drops the rounds after the best one.
+    categorical_features : list of names or positions, or mask, optional
+        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
     unseen : {"missing", "error", "other"}, default="missing"
-        What a category not seen in training becomes.
+        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
+        follows the larger branch.
     warm_start : bool, default=False
-        Add rounds to those of the last fit.
+        Whether `fit` keeps the rounds of the last fit and adds to them.
     verbose : int, default=0
-        Show rounds, loss and time left.
+        1 reports rounds done, loss and time left to standard error.
     callbacks : callable, list of callables or None, default=None
-        Called after each round with a dict (round, n_estimators, train_loss, validation_loss, seconds); one that
+        Called after each round with a dict (round, n_estimators, train_loss, validation_loss, seconds). One that
         returns True ends the fit.
     keep_interrupted : bool, default=False
-        An interruption (Ctrl-C) ends the fit and keeps the rounds done, with a warning; else nothing is kept.
+        Whether an interruption (Ctrl-C) ends the fit with a warning and keeps the rounds done. False: it raises, and
+        nothing is kept.
     random_state : int, RandomState or None, default=None
-        Seed of the draws. Where neither rows nor columns are drawn, None gives the same model every time.
-    n_jobs : int or None, default=None
-        Threads; None: all that the process may use.
+        Seed of what is drawn at random. Where neither rows nor columns are drawn, None gives the same model every time.
+    n_jobs : int, optional
+        Threads. None: all that the process may use. The result is the same for any number.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels.
-    n_iter_, n_estimators_ : int
-        Rounds of the model.
+        Class labels, sorted.
+    n_iter_ : int
+        Number of rounds in the model.
+    n_estimators_ : int
+        The same number, by scikit-learn's name.
     train_score_ : ndarray of shape (n_rounds,)
-        Loss of the rows learned from after each round, those dropped by ``keep_best`` included.
+        Loss on the training rows after each round, including rounds that ``keep_best`` dropped.
     validation_score_ : ndarray of shape (n_rounds,)
-        Loss of the held-out rows, or the metric's negative: smaller is better. Only where rows are held out.
+        If rows were held out: their loss after each round, or the metric with its sign changed, so that smaller is
+        always better.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the loss that the splits save.
-    n_features_in_, feature_names_in_
-        Columns.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Column names, if the table has any and all are strings.
 
     Examples
     --------

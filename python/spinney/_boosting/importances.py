@@ -114,7 +114,9 @@ class _Judge:
 
     def __init__(self, model: Any, X: Any, y: Any, weight: Any, offset: Any, scoring: Any) -> None:
         if X is None or y is None:
-            raise ValueError("kind='permutation' is measured on rows. Pass X and y, best of rows not learned from.")
+            raise ValueError(
+                "kind='permutation' is measured on rows. Pass X and y, best of rows that were not trained on."
+            )
         self._model, self._view = model, model.boosting_
         self._table = model._columns(X)
         n = self._table.n_rows

@@ -147,8 +147,8 @@ class Rounds:
         loss = self._judge(self._engine.held_out_scores().T)
         if not np.isfinite(loss):
             raise ValueError(
-                f"scoring={self._model.scoring!r} gives {-loss} after round {self._n_done}: no number to stop by. Use "
-                "another metric, or hold out more rows."
+                f"scoring={self._model.scoring!r} gives {-loss} after round {self._n_done}, which cannot be "
+                "compared with other rounds. Use another metric, or hold out more rows."
             )
         return loss
 

@@ -61,8 +61,8 @@ def check_size(rows: LearningRows, start: Floats) -> None:
     if distance > 0 and not (_SMALLEST < distance < _LARGEST and _SMALLEST < weight < _LARGEST):
         what, size = ("y lies up to", distance) if _SMALLEST < weight < _LARGEST else ("sample_weight reaches", weight)
         raise ValueError(
-            f"{what} {size:g}{' from where it starts' if what[0] == 'y' else ''}: numbers of this size are beyond "
-            "what boosting computes with. Rescale them."
+            f"{what} {size:g}{' from the score that boosting starts at' if what[0] == 'y' else ''}: boosting cannot "
+            "compute with numbers of this size. Rescale them."
         )
 
 
@@ -71,8 +71,8 @@ def set_aside(
 ) -> tuple[LearningRows, LearningRows]:
     """Part the rows, by weights, into some to learn from and some to be judged by.
 
-    Both keep the whole table: what a row is not for has a weight of 0 there. Of each class the same share is held out,
-    and a class never goes without rows to learn from; groups stay together.
+    Both keep the whole table; rows that belong to the other part have weight 0. The same share of each class is held
+    out, each class keeps rows to learn from, and groups stay together.
     """
     n, weight = len(rows.target), rows.weights()
     used = np.flatnonzero(weight > 0)

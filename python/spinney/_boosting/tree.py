@@ -10,9 +10,9 @@ from spinney._tree.regressor import DecisionTreeRegressor
 class BoostedTree(DecisionTreeRegressor):
     """One step of a boosted model: a tree that predicts what it adds to the score, the learning rate included.
 
-    It is made by ``model.estimators_`` and read like any decision tree, by `export_text`, `plot_tree`, `to_frame` and
-    their kin. Its impurity is minus the loss that a node's step saves, twice and per unit of weight, so that the gain
-    of a split is what the split saves beyond it.
+    It is made by ``model.estimators_`` and read like any decision tree: by `export_text`, `plot_tree`, `to_frame` and
+    so on. Its impurity is minus the loss that a node's step saves, twice and per unit of weight, so that the gain of a
+    split is what the split saves beyond it.
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **more: Any) -> NoReturn:

@@ -159,7 +159,7 @@ def missing_column(n_rows: int) -> NumberColumn:
 
 
 def dense_column(column: SparseColumn, n_rows: int) -> NumberColumn:
-    """Write a sparse column out."""
+    """Turn a sparse column into a dense one."""
     values = np.zeros(n_rows, dtype=column.values.dtype)
     values[column.rows] = column.values
     return NumberColumn(values)

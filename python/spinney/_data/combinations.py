@@ -1,6 +1,6 @@
 """Random combinations of number columns, which trees split on instead of the columns.
 
-Vocabulary: `inputs` are the columns of the caller's table; what trees split on are the inputs that are no numbers or
+Vocabulary: `inputs` are the columns of the caller's table; what trees split on are the inputs that are not numbers or
 lack many values, as they are, and then the combinations. A combination is a weighted sum of a few inputs: its
 coefficients are those of standardised columns, divided by each column's spread, so that it is written in the table's
 own units. It is missing where any of its parts is.
@@ -275,11 +275,11 @@ def _spread(values: Floats, weight: Floats | None) -> float:
     if not known.any():
         return 1.0
     values, weight = values[known], None if weight is None else weight[known]
-    scale = np.exp2(np.frexp(np.abs(values).max())[1] - 1.0)  # squares of huge or tiny numbers are none
+    scale = np.exp2(np.frexp(np.abs(values).max())[1] - 1.0)  # squares must neither overflow nor vanish
     values = values / scale if scale > 0 else values
     centre = np.average(values, weights=weight)
     spread = float(np.sqrt(np.average((values - centre) ** 2, weights=weight)))
-    # a spread that is rounding of equal values is none, and a coefficient must stay a number
+    # equal values may seem to spread by rounding; they get 1, so that the coefficient stays finite
     return min(max(spread * float(scale), 1e-300), 1e300) if spread > 1e-12 * abs(float(centre)) else 1.0
 
 

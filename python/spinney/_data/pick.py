@@ -58,7 +58,7 @@ def pick_table(X: Any) -> PickTable:
     Raises
     ------
     TypeError
-        If `X` is no table.
+        If `X` is not a table.
     ValueError
         If `X` is not two-dimensional, or empty.
     """

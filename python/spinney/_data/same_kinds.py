@@ -21,7 +21,7 @@ def check_categories(schema: Schema, table: RawTable, categorical_features: Any,
             continue
         if not is_category or not (table.matrix is None and isinstance(table.column(place), CodedColumn)):
             raise ValueError(
-                f"warm_start keeps the kinds of the columns, and column {feature.name!r} was "
-                f"{'a category' if is_category else 'no category'} at the earlier fit. Set categorical_features as "
+                f"warm_start keeps the kinds of the columns, but column {feature.name!r} was "
+                f"{'a category' if is_category else 'not a category'} at the earlier fit. Set categorical_features as "
                 "it was then, or warm_start=False."
             )

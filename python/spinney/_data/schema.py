@@ -115,7 +115,7 @@ class Schema:
 
     @cached_property
     def split_features(self) -> tuple[Feature, ...]:
-        """What trees split on: the features, or those that are no numbers and then the combinations of numbers."""
+        """What trees split on: the features, or those that are not numbers and then the combinations of numbers."""
         if self.pool is None:
             return self.features
         combined = (Feature(self.pool.name(k, self.names), "number") for k in range(len(self.pool)))

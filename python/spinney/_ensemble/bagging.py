@@ -42,34 +42,38 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
     n_estimators : int or "auto", default=10
         Number of members. "auto" adds members until the out-of-bag error has settled: at least 100, at most 1000.
     max_samples : int or float, optional
-        Rows drawn for each member: a number, or a share of the rows. None: as many as there are.
+        Rows drawn for each member: a number or a share. None: as many as there are.
     max_features : int or float, default=1.0
         Columns drawn for each member: a number, or a share of the columns.
     bootstrap : bool, default=True
-        Draw rows with replacement.
+        Whether to draw rows with replacement.
     bootstrap_features : bool, default=False
-        Draw columns with replacement.
+        Whether to draw columns with replacement.
     voting : {"soft", "hard"}, optional
         Average the members' probabilities, or count their votes; a tie goes to the class that comes first. None: "soft"
-        if members have `predict_proba`, else "hard". It may be changed after `fit`.
+        if the members have `predict_proba`, else "hard". It may be changed after `fit`.
     stratified : bool or "balanced", default=False
-        Draw from each class its share of the rows; "balanced": the same number from each, by default as many as the
-        smallest has.
+        Whether to draw the same share of the rows of each class. "balanced": the same number, as many as the smallest
+        class has unless `max_samples` says otherwise.
     oob_score : bool, str or callable, default=False
-        Judge each row by the members that have not seen it. True: by the accuracy; otherwise the name of a scorer, or
-        a metric (y_true, y_predicted) -> number.
+        Whether to score out-of-bag predictions, which come for each row from those trees or members that have not seen
+        it. True: by accuracy; or the name of a scikit-learn scorer, or ``metric(y, predicted)``.
     warm_start : bool, default=False
-        Keep the members there are at the next `fit` and add to them.
+        Whether `fit` keeps the members of the last fit and adds to them.
     n_jobs : int, optional
-        Threads; None: all cores the process may use. Decision trees with ``n_jobs=None`` take one each.
+        Threads. None: all that the process may use. Decision trees with ``n_jobs=None`` use one each.
     random_state : int, RandomState or None, default=None
-        Draws the samples, and the random states of the members.
+        Seed of the samples, and of the random states of the members.
     verbose : int, default=0
-        1 reports members done, out-of-bag error and time left to standard error: in one line on a terminal, else in
-        about ten; 2 in one for every member.
+        1 reports members done, out-of-bag error and time left to standard error: in one line on a terminal, elsewhere
+        in about ten lines. 2 reports every member, each in a line of its own unless on a terminal.
 
     Attributes
     ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    n_classes_ : int
+        Number of classes.
     estimator_ : estimator
         What was cloned for each member.
     estimators_ : list of estimators
@@ -78,22 +82,20 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
         Rows of each member.
     estimators_features_ : list of ndarray
         Columns of each member.
-    classes_ : ndarray of shape (n_classes,)
-        Labels, sorted.
-    n_classes_ : int
-        Number of classes.
     oob_score_ : float
-        Score out of bag, if asked for. Rows that all members have seen are left out.
-    oob_curve_ : ndarray of shape (n_estimators,)
-        With `oob_score`: share of wrong classes out of bag after each member.
+        With `oob_score`: accuracy, or the score asked for, of the out-of-bag predictions. Rows without one are left
+        out.
+    oob_curve_ : ndarray of shape (len(estimators_),)
+        With `oob_score`: share of wrong classes among the out-of-bag predictions after each tree or member.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes)
-        Probabilities, or shares of the votes, out of bag; NaN for rows that all members have seen.
+        With `oob_score`: probabilities, or shares of the votes, by the members that have not seen the row; NaN if all
+        have.
     feature_importances_ : ndarray of shape (n_features,)
         Mean of the members' importances, if they have any.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
-        Column names, if all are strings.
+        Column names, if the table has any and all are strings.
 
     References
     ----------
@@ -322,25 +324,25 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
     n_estimators : int or "auto", default=10
         Number of members. "auto" adds members until the out-of-bag error has settled: at least 100, at most 1000.
     max_samples : int or float, optional
-        Rows drawn for each member: a number, or a share of the rows. None: as many as there are.
+        Rows drawn for each member: a number or a share. None: as many as there are.
     max_features : int or float, default=1.0
         Columns drawn for each member: a number, or a share of the columns.
     bootstrap : bool, default=True
-        Draw rows with replacement.
+        Whether to draw rows with replacement.
     bootstrap_features : bool, default=False
-        Draw columns with replacement.
+        Whether to draw columns with replacement.
     oob_score : bool, str or callable, default=False
-        Judge each row by the members that have not seen it. True: by R²; otherwise the name of a scorer, or a metric
-        (y_true, y_predicted) -> number.
+        Whether to score out-of-bag predictions, which come for each row from those trees or members that have not seen
+        it. True: by R²; or the name of a scikit-learn scorer, or ``metric(y, predicted)``.
     warm_start : bool, default=False
-        Keep the members there are at the next `fit` and add to them.
+        Whether `fit` keeps the members of the last fit and adds to them.
     n_jobs : int, optional
-        Threads; None: all cores the process may use. Decision trees with ``n_jobs=None`` take one each.
+        Threads. None: all that the process may use. Decision trees with ``n_jobs=None`` use one each.
     random_state : int, RandomState or None, default=None
-        Draws the samples, and the random states of the members.
+        Seed of the samples, and of the random states of the members.
     verbose : int, default=0
-        1 reports members done, out-of-bag error and time left to standard error: in one line on a terminal, else in
-        about ten; 2 in one for every member.
+        1 reports members done, out-of-bag error and time left to standard error: in one line on a terminal, elsewhere
+        in about ten lines. 2 reports every member, each in a line of its own unless on a terminal.
 
     Attributes
     ----------
@@ -353,17 +355,17 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
     estimators_features_ : list of ndarray
         Columns of each member.
     oob_score_ : float
-        Score out of bag, if asked for. Rows that all members have seen are left out.
-    oob_curve_ : ndarray of shape (n_estimators,)
-        With `oob_score`: mean squared error out of bag after each member.
+        With `oob_score`: R², or the score asked for, of the out-of-bag predictions. Rows without one are left out.
+    oob_curve_ : ndarray of shape (len(estimators_),)
+        With `oob_score`: mean squared error of the out-of-bag predictions after each tree or member.
     oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        Predictions out of bag; NaN for rows that all members have seen.
+        With `oob_score`: means over the trees or members that have not seen the row; NaN if all have.
     feature_importances_ : ndarray of shape (n_features,)
         Mean of the members' importances, if they have any.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
-        Column names, if all are strings.
+        Column names, if the table has any and all are strings.
 
     References
     ----------

@@ -140,7 +140,7 @@ class BaseBagging(SavedEstimator):
         sampling = self._plan(table, template, self._strata(target, strata, table.n_rows), groups, weight)
         if (self.oob_score or self.n_estimators == "auto") and not sampling.leaves_rows_out:
             raise ValueError(
-                "Out of bag estimation needs rows that are left out, and every member gets all of them. Set "
+                "Out of bag estimation needs rows that are left out, but every member gets all rows. Set "
                 "bootstrap=True, lower max_samples, or set oob_score=False and n_estimators to a number."
             )
         old = self._members_to_keep(sampling)
@@ -430,7 +430,9 @@ class BaseBagging(SavedEstimator):
         digest = hashlib.sha256()
         for member, columns in zip(self.estimators_, self.estimators_features_, strict=True):
             if not hasattr(member, "fingerprint"):
-                raise TypeError(f"Members of the type {type(member).__name__} have no fingerprint, so this has none.")
+                raise TypeError(
+                    f"Members of the type {type(member).__name__} have no fingerprint, so the ensemble has none."
+                )
             digest.update(np.asarray(columns, dtype=np.int64).tobytes() + member.fingerprint().encode())
         return digest.hexdigest()
 

@@ -1,4 +1,4 @@
-"""Fitting one member of an ensemble to its sample, without copying what it can do without."""
+"""Fitting one member of an ensemble to its sample, without needless copies."""
 
 from __future__ import annotations
 

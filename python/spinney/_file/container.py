@@ -103,7 +103,7 @@ def from_bytes(data: bytes) -> tuple[dict[str, Any], _engine.ModelFile]:
         refuse(str(error))
     header = json.loads(file.header, parse_constant=_refuse_constant)
     if not isinstance(header, dict):
-        refuse("is damaged: its header is not one")
+        refuse("is damaged: its header is not a table of names and values")
     return header, file
 
 

@@ -81,7 +81,7 @@ def _named(error: OSError, path: str) -> OSError:
 
 
 def _sync_folder(folder: str) -> None:
-    """Make the new name last as well; some file systems cannot, which costs nothing but this."""
+    """Flush the folder, so that the new name survives a crash; some file systems cannot, which is no error."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -26,7 +26,7 @@ _SLACK = 2**20  # bytes that labels may take beyond what the longest of them nee
 
 
 def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as JSON can hold them; what only a fit needs and is no number or text is not kept."""
+    """Return parameters as JSON can hold them; what only a fit needs, and is neither a number nor text, is not kept."""
     return {name: _parameter_to_json(name, value) for name, value in parameters.items()}
 
 

@@ -88,7 +88,7 @@ class FittedForest(FittedModel):
     def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
         """Make the forest of a file."""
         if not trees:
-            refuse("is damaged: it holds 0 trees instead of some")
+            refuse("is damaged: it holds no trees")
         check_width(trees, frame)
         forest = _engine.forest_from_trees(trees, frame.schema.n_categories)
         return cls(forest, frame.n_classes, frame.n_outputs, frame.cost)

@@ -59,7 +59,7 @@ class RowReader:
         return self._buffer
 
     def _values(self, row: Any) -> Any:
-        """Values in column order of a row that is no list: a list, or an array of one dimension."""
+        """Values, in column order, of a row that is not a list: as a list, or as an array of one dimension."""
         if isinstance(row, Mapping):
             return self._by_name(row)
         if isinstance(row, (str, bytes, bytearray, Set)) or not hasattr(row, "__iter__"):
@@ -110,7 +110,7 @@ class RowReader:
             return float(value)
         except (TypeError, ValueError, OverflowError):
             raise ValueError(
-                f"Column '{self._names[j]}' is of numbers, and the row has {value!r}. Pass a number, or None if it is "
+                f"Column '{self._names[j]}' holds numbers, but the row has {value!r}. Pass a number, or None if it is "
                 "missing."
             ) from None
 
@@ -126,7 +126,7 @@ class RowReader:
             raise
         except TypeError:  # not hashable
             raise ValueError(
-                f"Column '{feature.name}' is of categories, and the row has {row[j]!r}. Pass one category, or None if "
+                f"Column '{feature.name}' holds categories, but the row has {row[j]!r}. Pass one category, or None if "
                 "it is missing."
             ) from None
         return row

@@ -50,7 +50,7 @@ _LEAST_POOL, _MOST_POOL, _POOL_VALUES = 100, 1000, 2**24  # combinations, and th
 
 
 _NO_SURROGATES = (
-    "The trees of a forest learn at each split to which side rows without a value go. For surrogate splits fit a "
+    "The trees of a forest learn at each split to which side rows without a value go. For surrogate splits, fit a "
     "decision tree with missing='surrogate', or bagging of such trees."
 )
 _NO_PRUNING = "Trees of a forest are pruned by ccp_alpha alone; choose it by oob_score_."
@@ -63,7 +63,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         **dict.fromkeys(("missing", "max_surrogates", "surrogate_style", "missing_fallback"), _NO_SURROGATES),
         **dict.fromkeys(("prune", "cv", "rule", "scoring", "risk", "cp", "validation_fraction"), _NO_PRUNING),
         **dict.fromkeys(("dialect", "max_competitors"), "It is for single trees: use a decision tree."),
-        "splitter": "Random forests search the best cuts and extra-trees draw them: choose by the class.",
+        "splitter": "Random forests search for the best cuts, extra-trees draw cuts at random: choose the class.",
     }
     splitter: str = "best"
 
@@ -188,7 +188,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         for name in ("monotonic_cst", "interaction_cst", "feature_costs", "feature_weights", "always_try"):
             if getattr(self, name, None) is not None:
                 raise ValueError(
-                    f"{name} speaks of single columns, and oblique splits combine several. Set {name}=None or "
+                    f"{name} is about single columns, but oblique splits combine several. Set {name}=None or "
                     "oblique=None."
                 )
         if isinstance(self.oblique, str):
@@ -205,7 +205,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         """Refuse parameters of sampling that do not go together."""
         if self.bootstrap:
             if isinstance(self.oob_score, str):
-                get_scorer(self.oob_score)  # a name that is none is refused before the trees are grown
+                get_scorer(self.oob_score)  # refuses an unknown name before the trees are grown
             return
         if self.max_samples is not None:
             raise ValueError("max_samples goes with bootstrap=True. Set that, or max_samples=None.")
@@ -396,7 +396,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
 
 
 def _per_draw(weight: Floats | None, copies: NDArray[np.int64] | None) -> Floats | None:
-    """Return what a row weighs each time it is drawn: one that is drawn more often for its weight weighs 1."""
+    """Return the weight of each row per draw: less where the row is drawn more often because of its weight."""
     return weight if weight is None or copies is None else weight / np.maximum(copies, 1)
 
 

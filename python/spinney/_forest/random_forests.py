@@ -17,118 +17,132 @@ class RandomForestClassifier(ForestClassifier):
     n_estimators : int or "auto", default=100
         Number of trees. "auto" adds trees until the out-of-bag error has settled: at least 100, at most 1000.
     criterion : {"gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"} or object, default="gini"
-        Measure of a split, as of `DecisionTreeClassifier`. An object is a criterion of your own; see
-        `spinney.Criterion`.
+        How splits are compared. "log_loss" is another name of "entropy"; "chi2" ranks splits by Pearson's statistic;
+        "gain_ratio" is C4.5's. An object is a criterion of your own; see `spinney.Criterion`.
     max_depth : int, optional
-        Most splits between the root and a leaf of a tree.
-    min_samples_split, min_samples_leaf : int or float, default=2 and 1
-        Fewest rows in a node that is split, and in a leaf, each row counted once; a float is a share of all rows.
+        Most splits between the root and a leaf. None: no limit.
+    min_samples_split : int or float, default=2
+        Fewest rows that a node must hold to be split, where a row drawn several times counts once; a float is a share
+        of all rows.
+    min_samples_leaf : int or float, default=1
+        Fewest rows in a leaf, where a row drawn several times counts once; a float is a share of all rows.
     min_weight_fraction_leaf : float, default=0.0
-        Least share of the weight of a sample in a leaf.
+        Smallest share of the weight of a tree's sample in a leaf.
     max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
-        Columns tried at each node, drawn at random unless all are.
+        Number or share of the columns tried at each node, drawn at random. None: all.
     max_features_per_tree : int, float, {"sqrt", "log2"} or None, default=None
-        Columns that a tree may use at all, drawn at random for each; None: all.
+        Columns drawn for each tree, which splits on no others: a number or a share. None: all.
     max_leaf_nodes : int, optional
-        Grow each tree best-first until it has this many leaves.
+        Grow best-first: always split the node that gains most, until there are this many leaves. None: no limit.
     min_impurity_decrease : float, default=0.0
-        A split must lower the impurity by this much, weighted by the node's share of the total weight.
+        A split must lower the impurity, weighted by the node's share of the total weight, by at least this much.
     min_purity : float, optional
-        Do not split a node whose majority class has at least this share.
+        Do not split a node in which one class has at least this share.
     bootstrap : bool, default=True
-        Grow each tree on a sample of the rows. False: on all of them.
+        Whether to grow each tree on a sample of the rows. False: on all rows.
     replace : bool, default=True
-        Draw rows with replacement. False draws a subsample: 63.2 % of the rows unless `max_samples` says otherwise.
+        Whether to draw rows with replacement. False draws a subsample: 63.2 % of the rows, unless `max_samples` says
+        otherwise.
     max_samples : int, float or None, default=None
-        Rows (or groups) drawn for each tree: a number or a share; None: as many as there are.
+        Rows (or groups of rows) drawn for each tree: a number or a share. None: as many as there are.
     sampling : {"balanced", "stratified"} or None, default=None
-        Draw from each class in its own right: as many rows as the smallest class has, or in proportion.
+        Draw from each class separately: "balanced" takes as many rows of each as the smallest class has, "stratified"
+        the same share of each.
     oob_score : bool, str or callable, default=False
-        Judge the forest by rows that trees have not seen: by the accuracy, a scikit-learn scorer by name, or
-        ``metric(y, predicted)``.
+        Whether to score out-of-bag predictions, which come for each row from those trees or members that have not seen
+        it. True: by accuracy; or the name of a scikit-learn scorer, or ``metric(y, predicted)``.
     random_state : int, RandomState or None, default=None
-        Seed of samples, columns and cuts.
+        Seed of everything that is drawn at random.
     n_jobs : int, optional
-        Threads; None: all that the process may use. The forest is the same for any number.
+        Threads. None: all that the process may use. The result is the same for any number.
     verbose : int, default=0
         1 reports trees done, out-of-bag error and time left to standard error.
     warm_start : bool, default=False
-        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once, by the
-        random state of the first fit. Parameters of growth apply to the trees added; what would leave the earlier
-        ones without a meaning (other rows, samples, categories or combinations of columns) is refused.
+        Whether `fit` keeps the trees of the last fit and adds to them. With unchanged parameters, the result is the
+        forest that one fit would give; the random state is that of the first fit. Changed parameters of growth apply to
+        the new trees; changes under which the old trees would make no sense (other rows, samples, categories or
+        combinations of columns) are refused.
     class_weight : dict, list of dicts, "balanced", "balanced_subsample" or None, default=None
-        Weights by class label. "balanced": such that the classes weigh the same in the table, each row counting by its
-        `sample_weight`; "balanced_subsample": in the sample of each tree.
+        Weights by class label. "balanced" gives all classes the same total weight in the table, each row counting by
+        its `sample_weight`; "balanced_subsample" does so in the sample of each tree.
     ccp_alpha : float, default=0.0
-        Penalty per leaf at which each tree is pruned.
+        Penalty per leaf of minimal cost-complexity pruning, in the unit of the impurity.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
-        Columns in which the prediction must not rise (-1) or fall (1).
+        1: the prediction must not fall as the column rises; -1: it must not rise; 0: no constraint.
     interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
-        Columns that may meet on a path. Columns in no group form one of their own.
+        Groups of columns: those that split on one path from the root must all be in one group. Columns that are in none
+        form one more group.
     max_bins : int, optional
-        Sort numbers into at most this many bins first: faster on large tables. None: exact.
+        Sort numbers into at most this many bins first, which is faster on large tables. None: exact splits.
     categorical_features : list of names or positions, or mask, optional
-        Columns of numbers to be taken as categories. Strings and categories always are.
+        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
     unseen : {"missing", "error", "other"}, default="missing"
-        What a category that did not occur in training means at prediction: a missing value, an error, or a value that
+        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
         follows the larger branch.
     cost_matrix : array-like of shape (n_classes, n_classes), frame, or dict of dicts by label, optional
         Cost of predicting class j (column) for a row of class i (row).
     priors : array-like of shape (n_classes,), dict by label, "uniform" or None, default=None
-        Class probabilities to assume; None: as in the training rows.
+        Class probabilities to assume. None: those of the training rows.
     cost_splits : {"altered_priors", "generalised_gini"} or None, default="altered_priors"
-        How costs steer the splits: as class weights, or through the Gini index of pairs; None: not at all.
+        How costs guide the splits: as class weights, or through the Gini index of pairs of classes. None: not at all.
     feature_costs : array-like of positive numbers or dict by column name, optional
-        Price of each column: a split's gain is divided by its column's price. Columns that a dict leaves out cost 1.
+        Price of each column, by which the gain of its splits is divided. Columns that a dict leaves out cost 1.
     feature_weights : array-like of numbers or dict by column name, optional
-        How likely each column is drawn, in proportion, wherever columns are drawn: for a tree, for a node. 0: never.
-        Columns that a dict leaves out have weight 1.
+        How likely each column is to be drawn, for a tree or for a node, in proportion; 0: never. Columns that a dict
+        leaves out have weight 1.
     always_try : list of names or positions, or mask, optional
-        Columns tried at every node besides the `max_features` that are drawn from the others.
+        Columns tried at every node, in addition to the `max_features` that are drawn from the others.
     shrinkage : float or None, default=None
-        Strength of hierarchical shrinkage: node values of each tree are drawn to their ancestors'.
+        Strength of hierarchical shrinkage, which draws the values of each tree's nodes towards those of their
+        ancestors.
     keep_rows : bool, default=False
-        Keep the target and the leaf in each tree of every training row: 2 or 4 bytes per row and tree.
+        Whether to keep the target of every training row and its leaf in each tree, at 2 or 4 bytes per row and tree.
         `predict_set`, `leaf_weights` and `coverage_report` need it.
     oblique : int, "auto" or None, default=None
-        Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
-        a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
-        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100 and enough to take
-        up every column. Categories, and columns that lack so many values that most combinations with them would be
-        missing, are split on as they are and tried as often as without a pool.
+        Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of single columns.
+        This many are drawn once for the whole forest, and `max_features` of them are tried at each node (a share is one
+        of the number of columns of the table). "auto": 1000, or fewer in tables of more than 16,000 rows, but at least
+        100 and enough for every column to take part. Categories are split on as they are, and so are columns with so
+        many missing values that most combinations with them would be missing; they are tried as often as without
+        combinations.
     n_combined : int, default=3
         Columns in each combination.
 
     Attributes
     ----------
     classes_ : ndarray, or list of these
-        Labels, sorted; one array per output.
+        Class labels, sorted; one array per output.
     n_classes_ : int, or ndarray of int
-        Number of labels.
+        Number of classes; one number per output.
     estimators_ : sequence
         The trees as estimators, made on demand.
     estimators_samples_ : sequence of ndarray
-        Rows that each tree was grown on, made on demand.
+        Rows that each tree was grown on, found on demand.
     forest_ : FittedForest
         The trees as one set of arrays.
     feature_importances_ : ndarray of shape (n_features,)
-        Mean over the trees of each column's share in the decrease of the impurity.
+        Share of each column in the total decrease of the impurity, averaged over the trees.
     oob_score_ : float
-        With `oob_score`: accuracy, or the score asked for, of the out-of-bag predictions.
-    oob_curve_ : ndarray of shape (n_trees,)
-        With `oob_score`: share of wrong classes of the out-of-bag predictions after each tree.
+        With `oob_score`: accuracy, or the score asked for, of the out-of-bag predictions. Rows without one are left
+        out.
+    oob_curve_ : ndarray of shape (len(estimators_),)
+        With `oob_score`: share of wrong classes among the out-of-bag predictions after each tree or member.
     oob_decision_function_ : ndarray of shape (n_samples, n_classes), or a list of these
         With `oob_score`: class shares by the trees that have not seen the row; NaN if all have.
-    schema_ : Schema
-        Columns, kinds and categories the forest was grown on.
     cost_matrix_ : ndarray of shape (n_classes, n_classes), or None
         Costs in the order of `classes_`, if any were given.
     priors_ : ndarray of shape (n_classes,), or None
         Class probabilities that were assumed, if any were given.
-    n_features_in_, n_outputs_, max_features_ : int
-        Columns, outputs, and columns tried at each node.
+    schema_ : Schema
+        Columns, their kinds and their categories in the training table.
+    n_features_in_ : int
+        Number of columns.
+    n_outputs_ : int
+        Number of outputs.
+    max_features_ : int
+        Number of columns tried at each node.
     feature_names_in_ : ndarray of str
-        Column names, if the table had any.
+        Column names, if the table has any and all are strings.
 
     See Also
     --------
@@ -234,74 +248,83 @@ class RandomForestRegressor(ForestRegressor):
     n_estimators : int or "auto", default=100
         Number of trees. "auto" adds trees until the out-of-bag error has settled: at least 100, at most 1000.
     criterion : {"squared_error", "friedman_mse", "absolute_error", "poisson"} or object, default="squared_error"
-        Measure of a split, as of `DecisionTreeRegressor`. An object is a criterion of your own; see
-        `spinney.Criterion`.
+        How splits are compared. Leaves predict means, or medians with "absolute_error". An object is a criterion of
+        your own; see `spinney.Criterion`.
     max_depth : int, optional
-        Most splits between the root and a leaf of a tree.
-    min_samples_split, min_samples_leaf : int or float, default=2 and 1
-        Fewest rows in a node that is split, and in a leaf, each row counted once; a float is a share of all rows.
+        Most splits between the root and a leaf. None: no limit.
+    min_samples_split : int or float, default=2
+        Fewest rows that a node must hold to be split, where a row drawn several times counts once; a float is a share
+        of all rows.
+    min_samples_leaf : int or float, default=1
+        Fewest rows in a leaf, where a row drawn several times counts once; a float is a share of all rows.
     min_weight_fraction_leaf : float, default=0.0
-        Least share of the weight of a sample in a leaf.
+        Smallest share of the weight of a tree's sample in a leaf.
     max_features : int, float, {"sqrt", "log2"} or None, default=1.0
-        Columns tried at each node, drawn at random unless all are.
+        Number or share of the columns tried at each node, drawn at random. None: all.
     max_features_per_tree : int, float, {"sqrt", "log2"} or None, default=None
-        Columns that a tree may use at all, drawn at random for each; None: all.
+        Columns drawn for each tree, which splits on no others: a number or a share. None: all.
     max_leaf_nodes : int, optional
-        Grow each tree best-first until it has this many leaves.
+        Grow best-first: always split the node that gains most, until there are this many leaves. None: no limit.
     min_impurity_decrease : float, default=0.0
-        A split must lower the impurity by this much, weighted by the node's share of the total weight.
+        A split must lower the impurity, weighted by the node's share of the total weight, by at least this much.
     bootstrap : bool, default=True
-        Grow each tree on a sample of the rows. False: on all of them.
+        Whether to grow each tree on a sample of the rows. False: on all rows.
     replace : bool, default=True
-        Draw rows with replacement. False draws a subsample: 63.2 % of the rows unless `max_samples` says otherwise.
+        Whether to draw rows with replacement. False draws a subsample: 63.2 % of the rows, unless `max_samples` says
+        otherwise.
     max_samples : int, float or None, default=None
-        Rows (or groups) drawn for each tree: a number or a share; None: as many as there are.
+        Rows (or groups of rows) drawn for each tree: a number or a share. None: as many as there are.
     oob_score : bool, str or callable, default=False
-        Judge the forest by rows that trees have not seen: by R², a scikit-learn scorer by name, or
-        ``metric(y, predicted)``.
+        Whether to score out-of-bag predictions, which come for each row from those trees or members that have not seen
+        it. True: by R²; or the name of a scikit-learn scorer, or ``metric(y, predicted)``.
     random_state : int, RandomState or None, default=None
-        Seed of samples, columns and cuts.
+        Seed of everything that is drawn at random.
     n_jobs : int, optional
-        Threads; None: all that the process may use. The forest is the same for any number.
+        Threads. None: all that the process may use. The result is the same for any number.
     verbose : int, default=0
         1 reports trees done, out-of-bag error and time left to standard error.
     warm_start : bool, default=False
-        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once, by the
-        random state of the first fit. Parameters of growth apply to the trees added; what would leave the earlier
-        ones without a meaning (other rows, samples, categories or combinations of columns) is refused.
+        Whether `fit` keeps the trees of the last fit and adds to them. With unchanged parameters, the result is the
+        forest that one fit would give; the random state is that of the first fit. Changed parameters of growth apply to
+        the new trees; changes under which the old trees would make no sense (other rows, samples, categories or
+        combinations of columns) are refused.
     ccp_alpha : float, default=0.0
-        Penalty per leaf at which each tree is pruned.
+        Penalty per leaf of minimal cost-complexity pruning, in the unit of the impurity.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
-        Columns in which the prediction must not rise (-1) or fall (1).
+        1: the prediction must not fall as the column rises; -1: it must not rise; 0: no constraint.
     interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
-        Columns that may meet on a path. Columns in no group form one of their own.
+        Groups of columns: those that split on one path from the root must all be in one group. Columns that are in none
+        form one more group.
     max_bins : int, optional
-        Sort numbers into at most this many bins first: faster on large tables. None: exact.
+        Sort numbers into at most this many bins first, which is faster on large tables. None: exact splits.
     categorical_features : list of names or positions, or mask, optional
-        Columns of numbers to be taken as categories. Strings and categories always are.
+        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
     unseen : {"missing", "error", "other"}, default="missing"
-        What a category that did not occur in training means at prediction: a missing value, an error, or a value that
+        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
         follows the larger branch.
     feature_costs : array-like of positive numbers or dict by column name, optional
-        Price of each column: a split's gain is divided by its column's price. Columns that a dict leaves out cost 1.
+        Price of each column, by which the gain of its splits is divided. Columns that a dict leaves out cost 1.
     feature_weights : array-like of numbers or dict by column name, optional
-        How likely each column is drawn, in proportion, wherever columns are drawn: for a tree, for a node. 0: never.
-        Columns that a dict leaves out have weight 1.
+        How likely each column is to be drawn, for a tree or for a node, in proportion; 0: never. Columns that a dict
+        leaves out have weight 1.
     always_try : list of names or positions, or mask, optional
-        Columns tried at every node besides the `max_features` that are drawn from the others.
+        Columns tried at every node, in addition to the `max_features` that are drawn from the others.
     shrinkage : float or None, default=None
-        Strength of hierarchical shrinkage: node values of each tree are drawn to their ancestors'.
+        Strength of hierarchical shrinkage, which draws the values of each tree's nodes towards those of their
+        ancestors.
     keep_rows : bool, default=False
-        Keep the target and the leaf in each tree of every training row: 2 or 4 bytes per row and tree.
+        Whether to keep the target of every training row and its leaf in each tree, at 2 or 4 bytes per row and tree.
         `predict_quantiles`, `predict_interval`, `leaf_weights` and `coverage_report` need it.
     rate_shrinkage : float, default=0.0
-        With ``criterion="poisson"``: draw leaf rates to the sample's overall rate, as `DecisionTreeRegressor` does.
+        With ``criterion="poisson"``: draw leaf rates towards the overall rate of the tree's sample, as
+        `DecisionTreeRegressor` does.
     oblique : int, "auto" or None, default=None
-        Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of the columns:
-        a pool of so many is drawn for the forest, of which `max_features` are tried at each node (a share is one of
-        the table's columns). "auto": 1000, fewer in tables of more than 16,000 rows, at least 100 and enough to take
-        up every column. Categories, and columns that lack so many values that most combinations with them would be
-        missing, are split on as they are and tried as often as without a pool.
+        Split on random combinations of the columns of numbers, such as ``0.52 a − 0.31 b``, instead of single columns.
+        This many are drawn once for the whole forest, and `max_features` of them are tried at each node (a share is one
+        of the number of columns of the table). "auto": 1000, or fewer in tables of more than 16,000 rows, but at least
+        100 and enough for every column to take part. Categories are split on as they are, and so are columns with so
+        many missing values that most combinations with them would be missing; they are tried as often as without
+        combinations.
     n_combined : int, default=3
         Columns in each combination.
 
@@ -310,23 +333,27 @@ class RandomForestRegressor(ForestRegressor):
     estimators_ : sequence
         The trees as estimators, made on demand.
     estimators_samples_ : sequence of ndarray
-        Rows that each tree was grown on, made on demand.
+        Rows that each tree was grown on, found on demand.
     forest_ : FittedForest
         The trees as one set of arrays.
     feature_importances_ : ndarray of shape (n_features,)
-        Mean over the trees of each column's share in the decrease of the impurity.
+        Share of each column in the total decrease of the impurity, averaged over the trees.
     oob_score_ : float
-        With `oob_score`: R², or the score asked for, of the out-of-bag predictions.
-    oob_curve_ : ndarray of shape (n_trees,)
-        With `oob_score`: mean squared error of the out-of-bag predictions after each tree.
+        With `oob_score`: R², or the score asked for, of the out-of-bag predictions. Rows without one are left out.
+    oob_curve_ : ndarray of shape (len(estimators_),)
+        With `oob_score`: mean squared error of the out-of-bag predictions after each tree or member.
     oob_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-        With `oob_score`: means over the trees that have not seen the row; NaN if all have.
+        With `oob_score`: means over the trees or members that have not seen the row; NaN if all have.
     schema_ : Schema
-        Columns, kinds and categories the forest was grown on.
-    n_features_in_, n_outputs_, max_features_ : int
-        Columns, outputs, and columns tried at each node.
+        Columns, their kinds and their categories in the training table.
+    n_features_in_ : int
+        Number of columns.
+    n_outputs_ : int
+        Number of outputs.
+    max_features_ : int
+        Number of columns tried at each node.
     feature_names_in_ : ndarray of str
-        Column names, if the table had any.
+        Column names, if the table has any and all are strings.
 
     See Also
     --------

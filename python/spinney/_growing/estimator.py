@@ -140,7 +140,7 @@ class GrowingEstimator(ExplainedByColumns, TableEstimator):
         raise ValueError("exposure belongs to counts of events. Use DecisionTreeRegressor(criterion='poisson').")
 
     def _restated(self, tree: FittedTree, costs: ClassCosts | None) -> FittedTree:
-        """Return a grown tree that says of its nodes what the caller wants to know."""
+        """Return a grown tree with the node values that users see, where growth worked with others."""
         return tree
 
     def _split_gains(self, schema: Schema, costs: ClassCosts | None, tree: FittedTree) -> NDArray[np.float64]:

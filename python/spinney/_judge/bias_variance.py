@@ -88,7 +88,7 @@ class Decomposition:
             For squared loss.
         """
         if self.correlation is None or self.member_variance is None:
-            raise ValueError("The learner averages no members, so that their number cannot be changed.")
+            raise ValueError("The learner is not an average of members, so there is no number of members to change.")
         shared = self.correlation * self.member_variance
         return shared + (self.member_variance - shared) / n_members
 
@@ -317,7 +317,7 @@ def _read_loss(loss: str | None, learners: Mapping[str, Any]) -> str:
     if loss not in ("squared", "zero_one"):
         raise ValueError(f"loss must be 'squared' or 'zero_one', not {loss!r}.")
     if loss == "zero_one" and kinds == {False}:
-        raise ValueError("loss='zero_one' counts wrong classes, and the learners are no classifiers. Use 'squared'.")
+        raise ValueError("loss='zero_one' counts wrong classes, but the learners are not classifiers. Use 'squared'.")
     return loss
 
 

@@ -22,7 +22,7 @@ def read_estimators(estimator: Any) -> dict[str, Any]:
         raise ValueError("There is no learner to judge. Pass an estimator, or a dict from names to estimators.")
     for name, learner in learners.items():
         if isinstance(learner, type) or not hasattr(learner, "fit") or not hasattr(learner, "predict"):
-            raise TypeError(f"Learner {name!r} is no estimator: it needs fit and predict. Got {learner!r}.")
+            raise TypeError(f"Learner {name!r} is not an estimator: it needs fit and predict. Got {learner!r}.")
     return {str(name): learner for name, learner in learners.items()}
 
 

@@ -245,7 +245,9 @@ def _checked(estimator: Any, n_bootstraps: int, tolerance: float) -> TreeReader:
     if not isinstance(estimator, BaseTree):
         raise TypeError(f"fragility takes a fitted decision tree of spinney, not {type(estimator).__name__}.")
     if estimator.schema_.pool is not None:
-        raise ValueError("fragility weighs splits on single columns; this tree's are oblique. Pass another tree.")
+        raise ValueError(
+            "fragility weighs splits on single columns, but this tree has oblique ones. Pass another tree."
+        )
     if isinstance(n_bootstraps, bool) or not isinstance(n_bootstraps, Integral) or n_bootstraps < 1:
         raise ValueError(f"n_bootstraps must be a whole number of at least 1, not {n_bootstraps!r}.")
     if not isinstance(tolerance, Real) or not 0 <= tolerance <= 1:

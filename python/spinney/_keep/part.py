@@ -77,7 +77,7 @@ class FittedPart:
         header, file = from_bytes(data)
         if _kind(header) not in FITTED_KINDS and (name := str(header.get("estimator"))) in MODULE_OF:
             refuse(
-                f"holds a {name}, which does not predict a target: read it with spinney.load"
+                f"holds a {name}, which does not predict a target. Read it with spinney.load."
                 if name in WITHOUT_TARGET
                 else f"holds a {name}, an ensemble of several models. Read it with spinney.load."
             )
@@ -109,7 +109,7 @@ class FittedPart:
         except ValueError as error:
             refuse(str(error))
         if (cost is not None or priors is not None) and not model.takes_costs:
-            refuse(f"is damaged: costs do not decide what a {model.noun} predicts")
+            refuse(f"is damaged: it has costs or priors, which a {model.noun} does not use")
         return cls(schema, model, classes, max_features, cost, priors)
 
     def attributes(self) -> dict[str, Any]:

@@ -192,5 +192,5 @@ def load_predictor(file: Target) -> Predictor:
         parameters = parameters_from_json(field(header, "parameters", dict))
         name = field(header, "estimator", str)[:100]
         if name in WITHOUT_TARGET:
-            refuse(f"holds a model of the kind {name}, which does not predict a target: read it with spinney.load")
+            refuse(f"holds a model of the kind {name}, which does not predict a target. Read it with spinney.load.")
         return Predictor(part, name, parameters)

@@ -178,7 +178,7 @@ def read_feature_costs(costs: Any, schema: Schema, keep_equal: bool = False) -> 
 
 def read_drawn_columns(weights: Any, always: Any, schema: Schema) -> tuple[list[float], list[int]]:
     """Weights of the columns in the draw (empty if all are the same), and columns that need not be drawn."""
-    if schema.pool is not None:  # neither speaks of combinations, so neither is given
+    if schema.pool is not None:  # both are about single columns, so both were refused with combinations
         return schema.pool.draw_weights, []
     found = _read_feature_weights(weights, schema)
     columns = _read_always(always, schema)
@@ -196,7 +196,7 @@ def _read_feature_weights(weights: Any, schema: Schema) -> list[float]:
         return []
     found = np.ones(schema.n_features)
     if hasattr(weights, "items") and all(isinstance(label, str) for label, _ in weights.items()):
-        weights = dict(weights.items())  # a Series by column name, too
+        weights = dict(weights.items())  # a Series that is indexed by column names works like a dict
     if isinstance(weights, Mapping):
         for column, weight in weights.items():
             found[column_index(column, schema, "feature_weights")] = float(weight)

@@ -1,4 +1,4 @@
-"""How far a long fit is: one line that changes on a terminal, some plain lines elsewhere, nothing unless asked for."""
+"""Progress of a long fit: one changing line on a terminal, a few plain lines elsewhere, nothing unless asked for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-_LINES = 10  # in a whole fit, where lines stay
+_LINES = 10  # of output per fit, where the output is not a terminal
 _TERMINAL_SECONDS = 0.1  # between two changes of the line
 
 
@@ -25,7 +25,7 @@ class Progress:
     n_before : int
         How many there were at the start.
     verbose : int
-        0: say nothing; 2: where lines stay, one for every report.
+        0: say nothing; 2: if the output is not a terminal, one line for every report.
     """
 
     def __init__(self, noun: str, n_wanted: int, is_most: bool, n_before: int, verbose: int) -> None:
@@ -38,7 +38,7 @@ class Progress:
         self._start = time.monotonic()
         self._shown_at = self._start - _TERMINAL_SECONDS
         self._n_shown = n_before
-        self._pending = ""  # a line that was not due
+        self._pending = ""  # the last line that was not shown
         self._has_shown = False
 
     def __enter__(self) -> Self:

@@ -41,7 +41,7 @@ class RowPrint:
         """Look at all rows of any table; None if its cells are of kinds that only its model can read."""
         try:
             rows = read_table(table.native)
-            with warnings.catch_warnings(action="ignore"):  # what members make of the values is theirs to say
+            with warnings.catch_warnings(action="ignore"):  # warnings about the values are left to the members
                 columns = Schema.learn(rows).encode_inputs(rows)
         except (TypeError, ValueError):
             return None

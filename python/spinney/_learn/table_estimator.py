@@ -35,13 +35,13 @@ class SavedEstimator(NamedParameters, Kept, BaseEstimator):
     def save(self, file: Target) -> None:
         """Write the fitted model to a file that `spinney.load` and `spinney.load_predictor` read.
 
-        The file holds numbers and text, no code: loading it runs none. What only a fit needs and is no number or
-        text is not saved: another random state than an integer becomes None, other folds than a number of them the
-        default, a scorer that is a function and callbacks None. Of ``cp_table_`` at most 100 rows are saved;
+        The file holds numbers and text, no code: loading it runs none. Parameters that only a fit needs are saved if
+        they are numbers or text: a random state that is not an integer becomes None, folds that are not a number become
+        the default, callbacks and scorers that are functions become None. Of ``cp_table_`` at most 100 rows are saved;
         out-of-fold predictions and the nodes of the training rows are not. Which rows were drawn for the trees of a
         forest is saved with ``keep_rows=True``, as are the targets and leaves of its training rows and what was
-        predicted for them out of bag; the out-of-bag score and curve always are. Members of an ensemble must be
-        models of spinney, which rows they were fitted on is not saved.
+        predicted for them out of bag; the out-of-bag score and curve always are. Members of an ensemble must be models
+        of spinney; which rows they were fitted on is not saved.
 
         Parameters
         ----------

@@ -57,7 +57,7 @@ def _refuse_missing(y: NDArray[Any], name: str = "y") -> None:
             suspects = {v for v in set(y.ravel().tolist()) if is_missing_label(v)}
         except TypeError as error:
             raise TypeError(
-                f"{name} holds values that are no labels, such as lists. Pass one label per row."
+                f"{name} holds values that are not labels, such as lists. Pass one label per row."
             ) from error
         if not suspects:
             return
@@ -102,7 +102,7 @@ def _factorise(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         if plain.dtype.kind not in "biuf" or any(isinstance(v, str) for v in distinct):
             kinds = ", ".join(sorted({type(v).__name__ for v in distinct}))
             raise TypeError(
-                f"y mixes labels that cannot be ordered, or are no labels: {kinds}. Use labels of one type."
+                f"y mixes labels that cannot be ordered, or that are not labels: {kinds}. Use labels of one type."
             )
         if len(set(plain.tolist())) < len(distinct):
             raise TypeError("y mixes integers and floating-point numbers that cannot be told apart. Use one type.")

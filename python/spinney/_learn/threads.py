@@ -35,7 +35,7 @@ def in_order(work: Callable[[int], Result], n_tasks: int, n_threads: int) -> Ite
 
     At most two tasks per thread are under way or waiting to be fetched, so that results do not pile up. After an error
     no further task is started, and those that run are waited for. After an interruption the engine's calls stop, and
-    what else runs is waited for briefly: a task that cannot be stopped ends in its own time, and nobody hears of it.
+    what else runs is waited for briefly: a task that cannot be stopped runs to its end, and its result is dropped.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class UserTarget:
 
 
 def refuse_unsupported(model: Any) -> None:
-    """Raise if a user's criterion is not one, or if another parameter needs a built-in one."""
+    """Raise if a user's criterion is not usable as one, or if another parameter needs a built-in criterion."""
     criterion = model.criterion
     if not is_user(criterion):
         return

@@ -74,11 +74,11 @@ def check_request(model: Any, held_out: bool, groups: Any, n_rows: int) -> None:
     if how == "pessimistic" and not hasattr(model, "class_weight"):
         raise ValueError("prune='pessimistic' counts wrong classes, and a regression has none. Use prune='cv'.")
     if how == "pessimistic" and (model.cost_matrix is not None or model.priors is not None):
-        raise ValueError("prune='pessimistic' knows no costs and no priors. Use prune='cv'.")
+        raise ValueError("prune='pessimistic' does not take account of costs or priors. Use prune='cv'.")
     if groups is not None:
         read_row_groups(groups, n_rows)
         if how != "cv" and model.shrinkage != "cv":
-            raise ValueError("groups says which rows prune='cv' keeps together, and this tree is not pruned so.")
+            raise ValueError("groups say which rows prune='cv' keeps together, but prune is not 'cv'. Leave them out.")
 
 
 def prune_grown(model: Any, tree: FittedTree, growth: Growth, held_out: HeldOut | None, rows: FitRows) -> Pruned:

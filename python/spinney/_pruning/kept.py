@@ -26,7 +26,7 @@ def pruning_from_json(header: dict[str, Any]) -> dict[str, Any]:
     if "alpha" in header:
         alpha = header["alpha"]
         if alpha is not None and (type(alpha) not in (int, float) or not 0 <= alpha <= 1e308):
-            refuse("is damaged: its alpha is not one")
+            refuse("is damaged: its alpha is not a number of at least 0")
         found["alpha_"] = math.inf if alpha is None else float(alpha)
     if "cp_table" in header:
         try:

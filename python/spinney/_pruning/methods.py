@@ -115,6 +115,6 @@ class PrunableTree:
         penalty = float(given) if cp is None else float(given) * float(risks[0])
         other: Self = self._with_tree(schema, {}, tree.replaced(tree.engine.pruned(penalty, risks)))
         table = vars(self).get("cp_table_")
-        kept = {} if table is None else {"cp_table_": replace(table, chosen=None)}  # the mark is that of the fit
+        kept = {} if table is None else {"cp_table_": replace(table, chosen=None)}  # the choice was that of fit
         other._keep_pruning({"alpha_": penalty} | kept)
         return other

@@ -1,4 +1,4 @@
-"""`prune`: a parameter when it is set; a method, for those who still call it so, when it is called."""
+"""`prune`: a parameter, and for old code still a method of the same name."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Pruning:
         self.value = value
 
     def __call__(self, *, alpha: float | None = None, cp: float | None = None) -> Any:
-        """Do what `pruned` does; it bore the name of the parameter once."""
+        """Do what `pruned` does: that method was once called `prune`."""
         warnings.warn(
-            "tree.prune(...) is now tree.pruned(...): the name prune is that of a parameter. It goes with version 0.3.",
+            "tree.prune(...) will be removed in version 0.3: prune is the name of a parameter. Use tree.pruned(...).",
             FutureWarning,
             stacklevel=2,
         )

@@ -183,7 +183,7 @@ class ComplexityTable:
         if not n or any(len(column) != n for column in arrays.values()):
             raise ValueError("the columns differ in length")
         if not (chosen is None or (type(chosen) is int and 0 <= chosen < n)):
-            raise ValueError("the choice is not one of the rows")
+            raise ValueError("the chosen row does not exist")
         if not isinstance(scoring, str | None) or not isinstance(rule, str | float | int | None):
             raise ValueError("the rule is unusable")
         return cls(**arrays, chosen=chosen, scoring=scoring, rule=rule)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-SMALLEST_SHARE = 1e-10  # an improvement below this share of the largest so far is none
+SMALLEST_SHARE = 1e-10  # an improvement below this share of the largest so far counts as none
 
 
 @dataclass

@@ -113,7 +113,7 @@ def refuse_unknown(estimator: Any, exposure: Any) -> None:
     is_rate = estimator.criterion in ("poisson", "exponential")
     known = ("gini", "entropy", "log_loss") if is_classifier(estimator) else tuple(METHOD_OF)
     if estimator.criterion not in known:
-        raise ValueError(f"rpart's rules know the criteria {', '.join(known)}, not {estimator.criterion!r}.")
+        raise ValueError(f"rpart's rules work with the criteria {', '.join(known)}, not {estimator.criterion!r}.")
     how = estimator.get_params(deep=False).get("prune")
     given = {
         "ccp_alpha": estimator.ccp_alpha > 0,
@@ -129,9 +129,9 @@ def refuse_unknown(estimator: Any, exposure: Any) -> None:
     }
     wrong = [name for name, is_given in given.items() if is_given]
     if wrong:
-        raise ValueError(f"rpart's rules know no {wrong[0]}. Leave it at its default, or set dialect=None.")
+        raise ValueError(f"rpart's rules do not work with {wrong[0]}. Leave it at its default, or set dialect=None.")
     if exposure is not None and estimator.criterion != "poisson":
-        raise ValueError("exposure goes with method='poisson' alone.")
+        raise ValueError("exposure only goes with method='poisson'.")
     if estimator.max_depth is None or estimator.max_depth > 30:
         raise ValueError("rpart's trees have a depth of at most 30. Set max_depth to 30 or less.")
 
@@ -235,7 +235,7 @@ def _folds(estimator: Any, n_rows: int, random: np.random.RandomState) -> NDArra
         return random.permutation(np.arange(n_rows) % int(cv))
     folds = np.asarray(cv)
     if folds.shape != (n_rows,):
-        raise ValueError(f"xval has {folds.size} folds' numbers and X has {n_rows} rows. Pass one per row.")
+        raise ValueError(f"xval has {folds.size} fold numbers and X has {n_rows} rows. Pass one per row.")
     if folds.dtype.kind == "f" and np.isnan(folds).any():
         raise ValueError(f"xval has no fold for row {int(np.argmax(np.isnan(folds)))}. Give every row one.")
     return folds

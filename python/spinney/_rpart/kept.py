@@ -35,12 +35,12 @@ def record_from_json(header: dict[str, Any], part: FittedPart) -> dict[str, Any]
         return {}
     entries, tree = field(header, "rpart", dict), part.model
     if not isinstance(tree, FittedTree):
-        refuse("is damaged: a forest has no record of rpart")
+        refuse("is damaged: it has a record of rpart, but does not hold a single tree")
     method, n_dropped = field(entries, "method", str), field(entries, "n_dropped", int)
     if _METHODS.get(method) != (part.classes is not None) or tree.n_outputs != 1:
         _refuse("method", "does not go with its target")
     if not 0 <= n_dropped < 2**32:
-        _refuse("n_dropped", "is no count")
+        _refuse("n_dropped", "is not a count")
     n_classes = len(part.classes[0]) if part.classes is not None else 0
     is_rate = method in ("poisson", "exp")
     arrays: dict[str, Any] = {name: _numbers(entries, name, (tree.node_count,)) for name in _BY_NODE}
@@ -51,7 +51,7 @@ def record_from_json(header: dict[str, Any], part: FittedPart) -> dict[str, Any]
         _refuse("prediction", "names classes that do not exist")
     total_weight = field(entries, "total_weight", float)
     if not 0 < total_weight < np.inf:
-        _refuse("total_weight", "is no weight")
+        _refuse("total_weight", "is not a positive weight")
     record = RpartRecord(
         method=method,
         tree=tree,

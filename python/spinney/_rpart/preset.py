@@ -1,4 +1,4 @@
-"""rpart's own words for parameters."""
+"""rpart's own names of parameters."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def refuse_twice(parameters: dict[str, Any], spoken_for: tuple[str, ...]) -> Non
     }  # fmt: skip
     for name in spoken_for:
         if name in parameters:
-            raise TypeError(f"rpart(...) says {words[name]} for {name}. Use that.")
+            raise TypeError(f"rpart(...) has a parameter of its own for {name}: {words[name]}. Use that.")
 
 
 class RpartTree:

@@ -107,7 +107,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         if self.dialect is not None:
             if groups is not None or X_val is not None or y_val is not None or sample_weight_val is not None:
                 raise ValueError(
-                    "rpart's rules know no groups and no held-out rows. Pass folds as xval, or drop dialect."
+                    "rpart's rules use neither groups nor held-out rows. Pass folds as xval, or set dialect=None."
                 )
             return self._fit_by_rpart(X, y, sample_weight, exposure)
         table = read_table(X)

@@ -13,63 +13,70 @@ class ExtraTreeClassifier(TreeClassifier):
     Parameters
     ----------
     criterion : {"gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"} or object, default="gini"
-        Measure of a split. "log_loss" is "entropy"; "chi2" ranks splits by Pearson's statistic; "gain_ratio" is C4.5's.
-        An object is a criterion of your own; see `spinney.Criterion`.
+        How splits are compared. "log_loss" is another name of "entropy"; "chi2" ranks splits by Pearson's statistic;
+        "gain_ratio" is C4.5's. An object is a criterion of your own; see `spinney.Criterion`.
     splitter : {"best", "random"}, default="random"
-        The best cut of every column tried, or one drawn at random.
+        Cut each column that is tried at its best place, or at one drawn at random.
     max_depth : int, optional
-        Most splits between the root and a leaf.
-    min_samples_split, min_samples_leaf : int or float, default=2 and 1
-        Fewest rows in a node that is split, and in a leaf; a float is a share of all rows.
+        Most splits between the root and a leaf. None: no limit.
+    min_samples_split : int or float, default=2
+        Fewest rows that a node must hold to be split; a float is a share of all rows.
+    min_samples_leaf : int or float, default=1
+        Fewest rows in a leaf; a float is a share of all rows.
     min_weight_fraction_leaf : float, default=0.0
-        Least share of the total weight in a leaf.
+        Smallest share of the total weight in a leaf.
     max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
-        Columns tried at each node, drawn at random unless all are.
+        Number or share of the columns tried at each node, drawn at random. None: all.
     random_state : int, RandomState or None, default=None
-        Needed only where something is random: random splits, fewer columns than all, held-out rows.
+        Seed of what is drawn at random: cuts, columns, held-out rows, folds. Without effect where nothing is.
     max_leaf_nodes : int, optional
-        Grow best-first until there are this many leaves.
+        Grow best-first: always split the node that gains most, until there are this many leaves. None: no limit.
     min_impurity_decrease : float, default=0.0
-        A split must lower the impurity by this much, weighted by the node's share of the total weight.
+        A split must lower the impurity, weighted by the node's share of the total weight, by at least this much.
     class_weight : dict, list of dicts, "balanced" or None, default=None
-        Weights by class label.
+        Weights by class label. "balanced": in inverse proportion to the number of rows of each class.
     ccp_alpha : float, default=0.0
         Penalty per leaf of minimal cost-complexity pruning, in the unit of the impurity.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
-        Columns in which the prediction must not rise (-1) or fall (1).
+        1: the prediction must not fall as the column rises; -1: it must not rise; 0: no constraint.
     interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
-        Columns that may meet on a path. Columns in no group form one of their own.
+        Groups of columns: those that split on one path from the root must all be in one group. Columns that are in none
+        form one more group.
     min_purity : float, optional
-        Do not split a node whose majority class has at least this share.
+        Do not split a node in which one class has at least this share.
     max_bins : int, optional
-        Sort numbers into at most this many bins first: faster on large tables. None: exact.
+        Sort numbers into at most this many bins first, which is faster on large tables. None: exact splits.
     validation_fraction : float, optional
-        Hold out this share of the rows and keep as many best-first splits as give the lowest error on them. Rows can
-        also be given to `fit`.
+        Hold out this share of the rows, grow best-first, and keep as many splits as give the lowest error on these
+        rows. You can also give `fit` rows of your own.
     categorical_features : list of names or positions, or mask, optional
-        Columns of numbers to be taken as categories. Strings and categories always are.
+        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
     unseen : {"missing", "error", "other"}, default="missing"
-        What a category that did not occur in training means at prediction: a missing value, an error, or a value that
+        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
         follows the larger branch.
     n_jobs : int, optional
-        Threads; None: all that the process may use. The model is the same for any number.
+        Threads. None: all that the process may use. The result is the same for any number.
 
     Attributes
     ----------
     classes_ : ndarray, or list of these
-        Labels, sorted; one array per output.
+        Class labels, sorted; one array per output.
     n_classes_ : int, or ndarray of int
-        Number of labels.
+        Number of classes; one number per output.
     tree_ : FittedTree
         The tree as arrays.
     schema_ : Schema
-        Columns, kinds and categories the tree was grown on.
+        Columns, their kinds and their categories in the training table.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the total decrease of the impurity.
-    n_features_in_, n_outputs_, max_features_ : int
-        Columns, outputs, and columns tried at each node.
+    n_features_in_ : int
+        Number of columns.
+    n_outputs_ : int
+        Number of outputs.
+    max_features_ : int
+        Number of columns tried at each node.
     feature_names_in_ : ndarray of str
-        Column names, if the table had any.
+        Column names, if the table has any and all are strings.
 
     See Also
     --------
@@ -136,55 +143,62 @@ class ExtraTreeRegressor(TreeRegressor):
     Parameters
     ----------
     criterion : {"squared_error", "friedman_mse", "absolute_error", "poisson"} or object, default="squared_error"
-        Measure of a split. Leaves predict means, or medians with "absolute_error". An object is a criterion of
+        How splits are compared. Leaves predict means, or medians with "absolute_error". An object is a criterion of
         your own; see `spinney.Criterion`.
     splitter : {"best", "random"}, default="random"
-        The best cut of every column tried, or one drawn at random.
+        Cut each column that is tried at its best place, or at one drawn at random.
     max_depth : int, optional
-        Most splits between the root and a leaf.
-    min_samples_split, min_samples_leaf : int or float, default=2 and 1
-        Fewest rows in a node that is split, and in a leaf; a float is a share of all rows.
+        Most splits between the root and a leaf. None: no limit.
+    min_samples_split : int or float, default=2
+        Fewest rows that a node must hold to be split; a float is a share of all rows.
+    min_samples_leaf : int or float, default=1
+        Fewest rows in a leaf; a float is a share of all rows.
     min_weight_fraction_leaf : float, default=0.0
-        Least share of the total weight in a leaf.
+        Smallest share of the total weight in a leaf.
     max_features : int, float, {"sqrt", "log2"} or None, default=1.0
-        Columns tried at each node, drawn at random unless all are.
+        Number or share of the columns tried at each node, drawn at random. None: all.
     random_state : int, RandomState or None, default=None
-        Needed only where something is random: random splits, fewer columns than all, held-out rows.
+        Seed of what is drawn at random: cuts, columns, held-out rows, folds. Without effect where nothing is.
     max_leaf_nodes : int, optional
-        Grow best-first until there are this many leaves.
+        Grow best-first: always split the node that gains most, until there are this many leaves. None: no limit.
     min_impurity_decrease : float, default=0.0
-        A split must lower the impurity by this much, weighted by the node's share of the total weight.
+        A split must lower the impurity, weighted by the node's share of the total weight, by at least this much.
     ccp_alpha : float, default=0.0
         Penalty per leaf of minimal cost-complexity pruning, in the unit of the impurity.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
-        Columns in which the prediction must not rise (-1) or fall (1).
+        1: the prediction must not fall as the column rises; -1: it must not rise; 0: no constraint.
     interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
-        Columns that may meet on a path. Columns in no group form one of their own.
+        Groups of columns: those that split on one path from the root must all be in one group. Columns that are in none
+        form one more group.
     max_bins : int, optional
-        Sort numbers into at most this many bins first: faster on large tables. None: exact.
+        Sort numbers into at most this many bins first, which is faster on large tables. None: exact splits.
     validation_fraction : float, optional
-        Hold out this share of the rows and keep as many best-first splits as give the lowest error on them. Rows can
-        also be given to `fit`.
+        Hold out this share of the rows, grow best-first, and keep as many splits as give the lowest error on these
+        rows. You can also give `fit` rows of your own.
     categorical_features : list of names or positions, or mask, optional
-        Columns of numbers to be taken as categories. Strings and categories always are.
+        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
     unseen : {"missing", "error", "other"}, default="missing"
-        What a category that did not occur in training means at prediction: a missing value, an error, or a value that
+        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
         follows the larger branch.
     n_jobs : int, optional
-        Threads; None: all that the process may use. The model is the same for any number.
+        Threads. None: all that the process may use. The result is the same for any number.
 
     Attributes
     ----------
     tree_ : FittedTree
         The tree as arrays.
     schema_ : Schema
-        Columns, kinds and categories the tree was grown on.
+        Columns, their kinds and their categories in the training table.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the total decrease of the impurity.
-    n_features_in_, n_outputs_, max_features_ : int
-        Columns, outputs, and columns tried at each node.
+    n_features_in_ : int
+        Number of columns.
+    n_outputs_ : int
+        Number of outputs.
+    max_features_ : int
+        Number of columns tried at each node.
     feature_names_in_ : ndarray of str
-        Column names, if the table had any.
+        Column names, if the table has any and all are strings.
 
     See Also
     --------

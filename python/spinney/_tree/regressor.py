@@ -14,91 +14,99 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
 
     Parameters
     ----------
-    criterion : {"squared_error", "friedman_mse", "absolute_error", "poisson", "exponential"}, default="squared_error"
-        Measure of a split. Leaves predict means, or medians with "absolute_error". "exponential" is for survival: y
-        has columns (time, event) or (start, stop, event), and leaves predict the hazard relative to that of all rows.
+    criterion : {"squared_error", "friedman_mse", "absolute_error", "poisson", "exponential"} or object, \
+            default="squared_error"
+        How splits are compared. Leaves predict means, or medians with "absolute_error". "exponential" is for survival:
+        y has columns (time, event) or (start, stop, event), and leaves predict the hazard relative to that of all rows.
         An object is a criterion of your own; see `spinney.Criterion`.
     splitter : {"best", "random"}, default="best"
-        The best cut of every column tried, or one drawn at random.
+        Cut each column that is tried at its best place, or at one drawn at random.
     max_depth : int, optional
-        Most splits between the root and a leaf.
-    min_samples_split, min_samples_leaf : int or float, default=2 and 1
-        Fewest rows in a node that is split, and in a leaf; a float is a share of all rows.
+        Most splits between the root and a leaf. None: no limit.
+    min_samples_split : int or float, default=2
+        Fewest rows that a node must hold to be split; a float is a share of all rows.
+    min_samples_leaf : int or float, default=1
+        Fewest rows in a leaf; a float is a share of all rows.
     min_weight_fraction_leaf : float, default=0.0
-        Least share of the total weight in a leaf.
+        Smallest share of the total weight in a leaf.
     max_features : int, float, {"sqrt", "log2"} or None, default=None
-        Columns tried at each node, drawn at random unless all are.
+        Number or share of the columns tried at each node, drawn at random. None: all.
     random_state : int, RandomState or None, default=None
-        Needed only where something is random: random splits, fewer columns than all, held-out rows.
+        Seed of what is drawn at random: cuts, columns, held-out rows, folds. Without effect where nothing is.
     max_leaf_nodes : int, optional
-        Grow best-first until there are this many leaves.
+        Grow best-first: always split the node that gains most, until there are this many leaves. None: no limit.
     min_impurity_decrease : float, default=0.0
-        A split must lower the impurity by this much, weighted by the node's share of the total weight.
+        A split must lower the impurity, weighted by the node's share of the total weight, by at least this much.
     ccp_alpha : float, default=0.0
         Penalty per leaf of minimal cost-complexity pruning, in the unit of the risk: see `risk`.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
-        Columns in which the prediction must not rise (-1) or fall (1).
+        1: the prediction must not fall as the column rises; -1: it must not rise; 0: no constraint.
     interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
-        Columns that may meet on a path. Columns in no group form one of their own.
+        Groups of columns: those that split on one path from the root must all be in one group. Columns that are in none
+        form one more group.
     max_bins : int, optional
-        Sort numbers into at most this many bins first: faster on large tables. None: exact.
+        Sort numbers into at most this many bins first, which is faster on large tables. None: exact splits.
     validation_fraction : float, optional
-        Hold out this share of the rows and keep as many best-first splits as give the lowest error on them. Rows can
-        also be given to `fit`.
+        Hold out this share of the rows, grow best-first, and keep as many splits as give the lowest error on these
+        rows. You can also give `fit` rows of your own.
     categorical_features : list of names or positions, or mask, optional
-        Columns of numbers to be taken as categories. Strings and categories always are.
+        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
     unseen : {"missing", "error", "other"}, default="missing"
-        What a category that did not occur in training means at prediction: a missing value, an error, or a value that
+        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
         follows the larger branch.
     rate_shrinkage : float, default=0.0
-        Poisson and exponential leaves: coefficient of variation of the rates around the overall rate; leaf rates are
-        drawn to it accordingly. 0: not at all.
+        With ``criterion="poisson"`` or ``"exponential"``: the assumed coefficient of variation of the leaves' rates
+        around the overall rate. The smaller it is, the more leaf rates are drawn towards the overall rate; 0 leaves
+        them as they are.
     feature_costs : array-like of positive numbers or dict by column name, optional
-        Price of each column: a split's gain is divided by its column's price. Columns that a dict leaves out cost 1.
+        Price of each column, by which the gain of its splits is divided. Columns that a dict leaves out cost 1.
     feature_weights : array-like of numbers or dict by column name, optional
-        How likely each column is drawn, in proportion, where `max_features` draws some. 0: never. Columns that a dict
-        leaves out have weight 1.
+        How likely each column is to be drawn where `max_features` draws some, in proportion; 0: never. Columns that a
+        dict leaves out have weight 1.
     always_try : list of names or positions, or mask, optional
-        Columns tried at every node besides the `max_features` that are drawn from the others.
+        Columns tried at every node, in addition to the `max_features` that are drawn from the others.
     missing : {"learned", "surrogate"}, default="learned"
-        How rows without a value go on: to the side that the gain says is better, or by the splits of other columns that
-        imitate the split best. Columns under a monotone constraint imitate none.
+        Where rows go that lack the value a split asks for: to the side that gives the larger gain, or where a surrogate
+        sends them, a split of another column that imitates this one. Columns under a monotone constraint are never
+        surrogates.
     max_surrogates : int, default=5
-        Surrogate splits kept at each split, with ``missing="surrogate"``.
+        Most surrogates kept for each split, with ``missing="surrogate"``.
     surrogate_style : {"all", "present"}, default="all"
-        Whether a surrogate's agreement counts rows that lack its value as disagreeing, or leaves them out.
+        How the agreement of a surrogate counts rows that lack the surrogate's own value: as rows on which it disagrees,
+        or not at all.
     missing_fallback : {"majority", "stop", "ignore"}, default="majority"
-        What a row does when no surrogate has a value either: follow the larger side, or stop at the node. "ignore"
-        stops without asking the surrogates.
+        What to do with a row that lacks the values of all surrogates too: send it to the larger side, or let it stop at
+        the node. "ignore" lets it stop without asking the surrogates.
     max_competitors : int, default=0
-        Runner-up splits kept at each split, for reading.
+        How many of the next-best splits to record for each split. They are shown, not used.
     prune : {"cv", "validation", "pessimistic"} or None, default=None
-        Prune the grown tree: by cross-validation, by the error on held-out rows (reduced error), or by C4.5's
-        pessimistic estimate. A fitted tree is pruned further by ``tree.pruned(alpha=...)`` or
-        ``tree.pruned(cp=...)``: a copy, without growing it again.
+        How to prune the grown tree: by cross-validation, by the error on held-out rows (reduced error), or by C4.5's
+        pessimistic estimate. A fitted tree can be pruned further, without growing it again: ``tree.pruned(alpha=...)``
+        and ``tree.pruned(cp=...)`` return a copy.
     cv : int, splitter, iterable of splits, or array of fold numbers, default=10
-        Folds of ``prune="cv"``. A number makes folds drawn by `random_state`, with every class spread evenly; with
-        groups given to `fit`, folds that keep groups together. Rows of a negative fold number are never held out.
+        Folds of ``prune="cv"``. For a number, folds are drawn by `random_state` with the classes spread evenly, or, if
+        `fit` is given groups, such that each group stays in one fold. Rows with a negative fold number are never held
+        out.
     rule : {"min", "1se"}, float or None, default="1se"
-        Which tree of the sequence to keep: the one with the lowest cross-validated error, or the smallest within one
-        standard error of it, or within this many. None keeps the whole tree and its table.
+        Which of the nested trees to keep: the one with the lowest cross-validated error, the smallest whose error is
+        within one standard error of it, or within that many standard errors. None keeps the whole tree, and the table.
     scoring : str, callable or None, default=None
-        Any scikit-learn scorer to choose by; None: the tree's own loss. A scorer judges at most 100 trees, spread over
-        the sequence, and does not see the weights.
+        A scikit-learn scorer by which cross-validation chooses; None: the tree's own loss. A scorer judges at most 100
+        trees, spread over the sequence, and is not given the weights.
     risk : {"auto", "impurity", "error"}, default="auto"
-        What pruning weighs against size: the impurity (as scikit-learn), or the error or cost on the training rows.
-        "auto" is "error" if there are costs or priors, else "impurity".
+        What pruning weighs against size: the impurity, as in scikit-learn, or the error or cost on the training rows.
+        "auto": "error" if there are costs or priors, else "impurity".
     cp : float, optional
-        Prune all that does not lower the risk by more than this share of the root's risk per split: `ccp_alpha` in
-        another unit. 0 takes what gains nothing, a negative number nothing.
+        `ccp_alpha` as a share of the root's risk: splits that do not lower the risk by more than this are pruned. 0
+        prunes splits that gain nothing, a negative number prunes none.
     shrinkage : float, "cv" or None, default=None
-        Strength of hierarchical shrinkage, in units of the row weights: node values are drawn to their ancestors'.
-        "cv" chooses it by the criterion's loss in 5 folds, drawn by `random_state`; of all pruning, the trees of the
-        folds see `ccp_alpha` only.
+        Strength of hierarchical shrinkage, which draws the values of nodes towards those of their ancestors, in units
+        of row weight. "cv" chooses it by the criterion's loss in 5 folds drawn by `random_state`; the trees of the
+        folds are pruned by `ccp_alpha` alone.
     dialect : {"rpart", "rpart_quirks"} or None, default=None
-        Follow rpart's conventions to the digit, without or with its errors; see `rpart`.
+        Follow rpart's conventions to the digit, without or with its known errors; see `rpart`.
     n_jobs : int, optional
-        Threads; None: all that the process may use. The model is the same for any number.
+        Threads. None: all that the process may use. The result is the same for any number.
 
     Attributes
     ----------
@@ -107,20 +115,24 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
     shrinkage_ : float
         Strength of the shrinkage used; 0 if none.
     schema_ : Schema
-        Columns, kinds and categories the tree was grown on.
+        Columns, their kinds and their categories in the training table.
     feature_importances_ : ndarray of shape (n_features,)
-        Share of each column in the total decrease of the impurity; surrogates are credited by adjusted agreement.
-    n_features_in_, n_outputs_, max_features_ : int
-        Columns, outputs, and columns tried at each node.
+        Share of each column in the total decrease of the impurity. Surrogates are credited by adjusted agreement.
+    n_features_in_ : int
+        Number of columns.
+    n_outputs_ : int
+        Number of outputs.
+    max_features_ : int
+        Number of columns tried at each node.
     feature_names_in_ : ndarray of str
-        Column names, if the table had any.
+        Column names, if the table has any and all are strings.
     cp_table_ : ComplexityTable
         With ``prune="cv"``: the nested trees and their errors.
     alpha_ : float
         With ``prune="cv"``, or after ``pruned(...)``: the penalty per leaf that was used.
     oof_predictions_ : ndarray, or list of these
-        With ``prune="cv"``: class shares or values that the fold trees, pruned alike, give the rows they were not grown
-        on; the mean if there are several, NaN if there is none.
+        With ``prune="cv"``: class shares or values of each row, by the fold trees that were grown without it, pruned
+        alike; their mean if there are several, NaN if there is none.
 
     See Also
     --------

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from itertools import pairwise
 
-# Digits of a number that is no short decimal, such as a cut drawn at random.
+# Digits of a number that is not a short decimal, such as a cut drawn at random.
 _DIGITS = 5
 
 
@@ -17,7 +17,7 @@ def fixed(value: float, decimals: int) -> str:
 
 
 def shortest(value: float, digits: int = _DIGITS) -> str:
-    """Write a number with the fewest digits that say it; with `digits` of them if it is no short decimal.
+    """Write a number with the fewest digits that give it; with `digits` of them if it is not a short decimal.
 
     Digits before the point are always kept, and so is a half: cuts between whole numbers lie there.
     """
@@ -57,7 +57,7 @@ def distinct_texts(values: Iterable[float], decimals: int | None) -> dict[float,
 
 
 def percent(share: float) -> str:
-    """Round a share to whole percent, but call no part everything or nothing."""
+    """Round a share to whole percent, but never a part to nothing or to everything."""
     if 0 < share < 0.01 - 1e-12:  # rounding must not turn 1% into less
         return "<1%"
     if 0.99 + 1e-12 < share < 1:

@@ -179,7 +179,7 @@ def fit(
       spinney fit loans.csv --target repaid --model boosting --out loans.model
     """
     if kind == "tree" and parameters["n_estimators"] is not None:
-        raise click.BadParameter("One tree is no forest. Pass --model forest or boosting too.", param_hint="'--trees'")
+        raise click.BadParameter("It is for ensembles. Pass --model forest or boosting too.", param_hint="'--trees'")
     if kind in ("extra-trees", "boosting") and parameters["n_estimators"] == "auto":
         why = {
             "extra-trees": "Extra-trees see every row, so that none is out of bag. Pass a number, or --model forest.",

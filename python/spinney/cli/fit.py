@@ -44,7 +44,7 @@ class Source:
 
     @property
     def beside(self) -> dict[str, str]:
-        """Columns that are no part of the table to learn from, by their options."""
+        """Columns that are not learned from, by the options that name them."""
         named = {"--weight": self.weight, "--offset": self.offset}
         return {option: name for option, name in named.items() if name is not None}
 

@@ -52,7 +52,7 @@ def read_whole(path: Path, delimiter: str | None) -> pl.DataFrame:
 
 
 def _refuse_model(path: Path) -> None:
-    """Say that a model is no table: its bytes may happen to read as one."""
+    """Refuse a model file: its bytes might happen to parse as a table."""
     from spinney._file.container import MAGIC
 
     with suppress(OSError), path.open("rb") as file:

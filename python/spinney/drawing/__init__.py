@@ -7,8 +7,7 @@
     plane      the partition of the plane by two columns
     curves     impurity curves and importances
     learning_curve  loss of a boosted model, round by round
-    survival   how often the splits of a tree survive a bootstrap
-    shapley    what the columns add to the predictions: all rows, or one
+    neighbours how rows lie to each other in a forest
 
 matplotlib is imported when one of its functions is called, never before.
 """

@@ -44,7 +44,7 @@ def plot_learning_curve(model: Any, *, ax: Axes | None = None) -> Axes:
     """
     check_is_fitted(model)
     if not hasattr(model, "train_score_"):
-        raise TypeError(f"A learning curve is of gradient boosting; this is a {type(model).__name__}.")
+        raise TypeError(f"A learning curve needs a gradient boosting model, not a {type(model).__name__}.")
     held_out = getattr(model, "validation_score_", None)
     has_second_axis = held_out is not None and model.scoring is not None
     ax = axes_of(ax, 7.0, 4.2, "top", *(() if has_second_axis else ("right",)))

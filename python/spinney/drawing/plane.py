@@ -76,7 +76,7 @@ def plot_partition(
     if reader.tree.n_outputs > 1:
         raise ValueError("plot_partition draws trees with one output; this one has several.")
     if model.schema_.pool is not None:
-        raise ValueError("plot_partition draws cuts along the axes; this tree's are oblique. Use plot_tree.")
+        raise ValueError("plot_partition draws cuts along the axes, but those of this tree are oblique. Use plot_tree.")
     a, b = _two_columns(reader, features)
     columns = reader.values(X)
     pyplot()

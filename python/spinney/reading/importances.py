@@ -134,7 +134,7 @@ class Importances:
 
     def _known_rows(self) -> Floats:
         if self.by_row is None:
-            raise ValueError("There is nothing by row here. Ask for importances(X, y, by_row=True).")
+            raise ValueError("These importances were not measured by row. Ask for importances(X, y, by_row=True).")
         return self.by_row
 
     def plot(self, *, style: str = "bar", max_columns: int = 15, ax: Axes | None = None) -> Axes:

@@ -66,7 +66,7 @@ class TreeReader:
             raise TypeError(f"model must be a fitted decision tree of spinney, not {type(model).__name__}.")
         check_is_fitted(model)
         if not hasattr(model, "tree_") or not hasattr(model, "schema_"):
-            raise TypeError(f"{type(model).__name__} is not one tree. Pass a fitted decision tree of spinney.")
+            raise TypeError(f"{type(model).__name__} is not a single tree. Pass a fitted decision tree of spinney.")
         if decimals is not None and (not isinstance(decimals, int) or decimals < 0):
             raise ValueError(f"decimals must be a whole number of at least 0 or None, not {decimals!r}.")
         self.model = model
@@ -215,7 +215,7 @@ class TreeReader:
         return WeighedSplits(self.tree, self.features, self.decimals, self.has_strict_cuts)
 
     def instead(self, step: Step) -> Condition | None:
-        """Return what the first surrogate of the last branch asks; None if there is none to speak of."""
+        """Return what the first surrogate of the last branch asks; None if there is none to show."""
         if step.condition is None or not self.shows_missing(step.condition.column):
             return None
         parent = int(self.parent[step.node])

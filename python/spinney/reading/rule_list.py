@@ -123,7 +123,7 @@ class RuleList(list[Rule]):
         return found
 
     def _by_leaf(self, leaves: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Find the rule of each leaf: surrogates are no part of the conditions."""
+        """Find the rule of each leaf. Surrogates are not part of the conditions."""
         position = np.full(self._reader.tree.node_count, -1, dtype=np.intp)
         for i, rule in enumerate(self):
             position[rule.node] = i

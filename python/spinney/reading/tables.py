@@ -97,7 +97,7 @@ def to_dict(model: Any) -> dict[str, Any]:
         ``other`` the side of those that did not occur at fit if ``unseen`` is "other".
         A split with ``surrogates`` asks these first, in order: the first whose column has a value decides. Each sends
         numbers up to ``threshold`` to the side named by ``below``, or the ``categories`` left and the
-        ``right_categories`` right. Categories that such a split does not list are as good as missing, and ``missing``
+        ``right_categories`` right. Categories that such a split does not list count as missing, and ``missing``
         is the last resort; "stop" means that the row stays at the node. ``competitors`` are for reading only.
 
     Examples

@@ -32,8 +32,8 @@ def export_text(
     max_depth : int, optional
         Deepest level to write out; branches below are counted.
     decimals : int, optional
-        Decimals of all numbers. None: as many as say the number, at most five digits if it is no short decimal, and
-        more where two cuts of a column would look alike. `rules` and `to_dict` hold the exact numbers.
+        Decimals of all numbers. None: as many as the number needs, at most five digits if it is not a short decimal,
+        and more where two cuts of a column would look alike. `rules` and `to_dict` hold the exact numbers.
     show_weights : bool, default=False
         Also write the sum of the weights.
     show_missing : bool or collection of column names, default=True
@@ -86,7 +86,7 @@ def export_text(
 
 
 def require_depth(max_depth: int | None) -> None:
-    """Refuse a depth that is no count."""
+    """Refuse a depth that is not a whole number of at least 0."""
     if max_depth is not None and (not isinstance(max_depth, int) or max_depth < 0):
         raise ValueError(f"max_depth must be a whole number of at least 0 or None, not {max_depth!r}.")
 

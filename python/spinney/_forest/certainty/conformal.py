@@ -68,7 +68,7 @@ class Calibration:
     def __init__(self, forest: FittedForest, kept: TrainingRows) -> None:
         means, self.n_unseen = kept.out_of_bag_means(forest)
         if not kept.n_classes and means.shape[1] != kept.target.shape[1]:
-            raise ValueError("The criterion predicts other values than y, so that they have no errors to go by.")
+            raise ValueError("The criterion predicts something other than y, so there are no errors to calibrate by.")
         usable = self.n_unseen > 0
         if kept.row_weight is not None:
             usable &= kept.row_weight > 0

@@ -145,8 +145,8 @@ def jackknife(units: DrawnUnits) -> VarianceForm:
         raise ValueError("Every row was drawn for every tree. Grow more trees, or draw fewer rows with max_samples.")
     if lacking:
         warnings.warn(
-            f"{lacking} rows (or groups) were drawn for every tree; the jackknife takes them to matter as much as the "
-            "others. Grow more trees.",
+            f"{lacking} rows (or groups) were drawn for every tree; the jackknife assumes that they matter as much "
+            "as the others. Grow more trees.",
             UserWarning,
             stacklevel=4,
         )

@@ -42,7 +42,7 @@ class ColumnRanges:
         return cls(low, high, has_missing.astype(bool))
 
     def reasons(self, columns: _engine.Table) -> NDArray[np.uint8]:
-        """Say why each value lies outside, as positions in `REASONS`; categories that are strangers have the code n."""
+        """Say why each value lies outside, as positions in `REASONS`; new categories have the code n."""
         found = np.zeros((columns.n_rows, columns.n_columns), dtype=np.uint8)
         for j in range(columns.n_columns):
             values = np.asarray(columns.column(j), dtype=np.float64)

@@ -73,7 +73,7 @@ class UncertainForest:
     def _training_leaves(self, X: Any, kept: TrainingRows) -> Leaves:
         """Leaves of the training rows in the trees that have not seen them."""
         if X is not None:
-            self._training_columns(X, kept.n_rows, "oob=True is for these rows: pass them, or None.")
+            self._training_columns(X, kept.n_rows, "oob=True is for the training rows: pass these, or None.")
         return kept.unseen_leaves
 
     def leaf_weights(self, X: Any = None, *, oob: bool = False) -> csr_array:
@@ -129,7 +129,7 @@ class UncertainForest:
         try:
             draws = self._known_draws()
         except AttributeError as error:
-            raise ValueError(f"Standard errors come from which rows each tree has drawn. {error}") from None
+            raise ValueError(f"Standard errors need to know which rows each tree has drawn. {error}") from None
         if self.forest_.n_trees < 2:
             raise ValueError("Standard errors need at least 2 trees; hundreds are better.")
         found = standard_errors(self.forest_, self._leaves(X), draws, method, corrected)
@@ -154,7 +154,9 @@ class UncertainForest:
         check_is_fitted(self)
         ranges: ColumnRanges | None = getattr(self, "_ranges", None)
         if ranges is None:
-            raise AttributeError("This forest was saved by a version that kept no ranges of columns. Fit it again.")
+            raise AttributeError(
+                "This forest was saved by a version that did not keep the ranges of columns. Fit it again."
+            )
         inputs = self.schema_.encode_inputs(read_table(X), unseen="other", estimator=type(self).__name__)
         reasons = np.array(REASONS)[ranges.reasons(inputs)]
         kept: TrainingRows | None = getattr(self, "_training_rows", None)
@@ -347,7 +349,7 @@ class UncertainClasses(UncertainForest):
         """Set of classes that holds the class of each row with a probability of about `coverage`.
 
         Sets are calibrated by the out-of-bag class shares of the training rows. For new rows like these the coverage is
-        close to what is asked for; as the shares of new rows come from all trees, it is no theorem.
+        close to what is asked for; as the shares of new rows come from all trees, this is not guaranteed.
 
         Parameters
         ----------
@@ -428,6 +430,6 @@ class UncertainClasses(UncertainForest):
 
 
 def check_coverage(coverage: Any) -> None:
-    """Refuse a coverage that is no share."""
+    """Refuse a coverage that is not between 0 and 1."""
     if isinstance(coverage, bool) or not isinstance(coverage, Real) or not 0 < float(coverage) < 1:
         raise ValueError(f"coverage must be a number between 0 and 1, such as 0.9, not {coverage!r}.")

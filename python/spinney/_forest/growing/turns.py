@@ -145,7 +145,10 @@ def has_settled(errors: Sequence[float]) -> bool:
 
 
 def turn_length(n_done: int) -> int:
-    """Return how many to add before the error is looked at again; by their number alone: any machine stops alike."""
+    """Return how many to add before the error is looked at again.
+
+    It depends on nothing but their number, so that every machine stops at the same point.
+    """
     return max(10, n_done // 10)
 
 

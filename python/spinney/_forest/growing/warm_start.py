@@ -36,13 +36,13 @@ def check_samples_go_on(known: dict[str, Any], draws: Draws | None) -> None:
     before: Draws | None = known["_draws"]
     if (before is None) != (draws is None):
         raise ValueError(
-            "warm_start keeps how rows are drawn, and the earlier trees were grown with "
+            "warm_start keeps how rows are drawn, but the earlier trees were grown with "
             f"bootstrap={before is not None}. Set that, or warm_start=False."
         )
     if before is not None and draws is not None and not draws.same_samples(before):
         raise ValueError(
-            "warm_start goes on drawing from the rows of the earlier fit, and here the rows, their weights or "
-            "groups, or the parameters of sampling are others. Fit as before, or set warm_start=False."
+            "warm_start goes on drawing from the rows of the earlier fit, but the rows, their weights or groups, or "
+            "the parameters of sampling have changed. Fit as before, or set warm_start=False."
         )
 
 
@@ -52,7 +52,7 @@ def check_pool(before: Combinations | None, now: Combinations | None) -> None:
     if sizes[0] != sizes[1]:
         earlier = "oblique=None" if sizes[0] is None else f"oblique={sizes[0][0]} and n_combined={sizes[0][1]}"
         raise ValueError(
-            f"warm_start keeps what the earlier trees split on, which is what {earlier} gave. Set oblique and "
+            f"warm_start keeps what trees split on, but the earlier ones were grown with {earlier}. Set oblique and "
             "n_combined as they were then, or warm_start=False."
         )
 

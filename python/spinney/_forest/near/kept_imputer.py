@@ -48,27 +48,27 @@ def imputer_from_file(kind: Any, header: dict[str, Any], file: _engine.ModelFile
     _check_codes(known, schema)
     resting = _resting(header, part.model, len(known))
     if (imputer.kind == "gap") != (resting.drawn is not None):
-        refuse("is damaged: it does not say which rows were drawn, or should not")
+        refuse("is damaged: it lacks the rows drawn for each tree, or has them where kind does not need them")
     imputer._keep(schema, class_named(about)._of_part(about, part), Donors.of(known, schema.features), resting)
     return imputer
 
 
 def _check_codes(known: NDArray[np.float64], schema: Schema) -> None:
     if len(known) == 0:
-        refuse("is damaged: it has no rows to lend values from")
+        refuse("is damaged: it has no rows to take values from")
     for values, feature in zip(known.T, schema.features, strict=True):
         present = values[~np.isnan(values)]
         n_codes = 2 if feature.kind == "boolean" else len(feature.categories)
         if feature.kind == "number":
             continue
         if (present != np.floor(present)).any() or (present < 0).any() or (present >= n_codes).any():
-            refuse(f"is damaged: column {feature.name!r} holds a category that is not there")
+            refuse(f"is damaged: column {feature.name!r} holds a code that stands for no category")
 
 
 def _resting(header: dict[str, Any], forest: FittedForest, n_rows: int) -> Resting:
     leaf = array_from_json(header.get("leaf"), ("uint32",), (n_rows, forest.n_trees)).astype(np.int64)
     if (leaf >= np.diff(forest.root.astype(np.int64))).any():
-        refuse("is damaged: its rows are in no leaf")
+        refuse("is damaged: a row is in a leaf that does not exist")
     drawn = header.get("drawn")
     if drawn is not None:
         drawn = array_from_json(drawn, ("uint32",), (n_rows, forest.n_trees))

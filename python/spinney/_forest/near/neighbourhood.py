@@ -185,14 +185,14 @@ def _check_kept(
         raise ValueError(f"threshold must be a number from 0 to 1, not {threshold!r}.")
     selects = n_neighbors is not None or threshold is not None
     if selects and sparse is not None and not sparse:
-        raise ValueError("sparse=False does not go with n_neighbors or threshold: what they leave out is sparse.")
+        raise ValueError("sparse=False does not go with n_neighbors or threshold: what they keep is sparse.")
     return float(threshold or 0.0), bool(selects or sparse)
 
 
 def _standardised(raw: Floats) -> Floats:
     middle = np.median(raw)
     away = raw - middle
-    noise = 1e-12 * middle  # differences by rounding are none
+    noise = 1e-12 * middle  # smaller differences are rounding
     for scale in (_NORMAL_MAD * np.median(np.abs(away)), np.abs(away).mean()):
         if scale > noise:
             return np.asarray(away / scale)

@@ -30,7 +30,7 @@ def map_rows(resting: Resting, n_components: int) -> NDArray[np.float64]:
     else:
         left, size = _leading(incidence, mean, n_components)
     left, size = left[:, :n_components], size[:n_components]
-    # a vector has no sign of its own
+    # the sign of an eigenvector is arbitrary
     largest = left[np.abs(left).argmax(axis=0), np.arange(left.shape[1])]
     # distances² of classical scaling are p_ii + p_jj - 2 p_ij = 2 (1 - p), twice what is wanted
     placed = left * np.where(largest < 0, -1.0, 1.0) * size / np.sqrt(2 * n_trees)

@@ -28,42 +28,45 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
     ----------
     n_estimators : int, default=100
         Number of trees.
-    max_depth : int, optional, default=5
-        Most splits between the root and a leaf; a tree codes at most ``2 ** max_depth`` groups. None: no limit.
-    min_samples_split, min_samples_leaf : int or float, default=2 and 1
-        Fewest rows in a node that is split, and in a leaf; a float is a share of all rows.
+    max_depth : int or None, default=5
+        Most splits between the root and a leaf: a tree then has at most ``2 ** max_depth`` leaves. None: no limit.
+    min_samples_split : int or float, default=2
+        Fewest rows that a node must hold to be split; a float is a share of all rows.
+    min_samples_leaf : int or float, default=1
+        Fewest rows in a leaf; a float is a share of all rows.
     min_weight_fraction_leaf : float, default=0.0
-        Least share of the weight in a leaf.
+        Smallest share of the total weight in a leaf.
     max_leaf_nodes : int, optional
-        Grow each tree best-first until it has this many leaves.
+        Grow best-first: always split the node that gains most, until there are this many leaves. None: no limit.
     min_impurity_decrease : float, default=0.0
-        Not of use for random targets; kept for scikit-learn's sake.
+        Accepted as in scikit-learn; of little use, since the target is random.
     sparse_output : bool, default=True
         Whether `transform` returns a sparse matrix.
     n_jobs : int, optional
-        Threads; None: all that the process may use. The forest is the same for any number.
+        Threads. None: all that the process may use. The result is the same for any number.
     random_state : int, RandomState or None, default=None
-        Seed of columns and cuts.
+        Seed of everything that is drawn at random.
     verbose : int, default=0
         1 reports trees done and time left to standard error.
     warm_start : bool, default=False
-        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once.
+        Whether `fit` keeps the trees of the last fit and adds to them. The result is the forest that one fit would
+        give.
     categorical_features : list of names or positions, or mask, optional
-        Columns of numbers to be taken as categories. Strings and categories always are.
+        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
     unseen : {"missing", "error", "other"}, default="missing"
-        What a category that did not occur in training means later: a missing value, an error, or a value that follows
-        the larger branch.
+        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
+        follows the larger branch.
 
     Attributes
     ----------
     forest_ : FittedForest
-        The trees.
+        The trees as one set of arrays.
     schema_ : Schema
-        Columns, kinds and categories the trees were grown on.
+        Columns, their kinds and their categories in the training table.
     n_features_in_ : int
-        Columns.
+        Number of columns.
     feature_names_in_ : ndarray of str
-        Column names, if the table had any.
+        Column names, if the table has any and all are strings.
 
     See Also
     --------

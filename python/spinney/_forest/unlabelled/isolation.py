@@ -40,42 +40,43 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
     n_estimators : int, default=100
         Number of trees.
     max_samples : int, float or "auto", default="auto"
-        Rows drawn for each tree: a number, a share, or at most 256.
+        Rows drawn for each tree: a number or a share. "auto": 256, or all if there are fewer.
     contamination : float or "auto", default="auto"
-        Share of outliers in the training rows, at most 0.5: it places the threshold of `predict`. "auto": rows that
-        score below -0.5 are outliers.
+        Share of outliers in the training rows, at most 0.5, from which the threshold of `predict` follows. "auto": rows
+        that score below -0.5 are outliers.
     max_features : int or float, default=1.0
-        Columns that each tree may use, drawn at random: a number or a share.
+        Columns drawn for each tree, which splits on no others: a number, or a share of the columns.
     bootstrap : bool, default=False
-        Draw rows with replacement.
+        Whether to draw rows with replacement.
     n_jobs : int, optional
-        Threads; None: all that the process may use. The forest is the same for any number.
+        Threads. None: all that the process may use. The result is the same for any number.
     random_state : int, RandomState or None, default=None
-        Seed of samples, columns and cuts.
+        Seed of everything that is drawn at random.
     verbose : int, default=0
         1 reports trees done and time left to standard error.
     warm_start : bool, default=False
-        Keep the trees of the last fit and add to them: the forest becomes what it would have been at once.
+        Whether `fit` keeps the trees of the last fit and adds to them. The result is the forest that one fit would
+        give.
     categorical_features : list of names or positions, or mask, optional
-        Columns of numbers to be taken as categories. Strings and categories always are.
+        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
     unseen : {"missing", "error", "other"}, default="missing"
-        What a category that did not occur in training means later: a missing value, an error, or a value that follows
-        the larger branch.
+        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
+        follows the larger branch.
 
     Attributes
     ----------
     offset_ : float
-        Threshold: rows that score below it are outliers.
+        The threshold: rows that score below it are outliers.
     max_samples_ : int
-        Rows drawn for each tree.
+        Number of rows drawn for each tree.
     forest_ : FittedForest
-        The trees; their values are path lengths.
+        The trees as one set of arrays. Their values are path lengths.
     schema_ : Schema
-        Columns, kinds and categories the forest was grown on.
+        Columns, their kinds and their categories in the training table.
     n_features_in_ : int
-        Columns.
+        Number of columns.
     feature_names_in_ : ndarray of str
-        Column names, if the table had any.
+        Column names, if the table has any and all are strings.
 
     See Also
     --------

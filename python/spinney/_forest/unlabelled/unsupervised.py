@@ -191,7 +191,7 @@ class UnsupervisedForest(TableEstimator):
         return self.forest_.n_trees
 
     def __bool__(self) -> bool:
-        return True  # an estimator without trees yet is one all the same
+        return True  # else Python would ask __len__, which an unfitted estimator refuses
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")
