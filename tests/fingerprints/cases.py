@@ -5,7 +5,6 @@ import warnings
 from unittest import mock
 
 import numpy as np
-import spinney
 
 from fingerprints.digest import digest
 
