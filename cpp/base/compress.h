@@ -69,11 +69,12 @@ SPINNEY_INLINE std::size_t part_lanes(const std::uint32_t* words, std::size_t n,
 constexpr std::size_t least_to_compress = 16;
 
 SPINNEY_INLINE std::uint32_t bits_at(const std::uint8_t* flags, const std::uint32_t* words, std::size_t) {
-  const auto four = [&](std::size_t i) __attribute__((always_inline)) {
-    const auto flag = [&](std::size_t j)
-                          __attribute__((always_inline)) { return std::uint32_t{flags[words[i + j] & 0xffff]} << j; };
-    return ((flag(0) | flag(1)) | (flag(2) | flag(3))) << i;
+  const auto two = [&](std::size_t i) __attribute__((always_inline)) {
+    std::uint64_t both;  // half the loads, of which there are too many
+    __builtin_memcpy(&both, words + i, sizeof both);
+    return (flags[both & 0xffff] | std::uint32_t{flags[both >> 32 & 0xffff]} << 1) << i;
   };
+  const auto four = [&](std::size_t i) __attribute__((always_inline)) { return two(i) | two(i + 2); };
   return (four(0) | four(4)) | (four(8) | four(12));
 }
 

@@ -32,9 +32,9 @@ struct Kernels {
                        const std::int64_t* total, std::int64_t squares, std::int64_t* left, double* out, double* spare);
 
   // The first best of n > 0 cuts by squared error, whose left sides add up to s_left[i] and weigh w_left[i]. Reads both
-  // arrays up to the next multiple of 8.
+  // arrays up to the next multiple of 8. `shares`: a sum is the weight of some of the rows, from 0 to what all of them weigh.
   std::size_t (*best_square)(const std::int64_t* s_left, const std::int64_t* w_left, std::size_t n,
-                             std::int64_t s_total, std::int64_t w_total, double* score);
+                             std::int64_t s_total, std::int64_t w_total, bool shares, double* score);
 
   // Sorts at most 128 words, no two of which are equal; `words` holds the next power of two that is at least 16, and those
   // behind the n-th may be overwritten.

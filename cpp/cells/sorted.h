@@ -99,7 +99,8 @@ void sweep_squares(const Rows& rows, const typename Word::Type* words, std::size
     begin = stop;
     if (n == 0) continue;
     double score;
-    const std::size_t j = kernels().best_square(b.s.data(), b.w.data(), n, total.stat[1], total.stat[0], &score);
+    const std::size_t j =
+        kernels().best_square(b.s.data(), b.w.data(), n, total.stat[1], total.stat[0], Rows::shares, &score);
     if (score > best.score || (score == best.score && best.found() && b.at[j] < best.at)) {
       best.score = score;
       best.at = b.at[j];
@@ -115,7 +116,7 @@ class SmallCuts {
  public:
   static constexpr std::size_t max_rows = 64;
 
-  explicit SmallCuts(const Totals& total) : total_(total) {}
+  SmallCuts(const Totals& total, bool shares) : total_(total), shares_(shares) {}
 
   // `words` are sorted, of more than one value, none of them missing.
   template <class Word, class Rows>
@@ -134,7 +135,8 @@ class SmallCuts {
   void settle(ScanBuffers& b) {
     if (n_ == 0) return;
     double score;
-    const std::size_t j = kernels().best_square(b.s.data(), b.w.data(), n_, total_.stat[1], total_.stat[0], &score);
+    const std::size_t j =
+        kernels().best_square(b.s.data(), b.w.data(), n_, total_.stat[1], total_.stat[0], shares_, &score);
     n_ = 0;
     if (!(score > score_)) return;
     score_ = score;
@@ -161,6 +163,7 @@ class SmallCuts {
 
  private:
   Totals total_;
+  bool shares_;  // as the kernel has it
   std::size_t n_ = 0;
   double score_ = no_score;
   std::uint32_t at_ = 0;

@@ -14,7 +14,8 @@
 namespace spinney {
 
 // How a row's numbers are stored; `Local` holds a copy for a few rows, numbered from 0, so that they share cache lines.
-struct ByteRows {  // two classes, every weight 1
+struct ByteRows {                       // two classes, every weight 1
+  static constexpr bool shares = true;  // a value is the row's weight, or 0
   const std::uint8_t* v;
   std::int64_t value(std::uint32_t r) const { return v[r]; }
   static constexpr std::int64_t weight(std::uint32_t) { return 1; }
@@ -29,6 +30,7 @@ struct ByteRows {  // two classes, every weight 1
 };
 
 struct PackedRows {  // two classes, weights that are whole and below 2^16: weight << 16 | value
+  static constexpr bool shares = true;
   const std::uint32_t* packed;
   std::int64_t value(std::uint32_t r) const { return packed[r] & 0xffff; }
   std::int64_t weight(std::uint32_t r) const { return packed[r] >> 16; }
@@ -43,6 +45,7 @@ struct PackedRows {  // two classes, weights that are whole and below 2^16: weig
 };
 
 struct UnitRows {  // every weight 1
+  static constexpr bool shares = false;
   const std::int64_t* v;
   std::int64_t value(std::uint32_t r) const { return v[r]; }
   static constexpr std::int64_t weight(std::uint32_t) { return 1; }
@@ -57,6 +60,7 @@ struct UnitRows {  // every weight 1
 };
 
 struct WeightedRows {
+  static constexpr bool shares = false;
   const std::int64_t* v;
   const std::int64_t* w;
   std::int64_t value(std::uint32_t r) const { return v[r]; }

@@ -1,4 +1,4 @@
-// The loop that builds a tree.
+// The loop that builds a tree; boosting has one of its own.
 //
 // Depth-first: nodes larger than a block are split one by one, their columns searched in parallel; every smaller node
 // becomes a task, and the tasks' subtrees grow in parallel. Best-first: the open node that improves most is split next.

@@ -146,7 +146,7 @@ class SortedColumns final : public SortedBlock {
   // Of the columns whose cuts are scored together, only the best has a candidate.
   void search_small(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
     const std::size_t n = node.n();
-    SmallCuts cuts({node.n(), node.stat.data()});
+    SmallCuts cuts({node.n(), node.stat.data()}, decltype(local_criterion_->rows)::shares);
     for (std::size_t c = 0; c < columns.size(); ++c) {
       const std::uint32_t f = columns[c];
       const std::uint32_t* words = sorted_words(node, f);

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <random>
 #include <vector>
 
@@ -69,11 +70,63 @@ TEST(best_square_is_the_first_of_the_best_scores) {
       const auto first = static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
       for (const Kernels* k : available()) {
         double score = 0;
-        CHECK_EQ(k->best_square(s.data(), w.data(), n, s_total, w_total, &score), first);
+        CHECK_EQ(k->best_square(s.data(), w.data(), n, s_total, w_total, false, &score), first);
         CHECK(std::memcmp(&score, &scores[first], sizeof score) == 0);
       }
     }
   }
+}
+
+// Cuts as a sweep gives them: sums that grow row by row, of values or of the weights of a class.
+TEST(best_square_finds_the_best_of_any_sweep) {
+  std::mt19937_64 g(16);
+  for (const bool shares : {false, true})
+    for (const std::int64_t unit : {std::int64_t{1}, std::int64_t{1} << 38, std::int64_t{1} << 48})
+      for (const std::size_t n : {1u, 3u, 8u, 31u, 511u, 512u, 513u, 1500u}) {
+        std::vector<std::int64_t> s((n + 7) / 8 * 8, 77), w(s);  // what lies behind is no cut, whatever is there
+        std::int64_t s_sum = 0, w_sum = 0;
+        const auto add_row = [&] {
+          const std::int64_t weight = shares ? 1 + static_cast<std::int64_t>(g() % 3) : unit > 1 ? unit : 1;
+          s_sum += shares ? (g() % 2 ? weight : 0) : (static_cast<std::int64_t>(g() % 2001) - 900) * (unit >> 9 | 1);
+          w_sum += weight;
+        };
+        for (std::size_t i = 0; i < n; ++i) {
+          add_row();
+          s[i] = s_sum;
+          w[i] = w_sum;
+        }
+        add_row();
+        std::size_t first = 0;
+        double best = -1;
+        for (std::size_t i = 0; i < n; ++i) {
+          const auto number = [](std::int64_t x) { return static_cast<double>(x); };
+          const double d = number(s[i]) * number(w_sum - w[i]) - number(s_sum - s[i]) * number(w[i]);
+          const double merit = d * d / (number(w[i]) * number(w_sum - w[i]));
+          if (!(merit > best)) continue;
+          best = merit;
+          first = i;
+        }
+        for (const Kernels* k : available()) {
+          double score = 0;
+          CHECK_EQ(k->best_square(s.data(), w.data(), n, s_sum, w_sum, shares, &score), first);
+          CHECK(std::memcmp(&score, &best, sizeof score) == 0);
+        }
+      }
+}
+
+TEST(best_square_takes_the_first_of_ties) {
+  for (const Kernels* k : available())
+    for (std::size_t n = 1; n < 40; ++n)
+      for (std::size_t at = 0; at < n; ++at) {
+        std::vector<std::int64_t> s((n + 7) / 8 * 8, 5), w(s.size(), 10);  // as good as the whole: a merit of 0
+        for (std::size_t i = at; i < n; i += 3) s[i] = i % 2 ? 8 : 2;      // both 3 off
+        double score = 0;
+        CHECK_EQ(k->best_square(s.data(), w.data(), n, 10, 20, false, &score), at);
+        CHECK(score > 0);
+        std::fill(s.begin(), s.end(), 5);
+        CHECK_EQ(k->best_square(s.data(), w.data(), n, 10, 20, true, &score), 0u);
+        CHECK_EQ(score, 0.0);
+      }
 }
 
 TEST(few_words_are_sorted) {
@@ -88,6 +141,23 @@ TEST(few_words_are_sorted) {
       k->sort_few(words.data(), n);
       words.resize(n);
       expected.resize(n);
+      CHECK(words == expected);
+    }
+}
+
+TEST(few_words_of_any_order_are_sorted) {
+  std::mt19937 g(17);
+  for (const Kernels* k : available())
+    for (int round = 0; round < 2000; ++round) {
+      const std::uint32_t n = 1 + g() % 128;
+      std::vector<std::uint32_t> words(std::max(16u, std::bit_ceil(n)));
+      for (std::uint32_t& word : words) word = static_cast<std::uint32_t>(g());
+      if (round % 4 == 0) std::sort(words.begin(), words.end());
+      if (round % 4 == 1) std::sort(words.begin(), words.end(), std::greater<>());
+      std::vector<std::uint32_t> expected(words.begin(), words.begin() + n);
+      std::sort(expected.begin(), expected.end());
+      k->sort_few(words.data(), n);
+      words.resize(n);
       CHECK(words == expected);
     }
 }
@@ -242,10 +312,13 @@ TEST(gini_of_rows_is_the_sum_of_squares_by_weight) {
     }
     std::sort(words.begin(), words.end());
     for (std::size_t c = 1; c <= n_classes; ++c) squares += total[c] * total[c];
+    std::vector<double> first;
     for (const Kernels* k : available()) {
       std::vector<std::int64_t> scratch(n_classes, 0), sum(n_classes, 0);
       std::vector<double> got(n), spare(n);
       k->gini_of_rows(words.data(), packed.data(), n, total.data(), squares, scratch.data(), got.data(), spare.data());
+      if (k == available().front()) first = got;
+      CHECK(std::memcmp(first.data(), got.data(), (n - 1) * sizeof(double)) == 0);
       double weight = 0;
       for (std::size_t i = 0; i + 1 < n; ++i) {
         const std::uint32_t row = packed[words[i] & 0xffff];
@@ -283,10 +356,13 @@ TEST(gini_of_cells_is_the_sum_of_squares_by_weight) {
       double weight = 0;
       for (const double t : total) weight += t;
       const double least = weight / 4;
+      std::vector<double> first;
       for (const Kernels* k : available()) {
         std::vector<double> sum = left;
         k->gini_of_cells(cells.data(), lanes, present.data(), n, start.data(), total.data(), weight, least, got.data(),
                          spare.data());
+        if (k == available().front()) first = got;
+        CHECK(std::memcmp(first.data(), got.data(), n * sizeof(double)) == 0);
         for (std::size_t i = 0; i < n; ++i) {
           double wl = 0, squares_left = 0, squares_right = 0;
           for (std::size_t c = 0; c < lanes; ++c) {
@@ -303,6 +379,36 @@ TEST(gini_of_cells_is_the_sum_of_squares_by_weight) {
         }
       }
     }
+}
+
+// Of every size, at a place among other words, which stay as they are.
+TEST(partitions_write_no_further) {
+  std::mt19937 g(18);
+  for (const Kernels* k : available())
+    for (std::size_t n = 0; n < 100; ++n)
+      for (const std::uint32_t often : {0u, 1u, 5u, 9u, 10u}) {  // in ten go left
+        std::vector<std::uint8_t> side(n + 3);
+        std::vector<std::uint32_t> keys(n), words(n + 40, 0xabcdabcd), left, right;
+        std::vector<std::uint16_t> ranks(n);
+        for (std::uint32_t i = 0; i < n; ++i) {
+          side[i] = g() % 10 < often;
+          words[20 + i] = static_cast<std::uint32_t>(g()) << 16 | i;
+          keys[i] = side[i] ? static_cast<std::uint32_t>(g() % 0x80000001)
+                            : 0x80000001 + static_cast<std::uint32_t>(g() % 0x7fffffff);
+          ranks[i] = static_cast<std::uint16_t>(side[i] ? g() % 0x8001 : 0x8001 + g() % 0x7fff);
+          (side[i] ? left : right).push_back(words[20 + i]);
+        }
+        std::vector<std::uint32_t> expected = words;
+        std::copy(left.begin(), left.end(), expected.begin() + 20);
+        std::copy(right.begin(), right.end(), expected.begin() + 20 + static_cast<std::ptrdiff_t>(left.size()));
+        const auto holds = [&](auto part) {
+          std::vector<std::uint32_t> parted = words, spare(n + 16);
+          return part(parted.data() + 20, spare.data()) == left.size() && parted == expected;
+        };
+        CHECK(holds([&](auto* w, auto* spare) { return k->partition(w, n, side.data(), spare); }));
+        CHECK(holds([&](auto* w, auto* spare) { return k->partition_by_key(w, n, keys.data(), 0x80000000, spare); }));
+        CHECK(holds([&](auto* w, auto* spare) { return k->partition_by_rank(w, n, ranks.data(), 0x8000, spare); }));
+      }
 }
 
 TEST(partition_is_stable) {
