@@ -76,8 +76,9 @@ inline bool is_square(Rule rule, const Limits& limits) {
 // Emits the sums s and w at the boundaries behind words begin … end - 1, from place n of the buffers on. Returns the
 // place after the last; that is at most end - begin further.
 template <class Word, class Rows>
-std::size_t emit_sums(const Rows& rows, const typename Word::Type* words, std::size_t begin, std::size_t end,
-                      std::uint32_t first_at, std::int64_t& s, std::int64_t& w, ScanBuffers& b, std::size_t n) {
+[[gnu::always_inline]] inline std::size_t emit_sums(const Rows& rows, const typename Word::Type* words,
+                                                    std::size_t begin, std::size_t end, std::uint32_t first_at,
+                                                    std::int64_t& s, std::int64_t& w, ScanBuffers& b, std::size_t n) {
   for (std::size_t i = begin; i < end; ++i) {
     const std::uint32_t row = Word::row(words[i]);
     b.s[n] = s += rows.value(row);

@@ -71,7 +71,7 @@ void SortedBlock::cut_now(Tree& tree) {
 void SortedBlock::follow(const OpenNode& node, const OpenNode& left, const OpenNode& right) {
   if (is_small(left) && is_small(right)) return;
   for (const std::uint32_t f : left.features)
-    kernels().partition(words(f) + node.begin, node.n(), side_.data(), spare_.data());
+    kernels_.partition(words(f) + node.begin, node.n(), side_.data(), spare_.data());
 }
 
 void SortedBlock::set_threshold(const LateCut& cut, Tree& tree) const {

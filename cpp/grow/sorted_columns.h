@@ -30,7 +30,7 @@ class SortedBlock : public BlockColumns {
   static constexpr std::size_t max_rows = 0xffff;
 
   SortedBlock(const Rules& rules, const Bins& bins, ColumnSorter& sorter)
-      : rules_(rules), bins_(bins), sorter_(sorter) {}
+      : rules_(rules), kernels_(kernels()), bins_(bins), sorter_(sorter) {}
 
   void start(const OpenNode& root, std::span<Row> rows) override;
   std::size_t part(const OpenNode& node, const Choice& choice) override;
@@ -50,18 +50,19 @@ class SortedBlock : public BlockColumns {
   bool is_small(const OpenNode& node) const { return samples_ && node.n() <= small_rows; }
 
   // The sorted words of a node in a column. Those of a small node live until the next call.
-  const std::uint32_t* sorted_words(const OpenNode& node, std::uint32_t feature) {
+  [[gnu::always_inline]] const std::uint32_t* sorted_words(const OpenNode& node, std::uint32_t feature) {
     if (!is_small(node)) return words(feature) + node.begin;
     const std::uint16_t* ranks = ranks_.data() + slot_[feature];
     for (std::size_t i = 0; i < node.n(); ++i) {
       const std::uint32_t position = positions_[node.begin + i];
       small_words_[i] = std::uint32_t{ranks[position * n_slots_]} << 16 | position;
     }
-    kernels().sort_few(small_words_.data(), node.n());
+    kernels_.sort_few(small_words_.data(), node.n());
     return small_words_.data();
   }
 
   const Rules& rules_;
+  const Kernels& kernels_;
   std::vector<std::uint16_t> positions_;  // parted like rows_
   bool cuts_compare_ = false;             // cuts of different columns go by their squared errors alone
 
