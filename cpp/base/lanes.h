@@ -13,6 +13,12 @@
 #include <type_traits>
 #include <utility>
 
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#elif defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #pragma GCC diagnostic ignored "-Wpsabi"  // groups are passed to inlined functions only
 
 #define SPINNEY_INLINE [[gnu::always_inline]] inline
@@ -53,13 +59,15 @@ SPINNEY_INLINE Lanes<T, n> every(T x) {
 }
 template <std::size_t n, class T>
 SPINNEY_INLINE Lanes<T, n> load(const T* from) {
-  Lanes<T, n> r;
-  __builtin_memcpy(&r, from, sizeof r);
+  constexpr std::size_t in_part = Lanes<T, n>::part_bytes / sizeof(T);
+  Lanes<T, n> r;  // part by part: copied as a whole, a group of many parts takes the way through memory
+  for (std::size_t i = 0; i < r.n_parts; ++i) __builtin_memcpy(&r.part[i], from + i * in_part, r.part_bytes);
   return r;
 }
 template <std::size_t n, class T>
 SPINNEY_INLINE void store(T* to, const Lanes<T, n>& v) {
-  __builtin_memcpy(to, &v, sizeof v);
+  constexpr std::size_t in_part = Lanes<T, n>::part_bytes / sizeof(T);
+  for (std::size_t i = 0; i < v.n_parts; ++i) __builtin_memcpy(to + i * in_part, &v.part[i], v.part_bytes);
 }
 
 // 0, 1, 2, …
@@ -177,6 +185,121 @@ SPINNEY_INLINE T largest_of(const Lanes<T, n>& v) {
 template <class T, std::size_t n>
 SPINNEY_INLINE T smallest_of(const Lanes<T, n>& v) {
   return fold(v, [](auto a, auto b) __attribute__((always_inline)) { return b < a ? b : a; });
+}
+
+#if defined(__AVX2__)
+// A bit for each flag of a register.
+template <class Part>
+SPINNEY_INLINE std::uint32_t bits_of(const Part& flags) {
+  constexpr bool is_short = sizeof(flags[0]) == 4;
+#if defined(__AVX512F__)
+  if constexpr (sizeof flags == 64)
+    return is_short ? _mm512_movepi32_mask((__m512i)flags) : _mm512_movepi64_mask((__m512i)flags);
+#endif
+  if constexpr (sizeof flags == 32)
+    return static_cast<std::uint32_t>(is_short ? _mm256_movemask_ps((__m256)flags)
+                                               : _mm256_movemask_pd((__m256d)flags));
+  else
+    return static_cast<std::uint32_t>(is_short ? _mm_movemask_ps((__m128)flags) : _mm_movemask_pd((__m128d)flags));
+}
+#endif
+
+// How many flags of 4 or 8 bytes are set, of few enough that a lane can count them; and whether any is.
+template <class T, std::size_t n>
+SPINNEY_INLINE std::uint32_t count_of(const Lanes<T, n>& flags) {
+#if defined(__aarch64__)
+  auto sum = flags.part[0];
+  for (std::size_t i = 1; i < flags.n_parts; ++i) sum += flags.part[i];
+  if constexpr (sizeof(T) == 4) return static_cast<std::uint32_t>(-vaddvq_s32((int32x4_t)sum));
+  if constexpr (sizeof(T) == 8) return static_cast<std::uint32_t>(-vaddvq_s64((int64x2_t)sum));
+#elif defined(__AVX2__)
+  int count = 0;
+  for (const auto& part : flags.part) count += __builtin_popcount(bits_of(part));
+  return static_cast<std::uint32_t>(count);
+#endif
+  return static_cast<std::uint32_t>(-sum_of(flags));
+}
+template <class T, std::size_t n>
+SPINNEY_INLINE bool any_of(const Lanes<T, n>& flags) {
+#if defined(__aarch64__)
+  auto any = flags.part[0];
+  for (std::size_t i = 1; i < flags.n_parts; ++i) any |= flags.part[i];
+  return vmaxvq_u32((uint32x4_t)any) != 0;
+#elif defined(__AVX2__)
+  auto any = flags.part[0];
+  for (std::size_t i = 1; i < flags.n_parts; ++i) any |= flags.part[i];
+  return bits_of(any) != 0;
+#else
+  return fold(flags, [](auto a, auto b) __attribute__((always_inline)) { return a | b; }) != 0;
+#endif
+}
+
+// The low and the high half of each word.
+template <std::size_t n>
+struct Halves {
+  Lanes<std::int32_t, n> low, high;
+};
+template <std::size_t n, std::size_t... i>
+SPINNEY_INLINE Halves<n> halves_of(const Lanes<std::uint64_t, n>& v, std::index_sequence<i...>) {
+  typedef typename Lanes<std::int32_t, n>::Part Part;
+  Halves<n> r;
+  for (std::size_t p = 0; p < r.low.n_parts; ++p) {
+    const Part a = (Part)v.part[2 * p], b = (Part)v.part[2 * p + 1];
+    r.low.part[p] = __builtin_shufflevector(a, b, (2 * i)...);
+    r.high.part[p] = __builtin_shufflevector(a, b, (2 * i + 1)...);
+  }
+  return r;
+}
+template <std::size_t n>
+SPINNEY_INLINE Halves<n> halves_of(const Lanes<std::uint64_t, n>& v) {
+  return halves_of(v, std::make_index_sequence<Lanes<std::int32_t, n>::part_bytes / 4>{});
+}
+
+// ---- rough arithmetic: the last bits differ between instruction sets, so that no result may rest on them ------------
+
+// a * b + c, rounded once or twice.
+template <std::size_t n>
+SPINNEY_INLINE Lanes<float, n> rough_multiply_add(const Lanes<float, n>& a, const Lanes<float, n>& b,
+                                                  const Lanes<float, n>& c) {
+#if defined(__aarch64__)
+  Lanes<float, n> r;
+  for (std::size_t i = 0; i < r.n_parts; ++i)
+    r.part[i] = (typename Lanes<float, n>::Part)vfmaq_f32((float32x4_t)c.part[i], (float32x4_t)a.part[i],
+                                                          (float32x4_t)b.part[i]);
+  return r;
+#else
+  return a * b + c;
+#endif
+}
+
+// a / b, off by 2^-14 of it at most; b is normal, and so is 1 / b.
+template <std::size_t n>
+SPINNEY_INLINE Lanes<float, n> rough_ratio(const Lanes<float, n>& a, const Lanes<float, n>& b) {
+#if defined(__aarch64__)
+  Lanes<float, n> r;
+  for (std::size_t i = 0; i < r.n_parts; ++i) {  // an estimate of 8 bits, and one step of Newton's
+    const float32x4_t divisor = (float32x4_t)b.part[i], estimate = vrecpeq_f32(divisor);
+    r.part[i] = (typename Lanes<float, n>::Part)vmulq_f32(vmulq_f32((float32x4_t)a.part[i], estimate),
+                                                          vrecpsq_f32(divisor, estimate));
+  }
+  return r;
+#else
+  return a / b;
+#endif
+}
+
+// The larger of two numbers; neither is NaN, and which 0 is larger is not said.
+template <std::size_t n>
+SPINNEY_INLINE Lanes<float, n> larger_number(const Lanes<float, n>& a, const Lanes<float, n>& b) {
+  Lanes<float, n> r;
+  for (std::size_t i = 0; i < r.n_parts; ++i) {
+#if defined(__aarch64__)
+    r.part[i] = (typename Lanes<float, n>::Part)vmaxnmq_f32((float32x4_t)a.part[i], (float32x4_t)b.part[i]);
+#else
+    r.part[i] = b.part[i] > a.part[i] ? b.part[i] : a.part[i];
+#endif
+  }
+  return r;
 }
 
 }  // namespace

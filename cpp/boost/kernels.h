@@ -71,7 +71,7 @@ struct BoostKernels {
                           const Row* rows, std::size_t n, const Packed* pairs, Packed* cells);
 
   // The first best cut after one of the first n_cuts cells; `before` lies left of all cells. `prefix` and `scores` are
-  // scratch; the latter has 16 more than n_cuts. A cut may be found below the floor or not, as it happens.
+  // scratch; both have 16 more than n_cuts. A cut may be found below the floor or not, as it happens.
   CutFound (*best_cut)(const Packed* cells, std::size_t n_cuts, Packed before, const CutQuery& query, Packed* prefix,
                        float* scores);
 

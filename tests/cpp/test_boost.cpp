@@ -483,7 +483,7 @@ TEST(the_best_cut_is_found_however_uneven_the_sides) {
 TEST(cuts_and_codes_are_the_same_everywhere) {
   std::mt19937_64 g(6);
   for (const std::size_t n : {2u, 9u, 17u, 33u, 255u}) {
-    std::vector<Packed> cells(n), prefix(n + 8);
+    std::vector<Packed> cells(n), prefix(n + 16);
     double gradient = 0, hessian = 0;
     for (Packed& c : cells) {
       const auto grad = static_cast<std::int32_t>(g() % 20001) - 10000;
