@@ -192,13 +192,13 @@ SPINNEY_INLINE T smallest_of(const Lanes<T, n>& v) {
 template <class Part>
 SPINNEY_INLINE std::uint32_t bits_of(const Part& flags) {
   constexpr bool is_short = sizeof(flags[0]) == 4;
-#if defined(__AVX512F__)
-  if constexpr (sizeof flags == 64)
-    return is_short ? _mm512_movepi32_mask((__m512i)flags) : _mm512_movepi64_mask((__m512i)flags);
-#endif
   if constexpr (sizeof flags == 32)
     return static_cast<std::uint32_t>(is_short ? _mm256_movemask_ps((__m256)flags)
                                                : _mm256_movemask_pd((__m256d)flags));
+#if defined(__AVX512F__)
+  else if constexpr (sizeof flags == 64)
+    return is_short ? _mm512_movepi32_mask((__m512i)flags) : _mm512_movepi64_mask((__m512i)flags);
+#endif
   else
     return static_cast<std::uint32_t>(is_short ? _mm_movemask_ps((__m128)flags) : _mm_movemask_pd((__m128d)flags));
 }

@@ -153,6 +153,10 @@ WholeSums sum_pairs(const Pair* pairs, const Row* rows, std::size_t n, double gr
 
 template <class Loss>
 constexpr LossKernels kernels_of_loss{.gradients = fill_gradients<Loss>, .values = fill_values<Loss>};
+template <>
+constexpr LossKernels kernels_of_loss<MultinomialLoss>{};
+
+#define SPINNEY_LOSS_KERNELS(id, Type, ...) kernels_of_loss<Type>,
 
 }  // namespace
 
@@ -168,15 +172,7 @@ const BoostKernels& boost_kernels_of(OfIsa<Isa::SPINNEY_ISA>) {
       .rank = rank,
       .quantise = quantise,
       .sum_pairs = sum_pairs,
-      .squared = kernels_of_loss<SquaredLoss>,
-      .absolute = kernels_of_loss<AbsoluteLoss>,
-      .huber = kernels_of_loss<HuberLoss>,
-      .quantile = kernels_of_loss<QuantileLoss>,
-      .logistic = kernels_of_loss<LogisticLoss>,
-      .exponential = kernels_of_loss<ExponentialLoss>,
-      .poisson = kernels_of_loss<PoissonLoss>,
-      .gamma = kernels_of_loss<GammaLoss>,
-      .tweedie = kernels_of_loss<TweedieLoss>,
+      .losses = {{SPINNEY_LOSSES(SPINNEY_LOSS_KERNELS)}},
       .softmax = softmax,
       .class_gradients = class_gradients,
       .softmax_loss = softmax_loss,
