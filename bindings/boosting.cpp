@@ -26,14 +26,21 @@ namespace spinney {
 namespace {
 
 Loss loss_named(const std::string& name) {
-  static constexpr std::pair<const char*, Loss> names[] = {
-      {"squared_error", Loss::squared},   {"absolute_error", Loss::absolute}, {"huber", Loss::huber},
-      {"quantile", Loss::quantile},       {"logistic", Loss::logistic},       {"multinomial", Loss::multinomial},
-      {"exponential", Loss::exponential}, {"poisson", Loss::poisson},         {"gamma", Loss::gamma},
-      {"tweedie", Loss::tweedie}};
-  for (const auto& [known, loss] : names)
-    if (name == known) return loss;
+  for (std::size_t i = 0; i < n_losses; ++i)
+    if (name == all_losses[i].name) return static_cast<Loss>(i);
   throw nb::value_error("no such loss");
+}
+
+nb::dict losses() {
+  nb::dict all;
+  for (const LossTraits& loss : all_losses) {
+    nb::dict traits;
+    traits["of_classes"] = loss.of_classes;
+    traits["refits_leaves"] = loss.refits_leaves;
+    traits["tempers_steps"] = loss.tempers_steps;
+    all[loss.name] = traits;
+  }
+  return all;
 }
 
 BoostingParams read_params(const nb::dict& o) {
@@ -318,6 +325,8 @@ void init_boosting(nb::module_& m) {
       .def("value", &RowScorer::value, "row"_a, "offset"_a = nb::none(), "Predicted value.")
       .def("shares", &RowScorer::shares, "row"_a, nb::arg("out").noconvert(), "offset"_a = nb::none(),
            "Write values, or shares of the classes, to `out`.");
+  m.def("losses", &losses, nb::sig("def losses() -> dict[str, dict[str, bool]]"),
+        "Losses by name, and what they are like.");
   m.def("predicted", &predicted, "link"_a, "scores"_a, "Values, or shares of the classes, by row, for scores by row.");
   m.def("make_additive", &make_additive, "trees"_a, "n_outputs"_a, "n_categories"_a);
 }

@@ -13,6 +13,12 @@
 #include <type_traits>
 #include <utility>
 
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#elif defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #pragma GCC diagnostic ignored "-Wpsabi"  // groups are passed to inlined functions only
 
 #define SPINNEY_INLINE [[gnu::always_inline]] inline
@@ -231,16 +237,130 @@ SPINNEY_INLINE T smallest_of(const Lanes<T, n>& v) {
   return fold(v, [](auto a, auto b) __attribute__((always_inline)) { return b < a ? b : a; });
 }
 
+// Whether any flag is set.
 template <class T, std::size_t n>
 SPINNEY_INLINE bool any_of(const Lanes<T, n>& flags) {
-  if constexpr (Lanes<T, n>::fits) {
+  if constexpr (!Lanes<T, n>::fits) {
+    return any_of(flags.low | flags.high);
+#if defined(__aarch64__)
+  } else if constexpr (sizeof flags.part == 16) {
+    return vmaxvq_u32((uint32x4_t)flags.part) != 0;
+#elif defined(__AVX2__)
+  } else if constexpr (sizeof flags.part == 16) {
+    return _mm_testz_si128((__m128i)flags.part, (__m128i)flags.part) == 0;
+  } else if constexpr (sizeof flags.part == 32) {
+    return _mm256_testz_si256((__m256i)flags.part, (__m256i)flags.part) == 0;
+#if defined(__AVX512F__)
+  } else if constexpr (sizeof flags.part == 64) {
+    return _mm512_test_epi64_mask((__m512i)flags.part, (__m512i)flags.part) != 0;
+#endif
+#endif
+  } else {
     std::uint64_t words[sizeof flags / 8], all = 0;
     __builtin_memcpy(words, &flags.part, sizeof flags.part);
     for (const std::uint64_t word : words) all |= word;
     return all != 0;
-  } else {
-    return any_of(flags.low | flags.high);
   }
+}
+
+#if defined(__AVX2__)
+// A bit for each flag of 4 or 8 bytes of a register.
+template <class Part>
+SPINNEY_INLINE std::uint32_t bits_of(const Part& flags) {
+  constexpr bool is_short = sizeof(flags[0]) == 4;
+  if constexpr (sizeof flags == 32)
+    return static_cast<std::uint32_t>(is_short ? _mm256_movemask_ps((__m256)flags)
+                                               : _mm256_movemask_pd((__m256d)flags));
+#if defined(__AVX512F__)
+  else if constexpr (sizeof flags == 64)
+    return is_short ? _mm512_movepi32_mask((__m512i)flags) : _mm512_movepi64_mask((__m512i)flags);
+#endif
+  else
+    return static_cast<std::uint32_t>(is_short ? _mm_movemask_ps((__m128)flags) : _mm_movemask_pd((__m128d)flags));
+}
+#endif
+
+// How many flags of 4 or 8 bytes are set.
+template <class T, std::size_t n>
+SPINNEY_INLINE std::uint32_t count_of(const Lanes<T, n>& flags) {
+#if defined(__AVX2__)
+  if constexpr (Lanes<T, n>::fits)
+    return static_cast<std::uint32_t>(__builtin_popcount(bits_of(flags.part)));
+  else
+    return count_of(flags.low) + count_of(flags.high);
+#else
+  if constexpr (!Lanes<T, n>::fits)
+    return count_of(flags.low + flags.high);  // each lane counts its own, as a negative number
+#if defined(__aarch64__)
+  else if constexpr (sizeof flags.part == 16 && sizeof(T) == 4)
+    return static_cast<std::uint32_t>(-vaddvq_s32((int32x4_t)flags.part));
+  else if constexpr (sizeof flags.part == 16 && sizeof(T) == 8)
+    return static_cast<std::uint32_t>(-vaddvq_s64((int64x2_t)flags.part));
+#endif
+  else
+    return static_cast<std::uint32_t>(-sum_of(flags));
+#endif
+}
+
+// The low and the high half of each word.
+template <std::size_t n>
+struct Halves {
+  Lanes<std::int32_t, n> low, high;
+};
+template <std::size_t n>
+SPINNEY_INLINE Halves<n> halves_of(const Lanes<std::uint64_t, n>& v) {
+  if constexpr (Lanes<std::int32_t, n>::fits) {
+    return [&]<std::size_t... i>(std::index_sequence<i...>) __attribute__((always_inline)) {
+      typedef typename Lanes<std::int32_t, n>::Part Part;
+      const Part a = (Part)v.low.part, b = (Part)v.high.part;
+      return Halves<n>{{__builtin_shufflevector(a, b, (2 * i)...)}, {__builtin_shufflevector(a, b, (2 * i + 1)...)}};
+    }(std::make_index_sequence<n>{});
+  } else {
+    const auto first = halves_of(v.low), second = halves_of(v.high);
+    return {{first.low, second.low}, {first.high, second.high}};
+  }
+}
+
+// ---- rough arithmetic: the last bits differ between instruction sets, so that no result may rest on them ------------
+
+// a * b + c, rounded once or twice.
+template <std::size_t n>
+SPINNEY_INLINE Lanes<float, n> rough_multiply_add(const Lanes<float, n>& a, const Lanes<float, n>& b,
+                                                  const Lanes<float, n>& c) {
+#if defined(__aarch64__)
+  return each<Lanes<float, n>>(
+      [](auto x, auto y, auto z)
+          __attribute__((always_inline)) { return vfmaq_f32((float32x4_t)z, (float32x4_t)x, (float32x4_t)y); },
+      a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+// a / b, off by 2^-14 of it at most; b is normal, and so is 1 / b.
+template <std::size_t n>
+SPINNEY_INLINE Lanes<float, n> rough_ratio(const Lanes<float, n>& a, const Lanes<float, n>& b) {
+#if defined(__aarch64__)
+  return each<Lanes<float, n>>(
+      [](auto x, auto y) __attribute__((always_inline)) {  // an estimate of 8 bits, and one step of Newton's
+        const float32x4_t divisor = (float32x4_t)y, estimate = vrecpeq_f32(divisor);
+        return vmulq_f32(vmulq_f32((float32x4_t)x, estimate), vrecpsq_f32(divisor, estimate));
+      },
+      a, b);
+#else
+  return a / b;
+#endif
+}
+
+// The larger of two numbers; neither is NaN, and which 0 is larger is not said.
+template <std::size_t n>
+SPINNEY_INLINE Lanes<float, n> larger_number(const Lanes<float, n>& a, const Lanes<float, n>& b) {
+#if defined(__aarch64__)
+  return each<Lanes<float, n>>(
+      [](auto x, auto y) __attribute__((always_inline)) { return vmaxnmq_f32((float32x4_t)x, (float32x4_t)y); }, a, b);
+#else
+  return larger(a, b);
+#endif
 }
 
 }  // namespace

@@ -139,20 +139,28 @@ class ColumnCoder {
   ColumnCoder(const Column& column, const CodedColumn& coded) : column_(column), coded_(coded), search_(coded.edges) {}
 
   void code(const Row* rows, std::size_t n, std::uint32_t* out) const {
-    const std::uint32_t last = coded_.n_codes - 1;
     if (coded_.is_category) {
+      const std::uint32_t last = coded_.n_codes - 1;
       read_rows(column_, rows, n,
                 [&](std::size_t i, double v) { out[i] = v == v && v < last ? static_cast<std::uint32_t>(v) : last; });
       return;
     }
-    std::array<double, block_rows> values;
-    read_values(column_, rows, n, values.data());
-    search_.find(values.data(), n, out);
-    if (coded_.has_missing)
-      for (std::size_t i = 0; i < n; ++i) out[i] = values[i] == values[i] ? out[i] : last;
+    if (has_short_keys(column_))
+      code_numbers<float>(rows, n, out);
+    else
+      code_numbers<double>(rows, n, out);
   }
 
  private:
+  template <class T>  // that has all the column's values
+  void code_numbers(const Row* rows, std::size_t n, std::uint32_t* out) const {
+    std::array<T, block_rows> values;
+    read_rows(column_, rows, n, [&](std::size_t i, double v) { values[i] = static_cast<T>(v); });
+    search_.find(values.data(), n, out);
+    if (coded_.has_missing)
+      for (std::size_t i = 0; i < n; ++i) out[i] = values[i] == values[i] ? out[i] : coded_.n_codes - 1;
+  }
+
   const Column& column_;
   const CodedColumn& coded_;
   EdgeSearch search_;

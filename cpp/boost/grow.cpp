@@ -10,6 +10,7 @@
 
 #include "base/pool.h"
 #include "base/random.h"
+#include "boost/columns.h"
 
 namespace spinney {
 
@@ -44,17 +45,15 @@ class BoostGrower::Growing {
         n_threads_(detail::inside_task ? 1 : home.n_threads_),
         rows_(rows),
         units_(units),
-        key_(key),
         interrupt_(interrupt),
-        search_(home.coding_, home.tiles_, home.params_, units) {
-    draw_tree_columns();
-    histograms_.emplace(home.tiles_, search_, in_use_, pairs, home.scratch_, interrupt);
-  }
+        search_(home.coding_, home.tiles_, home.params_, units),
+        columns_(home.coding_, home.params_, key),
+        histograms_(home.tiles_, search_, columns_.of_tree(), pairs, home.scratch_, interrupt) {}
 
   BoostedTree grow(const Packed* root_histogram) {
     nodes_.push_back({});
     push(plant(root_histogram));
-    const double to_share = histograms_->estimated_ns(static_cast<double>(rows_.size())) / (4.0 * n_threads_);
+    const double to_share = histograms_.estimated_ns(static_cast<double>(rows_.size())) / (4.0 * n_threads_);
     alone_ns_ = std::clamp(to_share, 100'000.0, 500'000.0);
     for (commit_splits(); !is_done(); commit_splits()) {
       interrupt_.check();
@@ -137,8 +136,8 @@ class BoostGrower::Growing {
 
   // Threads are woken once for all splits to come, so these may be small.
   bool is_worth_splitting_ahead() const {
-    if (n_to_come() < 2 || histograms_->shares_tiles(n_threads_)) return false;
-    double ns = static_cast<double>(n_to_come()) * histograms_->estimated_ns(0);
+    if (n_to_come() < 2 || histograms_.shares_tiles(n_threads_)) return false;
+    double ns = static_cast<double>(n_to_come()) * histograms_.estimated_ns(0);
     for (const auto& leaf : heap_) ns += estimated_ns(*leaf);
     return ns >= worth_a_wake_up_ns;
   }
@@ -237,8 +236,8 @@ class BoostGrower::Growing {
     for (std::uint32_t g = 0; g < params_.groups.size(); ++g) root->groups.push_back(g);
     root->histogram = home_.pool_.take(0);
     SearchedNode searched = searched_node(*root, may_split(*root));
-    const bool alone = histograms_->estimated_ns(static_cast<double>(rows_.size())) < worth_a_wake_up_ns;
-    histograms_->plant(searched, known, rows_.data(), rows_.size(), alone ? 1 : n_threads_);
+    const bool alone = histograms_.estimated_ns(static_cast<double>(rows_.size())) < worth_a_wake_up_ns;
+    histograms_.plant(searched, known, rows_.data(), rows_.size(), alone ? 1 : n_threads_);
     root->sums = searched.terms.total;
     root->best = std::move(searched.best);
     return root;
@@ -246,7 +245,7 @@ class BoostGrower::Growing {
 
   SearchedNode searched_node(const Leaf& leaf, bool search) const {
     SearchedNode node{leaf.histogram.get(), search_.terms(leaf.sums, leaf.n(), leaf.bounds), {}, {}};
-    if (search) node.columns = columns_of(leaf);
+    if (search) node.columns = columns_.of_node(leaf.depth, leaf.path, leaf.groups);
     return node;
   }
 
@@ -254,7 +253,7 @@ class BoostGrower::Growing {
   double estimated_ns(const Leaf& leaf) const {
     const auto all = static_cast<double>(leaf.sums.hessian), left = static_cast<double>(leaf.best.left.hessian);
     const double n_rows = leaf.n();
-    return n_rows + histograms_->estimated_ns(n_rows * std::min(left, all - left) / std::max(all, 1.0));
+    return n_rows + histograms_.estimated_ns(n_rows * std::min(left, all - left) / std::max(all, 1.0));
   }
 
   // Carries out the best split of a leaf. `search`: the children may have to be split in turn.
@@ -276,7 +275,7 @@ class BoostGrower::Growing {
     small.histogram = home_.pool_.take(worker);
     large.histogram = std::move(leaf.histogram);
     SearchedNode a = searched_node(small, may_split(small)), b = searched_node(large, may_split(large));
-    histograms_->divide(a, b, rows_.data() + small.begin, small.n(), n_threads, worker);
+    histograms_.divide(a, b, rows_.data() + small.begin, small.n(), n_threads, worker);
     small.best = std::move(a.best);
     large.best = std::move(b.best);
     for (Leaf* child : {&small, &large})
@@ -340,7 +339,7 @@ class BoostGrower::Growing {
     for (std::uint32_t to_count = leaf.best.feature;;) {
       counts[to_count] = counted(leaf, to_count);
       SearchedNode node = searched_node(leaf, true);
-      for (const std::uint32_t f : tree_columns_) {
+      for (std::uint32_t f = 0; f < node.columns.size(); ++f) {
         if (!node.columns[f]) continue;
         const Row* known = counts[f].empty() ? nullptr : counts[f].data();
         node.consider(search_.search(f, node.histogram, node.terms, node.best.score, scratch, known));
@@ -354,51 +353,6 @@ class BoostGrower::Growing {
     std::vector<Row> counts(coding_.columns[f].n_codes, 0);
     for (std::size_t i = leaf.begin; i < leaf.end; ++i) ++counts[home_.codes_.code(coding_, f, rows_[i])];
     return counts;
-  }
-
-  // ---- columns --------------------------------------------------------------------------------------
-
-  static std::size_t share_of(std::size_t n, double share) {
-    return std::clamp<std::size_t>(static_cast<std::size_t>(share * static_cast<double>(n) + 0.5),
-                                   std::min<std::size_t>(n, 1), n);
-  }
-
-  static std::vector<std::uint32_t> draw(std::vector<std::uint32_t> columns, double share, std::uint64_t key) {
-    const std::size_t n = share_of(columns.size(), share);
-    if (n == columns.size()) return columns;
-    RandomStream random(key);
-    for (std::size_t i = 0; i < n; ++i) std::swap(columns[i], columns[i + random.below(columns.size() - i)]);
-    columns.resize(n);
-    std::sort(columns.begin(), columns.end());
-    return columns;
-  }
-
-  void draw_tree_columns() {
-    std::vector<std::uint32_t> all;
-    for (std::uint32_t f = 0; f < coding_.columns.size(); ++f)
-      if (coding_.columns[f].n_codes > 1) all.push_back(f);
-    tree_columns_ = draw(std::move(all), params_.columns_per_tree, derive(key_, 1));
-    in_use_.assign(coding_.columns.size(), 0);
-    for (const std::uint32_t f : tree_columns_) in_use_[f] = 1;
-  }
-
-  // By column: may the leaf be split on it?
-  std::vector<std::uint8_t> columns_of(const Leaf& leaf) const {
-    if (params_.groups.empty() && params_.columns_per_level >= 1 && params_.columns_per_node >= 1) return in_use_;
-    std::vector<std::uint32_t> columns = tree_columns_;
-    if (!params_.groups.empty() && leaf.depth > 0) {
-      std::erase_if(columns, [&](std::uint32_t f) {
-        return std::none_of(leaf.groups.begin(), leaf.groups.end(), [&](std::uint32_t g) {
-          const auto& group = params_.groups[g];
-          return std::find(group.begin(), group.end(), f) != group.end();
-        });
-      });
-    }
-    columns = draw(std::move(columns), params_.columns_per_level, derive(derive(key_, 2), leaf.depth));
-    columns = draw(std::move(columns), params_.columns_per_node, derive(derive(key_, 3), leaf.path));
-    std::vector<std::uint8_t> allowed(coding_.columns.size(), 0);
-    for (const std::uint32_t f : columns) allowed[f] = 1;
-    return allowed;
   }
 
   // ---- the tree -------------------------------------------------------------------------------------
@@ -476,12 +430,10 @@ class BoostGrower::Growing {
   const int n_threads_;
   std::vector<Row>& rows_;
   const Units units_;
-  const std::uint64_t key_;
   Interrupt& interrupt_;
   const SplitSearch search_;
-  std::vector<std::uint32_t> tree_columns_;
-  std::vector<std::uint8_t> in_use_;  // by column
-  std::optional<HistogramSearch> histograms_;
+  const DrawnColumns columns_;
+  const HistogramSearch histograms_;
 
   double alone_ns_ = 0;  // splits that take no longer are one thread's work
 

@@ -1,12 +1,14 @@
 // The loops of boosting worth compiling once per instruction set. All versions give the same bits.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
 #include "base/cpu.h"
 #include "base/types.h"
+#include "loss/all.h"
 
 namespace spinney {
 
@@ -71,7 +73,7 @@ struct BoostKernels {
                           const Row* rows, std::size_t n, const Packed* pairs, Packed* cells);
 
   // The first best cut after one of the first n_cuts cells; `before` lies left of all cells. `prefix` and `scores` are
-  // scratch; the latter has 16 more than n_cuts. A cut may be found below the floor or not, as it happens.
+  // scratch; both have 16 more than n_cuts. A cut may be found below the floor or not, as it happens.
   CutFound (*best_cut)(const Packed* cells, std::size_t n_cuts, Packed before, const CutQuery& query, Packed* prefix,
                        float* scores);
 
@@ -96,7 +98,7 @@ struct BoostKernels {
   WholeSums (*sum_pairs)(const Pair* pairs, const Row* rows, std::size_t n, double gradient_scale,
                          double hessian_scale);
 
-  LossKernels squared, absolute, huber, quantile, logistic, exponential, poisson, gamma, tweedie;
+  std::array<LossKernels, n_losses> losses;  // by Loss; none for several classes
 
   // Several classes: scores and shares by class and row; the target is the class. `log_sums`, unless null, gets the
   // logarithms of the sums of exponentials: a row's loss is that less the score of its class.

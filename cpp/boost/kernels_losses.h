@@ -1,4 +1,4 @@
-// Bodies of the kernels of losses, a part of kernels_body.h.
+// Bodies of the kernels of losses, a part of kernels_body.cpp.
 
 constexpr std::size_t weights_block = 256;
 

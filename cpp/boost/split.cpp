@@ -230,8 +230,8 @@ BoostSplit SplitSearch::search(std::uint32_t feature, const Packed* histogram, c
   if (column.n_codes < 2) return best;
   const Packed* cells = tiles_.cells(feature, histogram, packed(terms.total), scratch.cells);
   const Query q{terms, feature, params_.monotone.empty() ? std::int8_t{0} : params_.monotone[feature], floor, counts};
-  if (scratch.prefix.size() < column.n_codes) {
-    scratch.prefix.resize(column.n_codes);
+  if (scratch.prefix.size() < column.n_codes + std::size_t{16}) {
+    scratch.prefix.resize(column.n_codes + 16);
     scratch.scores.resize(column.n_codes + 16);
   }
   best.is_category = column.is_category;

@@ -13,15 +13,16 @@
 
 namespace spinney {
 
+// Left alone, nothing is limited, drawn or regularised; what users get unless they say otherwise is Python's to say.
 struct BoostParams {
-  double learning_rate = 0.1;
-  std::uint32_t max_leaves = 31, max_depth = UINT32_MAX;
+  double learning_rate = 1;
+  std::uint32_t max_leaves = UINT32_MAX, max_depth = UINT32_MAX;
   bool depth_wise = false;
-  Row min_rows = 20;
-  double min_hessian = 1e-3, l2 = 0, l1 = 0, max_step = 0, min_gain = 0;  // max_step 0: no limit
+  Row min_rows = 1;
+  double min_hessian = 0, l2 = 0, l1 = 0, max_step = 0, min_gain = 0;  // max_step 0: no limit
   double columns_per_tree = 1, columns_per_level = 1, columns_per_node = 1;
-  std::uint32_t max_one_hot = 4;
-  double category_smoothing = 10, category_l2 = 10;
+  std::uint32_t max_one_hot = 0;  // columns of so few categories are cut one against the rest
+  double category_smoothing = 0, category_l2 = 0;
   std::vector<std::int8_t> monotone;               // by column; empty: none
   std::vector<std::vector<std::uint32_t>> groups;  // columns that may meet on a path; empty: all may
   double count_by_weight = 1;  // what a row counts for where `min_rows` is judged by shares of the hessian

@@ -9,25 +9,38 @@
 
 namespace spinney {
 
-// Edges, ascending, padded with infinities so that every search takes as many steps.
+// Sorted edges in blocks of 16, padded with infinities; above them, blocks of the last edge of each block below, up to a
+// single one. A value is compared with one block of each level at once.
+template <class T>
+struct EdgeLevels {
+  static constexpr std::size_t width = 16;
+
+  explicit EdgeLevels(const std::vector<T>& sorted);
+
+  std::vector<T> edges;            // the single block first
+  std::vector<std::size_t> first;  // of each level
+};
+
 class EdgeSearch {
  public:
   explicit EdgeSearch(const std::vector<double>& edges);
 
   // out[i] = number of edges below values[i]; 0 for NaN.
   void find(const double* values, std::size_t n, std::uint32_t* out) const;
+  void find(const float* values, std::size_t n, std::uint32_t* out) const;
 
  private:
-  std::vector<double> edges_;
-  std::uint32_t n_steps_ = 0;
+  EdgeLevels<double> edges_;
+  EdgeLevels<float> short_edges_;  // the largest floats that are not above the edges: the same floats are above them
 };
 
-// The search itself: n_steps halvings of 2^n_steps - 1 edges.
-void search_edges(OfIsa<Isa::base>, const double* values, std::size_t n, const double* edges, std::uint32_t n_steps,
-                  std::uint32_t* out);
-void search_edges(OfIsa<Isa::avx2>, const double* values, std::size_t n, const double* edges, std::uint32_t n_steps,
-                  std::uint32_t* out);
-void search_edges(OfIsa<Isa::avx512>, const double* values, std::size_t n, const double* edges, std::uint32_t n_steps,
-                  std::uint32_t* out);
+struct EdgeKernels {
+  void (*search)(const EdgeLevels<double>& levels, const double* values, std::size_t n, std::uint32_t* out);
+  void (*search_short)(const EdgeLevels<float>& levels, const float* values, std::size_t n, std::uint32_t* out);
+};
+
+const EdgeKernels& edge_kernels_of(OfIsa<Isa::base>);
+const EdgeKernels& edge_kernels_of(OfIsa<Isa::avx2>);
+const EdgeKernels& edge_kernels_of(OfIsa<Isa::avx512>);
 
 }  // namespace spinney

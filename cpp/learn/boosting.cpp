@@ -26,32 +26,7 @@ void for_each_chunk(std::size_t n, int n_threads, double ns_per_row, Body&& body
                         [&](std::size_t c, int) { body(c, c * chunk_rows, std::min(n, (c + 1) * chunk_rows)); });
 }
 
-const LossKernels& kernels_of(Loss loss) {
-  const BoostKernels& kernels = boost_kernels();
-  switch (loss) {
-    case Loss::squared:
-      return kernels.squared;
-    case Loss::absolute:
-      return kernels.absolute;
-    case Loss::huber:
-      return kernels.huber;
-    case Loss::quantile:
-      return kernels.quantile;
-    case Loss::logistic:
-      return kernels.logistic;
-    case Loss::exponential:
-      return kernels.exponential;
-    case Loss::poisson:
-      return kernels.poisson;
-    case Loss::gamma:
-      return kernels.gamma;
-    case Loss::tweedie:
-      return kernels.tweedie;
-    case Loss::multinomial:
-      break;
-  }
-  throw std::logic_error("no such loss");
-}
+const LossKernels& kernels_of(Loss loss) { return boost_kernels().losses[static_cast<std::size_t>(loss)]; }
 
 // body(leaf, begin, end) for the rows of all leaves, in pieces. Rows of a leaf are in ascending order, and a task takes those
 // of all leaves that are near one another in the table: what is kept by row stays in one core's cache.
@@ -119,8 +94,6 @@ double usual_weight(const std::vector<Row>& rows, const double* weight) {
   std::nth_element(weights.begin(), middle, weights.end());
   return 8 * *middle < mean ? *middle : 0.0;
 }
-
-bool refits_leaves(Loss loss) { return loss == Loss::absolute || loss == Loss::quantile || loss == Loss::huber; }
 
 }  // namespace
 
@@ -337,7 +310,7 @@ Units Boosting::quantise(std::uint32_t k, Packed* packed) const {
 void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) const {
   const std::size_t n_leaves = grown.leaves.size();
   const int n_threads = params_.tree.n_threads;
-  if (refits_leaves(params_.loss)) {
+  if (traits_of(params_.loss).refits_leaves) {
     const double estimated_ns = 30.0 * static_cast<double>(rows.size());
     parallel_for_if_worth(estimated_ns, n_leaves, n_threads, [&](std::size_t i, int) {
       grown.tree.value[grown.leaves[i].node] = refitted_value(grown.leaves[i], k, rows);
@@ -354,14 +327,15 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
     h[i].fetch_add(sums.hessian, std::memory_order_relaxed);
   });
   const SplitSearch search(coding_, *tiles_, params_.tree, {});
+  const bool is_tempered = traits_of(params_.loss).tempers_steps;
   for (std::size_t i = 0; i < n_leaves; ++i) {
     const auto& [node, begin, end, bounds] = grown.leaves[i];
     const double newton =
         search.step(static_cast<double>(g[i].load()) / g_scale, static_cast<double>(h[i].load()) / h_scale, {});
-    const double step = params_.loss == Loss::squared ? std::clamp(newton, bounds.low, bounds.high) : tempered(newton);
+    const double step = is_tempered ? tempered(newton) : std::clamp(newton, bounds.low, bounds.high);
     grown.tree.value[node] = params_.tree.learning_rate * step;
   }
-  if (params_.loss != Loss::squared) order_values(grown.tree, params_.tree.monotone);
+  if (is_tempered) order_values(grown.tree, params_.tree.monotone);
 }
 
 double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const {

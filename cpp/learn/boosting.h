@@ -9,29 +9,17 @@
 #include "boost/grow.h"
 #include "boost/kernels.h"
 #include "boost/roots.h"
+#include "loss/all.h"
 
 namespace spinney {
-
-enum class Loss : std::uint8_t {
-  squared,
-  absolute,
-  huber,
-  quantile,
-  logistic,
-  multinomial,
-  exponential,
-  poisson,
-  gamma,
-  tweedie
-};
 
 struct BoostingParams {
   BoostParams tree;
   Loss loss = Loss::squared;
   double loss_parameter = 0;    // Huber: share of the residuals beyond delta is 1 - this; the quantile; Tweedie's power
   std::uint32_t n_classes = 1;  // score columns: 1, or the number of classes (multinomial)
-  std::uint32_t max_codes = 255;
-  double rows_per_round = 1;  // share of the rows drawn for each round
+  std::uint32_t max_codes = 65535;  // of a column, missing values apart
+  double rows_per_round = 1;        // share of the rows drawn for each round
 };
 
 // Rows with a target. Scores are by class, then by row; they start where the caller says.

@@ -51,7 +51,7 @@ struct QuantileLoss {  // (y - f) q above, (f - y) (1 - q) below
 
 struct LogisticLoss {  // y is 0 or 1, f the log-odds
   [[gnu::always_inline]] static inline GradientPair at(double y, double f, double) {
-    const double e = exp_ieee(f > 0 ? -f : f), p = (f > 0 ? 1.0 : e) / (1.0 + e);
+    const double e = exp_ieee(-__builtin_fabs(f)), p = (f > 0 ? 1.0 : e) / (1.0 + e);
     return {p - y, p * (1.0 - p)};
   }
   // The loss is log(1 + e^z), z = (1 - 2y) f: a plain part and the logarithm of a factor of 1 to 2.
@@ -59,11 +59,13 @@ struct LogisticLoss {  // y is 0 or 1, f the log-odds
     const double z = (1.0 - 2.0 * y) * f;
     return z > 0 ? z : 0.0;
   }
-  [[gnu::always_inline]] static inline double factor(double f) { return 1.0 + exp_ieee(f > 0 ? -f : f); }
+  [[gnu::always_inline]] static inline double factor(double f) { return 1.0 + exp_ieee(-__builtin_fabs(f)); }
   [[gnu::always_inline]] static inline double value(double y, double f, double) {
     return plain(y, f) + log_ieee(factor(f));
   }
 };
+
+struct MultinomialLoss {};  // of all scores of a row at once: its kernels are softmax's
 
 struct ExponentialLoss {  // exp(-(2y - 1) f); f is half the log-odds
   [[gnu::always_inline]] static inline GradientPair at(double y, double f, double) {

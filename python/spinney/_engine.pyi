@@ -569,6 +569,9 @@ class RowScorer:
     ) -> None:
         """Write values, or shares of the classes, to `out`."""
 
+def losses() -> dict[str, dict[str, bool]]:
+    """Losses by name, and what they are like."""
+
 def predicted(
     link: str,
     scores: Annotated[

@@ -78,8 +78,21 @@ void check_same(const Data& d, const BoostingParams& params, bool weighted = fal
   }
 }
 
-BoostingParams classes(std::uint32_t n) {
+// Trees of the usual size.
+BoostingParams usual_params() {
   BoostingParams params;
+  params.max_codes = 255;
+  params.tree.learning_rate = 0.1;
+  params.tree.max_leaves = 31;
+  params.tree.min_rows = 20;
+  params.tree.min_hessian = 1e-3;
+  params.tree.max_one_hot = 4;
+  params.tree.category_smoothing = params.tree.category_l2 = 10;
+  return params;
+}
+
+BoostingParams classes(std::uint32_t n) {
+  BoostingParams params = usual_params();
   params.loss = n > 2 ? Loss::multinomial : Loss::logistic;
   params.n_classes = n > 2 ? n : 1;
   return params;
@@ -108,7 +121,7 @@ TEST(splits_counted_again_change_nothing) {
 
 TEST(rows_and_columns_drawn_do_not_depend_on_threads) {
   const Data d = make_data(20'000, 12, 0, 3);
-  BoostingParams params;
+  BoostingParams params = usual_params();
   params.rows_per_round = 0.6;
   params.tree.columns_per_tree = 0.8;
   params.tree.columns_per_level = 0.8;
@@ -131,7 +144,7 @@ TEST(threads_may_grow_the_trees_of_classes) {
 TEST(leaves_refitted_do_not_depend_on_threads) {
   const Data d = make_data(9'000, 5, 0, 6);
   for (const Loss loss : {Loss::huber, Loss::absolute}) {
-    BoostingParams params;
+    BoostingParams params = usual_params();
     params.loss = loss;
     params.loss_parameter = 0.9;
     check_same(d, params, true);
@@ -142,7 +155,7 @@ TEST(a_row_of_huge_weight_leaves_the_others_their_splits) {
   Data d = make_data(3000, 6, 0, 8);
   d.weight.assign(3000, 1.0);
   d.weight[1500] = 1e9;
-  BoostingParams params;
+  BoostingParams params = usual_params();
   for (const Tree& tree : boost(d, params, 1, true)) {
     CHECK_EQ(tree.size(), std::size_t{61});
     for (const Row n : tree.n_rows) CHECK(n >= 20);

@@ -489,3 +489,16 @@ def test_a_penalty_beyond_all_bounds_gives_the_same_tree_everywhere(l2):
     )
     isas = ("base", _engine.instruction_set())
     assert len({run(program, SPINNEY_ISA=isa).stdout for isa in isas}) == 1
+
+
+def test_every_loss_of_numbers_that_the_engine_has_can_be_chosen():
+    random = np.random.default_rng(3)
+    X, y = random.normal(size=(200, 3)), random.gamma(2.0, size=200)
+    of_numbers = [name for name, traits in _engine.losses().items() if not traits["of_classes"]]
+    assert "gamma" in of_numbers
+    assert "logistic" not in of_numbers
+    for name in of_numbers:
+        model = spinney.GradientBoostingRegressor(loss=name, n_estimators=2).fit(X, y)
+        assert np.isfinite(model.predict(X)).all(), name
+    with pytest.raises(ValueError, match="'logistic'"):
+        spinney.GradientBoostingRegressor(loss="logistic").fit(X, y)

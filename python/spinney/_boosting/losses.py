@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney import _engine
 from spinney._boosting.rows import LearningRows
 from spinney._numbers.same_bits import exp, log, log_sum_exp
+
+NUMBER_LOSSES = tuple(name for name, traits in _engine.losses().items() if not traits["of_classes"])
 
 Floats = NDArray[np.float64]
 Start = Callable[[Floats, Floats, Floats], float]  # (y, weight, offset): the constant that has the least loss

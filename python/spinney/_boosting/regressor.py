@@ -12,7 +12,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._boosting.base import BaseBoosting
-from spinney._boosting.losses import Loss, regression_loss
+from spinney._boosting.losses import NUMBER_LOSSES, Loss, regression_loss
 from spinney._fitted.boosting import FittedBoosting
 from spinney._learn.target import read_values
 
@@ -149,9 +149,7 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBoosting._parameter_constraints,
-        "loss": [
-            StrOptions({"squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"}),
-        ],
+        "loss": [StrOptions(set(NUMBER_LOSSES))],
         "quantile": [Interval(Real, 0.0, 1.0, closed="neither")],
         "huber_share": [Interval(Real, 0.0, 1.0, closed="neither")],
         "tweedie_power": [Interval(Real, 1.0, 2.0, closed="neither")],

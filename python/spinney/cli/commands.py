@@ -9,7 +9,7 @@ from typing import Any
 import click
 import rich  # noqa: F401  (asked for here, so that a missing extra shows at once)
 
-from spinney import __version__
+from spinney import __version__, _engine
 from spinney.cli.failures import CommandGroup
 
 if find_spec("polars") is None:
@@ -35,7 +35,7 @@ class _NumberOrAuto(click.ParamType[int | str]):
 
 
 _FILE = click.Path(path_type=Path)
-_LOSSES = ("squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie")
+_LOSSES = tuple(name for name, traits in _engine.losses().items() if not traits["of_classes"])
 _CRITERIA = (
     *("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"),
     *("squared_error", "friedman_mse", "absolute_error", "poisson"),

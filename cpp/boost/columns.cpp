@@ -1,0 +1,59 @@
+#include "boost/columns.h"
+
+#include <algorithm>
+
+#include "base/random.h"
+
+namespace spinney {
+
+namespace {
+
+std::size_t share_of(std::size_t n, double share) {
+  return std::clamp<std::size_t>(static_cast<std::size_t>(share * static_cast<double>(n) + 0.5),
+                                 std::min<std::size_t>(n, 1), n);
+}
+
+std::vector<std::uint32_t> draw(std::vector<std::uint32_t> columns, double share, std::uint64_t key) {
+  const std::size_t n = share_of(columns.size(), share);
+  if (n == columns.size()) return columns;
+  RandomStream random(key);
+  for (std::size_t i = 0; i < n; ++i) std::swap(columns[i], columns[i + random.below(columns.size() - i)]);
+  columns.resize(n);
+  std::sort(columns.begin(), columns.end());
+  return columns;
+}
+
+std::vector<std::uint8_t> by_column(const std::vector<std::uint32_t>& columns, std::size_t n_columns) {
+  std::vector<std::uint8_t> flags(n_columns, 0);
+  for (const std::uint32_t f : columns) flags[f] = 1;
+  return flags;
+}
+
+}  // namespace
+
+DrawnColumns::DrawnColumns(const Coding& coding, const BoostParams& params, std::uint64_t key)
+    : params_(params), key_(key) {
+  for (std::uint32_t f = 0; f < coding.columns.size(); ++f)
+    if (coding.columns[f].n_codes > 1) columns_.push_back(f);
+  columns_ = draw(std::move(columns_), params.columns_per_tree, derive(key, 1));
+  in_use_ = by_column(columns_, coding.columns.size());
+}
+
+bool DrawnColumns::is_in(std::span<const std::uint32_t> groups, std::uint32_t column) const {
+  return std::any_of(groups.begin(), groups.end(), [&](std::uint32_t g) {
+    const auto& group = params_.groups[g];
+    return std::find(group.begin(), group.end(), column) != group.end();
+  });
+}
+
+std::vector<std::uint8_t> DrawnColumns::of_node(std::uint32_t depth, std::uint64_t path,
+                                                std::span<const std::uint32_t> groups) const {
+  if (params_.groups.empty() && params_.columns_per_level >= 1 && params_.columns_per_node >= 1) return in_use_;
+  std::vector<std::uint32_t> columns = columns_;
+  if (!params_.groups.empty() && depth > 0) std::erase_if(columns, [&](std::uint32_t f) { return !is_in(groups, f); });
+  columns = draw(std::move(columns), params_.columns_per_level, derive(derive(key_, 2), depth));
+  columns = draw(std::move(columns), params_.columns_per_node, derive(derive(key_, 3), path));
+  return by_column(columns, in_use_.size());
+}
+
+}  // namespace spinney
