@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/compress.h"
 #include "base/lanes.h"
-#include "base/parting.h"
 #include "boost/kernels.h"
 #include "loss/losses.h"
 
@@ -36,67 +36,7 @@ void add_eights(const Code* tile, std::size_t stride, std::size_t n_lanes, std::
 }
 
 #include "boost/kernels_cuts.h"
-
-#if defined(__AVX512F__)
-// Codes of 16 rows, of one byte or two.
-template <class Code>
-__m512i gather_codes(const Code* codes, __m512i rows) {
-  const __m512i low = _mm512_set1_epi32(sizeof(Code) == 1 ? 0xff : 0xffff);
-  return _mm512_and_si512(_mm512_mask_i32gather_epi32(low, 0xffff, rows, codes, sizeof(Code)), low);
-}
-#endif
-
-// Parts rows by their codes; `lanes_left` says the same as `goes_left` of 16 codes at a time.
-template <class Code, class LanesLeft, class GoesLeft>
-[[gnu::always_inline]] inline std::size_t part_rows(Row* rows, std::size_t n, const Code* codes, Row* spare,
-                                                    [[maybe_unused]] LanesLeft lanes_left, GoesLeft goes_left) {
-  std::size_t n_left = 0, n_right = 0, i = 0;
-#if defined(__AVX512F__)
-  for (; i + 16 <= n; i += 16) {
-    const __m512i r = _mm512_loadu_si512(rows + i);
-    const __mmask16 left = lanes_left(gather_codes(codes, r));
-    _mm512_storeu_si512(rows + n_left, _mm512_maskz_compress_epi32(left, r));
-    _mm512_storeu_si512(spare + n_right, _mm512_maskz_compress_epi32(static_cast<__mmask16>(~left), r));
-    const auto went = static_cast<std::size_t>(__builtin_popcount(left));
-    n_left += went;
-    n_right += 16 - went;
-  }
-#endif
-  return part_rest(rows, n, spare, i, n_left, n_right,
-                   [&](std::size_t, Row r) { return goes_left(std::uint32_t{codes[r]}); });
-}
-
-std::size_t part(Row* rows, std::size_t n, const std::uint8_t* codes, std::uint32_t cut, std::uint32_t also_left,
-                 Row* spare) {
-  const auto goes_left = [&](std::uint32_t code) { return (code <= cut) | (code == also_left); };
-#if defined(__AVX512F__)
-  const __m512i last = _mm512_set1_epi32(static_cast<int>(cut)), other = _mm512_set1_epi32(static_cast<int>(also_left));
-  const auto lanes_left = [&](__m512i code) {
-    return static_cast<__mmask16>(_mm512_cmple_epu32_mask(code, last) | _mm512_cmpeq_epu32_mask(code, other));
-  };
-#else
-  const auto lanes_left = nullptr;
-#endif
-  return part_rows(rows, n, codes, spare, lanes_left, goes_left);
-}
-
-template <class Code>
-std::size_t part_by_bits(Row* rows, std::size_t n, const Code* codes, const std::uint32_t* bits,
-                         [[maybe_unused]] std::size_t n_bits, Row* spare) {
-  const auto goes_left = [&](std::uint32_t code) { return (bits[code >> 5] >> (code & 31) & 1) != 0; };
-#if defined(__AVX512F__)
-  const __m512i first_bits = _mm512_loadu_si512(bits), one = _mm512_set1_epi32(1), within = _mm512_set1_epi32(31);
-  const auto lanes_left = [&](__m512i code) {
-    const __m512i word = _mm512_maskz_srli_epi32(0xffff, code, 5);
-    const __m512i found = n_bits <= 512 ? _mm512_maskz_permutexvar_epi32(0xffff, word, first_bits)
-                                        : _mm512_mask_i32gather_epi32(one, 0xffff, word, bits, 4);
-    return _mm512_test_epi32_mask(_mm512_maskz_srlv_epi32(0xffff, found, _mm512_and_si512(code, within)), one);
-  };
-#else
-  const auto lanes_left = nullptr;
-#endif
-  return part_rows(rows, n, codes, spare, lanes_left, goes_left);
-}
+#include "boost/kernels_part.h"
 
 void rank(const double* keys, std::size_t n, std::uint32_t* places) {
   for (std::size_t i = 0; i < n; ++i) {
