@@ -440,6 +440,6 @@ def test_the_path_is_the_same_for_any_number_of_threads():
 
 def test_the_former_name_of_pruned_still_works_and_says_so():
     model = Classifier().fit(*load_breast_cancer(return_X_y=True))
-    with pytest.warns(FutureWarning, match=r"tree.prune\(...\) is now tree.pruned\(...\)"):
+    with pytest.warns(FutureWarning, match=r"Use tree.pruned\(...\)"):
         former = model.prune(alpha=0.01)
     assert former.fingerprint() == model.pruned(alpha=0.01).fingerprint()
