@@ -77,6 +77,14 @@ FITTED_KINDS = {
     "tree": "spinney._fitted.tree.FittedTree",
 }
 
+# what `spinney fit --model` fits: names of estimators less "Classifier" and "Regressor"
+FITTED_BY_COMMAND = {
+    "tree": "DecisionTree",
+    "forest": "RandomForest",
+    "extra-trees": "ExtraTrees",
+    "boosting": "GradientBoosting",
+}
+
 # estimators whose files do not predict a target
 WITHOUT_TARGET = frozenset({"IsolationForest", "ProximityImputer", "RandomTreesEmbedding"})
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 
 __all__ = ["CompiledCriterion", "Criterion", "LossCriterion"]
 

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._boosting.importances import BoostingImportances
 from spinney._boosting.kept import boosting_from_json, boosting_to_json
 from spinney._boosting.losses import Loss

@@ -11,7 +11,7 @@ from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._boosting.losses import row_losses
 from spinney._boosting.rounds import HeldOutScore
 from spinney._boosting.rows import LearningRows

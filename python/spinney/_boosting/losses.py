@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._boosting.rows import LearningRows
 from spinney._numbers.same_bits import exp, log, log_sum_exp
 

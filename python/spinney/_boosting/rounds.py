@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._fitted.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]

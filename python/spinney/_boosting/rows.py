@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 
 Floats = NDArray[np.float64]
 _SMALLEST, _LARGEST = 1e-18, 1e18  # gradients and their products with weights are kept in single precision

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._data.columns import (
     Array,
     CodedColumn,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._data.cells import TIME_REMEDY
 from spinney._data.columns import (
     CodedColumn,

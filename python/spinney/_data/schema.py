@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._data.columns import (
     Array,
     RawTable,

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._data.names import match_columns
 from spinney._data.pick import PickTable, pick_table
 from spinney._ensemble.kept_bagging import ensemble_from_file, ensemble_parts

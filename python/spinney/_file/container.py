@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from spinney import _engine
+import spinney._engine as _engine
 
 MAGIC = b"\x89spinney"
 

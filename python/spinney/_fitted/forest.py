@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._file.container import refuse
 from spinney._fitted.model import FittedModel, Floats, Frame, check_width

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 
 Floats = NDArray[np.float64]
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._growing.task import OfValues
 from spinney._learn.parameters import read_column_groups
 from spinney._learn.target import read_weights

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._file.container import faults_named, field, from_bytes, refuse, to_bytes
 from spinney._file.disk import Target, label_of, read_file
 from spinney._file.values import parameters_from_json, parameters_to_json

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._file.container import field, from_bytes, refuse, to_bytes
 from spinney._file.values import labels_from_json, labels_to_json

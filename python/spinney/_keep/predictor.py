@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._data import read_table
 from spinney._file.container import faults_named, field, refuse
 from spinney._file.disk import Target, label_of, read_file

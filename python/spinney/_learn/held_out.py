@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._fitted.tree import FittedTree
 
 # (nodes, tree, rows) -> loss of each row if it stopped at its node

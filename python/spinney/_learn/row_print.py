@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.hashing import GOLDEN, keys_of, mixed
 from spinney._data.pick import PickTable

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._file.disk import Target, write_file
 from spinney._fitted.model import FittedModel

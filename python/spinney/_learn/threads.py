@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from sklearn import config_context, get_config
 
-from spinney import _engine
+import spinney._engine as _engine
 
 Result = TypeVar("Result")
 _PATIENCE = 0.5  # seconds that an interrupted call waits for tasks that may be about to end

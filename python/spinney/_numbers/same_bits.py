@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 
 Floats = NDArray[np.float64]
 _BITS_PER_NAT = 1.4426950408889634

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._fitted.tree import FittedTree
 
 Floats = NDArray[np.float64]

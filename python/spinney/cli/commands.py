@@ -9,7 +9,9 @@ from typing import Any
 import click
 import rich  # noqa: F401  (asked for here, so that a missing extra shows at once)
 
-from spinney import __version__, _engine
+import spinney._engine as _engine
+from spinney import __version__
+from spinney._names import FITTED_BY_COMMAND
 from spinney.cli.failures import CommandGroup
 
 if find_spec("polars") is None:
@@ -107,7 +109,7 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
 @click.option(
     "--model",
     "kind",
-    type=click.Choice(["tree", "forest", "extra-trees", "boosting"]),
+    type=click.Choice(list(FITTED_BY_COMMAND)),
     default="tree",
     show_default=True,
     help="One tree, a random forest, a forest of trees that cut at random, or gradient boosting.",

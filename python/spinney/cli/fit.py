@@ -18,6 +18,7 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
+from spinney._names import FITTED_BY_COMMAND
 from spinney.cli.failures import fail, failures_in_words, nearest, warnings_in_words
 from spinney.cli.tables import check_writable, number_column, read_whole
 
@@ -66,9 +67,6 @@ class Problem:
         return {} if self.offset is None else {"offset": self.offset[rows]}
 
 
-_MODELS = {"tree": "DecisionTree", "forest": "RandomForest", "extra-trees": "ExtraTrees"} | {
-    "boosting": "GradientBoosting"
-}
 _STOPPING = {"n_estimators": 1000, "early_stopping": True, "n_iter_no_change": 20}
 _FEWEST_TO_STOP_BY = 50  # with fewer rows, held-out ones say little: boosting runs all of 100 rounds
 
@@ -83,7 +81,7 @@ def run_fit(
         check_writable(out)
     problem = take_apart(source)
     check_boosting(problem, parameters)
-    name = _MODELS[kind] + ("Classifier" if problem.task == "classification" else "Regressor")
+    name = FITTED_BY_COMMAND[kind] + ("Classifier" if problem.task == "classification" else "Regressor")
     given = {name: value for name, value in parameters.items() if value is not None}
     if kind == "boosting":
         stopping = _STOPPING if problem.X.height >= _FEWEST_TO_STOP_BY else {}

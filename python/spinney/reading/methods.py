@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
-    from spinney import _engine
+    import spinney._engine as _engine
     from spinney.reading.shap import Floats, ShapValues
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._fitted.forest import FittedForest
 from spinney._forest.growing.rows import whole_weights
 from spinney._forest.growing.training_rows import TrainingRows

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._words.digits import elide, one_line, plural, shortest
 from spinney._words.frames import Backend, frame_of
 

@@ -19,7 +19,7 @@ from spinney._forest.growing.training_rows import TrainingRows
 from spinney._learn.target import encode_labels, read_values, read_weights
 
 if TYPE_CHECKING:
-    from spinney import _engine
+    import spinney._engine as _engine
     from spinney._data import Schema
     from spinney._fitted.forest import FittedForest
     from spinney._forest.growing.rows import Draws

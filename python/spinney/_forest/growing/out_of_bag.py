@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._fitted.forest import FittedForest
 from spinney._forest.growing.rows import Draws
 

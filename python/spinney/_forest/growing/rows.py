@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._data.hashing import keys_of
 from spinney._learn.folds import read_row_groups
 

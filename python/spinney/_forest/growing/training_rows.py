@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._fitted.forest import FittedForest
 from spinney._forest.growing.rows import Draws
 from spinney._forest.growing.turns import balanced_weights

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._fitted.forest import FittedForest, join_trees
 from spinney._fitted.tree import FittedTree
 from spinney._forest.growing.out_of_bag import OutOfBag

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._data import RawTable, Schema, read_table
 from spinney._data.columns import NumberColumn
 from spinney._data.feature import Feature

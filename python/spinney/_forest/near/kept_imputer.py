@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._file.arrays import array_from_json, array_to_json
 from spinney._file.container import field, refuse

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._fitted.forest import FittedForest
 from spinney._forest.leaf_codes import one_hot_leaves
 from spinney._forest.near.proximity import KINDS, Kind, Proximities, Resting, count_draws

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, eye_array, vstack
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._forest.growing.rows import Draws
 from spinney._learn.threads import count_threads, in_order
 

@@ -12,7 +12,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._forest.leaf_codes import leaf_names, one_hot_leaves
 from spinney._forest.unlabelled.unsupervised import Plan, UnsupervisedForest
 

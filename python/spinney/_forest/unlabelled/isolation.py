@@ -13,7 +13,7 @@ from sklearn.base import OutlierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney import _engine
+import spinney._engine as _engine
 from spinney._file.container import field, refuse
 from spinney._fitted.forest import FittedForest, join_trees
 from spinney._fitted.row_reader import RowReader
