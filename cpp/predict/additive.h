@@ -22,17 +22,24 @@
 
 namespace spinney {
 
-// A split, in preorder. The rows that reach it are noted at its level; those that its children ask for are noted at the
-// same level and at the next, which nothing needs any more:
-//
-//   right child splits   left rows at the next level, right rows at this one
-//   else                 left rows at this level
+// A split. Splits stand in an order in which both children come before their parent, and the root is last. Each writes down
+// the numbers of the leaves that the rows would reach from it: at `place`, where its first child did so, while its second
+// child used the place after it. Of two children the one that needs more places comes first, so that few are needed.
 struct MaskNode {
+  enum Children : std::uint8_t {
+    leaves,
+    left_splits,
+    right_splits,
+    left_first,
+    right_first
+  };  // two split: who came first
+
   std::uint16_t slot;
   std::int8_t cut;  // codes above go right
-  std::uint8_t level;
-  std::uint8_t n_left;  // leaves on the left
-  bool right_splits, is_category;
+  std::uint8_t place;
+  std::uint8_t leaf;  // number of the child that is a leaf, of two that on the left
+  Children children;
+  bool is_category;
 };
 
 struct MaskTree {
@@ -42,8 +49,8 @@ struct MaskTree {
   const std::int8_t* tables;  // of the category nodes, in order: 256 bytes each, the code to compare with the cut
 };
 
-// Adds a tree's values for so many rows to `sums`. `codes` holds a byte a row and slot, `masks` a byte a row and level.
-using EvaluateMasks = void (*)(const MaskTree& tree, const std::int8_t* codes, std::uint8_t* masks, double* sums);
+// Adds a tree's values for so many rows to `sums`. `codes` holds a byte a row and slot, `places` a byte a row and place.
+using EvaluateMasks = void (*)(const MaskTree& tree, const std::int8_t* codes, std::uint8_t* places, double* sums);
 inline constexpr std::size_t few_rows = 64, many_rows = 256;
 struct MaskKernels {
   EvaluateMasks few, many;
@@ -79,12 +86,18 @@ class Additive {
     std::vector<std::uint8_t> kind{};  // by category; the last stands for all beyond
   };
 
+  struct Places {  // of a tree
+    std::uint32_t root;
+    std::vector<std::uint8_t> n_needed, n_leaves_before;  // by node
+  };
+
   void walk_row(const double* row, std::size_t first, std::size_t last, double* sums) const;
 
   bool prepare();  // false: too many leaves for a byte, or too much to prepare
   bool prepare_slots();
   bool prepare_categories(std::uint32_t column, const std::vector<std::uint32_t>& nodes);
   void prepare_tree(std::size_t t);
+  void prepare_node(const Places& places, std::uint32_t node, std::uint8_t place);
   void test_of(std::uint32_t node, MaskNode& test);
   void add_masked(const Table& table, std::size_t first, std::size_t last, int n_threads, Interrupt& interrupt,
                   double* out) const;
@@ -101,7 +114,7 @@ class Additive {
   std::vector<double> values_;
   std::vector<std::int8_t> tables_;
   std::vector<std::size_t> node_at_, value_at_, table_at_;  // by tree; of nodes_ the end, too
-  std::size_t n_levels_ = 1;
+  std::size_t n_places_ = 1;
 };
 
 }  // namespace spinney

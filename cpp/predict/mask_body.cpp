@@ -15,15 +15,14 @@ typedef std::uint8_t Leaves __attribute__((vector_size(register_bytes)));  // nu
 
 #if defined(__AVX512BW__)
 
-typedef std::uint64_t Rows;  // a bit each
+typedef __mmask64 Rows;  // a bit each
 
-inline Rows all_rows() { return ~Rows{0}; }
-inline Rows those_above(Rows here, Bytes code, Bytes cut) {
-  return _mm512_mask_cmpgt_epi8_mask(here, reinterpret_cast<__m512i>(code), reinterpret_cast<__m512i>(cut));
+inline Rows those_above(Bytes code, Bytes cut) {
+  return _mm512_cmpgt_epi8_mask(reinterpret_cast<__m512i>(code), reinterpret_cast<__m512i>(cut));
 }
-inline Leaves count_leaves(Leaves leaf, Rows rows, Leaves n) {
-  const auto sum = reinterpret_cast<__m512i>(leaf);
-  return reinterpret_cast<Leaves>(_mm512_mask_add_epi8(sum, rows, sum, reinterpret_cast<__m512i>(n)));
+inline Leaves choose(Rows rows, Leaves theirs, Leaves of_others) {
+  return reinterpret_cast<Leaves>(
+      _mm512_mask_blend_epi8(rows, reinterpret_cast<__m512i>(of_others), reinterpret_cast<__m512i>(theirs)));
 }
 
 // Up to 32 values are looked up in registers.
@@ -50,9 +49,16 @@ inline void add_values(const MaskTree& tree, const std::uint8_t* leaf, std::size
 
 typedef Bytes Rows;  // a byte each, 0 or -1
 
-inline Rows all_rows() { return ~Bytes{}; }
-inline Rows those_above(Rows here, Bytes code, Bytes cut) { return reinterpret_cast<Rows>(code > cut) & here; }
-inline Leaves count_leaves(Leaves leaf, Rows rows, Leaves n) { return leaf + (reinterpret_cast<Leaves>(rows) & n); }
+inline Rows those_above(Bytes code, Bytes cut) { return reinterpret_cast<Rows>(code > cut); }
+inline Leaves choose(Rows rows, Leaves theirs, Leaves of_others) {
+  const Leaves mask = reinterpret_cast<Leaves>(rows);
+#if defined(__x86_64__)  // rows above go right, where leaves have larger numbers: an instruction less than a selection
+  const Leaves chosen = mask & theirs;
+  return chosen > of_others ? chosen : of_others;
+#else
+  return (mask & theirs) | (~mask & of_others);
+#endif
+}
 
 inline void add_values(const MaskTree& tree, const std::uint8_t* leaf, std::size_t n, double* __restrict sums) {
   const double* values = tree.values;
@@ -67,39 +73,66 @@ inline void add_values(const MaskTree& tree, const std::uint8_t* leaf, std::size
   for (std::size_t r = 0; r < n; ++r) out[r] = table[static_cast<std::uint8_t>(code[r])];
 }
 
+// Writes choose(rows that go right, where they are) for the rows of a node, a register at a time.
+template <std::size_t n_rows, class Choose>
+SPINNEY_INLINE void decide(const std::int8_t* codes, std::int8_t cut_at, std::uint8_t* out, Choose choose) {
+  const Bytes cut = Bytes{} + cut_at;
+  for (std::size_t at = 0; at < n_rows; at += sizeof(Bytes)) {
+    Bytes code;
+    __builtin_memcpy(&code, codes + at, sizeof code);
+    const Leaves leaves = choose(those_above(code, cut), at);
+    __builtin_memcpy(out + at, &leaves, sizeof leaves);
+  }
+}
+
+SPINNEY_INLINE Leaves leaves_at(const std::uint8_t* from) {
+  Leaves leaves;
+  __builtin_memcpy(&leaves, from, sizeof leaves);
+  return leaves;
+}
+
+// A switch, for 256 rows at a time: without it, every node would load what its kind does not need.
 template <std::size_t n_rows>
-void evaluate(const MaskTree& tree, const std::int8_t* codes, std::uint8_t* masks, double* __restrict sums) {
-  constexpr std::size_t n_parts = n_rows / sizeof(Bytes), level_bytes = n_parts * sizeof(Rows);
-  Leaves leaf[n_parts] = {};
-  const Rows all = all_rows();
-  for (std::size_t p = 0; p < n_parts; ++p) __builtin_memcpy(masks + p * sizeof(Rows), &all, sizeof(Rows));
+SPINNEY_INLINE void evaluate_node(const MaskNode& node, const std::int8_t* codes, std::uint8_t* places) {
+  std::uint8_t* const first = places + node.place * n_rows;
+  const std::uint8_t* const second = first + n_rows;
+  const Leaves leaf = Leaves{} + node.leaf;
+  switch (node.children) {
+    case MaskNode::leaves:
+      return decide<n_rows>(codes, node.cut, first,
+                            [&](Rows right, std::size_t) { return choose(right, leaf + 1, leaf); });
+    case MaskNode::left_splits:
+      return decide<n_rows>(codes, node.cut, first,
+                            [&](Rows right, std::size_t at) { return choose(right, leaf, leaves_at(first + at)); });
+    case MaskNode::right_splits:
+      return decide<n_rows>(codes, node.cut, first,
+                            [&](Rows right, std::size_t at) { return choose(right, leaves_at(first + at), leaf); });
+    case MaskNode::left_first:
+      return decide<n_rows>(codes, node.cut, first, [&](Rows right, std::size_t at) {
+        return choose(right, leaves_at(second + at), leaves_at(first + at));
+      });
+    case MaskNode::right_first:
+      return decide<n_rows>(codes, node.cut, first, [&](Rows right, std::size_t at) {
+        return choose(right, leaves_at(first + at), leaves_at(second + at));
+      });
+  }
+}
+
+template <std::size_t n_rows>
+void evaluate(const MaskTree& tree, const std::int8_t* codes, std::uint8_t* places, double* __restrict sums) {
+  if (tree.n_nodes == 0) __builtin_memset(places, 0, n_rows);
   const std::int8_t* table = tree.tables;
-  for (const MaskNode *next = tree.nodes, *end = next + tree.n_nodes; next != end; ++next) {
-    const MaskNode node = *next;
-    const std::int8_t* code_at = codes + node.slot * n_rows;
+  for (const MaskNode *node = tree.nodes, *end = node + tree.n_nodes; node != end; ++node) {
+    const std::int8_t* code_at = codes + node->slot * n_rows;
     std::int8_t looked_up[n_rows];
-    if (node.is_category) {
+    if (node->is_category) {
       look_up(table, code_at, n_rows, looked_up);
       code_at = looked_up;
       table += 256;
     }
-    std::uint8_t* const at = masks + node.level * level_bytes;
-    std::uint8_t* const left_to = at + node.right_splits * level_bytes;
-    std::uint8_t* const right_to = at + !node.right_splits * level_bytes;
-    const Bytes cut = Bytes{} + node.cut;
-    const Leaves n_left = Leaves{} + node.n_left;
-    for (std::size_t p = 0; p < n_parts; ++p) {
-      Bytes code;
-      Rows here;
-      __builtin_memcpy(&code, code_at + p * sizeof(Bytes), sizeof code);
-      __builtin_memcpy(&here, at + p * sizeof(Rows), sizeof here);
-      const Rows right = those_above(here, code, cut), left = here & ~right;
-      __builtin_memcpy(left_to + p * sizeof(Rows), &left, sizeof left);
-      __builtin_memcpy(right_to + p * sizeof(Rows), &right, sizeof right);
-      leaf[p] = count_leaves(leaf[p], right, n_left);
-    }
+    evaluate_node<n_rows>(*node, code_at, places);
   }
-  add_values(tree, reinterpret_cast<const std::uint8_t*>(leaf), n_rows, sums);
+  add_values(tree, places, n_rows, sums);
 }
 
 }  // namespace
