@@ -170,20 +170,18 @@ void Additive::prepare_tree(std::size_t t) {
 void Additive::prepare_node(const Places& places, std::uint32_t i, std::uint8_t place) {
   const Tree& tree = forest_.nodes;
   const std::uint32_t left = i + 1, right = tree.right[i];
-  const bool left_splits = !tree.is_leaf(left), right_splits = !tree.is_leaf(right);
-  const std::uint8_t n_left = places.n_needed[left - places.root], n_right = places.n_needed[right - places.root];
+  const bool right_first = places.n_needed[right - places.root] > places.n_needed[left - places.root];
+  std::uint8_t next = place;
+  const auto prepare_child = [&](std::uint32_t child) {
+    if (tree.is_leaf(child)) return std::uint16_t{places.n_leaves_before[child - places.root]};
+    prepare_node(places, child, next);
+    return static_cast<std::uint16_t>(n_leaf_lines + lines_per_place * next++);
+  };
   MaskNode node{};
   node.place = place;
-  node.leaf = places.n_leaves_before[(left_splits ? right : left) - places.root];
-  if (left_splits && right_splits) {
-    const bool is_left_first = n_left >= n_right;
-    node.children = is_left_first ? MaskNode::left_first : MaskNode::right_first;
-    prepare_node(places, is_left_first ? left : right, place);
-    prepare_node(places, is_left_first ? right : left, static_cast<std::uint8_t>(place + 1));
-  } else if (left_splits || right_splits) {
-    node.children = left_splits ? MaskNode::left_splits : MaskNode::right_splits;
-    prepare_node(places, left_splits ? left : right, place);
-  }
+  if (right_first) node.right = prepare_child(right);
+  node.left = prepare_child(left);
+  if (!right_first) node.right = prepare_child(right);
   test_of(i, node);
   nodes_.push_back(node);
 }
@@ -256,15 +254,18 @@ void Additive::add_masked(const Table& table, std::size_t first, std::size_t las
   parallel_for_if_worth(estimated_ns, n_blocks, n_threads, [&](std::size_t block, int) {
     interrupt.check();
     const std::size_t begin = block * width, n = std::min(width, table.n_rows - begin);
-    std::vector<CacheLine> lines((n_outputs_ * sizeof(double) + slots_.size() + n_places_) * width / sizeof(CacheLine));
-    double* sums = reinterpret_cast<double*>(lines.data());
+    const std::size_t n_lines = n_leaf_lines + n_places_ * lines_per_place;
+    std::vector<CacheLine> buffer(n_lines + (n_outputs_ * sizeof(double) + slots_.size()) * width / sizeof(CacheLine));
+    std::uint8_t* lines = reinterpret_cast<std::uint8_t*>(buffer.data());
+    double* sums = reinterpret_cast<double*>(lines + n_lines * line_rows);
     std::int8_t* codes = reinterpret_cast<std::int8_t*>(sums + n_outputs_ * width);
-    std::uint8_t* places = reinterpret_cast<std::uint8_t*>(codes + slots_.size() * width);
+    for (std::size_t k = 0; k < n_leaf_lines; ++k)
+      std::fill_n(lines + k * line_rows, line_rows, static_cast<std::uint8_t>(k));
     code_block(table, begin, n, width, codes);
     for (std::size_t t = first; t < last; ++t) {
       const MaskTree tree{nodes_.data() + node_at_[t], node_at_[t + 1] - node_at_[t], values_.data() + value_at_[t],
                           tables_.data() + table_at_[t]};
-      evaluate(tree, codes, places, sums + t % n_outputs_ * width);
+      evaluate(tree, codes, lines, sums + t % n_outputs_ * width);
     }
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t k = 0; k < n_outputs_; ++k) out[(begin + i) * n_outputs_ + k] += sums[k * width + i];

@@ -23,22 +23,16 @@
 namespace spinney {
 
 // A split. Splits stand in an order in which both children come before their parent, and the root is last. Each writes down
-// the numbers of the leaves that the rows would reach from it: at `place`, where its first child did so, while its second
-// child used the place after it. Of two children the one that needs more places comes first, so that few are needed.
+// the number of the leaf that a row would reach from it, a byte a row, into lines of 64 rows:
+//
+//   lines 0 … 255       line k is full of k: a leaf is read like a split, but from one line for all rows
+//   four from then on   a place, where a split writes. It takes that of its first child; the second child, if both split, had
+//                       the next one. The child that needs more places comes first, so that few are needed.
 struct MaskNode {
-  enum Children : std::uint8_t {
-    leaves,
-    left_splits,
-    right_splits,
-    left_first,
-    right_first
-  };  // two split: who came first
-
   std::uint16_t slot;
-  std::int8_t cut;  // codes above go right
+  std::uint16_t left, right;  // first lines of the children
   std::uint8_t place;
-  std::uint8_t leaf;  // number of the child that is a leaf, of two that on the left
-  Children children;
+  std::int8_t cut;  // codes above go right
   bool is_category;
 };
 
@@ -49,12 +43,14 @@ struct MaskTree {
   const std::int8_t* tables;  // of the category nodes, in order: 256 bytes each, the code to compare with the cut
 };
 
-// Adds a tree's values for so many rows to `sums`. `codes` holds a byte a row and slot, `places` a byte a row and place.
-using EvaluateMasks = void (*)(const MaskTree& tree, const std::int8_t* codes, std::uint8_t* places, double* sums);
+// Adds a tree's values for so many rows to `sums`. `codes` holds a byte a row and slot.
+using EvaluateMasks = void (*)(const MaskTree& tree, const std::int8_t* codes, std::uint8_t* lines, double* sums);
 inline constexpr std::size_t few_rows = 64, many_rows = 256;
+inline constexpr std::size_t line_rows = 64, n_leaf_lines = 256, lines_per_place = many_rows / line_rows;
 struct MaskKernels {
   EvaluateMasks few, many;
 };
+
 const MaskKernels& mask_kernels();
 const MaskKernels& mask_kernels_of(OfIsa<Isa::base>);
 const MaskKernels& mask_kernels_of(OfIsa<Isa::avx2>);

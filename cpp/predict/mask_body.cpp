@@ -20,9 +20,11 @@ typedef __mmask64 Rows;  // a bit each
 inline Rows those_above(Bytes code, Bytes cut) {
   return _mm512_cmpgt_epi8_mask(reinterpret_cast<__m512i>(code), reinterpret_cast<__m512i>(cut));
 }
+// Not a blend: GCC makes it a masked store, whose bytes a later load has to wait for. Rows above go right, where leaves have
+// larger numbers.
 inline Leaves choose(Rows rows, Leaves theirs, Leaves of_others) {
-  return reinterpret_cast<Leaves>(
-      _mm512_mask_blend_epi8(rows, reinterpret_cast<__m512i>(of_others), reinterpret_cast<__m512i>(theirs)));
+  const auto others = reinterpret_cast<__m512i>(of_others);
+  return reinterpret_cast<Leaves>(_mm512_mask_max_epu8(others, rows, others, reinterpret_cast<__m512i>(theirs)));
 }
 
 // Up to 32 values are looked up in registers.
@@ -85,10 +87,17 @@ inline void add_values(const MaskTree& tree, const std::uint8_t* leaf, std::size
   for (std::size_t r = 0; r < n; ++r) out[r] = table[static_cast<std::uint8_t>(code[r])];
 }
 
+SPINNEY_INLINE Leaves leaves_at(const std::uint8_t* from) {
+  Leaves leaves;
+  __builtin_memcpy(&leaves, from, sizeof leaves);
+  return leaves;
+}
+
 // Writes choose(rows that go right, where they are) for the rows of a node, a register at a time.
 template <std::size_t n_rows, class Choose>
 SPINNEY_INLINE void decide(const std::int8_t* codes, std::int8_t cut_at, std::uint8_t* out, Choose choose) {
   const Bytes cut = Bytes{} + cut_at;
+#pragma GCC unroll 16
   for (std::size_t at = 0; at < n_rows; at += sizeof(Bytes)) {
     Bytes code;
     __builtin_memcpy(&code, codes + at, sizeof code);
@@ -97,41 +106,44 @@ SPINNEY_INLINE void decide(const std::int8_t* codes, std::int8_t cut_at, std::ui
   }
 }
 
-SPINNEY_INLINE Leaves leaves_at(const std::uint8_t* from) {
-  Leaves leaves;
-  __builtin_memcpy(&leaves, from, sizeof leaves);
-  return leaves;
+// Narrow registers: a leaf need not be loaded again and again, which is worth a branch to guess.
+template <std::size_t n_rows>
+SPINNEY_INLINE void evaluate_by_kind(const MaskNode& node, const std::int8_t* codes, const std::uint8_t* lines,
+                                     std::uint8_t* out) {
+  const std::uint8_t *const left = lines + node.left * line_rows, *const right = lines + node.right * line_rows;
+  const auto left_leaf = Leaves{} + static_cast<std::uint8_t>(node.left);
+  const auto right_leaf = Leaves{} + static_cast<std::uint8_t>(node.right);
+  const bool left_splits = node.left >= n_leaf_lines, right_splits = node.right >= n_leaf_lines;
+  if (left_splits && right_splits)
+    decide<n_rows>(codes, node.cut, out, [&](Rows above, std::size_t at) {
+      return choose(above, leaves_at(right + at), leaves_at(left + at));
+    });
+  else if (left_splits)
+    decide<n_rows>(codes, node.cut, out,
+                   [&](Rows above, std::size_t at) { return choose(above, right_leaf, leaves_at(left + at)); });
+  else if (right_splits)
+    decide<n_rows>(codes, node.cut, out,
+                   [&](Rows above, std::size_t at) { return choose(above, leaves_at(right + at), left_leaf); });
+  else
+    decide<n_rows>(codes, node.cut, out, [&](Rows above, std::size_t) { return choose(above, right_leaf, left_leaf); });
 }
 
-// A switch, for 256 rows at a time: without it, every node would load what its kind does not need.
+// Wide registers: a node is done sooner than a wrong guess of its kind is mended.
 template <std::size_t n_rows>
-SPINNEY_INLINE void evaluate_node(const MaskNode& node, const std::int8_t* codes, std::uint8_t* places) {
-  std::uint8_t* const first = places + node.place * n_rows;
-  const std::uint8_t* const second = first + n_rows;
-  const Leaves leaf = Leaves{} + node.leaf;
-  switch (node.children) {
-    case MaskNode::leaves:
-      return decide<n_rows>(codes, node.cut, first,
-                            [&](Rows right, std::size_t) { return choose(right, leaf + 1, leaf); });
-    case MaskNode::left_splits:
-      return decide<n_rows>(codes, node.cut, first,
-                            [&](Rows right, std::size_t at) { return choose(right, leaf, leaves_at(first + at)); });
-    case MaskNode::right_splits:
-      return decide<n_rows>(codes, node.cut, first,
-                            [&](Rows right, std::size_t at) { return choose(right, leaves_at(first + at), leaf); });
-    case MaskNode::left_first:
-      return decide<n_rows>(codes, node.cut, first, [&](Rows right, std::size_t at) {
-        return choose(right, leaves_at(second + at), leaves_at(first + at));
-      });
-    case MaskNode::right_first:
-      return decide<n_rows>(codes, node.cut, first, [&](Rows right, std::size_t at) {
-        return choose(right, leaves_at(first + at), leaves_at(second + at));
-      });
-  }
+SPINNEY_INLINE void evaluate_any_kind(const MaskNode& node, const std::int8_t* codes, const std::uint8_t* lines,
+                                      std::uint8_t* out) {
+  const std::uint8_t *const left = lines + node.left * line_rows, *const right = lines + node.right * line_rows;
+  const std::size_t left_step = std::size_t{node.left >= n_leaf_lines} * line_rows;
+  const std::size_t right_step = std::size_t{node.right >= n_leaf_lines} * line_rows;
+  decide<n_rows>(codes, node.cut, out, [&](Rows above, std::size_t at) {
+    const std::size_t line = at / line_rows, rest = at % line_rows;
+    return choose(above, leaves_at(right + line * right_step + rest), leaves_at(left + line * left_step + rest));
+  });
 }
 
 template <std::size_t n_rows>
-void evaluate(const MaskTree& tree, const std::int8_t* codes, std::uint8_t* places, double* __restrict sums) {
+void evaluate(const MaskTree& tree, const std::int8_t* codes, std::uint8_t* lines, double* __restrict sums) {
+  std::uint8_t* const places = lines + n_leaf_lines * line_rows;
   if (tree.n_nodes == 0) __builtin_memset(places, 0, n_rows);
   const std::int8_t* table = tree.tables;
   for (const MaskNode *node = tree.nodes, *end = node + tree.n_nodes; node != end; ++node) {
@@ -142,7 +154,11 @@ void evaluate(const MaskTree& tree, const std::int8_t* codes, std::uint8_t* plac
       code_at = looked_up;
       table += 256;
     }
-    evaluate_node<n_rows>(*node, code_at, places);
+    std::uint8_t* const out = places + node->place * lines_per_place * line_rows;
+    if constexpr (register_bytes == 16)
+      evaluate_by_kind<n_rows>(*node, code_at, lines, out);
+    else
+      evaluate_any_kind<n_rows>(*node, code_at, lines, out);
   }
   add_values(tree, places, n_rows, sums);
 }
