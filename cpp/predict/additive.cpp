@@ -146,26 +146,44 @@ bool Additive::prepare_categories(std::uint32_t column, const std::vector<std::u
 
 void Additive::prepare_tree(std::size_t t) {
   const Tree& tree = forest_.nodes;
-  const std::uint32_t root = forest_.root[t], end = forest_.root[t + 1];
-  std::vector<std::uint8_t> level(end - root, 0);
+  const std::uint32_t root = forest_.root[t], n = forest_.root[t + 1] - root;
   value_at_.push_back(values_.size());
   table_at_.push_back(tables_.size());
-  for (std::uint32_t i = root; i < end; ++i) {
-    if (tree.is_leaf(i)) {
-      values_.push_back(tree.value[i]);
-      continue;
-    }
-    MaskNode node{};
-    node.level = level[i - root];
-    node.n_left = static_cast<std::uint8_t>((tree.right[i] - i) / 2);
-    node.right_splits = !tree.is_leaf(tree.right[i]);
-    level[i + 1 - root] = static_cast<std::uint8_t>(node.level + node.right_splits);
-    level[tree.right[i] - root] = node.level;
-    n_levels_ = std::max(n_levels_, std::size_t{node.level} + 2);
-    test_of(i, node);
-    nodes_.push_back(node);
+  Places places{root, std::vector<std::uint8_t>(n, 0), std::vector<std::uint8_t>(n, 0)};
+  for (std::uint32_t i = 0, n_leaves = 0; i < n; ++i) {
+    places.n_leaves_before[i] = static_cast<std::uint8_t>(n_leaves);
+    if (!tree.is_leaf(root + i)) continue;
+    values_.push_back(tree.value[root + i]);
+    ++n_leaves;
   }
+  for (std::uint32_t i = n; i-- > 0;) {
+    if (tree.is_leaf(root + i)) continue;
+    const std::uint8_t left = places.n_needed[i + 1], right = places.n_needed[tree.right[root + i] - root];
+    places.n_needed[i] = static_cast<std::uint8_t>(std::max<int>(std::max(left, right), std::min(left, right) + 1));
+  }
+  n_places_ = std::max(n_places_, std::size_t{places.n_needed[0]});
+  if (!tree.is_leaf(root)) prepare_node(places, root, 0);
   node_at_.push_back(nodes_.size());
+}
+
+// A split, and before it those below it.
+void Additive::prepare_node(const Places& places, std::uint32_t i, std::uint8_t place) {
+  const Tree& tree = forest_.nodes;
+  const std::uint32_t left = i + 1, right = tree.right[i];
+  const bool right_first = places.n_needed[right - places.root] > places.n_needed[left - places.root];
+  std::uint8_t next = place;
+  const auto prepare_child = [&](std::uint32_t child) {
+    if (tree.is_leaf(child)) return std::uint16_t{places.n_leaves_before[child - places.root]};
+    prepare_node(places, child, next);
+    return static_cast<std::uint16_t>(n_leaf_lines + lines_per_place * next++);
+  };
+  MaskNode node{};
+  node.place = place;
+  if (right_first) node.right = prepare_child(right);
+  node.left = prepare_child(left);
+  if (!right_first) node.right = prepare_child(right);
+  test_of(i, node);
+  nodes_.push_back(node);
 }
 
 // What a node asks: the slot, the cut and, of categories, the table.
@@ -236,15 +254,18 @@ void Additive::add_masked(const Table& table, std::size_t first, std::size_t las
   parallel_for_if_worth(estimated_ns, n_blocks, n_threads, [&](std::size_t block, int) {
     interrupt.check();
     const std::size_t begin = block * width, n = std::min(width, table.n_rows - begin);
-    std::vector<CacheLine> lines((n_outputs_ * sizeof(double) + slots_.size() + n_levels_) * width / sizeof(CacheLine));
-    double* sums = reinterpret_cast<double*>(lines.data());
+    const std::size_t n_lines = n_leaf_lines + n_places_ * lines_per_place;
+    std::vector<CacheLine> buffer(n_lines + (n_outputs_ * sizeof(double) + slots_.size()) * width / sizeof(CacheLine));
+    std::uint8_t* lines = reinterpret_cast<std::uint8_t*>(buffer.data());
+    double* sums = reinterpret_cast<double*>(lines + n_lines * line_rows);
     std::int8_t* codes = reinterpret_cast<std::int8_t*>(sums + n_outputs_ * width);
-    std::uint8_t* masks = reinterpret_cast<std::uint8_t*>(codes + slots_.size() * width);
+    for (std::size_t k = 0; k < n_leaf_lines; ++k)
+      std::fill_n(lines + k * line_rows, line_rows, static_cast<std::uint8_t>(k));
     code_block(table, begin, n, width, codes);
     for (std::size_t t = first; t < last; ++t) {
       const MaskTree tree{nodes_.data() + node_at_[t], node_at_[t + 1] - node_at_[t], values_.data() + value_at_[t],
                           tables_.data() + table_at_[t]};
-      evaluate(tree, codes, masks, sums + t % n_outputs_ * width);
+      evaluate(tree, codes, lines, sums + t % n_outputs_ * width);
     }
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t k = 0; k < n_outputs_; ++k) out[(begin + i) * n_outputs_ + k] += sums[k * width + i];

@@ -22,17 +22,18 @@
 
 namespace spinney {
 
-// A split, in preorder. The rows that reach it are noted at its level; those that its children ask for are noted at the
-// same level and at the next, which nothing needs any more:
+// A split. Splits stand in an order in which both children come before their parent, and the root is last. Each writes down
+// the number of the leaf that a row would reach from it, a byte a row, into lines of 64 rows:
 //
-//   right child splits   left rows at the next level, right rows at this one
-//   else                 left rows at this level
+//   lines 0 … 255       line k is full of k: a leaf is read like a split, but from one line for all rows
+//   four from then on   a place, where a split writes. It takes that of its first child; the second child, if both split, had
+//                       the next one. The child that needs more places comes first, so that few are needed.
 struct MaskNode {
   std::uint16_t slot;
+  std::uint16_t left, right;  // first lines of the children
+  std::uint8_t place;
   std::int8_t cut;  // codes above go right
-  std::uint8_t level;
-  std::uint8_t n_left;  // leaves on the left
-  bool right_splits, is_category;
+  bool is_category;
 };
 
 struct MaskTree {
@@ -42,12 +43,14 @@ struct MaskTree {
   const std::int8_t* tables;  // of the category nodes, in order: 256 bytes each, the code to compare with the cut
 };
 
-// Adds a tree's values for so many rows to `sums`. `codes` holds a byte a row and slot, `masks` a byte a row and level.
-using EvaluateMasks = void (*)(const MaskTree& tree, const std::int8_t* codes, std::uint8_t* masks, double* sums);
+// Adds a tree's values for so many rows to `sums`. `codes` holds a byte a row and slot.
+using EvaluateMasks = void (*)(const MaskTree& tree, const std::int8_t* codes, std::uint8_t* lines, double* sums);
 inline constexpr std::size_t few_rows = 64, many_rows = 256;
+inline constexpr std::size_t line_rows = 64, n_leaf_lines = 256, lines_per_place = many_rows / line_rows;
 struct MaskKernels {
   EvaluateMasks few, many;
 };
+
 const MaskKernels& mask_kernels();
 const MaskKernels& mask_kernels_of(OfIsa<Isa::base>);
 const MaskKernels& mask_kernels_of(OfIsa<Isa::avx2>);
@@ -79,12 +82,18 @@ class Additive {
     std::vector<std::uint8_t> kind{};  // by category; the last stands for all beyond
   };
 
+  struct Places {  // of a tree
+    std::uint32_t root;
+    std::vector<std::uint8_t> n_needed, n_leaves_before;  // by node
+  };
+
   void walk_row(const double* row, std::size_t first, std::size_t last, double* sums) const;
 
   bool prepare();  // false: too many leaves for a byte, or too much to prepare
   bool prepare_slots();
   bool prepare_categories(std::uint32_t column, const std::vector<std::uint32_t>& nodes);
   void prepare_tree(std::size_t t);
+  void prepare_node(const Places& places, std::uint32_t node, std::uint8_t place);
   void test_of(std::uint32_t node, MaskNode& test);
   void add_masked(const Table& table, std::size_t first, std::size_t last, int n_threads, Interrupt& interrupt,
                   double* out) const;
@@ -101,7 +110,7 @@ class Additive {
   std::vector<double> values_;
   std::vector<std::int8_t> tables_;
   std::vector<std::size_t> node_at_, value_at_, table_at_;  // by tree; of nodes_ the end, too
-  std::size_t n_levels_ = 1;
+  std::size_t n_places_ = 1;
 };
 
 }  // namespace spinney

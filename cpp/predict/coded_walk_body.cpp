@@ -22,19 +22,20 @@ std::uint32_t rank_of(const RankLevels& levels, std::uint32_t n, double x) {
   return at;
 }
 
-// The lowest level is larger than a cache: it is asked for before it is needed.
+// The lowest level may be larger than a cache: then it is asked for before it is needed.
 void rank(const RankLevels& of_column, const double* x, std::size_t n, std::uint32_t* rank) {
   constexpr std::size_t chunk = 32;
   const RankLevels levels = of_column;  // which the results cannot overwrite
   const Sixteen* lowest = levels.level[levels.n - 1];
   for (std::size_t begin = 0; begin < n; begin += chunk) {
-    const std::size_t end = n - begin < chunk ? n : begin + chunk;
-    for (std::size_t i = begin; i < end; ++i) {
-      rank[i] = rank_of(levels, levels.n - 1, x[i]);
-      __builtin_prefetch(&lowest[rank[i]].threshold[0]);
-      __builtin_prefetch(&lowest[rank[i]].threshold[8]);
+    const std::size_t n_here = n - begin < chunk ? n - begin : chunk;
+    for (std::size_t i = 0; i < n_here; ++i) rank[begin + i] = 0;
+    for (std::uint32_t l = 0; l + 1 < levels.n; ++l) descend(levels.level[l], x + begin, n_here, rank + begin);
+    for (std::size_t i = 0; levels.n > 2 && i < n_here; ++i) {
+      __builtin_prefetch(&lowest[rank[begin + i]].threshold[0]);
+      __builtin_prefetch(&lowest[rank[begin + i]].threshold[8]);
     }
-    for (std::size_t i = begin; i < end; ++i) rank[i] = rank[i] * 16 + count_below(lowest[rank[i]], x[i]);
+    descend(lowest, x + begin, n_here, rank + begin);
   }
 }
 

@@ -141,3 +141,8 @@ inline std::uint32_t count_below(const Sixteen& sixteen, double x) {
   const __mmask8 high = _mm512_cmp_pd_mask(_mm512_loadu_pd(sixteen.threshold + 8), value, _CMP_LT_OQ);
   return static_cast<std::uint32_t>(__builtin_popcount(low | static_cast<std::uint32_t>(high) << 8));
 }
+
+// From a group of the level above to a place in this level, for n values.
+inline void descend(const Sixteen* level, const double* x, std::size_t n, std::uint32_t* rank) {
+  for (std::size_t i = 0; i < n; ++i) rank[i] = rank[i] * 16 + count_below(level[rank[i]], x[i]);
+}

@@ -15,15 +15,16 @@ typedef std::uint8_t Leaves __attribute__((vector_size(register_bytes)));  // nu
 
 #if defined(__AVX512BW__)
 
-typedef std::uint64_t Rows;  // a bit each
+typedef __mmask64 Rows;  // a bit each
 
-inline Rows all_rows() { return ~Rows{0}; }
-inline Rows those_above(Rows here, Bytes code, Bytes cut) {
-  return _mm512_mask_cmpgt_epi8_mask(here, reinterpret_cast<__m512i>(code), reinterpret_cast<__m512i>(cut));
+inline Rows those_above(Bytes code, Bytes cut) {
+  return _mm512_cmpgt_epi8_mask(reinterpret_cast<__m512i>(code), reinterpret_cast<__m512i>(cut));
 }
-inline Leaves count_leaves(Leaves leaf, Rows rows, Leaves n) {
-  const auto sum = reinterpret_cast<__m512i>(leaf);
-  return reinterpret_cast<Leaves>(_mm512_mask_add_epi8(sum, rows, sum, reinterpret_cast<__m512i>(n)));
+// Not a blend: GCC makes it a masked store, whose bytes a later load has to wait for. Rows above go right, where leaves have
+// larger numbers.
+inline Leaves choose(Rows rows, Leaves theirs, Leaves of_others) {
+  const auto others = reinterpret_cast<__m512i>(of_others);
+  return reinterpret_cast<Leaves>(_mm512_mask_max_epu8(others, rows, others, reinterpret_cast<__m512i>(theirs)));
 }
 
 // Up to 32 values are looked up in registers.
@@ -50,14 +51,33 @@ inline void add_values(const MaskTree& tree, const std::uint8_t* leaf, std::size
 
 typedef Bytes Rows;  // a byte each, 0 or -1
 
-inline Rows all_rows() { return ~Bytes{}; }
-inline Rows those_above(Rows here, Bytes code, Bytes cut) { return reinterpret_cast<Rows>(code > cut) & here; }
-inline Leaves count_leaves(Leaves leaf, Rows rows, Leaves n) { return leaf + (reinterpret_cast<Leaves>(rows) & n); }
+inline Rows those_above(Bytes code, Bytes cut) { return reinterpret_cast<Rows>(code > cut); }
+inline Leaves choose(Rows rows, Leaves theirs, Leaves of_others) {
+  const Leaves mask = reinterpret_cast<Leaves>(rows);
+#if defined(__x86_64__)  // rows above go right, where leaves have larger numbers: an instruction less than a selection
+  const Leaves chosen = mask & theirs;
+  return chosen > of_others ? chosen : of_others;
+#else
+  return (mask & theirs) | (~mask & of_others);
+#endif
+}
 
+// Eight rows at a time, whose leaves are loaded at once and whose sums two by two: loading and storing is what takes the time.
 inline void add_values(const MaskTree& tree, const std::uint8_t* leaf, std::size_t n, double* __restrict sums) {
   const double* values = tree.values;
-#pragma GCC ivdep
-  for (std::size_t r = 0; r < n; ++r) sums[r] += values[leaf[r]];
+  for (std::size_t r = 0; r < n; r += 8) {
+    std::uint64_t eight;
+    __builtin_memcpy(&eight, leaf + r, sizeof eight);
+    const auto value = [&](std::size_t k) { return values[eight >> 8 * k & 255]; };
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < 8; k += 2) {
+      typedef double Two __attribute__((vector_size(16)));
+      Two sum;
+      __builtin_memcpy(&sum, sums + r + k, sizeof sum);
+      sum += Two{value(k), value(k + 1)};
+      __builtin_memcpy(sums + r + k, &sum, sizeof sum);
+    }
+  }
 }
 
 #endif
@@ -67,39 +87,80 @@ inline void add_values(const MaskTree& tree, const std::uint8_t* leaf, std::size
   for (std::size_t r = 0; r < n; ++r) out[r] = table[static_cast<std::uint8_t>(code[r])];
 }
 
+SPINNEY_INLINE Leaves leaves_at(const std::uint8_t* from) {
+  Leaves leaves;
+  __builtin_memcpy(&leaves, from, sizeof leaves);
+  return leaves;
+}
+
+// Writes choose(rows that go right, where they are) for the rows of a node, a register at a time.
+template <std::size_t n_rows, class Choose>
+SPINNEY_INLINE void decide(const std::int8_t* codes, std::int8_t cut_at, std::uint8_t* out, Choose choose) {
+  const Bytes cut = Bytes{} + cut_at;
+#pragma GCC unroll 16
+  for (std::size_t at = 0; at < n_rows; at += sizeof(Bytes)) {
+    Bytes code;
+    __builtin_memcpy(&code, codes + at, sizeof code);
+    const Leaves leaves = choose(those_above(code, cut), at);
+    __builtin_memcpy(out + at, &leaves, sizeof leaves);
+  }
+}
+
+// Narrow registers: a leaf need not be loaded again and again, which is worth a branch to guess.
 template <std::size_t n_rows>
-void evaluate(const MaskTree& tree, const std::int8_t* codes, std::uint8_t* masks, double* __restrict sums) {
-  constexpr std::size_t n_parts = n_rows / sizeof(Bytes), level_bytes = n_parts * sizeof(Rows);
-  Leaves leaf[n_parts] = {};
-  const Rows all = all_rows();
-  for (std::size_t p = 0; p < n_parts; ++p) __builtin_memcpy(masks + p * sizeof(Rows), &all, sizeof(Rows));
+SPINNEY_INLINE void evaluate_by_kind(const MaskNode& node, const std::int8_t* codes, const std::uint8_t* lines,
+                                     std::uint8_t* out) {
+  const std::uint8_t *const left = lines + node.left * line_rows, *const right = lines + node.right * line_rows;
+  const auto left_leaf = Leaves{} + static_cast<std::uint8_t>(node.left);
+  const auto right_leaf = Leaves{} + static_cast<std::uint8_t>(node.right);
+  const bool left_splits = node.left >= n_leaf_lines, right_splits = node.right >= n_leaf_lines;
+  if (left_splits && right_splits)
+    decide<n_rows>(codes, node.cut, out, [&](Rows above, std::size_t at) {
+      return choose(above, leaves_at(right + at), leaves_at(left + at));
+    });
+  else if (left_splits)
+    decide<n_rows>(codes, node.cut, out,
+                   [&](Rows above, std::size_t at) { return choose(above, right_leaf, leaves_at(left + at)); });
+  else if (right_splits)
+    decide<n_rows>(codes, node.cut, out,
+                   [&](Rows above, std::size_t at) { return choose(above, leaves_at(right + at), left_leaf); });
+  else
+    decide<n_rows>(codes, node.cut, out, [&](Rows above, std::size_t) { return choose(above, right_leaf, left_leaf); });
+}
+
+// Wide registers: a node is done sooner than a wrong guess of its kind is mended.
+template <std::size_t n_rows>
+SPINNEY_INLINE void evaluate_any_kind(const MaskNode& node, const std::int8_t* codes, const std::uint8_t* lines,
+                                      std::uint8_t* out) {
+  const std::uint8_t *const left = lines + node.left * line_rows, *const right = lines + node.right * line_rows;
+  const std::size_t left_step = std::size_t{node.left >= n_leaf_lines} * line_rows;
+  const std::size_t right_step = std::size_t{node.right >= n_leaf_lines} * line_rows;
+  decide<n_rows>(codes, node.cut, out, [&](Rows above, std::size_t at) {
+    const std::size_t line = at / line_rows, rest = at % line_rows;
+    return choose(above, leaves_at(right + line * right_step + rest), leaves_at(left + line * left_step + rest));
+  });
+}
+
+template <std::size_t n_rows>
+void evaluate(const MaskTree& tree, const std::int8_t* codes, std::uint8_t* lines, double* __restrict sums) {
+  std::uint8_t* const places = lines + n_leaf_lines * line_rows;
+  if (tree.n_nodes == 0) __builtin_memset(places, 0, n_rows);
   const std::int8_t* table = tree.tables;
-  for (const MaskNode *next = tree.nodes, *end = next + tree.n_nodes; next != end; ++next) {
-    const MaskNode node = *next;
-    const std::int8_t* code_at = codes + node.slot * n_rows;
+  for (const MaskNode *node = tree.nodes, *end = node + tree.n_nodes; node != end; ++node) {
+    const std::int8_t* code_at = codes + node->slot * n_rows;
     std::int8_t looked_up[n_rows];
-    if (node.is_category) {
+    if (node->is_category) {
       look_up(table, code_at, n_rows, looked_up);
       code_at = looked_up;
       table += 256;
     }
-    std::uint8_t* const at = masks + node.level * level_bytes;
-    std::uint8_t* const left_to = at + node.right_splits * level_bytes;
-    std::uint8_t* const right_to = at + !node.right_splits * level_bytes;
-    const Bytes cut = Bytes{} + node.cut;
-    const Leaves n_left = Leaves{} + node.n_left;
-    for (std::size_t p = 0; p < n_parts; ++p) {
-      Bytes code;
-      Rows here;
-      __builtin_memcpy(&code, code_at + p * sizeof(Bytes), sizeof code);
-      __builtin_memcpy(&here, at + p * sizeof(Rows), sizeof here);
-      const Rows right = those_above(here, code, cut), left = here & ~right;
-      __builtin_memcpy(left_to + p * sizeof(Rows), &left, sizeof left);
-      __builtin_memcpy(right_to + p * sizeof(Rows), &right, sizeof right);
-      leaf[p] = count_leaves(leaf[p], right, n_left);
-    }
+    std::uint8_t* const out = places + node->place * lines_per_place * line_rows;
+    if constexpr (register_bytes == 16)
+      evaluate_by_kind<n_rows>(*node, code_at, lines, out);
+    else
+      evaluate_any_kind<n_rows>(*node, code_at, lines, out);
   }
-  add_values(tree, reinterpret_cast<const std::uint8_t*>(leaf), n_rows, sums);
+  add_values(tree, places, n_rows, sums);
 }
 
 }  // namespace
