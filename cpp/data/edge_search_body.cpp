@@ -1,5 +1,6 @@
 // The kernel, compiled once per instruction set; see base/cpu.h.
 
+#include "base/vectorise.h"
 #include "data/edge_search.h"
 
 namespace spinney {
@@ -15,7 +16,7 @@ void search_edges(OfIsa<Isa::SPINNEY_ISA>, const double* values, std::size_t n, 
     for (std::size_t i = 0; i < lanes; ++i) at[i] = 0;
     for (std::uint32_t s = n_steps; s-- > 0;) {
       const std::int64_t step = std::int64_t{1} << s;
-#pragma GCC ivdep
+      SPINNEY_IVDEP
       for (std::size_t i = 0; i < lanes; ++i) at[i] += edges[at[i] + step - 1] < v[i] ? step : 0;
     }
     for (std::size_t i = 0; i < m; ++i) out[begin + i] = static_cast<std::uint32_t>(at[i]);

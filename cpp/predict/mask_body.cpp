@@ -5,6 +5,7 @@
 #endif
 
 #include "base/lanes.h"
+#include "base/vectorise.h"
 #include "predict/additive.h"
 
 namespace spinney {
@@ -56,7 +57,7 @@ inline Leaves count_leaves(Leaves leaf, Rows rows, Leaves n) { return leaf + (re
 
 inline void add_values(const MaskTree& tree, const std::uint8_t* leaf, std::size_t n, double* __restrict sums) {
   const double* values = tree.values;
-#pragma GCC ivdep
+  SPINNEY_IVDEP
   for (std::size_t r = 0; r < n; ++r) sums[r] += values[leaf[r]];
 }
 
