@@ -90,7 +90,7 @@ class BoostGrower::Growing {
     return [this](const auto& a, const auto& b) { return later(*a, *b); };
   }
 
-  std::size_t n_to_come() const { return params_.max_leaves - n_leaves_; }
+  std::size_t n_to_come() const { return params_.max_leaf_nodes - n_leaves_; }
   bool is_done() const { return n_to_come() == 0 || heap_.empty(); }
 
   // A node takes its place; it waits for its turn if there is a split to make.
@@ -234,7 +234,7 @@ class BoostGrower::Growing {
   std::unique_ptr<Leaf> plant(const Packed* known) {
     auto root = std::make_unique<Leaf>();
     root->end = rows_.size();
-    for (std::uint32_t g = 0; g < params_.groups.size(); ++g) root->groups.push_back(g);
+    for (std::uint32_t g = 0; g < params_.interaction_cst.size(); ++g) root->groups.push_back(g);
     root->histogram = home_.pool_.take(0);
     SearchedNode searched = searched_node(*root, may_split(*root));
     const bool alone = histograms_->estimated_ns(static_cast<double>(rows_.size())) < worth_a_wake_up_ns;
@@ -260,7 +260,7 @@ class BoostGrower::Growing {
   // Carries out the best split of a leaf. `search`: the children may have to be split in turn.
   Outcome split(Leaf& leaf, int n_threads, int worker, bool search) {
     const std::size_t n_left = home_.parter_.part(leaf.best, rows_.data() + leaf.begin, leaf.n(), n_threads, worker);
-    if (std::min<std::size_t>(n_left, leaf.n() - n_left) < std::max<Row>(1, params_.min_rows)) {
+    if (std::min<std::size_t>(n_left, leaf.n() - n_left) < std::max<Row>(1, params_.min_samples_leaf)) {
       join(leaf, n_left);
       return {nullptr, nullptr, best_counted(leaf, worker)};
     }
@@ -294,7 +294,7 @@ class BoostGrower::Growing {
     child->path = derive(leaf.path, is_left ? 1 : 2);
     child->bounds = leaf.bounds;
     for (const std::uint32_t g : leaf.groups) {
-      const auto& group = params_.groups[g];
+      const auto& group = params_.interaction_cst[g];
       if (std::find(group.begin(), group.end(), leaf.best.feature) != group.end()) child->groups.push_back(g);
     }
     return child;
@@ -316,13 +316,13 @@ class BoostGrower::Growing {
   }
 
   bool may_split(const Leaf& leaf) const {
-    return leaf.n() >= 2 * std::max<Row>(1, params_.min_rows) && leaf.depth < params_.max_depth;
+    return leaf.n() >= 2 * std::max<Row>(1, params_.min_samples_leaf) && leaf.depth < params_.max_depth;
   }
 
   void bound(const Leaf& leaf, Leaf& left, Leaf& right) const {
-    if (params_.monotone.empty() || params_.monotone[leaf.best.feature] == 0) return;
+    if (params_.monotonic_cst.empty() || params_.monotonic_cst[leaf.best.feature] == 0) return;
     const double middle = (step_of(left) + step_of(right)) / 2;
-    const bool rises = params_.monotone[leaf.best.feature] > 0;
+    const bool rises = params_.monotonic_cst[leaf.best.feature] > 0;
     (rises ? left : right).bounds.high = std::min(leaf.bounds.high, middle);
     (rises ? right : left).bounds.low = std::max(leaf.bounds.low, middle);
   }
@@ -377,25 +377,26 @@ class BoostGrower::Growing {
     std::vector<std::uint32_t> all;
     for (std::uint32_t f = 0; f < coding_.columns.size(); ++f)
       if (coding_.columns[f].n_codes > 1) all.push_back(f);
-    tree_columns_ = draw(std::move(all), params_.columns_per_tree, derive(key_, 1));
+    tree_columns_ = draw(std::move(all), params_.max_features_per_tree, derive(key_, 1));
     in_use_.assign(coding_.columns.size(), 0);
     for (const std::uint32_t f : tree_columns_) in_use_[f] = 1;
   }
 
   // By column: may the leaf be split on it?
   std::vector<std::uint8_t> columns_of(const Leaf& leaf) const {
-    if (params_.groups.empty() && params_.columns_per_level >= 1 && params_.columns_per_node >= 1) return in_use_;
+    if (params_.interaction_cst.empty() && params_.max_features_per_level >= 1 && params_.max_features >= 1)
+      return in_use_;
     std::vector<std::uint32_t> columns = tree_columns_;
-    if (!params_.groups.empty() && leaf.depth > 0) {
+    if (!params_.interaction_cst.empty() && leaf.depth > 0) {
       std::erase_if(columns, [&](std::uint32_t f) {
         return std::none_of(leaf.groups.begin(), leaf.groups.end(), [&](std::uint32_t g) {
-          const auto& group = params_.groups[g];
+          const auto& group = params_.interaction_cst[g];
           return std::find(group.begin(), group.end(), f) != group.end();
         });
       });
     }
-    columns = draw(std::move(columns), params_.columns_per_level, derive(derive(key_, 2), leaf.depth));
-    columns = draw(std::move(columns), params_.columns_per_node, derive(derive(key_, 3), leaf.path));
+    columns = draw(std::move(columns), params_.max_features_per_level, derive(derive(key_, 2), leaf.depth));
+    columns = draw(std::move(columns), params_.max_features, derive(derive(key_, 3), leaf.path));
     std::vector<std::uint8_t> allowed(coding_.columns.size(), 0);
     for (const std::uint32_t f : columns) allowed[f] = 1;
     return allowed;
@@ -446,7 +447,8 @@ class BoostGrower::Growing {
     tree.weight[at] = static_cast<double>(node.n);
     tree.n_rows[at] = node.n;
     // such that the decrease of weight times impurity is the gain
-    tree.impurity[at] = node.n == 0 ? 0.0 : -g * g / (h + params_.l2 + 1e-300) / static_cast<double>(node.n);
+    tree.impurity[at] =
+        node.n == 0 ? 0.0 : -g * g / (h + params_.l2_regularization + 1e-300) / static_cast<double>(node.n);
     tree.value[at] = search_.step(g, h, node.bounds) * params_.learning_rate;
     if (node.left == 0) return;
     const BoostSplit& split = node.split;
