@@ -43,35 +43,48 @@ nb::dict losses() {
   return all;
 }
 
-BoostingParams read_params(const nb::dict& o) {
+struct BoostingOptions {
+  BoostingParams params;
+};
+
+void init_options(BoostingOptions* self, const std::string& loss, double loss_parameter, std::uint32_t n_scores,
+                  std::uint32_t max_bins, double subsample, double learning_rate, std::uint32_t max_leaf_nodes,
+                  std::uint32_t max_depth, bool depth_wise, Row min_samples_leaf, double min_hessian_leaf,
+                  double min_gain, double l2_regularization, double l1_regularization, double max_step,
+                  double max_features_per_tree, double max_features_per_level, double max_features,
+                  std::uint32_t max_one_hot, double category_smoothing, double category_l2,
+                  std::vector<std::int8_t> monotonic_cst, std::vector<std::vector<std::uint32_t>> interaction_cst,
+                  std::uint64_t seed, int n_jobs) {
+  if (max_bins < 2 || max_bins > 65535) throw nb::value_error("max_bins: 2 to 65535");
+  if (n_scores < 1) throw nb::value_error("n_scores: at least 1");
   BoostingParams p;
-  p.loss = loss_named(option<std::string>(o, "loss"));
-  p.loss_parameter = option<double>(o, "loss_parameter");
-  p.n_classes = option<std::uint32_t>(o, "n_scores");
-  p.max_codes = option<std::uint32_t>(o, "max_bins");
-  p.rows_per_round = option<double>(o, "subsample");
+  p.loss = loss_named(loss);
+  p.loss_parameter = loss_parameter;
+  p.n_scores = n_scores;
+  p.max_bins = max_bins;
+  p.subsample = subsample;
   BoostParams& t = p.tree;
-  t.learning_rate = option<double>(o, "learning_rate");
-  t.max_leaves = option<std::uint32_t>(o, "max_leaf_nodes");
-  t.max_depth = option<std::uint32_t>(o, "max_depth");
-  t.depth_wise = option<bool>(o, "depth_wise");
-  t.min_rows = option<std::uint32_t>(o, "min_samples_leaf");
-  t.min_hessian = option<double>(o, "min_hessian_leaf");
-  t.min_gain = option<double>(o, "min_gain");
-  t.l2 = option<double>(o, "l2");
-  t.l1 = option<double>(o, "l1");
-  t.max_step = option<double>(o, "max_step");
-  t.columns_per_tree = option<double>(o, "columns_per_tree");
-  t.columns_per_level = option<double>(o, "columns_per_level");
-  t.columns_per_node = option<double>(o, "columns_per_node");
-  t.max_one_hot = option<std::uint32_t>(o, "max_one_hot");
-  t.category_smoothing = option<double>(o, "category_smoothing");
-  t.category_l2 = option<double>(o, "category_l2");
-  t.monotone = option<std::vector<std::int8_t>>(o, "monotone");
-  t.groups = option<std::vector<std::vector<std::uint32_t>>>(o, "groups");
-  t.seed = option<std::uint64_t>(o, "seed");
-  t.n_threads = resolve_threads(option<int>(o, "n_jobs"));
-  return p;
+  t.learning_rate = learning_rate;
+  t.max_leaf_nodes = max_leaf_nodes;
+  t.max_depth = max_depth;
+  t.depth_wise = depth_wise;
+  t.min_samples_leaf = min_samples_leaf;
+  t.min_hessian_leaf = min_hessian_leaf;
+  t.min_gain = min_gain;
+  t.l2_regularization = l2_regularization;
+  t.l1_regularization = l1_regularization;
+  t.max_step = max_step;
+  t.max_features_per_tree = max_features_per_tree;
+  t.max_features_per_level = max_features_per_level;
+  t.max_features = max_features;
+  t.max_one_hot = max_one_hot;
+  t.category_smoothing = category_smoothing;
+  t.category_l2 = category_l2;
+  t.monotonic_cst = std::move(monotonic_cst);
+  t.interaction_cst = std::move(interaction_cst);
+  t.seed = seed;
+  t.n_threads = resolve_threads(n_jobs);
+  new (self) BoostingOptions{std::move(p)};
 }
 
 // Rows that learn, or are held out, with what keeps their arrays alive.
@@ -100,12 +113,11 @@ struct RowsOwner {
 
 void check_columns(const BoostingParams& params, std::size_t n_columns) {
   const BoostParams& t = params.tree;
-  if (!t.monotone.empty() && t.monotone.size() != n_columns) throw nb::value_error("monotone: one entry per column");
-  for (const auto& group : t.groups)
+  if (!t.monotonic_cst.empty() && t.monotonic_cst.size() != n_columns)
+    throw nb::value_error("monotonic_cst: one entry per column");
+  for (const auto& group : t.interaction_cst)
     for (const std::uint32_t f : group)
-      if (f >= n_columns) throw nb::value_error("groups: no such column");
-  if (params.max_codes < 2 || params.max_codes > 65535) throw nb::value_error("max_bins: 2 to 65535");
-  if (params.n_classes < 1) throw nb::value_error("n_scores: at least 1");
+      if (f >= n_columns) throw nb::value_error("interaction_cst: no such column");
 }
 
 struct BoostingHandle {
@@ -115,24 +127,24 @@ struct BoostingHandle {
 };
 
 void start(BoostingHandle* self, nb::object table, Doubles1 target, std::optional<Doubles1> weight,
-           const Doubles2& scores, nb::object held_out, const nb::dict& options, std::uint32_t first_round) {
+           const Doubles2& scores, nb::object held_out, const BoostingOptions& options, std::uint32_t first_round) {
   new (self) BoostingHandle;
-  const BoostingParams params = read_params(options);
+  const BoostingParams& params = options.params;
   const auto& handle = nb::cast<const TableHandle&>(table);
   check_columns(params, handle.table.n_columns());
   if (params.loss == Loss::multinomial)
     for (std::size_t r = 0; r < target.shape(0); ++r)
-      if (!(target.data()[r] >= 0) || target.data()[r] >= params.n_classes) throw nb::value_error("no such class");
-  BoostingRows rows = self->rows.read(handle, table, std::move(target), std::move(weight), scores, params.n_classes);
+      if (!(target.data()[r] >= 0) || target.data()[r] >= params.n_scores) throw nb::value_error("no such class");
+  BoostingRows rows = self->rows.read(handle, table, std::move(target), std::move(weight), scores, params.n_scores);
   BoostingRows later;
   if (!held_out.is_none()) {
     const nb::tuple parts = nb::cast<nb::tuple>(held_out);
     const auto& other = nb::cast<const TableHandle&>(parts[0]);
     if (categories_of(other.table) != categories_of(handle.table))
       throw nb::value_error("the tables differ in columns");
-    later = self->held_out.read(other, nb::borrow(parts[0]), nb::cast<Doubles1>(parts[1]),
-                                nb::cast<std::optional<Doubles1>>(parts[2]), nb::cast<Doubles2>(parts[3]),
-                                params.n_classes);
+    later =
+        self->held_out.read(other, nb::borrow(parts[0]), nb::cast<Doubles1>(parts[1]),
+                            nb::cast<std::optional<Doubles1>>(parts[2]), nb::cast<Doubles2>(parts[3]), params.n_scores);
   }
   self->n_categories = categories_of(handle.table);
   self->boosting = run_interruptible([&](Interrupt& interrupt) {
@@ -275,6 +287,13 @@ void def_array(nb::class_<AdditiveHandle>& c, const char* name, Member member, c
 
 void init_boosting(nb::module_& m) {
   using namespace spinney;
+  // As for growing: by name alone and without defaults, so that an option that is misspelt or forgotten is an error.
+  nb::class_<BoostingOptions>(m, "BoostingOptions", "How rounds of trees are to learn.")
+      .def("__init__", &init_options, nb::kw_only(), "loss"_a, "loss_parameter"_a, "n_scores"_a, "max_bins"_a,
+           "subsample"_a, "learning_rate"_a, "max_leaf_nodes"_a, "max_depth"_a, "depth_wise"_a, "min_samples_leaf"_a,
+           "min_hessian_leaf"_a, "min_gain"_a, "l2_regularization"_a, "l1_regularization"_a, "max_step"_a,
+           "max_features_per_tree"_a, "max_features_per_level"_a, "max_features"_a, "max_one_hot"_a,
+           "category_smoothing"_a, "category_l2"_a, "monotonic_cst"_a, "interaction_cst"_a, "seed"_a, "n_jobs"_a);
   nb::class_<BoostingHandle>(m, "Boosting", "Gradient boosting, round by round.")
       .def("__init__", &start, "table"_a, "target"_a, "weight"_a.none(), "scores"_a, "held_out"_a.none(), "options"_a,
            "first_round"_a)

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "arrays.h"
-#include "base/pool.h"
 #include "base/threads.h"
+#include "data/sample.h"
 #include "forest_handle.h"
 #include "growing.h"
 #include "interrupt.h"
@@ -57,10 +57,10 @@ static Array<std::uint32_t> counts_of(const SamplingHandle& self, std::uint32_t 
 }
 
 static ForestHandle* grow(const TableHandle& table, const std::string& criterion, const nb::object& target,
-                          std::vector<std::uint32_t> n_classes, std::optional<Doubles1> weight, const nb::dict& options,
-                          const SamplingHandle* sampling, std::uint32_t columns_per_tree, std::uint32_t first_tree,
-                          std::uint32_t n_trees, const std::optional<Codes2>& balanced,
-                          const std::optional<Doubles1>& balance_weight) {
+                          std::vector<std::uint32_t> n_classes, std::optional<Doubles1> weight,
+                          const GrowthOptions& options, const SamplingHandle* sampling,
+                          std::uint32_t max_features_per_tree, std::uint32_t first_tree, std::uint32_t n_trees,
+                          const std::optional<Codes2>& balanced, const std::optional<Doubles1>& balance_weight) {
   const GrowthRequest request(table, criterion, target, std::move(n_classes), std::move(weight), options);
   if (request.params.weighing.on) throw nb::value_error("a forest does not keep the splits it weighs");
   ForestParams params;
@@ -87,7 +87,7 @@ static ForestHandle* grow(const TableHandle& table, const std::string& criterion
     params.balance_weight = balance_weight->data();
   }
   params.max_bins = request.max_bins;
-  params.columns_per_tree = columns_per_tree;
+  params.max_features_per_tree = max_features_per_tree;
   params.first_tree = first_tree;
   params.n_trees = n_trees;
   Forest forest = run_interruptible(
@@ -113,21 +113,14 @@ static Doubles2Out predict(const ForestHandle& self, const TableHandle& table, i
 static nb::tuple out_of_bag(const ForestHandle& self, const TableHandle& table, const SamplingHandle& sampling,
                             std::size_t first, std::size_t last, int n_jobs) {
   self.check(table);
-  const std::size_t n_rows = table.table.n_rows, width = self.forest.nodes.value_width, words = (n_rows + 63) / 64;
+  const std::size_t n_rows = table.table.n_rows, width = self.forest.nodes.value_width;
   if (first > last || last > self.forest.n_trees()) throw nb::index_error("no such tree");
   if (sampling.sampling.unit_of_row.size() != n_rows) throw nb::value_error("sampling and table differ in rows");
   std::vector<double> sums(n_rows * width, 0.0);
   std::vector<std::uint32_t> n_used(n_rows, 0);
   const int n_threads = resolve_threads(n_jobs);
   run_interruptible([&](Interrupt& interrupt) {
-    std::vector<std::uint64_t> in_bag((last - first) * words, 0);
-    parallel_for(last - first, n_threads, [&](std::size_t i, int) {
-      interrupt.check();
-      std::vector<std::uint32_t> units, counts(n_rows);
-      draw_counts(sampling.sampling, static_cast<std::uint32_t>(first + i), units, counts);
-      for (std::size_t r = 0; r < n_rows; ++r)
-        if (counts[r] > 0) in_bag[i * words + r / 64] |= std::uint64_t{1} << (r % 64);
-    });
+    const std::vector<std::uint64_t> in_bag = rows_in_bag(sampling.sampling, first, last, n_threads, interrupt);
     self.walker.sum(table.table, first, last, in_bag, n_threads, interrupt, sums.data(), n_used.data());
     return 0;
   });
@@ -264,6 +257,6 @@ void init_forest(nb::module_& m) {
       .def("out_of_bag", &out_of_bag, "table"_a, "sampling"_a, "first"_a, "last"_a, "n_jobs"_a);
   m.def("forest_from_trees", &from_trees, "trees"_a, "n_categories"_a);
   m.def("grow_forest", &grow, "table"_a, "criterion"_a, "target"_a, "n_classes"_a, "weight"_a.none(), "options"_a,
-        "sampling"_a.none(), "columns_per_tree"_a, "first_tree"_a, "n_trees"_a, "balanced"_a = nb::none(),
+        "sampling"_a.none(), "max_features_per_tree"_a, "first_tree"_a, "n_trees"_a, "balanced"_a = nb::none(),
         "balance_weight"_a = nb::none());
 }

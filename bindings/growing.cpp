@@ -8,7 +8,11 @@
 #include <algorithm>
 
 #include "base/threads.h"
+#include "module.h"
 #include "user_criterion.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace spinney {
 
@@ -36,124 +40,175 @@ static Rule rule_named(const std::string& name) {
   throw nb::value_error(("unknown criterion: " + name).c_str());
 }
 
-static GrowParams read_params(const nb::dict& o) {
-  GrowParams p;
-  p.max_depth = option<std::uint32_t>(o, "max_depth");
-  p.min_samples_split = option<Row>(o, "min_samples_split");
-  p.min_samples_leaf = option<Row>(o, "min_samples_leaf");
-  p.min_weight_leaf = option<double>(o, "min_weight_leaf");
-  p.min_impurity_decrease = option<double>(o, "min_impurity_decrease");
-  p.min_purity = option<double>(o, "min_purity");
-  p.max_features = option<std::uint32_t>(o, "max_features");
-  p.column_weights = option<std::vector<double>>(o, "feature_weights");
-  p.always = option<std::vector<std::uint32_t>>(o, "always_try");
-  for (std::uint32_t f = 0; f < p.column_weights.size(); ++f)
-    if (p.column_weights[f] > 0) p.columns.push_back(f);
-  p.max_leaf_nodes = option<std::uint32_t>(o, "max_leaf_nodes");
-  p.random_cuts = option<bool>(o, "random_cuts");
-  p.seed = option<std::uint64_t>(o, "seed");
-  p.monotone = option<std::vector<std::int8_t>>(o, "monotone");
-  p.feature_costs = option<std::vector<double>>(o, "feature_costs");
-  p.groups = option<std::vector<std::vector<std::uint32_t>>>(o, "groups");
-  p.n_threads = resolve_threads(option<int>(o, "n_jobs"));
-  return p;
+static Weighing::Fallback fallback_named(const std::string& name) {
+  if (name == "majority") return Weighing::Fallback::majority;
+  if (name == "stop") return Weighing::Fallback::stop;
+  if (name == "ignore") return Weighing::Fallback::ignore;
+  throw nb::value_error(("unknown missing_fallback: " + name).c_str());
 }
 
-// What rpart's rounding is copied from; rules out what it was not written for.
-static void read_rounding(const nb::dict& o, std::size_t n_rows, WeighingArrays& arrays, Weighing& w) {
-  w.response = arrays.read(o, "response", arrays.response, n_rows);
-  if (w.response == nullptr) return;
-  w.exposure = arrays.read(o, "exposure", arrays.exposure, n_rows);
-  w.class_factor = option<std::vector<double>>(o, "class_factor");
-  if (w.case_weight == nullptr || !w.present_only) throw nb::value_error("response: needs case weights");
-}
-
-// `o` is None where splits are not weighed.
-static Weighing read_weighing(const nb::object& object, std::size_t n_rows, std::size_t n_columns,
-                              WeighingArrays& arrays) {
+static void init_weighing(WeighingOptions* self, bool present_only, std::uint32_t max_competitors,
+                          std::uint32_t max_surrogates, bool absent_disagrees, const std::string& missing_fallback,
+                          std::optional<Doubles1> case_weight, const RpartOptions* rpart) {
   Weighing w;
-  if (object.is_none()) return w;
-  const auto o = nb::cast<nb::dict>(object);
   w.on = true;
-  w.present_only = option<bool>(o, "present_only");
-  w.max_competitors = option<std::uint32_t>(o, "max_competitors");
-  w.max_surrogates = option<std::uint32_t>(o, "max_surrogates");
-  w.absent_disagrees = option<bool>(o, "absent_disagrees");
-  const auto fallback = option<std::string>(o, "fallback");
-  w.fallback = fallback == "stop"     ? Weighing::Fallback::stop
-               : fallback == "ignore" ? Weighing::Fallback::ignore
-                                      : Weighing::Fallback::majority;
-  w.rpart = option<bool>(o, "rpart");
-  w.quirks = option<bool>(o, "quirks");
-  w.fold = option<bool>(o, "fold");
-  w.closed_cuts = option<std::vector<std::uint8_t>>(o, "closed_cuts");
-  if (w.rpart && w.closed_cuts.size() != n_columns) throw nb::value_error("closed_cuts: one entry per column");
-  w.rows = option<std::vector<Row>>(o, "rows");
-  for (const Row r : w.rows)
-    if (r >= n_rows) throw nb::value_error("rows: no such row");
-  if (o.contains("price")) {
-    w.price = option<double>(o, "price");
-    w.class_risk = option<std::vector<double>>(o, "class_risk");
+  w.present_only = present_only;
+  w.max_competitors = max_competitors;
+  w.max_surrogates = max_surrogates;
+  w.absent_disagrees = absent_disagrees;
+  w.missing_fallback = fallback_named(missing_fallback);
+  std::optional<Doubles1> response, exposure;
+  if (rpart != nullptr) {
+    w.rpart = true;
+    w.quirks = rpart->quirks;
+    w.fold = rpart->fold;
+    w.closed_cuts = rpart->closed_cuts;
+    w.rows = rpart->rows;
+    if (rpart->price) w.price = *rpart->price;
+    w.class_risk = rpart->class_risk;
+    w.class_factor = rpart->class_factor;
+    response = rpart->response;
+    exposure = rpart->exposure;
+    if (response && (!case_weight || !present_only)) throw nb::value_error("response: needs case weights");
   }
-  w.case_weight = arrays.read(o, "case_weight", arrays.case_weight, n_rows);
-  read_rounding(o, n_rows, arrays, w);
+  new (self) WeighingOptions{std::move(w), std::move(case_weight), std::move(response), std::move(exposure)};
+}
+
+static void init_rpart(RpartOptions* self, bool quirks, bool fold, std::vector<std::uint8_t> closed_cuts,
+                       std::vector<Row> rows, std::optional<double> price, std::vector<double> class_risk,
+                       std::optional<Doubles1> response, std::optional<Doubles1> exposure,
+                       std::vector<double> class_factor) {
+  new (self) RpartOptions{quirks,
+                          fold,
+                          std::move(closed_cuts),
+                          std::move(rows),
+                          price,
+                          std::move(class_risk),
+                          std::move(response),
+                          std::move(exposure),
+                          std::move(class_factor)};
+}
+
+static void init_options(GrowthOptions* self, std::uint32_t max_depth, Row min_samples_split, Row min_samples_leaf,
+                         double min_weight_leaf, double min_impurity_decrease, double min_purity,
+                         std::uint32_t max_features, std::vector<double> feature_weights,
+                         std::vector<std::uint32_t> always_try, std::uint32_t max_leaf_nodes, bool random_cuts,
+                         std::uint64_t seed, std::vector<std::int8_t> monotonic_cst,
+                         std::vector<std::vector<std::uint32_t>> interaction_cst, std::vector<double> feature_costs,
+                         std::optional<Doubles2> cost, std::uint32_t max_bins, int n_jobs,
+                         std::optional<WeighingOptions> weighing, nb::object user) {
+  if (max_bins > 65535) throw nb::value_error("max_bins is at most 65535");
+  GrowParams p;
+  p.max_depth = max_depth;
+  p.min_samples_split = min_samples_split;
+  p.min_samples_leaf = min_samples_leaf;
+  p.min_weight_leaf = min_weight_leaf;
+  p.min_impurity_decrease = min_impurity_decrease;
+  p.min_purity = min_purity;
+  p.max_features = max_features;
+  for (std::uint32_t f = 0; f < feature_weights.size(); ++f)
+    if (feature_weights[f] > 0) p.columns.push_back(f);
+  p.feature_weights = std::move(feature_weights);
+  p.always_try = std::move(always_try);
+  p.max_leaf_nodes = max_leaf_nodes;
+  p.random_cuts = random_cuts;
+  p.seed = seed;
+  p.monotonic_cst = std::move(monotonic_cst);
+  p.feature_costs = std::move(feature_costs);
+  p.interaction_cst = std::move(interaction_cst);
+  p.n_threads = resolve_threads(n_jobs);
+  new (self) GrowthOptions{std::move(p), max_bins, std::move(cost), std::move(weighing), std::move(user)};
+}
+
+// The numbers by row that the engine borrows; null where there are none.
+static const double* by_row(const std::optional<Doubles1>& array, std::size_t n_rows) {
+  if (!array) return nullptr;
+  if (array->shape(0) != n_rows) throw nb::value_error("numbers by row and table differ in rows");
+  return array->data();
+}
+
+static Weighing read_weighing(const WeighingOptions& options, Rule rule, const TargetInput& input,
+                              std::size_t n_columns) {
+  Weighing w = options.weighing;
+  if (w.rpart && w.closed_cuts.size() != n_columns) throw nb::value_error("closed_cuts: one entry per column");
+  for (const Row r : w.rows)
+    if (r >= input.n_rows) throw nb::value_error("rows: no such row");
+  w.case_weight = by_row(options.case_weight, input.n_rows);
+  w.response = by_row(options.response, input.n_rows);
+  w.exposure = by_row(options.exposure, input.n_rows);
+  const std::size_t n_classes = is_class_rule(rule) ? input.n_classes[0] : 0;
+  if (w.response != nullptr && w.class_factor.size() != n_classes)
+    throw nb::value_error("class_factor: one entry per class");
+  if (w.price >= 0 && w.class_risk.size() != n_classes * n_classes)
+    throw nb::value_error("class_risk: one entry per pair of classes");
   return w;
 }
 
 static void check_params(const GrowParams& p, std::size_t n_columns) {
-  if (!p.monotone.empty() && p.monotone.size() != n_columns) throw nb::value_error("monotone: one entry per column");
+  if (!p.monotonic_cst.empty() && p.monotonic_cst.size() != n_columns)
+    throw nb::value_error("monotonic_cst: one entry per column");
   if (!p.feature_costs.empty() && p.feature_costs.size() != n_columns)
     throw nb::value_error("feature_costs: one entry per column");
   if (std::any_of(p.feature_costs.begin(), p.feature_costs.end(), [](double c) { return !(c > 0); }))
     throw nb::value_error("feature_costs are positive");
-  if (!p.column_weights.empty() && (p.column_weights.size() != n_columns || p.columns.empty()))
+  if (!p.feature_weights.empty() && (p.feature_weights.size() != n_columns || p.columns.empty()))
     throw nb::value_error("feature_weights: one entry per column, and not all 0");
-  for (std::size_t i = 0; i < p.always.size(); ++i) {
-    const std::uint32_t f = p.always[i];
-    if (f >= n_columns || (i > 0 && f <= p.always[i - 1])) throw nb::value_error("always_try: ascending columns");
-    if (!p.column_weights.empty() && !(p.column_weights[f] > 0)) throw nb::value_error("always_try: of weight 0");
+  for (std::size_t i = 0; i < p.always_try.size(); ++i) {
+    const std::uint32_t f = p.always_try[i];
+    if (f >= n_columns || (i > 0 && f <= p.always_try[i - 1])) throw nb::value_error("always_try: ascending columns");
+    if (!p.feature_weights.empty() && !(p.feature_weights[f] > 0)) throw nb::value_error("always_try: of weight 0");
   }
-  for (const auto& group : p.groups)
+  for (const auto& group : p.interaction_cst)
     for (const std::uint32_t f : group)
-      if (f >= n_columns) throw nb::value_error("groups: no such column");
+      if (f >= n_columns) throw nb::value_error("interaction_cst: no such column");
 }
 
-// The user's criterion, which Python keeps alive in the options; null for the other rules.
-static const UserCriterion* read_user(Rule rule, const nb::dict& options, std::size_t n_columns_of_y) {
+// The user's criterion, which the options keep alive; null for the other rules.
+static const UserCriterion* read_user(Rule rule, const GrowthOptions& options, std::size_t n_columns_of_y) {
   if (rule != Rule::user) return nullptr;
-  const UserCriterion* user = nb::cast<const UserCriterionHandle&>(options["user"]).criterion.get();
+  const UserCriterion* user = nb::cast<const UserCriterionHandle&>(options.user).criterion.get();
   if (user->n_columns != n_columns_of_y) throw nb::value_error("the criterion is for another number of columns of y");
-  if (!option<std::vector<std::int8_t>>(options, "monotone").empty())
-    throw nb::value_error("a user's criterion knows no monotone constraint");
+  if (!options.params.monotonic_cst.empty()) throw nb::value_error("a user's criterion knows no monotone constraint");
   return user;
+}
+
+void GrowthRequest::read_classes(Codes2 codes, std::vector<std::uint32_t> n_classes,
+                                 const std::optional<Doubles2>& cost) {
+  codes_ = std::move(codes);
+  input.n_rows = codes_->shape(0);
+  input.n_outputs = codes_->shape(1);
+  input.codes = codes_->data();
+  if (n_classes.size() != input.n_outputs) throw nb::value_error("n_classes: one entry per output");
+  for (std::size_t i = 0; i < input.n_rows * input.n_outputs; ++i)
+    if (input.codes[i] < 0 || static_cast<std::uint32_t>(input.codes[i]) >= n_classes[i % input.n_outputs])
+      throw nb::value_error("a class code is out of range");
+  input.n_classes = std::move(n_classes);
+  if (rule != Rule::generalised_gini) return;
+  cost_ = cost;
+  if (!cost_ || input.n_outputs != 1 || cost_->shape(0) != input.n_classes[0] || cost_->shape(1) != input.n_classes[0])
+    throw nb::value_error("cost: one row and one column per class");
+  input.cost = cost_->data();
+}
+
+void GrowthRequest::read_values(Doubles2 values) {
+  values_ = std::move(values);
+  input.n_rows = values_->shape(0);
+  input.n_outputs = values_->shape(1);
+  input.y = values_->data();
 }
 
 GrowthRequest::GrowthRequest(const TableHandle& table, const std::string& criterion, const nb::object& target,
                              std::vector<std::uint32_t> n_classes, std::optional<Doubles1> weight,
-                             const nb::dict& options)
-    : rule(rule_named(criterion)), weight_(std::move(weight)) {
-  if (is_class_rule(rule)) {
-    codes_ = nb::cast<Codes2>(target);
-    input.n_rows = codes_->shape(0);
-    input.n_outputs = codes_->shape(1);
-    input.codes = codes_->data();
-    if (n_classes.size() != input.n_outputs) throw nb::value_error("n_classes: one entry per output");
-    for (std::size_t i = 0; i < input.n_rows * input.n_outputs; ++i)
-      if (input.codes[i] < 0 || static_cast<std::uint32_t>(input.codes[i]) >= n_classes[i % input.n_outputs])
-        throw nb::value_error("a class code is out of range");
-    input.n_classes = std::move(n_classes);
-    if (rule == Rule::generalised_gini) {
-      cost_ = nb::cast<Doubles2>(options["cost"]);
-      if (input.n_outputs != 1 || cost_->shape(0) != input.n_classes[0] || cost_->shape(1) != input.n_classes[0])
-        throw nb::value_error("cost: one row and one column per class");
-      input.cost = cost_->data();
-    }
-  } else {
-    values_ = nb::cast<Doubles2>(target);
-    input.n_rows = values_->shape(0);
-    input.n_outputs = values_->shape(1);
-    input.y = values_->data();
-  }
+                             const GrowthOptions& options)
+    : rule(rule_named(criterion)),
+      params(options.params),
+      max_bins(options.max_bins),
+      weight_(std::move(weight)),
+      weighing_(options.weighing) {
+  if (is_class_rule(rule))
+    read_classes(nb::cast<Codes2>(target), std::move(n_classes), options.cost);
+  else
+    read_values(nb::cast<Doubles2>(target));
   if (input.n_rows != table.table.n_rows || input.n_outputs == 0)
     throw nb::value_error("target and table differ in rows");
   if (weight_) {
@@ -163,19 +218,42 @@ GrowthRequest::GrowthRequest(const TableHandle& table, const std::string& criter
       throw nb::value_error("no row has a positive weight");
   }
   if (input.n_rows == 0) throw nb::value_error("the table has no rows");
-  params = read_params(options);
-  params.weighing = read_weighing(options["weighing"], input.n_rows, table.table.n_columns(), arrays_);
-  const std::size_t n_factors = params.weighing.class_factor.size();
-  if (params.weighing.response != nullptr && n_factors != (is_class_rule(rule) ? input.n_classes[0] : 0))
-    throw nb::value_error("class_factor: one entry per class");
-  const std::size_t n_risks = is_class_rule(rule) ? std::size_t{input.n_classes[0]} * input.n_classes[0] : 0;
-  if (params.weighing.price >= 0 && params.weighing.class_risk.size() != n_risks)
-    throw nb::value_error("class_risk: one entry per pair of classes");
+  if (weighing_) params.weighing = read_weighing(*weighing_, rule, input, table.table.n_columns());
   check_params(params, table.table.n_columns());
   input.user = read_user(rule, options, input.n_outputs);
   if (input.user != nullptr && !input.user->runs_in_parallel()) params.n_threads = 1;
-  max_bins = option<std::uint32_t>(options, "max_bins");
-  if (max_bins > 65535) throw nb::value_error("max_bins is at most 65535");
 }
 
+// A user's criterion may lead back here, as it may to its own handle.
+static int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  Py_VISIT(nb::inst_ptr<GrowthOptions>(self)->user.ptr());
+  return 0;
+}
+
+static int clear(PyObject* self) {
+  nb::inst_ptr<GrowthOptions>(self)->user.reset();
+  return 0;
+}
+
+static PyType_Slot slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(&traverse)}, {Py_tp_clear, reinterpret_cast<void*>(&clear)}, {0, nullptr}};
+
 }  // namespace spinney
+
+// Options go by name alone and none has a default, so that one that is misspelt or forgotten is an error.
+void init_growing(nb::module_& m) {
+  using namespace spinney;
+  nb::class_<RpartOptions>(m, "RpartOptions", "What rpart's rules ask of a tree.")
+      .def("__init__", &init_rpart, nb::kw_only(), "quirks"_a, "fold"_a, "closed_cuts"_a, "rows"_a, "price"_a.none(),
+           "class_risk"_a, "response"_a.none(), "exposure"_a.none(), "class_factor"_a);
+  nb::class_<WeighingOptions>(m, "WeighingOptions", "How the splits of a node are weighed and kept.")
+      .def("__init__", &init_weighing, nb::kw_only(), "present_only"_a, "max_competitors"_a, "max_surrogates"_a,
+           "absent_disagrees"_a, "missing_fallback"_a, "case_weight"_a.none(), "rpart"_a.none());
+  nb::class_<GrowthOptions>(m, "GrowthOptions", nb::type_slots(slots), "How a tree is to grow.")
+      .def("__init__", &init_options, nb::kw_only(), "max_depth"_a, "min_samples_split"_a, "min_samples_leaf"_a,
+           "min_weight_leaf"_a, "min_impurity_decrease"_a, "min_purity"_a, "max_features"_a, "feature_weights"_a,
+           "always_try"_a, "max_leaf_nodes"_a, "random_cuts"_a, "seed"_a, "monotonic_cst"_a, "interaction_cst"_a,
+           "feature_costs"_a, "cost"_a.none(), "max_bins"_a, "n_jobs"_a, "weighing"_a.none(), "user"_a.none());
+}

@@ -1,4 +1,4 @@
-// The extension module: a list of registrars, one per engine folder. No algorithm lives here.
+// The extension module: a list of registrars, one per file. They check, convert and keep alive; the engine does the work.
 #include "module.h"
 
 #include <cstdlib>
@@ -13,6 +13,7 @@ NB_MODULE(_engine, m) {
   init_base(m);
   init_data(m);
   init_user_criterion(m);
+  init_growing(m);
   init_tree(m);
   init_forest(m);
   init_forest_importance(m);

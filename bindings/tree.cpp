@@ -34,7 +34,7 @@ namespace spinney {
 
 static nb::tuple grow_tree(const TableHandle& table, const std::string& criterion, const nb::object& target,
                            std::vector<std::uint32_t> n_classes, std::optional<Doubles1> weight,
-                           const nb::dict& options) {
+                           const GrowthOptions& options) {
   const GrowthRequest request(table, criterion, target, std::move(n_classes), std::move(weight), options);
   Cart cart = run_interruptible([&](Interrupt& interrupt) {
     return grow_cart(table.table, request.input, request.rule, request.params, request.max_bins, interrupt);

@@ -53,8 +53,8 @@ void mark_missing(const Table& table, const double* weight, int n_threads, std::
 // Cuts columns side by side, on one thread.
 class ColumnCutter {
  public:
-  ColumnCutter(const Table& table, std::span<const Row> rows, const double* weight, std::uint32_t max_codes)
-      : table_(table), rows_(rows), weight_(weight), max_codes_(max_codes) {}
+  ColumnCutter(const Table& table, std::span<const Row> rows, const double* weight, std::uint32_t max_bins)
+      : table_(table), rows_(rows), weight_(weight), max_bins_(max_bins) {}
 
   void cut(std::size_t begin, std::size_t end, const std::vector<std::uint8_t>& missing, CodedColumn* coded) {
     if (weight_ == nullptr) read_keys(begin, end);
@@ -82,8 +82,8 @@ class ColumnCutter {
   }
 
   std::vector<double> edges_of(const Column& column, std::size_t i) {
-    if (weight_ == nullptr && has_short_keys(column)) return bin_edges(keys_[i], max_codes_, spare_);
-    return bin_edges(column, rows_, weight_, max_codes_, sorter_);
+    if (weight_ == nullptr && has_short_keys(column)) return bin_edges(keys_[i], max_bins_, spare_);
+    return bin_edges(column, rows_, weight_, max_bins_, sorter_);
   }
 
   static void take_categories(const Column& column, CodedColumn& coded) {
@@ -102,7 +102,7 @@ class ColumnCutter {
   const Table& table_;
   const std::span<const Row> rows_;
   const double* weight_;
-  const std::uint32_t max_codes_;
+  const std::uint32_t max_bins_;
   ColumnSorter sorter_;
   std::vector<std::vector<std::uint32_t>> keys_;
   std::vector<std::uint32_t> spare_;
@@ -110,7 +110,7 @@ class ColumnCutter {
 
 }  // namespace
 
-Coding Coding::learn(const Table& table, const Table* later, const double* weight, std::uint32_t max_codes,
+Coding Coding::learn(const Table& table, const Table* later, const double* weight, std::uint32_t max_bins,
                      int n_threads, Interrupt& interrupt) {
   Coding coding;
   const std::size_t n_columns = table.n_columns();
@@ -119,7 +119,7 @@ Coding Coding::learn(const Table& table, const Table* later, const double* weigh
   std::vector<std::uint8_t> missing(n_columns, 0);
   mark_missing(table, weight, n_threads, missing);
   if (later != nullptr) mark_missing(*later, nullptr, n_threads, missing);
-  std::vector<ColumnCutter> cutters(static_cast<std::size_t>(n_threads), {table, rows, weight, max_codes});
+  std::vector<ColumnCutter> cutters(static_cast<std::size_t>(n_threads), {table, rows, weight, max_bins});
   const auto n_beside = std::clamp<std::size_t>(n_columns / (4 * static_cast<std::size_t>(n_threads)), 1, 8);
   const double estimated_ns = 20.0 * static_cast<double>(n_columns) * static_cast<double>(rows.size());
   parallel_for_if_worth(

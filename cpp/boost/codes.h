@@ -27,7 +27,7 @@ struct CodedColumn {
 // How columns are cut; learned from the training rows. `later` (may be null) is coded the same way: columns get a code
 // for missing if they need it in either.
 struct Coding {
-  static Coding learn(const Table& table, const Table* later, const double* weight, std::uint32_t max_codes,
+  static Coding learn(const Table& table, const Table* later, const double* weight, std::uint32_t max_bins,
                       int n_threads, Interrupt& interrupt);
 
   std::vector<CodedColumn> columns;

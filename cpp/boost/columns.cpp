@@ -35,24 +35,26 @@ DrawnColumns::DrawnColumns(const Coding& coding, const BoostParams& params, std:
     : params_(params), key_(key) {
   for (std::uint32_t f = 0; f < coding.columns.size(); ++f)
     if (coding.columns[f].n_codes > 1) columns_.push_back(f);
-  columns_ = draw(std::move(columns_), params.columns_per_tree, derive(key, 1));
+  columns_ = draw(std::move(columns_), params.max_features_per_tree, derive(key, 1));
   in_use_ = by_column(columns_, coding.columns.size());
 }
 
 bool DrawnColumns::is_in(std::span<const std::uint32_t> groups, std::uint32_t column) const {
   return std::any_of(groups.begin(), groups.end(), [&](std::uint32_t g) {
-    const auto& group = params_.groups[g];
+    const auto& group = params_.interaction_cst[g];
     return std::find(group.begin(), group.end(), column) != group.end();
   });
 }
 
 std::vector<std::uint8_t> DrawnColumns::of_node(std::uint32_t depth, std::uint64_t path,
                                                 std::span<const std::uint32_t> groups) const {
-  if (params_.groups.empty() && params_.columns_per_level >= 1 && params_.columns_per_node >= 1) return in_use_;
+  if (params_.interaction_cst.empty() && params_.max_features_per_level >= 1 && params_.max_features >= 1)
+    return in_use_;
   std::vector<std::uint32_t> columns = columns_;
-  if (!params_.groups.empty() && depth > 0) std::erase_if(columns, [&](std::uint32_t f) { return !is_in(groups, f); });
-  columns = draw(std::move(columns), params_.columns_per_level, derive(derive(key_, 2), depth));
-  columns = draw(std::move(columns), params_.columns_per_node, derive(derive(key_, 3), path));
+  if (!params_.interaction_cst.empty() && depth > 0)
+    std::erase_if(columns, [&](std::uint32_t f) { return !is_in(groups, f); });
+  columns = draw(std::move(columns), params_.max_features_per_level, derive(derive(key_, 2), depth));
+  columns = draw(std::move(columns), params_.max_features, derive(derive(key_, 3), path));
   return by_column(columns, in_use_.size());
 }
 

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <numeric>
 #include <utility>
+
+#include "base/math.h"
 
 namespace spinney {
 
@@ -69,7 +70,7 @@ bool CrossedLane::may_be_few(std::uint32_t column, std::uint32_t most) const {
     n_rows = static_cast<double>(n);
     return false;
   });
-  return n_found <= most * (1 - std::exp(-n_rows / most)) + block / 16.0;
+  return n_found <= most * (1 - exp_ieee(-n_rows / most)) + block / 16.0;
 }
 
 // By key: does it occur? Empty if more than `most` do. They are counted now and then.

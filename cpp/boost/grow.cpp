@@ -89,7 +89,7 @@ class BoostGrower::Growing {
     return [this](const auto& a, const auto& b) { return later(*a, *b); };
   }
 
-  std::size_t n_to_come() const { return params_.max_leaves - n_leaves_; }
+  std::size_t n_to_come() const { return params_.max_leaf_nodes - n_leaves_; }
   bool is_done() const { return n_to_come() == 0 || heap_.empty(); }
 
   // A node takes its place; it waits for its turn if there is a split to make.
@@ -233,7 +233,7 @@ class BoostGrower::Growing {
   std::unique_ptr<Leaf> plant(const Packed* known) {
     auto root = std::make_unique<Leaf>();
     root->end = rows_.size();
-    for (std::uint32_t g = 0; g < params_.groups.size(); ++g) root->groups.push_back(g);
+    for (std::uint32_t g = 0; g < params_.interaction_cst.size(); ++g) root->groups.push_back(g);
     root->histogram = home_.pool_.take(0);
     SearchedNode searched = searched_node(*root, may_split(*root));
     const bool alone = histograms_.estimated_ns(static_cast<double>(rows_.size())) < worth_a_wake_up_ns;
@@ -259,7 +259,7 @@ class BoostGrower::Growing {
   // Carries out the best split of a leaf. `search`: the children may have to be split in turn.
   Outcome split(Leaf& leaf, int n_threads, int worker, bool search) {
     const std::size_t n_left = home_.parter_.part(leaf.best, rows_.data() + leaf.begin, leaf.n(), n_threads, worker);
-    if (std::min<std::size_t>(n_left, leaf.n() - n_left) < std::max<Row>(1, params_.min_rows)) {
+    if (std::min<std::size_t>(n_left, leaf.n() - n_left) < std::max<Row>(1, params_.min_samples_leaf)) {
       join(leaf, n_left);
       return {nullptr, nullptr, best_counted(leaf, worker)};
     }
@@ -293,7 +293,7 @@ class BoostGrower::Growing {
     child->path = derive(leaf.path, is_left ? 1 : 2);
     child->bounds = leaf.bounds;
     for (const std::uint32_t g : leaf.groups) {
-      const auto& group = params_.groups[g];
+      const auto& group = params_.interaction_cst[g];
       if (std::find(group.begin(), group.end(), leaf.best.feature) != group.end()) child->groups.push_back(g);
     }
     return child;
@@ -315,13 +315,13 @@ class BoostGrower::Growing {
   }
 
   bool may_split(const Leaf& leaf) const {
-    return leaf.n() >= 2 * std::max<Row>(1, params_.min_rows) && leaf.depth < params_.max_depth;
+    return leaf.n() >= 2 * std::max<Row>(1, params_.min_samples_leaf) && leaf.depth < params_.max_depth;
   }
 
   void bound(const Leaf& leaf, Leaf& left, Leaf& right) const {
-    if (params_.monotone.empty() || params_.monotone[leaf.best.feature] == 0) return;
+    if (params_.monotonic_cst.empty() || params_.monotonic_cst[leaf.best.feature] == 0) return;
     const double middle = (step_of(left) + step_of(right)) / 2;
-    const bool rises = params_.monotone[leaf.best.feature] > 0;
+    const bool rises = params_.monotonic_cst[leaf.best.feature] > 0;
     (rises ? left : right).bounds.high = std::min(leaf.bounds.high, middle);
     (rises ? right : left).bounds.low = std::max(leaf.bounds.low, middle);
   }
@@ -400,7 +400,8 @@ class BoostGrower::Growing {
     tree.weight[at] = static_cast<double>(node.n);
     tree.n_rows[at] = node.n;
     // such that the decrease of weight times impurity is the gain
-    tree.impurity[at] = node.n == 0 ? 0.0 : -g * g / (h + params_.l2 + 1e-300) / static_cast<double>(node.n);
+    tree.impurity[at] =
+        node.n == 0 ? 0.0 : -g * g / (h + params_.l2_regularization + 1e-300) / static_cast<double>(node.n);
     tree.value[at] = search_.step(g, h, node.bounds) * params_.learning_rate;
     if (node.left == 0) return;
     const BoostSplit& split = node.split;

@@ -10,6 +10,7 @@
 
 #include "base/compress.h"
 #include "base/lanes.h"
+#include "base/vectorise.h"
 #include "boost/kernels.h"
 #include "loss/losses.h"
 
@@ -17,7 +18,7 @@ namespace spinney {
 namespace {
 
 void subtract(Packed* large, const Packed* small, std::size_t n) {
-#pragma GCC ivdep
+  SPINNEY_IVDEP
   for (std::size_t i = 0; i < n; ++i) large[i] -= small[i];
 }
 
@@ -50,7 +51,7 @@ void rank(const double* keys, std::size_t n, std::uint32_t* places) {
 
 void quantise(const Pair* pairs, std::size_t first, std::size_t n, float gradient_scale, float hessian_scale,
               std::uint32_t key, Packed* out) {
-#pragma GCC ivdep
+  SPINNEY_IVDEP
   for (std::size_t i = 0; i < n; ++i) {
     std::uint32_t z = static_cast<std::uint32_t>(first + i) * 0x9e3779b1u + key;
     z = (z ^ (z >> 16)) * 0x7feb352du;

@@ -21,7 +21,7 @@ void fill_terms(const double* target, const double* score, const double* weight,
   for (std::size_t begin = 0; begin < n; begin += weights_block) {
     const std::size_t end = n - begin < weights_block ? n : begin + weights_block;
     const double* w = weights_or_ones(weight, begin);
-#pragma GCC ivdep
+    SPINNEY_IVDEP
     for (std::size_t i = begin; i < end; ++i) {
       const GradientPair p = Loss::at(target[i], score[i], a);
       out[i] = {static_cast<float>(p.gradient * w[i - begin]), static_cast<float>(p.hessian * w[i - begin])};
@@ -42,7 +42,7 @@ void fill_gradients_and_sums(const double* target, const double* score, std::siz
       factor[i] = 1;
     }
     const double *y = target + begin, *f = score + begin;
-#pragma GCC ivdep
+    SPINNEY_IVDEP
     for (std::size_t i = 0; i < m; ++i) {
       const GradientPair p = Loss::at(y[i], f[i], 0);
       out[begin + i] = {static_cast<float>(p.gradient), static_cast<float>(p.hessian)};
@@ -70,7 +70,7 @@ void fill_gradients(const double* target, const double* score, const double* wei
 template <class Loss>
 void fill_values(const double* target, const double* score, std::size_t n, LossParams params, double* out) {
   const double a = params.a;
-#pragma GCC ivdep
+  SPINNEY_IVDEP
   for (std::size_t i = 0; i < n; ++i) out[i] = Loss::value(target[i], score[i], a);
 }
 
@@ -92,7 +92,7 @@ void softmax(const double* const* scores, std::size_t n_classes, std::size_t n, 
     for (std::size_t k = 0; k < n_classes; ++k) {
       const double* score = scores[k] + begin;
       double* share = shares[k] + begin;
-#pragma GCC ivdep
+      SPINNEY_IVDEP
       for (std::size_t i = 0; i < m; ++i) {
         share[i] = exp_ieee(score[i] - most[i]);
         sum[i] += share[i];
@@ -100,11 +100,11 @@ void softmax(const double* const* scores, std::size_t n_classes, std::size_t n, 
     }
     for (std::size_t k = 0; k < n_classes; ++k) {
       double* share = shares[k] + begin;
-#pragma GCC ivdep
+      SPINNEY_IVDEP
       for (std::size_t i = 0; i < m; ++i) share[i] /= sum[i];
     }
     if (log_sums == nullptr) continue;
-#pragma GCC ivdep
+    SPINNEY_IVDEP
     for (std::size_t i = 0; i < m; ++i) log_sums[begin + i] = most[i] + log_ieee(sum[i]);
   }
 }
@@ -119,10 +119,10 @@ void softmax_loss(const double* const* scores, std::size_t n_classes, const doub
     for (std::size_t i = 0; i < m; ++i) sum[i] = 0;
     for (std::size_t k = 0; k < n_classes; ++k) {
       const double* score = scores[k] + begin;
-#pragma GCC ivdep
+      SPINNEY_IVDEP
       for (std::size_t i = 0; i < m; ++i) sum[i] += exp_ieee(score[i] - most[i]);
     }
-#pragma GCC ivdep
+    SPINNEY_IVDEP
     for (std::size_t i = 0; i < m; ++i) sum[i] = most[i] + log_ieee(sum[i]);
     for (std::size_t i = 0; i < m; ++i)
       out[begin + i] = sum[i] - scores[static_cast<std::size_t>(target[begin + i])][begin + i];
@@ -135,7 +135,7 @@ void class_gradients(const double* shares, const double* target, const double* w
   for (std::size_t begin = 0; begin < n; begin += weights_block) {
     const std::size_t end = n - begin < weights_block ? n : begin + weights_block;
     const double* w = weights_or_ones(weight, begin);
-#pragma GCC ivdep
+    SPINNEY_IVDEP
     for (std::size_t i = begin; i < end; ++i) {
       const double p = shares[i], hit = target[i] == wanted ? 1.0 : 0.0;
       out[i] = {static_cast<float>((p - hit) * w[i - begin]),

@@ -7,7 +7,11 @@
 namespace spinney {
 
 SplitSearch::SplitSearch(const Coding& coding, const Tiles& tiles, const BoostParams& params, Units units)
-    : coding_(coding), tiles_(tiles), params_(params), units_(units), plain_(params.l1 == 0 && params.max_step == 0) {}
+    : coding_(coding),
+      tiles_(tiles),
+      params_(params),
+      units_(units),
+      plain_(params.l1_regularization == 0 && params.max_step == 0) {}
 
 struct SplitSearch::Query : NodeTerms {
   std::uint32_t feature;
@@ -20,8 +24,11 @@ struct SplitSearch::Query : NodeTerms {
 
 double SplitSearch::step(double gradient, double hessian, Bounds bounds, double extra_l2) const {
   double pull = gradient;
-  if (params_.l1 > 0) pull = pull > params_.l1 ? pull - params_.l1 : (pull < -params_.l1 ? pull + params_.l1 : 0.0);
-  const double resistance = hessian + params_.l2 + extra_l2;
+  if (params_.l1_regularization > 0)
+    pull = pull > params_.l1_regularization
+               ? pull - params_.l1_regularization
+               : (pull < -params_.l1_regularization ? pull + params_.l1_regularization : 0.0);
+  const double resistance = hessian + params_.l2_regularization + extra_l2;
   double step = resistance > 0 ? -pull / resistance : 0.0;
   if (params_.max_step > 0) step = std::clamp(step, -params_.max_step, params_.max_step);
   return std::clamp(step, bounds.low, bounds.high);
@@ -30,7 +37,8 @@ double SplitSearch::step(double gradient, double hessian, Bounds bounds, double 
 // Twice the decrease of the loss, to second order, that the best step of a node brings.
 double SplitSearch::worth(double gradient, double hessian, Bounds bounds, double extra_l2) const {
   const double s = step(gradient, hessian, bounds, extra_l2);
-  return -(2 * gradient * s + (hessian + params_.l2 + extra_l2) * s * s + 2 * params_.l1 * std::abs(s));
+  return -(2 * gradient * s + (hessian + params_.l2_regularization + extra_l2) * s * s +
+           2 * params_.l1_regularization * std::abs(s));
 }
 
 // Takes the cut with these sums on the left if it is better than the best.
@@ -38,7 +46,7 @@ bool SplitSearch::offer(const Query& q, Packed left, Row n_left, BoostSplit& bes
   const Sums l{gradient_of(left), hessian_of(left)};
   const Sums r{q.total.gradient - l.gradient, q.total.hessian - l.hessian};
   if (static_cast<double>(std::min(l.hessian, r.hessian)) < q.least) return false;
-  if (q.counts != nullptr && std::min(n_left, q.n_rows - n_left) < params_.min_rows) return false;
+  if (q.counts != nullptr && std::min(n_left, q.n_rows - n_left) < params_.min_samples_leaf) return false;
   const double gl = static_cast<double>(l.gradient) * units_.gradient,
                hl = static_cast<double>(l.hessian) * units_.hessian;
   const double gr = static_cast<double>(r.gradient) * units_.gradient,
@@ -61,8 +69,8 @@ void SplitSearch::count_cuts(const Query& q, std::uint32_t n_cuts, bool missing_
   std::uint32_t first = 0, end = 0;
   for (std::uint32_t cut = 0; cut < n_cuts; ++cut) {
     n_left += q.count(cut);
-    first += n_left < params_.min_rows;
-    end += n_left + params_.min_rows <= q.n_rows;
+    first += n_left < params_.min_samples_leaf;
+    end += n_left + params_.min_samples_leaf <= q.n_rows;
   }
   query.first_cut = first;
   query.end_cut = end;
@@ -78,12 +86,12 @@ std::optional<std::uint32_t> SplitSearch::try_free_cuts(const Query& q, const Pa
                                                         BoostSplit& best, double extra_l2) const {
   query.gradient = static_cast<double>(q.total.gradient);
   query.hessian = static_cast<double>(q.total.hessian);
-  query.lambda = (params_.l2 + extra_l2) / units_.hessian;
+  query.lambda = (params_.l2_regularization + extra_l2) / units_.hessian;
   query.min_hessian = q.least;
   query.floor = std::max(q.floor, best.score) * (1 - 1e-9);  // more than rounding
   const CutFound found =
       boost_kernels().best_cut(cells, n_cuts, before, query, scratch.prefix.data(), scratch.scores.data());
-  if (found.score < 0 || !offer(q, found.left, params_.min_rows, best, extra_l2)) return std::nullopt;
+  if (found.score < 0 || !offer(q, found.left, params_.min_samples_leaf, best, extra_l2)) return std::nullopt;
   best.score = found.score;
   return found.cut;
 }
@@ -210,13 +218,14 @@ NodeTerms SplitSearch::terms(Sums total, Row n_rows, Bounds bounds) const {
   const double g = static_cast<double>(total.gradient) * units_.gradient;
   const double h = static_cast<double>(total.hessian) * units_.hessian;
   // A single row may have less than the mean hessian: it must not be refused because others weigh more.
-  const double rows_as_hessian = params_.min_rows <= 1
+  const double rows_as_hessian = params_.min_samples_leaf <= 1
                                      ? 0.0
-                                     : static_cast<double>(params_.min_rows) * params_.count_by_weight *
+                                     : static_cast<double>(params_.min_samples_leaf) * params_.count_by_weight *
                                            static_cast<double>(total.hessian) / static_cast<double>(n_rows);
   // Rounding moves a row's hessian by less than a unit; the rows themselves are counted once the split is made.
-  const double rounding = 2.0 * static_cast<double>(params_.min_rows);
-  const double least = std::max({1.0, params_.min_hessian / units_.hessian, rows_as_hessian * (1 - 1e-9) - rounding});
+  const double rounding = 2.0 * static_cast<double>(params_.min_samples_leaf);
+  const double least =
+      std::max({1.0, params_.min_hessian_leaf / units_.hessian, rows_as_hessian * (1 - 1e-9) - rounding});
   double parent = worth(g, h, bounds, 0);
   parent += 1e-10 * std::abs(parent);  // more than rounding
   return {total, n_rows, bounds, least, parent};
@@ -229,7 +238,8 @@ BoostSplit SplitSearch::search(std::uint32_t feature, const Packed* histogram, c
   best.feature = feature;
   if (column.n_codes < 2) return best;
   const Packed* cells = tiles_.cells(feature, histogram, packed(terms.total), scratch.cells);
-  const Query q{terms, feature, params_.monotone.empty() ? std::int8_t{0} : params_.monotone[feature], floor, counts};
+  const Query q{terms, feature, params_.monotonic_cst.empty() ? std::int8_t{0} : params_.monotonic_cst[feature], floor,
+                counts};
   if (scratch.prefix.size() < column.n_codes + std::size_t{16}) {
     scratch.prefix.resize(column.n_codes + 16);
     scratch.scores.resize(column.n_codes + 16);

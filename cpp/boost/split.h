@@ -16,16 +16,18 @@ namespace spinney {
 // Left alone, nothing is limited, drawn or regularised; what users get unless they say otherwise is Python's to say.
 struct BoostParams {
   double learning_rate = 1;
-  std::uint32_t max_leaves = UINT32_MAX, max_depth = UINT32_MAX;
+  std::uint32_t max_leaf_nodes = UINT32_MAX, max_depth = UINT32_MAX;
   bool depth_wise = false;
-  Row min_rows = 1;
-  double min_hessian = 0, l2 = 0, l1 = 0, max_step = 0, min_gain = 0;  // max_step 0: no limit
-  double columns_per_tree = 1, columns_per_level = 1, columns_per_node = 1;
+  Row min_samples_leaf = 1;
+  double min_hessian_leaf = 0, min_gain = 0;
+  double l2_regularization = 0, l1_regularization = 0;
+  double max_step = 0;                                                             // 0: no limit
+  double max_features_per_tree = 1, max_features_per_level = 1, max_features = 1;  // shares of the columns
   std::uint32_t max_one_hot = 0;  // columns of so few categories are cut one against the rest
   double category_smoothing = 0, category_l2 = 0;
-  std::vector<std::int8_t> monotone;               // by column; empty: none
-  std::vector<std::vector<std::uint32_t>> groups;  // columns that may meet on a path; empty: all may
-  double count_by_weight = 1;  // what a row counts for where `min_rows` is judged by shares of the hessian
+  std::vector<std::int8_t> monotonic_cst;                   // by column; empty: none
+  std::vector<std::vector<std::uint32_t>> interaction_cst;  // columns that may meet on a path; empty: all may
+  double count_by_weight = 1;  // what a row counts for where `min_samples_leaf` is judged by shares of the hessian
   std::uint64_t seed = 0;
   int n_threads = 1;
 };

@@ -6,6 +6,7 @@
 
 #include "base/compress.h"
 #include "base/lanes.h"
+#include "base/vectorise.h"
 #include "cells/best_square.h"
 #include "cells/kernels.h"
 #include "cells/sort_few.h"
@@ -20,7 +21,7 @@ namespace {
 template <class Criterion>
 void score_all(const double* s_left, const double* w_left, const double* s_right, const double* w_right, std::size_t n,
                double* out) {
-#pragma GCC ivdep
+  SPINNEY_IVDEP
   for (std::size_t i = 0; i < n; ++i) out[i] = Criterion::pair(s_left[i], w_left[i], s_right[i], w_right[i]);
 }
 
@@ -68,7 +69,7 @@ void gini_of_cells_of(const std::uint32_t* cells, const std::uint32_t* present, 
     out[i] = allowed ? sum_of(squares_left) * w_right + sum_of(squares_right) * w_left : -__builtin_inf();
     product[i] = w_left * w_right;
   }
-#pragma GCC ivdep
+  SPINNEY_IVDEP
   for (std::size_t i = 0; i < n; ++i) out[i] /= product[i];
 }
 
@@ -96,7 +97,7 @@ void gini_of_rows(const std::uint32_t* words, const std::uint32_t* packed, std::
     out[i] = static_cast<double>(squares_left) * wr + static_cast<double>(squares_right) * wl;
     product[i] = wl * wr;
   }
-#pragma GCC ivdep
+  SPINNEY_IVDEP
   for (std::size_t i = 0; i + 1 < n; ++i)
     out[i] = words[i] >> 16 != words[i + 1] >> 16 ? out[i] / product[i] : -__builtin_inf();
 }

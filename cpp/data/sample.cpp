@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/pool.h"
 #include "base/random.h"
 
 namespace spinney {
@@ -34,6 +35,20 @@ void draw_counts(const Sampling& sampling, std::uint32_t tree, std::vector<std::
     const std::uint32_t unit = sampling.unit_of_row[r];
     counts[r] = unit == UINT32_MAX ? 0 : units[unit];
   }
+}
+
+std::vector<std::uint64_t> rows_in_bag(const Sampling& sampling, std::size_t first, std::size_t last, int n_threads,
+                                       Interrupt& interrupt) {
+  const std::size_t n_rows = sampling.unit_of_row.size(), n_words = (n_rows + 63) / 64;
+  std::vector<std::uint64_t> bits((last - first) * n_words, 0);
+  parallel_for(last - first, n_threads, [&](std::size_t i, int) {
+    interrupt.check();
+    std::vector<std::uint32_t> units, counts(n_rows);
+    draw_counts(sampling, static_cast<std::uint32_t>(first + i), units, counts);
+    for (std::size_t r = 0; r < n_rows; ++r)
+      if (counts[r] > 0) bits[i * n_words + r / 64] |= std::uint64_t{1} << (r % 64);
+  });
+  return bits;
 }
 
 }  // namespace spinney

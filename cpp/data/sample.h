@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/interrupt.h"
 #include "base/types.h"
 
 namespace spinney {
@@ -23,6 +24,10 @@ struct Sampling {
 // How often each row is drawn for a tree; `units` is scratch.
 void draw_counts(const Sampling& sampling, std::uint32_t tree, std::vector<std::uint32_t>& units,
                  std::span<std::uint32_t> counts);
+
+// The rows that trees first … last - 1 are grown on: a bit per row for each of these trees, in whole 64-bit words.
+std::vector<std::uint64_t> rows_in_bag(const Sampling& sampling, std::size_t first, std::size_t last, int n_threads,
+                                       Interrupt& interrupt);
 
 // The key of a tree's own random streams.
 std::uint64_t tree_key(std::uint64_t seed, std::uint32_t tree);

@@ -17,7 +17,7 @@ struct Weighing {
   bool present_only = false;  // rows without a value have no say in a column's search, and go by surrogates
   std::uint32_t max_competitors = 0, max_surrogates = 0;
   bool absent_disagrees = true;  // a row that lacks the surrogate's value counts against it
-  Fallback fallback = Fallback::majority;
+  Fallback missing_fallback = Fallback::majority;
   // rpart's conventions: cuts are x < middle, rows of weight 0 count as rows, ties of the majority stop
   bool rpart = false;
   bool quirks = false;                    // and its errors
@@ -42,14 +42,14 @@ struct GrowParams {
   double min_purity = std::numeric_limits<double>::infinity();
   std::uint32_t max_features = UINT32_MAX;  // columns tried at a node
   std::vector<std::uint32_t> columns;       // the only ones that may be cut, ascending; empty: all may
-  std::vector<double> column_weights;  // by column, > 0 for those that may be cut; empty: equally likely to be drawn
-  std::vector<std::uint32_t> always;   // columns tried at every node besides those drawn, ascending
-  std::uint32_t max_leaf_nodes = 0;    // 0: no limit, grown depth-first; else best-first
+  std::vector<double> feature_weights;    // by column, > 0 for those that may be cut; empty: equally likely to be drawn
+  std::vector<std::uint32_t> always_try;  // columns tried at every node besides those drawn, ascending
+  std::uint32_t max_leaf_nodes = 0;       // 0: no limit, grown depth-first; else best-first
   bool random_cuts = false;
   std::uint64_t seed = 0;
-  std::vector<std::int8_t> monotone;               // by column; empty: none
-  std::vector<double> feature_costs;               // by column, > 0; empty: all the same
-  std::vector<std::vector<std::uint32_t>> groups;  // columns that may meet on a path; empty: all may
+  std::vector<std::int8_t> monotonic_cst;                   // by column; empty: none
+  std::vector<double> feature_costs;                        // by column, > 0; empty: all the same
+  std::vector<std::vector<std::uint32_t>> interaction_cst;  // columns that may meet on a path; empty: all may
   int n_threads = 1;
   Weighing weighing;
 };

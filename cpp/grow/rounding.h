@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "base/math.h"
 #include "cells/candidate.h"
 #include "cells/categories.h"
 #include "data/read.h"
@@ -95,9 +96,9 @@ class RoundedFigures {
   double mass(const Figures& sum, std::size_t k) const {  // size times impurity
     const double p = how_.class_factor[k] * sum[1 + k] / sum[0];
     if (target_.rule != Rule::entropy) return sum[0] * (p * (1 - p));
-    return p > 0 ? sum[0] * (-p * std::log(p)) : 0;
+    return p > 0 ? sum[0] * (-p * log_ieee(p)) : 0;
   }
-  static double likelihood(const Figures& sum) { return sum[1] > 0 ? sum[1] * std::log(sum[1] / sum[0]) : 0; }
+  static double likelihood(const Figures& sum) { return sum[1] > 0 ? sum[1] * log_ieee(sum[1] / sum[0]) : 0; }
 
   const Weighing& how_;
   const Target& target_;

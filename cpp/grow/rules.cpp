@@ -18,9 +18,9 @@ OpenNode Rules::root() const {
   OpenNode node;
   node.end = target.rows.size();
   node.key = derive(params.seed, 0);
-  for (std::uint32_t g = 0; g < params.groups.size(); ++g) node.groups.push_back(g);
-  std::vector<bool> allowed(table.n_columns(), params.groups.empty());
-  for (const auto& group : params.groups)
+  for (std::uint32_t g = 0; g < params.interaction_cst.size(); ++g) node.groups.push_back(g);
+  std::vector<bool> allowed(table.n_columns(), params.interaction_cst.empty());
+  for (const auto& group : params.interaction_cst)
     for (const std::uint32_t f : group) allowed[f] = true;
   if (!params.columns.empty())
     for (std::uint32_t f = 0; f < table.n_columns(); ++f)
@@ -43,11 +43,11 @@ Limits Rules::limits(const OpenNode& node, std::uint32_t feature) const {
   Limits limits;
   limits.min_leaf = params.min_samples_leaf;
   limits.min_weight = params.min_weight_leaf / target.weight_unit;
-  limits.bounded = bounded() && params.monotone[feature] != 0;  // other columns' children are clipped instead
+  limits.bounded = bounded() && params.monotonic_cst[feature] != 0;  // other columns' children are clipped instead
   if (limits.bounded) {
     limits.lower = node.lower;
     limits.upper = node.upper;
-    limits.direction = params.monotone[feature];
+    limits.direction = params.monotonic_cst[feature];
   }
   limits.from_highest = params.weighing.rpart && target.is_two_class();
   limits.enumerate_all = params.weighing.rpart;
@@ -161,10 +161,10 @@ void Rules::inherit(const OpenNode& parent, const Choice& choice, OpenNode& left
 void Rules::inherit(const OpenNode& parent, const Choice& choice, std::vector<std::uint32_t> features, OpenNode& left,
                     OpenNode& right) const {
   std::vector<std::uint32_t> groups;
-  if (!params.groups.empty()) {
+  if (!params.interaction_cst.empty()) {
     std::vector<bool> allowed(table.n_columns(), false);
     for (const std::uint32_t g : parent.groups) {
-      const auto& group = params.groups[g];
+      const auto& group = params.interaction_cst[g];
       if (std::find(group.begin(), group.end(), choice.feature) == group.end()) continue;
       groups.push_back(g);
       for (const std::uint32_t f : group) allowed[f] = true;
@@ -184,7 +184,7 @@ void Rules::inherit(const OpenNode& parent, const Choice& choice, std::vector<st
 
 void Rules::bound_values(const OpenNode& parent, const Choice& choice, double left_mean, double right_mean,
                          OpenNode& left, OpenNode& right) const {
-  const int direction = params.monotone[choice.feature];
+  const int direction = params.monotonic_cst[choice.feature];
   if (direction == 0) return;
   const auto within = [&](double v) { return std::clamp(v, parent.lower, parent.upper); };
   const double middle = within(left_mean) / 2 + within(right_mean) / 2;

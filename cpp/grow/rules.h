@@ -28,7 +28,7 @@ class Rules {
 
   std::size_t n_columns() const { return params.columns.empty() ? table.n_columns() : params.columns.size(); }
   // Do nodes try some columns only?
-  bool draws_columns() const { return params.max_features < n_columns() - params.always.size(); }
+  bool draws_columns() const { return params.max_features < n_columns() - params.always_try.size(); }
 
   OpenNode root() const;
   bool too_small(Row n, std::uint32_t depth) const;
@@ -57,7 +57,7 @@ class Rules {
   // As a share of the root's weight: what best-first growth goes by.
   double improvement(double gain) const { return gain / root_weight_; }
 
-  bool bounded() const { return !params.monotone.empty(); }
+  bool bounded() const { return !params.monotonic_cst.empty(); }
   void clip_value(const OpenNode& node, double* value) const;
 
  private:

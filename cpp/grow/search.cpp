@@ -21,7 +21,7 @@ class ColumnDraw {
   ColumnDraw(const Rules& rules, const OpenNode& node, std::vector<std::uint32_t>& order)
       : order_(order), random_(derive(node.key, 3)) {
     const GrowParams& params = rules.params;
-    const std::size_t n_columns = rules.n_columns(), n_always = params.always.size();
+    const std::size_t n_columns = rules.n_columns(), n_always = params.always_try.size();
     if (!rules.draws_columns()) {
       order_ = node.features;
       n_first = drawn_ = order_.size();
@@ -36,14 +36,15 @@ class ColumnDraw {
       order_ = params.columns;
     }
     if (n_always > 0) {
-      std::erase_if(order_,
-                    [&](std::uint32_t f) { return std::binary_search(params.always.begin(), params.always.end(), f); });
-      order_.insert(order_.begin(), params.always.begin(), params.always.end());
+      std::erase_if(order_, [&](std::uint32_t f) {
+        return std::binary_search(params.always_try.begin(), params.always_try.end(), f);
+      });
+      order_.insert(order_.begin(), params.always_try.begin(), params.always_try.end());
     }
     drawn_ = n_always;
-    if (params.column_weights.empty()) return;
+    if (params.feature_weights.empty()) return;
     const std::span<std::uint32_t> others = std::span(order_).subspan(n_always);
-    shuffle_columns(others, others.size(), params.column_weights, random_);
+    shuffle_columns(others, others.size(), params.feature_weights, random_);
     drawn_ = order_.size();
   }
 

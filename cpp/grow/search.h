@@ -46,7 +46,7 @@ std::span<const Entry> sort_rows(ColumnSorter& sorter, const Table& table, const
 // Can a node do without a list of its columns? Where the draw is from all of them, and the search tells constant ones as
 // quickly as a list does.
 inline bool is_unlisted(const Rules& rules, bool tells_constants) {
-  return tells_constants && rules.draws_columns() && rules.params.groups.empty();
+  return tells_constants && rules.draws_columns() && rules.params.interaction_cst.empty();
 }
 
 // Calls search(columns, candidates) for the columns to try, and drops those that turn out constant from node.features,

@@ -75,7 +75,7 @@ std::vector<WeighedSplit> Weigher::surrogates(const OpenNode& node, const SplitR
   for_each_column(workers_, rows.size(), node.features.size(), interrupt_, [&](std::size_t i, Worker& worker) {
     const std::uint32_t f = node.features[i];
     // a row that went by a constrained column here could fall where it must rise
-    const bool constrained = rules_.bounded() && rules_.params.monotone[f] != 0;
+    const bool constrained = rules_.bounded() && rules_.params.monotonic_cst[f] != 0;
     if (f != split.feature && !constrained) found[i] = imitate(worker, f, reversed, rows, side);
   });
   for (auto& surrogate : found)
@@ -88,19 +88,19 @@ std::vector<WeighedSplit> Weigher::surrogates(const OpenNode& node, const SplitR
 void Weigher::place(SplitRecord& split, std::vector<WeighedSplit>& surrogates, bool reversed, std::span<const Row> rows,
                     std::vector<std::uint8_t>& side) const {
   const Agreement all = weigh_sides(rows, side);
-  const bool stops = how_.fallback != Weighing::Fallback::majority;
+  const bool stops = how_.missing_fallback != Weighing::Fallback::majority;
   const bool no_majority = how_.quirks && how_.max_surrogates == 0;  // rpart's
   std::uint8_t fallback = all.left > all.right ? left_side : all.left < all.right ? right_side : left_side;
   if (how_.rpart && all.left == all.right) fallback = stays;
   if (stops || no_majority) fallback = stays;
-  if (how_.fallback != Weighing::Fallback::ignore)
+  if (how_.missing_fallback != Weighing::Fallback::ignore)
     for (WeighedSplit& surrogate : surrogates) place_by(surrogate, rows, side);
   for (std::uint8_t& s : side)
     if (s == no_side) s = fallback;
   const auto n_left = std::count(side.begin(), side.end(), left_side);
   const auto n_right = std::count(side.begin(), side.end(), right_side);
   split.stops = stops;
-  split.alone = how_.fallback == Weighing::Fallback::ignore;
+  split.alone = how_.missing_fallback == Weighing::Fallback::ignore;
   split.missing_left = all.left >= all.right;
   if (how_.rpart && how_.fold) {
     const bool go_right = no_majority || all.left == all.right;

@@ -16,10 +16,10 @@ namespace spinney {
 struct BoostingParams {
   BoostParams tree;
   Loss loss = Loss::squared;
-  double loss_parameter = 0;    // Huber: share of the residuals beyond delta is 1 - this; the quantile; Tweedie's power
-  std::uint32_t n_classes = 1;  // score columns: 1, or the number of classes (multinomial)
-  std::uint32_t max_codes = 65535;  // of a column, missing values apart
-  double rows_per_round = 1;        // share of the rows drawn for each round
+  double loss_parameter = 0;   // Huber: share of the residuals beyond delta is 1 - this; the quantile; Tweedie's power
+  std::uint32_t n_scores = 1;  // score columns: 1, or the number of classes (multinomial)
+  std::uint32_t max_bins = 65535;  // of a column, missing values apart
+  double subsample = 1;            // share of the rows drawn for each round
 };
 
 // Rows with a target. Scores are by class, then by row; they start where the caller says.
@@ -59,7 +59,7 @@ class Boosting {
 
   std::vector<double> weigh_rows();
   void draw_rows();
-  const std::vector<Row>& rows_of_round() const { return params_.rows_per_round < 1 ? in_bag_ : all_; }
+  const std::vector<Row>& rows_of_round() const { return params_.subsample < 1 ? in_bag_ : all_; }
   void fill_pairs(std::vector<LossSum>* losses);
   void fill_pairs_of_classes(std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss);
   BoostedTree grow(std::uint32_t k, Workspace& space, Interrupt& interrupt);

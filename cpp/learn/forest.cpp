@@ -73,10 +73,10 @@ std::vector<std::uint32_t> draw_columns(const GrowParams& params, std::size_t n_
     columns.resize(n_columns);
     std::iota(columns.begin(), columns.end(), std::uint32_t{0});
   }
-  const auto& always = params.always;
+  const auto& always = params.always_try;
   std::erase_if(columns, [&](std::uint32_t f) { return std::binary_search(always.begin(), always.end(), f); });
   n_drawn = std::min(n_drawn, columns.size());
-  shuffle_columns(columns, n_drawn, params.column_weights, RandomStream(derive(key, 4)));
+  shuffle_columns(columns, n_drawn, params.feature_weights, RandomStream(derive(key, 4)));
   columns.resize(n_drawn);
   columns.insert(columns.end(), always.begin(), always.end());
   std::sort(columns.begin(), columns.end());
@@ -153,9 +153,10 @@ std::vector<WaitingTree> grow_trees(const Table& table, const TargetInput& input
     GrowParams tree_params = params.tree;
     tree_params.n_threads = 1;
     tree_params.seed = tree_key(params.tree.seed, t);
-    if (params.columns_per_tree < table.n_columns()) {
-      tree_params.columns = draw_columns(params.tree, table.n_columns(), params.columns_per_tree, tree_params.seed);
-      tree_params.max_features = std::min(tree_params.max_features, params.columns_per_tree);
+    if (params.max_features_per_tree < table.n_columns()) {
+      tree_params.columns =
+          draw_columns(params.tree, table.n_columns(), params.max_features_per_tree, tree_params.seed);
+      tree_params.max_features = std::min(tree_params.max_features, params.max_features_per_tree);
     }
     TargetInput tree_input = input;
     Sample& sample = samples[static_cast<std::size_t>(worker)];

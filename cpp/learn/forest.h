@@ -23,7 +23,7 @@ struct ForestParams {
   std::vector<std::uint32_t> n_balanced;
   const double* balance_weight = nullptr;
   std::uint32_t max_bins = 0;  // 0: exact splits
-  std::uint32_t columns_per_tree = UINT32_MAX;
+  std::uint32_t max_features_per_tree = UINT32_MAX;
   std::uint32_t first_tree = 0, n_trees = 0;  // trees first_tree … first_tree + n_trees - 1
 };
 

@@ -5,6 +5,7 @@
 #endif
 
 #include "base/lanes.h"
+#include "base/vectorise.h"
 #include "predict/additive.h"
 
 namespace spinney {

@@ -110,6 +110,78 @@ def compiled_criterion(
     evaluate: int, evaluate_data: int, split: int, split_data: int, n_columns: int, n_values: int
 ) -> UserCriterion: ...
 
+class RpartOptions:
+    """What rpart's rules ask of a tree."""
+
+    def __init__(
+        self,
+        *,
+        quirks: bool,
+        fold: bool,
+        closed_cuts: Sequence[int],
+        rows: Sequence[int],
+        price: float | None,
+        class_risk: Sequence[float],
+        response: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None,
+        exposure: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None,
+        class_factor: Sequence[float],
+    ) -> None: ...
+
+class WeighingOptions:
+    """How the splits of a node are weighed and kept."""
+
+    def __init__(
+        self,
+        *,
+        present_only: bool,
+        max_competitors: int,
+        max_surrogates: int,
+        absent_disagrees: bool,
+        missing_fallback: str,
+        case_weight: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None,
+        rpart: RpartOptions | None,
+    ) -> None: ...
+
+class GrowthOptions:
+    """How a tree is to grow."""
+
+    def __init__(
+        self,
+        *,
+        max_depth: int,
+        min_samples_split: int,
+        min_samples_leaf: int,
+        min_weight_leaf: float,
+        min_impurity_decrease: float,
+        min_purity: float,
+        max_features: int,
+        feature_weights: Sequence[float],
+        always_try: Sequence[int],
+        max_leaf_nodes: int,
+        random_cuts: bool,
+        seed: int,
+        monotonic_cst: Sequence[int],
+        interaction_cst: Sequence[Sequence[int]],
+        feature_costs: Sequence[float],
+        cost: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ]
+        | None,
+        max_bins: int,
+        n_jobs: int,
+        weighing: WeighingOptions | None,
+        user: object | None,
+    ) -> None: ...
+
 class Tree:
     """A finished tree: flat read-only arrays, nodes in preorder."""
 
@@ -211,7 +283,7 @@ def grow_tree(
     n_classes: Sequence[int],
     weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
     | None,
-    options: dict[str, Any],
+    options: GrowthOptions,
 ) -> tuple[Any, ...]: ...
 
 class Sampling:
@@ -316,9 +388,9 @@ def grow_forest(
     n_classes: Sequence[int],
     weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
     | None,
-    options: dict[str, Any],
+    options: GrowthOptions,
     sampling: Sampling | None,
-    columns_per_tree: int,
+    max_features_per_tree: int,
     first_tree: int,
     n_trees: int,
     balanced: Annotated[
@@ -448,6 +520,39 @@ def shap_of_additive(
 ) -> tuple[Any, ...]:
     """As shap_of_tree, for sums of trees."""
 
+class BoostingOptions:
+    """How rounds of trees are to learn."""
+
+    def __init__(
+        self,
+        *,
+        loss: str,
+        loss_parameter: float,
+        n_scores: int,
+        max_bins: int,
+        subsample: float,
+        learning_rate: float,
+        max_leaf_nodes: int,
+        max_depth: int,
+        depth_wise: bool,
+        min_samples_leaf: int,
+        min_hessian_leaf: float,
+        min_gain: float,
+        l2_regularization: float,
+        l1_regularization: float,
+        max_step: float,
+        max_features_per_tree: float,
+        max_features_per_level: float,
+        max_features: float,
+        max_one_hot: int,
+        category_smoothing: float,
+        category_l2: float,
+        monotonic_cst: Sequence[int],
+        interaction_cst: Sequence[Sequence[int]],
+        seed: int,
+        n_jobs: int,
+    ) -> None: ...
+
 class Boosting:
     """Gradient boosting, round by round."""
 
@@ -465,7 +570,7 @@ class Boosting:
             NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
         ],
         held_out: object | None,
-        options: dict[str, Any],
+        options: BoostingOptions,
         first_round: int,
     ) -> None: ...
     def advance(self, n_rounds: int) -> None:

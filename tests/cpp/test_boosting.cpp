@@ -51,7 +51,7 @@ std::vector<Tree> boost(const Data& d, BoostingParams params, int n_threads, boo
   rows.table = &d.table;
   rows.target = d.target.data();
   rows.weight = weighted ? d.weight.data() : nullptr;
-  rows.scores.assign(params.n_classes, std::vector<double>(d.table.n_rows, 0.0));
+  rows.scores.assign(params.n_scores, std::vector<double>(d.table.n_rows, 0.0));
   Interrupt interrupt;
   Boosting boosting(rows, {}, params, 0, interrupt);
   for (int i = 0; i < 3; ++i) boosting.advance(interrupt);
@@ -81,11 +81,11 @@ void check_same(const Data& d, const BoostingParams& params, bool weighted = fal
 // Trees of the usual size.
 BoostingParams usual_params() {
   BoostingParams params;
-  params.max_codes = 255;
+  params.max_bins = 255;
   params.tree.learning_rate = 0.1;
-  params.tree.max_leaves = 31;
-  params.tree.min_rows = 20;
-  params.tree.min_hessian = 1e-3;
+  params.tree.max_leaf_nodes = 31;
+  params.tree.min_samples_leaf = 20;
+  params.tree.min_hessian_leaf = 1e-3;
   params.tree.max_one_hot = 4;
   params.tree.category_smoothing = params.tree.category_l2 = 10;
   return params;
@@ -94,7 +94,7 @@ BoostingParams usual_params() {
 BoostingParams classes(std::uint32_t n) {
   BoostingParams params = usual_params();
   params.loss = n > 2 ? Loss::multinomial : Loss::logistic;
-  params.n_classes = n > 2 ? n : 1;
+  params.n_scores = n > 2 ? n : 1;
   return params;
 }
 
@@ -103,7 +103,7 @@ BoostingParams classes(std::uint32_t n) {
 TEST(leaves_split_ahead_change_nothing) {
   const Data d = make_data(20'000, 9, 2, 1);
   BoostingParams params = classes(2);
-  params.tree.max_leaves = 60;
+  params.tree.max_leaf_nodes = 60;
   check_same(d, params);
   params.tree.depth_wise = true;
   params.tree.max_depth = 5;
@@ -113,8 +113,8 @@ TEST(leaves_split_ahead_change_nothing) {
 TEST(splits_counted_again_change_nothing) {
   const Data d = make_data(9'000, 6, 2, 2);
   BoostingParams params = classes(2);
-  params.tree.max_leaves = 200;
-  params.tree.min_rows = 30;
+  params.tree.max_leaf_nodes = 200;
+  params.tree.min_samples_leaf = 30;
   params.tree.learning_rate = 1.5;  // hessians soon differ from row to row
   check_same(d, params);
 }
@@ -122,10 +122,10 @@ TEST(splits_counted_again_change_nothing) {
 TEST(rows_and_columns_drawn_do_not_depend_on_threads) {
   const Data d = make_data(20'000, 12, 0, 3);
   BoostingParams params = usual_params();
-  params.rows_per_round = 0.6;
-  params.tree.columns_per_tree = 0.8;
-  params.tree.columns_per_level = 0.8;
-  params.tree.columns_per_node = 0.5;
+  params.subsample = 0.6;
+  params.tree.max_features_per_tree = 0.8;
+  params.tree.max_features_per_level = 0.8;
+  params.tree.max_features = 0.5;
   params.tree.seed = 5;
   check_same(d, params, true);
 }

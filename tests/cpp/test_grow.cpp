@@ -103,7 +103,7 @@ TEST(a_dear_column_gives_way_and_equal_costs_change_nothing) {
     if (rule == Rule::gain_ratio) continue;  // a column left out would change the average gain
     GrowParams without = p;
     without.feature_costs.clear();
-    without.groups = {{1, 2, 3, 4}};
+    without.interaction_cst = {{1, 2, 3, 4}};
     CHECK(equal(dear, grow_cart(s.table, s.target(rule, false, 2), rule, without, 0, interrupt).tree));
   }
 }
@@ -119,7 +119,7 @@ TEST(weighed_splits_are_sound_and_the_same_for_any_number_of_threads) {
         p.max_depth = 5;
         p.weighing.on = p.weighing.present_only = true;
         p.weighing.max_competitors = p.weighing.max_surrogates = 3;
-        p.weighing.fallback = fallback;
+        p.weighing.missing_fallback = fallback;
         p.weighing.rpart = p.weighing.quirks = rpart;
         p.weighing.closed_cuts.assign(5, 0);
         p.weighing.case_weight = s.weight.data();

@@ -160,10 +160,12 @@ def stump_free(loss, y, score, parameter):
     columns = (
         spinney.GradientBoostingRegressor(n_estimators=1).fit(np.zeros((n, 1)), np.arange(n))._columns(np.zeros((n, 1)))
     )
-    options = spinney.GradientBoostingRegressor(min_samples_leaf=1, learning_rate=1.0, min_hessian_leaf=0.0)._options(
-        _schema(), Named(loss), n, 1, 0
-    )
-    options["loss_parameter"] = parameter
+
+    class Parametrised(spinney.GradientBoostingRegressor):
+        _loss_parameter = parameter
+
+    model = Parametrised(min_samples_leaf=1, learning_rate=1.0, min_hessian_leaf=0.0)
+    options = model._options(_schema(), Named(loss), n, 1, 0)
     engine = _engine.Boosting(columns, y, None, np.full((1, n), score), None, options, 0)
     before = engine.training_loss()
     engine.advance(1)
@@ -220,10 +222,9 @@ def test_the_engines_exponential_and_logarithm():
     n = len(scores)
     model = spinney.GradientBoostingRegressor(n_estimators=1).fit(np.zeros((4, 1)), np.arange(4.0))
     columns = model._columns(np.zeros((1, 1)))
-    options = model._options(model.schema_, Named("poisson"), 1, 1, 0)
-    logistic = options | {"loss": "logistic"}
+    poisson, logistic = (model._options(model.schema_, Named(name), 1, 1, 0) for name in ("poisson", "logistic"))
     for f in scores[:: max(1, n // 300)]:
-        engine = _engine.Boosting(columns, np.zeros(1), None, np.full((1, 1), f), None, options, 0)
+        engine = _engine.Boosting(columns, np.zeros(1), None, np.full((1, 1), f), None, poisson, 0)
         assert engine.training_loss() == pytest.approx(np.exp(f), rel=5e-16)
         engine = _engine.Boosting(columns, np.zeros(1), None, np.full((1, 1), f), None, logistic, 0)
         assert engine.training_loss() == pytest.approx(np.logaddexp(0, f), rel=1e-15, abs=2e-16)

@@ -302,7 +302,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TableEstimator):
             scores += earlier.round_sums(rows.columns, round_, self._n_threads).T
         return np.ascontiguousarray(scores)
 
-    def _options(self, schema: Schema, loss: Loss, n_rows: int, n_scores: int, seed: int) -> dict[str, Any]:
+    def _options(self, schema: Schema, loss: Loss, n_rows: int, n_scores: int, seed: int) -> _engine.BoostingOptions:
         n_features = schema.n_features
         monotone = read_monotone(self.monotonic_cst, schema)
         if monotone and n_scores > 1:
@@ -315,33 +315,33 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TableEstimator):
             raise ValueError(
                 f"max_features={self.max_features} is more than the table's {n_features} columns. Use None for all."
             )
-        return {
-            "loss": loss.name,
-            "loss_parameter": float(self._loss_parameter),
-            "n_scores": n_scores,
-            "max_bins": int(self.max_bins),
-            "subsample": float(self.subsample),
-            "learning_rate": float(self.learning_rate),
-            "max_leaf_nodes": min(self.max_leaf_nodes or NO_LIMIT, NO_LIMIT),
-            "max_depth": min(self.max_depth or NO_LIMIT, NO_LIMIT),
-            "depth_wise": self.growth == "depth",
-            "min_samples_leaf": min(count_rows(self.min_samples_leaf, n_rows), NO_LIMIT),
-            "min_hessian_leaf": float(self.min_hessian_leaf),
-            "min_gain": float(self.min_gain),
-            "l2": float(self.l2_regularization),
-            "l1": float(self.l1_regularization),
-            "max_step": float(self.max_step or 0.0),
-            "columns_per_tree": float(self.max_features_per_tree),
-            "columns_per_level": float(self.max_features_per_level),
-            "columns_per_node": node_share / n_features,
-            "max_one_hot": int(self.max_one_hot),
-            "category_smoothing": float(self.category_smoothing),
-            "category_l2": float(self.category_l2),
-            "monotone": monotone,
-            "groups": read_groups(self.interaction_cst, schema),
-            "seed": seed,
-            "n_jobs": self._n_threads,
-        }
+        return _engine.BoostingOptions(
+            loss=loss.name,
+            loss_parameter=float(self._loss_parameter),
+            n_scores=n_scores,
+            max_bins=int(self.max_bins),
+            subsample=float(self.subsample),
+            learning_rate=float(self.learning_rate),
+            max_leaf_nodes=min(self.max_leaf_nodes or NO_LIMIT, NO_LIMIT),
+            max_depth=min(self.max_depth or NO_LIMIT, NO_LIMIT),
+            depth_wise=self.growth == "depth",
+            min_samples_leaf=min(count_rows(self.min_samples_leaf, n_rows), NO_LIMIT),
+            min_hessian_leaf=float(self.min_hessian_leaf),
+            min_gain=float(self.min_gain),
+            l2_regularization=float(self.l2_regularization),
+            l1_regularization=float(self.l1_regularization),
+            max_step=float(self.max_step or 0.0),
+            max_features_per_tree=float(self.max_features_per_tree),
+            max_features_per_level=float(self.max_features_per_level),
+            max_features=node_share / n_features,
+            max_one_hot=int(self.max_one_hot),
+            category_smoothing=float(self.category_smoothing),
+            category_l2=float(self.category_l2),
+            monotonic_cst=monotone,
+            interaction_cst=read_groups(self.interaction_cst, schema),
+            seed=seed,
+            n_jobs=self._n_threads,
+        )
 
     def _keep(self, schema: Schema, rounds: Rounds, learned: dict[str, Any]) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""

@@ -265,8 +265,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         if costs is not None:
             weight = costs.split_weights(array[:, 0], weight)
         in_sample = total if draws is None else total * draws.share
-        options = self._growth_options(schema, columns.n_rows, in_sample, target, costs, user)
-        options["seed"] = seed
+        options = self._growth_options(schema, columns.n_rows, in_sample, target, costs, user, seed)
         per_tree = self.max_features_per_tree
 
         def view(forest: _engine.Forest) -> FittedForest:

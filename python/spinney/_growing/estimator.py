@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from spinney import _engine
 from spinney._data import Schema
 from spinney._fitted.tree import FittedTree
 from spinney._learn.costs import ClassCosts
@@ -159,8 +160,10 @@ class GrowingEstimator(ExplainedByColumns, TableEstimator):
         target: tuple[NDArray[Any], list[int]],
         costs: ClassCosts | None,
         user: UserTarget | None,
-    ) -> dict[str, Any]:
-        """Options of growth as the engine takes them, for a target as `_engine_target` gives it; nothing is random."""
+        seed: int,
+        weighing: _engine.WeighingOptions | None = None,
+    ) -> _engine.GrowthOptions:
+        """Options of growth as the engine takes them, for a target as `_engine_target` gives it."""
         array, n_classes = target
         max_features = self._columns_tried(schema)
         weights, always = read_drawn_columns(self.feature_weights, self.always_try, schema)
@@ -169,28 +172,29 @@ class GrowingEstimator(ExplainedByColumns, TableEstimator):
         elif max_features >= schema.n_split_features:
             weights = []  # those beside a pool: nothing is drawn
         min_leaf = count_rows(self.min_samples_leaf, n_rows)
-        return {
-            "max_depth": min(self.max_depth or NO_LIMIT, NO_LIMIT),
-            "min_samples_split": min(max(2, 2 * min_leaf, count_rows(self.min_samples_split, n_rows)), NO_LIMIT),
-            "min_samples_leaf": min(min_leaf, NO_LIMIT),
-            "min_weight_leaf": float(self.min_weight_fraction_leaf) * total_weight,
-            "min_impurity_decrease": float(self.min_impurity_decrease),
-            "min_purity": float(getattr(self, "min_purity", None) or 2.0),
-            "max_features": max_features,
-            "feature_weights": weights,
-            "always_try": always,
-            "max_leaf_nodes": min(self.max_leaf_nodes or 0, NO_LIMIT),
-            "random_cuts": self.splitter == "random",
-            "seed": 0,
-            "monotone": self._monotone(schema, n_classes, array.shape[1]),
-            "groups": read_groups(self.interaction_cst, schema),
-            "feature_costs": read_feature_costs(self.feature_costs, schema),
-            "cost": None if costs is None else costs.pairs,
-            "max_bins": self.max_bins or 0,
-            "n_jobs": self._n_threads,
-            "weighing": None,
-            "user": None if user is None else user.criterion,
-        }
+        prices = read_feature_costs(self.feature_costs, schema, keep_equal=self.dialect is not None)
+        return _engine.GrowthOptions(
+            max_depth=min(self.max_depth or NO_LIMIT, NO_LIMIT),
+            min_samples_split=min(max(2, 2 * min_leaf, count_rows(self.min_samples_split, n_rows)), NO_LIMIT),
+            min_samples_leaf=min(min_leaf, NO_LIMIT),
+            min_weight_leaf=float(self.min_weight_fraction_leaf) * total_weight,
+            min_impurity_decrease=float(self.min_impurity_decrease),
+            min_purity=float(getattr(self, "min_purity", None) or 2.0),
+            max_features=max_features,
+            feature_weights=weights,
+            always_try=always,
+            max_leaf_nodes=min(self.max_leaf_nodes or 0, NO_LIMIT),
+            random_cuts=self.splitter == "random",
+            seed=seed,
+            monotonic_cst=self._monotone(schema, n_classes, array.shape[1]),
+            interaction_cst=read_groups(self.interaction_cst, schema),
+            feature_costs=prices,
+            cost=None if costs is None else costs.pairs,
+            max_bins=self.max_bins or 0,
+            n_jobs=self._n_threads,
+            weighing=weighing,
+            user=None if user is None else user.criterion,
+        )
 
     def _warn_if_nothing_is_drawn(self, weights: list[float], always: list[int], n_features: int) -> None:
         drawn = [weight for column, weight in enumerate(weights) if weight > 0 and column not in always]

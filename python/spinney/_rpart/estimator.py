@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
+from spinney import _engine
 from spinney._data import Schema, read_table
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn
 from spinney._fitted.model import decision_costs
@@ -20,7 +22,7 @@ from spinney._numbers.same_bits import log2
 from spinney._pruning.choice import choose
 from spinney._pruning.table import ComplexityTable
 from spinney._rpart.fit import RpartGrowth, fit_record
-from spinney._rpart.methods import AnovaMethod, ClassMethod, Method, NodeSummaries, RateMethod
+from spinney._rpart.methods import AnovaMethod, ClassMethod, Method, NodeSummaries, RateMethod, Rounding
 from spinney._rpart.record import RpartRecord
 from spinney._rpart.response import read_labels
 
@@ -79,7 +81,7 @@ def fit_by_rpart(estimator: Any, X: Any, y: Any, sample_weight: Any, exposure: A
 
     cost = decision_costs(learned["cost_matrix_"], learned["priors_"]) if n_classes else None
 
-    def grow(split_weight: Floats, weighing: dict[str, Any]) -> tuple[FittedTree, NDArray[np.uint32]]:
+    def grow(split_weight: Floats, weighing: _engine.WeighingOptions) -> tuple[FittedTree, NDArray[np.uint32]]:
         tree, resting = estimator._grow(columns, schema, target, split_weight, random, None, True, weighing)
         return FittedTree(tree, n_classes or None, 1, cost), resting
 
@@ -88,7 +90,9 @@ def fit_by_rpart(estimator: Any, X: Any, y: Any, sample_weight: Any, exposure: A
         method=method,
         method_name=method_name,
         grow=grow,
-        weighing=_weighing(estimator, schema, quirks, weight) | _rounding(estimator, method),
+        weighing=partial(_weighing, estimator, weight),
+        closed_cuts=[int(feature.kind == "ordered") for feature in schema.features],
+        rounding=_rounding(estimator, method),
         rows=rows,
         quirks=quirks,
         stale_errors=quirks and estimator.missing_fallback != "majority",
@@ -136,24 +140,22 @@ def refuse_unknown(estimator: Any, exposure: Any) -> None:
         raise ValueError("rpart's trees have a depth of at most 30. Set max_depth to 30 or less.")
 
 
-def _weighing(estimator: Any, schema: Schema, quirks: bool, weight: Floats) -> dict[str, Any]:
-    return {
-        "present_only": True,
-        "max_competitors": estimator.max_competitors,
-        "max_surrogates": estimator.max_surrogates,
-        "absent_disagrees": estimator.surrogate_style == "all",
-        "fallback": estimator.missing_fallback,
-        "rpart": True,
-        "quirks": quirks,
-        "closed_cuts": [int(feature.kind == "ordered") for feature in schema.features],
-        "case_weight": weight,
-    }
+def _weighing(estimator: Any, weight: Floats, rpart: _engine.RpartOptions) -> _engine.WeighingOptions:
+    return _engine.WeighingOptions(
+        present_only=True,
+        max_competitors=estimator.max_competitors,
+        max_surrogates=estimator.max_surrogates,
+        absent_disagrees=estimator.surrogate_style == "all",
+        missing_fallback=estimator.missing_fallback,
+        case_weight=weight,
+        rpart=rpart,
+    )
 
 
-def _rounding(estimator: Any, method: Method) -> dict[str, Any]:
+def _rounding(estimator: Any, method: Method) -> Rounding:
     """Have ties decided as rpart's rounding does, unless the search has limits that rpart does not know."""
     has_limits = estimator.max_bins or estimator.min_weight_fraction_leaf or estimator.monotonic_cst is not None
-    return {} if has_limits else method.rounding()
+    return Rounding() if has_limits else method.rounding()
 
 
 def _read_method(

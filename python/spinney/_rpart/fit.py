@@ -13,7 +13,7 @@ import spinney._engine as _engine
 from spinney._fitted.tree import FittedTree
 from spinney._numbers.same_bits import dot
 from spinney._rpart.complexity import Scale, weigh_subtrees
-from spinney._rpart.methods import Method, NodeSummaries
+from spinney._rpart.methods import Method, NodeSummaries, Rounding
 from spinney._rpart.record import RpartRecord, gains, nearest_kept, record_of, shape_of, surviving_nodes
 
 Floats = NDArray[np.float64]
@@ -32,8 +32,12 @@ class RpartGrowth:
     method_name : str
     grow : callable
         (weights of the search, weighing options) -> tree, resting node of each row.
-    weighing : dict
-        Options of the engine.
+    weighing : callable
+        From rpart's options to the engine's options of weighing.
+    closed_cuts : list of int
+        By column: 1 where a cut includes the middle between two values, as rpart predicts with ordered factors.
+    rounding : Rounding
+        What decides between equally good splits.
     rows : ndarray
         Rows used.
     quirks : bool
@@ -46,8 +50,10 @@ class RpartGrowth:
     columns: _engine.Table
     method: Method
     method_name: str
-    grow: Callable[[Floats, dict[str, Any]], tuple[FittedTree, NDArray[np.uint32]]]
-    weighing: dict[str, Any]
+    grow: Callable[[Floats, _engine.WeighingOptions], tuple[FittedTree, NDArray[np.uint32]]]
+    weighing: Callable[[_engine.RpartOptions], _engine.WeighingOptions]
+    closed_cuts: list[int]
+    rounding: Rounding
     rows: Rows
     quirks: bool
     stale_errors: bool
@@ -60,13 +66,22 @@ class RpartGrowth:
 
     def grow_on(self, rows: Rows, cp: float, alpha: float | None = None) -> Grown:
         """Grow a tree on some rows, as far as a split may be worth alpha (in a fold) or cp."""
-        fold, priced = alpha is not None, self.method.priced(rows)
+        priced = self.method.priced(rows) if cp >= 0 else None
         weight = np.zeros(self.columns.n_rows)
         weight[rows] = self.method.split_weight()[rows]
-        options = self.weighing | {"rows": rows.tolist(), "fold": fold}
-        if priced is not None and cp >= 0:
-            options |= {"price": cp * priced[0] if alpha is None else alpha, "class_risk": priced[1]}
-        tree, resting = self.grow(weight, options)
+        price = cp * priced[0] if alpha is None and priced is not None else alpha
+        rpart = _engine.RpartOptions(
+            quirks=self.quirks,
+            fold=alpha is not None,
+            closed_cuts=self.closed_cuts,
+            rows=rows.tolist(),
+            price=None if priced is None else price,
+            class_risk=[] if priced is None else priced[1],
+            response=self.rounding.response,
+            exposure=self.rounding.exposure,
+            class_factor=self.rounding.class_factor,
+        )
+        tree, resting = self.grow(weight, self.weighing(rpart))
         where = np.where(resting == np.iinfo(np.uint32).max, -1, resting.astype(np.int64))
         self.method.start(rows)
         summaries = self.method.summarise(tree, where)

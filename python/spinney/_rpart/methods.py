@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,6 +45,25 @@ class NodeSummaries:
     events: Floats | None = None
 
 
+@dataclass(frozen=True)
+class Rounding:
+    """What rpart adds up in doubles when it looks for splits, where that is to decide between equally good ones.
+
+    Attributes
+    ----------
+    response : ndarray or None
+        By row: value or number of events; of no meaning for classes. None: the first of equally good splits is taken.
+    exposure : ndarray or None
+        By row, rates only.
+    class_factor : list of float
+        By class: altered prior over frequency.
+    """
+
+    response: Floats | None = None
+    exposure: Floats | None = None
+    class_factor: list[float] = field(default_factory=list)
+
+
 class Method(Protocol):
     """A method of rpart."""
 
@@ -56,8 +75,8 @@ class Method(Protocol):
     def engine_target(self) -> tuple[NDArray[Any], list[int]]:
         """Target and numbers of classes as the engine takes them."""
 
-    def rounding(self) -> dict[str, Any]:
-        """Say what rpart adds up in doubles when it looks for splits, as the engine takes it."""
+    def rounding(self) -> Rounding:
+        """Say what rpart adds up when it looks for splits."""
 
     def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
         """Return the root's risk on these rows and the risk by pair of classes; None where the engine knows neither."""
@@ -137,8 +156,8 @@ class ClassMethod:
     def engine_target(self) -> tuple[NDArray[Any], list[int]]:
         return np.maximum(self.codes, 0)[:, np.newaxis], [self.n_classes]
 
-    def rounding(self) -> dict[str, Any]:
-        return {"response": self.case_weight, "class_factor": self.rounded_altered.tolist()}
+    def rounding(self) -> Rounding:
+        return Rounding(self.case_weight, class_factor=self.rounded_altered.tolist())
 
     def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
         counts = np.bincount(self.codes[rows], weights=self.case_weight[rows], minlength=self.n_classes)
@@ -191,8 +210,8 @@ class AnovaMethod:
     def engine_target(self) -> tuple[NDArray[Any], list[int]]:
         return np.nan_to_num(self.y)[:, np.newaxis], []
 
-    def rounding(self) -> dict[str, Any]:
-        return {"response": np.nan_to_num(self.y), "class_factor": []}
+    def rounding(self) -> Rounding:
+        return Rounding(np.nan_to_num(self.y))
 
     def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
         y, weight = self.y[rows], self.case_weight[rows]
@@ -241,9 +260,8 @@ class RateMethod:
             rate = self.events / self.exposure
         return np.nan_to_num(rate, posinf=0.0)[:, np.newaxis], []
 
-    def rounding(self) -> dict[str, Any]:
-        numbers = {"response": np.nan_to_num(self.events), "exposure": np.nan_to_num(self.exposure)}
-        return {**numbers, "class_factor": []}
+    def rounding(self) -> Rounding:
+        return Rounding(np.nan_to_num(self.events), np.nan_to_num(self.exposure))
 
     def priced(self, rows: NDArray[np.intp]) -> tuple[float, list[float]] | None:
         return None  # a shrunken rate risks more than the engine's

@@ -23,7 +23,6 @@ from spinney._keep.part import FittedPart
 from spinney._learn.about import About, counted
 from spinney._learn.costs import ClassCosts
 from spinney._learn.held_out import HeldOut, Loss
-from spinney._learn.parameters import read_feature_costs
 from spinney._learn.target import read_weights
 from spinney._learn.user_criterion import UserTarget, check_shares, prepare, refuse_unsupported
 from spinney._pruning.at_fit import FitRows, check_request, prune_grown
@@ -245,7 +244,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         random: np.random.RandomState,
         costs: ClassCosts | None,
         has_exposure: bool,
-        weighing: dict[str, Any] | None = None,
+        weighing: _engine.WeighingOptions | None = None,
         user: UserTarget | None = None,
     ) -> tuple[_engine.Tree, NDArray[np.uint32]]:
         """Grow the tree, and say at which node each row came to rest where splits are weighed."""
@@ -255,35 +254,36 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
             weight = costs.split_weights(target.codes[:, 0], weight)
         criterion = self._engine_criterion(costs, has_exposure)
         total_weight = float(columns.n_rows) if weight is None else float(weight.sum())
-        options = self._growth_options(schema, columns.n_rows, total_weight, (array, n_classes), costs, user)
-        if self.splitter == "random" or options["max_features"] < schema.n_features:
-            options["seed"] = int(random.randint(np.iinfo(np.int32).max))
-        if weighing is not None:
-            options["feature_costs"] = read_feature_costs(self.feature_costs, schema, keep_equal=True)
-        options["weighing"] = weighing or self._weighing(case_weight)
+        draws = self.splitter == "random" or self._columns_tried(schema) < schema.n_features
+        options = self._growth_options(
+            schema,
+            columns.n_rows,
+            total_weight,
+            (array, n_classes),
+            costs,
+            user,
+            seed=int(random.randint(np.iinfo(np.int32).max)) if draws else 0,
+            weighing=weighing or self._weighing(case_weight),
+        )
         y = array if user is None else user.y
         tree, resting_node = _engine.grow_tree(columns, criterion, y, n_classes, weight, options)
         if user is not None and n_classes:
             check_shares(tree)
         return tree, resting_node
 
-    def _weighing(self, weight: NDArray[np.float64] | None) -> dict[str, Any] | None:
+    def _weighing(self, weight: NDArray[np.float64] | None) -> _engine.WeighingOptions | None:
         """How the engine weighs the splits of a node; None where it keeps the best only."""
         if self.missing == "learned" and self.max_competitors == 0:
             return None
-        return {
-            "present_only": self.missing == "surrogate",
-            "max_competitors": min(self.max_competitors, NO_LIMIT),
-            "max_surrogates": min(self.max_surrogates, NO_LIMIT),
-            "absent_disagrees": self.surrogate_style == "all",
-            "fallback": self.missing_fallback,
-            "rpart": False,
-            "quirks": False,
-            "fold": False,
-            "closed_cuts": [],
-            "rows": [],
-            "case_weight": weight,
-        }
+        return _engine.WeighingOptions(
+            present_only=self.missing == "surrogate",
+            max_competitors=min(self.max_competitors, NO_LIMIT),
+            max_surrogates=min(self.max_surrogates, NO_LIMIT),
+            absent_disagrees=self.surrogate_style == "all",
+            missing_fallback=self.missing_fallback,
+            case_weight=weight,
+            rpart=None,
+        )
 
     # ---- using ---------------------------------------------------------------------------------------
 

@@ -36,11 +36,10 @@ class ForestRequest:
     n_classes : list of int
     weight : ndarray or None
         Weights of the rows, on top of how often they are drawn.
-    options : dict
-        Options of growth.
+    options : GrowthOptions
     draws : Draws or None
         The rows of each tree; None: all.
-    columns_per_tree : int or None
+    max_features_per_tree : int or None
     balanced : ndarray of int or None
         Class codes, one column per output: each tree's sample is weighted to equal shares of these classes.
     balance_weight : ndarray or None
@@ -57,9 +56,9 @@ class ForestRequest:
     y: NDArray[Any]
     n_classes: list[int]
     weight: NDArray[np.float64] | None
-    options: dict[str, Any]
+    options: _engine.GrowthOptions
     draws: Draws | None
-    columns_per_tree: int | None
+    max_features_per_tree: int | None
     balanced: NDArray[np.int32] | None
     balance_weight: NDArray[np.float64] | None
     finish: Callable[[FittedTree], FittedTree] | None
@@ -84,7 +83,7 @@ class ForestRequest:
             self.weight,
             self.options,
             sampling,
-            self.columns_per_tree or _ALL,
+            self.max_features_per_tree or _ALL,
             first,
             n_trees,
             self.balanced,

@@ -47,7 +47,7 @@ class Plan:
         Weights of the rows, on top of how often they are drawn.
     draws : Draws or None
         Rows of each tree; None: all.
-    columns_per_tree : int or None
+    max_features_per_tree : int or None
         Columns that each tree may use; None: all.
     copies : ndarray of int or None
         How often each row is there; None: once.
@@ -56,7 +56,7 @@ class Plan:
     options: dict[str, Any]
     weight: Floats | None = None
     draws: Draws | None = None
-    columns_per_tree: int | None = None
+    max_features_per_tree: int | None = None
     copies: NDArray[np.int64] | None = None
 
 
@@ -110,9 +110,9 @@ class UnsupervisedForest(TableEstimator):
             y,
             [],
             plan.weight,
-            self._growth_options(plan, schema, y) | {"seed": seed},
+            self._growth_options(plan, schema, y, seed),
             plan.draws,
-            plan.columns_per_tree,
+            plan.max_features_per_tree,
             None,
             None,
             None,
@@ -125,11 +125,11 @@ class UnsupervisedForest(TableEstimator):
         self._keep(schema, grown.forest, seed, self._learned(columns, grown.forest, plan))
         return columns
 
-    def _growth_options(self, plan: Plan, schema: Schema, y: Floats) -> dict[str, Any]:
+    def _growth_options(self, plan: Plan, schema: Schema, y: Floats, seed: int) -> _engine.GrowthOptions:
         """Ask for what one tree of random cuts asks for."""
         tree = ExtraTreeRegressor(max_features=1, n_jobs=self.n_jobs, **plan.options)
         total = float(len(y)) if plan.weight is None else float(plan.weight.sum())
-        return tree._growth_options(schema, len(y), total, (y, []), None, None)
+        return tree._growth_options(schema, len(y), total, (y, []), None, None, seed)
 
     def _check_extension(self, earlier: FittedForest) -> None:
         if self.n_estimators < earlier.n_trees:

@@ -1,0 +1,153 @@
+"""Options that cross to the engine: by name, all of them, and of the right type."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+import spinney
+from spinney import _engine
+
+GROWTH = {
+    "max_depth": 3,
+    "min_samples_split": 2,
+    "min_samples_leaf": 1,
+    "min_weight_leaf": 0.0,
+    "min_impurity_decrease": 0.0,
+    "min_purity": 2.0,
+    "max_features": 1,
+    "feature_weights": [],
+    "always_try": [],
+    "max_leaf_nodes": 0,
+    "random_cuts": False,
+    "seed": 0,
+    "monotonic_cst": [],
+    "interaction_cst": [],
+    "feature_costs": [],
+    "cost": None,
+    "max_bins": 0,
+    "n_jobs": 1,
+    "weighing": None,
+    "user": None,
+}
+WEIGHING = {
+    "present_only": True,
+    "max_competitors": 1,
+    "max_surrogates": 1,
+    "absent_disagrees": True,
+    "missing_fallback": "majority",
+    "case_weight": None,
+    "rpart": None,
+}
+RPART = {
+    "quirks": False,
+    "fold": False,
+    "closed_cuts": [0],
+    "rows": [],
+    "price": None,
+    "class_risk": [],
+    "response": None,
+    "exposure": None,
+    "class_factor": [],
+}
+BOOSTING = {
+    "loss": "squared_error",
+    "loss_parameter": 0.0,
+    "n_scores": 1,
+    "max_bins": 255,
+    "subsample": 1.0,
+    "learning_rate": 0.1,
+    "max_leaf_nodes": 31,
+    "max_depth": 6,
+    "depth_wise": False,
+    "min_samples_leaf": 1,
+    "min_hessian_leaf": 0.0,
+    "min_gain": 0.0,
+    "l2_regularization": 0.0,
+    "l1_regularization": 0.0,
+    "max_step": 0.0,
+    "max_features_per_tree": 1.0,
+    "max_features_per_level": 1.0,
+    "max_features": 1.0,
+    "max_one_hot": 4,
+    "category_smoothing": 10.0,
+    "category_l2": 10.0,
+    "monotonic_cst": [],
+    "interaction_cst": [],
+    "seed": 0,
+    "n_jobs": 1,
+}
+KINDS = [
+    (_engine.GrowthOptions, GROWTH),
+    (_engine.WeighingOptions, WEIGHING),
+    (_engine.RpartOptions, RPART),
+    (_engine.BoostingOptions, BOOSTING),
+]
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_an_option_that_is_misspelt_forgotten_or_without_its_name_is_an_error(kind, options):
+    kind(**options)
+    for name in options:
+        without = {other: value for other, value in options.items() if other != name}
+        with pytest.raises(TypeError):
+            kind(**without)
+        with pytest.raises(TypeError):
+            kind(**without, **{name + "s": options[name]})
+    with pytest.raises(TypeError):
+        kind(**options, max_dept=3)
+    with pytest.raises(TypeError):
+        kind(*options.values())
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS)
+def test_options_do_not_change_once_made(kind, options):
+    made = kind(**options)
+    for name in options:
+        with pytest.raises(AttributeError):
+            setattr(made, name, options[name])
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "wrong"),
+    [
+        (_engine.GrowthOptions, GROWTH, {"max_bins": 65536}),
+        (_engine.WeighingOptions, WEIGHING, {"missing_fallback": "minority"}),
+        (_engine.BoostingOptions, BOOSTING, {"loss": "hinge"}),
+        (_engine.BoostingOptions, BOOSTING, {"max_bins": 1}),
+        (_engine.BoostingOptions, BOOSTING, {"n_scores": 0}),
+    ],
+)
+def test_a_value_that_the_engine_does_not_know_is_an_error(kind, options, wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        kind(**(options | wrong))
+
+
+def test_options_are_not_taken_as_a_dict():
+    table = _engine.Table(2)
+    with pytest.raises(TypeError):
+        _engine.grow_tree(table, "squared_error", np.zeros((2, 1)), [], None, GROWTH)
+    with pytest.raises(TypeError):
+        _engine.Boosting(table, np.zeros(2), None, np.zeros((1, 2)), None, BOOSTING, 0)
+
+
+# Options that are worked out from a parameter, and so are something else: a number of rows from a fraction, say.
+DERIVED = {"min_weight_leaf", "random_cuts", "seed", "cost", "weighing", "user"}
+DERIVED_OF_BOOSTING = {"loss_parameter", "n_scores", "depth_wise", "seed"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "estimators", "derived"),
+    [
+        (_engine.GrowthOptions, [spinney.DecisionTreeClassifier, spinney.RandomForestClassifier], DERIVED),
+        (_engine.BoostingOptions, [spinney.GradientBoostingRegressor], DERIVED_OF_BOOSTING),
+    ],
+)
+def test_an_option_has_the_name_of_its_parameter(kind, estimators, derived):
+    signature = kind.__init__.__doc__.splitlines()[0]
+    options = set(re.findall(r"(\w+):", signature)) - {"self"}
+    assert len(options) > 10
+    parameters = set().union(*(inspect.signature(estimator).parameters for estimator in estimators))
+    assert options - parameters == derived
