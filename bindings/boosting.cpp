@@ -3,10 +3,12 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
+#include <tuple>
 
 #include "additive_handle.h"
 #include "arrays.h"
@@ -92,9 +94,9 @@ struct RowsOwner {
   nb::object table;
   std::optional<Doubles1> target, weight;
 
-  BoostingRows read(const TableHandle& handle, nb::object owner, Doubles1 y, std::optional<Doubles1> w,
-                    const Doubles2& scores, std::uint32_t n_scores) {
-    table = std::move(owner);
+  BoostingRows read(const TableHandle& handle, Doubles1 y, std::optional<Doubles1> w, const Doubles2& scores,
+                    std::uint32_t n_scores) {
+    table = nb::find(handle);
     target = std::move(y);
     weight = std::move(w);
     const std::size_t n = handle.table.n_rows;
@@ -126,27 +128,27 @@ struct BoostingHandle {
   std::vector<std::uint32_t> n_categories;
 };
 
-void start(BoostingHandle* self, nb::object table, Doubles1 target, std::optional<Doubles1> weight,
-           const Doubles2& scores, nb::object held_out, const BoostingOptions& options, std::uint32_t first_round) {
+using HeldOut = std::tuple<const TableHandle*, Doubles1, std::optional<Doubles1>, Doubles2>;
+
+void start(BoostingHandle* self, const TableHandle& table, Doubles1 target, std::optional<Doubles1> weight,
+           const Doubles2& scores, std::optional<HeldOut> held_out, const BoostingOptions& options,
+           std::uint32_t first_round) {
   new (self) BoostingHandle;
   const BoostingParams& params = options.params;
-  const auto& handle = nb::cast<const TableHandle&>(table);
-  check_columns(params, handle.table.n_columns());
+  check_columns(params, table.table.n_columns());
   if (params.loss == Loss::multinomial)
     for (std::size_t r = 0; r < target.shape(0); ++r)
       if (!(target.data()[r] >= 0) || target.data()[r] >= params.n_scores) throw nb::value_error("no such class");
-  BoostingRows rows = self->rows.read(handle, table, std::move(target), std::move(weight), scores, params.n_scores);
+  BoostingRows rows = self->rows.read(table, std::move(target), std::move(weight), scores, params.n_scores);
   BoostingRows later;
-  if (!held_out.is_none()) {
-    const nb::tuple parts = nb::cast<nb::tuple>(held_out);
-    const auto& other = nb::cast<const TableHandle&>(parts[0]);
-    if (categories_of(other.table) != categories_of(handle.table))
+  if (held_out) {
+    auto& [other, later_target, later_weight, later_scores] = *held_out;
+    if (other == nullptr || categories_of(other->table) != categories_of(table.table))
       throw nb::value_error("the tables differ in columns");
     later =
-        self->held_out.read(other, nb::borrow(parts[0]), nb::cast<Doubles1>(parts[1]),
-                            nb::cast<std::optional<Doubles1>>(parts[2]), nb::cast<Doubles2>(parts[3]), params.n_scores);
+        self->held_out.read(*other, std::move(later_target), std::move(later_weight), later_scores, params.n_scores);
   }
-  self->n_categories = categories_of(handle.table);
+  self->n_categories = categories_of(table.table);
   self->boosting = run_interruptible([&](Interrupt& interrupt) {
     return std::make_unique<Boosting>(std::move(rows), std::move(later), params, first_round, interrupt);
   });

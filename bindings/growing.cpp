@@ -96,7 +96,7 @@ static void init_options(GrowthOptions* self, std::uint32_t max_depth, Row min_s
                          std::uint64_t seed, std::vector<std::int8_t> monotonic_cst,
                          std::vector<std::vector<std::uint32_t>> interaction_cst, std::vector<double> feature_costs,
                          std::optional<Doubles2> cost, std::uint32_t max_bins, int n_jobs,
-                         std::optional<WeighingOptions> weighing, nb::object user) {
+                         std::optional<WeighingOptions> weighing, const UserCriterionHandle* user) {
   if (max_bins > 65535) throw nb::value_error("max_bins is at most 65535");
   GrowParams p;
   p.max_depth = max_depth;
@@ -117,7 +117,8 @@ static void init_options(GrowthOptions* self, std::uint32_t max_depth, Row min_s
   p.feature_costs = std::move(feature_costs);
   p.interaction_cst = std::move(interaction_cst);
   p.n_threads = resolve_threads(n_jobs);
-  new (self) GrowthOptions{std::move(p), max_bins, std::move(cost), std::move(weighing), std::move(user)};
+  nb::object criterion = user == nullptr ? nb::none() : nb::find(user);
+  new (self) GrowthOptions{std::move(p), max_bins, std::move(cost), std::move(weighing), std::move(criterion)};
 }
 
 // The numbers by row that the engine borrows; null where there are none.

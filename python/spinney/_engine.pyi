@@ -179,7 +179,7 @@ class GrowthOptions:
         max_bins: int,
         n_jobs: int,
         weighing: WeighingOptions | None,
-        user: object | None,
+        user: UserCriterion | None,
     ) -> None: ...
 
 class Tree:
@@ -558,7 +558,7 @@ class Boosting:
 
     def __init__(
         self,
-        table: object,
+        table: Table,
         target: Annotated[
             NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
@@ -569,7 +569,16 @@ class Boosting:
         scores: Annotated[
             NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
         ],
-        held_out: object | None,
+        held_out: tuple[
+            Table,
+            Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+            Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+            | None,
+            Annotated[
+                NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+            ],
+        ]
+        | None,
         options: BoostingOptions,
         first_round: int,
     ) -> None: ...

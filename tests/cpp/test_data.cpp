@@ -1,4 +1,4 @@
-// Sorting and binning of columns, and the logarithm.
+// Sorting and binning of columns, the rows of trees, and the logarithm.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,6 +9,7 @@
 #include "check.h"
 #include "data/bins.h"
 #include "data/read.h"
+#include "data/sample.h"
 #include "data/sort.h"
 
 using namespace spinney;
@@ -145,6 +146,26 @@ TEST(a_cut_separates_its_neighbours) {
   for (const double low : numbers)
     for (const double high : numbers)
       if (low < high) CHECK(low <= cut_between(low, high) && cut_between(low, high) < high);
+}
+
+TEST(bits_of_rows_in_bag_are_the_rows_drawn) {
+  Interrupt interrupt;
+  for (const std::uint32_t n_rows : {1u, 63u, 64u, 200u})
+    for (const bool replace : {true, false}) {
+      Sampling sampling{replace, 7, all_rows(n_rows), {all_rows(n_rows)}, {(n_rows + 1) / 2}, n_rows};
+      if (n_rows > 2) sampling.unit_of_row[1] = UINT32_MAX;
+      const std::size_t n_words = (n_rows + 63) / 64;
+      for (const int n_threads : {1, 3}) {
+        const auto bits = rows_in_bag(sampling, 2, 6, n_threads, interrupt);
+        CHECK_EQ(bits.size(), 4 * n_words);
+        std::vector<std::uint32_t> units, counts(n_rows);
+        for (std::uint32_t t = 2; t < 6; ++t) {
+          draw_counts(sampling, t, units, counts);
+          for (std::size_t r = 0; r < n_words * 64; ++r)
+            CHECK_EQ(bits[(t - 2) * n_words + r / 64] >> (r % 64) & 1, std::uint64_t{r < n_rows && counts[r] > 0});
+        }
+      }
+    }
 }
 
 TEST(log_is_accurate_to_a_few_ulps) {
