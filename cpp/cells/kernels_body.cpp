@@ -38,6 +38,14 @@ std::size_t first_largest(const double* scores, std::size_t n) {
   return i;
 }
 
+SPINNEY_INLINE EightNumbers numbers_of(const Lanes<std::int32_t, 8>& whole) {
+#if defined(__x86_64__)
+  return convert<double>(whole);
+#else  // NEON makes doubles of 64 bits only: GCC would take shorter ones through general registers, one by one
+  return convert<double>(convert<std::int64_t>(whole));
+#endif
+}
+
 template <std::size_t n_chunks>
 void gini_of_cells_of(const std::uint32_t* cells, const std::uint32_t* present, std::size_t n,
                       const std::uint32_t* start, const double* total, double weight, double min_weight, double* out,
@@ -57,9 +65,10 @@ void gini_of_cells_of(const std::uint32_t* cells, const std::uint32_t* present, 
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t* cell = cells + present[i] * (8 * n_chunks);
     EightNumbers w{}, squares_left{}, squares_right{};
+#pragma GCC unroll 2
     for (std::size_t c = 0; c < n_chunks; ++c) {
       left[c] += weights_at(cell + 8 * c);
-      const EightNumbers l = convert<double>(left[c]), r = all[c] - l;
+      const EightNumbers l = numbers_of(left[c]), r = all[c] - l;
       w += l;
       squares_left += l * l;
       squares_right += r * r;

@@ -79,12 +79,15 @@ template <class Word, class Rows>
 [[gnu::always_inline]] inline std::size_t emit_sums(const Rows& rows, const typename Word::Type* words,
                                                     std::size_t begin, std::size_t end, std::uint32_t first_at,
                                                     std::int64_t& s, std::int64_t& w, ScanBuffers& b, std::size_t n) {
+  typename Word::Type next = words[begin];  // at hand, or it would be loaded again after the stores
   for (std::size_t i = begin; i < end; ++i) {
-    const std::uint32_t row = Word::row(words[i]);
+    const typename Word::Type word = next;
+    next = words[i + 1];
+    const std::uint32_t row = Word::row(word);
     b.s[n] = s += rows.value(row);
     b.w[n] = w += rows.weight(row);
     b.at[n] = first_at + static_cast<std::uint32_t>(i);
-    n += Word::code(words[i]) != Word::code(words[i + 1]);
+    n += Word::code(word) != Word::code(next);
   }
   return n;
 }

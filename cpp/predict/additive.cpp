@@ -150,12 +150,14 @@ void Additive::prepare_tree(std::size_t t) {
   value_at_.push_back(values_.size());
   table_at_.push_back(tables_.size());
   Places places{root, std::vector<std::uint8_t>(n, 0), std::vector<std::uint8_t>(n, 0)};
-  for (std::uint32_t i = 0, n_leaves = 0; i < n; ++i) {
+  std::size_t n_leaves = 0;
+  for (std::uint32_t i = 0; i < n; ++i) {
     places.n_leaves_before[i] = static_cast<std::uint8_t>(n_leaves);
     if (!tree.is_leaf(root + i)) continue;
     values_.push_back(tree.value[root + i]);
     ++n_leaves;
   }
+  n_leaves_ = std::max(n_leaves_, n_leaves);
   for (std::uint32_t i = n; i-- > 0;) {
     if (tree.is_leaf(root + i)) continue;
     const std::uint8_t left = places.n_needed[i + 1], right = places.n_needed[tree.right[root + i] - root];
@@ -259,7 +261,7 @@ void Additive::add_masked(const Table& table, std::size_t first, std::size_t las
     std::uint8_t* lines = reinterpret_cast<std::uint8_t*>(buffer.data());
     double* sums = reinterpret_cast<double*>(lines + n_lines * line_rows);
     std::int8_t* codes = reinterpret_cast<std::int8_t*>(sums + n_outputs_ * width);
-    for (std::size_t k = 0; k < n_leaf_lines; ++k)
+    for (std::size_t k = 0; k < n_leaves_; ++k)
       std::fill_n(lines + k * line_rows, line_rows, static_cast<std::uint8_t>(k));
     code_block(table, begin, n, width, codes);
     for (std::size_t t = first; t < last; ++t) {

@@ -110,7 +110,7 @@ class Additive {
   std::vector<double> values_;
   std::vector<std::int8_t> tables_;
   std::vector<std::size_t> node_at_, value_at_, table_at_;  // by tree; of nodes_ the end, too
-  std::size_t n_places_ = 1;
+  std::size_t n_places_ = 1, n_leaves_ = 0;                 // of the tree that needs most
 };
 
 }  // namespace spinney
