@@ -1,4 +1,4 @@
-"""The public names, as data: where each is defined. The one list that a new family is added to.
+"""The public names, as data: where each is defined. The one list of all families.
 
 What stands on a low floor finds classes of higher floors here, by name, when it is asked for one: `spinney.load` finds
 the estimator that a file names, and the model that it holds.

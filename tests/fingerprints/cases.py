@@ -48,6 +48,9 @@ def answers(model, X, y, new=None, **fit):
 def saved(model):
     """Return the bytes of the model's file, as release 0 would write them: the number of threads is a parameter too."""
     file = io.BytesIO()
+    inner = getattr(model, "forest_", None)  # an imputer's own forest has a number of threads as well
+    if hasattr(inner, "set_params"):
+        inner.set_params(n_jobs=None)
     with mock.patch("spinney._keep.estimator.__version__", "0"):
         model.set_params(n_jobs=None).save(file)
     return file.getvalue()

@@ -37,6 +37,7 @@ LOWERED = f"""
 import json, sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from fingerprints import table
+from spinney import _engine
 differing = {{name: table.differences(name) for name in table.CASES}}
 print(json.dumps([_engine.instruction_set(), {{name: parts for name, parts in differing.items() if parts}}]))
 """

@@ -222,3 +222,15 @@ def test_each_member_of_bagged_boosting_has_its_own_trees(stops):
     loaded = through_bytes(model)
     assert [m.n_iter_ for m in loaded.estimators_] == [m.n_iter_ for m in model.estimators_]
     np.testing.assert_array_equal(loaded.predict(DIABETES), model.predict(DIABETES))
+
+
+def test_an_ensemble_of_ensembles_is_refused_in_words():
+    inner = spinney.BaggingClassifier(n_estimators=2, random_state=0)
+    model = spinney.BaggingClassifier(inner, n_estimators=2, random_state=0).fit(PENGUINS, SPECIES)
+    with pytest.raises(TypeError, match=r"of the type BaggingClassifier. Pickle the ensemble"):
+        model.save(io.BytesIO())
+
+
+def test_a_member_that_is_said_to_be_an_ensemble_is_refused():
+    with pytest.raises(spinney.ModelFileError, match="one of its models is a BaggingClassifier"):
+        spinney.load(io.BytesIO(broken(lambda h: h["members"][0].update(estimator="BaggingClassifier"))))

@@ -542,7 +542,7 @@ def test_an_imputer_is_neither_shown_nor_asked_for_predictions(tmp_path):
     frame.to_csv(tmp_path / "table.csv", index=False)
     assert "fills tables and has no tree to show" in run("show", path, code=1).output
     assert (
-        "holds a ProximityImputer, which does not predict a target"
+        "holds a model of the kind ProximityImputer, which does not predict a target"
         in run("predict", path, tmp_path / "table.csv", code=1).output
     )
 

@@ -91,3 +91,7 @@ def test_weights_of_zero_leave_rows_out(rows):
     weight[:100] = 0
     model = spinney.RandomTreesEmbedding(n_estimators=4, random_state=0).fit(rows, sample_weight=weight)
     assert (model.forest_.engine.n_rows[model.forest_.root[:-1]] == 100).all()
+
+
+def test_an_embedding_has_no_handle_that_predicts():
+    assert not hasattr(spinney.RandomTreesEmbedding(), "to_predictor")

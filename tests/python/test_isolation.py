@@ -1,6 +1,7 @@
 """Isolation forests beside a slow twin, scikit-learn, and what weights and categories must mean."""
 
 import io
+import json
 import pickle
 
 import numpy as np
@@ -12,6 +13,7 @@ import sklearn.ensemble
 import spinney
 from scipy.sparse import csr_array
 from sklearn.metrics import roc_auc_score
+from spinney import _engine
 from spinney._forest.unlabelled.isolation import average_path_length
 from spinney.datasets import load_penguins
 
@@ -213,3 +215,14 @@ def test_pictures(model, rows):
         spinney.plot_isolation(spinney.IsolationForest(n_estimators=2).fit(X), X)
     with pytest.raises(ValueError, match="two names or positions"):
         spinney.plot_isolation(model, rows, features=[0])
+
+
+@pytest.mark.parametrize("name", ["RandomForestRegressor", "RandomTreesEmbedding"])
+def test_a_file_that_names_another_kind_of_forest_is_refused(name):
+    file = io.BytesIO()
+    model = spinney.IsolationForest(n_estimators=3, random_state=0).fit(np.arange(60.0).reshape(20, 3))
+    model.save(file)
+    header = json.loads(_engine.ModelFile(file.getvalue()).header) | {"estimator": name, "parameters": {}}
+    bad = _engine.write_model_file(json.dumps(header).encode(), model.forest_.trees())
+    with pytest.raises(spinney.ModelFileError, match="threshold do not go together"):
+        spinney.load(io.BytesIO(bad))

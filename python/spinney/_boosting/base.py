@@ -28,14 +28,14 @@ from spinney._fitted.boosting import FittedBoosting
 from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart
 from spinney._learn.parameters import count_features, count_rows, read_groups, read_monotone
-from spinney._learn.table_estimator import TableEstimator
+from spinney._learn.table_estimator import TargetEstimator
 from spinney._learn.target import read_weights
 
 Floats = NDArray[np.float64]
 NO_LIMIT = 2**32 - 1
 
 
-class BaseBoosting(ReadableBoosting, BoostingImportances, TableEstimator):
+class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
     """Gradient boosting of classes or values."""
 
     _model_attribute = "boosting_"

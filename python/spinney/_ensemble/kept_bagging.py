@@ -12,7 +12,7 @@ import spinney._engine as _engine
 from spinney._file.arrays import array_from_json, array_to_json
 from spinney._file.container import field, refuse
 from spinney._file.values import labels_from_json, labels_to_json
-from spinney._keep.estimator import Kept, class_name, class_named, estimator_header, opening, unfitted
+from spinney._keep.estimator import KeptModel, class_name, class_named, estimator_header, opening, unfitted
 from spinney._keep.part import FittedPart
 
 KIND = "bagging"
@@ -21,10 +21,10 @@ KIND = "bagging"
 def ensemble_parts(model: Any) -> tuple[dict[str, Any], list[_engine.Tree]]:
     """Return header and trees of a fitted ensemble whose members are models of spinney."""
     for member in model.estimators_:
-        if not isinstance(member, Kept) or class_name(member) is None:
+        if not isinstance(member, KeptModel) or class_name(member) is None:
             raise TypeError(
-                f"A model file holds trees and forests of spinney; the members of this ensemble are of the type "
-                f"{type(member).__name__}. Pickle the ensemble instead."
+                "A model file holds trees, forests and boosting of spinney; the members of this ensemble are of the "
+                f"type {type(member).__name__}. Pickle the ensemble instead."
             )
     members: list[dict[str, Any]] = []
     trees: list[_engine.Tree] = []
@@ -59,7 +59,7 @@ def ensemble_from_file(kind: Any, header: dict[str, Any], file: _engine.ModelFil
     template = None
     if header.get("template") is not None:
         about = field(header, "template", dict)
-        template = unfitted(class_named(about), about)
+        template = unfitted(class_named(about, KeptModel), about)
     model = unfitted(kind, header, estimator=template)
     learned = _of_table(header)
     if header.get("classes") is not None:
@@ -103,7 +103,7 @@ def _members(headers: list[Any], file: _engine.ModelFile, learned: dict[str, Any
         n_trees = field(header, "n_trees", int)
         part = FittedPart.from_header(header, file, first, n_trees)
         first += n_trees
-        members.append(class_named(header)._of_part(header, part))
+        members.append(class_named(header, KeptModel)._of_part(header, part))
         columns.append(_columns(header.get("columns"), part.schema.n_features, learned["n_features_in_"]))
         whole.append(header.get("columns") is None)
         _check_outputs(part, learned)

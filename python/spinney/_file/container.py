@@ -48,7 +48,7 @@ def faults_named(label: str) -> Iterator[None]:
         raise
     except _FaultError as error:
         raise ModelFileError(f"Cannot load {label}: the file {_with_advice(str(error))}") from None
-    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError, LookupError, AttributeError, AssertionError) as error:
         fault = _with_advice(f"is damaged: {str(error).rstrip('.')}")
         raise ModelFileError(f"Cannot load {label}: the file {fault}") from error
 

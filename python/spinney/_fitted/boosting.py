@@ -14,13 +14,13 @@ from spinney._data import Schema
 from spinney._file.arrays import numbers_from_json
 from spinney._file.container import field, refuse
 from spinney._fitted.links import CLASS_LINKS, LINKS, predicted
-from spinney._fitted.model import FittedModel, Frame
+from spinney._fitted.model import Frame, ModelOfTrees
 from spinney._fitted.one_row import BoostingRowPredictor
 
 Floats = NDArray[np.float64]
 
 
-class FittedBoosting(FittedModel):
+class FittedBoosting(ModelOfTrees):
     """The trees of a fitted boosting model, added up.
 
     Attributes

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._file.container import refuse
-from spinney._fitted.model import FittedModel, Floats, Frame, check_width
+from spinney._fitted.model import Floats, Frame, ModelOfTrees, check_width
 from spinney._fitted.one_row import ForestRowPredictor
 from spinney._fitted.tree import FittedTree
 
 
-class FittedForest(FittedModel):
+class FittedForest(ModelOfTrees):
     """The trees of a fitted forest.
 
     Attributes

@@ -103,41 +103,21 @@ class FittedModel(Outputs, ABC):
         The fitted attribute by which estimators hold it.
     noun : str
         What people call it.
-    gain_is : str
-        What the importances of columns are shares of.
     takes_offset : bool
         Whether a score may be added to those of the model.
     takes_costs : bool
         Whether costs and priors may decide what it predicts.
-    n_trees, node_count, n_leaves : int
-        Its size.
     """
 
     kind: ClassVar[str]
     attribute: ClassVar[str]
     noun: ClassVar[str]
-    gain_is: ClassVar[str] = "decrease of the impurity"
     takes_offset: ClassVar[bool] = False
     takes_costs: ClassVar[bool] = True
 
-    @property
-    @abstractmethod
-    def n_trees(self) -> int:
-        """Number of trees."""
-
-    @property
-    @abstractmethod
-    def node_count(self) -> int:
-        """Number of nodes of all trees."""
-
-    @property
-    @abstractmethod
-    def n_leaves(self) -> int:
-        """Number of leaves of all trees."""
-
-    @abstractmethod
     def trees(self) -> list[_engine.Tree]:
-        """Return the engine's trees."""
+        """Return the engine's trees; none if it is not made of trees."""
+        return []
 
     @abstractmethod
     def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
@@ -146,20 +126,6 @@ class FittedModel(Outputs, ABC):
     @abstractmethod
     def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
         """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
-
-    @abstractmethod
-    def importances(self, n_features: int) -> Floats:
-        """Share of each column in the gain of the splits."""
-
-    @abstractmethod
-    def split_counts(self, n_features: int) -> NDArray[np.intp]:
-        """Count the splits on each column."""
-
-    @abstractmethod
-    def shap_sums(
-        self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
-    ) -> tuple[Floats, Floats, Floats]:
-        """Values without columns by output, flat values by row, column and output, and flat values of pairs."""
 
     @abstractmethod
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> Any:
@@ -183,6 +149,53 @@ class FittedModel(Outputs, ABC):
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""
         return {self.attribute: self, "n_outputs_": self.n_outputs}
+
+
+class ModelOfTrees(FittedModel):
+    """A fitted model that is made of trees.
+
+    Attributes
+    ----------
+    gain_is : str
+        What the importances of columns are shares of.
+    n_trees, node_count, n_leaves : int
+        Its size.
+    """
+
+    gain_is: ClassVar[str] = "decrease of the impurity"
+
+    @property
+    @abstractmethod
+    def n_trees(self) -> int:
+        """Number of trees."""
+
+    @property
+    @abstractmethod
+    def node_count(self) -> int:
+        """Number of nodes of all trees."""
+
+    @property
+    @abstractmethod
+    def n_leaves(self) -> int:
+        """Number of leaves of all trees."""
+
+    @abstractmethod
+    def trees(self) -> list[_engine.Tree]:
+        """Return the engine's trees."""
+
+    @abstractmethod
+    def importances(self, n_features: int) -> Floats:
+        """Share of each column in the gain of the splits."""
+
+    @abstractmethod
+    def split_counts(self, n_features: int) -> NDArray[np.intp]:
+        """Count the splits on each column."""
+
+    @abstractmethod
+    def shap_sums(
+        self, columns: _engine.Table, background: _engine.Table | None, interactions: bool, n_jobs: int
+    ) -> tuple[Floats, Floats, Floats]:
+        """Values without columns by output, flat values by row, column and output, and flat values of pairs."""
 
 
 def check_width(trees: list[_engine.Tree], frame: Frame) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._file.container import refuse
-from spinney._fitted.model import FittedModel, Frame, check_width
+from spinney._fitted.model import Frame, ModelOfTrees, check_width
 from spinney._fitted.one_row import RowPredictor
 from spinney._numbers.same_bits import times
 
@@ -28,7 +28,7 @@ def _frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-class FittedTree(FittedModel):
+class FittedTree(ModelOfTrees):
     """The arrays of a fitted tree, one entry per node, in preorder: the left child of a node is the next node.
 
     Attributes

@@ -15,12 +15,12 @@ from spinney._fitted.forest import FittedForest
 from spinney._fitted.lazy import LazySequence
 from spinney._forest.growing.rows import Draws
 from spinney._learn.about import About, counted
-from spinney._learn.table_estimator import TableEstimator
+from spinney._learn.table_estimator import TargetEstimator
 
 Floats = NDArray[np.float64]
 
 
-class ForestTrees(TableEstimator):
+class ForestTrees(TargetEstimator):
     """The trees of a forest, as estimators and as numbers."""
 
     _model_attribute = "forest_"

@@ -24,7 +24,7 @@ from spinney._learn.parameters import (
     read_groups,
     read_monotone,
 )
-from spinney._learn.table_estimator import TableEstimator
+from spinney._learn.table_estimator import TargetEstimator
 from spinney._learn.user_criterion import UserTarget, name_of
 from spinney.reading.methods import ExplainedByColumns
 
@@ -32,7 +32,7 @@ NO_LIMIT = 2**32 - 1
 RATE_CRITERIA = ("poisson", "exponential")  # events per unit of time
 
 
-class GrowingEstimator(ExplainedByColumns, TableEstimator):
+class GrowingEstimator(ExplainedByColumns, TargetEstimator):
     """Parameters of growth and what they become."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -7,7 +7,7 @@ A family is its own codec. An estimator that holds one model that predicts has t
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import spinney._engine as _engine
 from spinney._file.container import faults_named, field, from_bytes, refuse, to_bytes
@@ -19,9 +19,30 @@ from spinney._names import MODULE_OF, __version__, public
 
 
 class Kept:
-    """Mixin for estimators that model files hold, and whose pickles pass through the same checks as these."""
+    """Mixin for estimators that model files hold, whatever they are made of."""
 
-    _model_attribute: ClassVar[str]  # where a fitted estimator holds what predicts
+    def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
+        """Return the header and the trees of the estimator's file."""
+        raise NotImplementedError
+
+    @classmethod
+    def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
+        """Turn back what `_file_parts` gives."""
+        raise NotImplementedError
+
+    def _to_bytes(self) -> bytes:
+        """Return the model file."""
+        if class_name(self) is None:
+            raise TypeError(
+                f"{type(self).__name__} is not one of spinney's own estimators and cannot be loaded again. Pickle it."
+            )
+        return to_bytes(*self._file_parts())
+
+
+class KeptModel(Kept):
+    """Mixin for estimators that hold one model that predicts. Pickles pass through the same checks as model files."""
+
+    _model_attribute: ClassVar[str]  # where a fitted estimator holds the model
     _tied_to_trees: ClassVar[tuple[str, ...]] = ()  # attributes of `_from_header` that refer to the model's trees
 
     # ---- what a family says of itself ------------------------------------------------------------------------
@@ -34,16 +55,6 @@ class Kept:
     def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
         """Turn back what `_to_header` gives, as fitted attributes; `refuse` what does not fit the model."""
         return {}
-
-    def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
-        """Return the header and the trees of the estimator's file."""
-        part = self._part()
-        return estimator_header(self) | part.header(), part.model.trees()
-
-    @classmethod
-    def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
-        """Turn back what `_file_parts` gives."""
-        return cls._of_part(header, FittedPart.from_header(header, file, 0, file.n_trees))
 
     # ---- what follows from it --------------------------------------------------------------------------------
 
@@ -63,19 +74,19 @@ class Kept:
         estimator.__dict__.update(part.attributes() | cls._from_header(header, part))
         return estimator
 
-    def _to_bytes(self) -> bytes:
-        """Return the model file."""
-        if class_name(self) is None:
-            raise TypeError(
-                f"{type(self).__name__} is not one of spinney's own estimators and cannot be loaded again. Pickle it."
-            )
-        return to_bytes(*self._file_parts())
+    def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
+        part = self._part()
+        return estimator_header(self) | part.header(), part.model.trees()
+
+    @classmethod
+    def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
+        return cls._of_part(header, FittedPart.from_header(header, file, 0, file.n_trees))
 
     # ---- pickles ---------------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
-        if state.get(getattr(self, "_model_attribute", "")) is None:
+        if state.get(self._model_attribute) is None:
             return state
         part = self._part()
         entries = self._to_header() if state.keys() & set(self._tied_to_trees) else {}
@@ -89,7 +100,8 @@ class Kept:
         super().__setstate__(state)  # type: ignore[misc]
         if data is not None:
             with faults_named("this pickle"):
-                part, header = FittedPart.from_bytes(data)
+                header, file = from_bytes(data)
+                part = FittedPart.from_header(header, file, 0, file.n_trees)
                 learned = self._from_header(header, part) if self._tied_to_trees else {}
             self.__dict__.update(part.attributes())
             self.__dict__.update((name, learned[name]) for name in self._tied_to_trees if name in learned)
@@ -120,12 +132,17 @@ def class_name(estimator: Any) -> str | None:
     return name if name in MODULE_OF and public(name) is type(estimator) else None
 
 
-def class_named(header: dict[str, Any]) -> type[Kept]:
-    """Return the estimator that a header names."""
+Wanted = TypeVar("Wanted", bound=Kept)
+
+
+def class_named(header: dict[str, Any], wanted: type[Wanted]) -> type[Wanted]:
+    """Return the estimator that a header names, if it is of the kind that is wanted."""
     name = field(header, "estimator", str)
     kind = public(name) if name in MODULE_OF else None
     if not isinstance(kind, type) or not issubclass(kind, Kept):
         refuse(f"holds a model that this spinney does not know, {name[:100]!r}: upgrade spinney")
+    if not issubclass(kind, wanted):
+        refuse(f"is damaged: one of its models is a {name}, which is made of several")
     return kind
 
 
@@ -167,4 +184,4 @@ def load(file: Target) -> Any:
     data = read_file(file)
     with faults_named(label_of(file)):
         header, model_file = from_bytes(data)
-        return class_named(header)._from_file(header, model_file)
+        return class_named(header, Kept)._from_file(header, model_file)

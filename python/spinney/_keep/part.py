@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import Schema
-from spinney._file.container import field, from_bytes, refuse, to_bytes
+from spinney._file.container import field, refuse, to_bytes
 from spinney._file.values import labels_from_json, labels_to_json
-from spinney._fitted.model import FittedModel, Frame, decision_costs
-from spinney._names import FITTED_KINDS, MODULE_OF, WITHOUT_TARGET, fitted_class
+from spinney._fitted.model import FittedModel, Frame, ModelOfTrees, decision_costs
+from spinney._names import FITTED_KINDS, fitted_class
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class FittedPart:
     model : FittedModel
     classes : list of ndarray, or None
         Labels of each output; None in a regression.
-    max_features : int
-        Columns tried at each node.
+    max_features : int, or None
+        Columns tried at each node; None if the model is not made of trees.
     cost_matrix : ndarray of shape (n_classes, n_classes), or None
         Cost of predicting class j (column) for class i (row).
     priors : ndarray of shape (n_classes,), or None
@@ -38,7 +38,7 @@ class FittedPart:
     schema: Schema
     model: FittedModel
     classes: list[NDArray[Any]] | None
-    max_features: int
+    max_features: int | None
     cost_matrix: NDArray[np.float64] | None = None
     priors: NDArray[np.float64] | None = None
 
@@ -48,8 +48,9 @@ class FittedPart:
             "schema": self.schema.to_dict(),
             "classes": None if self.classes is None else [labels_to_json(labels) for labels in self.classes],
             "n_outputs": self.model.n_outputs,
-            "max_features": int(self.max_features),
         }
+        if self.max_features is not None:
+            fields["max_features"] = int(self.max_features)
         fields |= self.model.to_header()
         for name, numbers in (("cost_matrix", self.cost_matrix), ("priors", self.priors)):
             if numbers is not None:
@@ -72,35 +73,26 @@ class FittedPart:
         return digest.hexdigest()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> tuple[FittedPart, dict[str, Any]]:
-        """Read a model file and return its header as well."""
-        header, file = from_bytes(data)
-        if _kind(header) not in FITTED_KINDS and (name := str(header.get("estimator"))) in MODULE_OF:
-            refuse(
-                f"holds a {name}, which does not predict a target. Read it with spinney.load."
-                if name in WITHOUT_TARGET
-                else f"holds a {name}, an ensemble of several models. Read it with spinney.load."
-            )
-        return cls.from_header(header, file, 0, file.n_trees), header
-
-    @classmethod
     def from_header(cls, header: dict[str, Any], file: _engine.ModelFile, first: int, n_trees: int) -> FittedPart:
         """Read the model of a header whose trees are n_trees of a file, from the first."""
         schema = Schema.from_dict(field(header, "schema", dict))
-        n_outputs, max_features = field(header, "n_outputs", int), field(header, "max_features", int)
+        n_outputs = field(header, "n_outputs", int)
         classes = None
         if header.get("classes") is not None:
             classes = [labels_from_json(labels) for labels in field(header, "classes", list)]
-        if not 0 < max_features <= schema.n_split_features:
-            refuse("is damaged: its number of columns tried is impossible")
         if not 0 <= first <= first + n_trees <= file.n_trees:
             refuse("is damaged: it lacks trees")
         if n_outputs < 1 or (classes is not None and len(classes) != n_outputs):
             refuse("is damaged: its number of outputs is wrong")
         n_classes = None if classes is None else [len(labels) for labels in classes]
-        kind = _kind(header)
+        kind = kind_of(header)
         if kind not in FITTED_KINDS:
             refuse(f"holds a model that this spinney does not know, {kind[:100]!r}: upgrade spinney")
+        max_features = None
+        if issubclass(fitted_class(kind), ModelOfTrees):
+            max_features = field(header, "max_features", int)
+            if not 0 < max_features <= schema.n_split_features:
+                refuse("is damaged: its number of columns tried is impossible")
         cost, priors = _read_costs(header, n_classes)
         frame = Frame(schema, n_classes, n_outputs, decision_costs(cost, priors))
         try:
@@ -118,8 +110,9 @@ class FittedPart:
         found: dict[str, Any] = {
             "schema_": schema,
             "n_features_in_": schema.n_features,
-            "max_features_": self.max_features,
         } | self.model.attributes()
+        if self.max_features is not None:
+            found["max_features_"] = self.max_features
         if schema.has_names:
             found["feature_names_in_"] = np.array(schema.names, dtype=object)
         if classes is not None:
@@ -140,7 +133,7 @@ class FittedPart:
             attributes["schema_"],
             model,
             classes,
-            attributes["max_features_"],
+            attributes.get("max_features_"),
             attributes.get("cost_matrix_"),
             attributes.get("priors_"),
         )
@@ -164,6 +157,7 @@ def _read_costs(
     return found[0], found[1]
 
 
-def _kind(header: dict[str, Any]) -> str:
+def kind_of(header: dict[str, Any]) -> str:
+    """Return the kind of model that a header names; the first files held trees and named none."""
     kind: str = field(header, "kind", str) if "kind" in header else "tree"
     return kind

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data import read_table
-from spinney._file.container import faults_named, field, refuse
+from spinney._file.container import faults_named, field, from_bytes, refuse
 from spinney._file.disk import Target, label_of, read_file
 from spinney._file.values import parameters_from_json
 from spinney._fitted.offsets import read_offset
-from spinney._keep.part import FittedPart
-from spinney._names import WITHOUT_TARGET
+from spinney._keep.part import FittedPart, kind_of
+from spinney._names import FITTED_KINDS, MODULE_OF, WITHOUT_TARGET
 
 
 class Predictor:
@@ -49,7 +49,8 @@ class Predictor:
                 setattr(self, attribute, attributes[attribute])
 
     def __repr__(self) -> str:
-        return f"<Predictor of a {self._name}: {self._part.model.node_count} nodes>"
+        model: Any = self._part.model
+        return f"<Predictor of a {self._name}: {model.node_count} nodes>"
 
     def _by_blocks(self, X: Any, work: Callable[[_engine.Table, int], NDArray[Any]]) -> NDArray[Any]:
         blocks = self._part.schema.encode_blocks(read_table(X), self._unseen, self._name)
@@ -188,9 +189,11 @@ def load_predictor(file: Target) -> Predictor:
     """
     data = read_file(file)
     with faults_named(label_of(file)):
-        part, header = FittedPart.from_bytes(data)
-        parameters = parameters_from_json(field(header, "parameters", dict))
+        header, model_file = from_bytes(data)
         name = field(header, "estimator", str)[:100]
         if name in WITHOUT_TARGET:
             refuse(f"holds a model of the kind {name}, which does not predict a target. Read it with spinney.load.")
-        return Predictor(part, name, parameters)
+        if kind_of(header) not in FITTED_KINDS and name in MODULE_OF:
+            refuse(f"holds a {name}, an ensemble of several models. Read it with spinney.load.")
+        parameters = parameters_from_json(field(header, "parameters", dict))
+        return Predictor(FittedPart.from_header(header, model_file, 0, model_file.n_trees), name, parameters)

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._file.disk import Target, write_file
-from spinney._fitted.model import FittedModel
-from spinney._keep.estimator import Kept
+from spinney._fitted.model import FittedModel, ModelOfTrees
+from spinney._fitted.one_row import BoostingRowPredictor, ForestRowPredictor, RowPredictor
+from spinney._keep.estimator import Kept, KeptModel
 from spinney._learn.about import About
 from spinney._learn.parameters import NamedParameters
 
@@ -33,7 +34,7 @@ class SavedEstimator(NamedParameters, Kept, BaseEstimator):
         return self.n_jobs or 0
 
     def save(self, file: Target) -> None:
-        """Write the fitted model to a file that `spinney.load` and `spinney.load_predictor` read.
+        """Write the fitted model to a file for `spinney.load`; for `spinney.load_predictor`, if it predicts a target.
 
         The file holds numbers and text, no code: loading it runs none. Parameters that only a fit needs are saved if
         they are numbers or text: a random state that is not an integer becomes None, folds that are not a number become
@@ -41,7 +42,8 @@ class SavedEstimator(NamedParameters, Kept, BaseEstimator):
         out-of-fold predictions and the nodes of the training rows are not. Which rows were drawn for the trees of a
         forest is saved with ``keep_rows=True``, as are the targets and leaves of its training rows and what was
         predicted for them out of bag; the out-of-bag score and curve always are. Members of an ensemble must be models
-        of spinney; which rows they were fitted on is not saved.
+        of spinney that are no ensembles of any models themselves; which rows they were fitted on is not saved. An
+        imputer's file holds the values of its training rows, which it lends.
 
         Parameters
         ----------
@@ -56,7 +58,7 @@ class SavedEstimator(NamedParameters, Kept, BaseEstimator):
         raise NotImplementedError
 
 
-class TableEstimator(SavedEstimator):
+class TableEstimator(KeptModel, SavedEstimator):
     """Reads a table by its schema, and holds one model that predicts."""
 
     schema_: Schema
@@ -110,7 +112,19 @@ class TableEstimator(SavedEstimator):
         check_is_fitted(self)
         return self._part().fingerprint()
 
-    def to_predictor(self) -> Any:
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+class TargetEstimator(TableEstimator):
+    """Predicts a target."""
+
+    def to_predictor(self) -> RowPredictor | ForestRowPredictor | BoostingRowPredictor:
         """Prepare a handle that predicts one row at a time, in microseconds.
 
         The handle checks nothing, starts no thread and needs a row's values in column order, or by name.
@@ -121,20 +135,17 @@ class TableEstimator(SavedEstimator):
             The handle; each thread needs its own.
         """
         check_is_fitted(self)
-        return self._fitted.row_predictor(self.schema_, self.unseen, getattr(self, "classes_", None))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
+        handle: RowPredictor | ForestRowPredictor | BoostingRowPredictor = self._fitted.row_predictor(
+            self.schema_, self.unseen, getattr(self, "classes_", None)
+        )
+        return handle
 
 
-def fitted_of(model: Any) -> FittedModel:
-    """Return what predicts in a fitted estimator of spinney; TypeError for anything else."""
+def trees_of(model: Any) -> ModelOfTrees:
+    """Return what predicts in a fitted estimator of spinney that is made of trees; TypeError for anything else."""
     if not isinstance(model, TableEstimator):
         raise TypeError(f"model must be a fitted tree, forest or boosted model of spinney, not {type(model).__name__}.")
     check_is_fitted(model)
+    if not isinstance(model._fitted, ModelOfTrees):
+        raise TypeError(f"{type(model).__name__} is not made of trees. Pass a tree, a forest or a boosted model.")
     return model._fitted

@@ -9,6 +9,7 @@ import numpy as np
 from spinney._charts.axes import axes_of
 from spinney._charts.colours import CLASS_COLOURS, INK, VALUE_COLOUR
 from spinney._charts.complexity import draw_complexity
+from spinney._learn.table_estimator import trees_of
 from spinney._words.digits import elide, one_line
 from spinney.reading.tables import importance_columns
 
@@ -103,7 +104,7 @@ def plot_importances(model: Any, *, max_columns: int = 15, ax: Axes | None = Non
         ax.annotate(f"{value:.2f}", (value, place), xytext=(4, 0), textcoords="offset points", va="center", color=INK)
     ax.set_yticks(places, names, parse_math=False)
     ax.invert_yaxis()
-    ax.set(xlim=(0, 1.12 * max([*values, 1e-9])), xlabel=f"share in the {model._fitted.gain_is}")
+    ax.set(xlim=(0, 1.12 * max([*values, 1e-9])), xlabel=f"share in the {trees_of(model).gain_is}")
     return ax
 
 

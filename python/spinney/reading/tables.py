@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spinney._learn.table_estimator import fitted_of
+from spinney._learn.table_estimator import trees_of
 from spinney._learn.user_criterion import name_of
 from spinney._words.frames import Backend, frame_of
 from spinney.reading.reader import TreeReader
@@ -317,7 +317,7 @@ def importance_frame(model: Any, backend: Backend | None = None) -> Any:
 
 def importance_columns(model: Any) -> dict[str, list[Any]]:
     """Return the columns of `importance_frame`."""
-    fitted = fitted_of(model)
+    fitted = trees_of(model)
     features = model.schema_.features
     importances, n_splits = model.feature_importances_, fitted.split_counts(model.schema_.n_split_features)
     if model.schema_.pool is not None:

@@ -50,10 +50,12 @@ def forest_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
     return {"forest": entry}
 
 
-def forest_from_json(header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+def forest_from_json(header: dict[str, Any], part: FittedPart, has_threshold: bool = False) -> dict[str, Any]:
     """Turn back what `forest_to_json` gives; older files lack the ranges and the rows."""
     assert isinstance(part.model, FittedForest)
     entry = field(header, "forest", dict)
+    if ("offset" in entry) != has_threshold:
+        refuse("is damaged: its estimator and its threshold do not go together")
     found: dict[str, Any] = {"_seed": field(entry, "seed", int)}
     if not 0 <= found["_seed"] < 2**31:
         refuse("is damaged: its seed is not a number between 0 and 2³¹")

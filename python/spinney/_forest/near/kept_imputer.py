@@ -14,7 +14,7 @@ from spinney._file.container import field, refuse
 from spinney._fitted.forest import FittedForest
 from spinney._forest.near.donors import Donors
 from spinney._forest.near.proximity import Resting
-from spinney._keep.estimator import class_named, estimator_header, opening, unfitted
+from spinney._keep.estimator import KeptModel, class_named, estimator_header, opening, unfitted
 from spinney._keep.part import FittedPart
 
 KIND = "imputer"
@@ -49,7 +49,9 @@ def imputer_from_file(kind: Any, header: dict[str, Any], file: _engine.ModelFile
     resting = _resting(header, part.model, len(known))
     if (imputer.kind == "gap") != (resting.drawn is not None):
         refuse("is damaged: it lacks the rows drawn for each tree, or has them where kind does not need them")
-    imputer._keep(schema, class_named(about)._of_part(about, part), Donors.of(known, schema.features), resting)
+    imputer._keep(
+        schema, class_named(about, KeptModel)._of_part(about, part), Donors.of(known, schema.features), resting
+    )
     return imputer
 
 

@@ -17,6 +17,7 @@ import spinney._engine as _engine
 from spinney._file.container import field, refuse
 from spinney._fitted.forest import FittedForest, join_trees
 from spinney._fitted.row_reader import RowReader
+from spinney._forest.growing.kept import forest_from_json
 from spinney._forest.growing.rows import draw_rows, whole_weights
 from spinney._forest.unlabelled.unsupervised import Plan, UnsupervisedForest
 from spinney._keep.part import FittedPart
@@ -225,7 +226,8 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         offset, max_samples = field(entry, "offset", float), field(entry, "max_samples", int)
         if not -1 <= offset <= 0 or max_samples < 1:
             refuse("is damaged: its threshold or its number of rows drawn is impossible")
-        return super()._from_header(header, part) | {"offset_": offset, "max_samples_": max_samples}
+        learned = forest_from_json(header, part, has_threshold=True)
+        return learned | {"offset_": offset, "max_samples_": max_samples}
 
     # ---- using ---------------------------------------------------------------------------------------
 
