@@ -1,7 +1,8 @@
 """The main rows of all families on one page, two threads, with what is asked of this machine's instruction set.
 
-Usage: ``[SPINNEY_ISA=avx2] python benchmarks/machines.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE]``. The
-workloads are those of boosting.py, forests.py, trees.py and shap_values.py; the peers are those that are installed.
+Usage: ``[SPINNEY_ISA=avx2] python benchmarks/machines.py [WORKLOAD …] [--quick] [--rounds N] [--peers NAME …]
+[--json FILE]``. The workloads are those of boosting.py, forests.py, trees.py and shap_values.py; the peers are those that
+are installed.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ WORKLOADS = {
 def main() -> int:
     """Run the workloads named on the command line."""
     parser = command_line(__doc__, WORKLOADS)
-    parser.set_defaults(jobs=[2], peers=None, data=None)
+    parser.add_argument("--peers", nargs="+", help="boosting: only these")
+    parser.set_defaults(jobs=[2], data=None)
     return run(WORKLOADS, parser.parse_args(), {"instruction set": instruction_set()} | boosters.versions())
 
 

@@ -132,7 +132,7 @@ TEST(rows_and_columns_drawn_do_not_depend_on_threads) {
 
 TEST(threads_may_share_the_columns_of_a_node) {
   const Data d = make_data(3'000, 600, 0, 4);
-  check_same(d, {});
+  check_same(d, usual_params());
 }
 
 TEST(threads_may_grow_the_trees_of_classes) {
