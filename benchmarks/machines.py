@@ -1,8 +1,8 @@
 """The main rows of all families on one page, two threads, with what is asked of this machine's instruction set.
 
 Usage: ``[SPINNEY_ISA=avx2] python benchmarks/machines.py [WORKLOAD …] [--quick] [--rounds N] [--peers NAME …]
-[--json FILE]``. The workloads are those of boosting.py, forests.py, trees.py and shap_values.py; the peers are those that
-are installed.
+[--json FILE]``. The workloads are those of boosting.py, forests.py, trees.py and shap_values.py; the peers are those
+that are installed.
 """
 
 from __future__ import annotations

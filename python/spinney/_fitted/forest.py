@@ -93,10 +93,6 @@ class FittedForest(ModelOfTrees):
         forest = _engine.forest_from_trees(trees, frame.schema.n_categories)
         return cls(forest, frame.n_classes, frame.n_outputs, frame.cost)
 
-    def identity(self) -> bytes:
-        """Return the costs that decide what is predicted."""
-        return b"" if self.cost is None else np.ascontiguousarray(self.cost).tobytes()
-
     def tree(self, t: int) -> FittedTree:
         """Return a copy of tree t."""
         return FittedTree(self._forest.tree(t), self._n_classes, self.n_outputs, self.cost)

@@ -142,9 +142,9 @@ class FittedModel(Outputs, ABC):
     def from_file(cls, header: dict[str, Any], trees: list[_engine.Tree], frame: Frame) -> Self:
         """Turn back what `to_header` and `trees` give; ValueError, or `refuse`, if they do not go together."""
 
-    @abstractmethod
     def identity(self) -> bytes:
-        """Return the numbers beside the trees that turn their values into predictions."""
+        """Return the numbers beside the trees that turn their values into predictions: the costs, if they decide."""
+        return b"" if self.cost is None else np.ascontiguousarray(self.cost).tobytes()
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""

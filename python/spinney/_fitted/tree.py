@@ -115,10 +115,6 @@ class FittedTree(ModelOfTrees):
         check_width(trees, frame)
         return cls(trees[0], frame.n_classes, frame.n_outputs, frame.cost)
 
-    def identity(self) -> bytes:
-        """Return the costs that decide what is predicted."""
-        return b"" if self.cost is None else np.ascontiguousarray(self.cost).tobytes()
-
     @property
     def node_count(self) -> int:
         """Number of nodes."""
