@@ -413,7 +413,7 @@ def all_ways(model, X, rows):
     """Sums by batch, by single rows and by the trees one by one, to the bit."""
     batch = model.boosting_.engine.sums(model._columns(X), 0, model.boosting_.n_trees, 1)
     trees = np.zeros_like(batch)
-    for t, tree in enumerate(model.estimators_):
+    for t, tree in enumerate(model.estimators_.ravel()):
         trees[:, t % model.boosting_.n_scores] += tree.predict(X)
     np.testing.assert_array_equal(batch, trees)
     handle = model.to_predictor()
@@ -468,7 +468,7 @@ def test_a_row_of_huge_weight_leaves_the_others_their_splits(kind, heavy):
     model = kind(n_estimators=60, learning_rate=0.3).fit(X, y, weight)
     others = np.arange(2000) != 1000
     assert model.score(X[others], y[others]) > 0.9
-    assert min(tree.tree_.n_node_samples[tree.tree_.is_leaf].min() for tree in model.estimators_) >= 20
+    assert min(tree.tree_.n_node_samples[tree.tree_.is_leaf].min() for tree in model.estimators_.ravel()) >= 20
 
 
 @pytest.mark.parametrize("heavy", [1e3, 1e6])
@@ -477,7 +477,7 @@ def test_a_small_table_with_a_heavy_row_is_split_too(heavy):
     weight = np.ones(100)
     weight[0] = heavy
     model = spinney.GradientBoostingRegressor(n_estimators=20).fit(X, np.sin(3 * X[:, 0]), weight)
-    assert all(tree.tree_.n_leaves > 1 for tree in model.estimators_)
+    assert all(tree.tree_.n_leaves > 1 for tree in model.estimators_.ravel())
 
 
 @pytest.mark.parametrize("l2", [1e10, 1e15, 1e21])

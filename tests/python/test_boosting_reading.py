@@ -32,19 +32,19 @@ def regressor(**options: Any) -> Any:
 def test_the_trees_add_up_to_the_model() -> None:
     X, y = table()
     model = regressor().fit(X, y)
-    assert len(model.estimators_) == 8
-    steps = sum(tree.predict(X) for tree in model.estimators_)
+    assert model.estimators_.shape == (8, 1)
+    steps = sum(tree.predict(X) for tree in model.estimators_[:, 0])
     np.testing.assert_allclose(steps + model.boosting_.start[0], model.predict(X), rtol=0, atol=1e-12)
     classes = np.digitize(y, [-1, 1])
     several = spinney.GradientBoostingClassifier(n_estimators=3, max_leaf_nodes=4).fit(X, classes)
-    assert len(several.estimators_) == 9
-    scores = np.column_stack([sum(tree.predict(X) for tree in several.estimators_[k::3]) for k in range(3)])
+    assert several.estimators_.shape == (3, 3)
+    scores = np.column_stack([sum(tree.predict(X) for tree in several.estimators_[:, k]) for k in range(3)])
     np.testing.assert_allclose(scores + several.boosting_.start, several.decision_function(X), atol=1e-12)
 
 
 def test_a_tree_is_read_and_drawn() -> None:
     X, y = table()
-    tree = regressor().fit(X, y).estimators_[0]
+    tree = regressor().fit(X, y).estimators_[0, 0]
     text = spinney.export_text(tree)
     assert "size" in text
     assert "sd" not in text
@@ -67,12 +67,12 @@ def test_leaves_of_rows() -> None:
     model = regressor().fit(X, y)
     leaves = model.apply(X)
     assert leaves.shape == (300, 8)
-    for t, tree in enumerate(model.estimators_):
+    for t, (tree,) in enumerate(model.estimators_):
         np.testing.assert_array_equal(leaves[:, t], tree.apply(X))
     several = spinney.GradientBoostingClassifier(n_estimators=3, max_leaf_nodes=4).fit(X, np.digitize(y, [-1, 1]))
     leaves = several.apply(X)
     assert leaves.shape == (300, 3, 3)
-    np.testing.assert_array_equal(leaves[:, 1, 2], several.estimators_[5].apply(X))
+    np.testing.assert_array_equal(leaves[:, 1, 2], several.estimators_[1, 2].apply(X))
 
 
 # ---- importances -----------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_a_split_shows_the_mean_of_the_leaves_below(loss: str, monotone: Any, we
     y = np.exp(3 * y) if loss == "gamma" else y
     weight = np.random.default_rng(1).uniform(0.2, 3, len(y)) if weighted else None
     model = regressor(loss=loss, monotonic_cst=monotone, l2_regularization=2.0).fit(X, y, weight)
-    for estimator in model.estimators_:
+    for estimator in model.estimators_.ravel():
         tree = estimator.tree_
         passed = estimator.decision_path(X).toarray().astype(bool)
         added = estimator.predict(X)

@@ -331,7 +331,7 @@ def test_the_base_value_is_the_start_and_the_mean_of_each_tree_over_its_rows() -
     for subsample in (0.4, 1.0):
         model = Regressor(n_estimators=5, subsample=subsample, random_state=0).fit(X, y)
         expected = model.boosting_.start[0]
-        for tree in (estimator.tree_ for estimator in model.estimators_):
+        for tree in (estimator.tree_ for estimator in model.estimators_.ravel()):
             is_leaf = tree.children_left < 0
             expected += np.average(tree.value.ravel()[is_leaf], weights=tree.weighted_n_node_samples[is_leaf])
         base_value = model.shap_values(X).base_value

@@ -122,6 +122,9 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
+    estimators_ : array of shape (n_rounds, n_scores)
+        The trees as estimators that predict what they add to a score, made on demand; two classes have one score, more
+        have one each.
     n_iter_ : int
         Number of rounds in the model.
     n_estimators_ : int

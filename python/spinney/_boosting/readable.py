@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._boosting.tree import BoostedTree
 from spinney._data import Schema, read_table
 from spinney._fitted.boosting import FittedBoosting
-from spinney._fitted.lazy import LazySequence
+from spinney._fitted.lazy import LazyGrid, LazySequence
 from spinney._fitted.offsets import read_offset
 from spinney._fitted.tree import FittedTree
 from spinney._learn.about import About, counted
+from spinney._learn.members import SequenceOfMembers
 from spinney.reading.methods import ExplainedByColumns
 
 if TYPE_CHECKING:
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-class ReadableBoosting(ExplainedByColumns):
+class ReadableBoosting(SequenceOfMembers, ExplainedByColumns):
     """Mixin for boosted models."""
 
     boosting_: FittedBoosting
     schema_: Schema
 
     @property
-    def estimators_(self) -> Sequence[Any]:
-        """The trees as estimators, made on demand: by round; with more than two classes, by round and class.
+    def estimators_(self) -> LazyGrid:
+        """The trees as estimators, made on demand, by round and score: two classes have one score, more have one each.
 
         Each is a regression tree that predicts what it adds to the score, and can be printed and drawn as such: a
         leaf shows what it adds, learning rate and all, a split the mean of that over the rows that pass.
         """
         check_is_fitted(self)
-        return LazySequence(self.boosting_.n_trees, self._tree_estimator)
+        return LazyGrid((self.boosting_.n_rounds, self.boosting_.n_scores), self._tree_estimator)
 
     def _tree_estimator(self, t: int) -> Any:
         model: Any = self
@@ -57,14 +57,15 @@ class ReadableBoosting(ExplainedByColumns):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_rounds) or (n_samples, n_rounds, n_classes)
-            Node numbers, counted within each tree; with more than two classes, of the tree of each class.
+        ndarray of shape (n_samples, n_rounds) or (n_samples, n_rounds, n_scores)
+            Node numbers, counted within each tree. A classifier has the third dimension: one score for two classes,
+            else one for each.
         """
         model: Any = self
         columns, view = model._columns(X), self.boosting_
         leaves = [view.engine.tree(t).apply(columns, model._n_threads) for t in range(view.n_trees)]
         found = np.column_stack(leaves).astype(np.int64)
-        return found if view.n_scores == 1 else found.reshape(columns.n_rows, -1, view.n_scores)
+        return found.reshape(columns.n_rows, -1, view.n_scores) if hasattr(self, "classes_") else found
 
     def shap_values(
         self, X: Any, *, interactions: bool = False, background: Any = None, offset: Any = None
@@ -128,7 +129,8 @@ class ReadableBoosting(ExplainedByColumns):
             sentence += f", {held_out:.4g} on held-out rows"
         size = {"loss": model.loss, "rounds": kept, "rounds_tried": tried, "leaves": n_leaves}
         size |= {"training_loss": loss, "held_out_loss": held_out}
-        return About("boosting", size, lines, sentence, self.estimators_, title_of_tree=self._title_of_tree)
+        trees = LazySequence(self.boosting_.n_trees, self._tree_estimator)
+        return About("boosting", size, lines, sentence, trees, title_of_tree=self._title_of_tree)
 
     def _title_of_tree(self, t: int) -> str:
         model: Any = self

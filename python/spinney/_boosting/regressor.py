@@ -121,6 +121,8 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
 
     Attributes
     ----------
+    estimators_ : array of shape (n_rounds, 1)
+        The trees as estimators that predict what they add to the score, made on demand.
     n_iter_ : int
         Number of rounds in the model.
     n_estimators_ : int

@@ -28,6 +28,7 @@ from spinney._ensemble.resampling import Places, Sampling, Stratum, count_column
 from spinney._forest.growing.turns import MOST_MEMBERS, has_settled, turn_length
 from spinney._learn.about import About
 from spinney._learn.folds import read_row_groups
+from spinney._learn.members import SequenceOfMembers
 from spinney._learn.progress import Progress
 from spinney._learn.row_print import RowPrint, refuse_other_rows
 from spinney._learn.table_estimator import SavedEstimator
@@ -35,7 +36,7 @@ from spinney._learn.target import read_weights
 from spinney._learn.threads import count_threads, in_order
 
 
-class BaseBagging(SavedEstimator):
+class BaseBagging(SequenceOfMembers, SavedEstimator):
     """Fits members to samples of the rows and columns."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data import Schema
+from spinney._data import Schema, read_table
 from spinney._file.container import refuse
 from spinney._fitted.model import Frame, ModelOfTrees, check_width
 from spinney._fitted.one_row import RowPredictor
@@ -51,11 +51,14 @@ class FittedTree(ModelOfTrees):
         Class shares, or the predicted value.
     cost : ndarray of shape (n_classes, n_classes) or None
         Cost of predicting class j (column) for class i (row), if costs or priors decide what a node predicts.
+    n_features : int
+        Columns that the tree could split on.
     """
 
     kind = "tree"
     attribute = "tree_"
     noun = "tree"
+    n_features: int
 
     def __init__(
         self,
@@ -68,13 +71,16 @@ class FittedTree(ModelOfTrees):
         self._tree = tree
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"tree": self._tree, "n_classes": self._n_classes, "n_outputs": self.n_outputs, "cost": self.cost}
+        state = {"tree": self._tree, "n_classes": self._n_classes, "n_outputs": self.n_outputs, "cost": self.cost}
+        return state | {name: self.__dict__[name] for name in ("n_features",) if name in self.__dict__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         width = sum(state["n_classes"]) if state["n_classes"] is not None else state["n_outputs"]
         if state["tree"].value_width != width:
             raise ValueError("this is not a usable tree: its values do not fit its classes")
         self.__init__(state["tree"], state["n_classes"], state["n_outputs"], state.get("cost"))  # type: ignore[misc]
+        if "n_features" in state:
+            self.n_features = int(state["n_features"])
 
     def __repr__(self) -> str:
         return f"<FittedTree: {self.node_count} nodes, {self.n_leaves} leaves, depth {self.max_depth}>"
@@ -113,7 +119,19 @@ class FittedTree(ModelOfTrees):
         if len(trees) != 1:
             refuse(f"is damaged: it holds {len(trees)} trees instead of one")
         check_width(trees, frame)
-        return cls(trees[0], frame.n_classes, frame.n_outputs, frame.cost)
+        tree = cls(trees[0], frame.n_classes, frame.n_outputs, frame.cost)
+        tree.n_features = frame.schema.n_split_features
+        return tree
+
+    @property
+    def n_classes(self) -> NDArray[np.intp]:
+        """Classes of each output; 1 for a number."""
+        return np.array(self._n_classes or [1] * self.n_outputs, dtype=np.intp)
+
+    @property
+    def max_n_classes(self) -> int:
+        """Most classes of an output."""
+        return int(self.n_classes.max())
 
     @property
     def node_count(self) -> int:
@@ -242,6 +260,33 @@ class FittedTree(ModelOfTrees):
         column = np.concatenate([a for _, a in steps])
         ones = np.ones(len(row), dtype=np.int64)
         return csr_array((ones, (row, column)), shape=(len(leaves), self.node_count))
+
+    # ---- rows of plain numbers, without an estimator -----------------------------------------------------------
+
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """Leaf of each row of an array, or scipy sparse matrix, of numbers."""
+        if self.is_categorical.any():
+            raise ValueError(
+                "This tree splits on categories, which it knows by number alone. Ask the estimator: model.apply."
+            )
+        table = read_table(X)
+        if table.n_columns != self.n_features:
+            raise ValueError(f"X has {table.n_columns} columns, and the tree was grown on {self.n_features}.")
+        columns = Schema.learn(table).encode(table, unseen="missing", estimator="The tree")
+        return self._tree.apply(columns, 1).astype(np.int64)
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Values of each row's leaf, (n_rows, max_n_classes); of several outputs (n_rows, n_outputs, max_n_classes)."""
+        found = self.value[self.apply(X)]
+        return np.asarray(found[:, 0] if self.n_outputs == 1 else found)
+
+    def decision_path(self, X: Any) -> csr_array:
+        """Return 1 where a row of numbers passes a node, (n_rows, node_count)."""
+        return self.path(self.apply(X).astype(np.uint32))
+
+    def compute_feature_importances(self) -> NDArray[np.float64]:
+        """Weighted decrease of the impurity by column, as a share of the total."""
+        return self.importances(self.n_features)
 
     def replaced(self, engine: _engine.Tree) -> FittedTree:
         """Return a view of another tree with the same outputs and classes."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
@@ -22,7 +22,7 @@ from spinney._forest.certainty.support import ColumnRanges
 from spinney._forest.certainty.uncertainty import UncertainClasses, UncertainForest, UncertainValues
 from spinney._forest.growing.kept import forest_from_json, forest_to_json
 from spinney._forest.growing.out_of_bag import Metric, OutOfBag
-from spinney._forest.growing.rows import Draws, draw_rows, row_keys, whole_weights
+from spinney._forest.growing.rows import Draws, draw_rows, row_keys, rows_with_weight, whole_weights
 from spinney._forest.growing.training_rows import keep_training_rows
 from spinney._forest.growing.turns import ForestRequest, Grown, balanced_weights, grow_in_turns
 from spinney._forest.growing.warm_start import (
@@ -75,7 +75,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         "replace": ["boolean"],
         "max_samples": [
             Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0.0, 1.0, closed="right"),
+            Interval(RealNotInt, 0.0, None, closed="neither"),
             None,
         ],
         "oob_score": ["boolean", callable, str],
@@ -158,6 +158,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         grow_in_turns(request, grown, self.n_estimators, self.verbose)
         learned.pop("_n_classes")
         learned |= {"_seed": seed, "_draws": draws, "_training_rows": None}
+        learned["_all_rows"] = None if self.bootstrap else rows_with_weight(weight, table.n_rows)
         learned["_ranges"] = ColumnRanges.of(inputs, weight, self._n_threads)
         learned["_row_print"] = None if fingerprints is None else RowPrint.of(fingerprints, array)
         if self.keep_rows:

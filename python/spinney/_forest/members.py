@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,34 +15,19 @@ from spinney._fitted.forest import FittedForest
 from spinney._fitted.lazy import LazySequence
 from spinney._forest.growing.rows import Draws
 from spinney._learn.about import About, counted
-from spinney._learn.table_estimator import TargetEstimator
+from spinney._learn.members import SequenceOfMembers
+from spinney._learn.table_estimator import TableEstimator, TargetEstimator
 
 Floats = NDArray[np.float64]
 
 
-class ForestTrees(TargetEstimator):
-    """The trees of a forest, as estimators and as numbers."""
+class TreesOfForest(SequenceOfMembers, TableEstimator):
+    """The trees of a forest, with or without a target, as estimators and as numbers."""
 
     _model_attribute = "forest_"
     _tree_class: ClassVar[Any]  # the estimator of one tree
     forest_: FittedForest
     bootstrap: bool
-
-    def _about(self) -> About:
-        n_trees, n_leaves, score = len(self), self.forest_.n_leaves, float(getattr(self, "oob_score_", math.nan))
-        is_known, has_classes = math.isfinite(score), hasattr(self, "classes_")
-        size = f"{counted(n_trees, 'tree', 'trees')}, {counted(n_leaves, 'leaf', 'leaves')}"
-        lines = {"forest": size}
-        if is_known:
-            name = "accuracy" if has_classes else "R²"
-            lines[f"{name}, out of bag"] = f"{score:.1%}" if has_classes else f"{score:.4g}"
-        return About(
-            "forest",
-            {"trees": n_trees, "leaves": n_leaves, "out_of_bag": score if is_known else None},
-            lines,
-            f"{size}, out-of-bag score {score:.3f}" if is_known else size,
-            self.estimators_,
-        )
 
     @property
     def estimators_(self) -> Sequence[Any]:
@@ -65,8 +50,10 @@ class ForestTrees(TargetEstimator):
     def estimators_samples_(self) -> Sequence[NDArray[np.intp]]:
         """Rows that each tree was grown on, in ascending order, as often as they were drawn; made on demand."""
         check_is_fitted(self)
-        draws = self._known_draws()
-        return LazySequence(self.forest_.n_trees, draws.rows)
+        everything: NDArray[np.intp] | None = getattr(self, "_all_rows", None)
+        if everything is not None:
+            return LazySequence(self.forest_.n_trees, lambda _: everything.copy())
+        return LazySequence(self.forest_.n_trees, self._known_draws().rows)
 
     def _known_draws(self) -> Draws:
         draws: Draws | None = getattr(self, "_draws", None)
@@ -77,21 +64,6 @@ class ForestTrees(TargetEstimator):
         raise AttributeError(
             "A model file does not keep which rows were drawn unless keep_rows=True. Pickle the model, or fit it again."
         )
-
-    @property
-    def feature_importances_(self) -> Floats:
-        """Mean over the trees of each column's share in the decrease of the impurity."""
-        check_is_fitted(self)
-        return self.schema_.credit_inputs(self.forest_.importances(self.schema_.n_split_features))
-
-    def __len__(self) -> int:
-        return len(self.estimators_)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.estimators_)
-
-    def __getitem__(self, t: Any) -> Any:
-        return self.estimators_[t]
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Leaf of each row in each tree.
@@ -129,3 +101,29 @@ class ForestTrees(TargetEstimator):
         leaves = self.forest_.engine.apply(columns, self._n_threads)
         paths = [self.forest_.tree(t).path(leaves[:, t]) for t in range(self.forest_.n_trees)]
         return csr_array(hstack(paths, format="csr")), self.forest_.root.astype(np.int64)
+
+
+class ForestTrees(TreesOfForest, TargetEstimator):
+    """The trees of a forest that predicts a target."""
+
+    def _about(self) -> About:
+        n_trees, n_leaves, score = len(self), self.forest_.n_leaves, float(getattr(self, "oob_score_", math.nan))
+        is_known, has_classes = math.isfinite(score), hasattr(self, "classes_")
+        size = f"{counted(n_trees, 'tree', 'trees')}, {counted(n_leaves, 'leaf', 'leaves')}"
+        lines = {"forest": size}
+        if is_known:
+            name = "accuracy" if has_classes else "R²"
+            lines[f"{name}, out of bag"] = f"{score:.1%}" if has_classes else f"{score:.4g}"
+        return About(
+            "forest",
+            {"trees": n_trees, "leaves": n_leaves, "out_of_bag": score if is_known else None},
+            lines,
+            f"{size}, out-of-bag score {score:.3f}" if is_known else size,
+            self.estimators_,
+        )
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Mean over the trees of each column's share in the decrease of the impurity."""
+        check_is_fitted(self)
+        return self.schema_.credit_inputs(self.forest_.importances(self.schema_.n_split_features))

@@ -44,7 +44,8 @@ class RandomForestClassifier(ForestClassifier):
         Whether to draw rows with replacement. False draws a subsample: 63.2 % of the rows, unless `max_samples` says
         otherwise.
     max_samples : int, float or None, default=None
-        Rows (or groups of rows) drawn for each tree: a number or a share. None: as many as there are.
+        Rows (or groups of rows) drawn for each tree: a number or a share, above 1 too where rows are drawn with
+        replacement. None: as many as there are.
     sampling : {"balanced", "stratified"} or None, default=None
         Draw from each class separately: "balanced" takes as many rows of each as the smallest class has, "stratified"
         the same share of each.
@@ -273,7 +274,8 @@ class RandomForestRegressor(ForestRegressor):
         Whether to draw rows with replacement. False draws a subsample: 63.2 % of the rows, unless `max_samples` says
         otherwise.
     max_samples : int, float or None, default=None
-        Rows (or groups of rows) drawn for each tree: a number or a share. None: as many as there are.
+        Rows (or groups of rows) drawn for each tree: a number or a share, above 1 too where rows are drawn with
+        replacement. None: as many as there are.
     oob_score : bool, str or callable, default=False
         Whether to score out-of-bag predictions, which come for each row from those trees or members that have not seen
         it. True: by R²; or the name of a scikit-learn scorer, or ``metric(y, predicted)``.

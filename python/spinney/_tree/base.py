@@ -213,6 +213,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         """Set the fitted attributes, all at once, when nothing can fail any more."""
         self._keep_schema(schema)
         self.tree_ = tree
+        tree.n_features = schema.n_split_features
         for name, value in learned.items():
             setattr(self, name, value)
 

@@ -96,6 +96,11 @@ def row_keys(fingerprints: NDArray[np.uint64], target: NDArray[Any], n_columns: 
     return fingerprints + keys_of(target, n_columns)
 
 
+def rows_with_weight(weight: Floats | None, n_rows: int) -> NDArray[np.intp]:
+    """Rows that a tree without a sample is grown on: all but those of weight 0."""
+    return np.arange(n_rows) if weight is None else np.flatnonzero(weight > 0)
+
+
 def whole_weights(weight: Floats | None) -> NDArray[np.int64] | None:
     """Return weights that say how often each row is there; None if they are not whole numbers, or too large."""
     if weight is None or weight.sum() > _MOST_COPIES * len(weight) + 1000 or (weight != np.floor(weight)).any():
@@ -173,11 +178,11 @@ def _numbers_drawn(sizes: list[int], max_samples: int | float | None, replace: b
     share = 1.0 if replace else _SUBSAMPLE
     if isinstance(max_samples, Integral):
         share = int(max_samples) / sum(available)
-        if not replace and share > 1:
-            raise ValueError(
-                f"max_samples={max_samples} is more than the {sum(available)} rows (or groups) there are to draw from "
-                "without replacement. Lower it, or set replace=True."
-            )
     elif max_samples is not None:
         share = float(max_samples)
+    if not replace and share > 1:
+        raise ValueError(
+            f"max_samples={max_samples} is more than the {sum(available)} rows (or groups) there are to draw from "
+            "without replacement. Lower it, or set replace=True."
+        )
     return [max(1, int(share * n + 1e-9)) for n in available]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import TransformerMixin
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, RealNotInt
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
@@ -59,6 +59,10 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
 
     Attributes
     ----------
+    estimators_ : sequence
+        The trees as estimators, made on demand.
+    estimators_samples_ : sequence of ndarray
+        Rows that each tree was grown on, found on demand; model files do not keep them.
     forest_ : FittedForest
         The trees as one set of arrays.
     schema_ : Schema
@@ -86,7 +90,7 @@ class RandomTreesEmbedding(TransformerMixin, UnsupervisedForest):
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "min_samples_split": [
             Interval(Integral, 2, None, closed="left"),
-            Interval(Real, 0.0, 1.0, closed="right"),
+            Interval(RealNotInt, 0.0, 1.0, closed="right"),
         ],
         "min_samples_leaf": [
             Interval(Integral, 1, None, closed="left"),

@@ -70,6 +70,12 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         The threshold: rows that score below it are outliers.
     max_samples_ : int
         Number of rows drawn for each tree.
+    estimators_ : sequence
+        The trees as estimators that predict path lengths, made on demand.
+    estimators_samples_ : sequence of ndarray
+        Rows that each tree was grown on, found on demand; model files do not keep them.
+    estimators_features_ : list of ndarray
+        Columns that each tree takes: all; which of them it splits on is drawn inside.
     forest_ : FittedForest
         The trees as one set of arrays. Their values are path lengths.
     schema_ : Schema
@@ -230,6 +236,12 @@ class IsolationForest(OutlierMixin, UnsupervisedForest):
         return learned | {"offset_": offset, "max_samples_": max_samples}
 
     # ---- using ---------------------------------------------------------------------------------------
+
+    @property
+    def estimators_features_(self) -> list[NDArray[np.intp]]:
+        """Columns that each tree takes: all; which of them it splits on is drawn inside."""
+        check_is_fitted(self)
+        return [np.arange(self.n_features_in_) for _ in range(self.forest_.n_trees)]
 
     def score_samples(self, X: Any) -> Floats:
         """Score rows; the lower, the odder.

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
@@ -24,11 +23,11 @@ from spinney._data.hashing import mixed
 from spinney._data.same_kinds import check_categories
 from spinney._fitted.forest import FittedForest
 from spinney._forest.growing.kept import forest_from_json, forest_to_json
-from spinney._forest.growing.rows import Draws
+from spinney._forest.growing.rows import Draws, rows_with_weight
 from spinney._forest.growing.turns import ForestRequest, Grown, grow_in_turns
+from spinney._forest.members import TreesOfForest
 from spinney._keep.part import FittedPart
 from spinney._learn.about import About, counted
-from spinney._learn.table_estimator import TableEstimator
 from spinney._learn.target import read_weights
 from spinney._tree.extra_trees import ExtraTreeRegressor
 
@@ -60,11 +59,9 @@ class Plan:
     copies: NDArray[np.int64] | None = None
 
 
-class UnsupervisedForest(TableEstimator):
+class UnsupervisedForest(TreesOfForest):
     """What forests without a target share."""
 
-    _model_attribute = "forest_"
-    forest_: FittedForest
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
@@ -122,7 +119,10 @@ class UnsupervisedForest(TableEstimator):
         grown = Grown(earlier, None)
         grow_in_turns(request, grown, self.n_estimators, self.verbose)
         assert grown.forest is not None
-        self._keep(schema, grown.forest, seed, self._learned(columns, grown.forest, plan))
+        learned = self._learned(columns, grown.forest, plan)
+        learned["_draws"] = plan.draws
+        learned["_all_rows"] = rows_with_weight(weight, table.n_rows) if plan.draws is None else None
+        self._keep(schema, grown.forest, seed, learned)
         return columns
 
     def _growth_options(self, plan: Plan, schema: Schema, y: Floats, seed: int) -> _engine.GrowthOptions:
@@ -171,27 +171,18 @@ class UnsupervisedForest(TableEstimator):
         leaves = self.forest_.engine.apply(columns, self._n_threads)
         return np.asarray(leaves.astype(np.int64) + self.forest_.root[:-1])
 
-    def apply(self, X: Any) -> NDArray[np.int64]:
-        """Leaf of each row in each tree.
+    def _tree_estimator(self, t: int) -> Any:
+        tree = ExtraTreeRegressor(max_features=1, n_jobs=self.n_jobs, unseen=self.unseen)
+        tree._keep(self.schema_, self.forest_.tree(t), {"n_outputs_": 1})
+        return tree
 
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_trees)
-            Node numbers, counted within each tree.
-        """
-        return self.forest_.engine.apply(self._columns(X), self._n_threads).astype(np.int64)
-
-    def __len__(self) -> int:
-        check_is_fitted(self)
-        return self.forest_.n_trees
-
-    def __bool__(self) -> bool:
-        return True  # else Python would ask __len__, which an unfitted estimator refuses
+    def _known_draws(self) -> Draws:
+        draws: Draws | None = getattr(self, "_draws", None)
+        if draws is None:
+            raise AttributeError(
+                "A model file does not keep which rows the trees were grown on. Pickle the model, or fit it again."
+            )
+        return draws
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forest_")
