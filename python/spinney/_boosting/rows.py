@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._learn.folds import read_row_groups
 
 Floats = NDArray[np.float64]
 _SMALLEST, _LARGEST = 1e-18, 1e18  # gradients and their products with weights are kept in single precision
@@ -81,7 +82,7 @@ def set_aside(
     if share < 1:
         random = np.random.RandomState(seed)
         if groups is not None:
-            held[used[_drawn_groups(_read_groups(groups, n)[used], share, random)]] = True
+            held[used[_drawn_groups(read_row_groups(groups, n)[used], share, random)]] = True
         else:
             held[used[_drawn_rows(rows.target[used] if by_class else None, len(used), share, random)]] = True
     learning, judging = np.where(held, 0.0, weight), np.where(held, weight, 0.0)
@@ -91,13 +92,6 @@ def set_aside(
             "Change it, or pass X_val and y_val."
         )
     return replace(rows, weight=learning), replace(rows, weight=judging)
-
-
-def _read_groups(groups: Any, n_rows: int) -> NDArray[Any]:
-    labels = np.asarray(groups)
-    if labels.shape != (n_rows,):
-        raise ValueError(f"groups has shape {labels.shape}; it needs ({n_rows},): one label per row of X.")
-    return labels
 
 
 def _drawn_groups(labels: NDArray[Any], share: float, random: np.random.RandomState) -> NDArray[np.bool_]:

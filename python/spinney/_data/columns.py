@@ -6,6 +6,7 @@ used, ``ValueError`` for a shape, a name or a value.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -118,6 +119,12 @@ class RawTable:
     def label(self, j: int) -> str:
         """Name column ``j`` as an error message does."""
         return column_label(j, self.names)
+
+
+def comes_from(X: Any, module: str, *names: str) -> bool:
+    """Tell whether an object is one of a module's classes, which can only be if the module is loaded."""
+    loaded = sys.modules.get(module)
+    return loaded is not None and any(isinstance(X, getattr(loaded, name, ())) for name in names)
 
 
 def column_label(j: int, names: Sequence[str] | None) -> str:

@@ -48,7 +48,7 @@ def _fill_array(array: NDArray[Any], fills: Fills) -> NDArray[Any]:
 
 
 def _fill_vector(vector: NDArray[Any], rows: NDArray[np.intp], values: list[Any]) -> NDArray[Any]:
-    filled = vector.copy()
+    filled = np.array(np.ma.getdata(vector), copy=True)
     filled[rows] = values
     return filled
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.columns import raise_not_2d, require_some
+from spinney._data.columns import comes_from, raise_not_2d, require_some
+from spinney._data.given import masked_array
 from spinney._data.names import usable_names
 
 Places = NDArray[np.intp]
@@ -64,28 +64,28 @@ def pick_table(X: Any) -> PickTable:
     """
     if X is None or isinstance(X, (str, bytes)):
         raise TypeError(f"X must be a table such as an array or a data frame, not {type(X).__name__}.")
-    if _is_of(X, "scipy.sparse", "sparray", "spmatrix"):
+    if comes_from(X, "scipy.sparse", "sparray", "spmatrix"):
+        from spinney._data.read_sparse import checked_sparse
+
+        if X.ndim != 2:
+            raise_not_2d(X.ndim, X)
+        X = checked_sparse(X)
         return _pick_array(X if X.format in ("csr", "csc") else X.tocsr())
-    if _is_of(X, "pandas", "DataFrame"):
+    if comes_from(X, "pandas", "DataFrame"):
         return _made(X, len(X), X.shape[1], list(X.columns), _pandas_rows, _pandas_columns)
-    if _is_of(X, "polars", "DataFrame"):
+    if comes_from(X, "polars", "DataFrame"):
         return _made(X, X.height, X.width, X.columns, _brackets_rows, _polars_columns)
-    if _is_of(X, "polars", "LazyFrame"):
+    if comes_from(X, "polars", "LazyFrame"):
         raise TypeError("X is a polars LazyFrame; call collect() on it first.")
-    if _is_of(X, "narwhals", "DataFrame"):
+    if comes_from(X, "narwhals", "DataFrame"):
         return pick_table(X.to_native())
-    if _is_of(X, "pyarrow", "Table", "RecordBatch"):
+    if comes_from(X, "pyarrow", "Table", "RecordBatch"):
         return _made(X, X.num_rows, X.num_columns, X.schema.names, _arrow_rows, _arrow_columns)
     if not hasattr(X, "__array__") and (hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")):
         return pick_table(_as_arrow(X))
     if isinstance(X, Mapping):
         return _pick_dict(X)
     return _pick_array(_as_array(X))
-
-
-def _is_of(X: Any, module: str, *names: str) -> bool:
-    loaded = sys.modules.get(module)
-    return loaded is not None and any(isinstance(X, getattr(loaded, name, ())) for name in names)
 
 
 def _made(native: Any, n_rows: int, n_columns: int, labels: Any, rows: Any, columns: Any) -> PickTable:
@@ -99,6 +99,9 @@ def _as_array(X: Any) -> NDArray[Any]:
         return X
     if not hasattr(X, "__array__") and hasattr(X, "__dlpack__"):
         return np.from_dlpack(X)
+    masked = masked_array(X)
+    if masked is not None:
+        return masked
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -122,14 +125,18 @@ def _pick_dict(X: Mapping[Any, Any]) -> PickTable:
     names = list(X)
     if names and usable_names(names) is None:
         raise TypeError("X is a dict; its keys must be the column names, as strings.")
-    columns = {
-        name: np.asarray(values, dtype=object if any(isinstance(v, str) for v in values) else None)
-        for name, values in X.items()
-    }
+    columns = {name: _vector(values) for name, values in X.items()}
     lengths = {len(values) for values in columns.values()}
     if len(lengths) > 1:
         raise ValueError(f"The columns of X differ in length: {sorted(lengths)}.")
     return _made(columns, max(lengths, default=0), len(columns), names, _dict_rows, _dict_columns)
+
+
+def _vector(values: Any) -> NDArray[Any]:
+    masked = masked_array(values)
+    if masked is not None:
+        return masked
+    return np.asarray(values, dtype=object if any(isinstance(v, str) for v in values) else None)
 
 
 def _as_arrow(X: Any) -> Any:

@@ -5,13 +5,12 @@ Frame libraries are never imported here: an object can only come from a library 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from spinney._data.columns import RawTable, raise_not_2d
+from spinney._data.columns import RawTable, comes_from, raise_not_2d
 from spinney._data.read_array import read_array, read_dict, read_other
 
 
@@ -46,19 +45,19 @@ def _reader_of(X: Any) -> Callable[[Any], RawTable]:
         raise TypeError(f"X must be a table such as an array or a data frame, not {type(X).__name__}.")
     if isinstance(X, np.ndarray):
         return read_array
-    if _comes_from(X, "pandas", "DataFrame"):
+    if comes_from(X, "pandas", "DataFrame"):
         from spinney._data.read_pandas import read_frame
 
         return read_frame
-    if _comes_from(X, "pandas", "Series", "Index") or _comes_from(X, "polars", "Series"):
+    if comes_from(X, "pandas", "Series", "Index") or comes_from(X, "polars", "Series"):
         raise_not_2d(1, X)
-    if _comes_from(X, "scipy.sparse", "sparray", "spmatrix"):
+    if comes_from(X, "scipy.sparse", "sparray", "spmatrix"):
         from spinney._data.read_sparse import read_sparse
 
         return read_sparse
-    if _comes_from(X, "polars", "LazyFrame"):
+    if comes_from(X, "polars", "LazyFrame"):
         raise TypeError("X is a polars LazyFrame; call collect() on it first.")
-    if _comes_from(X, "narwhals", "DataFrame"):
+    if comes_from(X, "narwhals", "DataFrame"):
         return lambda frame: read_table(frame.to_native())
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):
         from spinney._data.read_arrow import read_arrow
@@ -67,8 +66,3 @@ def _reader_of(X: Any) -> Callable[[Any], RawTable]:
     if isinstance(X, Mapping):
         return read_dict
     return read_other
-
-
-def _comes_from(X: Any, module: str, *names: str) -> bool:
-    loaded = sys.modules.get(module)
-    return loaded is not None and any(isinstance(X, getattr(loaded, name, ())) for name in names)

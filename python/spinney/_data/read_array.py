@@ -9,12 +9,16 @@ import numpy as np
 
 from spinney._data.cells import TIME_REMEDY, read_cells
 from spinney._data.columns import Array, Column, RawTable, number_column, raise_not_2d, readable, require_some
+from spinney._data.given import masked_array
 from spinney._data.names import usable_names
 
 
 def read_other(X: Any) -> RawTable:
     if not hasattr(X, "__array__") and hasattr(X, "__dlpack__"):
         return read_array(np.from_dlpack(X))
+    masked = masked_array(X)
+    if masked is not None:
+        return read_array(masked)
     try:
         array = np.asarray(X)
     except ValueError as error:
@@ -56,6 +60,8 @@ def read_array_column(values: Array, label: str) -> Column:
     """Read a column from a 1-D NumPy array of any dtype."""
     kind = values.dtype.kind
     if kind in "fiub":
+        if isinstance(values, np.ma.MaskedArray):
+            return number_column(np.ma.getdata(values), np.ma.getmaskarray(values))
         return number_column(values)
     if kind in "OUT":
         if isinstance(values, np.ma.MaskedArray):
@@ -81,7 +87,8 @@ def read_dict(X: Mapping[Any, Any]) -> RawTable:
     for name, values in X.items():
         if isinstance(values, (list, tuple)) and any(isinstance(value, str) for value in values):
             values = np.fromiter(values, dtype=object, count=len(values))
-        array = np.asarray(values)
+        masked = masked_array(values)
+        array = np.asarray(values) if masked is None else masked
         if array.ndim != 1:
             raise ValueError(f"Column {name!r} has {array.ndim} dimensions; every value of the dict X must be 1-D.")
         lengths.add(len(array))

@@ -13,6 +13,7 @@ from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from spinney._data.given import given_array
 from spinney._ensemble.base_bagging import BaseBagging
 from spinney._ensemble.out_of_bag import Values, Weights
 from spinney._forest.growing.out_of_bag import KnownShares, KnownValues
@@ -160,7 +161,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], dict[str, Any]]:
         if y is not None:
-            y = column_or_1d(y, warn=True)
+            y = column_or_1d(given_array(y, "y"), warn=True)
         found = read_classes(y, n_rows)
         classes = found.classes[0]
         return classes[found.codes[:, 0]], {"classes_": classes, "n_classes_": len(classes)}
@@ -415,7 +416,7 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], dict[str, Any]]:
         if y is not None and not self.__sklearn_tags__().target_tags.multi_output:
-            y = column_or_1d(y, warn=True)
+            y = column_or_1d(given_array(y, "y"), warn=True)
         values = read_values(y, n_rows)
         return values[:, 0] if values.shape[1] == 1 else values, {"n_outputs_": values.shape[1]}
 

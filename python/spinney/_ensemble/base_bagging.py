@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, St
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
+from spinney._data.given import given_array
 from spinney._data.names import match_columns
 from spinney._data.pick import PickTable, pick_table
 from spinney._ensemble.kept_bagging import ensemble_from_file, ensemble_parts
@@ -491,7 +492,7 @@ class BaseBagging(SequenceOfMembers, SavedEstimator):
 
 def read_row_labels(strata: Any, n_rows: int) -> NDArray[Any]:
     """Check `strata`: one label per row."""
-    labels = np.asarray(strata)
+    labels = given_array(strata, "strata")
     if labels.shape != (n_rows,):
         raise ValueError(f"strata has shape {labels.shape} and the table {n_rows} rows. Give one label per row.")
     return labels

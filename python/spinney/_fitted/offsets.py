@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._data.given import given_numbers
+
 Floats = NDArray[np.float64]
 
 
@@ -14,10 +16,7 @@ def read_offset(offset: Any, n_rows: int, n_scores: int, name: str = "offset") -
     """Offsets as (n_scores, n_rows)."""
     if offset is None:
         return None
-    try:
-        given = np.asarray(offset, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold numbers: {error}.") from None
+    given = given_numbers(offset, name)
     if given.shape == (n_rows,) and n_scores == 1:
         given = given[:, np.newaxis]
     if given.shape != (n_rows, n_scores):

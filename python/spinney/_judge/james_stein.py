@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from spinney._data.given import given_numbers
+
 Array = NDArray[np.float64]
 
 
@@ -164,7 +166,7 @@ def _all_equal(values: Array) -> bool:
 
 
 def _read_numbers(values: Any, name: str) -> Array:
-    array = np.asarray(values, dtype=np.float64)
+    array = given_numbers(values, name)
     if array.ndim != 1:
         raise ValueError(f"{name} must be one row of numbers, not an array of shape {array.shape}.")
     if not np.isfinite(array).all():

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._data.given import given_numbers
 from spinney._file.values import labelled_rows
 from spinney._fitted.model import decision_costs
 from spinney._fitted.tree import FittedTree
@@ -77,10 +78,7 @@ def read_cost_matrix(cost: Any, classes: NDArray[Any]) -> Floats:
     if rows is not None:
         array = _by_label(rows, classes, not isinstance(cost, Mapping))
     else:
-        try:
-            array = np.array(cost, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise ValueError("cost_matrix must hold numbers, as many in each row as there are classes.") from None
+        array = np.array(given_numbers(cost, "cost_matrix"))
         if array.shape != (n, n):
             raise ValueError(
                 f"cost_matrix has shape {array.shape}, but y has {n} classes. Give {n} rows (true class) of {n} "

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._data.given import given_numbers
 from spinney._fitted.tree import FittedTree
 from spinney._learn.target import read_numbers
 from spinney._numbers.same_bits import log
@@ -33,7 +34,7 @@ def per_exposure(events: Floats, weight: Floats | None, exposure: Any) -> tuple[
     weight : ndarray of shape (n_rows,)
         Weights times exposures.
     """
-    time = np.asarray(exposure, dtype=np.float64)
+    time = given_numbers(exposure, "exposure")
     if time.shape != (len(events),):
         raise ValueError(f"exposure has shape {time.shape}, but X has {len(events)} rows. Pass one number per row.")
     wrong = ~(np.isfinite(time) & (time > 0))

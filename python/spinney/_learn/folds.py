@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
+from spinney._data.given import given_array
+
 Rows = NDArray[np.intp]
 
 
@@ -62,7 +64,7 @@ def read_folds(
     elif groups is not None:
         raise ValueError("groups goes with a number of folds or a splitter; cv already says which rows go together.")
     elif _is_vector(cv):
-        numbers = np.asarray(cv)
+        numbers = given_array(cv, "cv")
         if len(numbers) != n_rows:
             raise ValueError(f"cv has {len(numbers)} fold numbers and the table {n_rows} rows. Give one per row.")
         folds = _from_numbers(numbers)
@@ -77,7 +79,7 @@ def read_folds(
 
 def read_row_groups(groups: Any, n_rows: int) -> NDArray[Any]:
     """Check `groups`: one label per row."""
-    labels = np.asarray(groups)
+    labels = given_array(groups, "groups")
     if labels.shape != (n_rows,):
         raise ValueError(f"groups has shape {labels.shape} and the table {n_rows} rows. Give one group per row.")
     return labels
@@ -144,7 +146,7 @@ def _from_splits(splits: Iterable[Any], n_rows: int) -> list[Fold]:
 
 
 def _read_rows(rows: Any, n_rows: int) -> Rows:
-    array = np.asarray(rows)
+    array = given_array(rows, "A split of cv")
     if array.dtype.kind == "b" and array.shape == (n_rows,):
         return np.flatnonzero(array)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):

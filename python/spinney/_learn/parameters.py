@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from spinney._data import Schema
+from spinney._data.given import given_array, given_numbers
 
 
 class NamedParameters:
@@ -134,7 +135,7 @@ def read_monotone(constraint: Any, schema: Schema) -> list[int]:
         for column, direction in constraint.items():
             directions[column_index(column, schema, "monotonic_cst")] = _direction(direction)
     else:
-        given = np.asarray(constraint)
+        given = given_array(constraint, "monotonic_cst")
         if given.shape != (schema.n_features,):
             raise ValueError(
                 f"monotonic_cst has shape {given.shape} but the input data X has {schema.n_features} features. "
@@ -160,7 +161,7 @@ def read_feature_costs(costs: Any, schema: Schema, keep_equal: bool = False) -> 
         for column, cost in costs.items():
             found[column_index(column, schema, "feature_costs")] = float(cost)
     else:
-        given = np.asarray(costs, dtype=np.float64)
+        given = given_numbers(costs, "feature_costs")
         if given.shape != (schema.n_features,):
             raise ValueError(
                 f"feature_costs has shape {given.shape} but the input data X has {schema.n_features} features. "
@@ -201,7 +202,7 @@ def _read_feature_weights(weights: Any, schema: Schema) -> list[float]:
         for column, weight in weights.items():
             found[column_index(column, schema, "feature_weights")] = float(weight)
     else:
-        given = np.asarray(weights, dtype=np.float64)
+        given = given_numbers(weights, "feature_weights")
         if given.shape != (schema.n_features,):
             raise ValueError(
                 f"feature_weights has shape {given.shape} but the input data X has {schema.n_features} features. "

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
+
+from spinney._data.given import given_array, given_numbers, masked_array
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class ClassTarget:
 def _as_array(y: Any, n_rows: int, name: str = "y") -> NDArray[Any]:
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None.")
-    array = np.asarray(y)
+    array = given_array(y, name)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported\n{array}\n")
     if array.ndim not in (1, 2):
@@ -50,7 +51,7 @@ def is_missing_label(value: Any) -> bool:
 def _refuse_missing(y: NDArray[Any], name: str = "y") -> None:
     if y.dtype.kind == "f":
         missing = np.isnan(y)
-    elif y.dtype.kind == "M":
+    elif y.dtype.kind in "mM":
         missing = np.isnat(y)
     elif y.dtype.kind == "O":
         try:
@@ -156,7 +157,9 @@ def read_values(y: Any, n_rows: int, name: str = "y") -> NDArray[np.float64]:
     """Return targets of a regression, n_rows x n_outputs, float64 and C-contiguous; `name` as above."""
     array = _as_array(y, n_rows, name)
     _refuse_missing(array, name)
-    values = check_array(array, ensure_2d=False, dtype=np.float64, input_name=name)
+    values = given_numbers(array, name, "Convert them to numbers, or predict labels with a classifier")
+    if values is not array:
+        _refuse_missing(values, name)  # what was text may be "nan"
     if values.max(initial=0.0) / 2 - values.min(initial=0.0) / 2 > np.finfo(float).max / 2:
         raise ValueError(f"The range of {name} is too wide for a floating-point number. Rescale {name}.")
     return np.ascontiguousarray(values.reshape(n_rows, -1))
@@ -186,7 +189,7 @@ def read_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
     """Return checked weights, or None if all are 1."""
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = given_numbers(sample_weight, "sample_weight")
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
     if weight.ndim != 1:
@@ -208,21 +211,22 @@ def read_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
     return np.ascontiguousarray(weight)
 
 
-def read_numbers(y: Any, n_rows: int, n_columns: tuple[int, ...]) -> NDArray[np.float64]:
+def read_numbers(y: Any, n_rows: int, n_columns: tuple[int, ...], called: str = "y") -> NDArray[np.float64]:
     """Return y as floats, (n_rows, k), with one of the allowed numbers of columns; NaN where missing."""
-    array = np.asarray(y)
+    masked = masked_array(y)
+    array = given_array(y if masked is None else np.ma.getdata(masked), called)
     if array.dtype.names is not None:  # such as survival times
-        array = np.column_stack([array[name].astype(np.float64) for name in array.dtype.names])
-    try:
-        values = np.asarray(array, dtype=np.float64).reshape(len(array), -1)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"y must hold numbers here: {error}.") from None
-    check_length(len(values), n_rows)
+        array = np.column_stack([given_numbers(array[name], f"{called}[{name!r}]") for name in array.dtype.names])
+    values = given_numbers(array, called)
+    if masked is not None:
+        values = np.where(np.ma.getmaskarray(masked), np.nan, values)
+    values = values.reshape(len(values) if values.ndim else 1, -1)
+    check_length(len(values), n_rows, called)
     if values.shape[1] not in n_columns:
         wanted = " or ".join(str(n) for n in n_columns)
-        raise ValueError(f"y has {values.shape[1]} columns; this method needs {wanted}.")
+        raise ValueError(f"{called} has {values.shape[1]} columns; this method needs {wanted}.")
     if np.isinf(values).any():
-        raise ValueError("y contains infinity. Drop or cap such rows before fitting.")
+        raise ValueError(f"{called} contains infinity. Drop or cap such rows before fitting.")
     return np.ascontiguousarray(values)
 
 

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from spinney import _engine
 from spinney._data import Schema, read_table
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable, SparseColumn
+from spinney._data.given import given_array
 from spinney._fitted.model import decision_costs
 from spinney._fitted.tree import FittedTree
 from spinney._learn.costs import read_cost_matrix, read_priors
@@ -209,7 +210,7 @@ def _counts(y: Any, exposure: Any, n_rows: int) -> tuple[Floats, Floats]:
         time, events = values[:, 0], values[:, 1]
     else:
         events = values[:, 0]
-        time = np.ones(n_rows) if exposure is None else read_numbers(exposure, n_rows, (1,))[:, 0]
+        time = np.ones(n_rows) if exposure is None else read_numbers(exposure, n_rows, (1,), "exposure")[:, 0]
     if (time <= 0).any():
         raise ValueError(f"Exposure must be positive; row {int(np.argmax(time <= 0))} has {time[time <= 0][0]:g}.")
     if (events < 0).any():
@@ -235,7 +236,7 @@ def _folds(estimator: Any, n_rows: int, random: np.random.RandomState) -> NDArra
         if int(cv) < 2:
             return None
         return random.permutation(np.arange(n_rows) % int(cv))
-    folds = np.asarray(cv)
+    folds = given_array(cv, "xval")
     if folds.shape != (n_rows,):
         raise ValueError(f"xval has {folds.size} fold numbers and X has {n_rows} rows. Pass one per row.")
     if folds.dtype.kind == "f" and np.isnan(folds).any():

@@ -7,13 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._data.given import given_array, masked_array
 from spinney._learn.target import check_length, is_missing_label, read_classes
 
 
 def read_labels(y: Any, n_rows: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Return codes, -1 where there is no label, and the labels, in their declared order or else sorted."""
     declared = _declared_order(y)
-    labels = np.asarray(y, dtype=object)
+    masked = masked_array(y)
+    labels = given_array(y if masked is None else np.ma.getdata(masked), "y").astype(object)
+    if masked is not None:
+        labels[np.ma.getmaskarray(masked)] = None
     if labels.ndim > 2 or (labels.ndim == 2 and labels.shape[1] != 1):
         raise ValueError(f"y must hold one label per row; it has shape {labels.shape}. Fit one tree per output.")
     labels = labels.reshape(-1)

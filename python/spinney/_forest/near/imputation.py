@@ -19,6 +19,7 @@ from spinney._data import RawTable, Schema, read_table
 from spinney._data.columns import NumberColumn
 from spinney._data.feature import Feature
 from spinney._data.fill import Fills, fill_table, missing_rows
+from spinney._data.given import given_array
 from spinney._data.names import listed, match_columns
 from spinney._data.pick import pick_table
 from spinney._data.values import column_values
@@ -204,7 +205,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):
 
     def _classes(self, y: Any) -> NDArray[np.intp] | None:
         """Class of each row; None if the target is a quantity, or several."""
-        target = np.asarray(y)
+        target = given_array(y, "y")
         if self.task == "regression":
             return None
         if self.task == "auto" and target.dtype.kind in "fiu":
