@@ -142,7 +142,7 @@ def read(n_jobs):
         "importances": tree.feature_importances_,
         "path": list(tree.cost_complexity_pruning_path(HOLES, CLASSES).values()),
         "log": tree.predict_log_proba(HOLES),
-        "text": tree.to_text(),
+        "text": tree.export_text(),
     }
 
 

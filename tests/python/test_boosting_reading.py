@@ -56,7 +56,7 @@ def test_a_tree_is_read_and_drawn() -> None:
     ax = spinney.plot_tree(tree)
     mpl.pyplot.close("all")
     assert ax is not None
-    assert "adds" in tree.to_text() or "+" in tree.to_text()
+    assert "adds" in tree.export_text() or "+" in tree.export_text()
     assert len(tree.rules()) == 4
     with pytest.raises(TypeError, match="part of a boosted model"):
         tree.fit(X, y)

@@ -438,7 +438,7 @@ importlib.util.find_spec = lambda name, *more: None if name in ("pandas", "polar
 sys.modules["pandas"] = sys.modules["polars"] = None
 import spinney
 m = spinney.DecisionTreeClassifier(max_depth=2).fit([[0.0], [1.0]], [0, 1])
-m.to_text(); m.rules(); spinney.tree_svg(m); m._repr_html_(); spinney.to_json(m)
+m.export_text(); m.rules(); spinney.tree_svg(m); m._repr_html_(); spinney.to_json(m)
 spinney.plot_tree; spinney.plot_partition
 said = {{"loaded": "matplotlib" in sys.modules}}
 sys.modules["matplotlib"] = None

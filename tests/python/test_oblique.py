@@ -217,10 +217,10 @@ def test_trees_are_read_in_the_words_of_the_table():
     X, y = mixed()
     tree = small(max_depth=2).fit(X, y)[0]
     names = [f.name for f in tree.schema_.split_features]
-    assert names[tree.tree_.feature[0]] in tree.to_text()
-    assert "≤" in tree.to_text()
+    assert names[tree.tree_.feature[0]] in tree.export_text()
+    assert "≤" in tree.export_text()
     row = X.iloc[0].to_dict()
-    assert tree.decision_path_text(row)
+    assert tree.explain_row(row)
     rules = tree.rules()
     assert len(rules) == tree.get_n_leaves()
     assert len(tree.feature_importances_) == X.shape[1]

@@ -196,10 +196,10 @@ def test_text_of_a_tree_with_categories_and_missing_values():
 def test_text_of_values():
     X = np.array([[1.0], [2.0], [3.0], [4.0]])
     model = spinney.DecisionTreeRegressor(max_depth=1).fit(X, [1.0, 1.5, 7.0, 8.0])
-    assert model.to_text(show_missing=False) == (
+    assert model.export_text(show_missing=False) == (
         "all: 4 rows (mean 4.375, sd 3.15)\n├── x0 ≤ 2.5: 2 rows (sd 0.25) → 1.25\n└── x0 > 2.5: 2 rows (sd 0.5) → 7.5"
     )
-    assert "→ 7.50" in model.to_text(decimals=2)
+    assert "→ 7.50" in model.export_text(decimals=2)
 
 
 def test_text_of_many_classes_names_the_largest():
@@ -252,9 +252,9 @@ READERS = [
     spinney.to_json,
     spinney.importance_frame,
     lambda m: spinney.explain_row(m, [1]),
-    lambda m: m.to_text(),
+    lambda m: m.export_text(),
     lambda m: m.rules(),
-    lambda m: m.decision_path_text([1]),
+    lambda m: m.explain_row([1]),
 ]
 
 
@@ -428,7 +428,7 @@ def test_the_path_of_a_row_in_words():
     words = "Start: 4 rows (no 75%, yes 25%)\nage is 50, so age > 45: 1 row (yes 100%)\nPrediction: yes"
     for row in ({"town": "b", "age": 50}, [50, "b"], X.iloc[3], X.iloc[[3]], pl.from_pandas(X)[3]):
         assert spinney.explain_row(model, row) == words
-        assert model.decision_path_text(row) == words
+        assert model.explain_row(row) == words
     assert "age is missing, so age ≤ 45 (or missing)" in spinney.explain_row(model, [None, "b"])
 
 

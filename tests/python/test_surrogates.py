@@ -376,32 +376,32 @@ def penguin_tree(penguins, **options):
 
 
 def test_text_names_the_first_surrogate(penguins):
-    lines = penguin_tree(penguins).to_text().splitlines()
+    lines = penguin_tree(penguins).export_text().splitlines()
     assert lines[1].startswith("├── flipper_length_mm ≤ 206.5 (if missing: bill_depth_mm > 16.35, …): 214 rows")
     assert lines[4].startswith("└── flipper_length_mm > 206.5 (if missing: bill_depth_mm ≤ 16.35, …): 130 rows")
-    one = penguin_tree(penguins, max_surrogates=1).to_text()
+    one = penguin_tree(penguins, max_surrogates=1).export_text()
     assert "(if missing: bill_depth_mm > 16.35):" in one
     assert "or missing" not in one
-    assert "missing" not in penguin_tree(penguins).to_text(show_missing=False)
-    assert "(or missing)" in penguin_tree(penguins, max_surrogates=0).to_text()
+    assert "missing" not in penguin_tree(penguins).export_text(show_missing=False)
+    assert "(or missing)" in penguin_tree(penguins, max_surrogates=0).export_text()
 
 
 def test_surrogates_and_competitors_are_printed_on_demand(penguins):
     model = penguin_tree(penguins, max_competitors=1)
-    plain = model.to_text()
+    plain = model.export_text()
     assert "surrogate:" not in plain
     assert "competitor:" not in plain
-    lines = model.to_text(surrogates=True, competitors=True).splitlines()
+    lines = model.export_text(surrogates=True, competitors=True).splitlines()
     assert lines[1] == "│   competitor: bill_length_mm ≤ 42.35 (gain 0.3093, 342 rows)"
     assert lines[2] == "│   surrogate: bill_depth_mm > 16.35 (agrees 93%, adjusted 82%, places 0 rows)"
     assert [line for line in lines if "surrogate:" not in line and "competitor:" not in line] == plain.splitlines()
-    assert "surrogate:" not in model.to_text(competitors=True)
+    assert "surrogate:" not in model.export_text(competitors=True)
 
 
 def test_text_says_which_rows_stop(penguins):
-    stop = penguin_tree(penguins, missing_fallback="stop").to_text().splitlines()
+    stop = penguin_tree(penguins, missing_fallback="stop").export_text().splitlines()
     assert stop[0].endswith("→ Adelie if flipper_length_mm and its surrogates are missing")
-    ignore = penguin_tree(penguins, missing_fallback="ignore").to_text().splitlines()
+    ignore = penguin_tree(penguins, missing_fallback="ignore").export_text().splitlines()
     assert ignore[0].endswith("→ Adelie if flipper_length_mm is missing")
     assert "(if missing" not in "".join(ignore)
 
@@ -436,7 +436,7 @@ def test_a_category_that_the_node_has_not_seen_is_as_good_as_missing():
     model = town_tree()
     assert model.schema_.features[0].categories == ("Ely", "Oslo", "Rye", "Wem")
     assert (
-        model.to_text()
+        model.export_text()
         .splitlines()[1]
         .startswith("├── town in {Ely, Rye} (if missing or another: size ≤ 5.5): 16 rows")
     )
@@ -453,7 +453,7 @@ def test_a_category_that_the_node_has_not_seen_is_as_good_as_missing():
     split = spinney.to_dict(model)["tree"]["split"]
     assert (split["categories"], split["right_categories"]) == (["Ely", "Rye"], ["Wem"])
     stop = town_tree(missing_fallback="stop")
-    assert stop.to_text().splitlines()[0].endswith("if town is missing or another and its surrogates are missing")
+    assert stop.export_text().splitlines()[0].endswith("if town is missing or another and its surrogates are missing")
 
 
 def walk_dict(split, node, row):
@@ -592,8 +592,8 @@ def test_importances_of_rparts_trees_are_rparts(penguins):
 
 def test_rparts_cuts_are_written_as_rparts(penguins):
     model = spinney.DecisionTreeClassifier.rpart(xval=0).fit(*penguins)
-    assert "flipper_length_mm < 206.5 (if missing: bill_depth_mm ≥ 16.35, …)" in model.to_text()
-    assert "flipper_length_mm ≥ 206.5" in model.to_text()
+    assert "flipper_length_mm < 206.5 (if missing: bill_depth_mm ≥ 16.35, …)" in model.export_text()
+    assert "flipper_length_mm ≥ 206.5" in model.export_text()
     row = dict.fromkeys(penguins[0].columns) | {"flipper_length_mm": 206.5}
     assert "flipper_length_mm is 206.5, so flipper_length_mm ≥ 206.5" in spinney.explain_row(model, row)
 
@@ -609,7 +609,7 @@ def test_a_tree_with_surrogates_is_kept_whole(penguins, way):
     for other in (through_bytes(model), pickle.loads(pickle.dumps(model))):
         assert_same_saved(model, other, holes)
         assert same_splits(model, other)
-        assert other.to_text(surrogates=True) == model.to_text(surrogates=True)
+        assert other.export_text(surrogates=True) == model.export_text(surrogates=True)
     predictor = through_bytes(model, spinney.load_predictor)
     np.testing.assert_array_equal(predictor.predict(holes), model.predict(holes))
     rows = holes.astype(object).where(holes.notna(), None).to_dict("records")

@@ -246,8 +246,6 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
             raise ValueError("No held-out row has a positive weight. Change sample_weight_val or class_weight.")
         return held_out
 
-    _is_class_target = False
-
     def _start(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
         """Scores before the first tree, besides an offset."""
         if self.init == "zero":

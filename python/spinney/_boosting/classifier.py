@@ -122,9 +122,13 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels, sorted.
+    n_classes_ : int
+        Number of classes.
     estimators_ : array of shape (n_rounds, n_scores)
         The trees as estimators that predict what they add to a score, made on demand; two classes have one score, more
         have one each.
+    boosting_ : FittedBoosting
+        The trees as one set of arrays, and what turns their sum into predictions.
     n_iter_ : int
         Number of rounds in the model.
     n_estimators_ : int
@@ -136,8 +140,12 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         always better.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the loss that the splits save.
+    schema_ : Schema
+        Columns, their kinds and their categories in the training table.
     n_features_in_ : int
         Number of columns.
+    max_features_ : int
+        Number of columns tried at each node.
     feature_names_in_ : ndarray of str
         Column names, if the table has any and all are strings.
 

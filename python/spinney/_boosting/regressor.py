@@ -123,6 +123,8 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     ----------
     estimators_ : array of shape (n_rounds, 1)
         The trees as estimators that predict what they add to the score, made on demand.
+    boosting_ : FittedBoosting
+        The trees as one set of arrays, and what turns their sum into predictions.
     n_iter_ : int
         Number of rounds in the model.
     n_estimators_ : int
@@ -134,8 +136,12 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         always better.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the loss that the splits save.
+    schema_ : Schema
+        Columns, their kinds and their categories in the training table.
     n_features_in_ : int
         Number of columns.
+    max_features_ : int
+        Number of columns tried at each node.
     feature_names_in_ : ndarray of str
         Column names, if the table has any and all are strings.
 

@@ -11,21 +11,24 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.metaestimators import available_if
 
 from spinney._data.given import given_array
 from spinney._ensemble.base_bagging import BaseBagging
 from spinney._ensemble.out_of_bag import Values, Weights
 from spinney._forest.growing.out_of_bag import KnownShares, KnownValues
+from spinney._learn.attributes import only_if
 from spinney._learn.target import read_classes, read_values
 from spinney._numbers.same_bits import log
 from spinney._tree.classifier import DecisionTreeClassifier
 from spinney._tree.regressor import DecisionTreeRegressor
 
 
-def _members_decide(self: Any) -> bool:
-    member = self.estimators_[0] if hasattr(self, "estimators_") else self.estimator
-    return hasattr(member, "decision_function")
+def _why_no_decisions(model: Any) -> str | None:
+    member = model.estimators_[0] if hasattr(model, "estimators_") else model.estimator
+    if hasattr(member, "decision_function"):
+        return None
+    who = "members" if member is None else type(member).__name__
+    return f"needs members that have one, and {who} have none. Use predict_proba."
 
 
 class BaggingClassifier(ClassifierMixin, BaseBagging):
@@ -114,6 +117,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
     """
 
     _oob_name = "oob_decision_function_"
+    _is_class_target = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBagging._parameter_constraints,
         "voting": [StrOptions({"soft", "hard"}), None],
@@ -253,7 +257,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
         with np.errstate(divide="ignore"):
             return log(self._mean(X))
 
-    @available_if(_members_decide)  # type: ignore[untyped-decorator]
+    @only_if(_why_no_decisions)
     def decision_function(self, X: Any) -> Values:
         """Mean of the members' decision functions.
 
@@ -365,6 +369,8 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
         Mean of the members' importances, if they have any.
     n_features_in_ : int
         Number of columns.
+    n_outputs_ : int
+        Number of outputs.
     feature_names_in_ : ndarray of str
         Column names, if the table has any and all are strings.
 

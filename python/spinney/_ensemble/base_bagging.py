@@ -57,7 +57,7 @@ class BaseBagging(SequenceOfMembers, SavedEstimator):
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-    stratified: Any = False
+    _neutral: ClassVar[dict[str, Any]] = {"stratified": False}
 
     # ---- what differs between classes and values -----------------------------------------------------
 
@@ -188,9 +188,9 @@ class BaseBagging(SequenceOfMembers, SavedEstimator):
 
     def _strata(self, target: Any, strata: Any, n_rows: int) -> NDArray[np.intp] | None:
         """Return the stratum of each row."""
-        if strata is not None and self.stratified:
+        if strata is not None and self._setting("stratified"):
             raise ValueError("strata and stratified both say what to draw from. Pass one of them.")
-        if strata is None and not self.stratified:
+        if strata is None and not self._setting("stratified"):
             return None
         labels = self._class_strata(target) if strata is None else read_row_labels(strata, n_rows)
         return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.intp)
@@ -203,7 +203,7 @@ class BaseBagging(SequenceOfMembers, SavedEstimator):
         units, rows_of = row_strata(strata, labels, eligible)
         sizes = [len(part) for part in units]
         what = "row" if groups is None else "group"
-        balanced = self.stratified == "balanced"
+        balanced = self._setting("stratified") == "balanced"
         numbers = count_drawn(self.max_samples, sizes, self.bootstrap, balanced, what)
         chance = None
         if weight is not None and not takes_weights(template):

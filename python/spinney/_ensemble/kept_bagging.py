@@ -66,7 +66,7 @@ def ensemble_from_file(kind: Any, header: dict[str, Any], file: _engine.ModelFil
         learned |= _of_classes(labels_from_json(header["classes"]))
     else:
         learned["n_outputs_"] = field(header, "n_outputs", int)
-    if ("classes_" in learned) != ("Classifier" in kind.__name__):
+    if ("classes_" in learned) != kind._is_class_target:
         refuse("is damaged: its estimator and its classes do not go together")
     learned |= _members(field(header, "members", list), file, learned)
     learned["estimator_"] = model._default_estimator() if template is None else template

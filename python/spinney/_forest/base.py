@@ -65,7 +65,6 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         **dict.fromkeys(("dialect", "max_competitors"), "It is for single trees: use a decision tree."),
         "splitter": "Random forests search for the best cuts, extra-trees draw cuts at random: choose the class.",
     }
-    splitter: str = "best"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GrowingEstimator._parameter_constraints,
@@ -86,9 +85,6 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         "oblique": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
         "n_combined": [Interval(Integral, 1, None, closed="left")],
     }
-    oblique: int | str | None = None
-    n_combined: int = 3
-    sampling: str | None = None
 
     def _to_header(self) -> dict[str, Any]:
         return forest_to_json(self.__dict__)
@@ -214,7 +210,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
             raise ValueError("Out of bag estimation only available if bootstrap=True: else no row is left out.")
         for name, given in (
             ("n_estimators='auto'", self.n_estimators == "auto"),
-            ("sampling", self.sampling is not None),
+            ("sampling", self._setting("sampling") is not None),
             ("replace=False", not self.replace),
             ("groups", groups is not None),
         ):
@@ -231,7 +227,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         seed: int,
     ) -> Draws:
         classes = None
-        if self.sampling is not None:  # with several outputs, each combination of their classes is one
+        if self._setting("sampling") is not None:  # with several outputs, each combination of their classes is one
             classes = np.unique(target, axis=0, return_inverse=True)[1].reshape(-1)
         return draw_rows(
             keys=keys,
@@ -239,7 +235,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
             copies=copies,
             groups=groups,
             classes=classes,
-            balanced=self.sampling == "balanced",
+            balanced=self._setting("sampling") == "balanced",
             replace=self.replace,
             max_samples=self.max_samples,
             seed=seed,
@@ -281,9 +277,9 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
                 tree = tree.replaced(tree.engine.pruned(float(self.ccp_alpha), self._node_risks(tree)))
             return tree.with_values(shrink_values(tree, float(self.shrinkage))) if self.shrinkage else tree
 
-        restates = costs is not None or getattr(self, "rate_shrinkage", 0.0) > 0
+        restates = costs is not None or self._setting("rate_shrinkage") > 0
         changes = restates or user is not None or self.ccp_alpha > 0 or bool(self.shrinkage)
-        is_balanced = getattr(self, "class_weight", None) == "balanced_subsample"
+        is_balanced = self._setting("class_weight") == "balanced_subsample"
         return ForestRequest(
             columns,
             self._engine_criterion(costs, False),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from spinney._forest.base import ForestClassifier, ForestRegressor
+from spinney._growing.estimator import GrowingEstimator
 from spinney._tree.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
 
 
@@ -157,7 +158,7 @@ class ExtraTreesClassifier(ForestClassifier):
     """
 
     _tree_class = ExtraTreeClassifier
-    splitter = "random"
+    _neutral: ClassVar[dict[str, Any]] = {**GrowingEstimator._neutral, "splitter": "random"}
 
     def __init__(
         self,
@@ -365,7 +366,7 @@ class ExtraTreesRegressor(ForestRegressor):
     """
 
     _tree_class = ExtraTreeRegressor
-    splitter = "random"
+    _neutral: ClassVar[dict[str, Any]] = {**GrowingEstimator._neutral, "splitter": "random"}
 
     def __init__(
         self,

@@ -82,23 +82,33 @@ class GrowingEstimator(ExplainedByColumns, TargetEstimator):
         "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
     }
 
-    # what an estimator without these parameters does
-    feature_costs: Any = None
-    feature_weights: Any = None
-    always_try: Any = None
-    max_features_per_tree: Any = None
-    missing: str = "learned"
-    max_surrogates: int = 5
-    surrogate_style: str = "all"
-    missing_fallback: str = "majority"
-    max_competitors: int = 0
-    cv: Any = 10
-    rule: Any = "1se"
-    scoring: Any = None
-    risk: str = "auto"
-    cp: float | None = None
-    shrinkage: Any = None
-    dialect: str | None = None
+    _neutral: ClassVar[dict[str, Any]] = {  # what an estimator without these parameters does
+        "splitter": "best",
+        "feature_costs": None,
+        "feature_weights": None,
+        "always_try": None,
+        "max_features_per_tree": None,
+        "sampling": None,
+        "missing": "learned",
+        "max_surrogates": 5,
+        "surrogate_style": "all",
+        "missing_fallback": "majority",
+        "max_competitors": 0,
+        "min_purity": None,
+        "class_weight": None,
+        "cost_matrix": None,
+        "priors": None,
+        "cost_splits": "altered_priors",
+        "rate_shrinkage": 0.0,
+        "prune": None,
+        "cv": 10,
+        "rule": "1se",
+        "scoring": None,
+        "risk": "auto",
+        "cp": None,
+        "shrinkage": None,
+        "dialect": None,
+    }
 
     # ---- what differs between classes and values ---------------------------------------------------
 
@@ -147,7 +157,7 @@ class GrowingEstimator(ExplainedByColumns, TargetEstimator):
     def _split_gains(self, schema: Schema, costs: ClassCosts | None, tree: FittedTree) -> NDArray[np.float64]:
         """Gain of each split as best-first growth saw it."""
         gains = split_gains(tree if costs is None else costs.as_searched(tree, self.criterion), self.criterion)
-        prices = read_feature_costs(self.feature_costs, schema)
+        prices = read_feature_costs(self._setting("feature_costs"), schema)
         return gains / np.where(tree.is_leaf, 1.0, np.array(prices)[tree.feature]) if prices else gains
 
     # ---- what the engine is asked for ----------------------------------------------------------------
@@ -166,25 +176,27 @@ class GrowingEstimator(ExplainedByColumns, TargetEstimator):
         """Options of growth as the engine takes them, for a target as `_engine_target` gives it."""
         array, n_classes = target
         max_features = self._columns_tried(schema)
-        weights, always = read_drawn_columns(self.feature_weights, self.always_try, schema)
-        if self.feature_weights is not None:
+        weights, always = read_drawn_columns(self._setting("feature_weights"), self._setting("always_try"), schema)
+        if self._setting("feature_weights") is not None:
             self._warn_if_nothing_is_drawn(weights, always, schema.n_features)
         elif max_features >= schema.n_split_features:
             weights = []  # those beside a pool: nothing is drawn
         min_leaf = count_rows(self.min_samples_leaf, n_rows)
-        prices = read_feature_costs(self.feature_costs, schema, keep_equal=self.dialect is not None)
+        prices = read_feature_costs(
+            self._setting("feature_costs"), schema, keep_equal=self._setting("dialect") is not None
+        )
         return _engine.GrowthOptions(
             max_depth=min(self.max_depth or NO_LIMIT, NO_LIMIT),
             min_samples_split=min(max(2, 2 * min_leaf, count_rows(self.min_samples_split, n_rows)), NO_LIMIT),
             min_samples_leaf=min(min_leaf, NO_LIMIT),
             min_weight_leaf=float(self.min_weight_fraction_leaf) * total_weight,
             min_impurity_decrease=float(self.min_impurity_decrease),
-            min_purity=float(getattr(self, "min_purity", None) or 2.0),
+            min_purity=float(self._setting("min_purity") or 2.0),
             max_features=max_features,
             feature_weights=weights,
             always_try=always,
             max_leaf_nodes=min(self.max_leaf_nodes or 0, NO_LIMIT),
-            random_cuts=self.splitter == "random",
+            random_cuts=self._setting("splitter") == "random",
             seed=seed,
             monotonic_cst=self._monotone(schema, n_classes, array.shape[1]),
             interaction_cst=read_groups(self.interaction_cst, schema),
@@ -198,7 +210,7 @@ class GrowingEstimator(ExplainedByColumns, TargetEstimator):
 
     def _warn_if_nothing_is_drawn(self, weights: list[float], always: list[int], n_features: int) -> None:
         drawn = [weight for column, weight in enumerate(weights) if weight > 0 and column not in always]
-        counts = (count_features(n, n_features) for n in (self.max_features, self.max_features_per_tree))
+        counts = (count_features(n, n_features) for n in (self.max_features, self._setting("max_features_per_tree")))
         if len(set(drawn)) > 1 and all(n >= len(drawn) for n in counts):
             warnings.warn(
                 f"feature_weights say how likely columns are drawn, but max_features={self.max_features} tries all "
@@ -219,7 +231,7 @@ class GrowingEstimator(ExplainedByColumns, TargetEstimator):
     def _engine_criterion(self, costs: ClassCosts | None, has_exposure: bool) -> str:
         if costs is not None and costs.pairs is not None:
             return "generalised_gini"
-        if self.criterion in RATE_CRITERIA and (has_exposure or getattr(self, "rate_shrinkage", 0) > 0):
+        if self.criterion in RATE_CRITERIA and (has_exposure or self._setting("rate_shrinkage") > 0):
             return "rate"
         name = name_of(self.criterion)
         return "entropy" if name == "log_loss" else name
@@ -247,7 +259,7 @@ class GrowingEstimator(ExplainedByColumns, TargetEstimator):
 
     @property
     def _prunes_by_impurity(self) -> bool:
-        return self.dialect is None and self.risk in ("auto", "impurity")
+        return self._setting("dialect") is None and self._setting("risk") in ("auto", "impurity")
 
     def _node_errors(self, tree: FittedTree) -> NDArray[np.float64]:
         """Error per unit of weight if each node were a leaf."""

@@ -24,6 +24,8 @@ from spinney._numbers.same_bits import log
 class OfClasses(ClassifierMixin, GrowingEstimator):
     """Classes as target."""
 
+    _is_class_target = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GrowingEstimator._parameter_constraints,
         "criterion": [
@@ -36,9 +38,6 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
         "priors": ["array-like", dict, StrOptions({"uniform"}), None],
         "cost_splits": [StrOptions({"altered_priors", "generalised_gini"}), None],
     }
-    cost_matrix: Any = None
-    priors: Any = None
-    cost_splits: str | None = "altered_priors"
 
     def _read_target(self, y: Any, n_rows: int) -> Any:
         return read_classes(y, n_rows)
@@ -69,21 +68,21 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
         }
 
     def _read_costs(self, target: Any, weight: NDArray[np.float64] | None) -> ClassCosts | None:
-        if self.cost_splits == "generalised_gini" and self.criterion != "gini":
+        if self._setting("cost_splits") == "generalised_gini" and self.criterion != "gini":
             raise ValueError(
                 f"cost_splits='generalised_gini' needs criterion='gini', not {self.criterion!r}. Change one of them; "
                 "'altered_priors' goes with every criterion."
             )
-        if self.cost_matrix is None and self.priors is None:
+        if self._setting("cost_matrix") is None and self._setting("priors") is None:
             return None
         if target.n_outputs > 1:
             raise ValueError("cost_matrix and priors are for one output. Fit one tree per output.")
-        if self.priors is not None and self.class_weight is not None:
+        if self._setting("priors") is not None and self.class_weight is not None:
             raise ValueError("priors and class_weight both reweight the classes. Pass one of them.")
         classes = target.classes[0]
-        cost = None if self.cost_matrix is None else read_cost_matrix(self.cost_matrix, classes)
-        priors = None if self.priors is None else read_priors(self.priors, classes)
-        return ClassCosts.of(cost, priors, self.cost_splits, target.codes[:, 0], weight, classes)
+        cost = None if self._setting("cost_matrix") is None else read_cost_matrix(self._setting("cost_matrix"), classes)
+        priors = None if self._setting("priors") is None else read_priors(self._setting("priors"), classes)
+        return ClassCosts.of(cost, priors, self._setting("cost_splits"), target.codes[:, 0], weight, classes)
 
     def _learned_costs(self, costs: ClassCosts | None) -> dict[str, Any]:
         found = costs or ClassCosts()
@@ -97,9 +96,9 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
 
     @property
     def _prunes_by_impurity(self) -> bool:
-        has_costs = self.cost_matrix is not None or self.priors is not None
-        by_impurity = self.risk == "impurity" or (self.risk == "auto" and not has_costs)
-        return by_impurity and self.dialect is None
+        has_costs = self._setting("cost_matrix") is not None or self._setting("priors") is not None
+        by_impurity = self._setting("risk") == "impurity" or (self._setting("risk") == "auto" and not has_costs)
+        return by_impurity and self._setting("dialect") is None
 
     def _node_errors(self, tree: FittedTree) -> NDArray[np.float64]:
         if tree.cost is not None:
@@ -185,11 +184,10 @@ class OfValues(RegressorMixin, GrowingEstimator):
         ],
         "rate_shrinkage": [Interval(Real, 0.0, None, closed="left")],
     }
-    rate_shrinkage: float = 0.0
 
     def _read_target(self, y: Any, n_rows: int) -> Any:
         values = read_values(y, n_rows)
-        if self.rate_shrinkage > 0 and self.criterion not in RATE_CRITERIA:
+        if self._setting("rate_shrinkage") > 0 and self.criterion not in RATE_CRITERIA:
             raise ValueError(f"rate_shrinkage goes with criterion='poisson', not {self.criterion!r}. Set it to 0.")
         if self.criterion in RATE_CRITERIA and (values < 0).any():
             raise ValueError(
@@ -232,7 +230,9 @@ class OfValues(RegressorMixin, GrowingEstimator):
         return per_exposure(read_values(y, n_rows), weight, exposure)
 
     def _restated(self, tree: FittedTree, costs: ClassCosts | None) -> FittedTree:
-        return shrink_rates(tree, float(self.rate_shrinkage)) if self.rate_shrinkage > 0 else tree
+        return (
+            shrink_rates(tree, float(self._setting("rate_shrinkage"))) if self._setting("rate_shrinkage") > 0 else tree
+        )
 
     def _held_out_target(self, target: Any, y: Any, n_rows: int) -> NDArray[Any]:
         values = read_values(y, n_rows)

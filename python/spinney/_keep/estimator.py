@@ -21,6 +21,8 @@ from spinney._names import MODULE_OF, __version__, public
 class Kept:
     """Mixin for estimators that model files hold, whatever they are made of."""
 
+    _is_class_target: ClassVar[bool] = False
+
     def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
         """Return the header and the trees of the estimator's file."""
         raise NotImplementedError
@@ -66,7 +68,7 @@ class KeptModel(Kept):
     @classmethod
     def _of_part(cls, header: dict[str, Any], part: FittedPart) -> Self:
         """Make the fitted estimator of a header."""
-        if ("Classifier" in cls.__name__) != (part.classes is not None):
+        if cls._is_class_target != (part.classes is not None):
             refuse("is damaged: its estimator and its classes do not go together")
         if cls._model_attribute != part.model.attribute:
             refuse("is damaged: its estimator and its trees do not go together")

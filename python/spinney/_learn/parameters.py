@@ -19,6 +19,7 @@ class NamedParameters:
     """Refuses parameters that do not exist, naming the nearest that does."""
 
     _elsewhere: ClassVar[dict[str, str]] = {}  # what to do instead, for parameters that other estimators have
+    _neutral: ClassVar[dict[str, Any]] = {}  # what the estimator does instead
 
     @classmethod
     def _unknown(cls, name: str, known: Iterable[str]) -> str:
@@ -42,6 +43,10 @@ class NamedParameters:
                 if name not in known:
                     raise TypeError(cls._unknown(name, known))
         return super().__new__(cls)
+
+    def _setting(self, name: str) -> Any:
+        """Value of a parameter; if this estimator has no such parameter, the neutral value."""
+        return vars(self)[name] if name in vars(self) else self._neutral[name]
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name.

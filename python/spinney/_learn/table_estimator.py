@@ -17,10 +17,11 @@ from spinney._fitted.model import FittedModel, ModelOfTrees
 from spinney._fitted.one_row import BoostingRowPredictor, ForestRowPredictor, RowPredictor
 from spinney._keep.estimator import Kept, KeptModel
 from spinney._learn.about import About
+from spinney._learn.attributes import ToldAttributes
 from spinney._learn.parameters import NamedParameters
 
 
-class SavedEstimator(NamedParameters, Kept, BaseEstimator):
+class SavedEstimator(ToldAttributes, NamedParameters, Kept, BaseEstimator):
     """Refuses misspelt parameters, checks the others, and can be saved."""
 
     def _check_parameters(self) -> None:

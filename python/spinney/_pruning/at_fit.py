@@ -64,8 +64,8 @@ class Pruned:
 
 def check_request(model: Any, held_out: bool, groups: Any, n_rows: int) -> None:
     """Refuse what does not go together, before anything is grown."""
-    how = model.prune.value
-    if model.ccp_alpha > 0 and model.cp is not None:
+    how = model._setting("prune")
+    if model.ccp_alpha > 0 and model._setting("cp") is not None:
         raise ValueError("Pass either ccp_alpha or cp, not both: cp is ccp_alpha as a share of the root's risk.")
     if how == "validation" and not held_out:
         raise ValueError("prune='validation' needs held-out rows: set validation_fraction, or pass X_val and y_val.")
@@ -73,17 +73,17 @@ def check_request(model: Any, held_out: bool, groups: Any, n_rows: int) -> None:
         raise ValueError(f"prune={how!r} uses no held-out rows. Drop them, or use prune='validation'.")
     if how == "pessimistic" and not hasattr(model, "class_weight"):
         raise ValueError("prune='pessimistic' counts wrong classes, and a regression has none. Use prune='cv'.")
-    if how == "pessimistic" and (model.cost_matrix is not None or model.priors is not None):
+    if how == "pessimistic" and (model._setting("cost_matrix") is not None or model._setting("priors") is not None):
         raise ValueError("prune='pessimistic' does not take account of costs or priors. Use prune='cv'.")
     if groups is not None:
         read_row_groups(groups, n_rows)
-        if how != "cv" and model.shrinkage != "cv":
+        if how != "cv" and model._setting("shrinkage") != "cv":
             raise ValueError("groups say which rows prune='cv' keeps together, but prune is not 'cv'. Leave them out.")
 
 
 def prune_grown(model: Any, tree: FittedTree, growth: Growth, held_out: HeldOut | None, rows: FitRows) -> Pruned:
     """Prune a tree that has just been grown, as the parameters say."""
-    how, floor = model.prune.value, alpha_floor(model, float(growth.risks(tree)[0]))
+    how, floor = model._setting("prune"), alpha_floor(model, float(growth.risks(tree)[0]))
     if how == "cv":
         return _prune_by_cv(model, tree, growth, floor or 0.0, rows)
     if held_out is not None and how == "validation":
@@ -99,26 +99,26 @@ def prune_grown(model: Any, tree: FittedTree, growth: Growth, held_out: HeldOut 
 
 def alpha_floor(model: Any, root_risk: float) -> float | None:
     """Penalty that the parameters ask for; None: no pruning, not even of what gains nothing."""
-    if model.cp is not None:
-        return float(model.cp) * root_risk if model.cp >= 0 else None
+    if model._setting("cp") is not None:
+        return float(model._setting("cp")) * root_risk if model._setting("cp") >= 0 else None
     return float(model.ccp_alpha) if model.ccp_alpha > 0 else None
 
 
 def _prune_by_cv(model: Any, tree: FittedTree, growth: Growth, floor: float, rows: FitRows) -> Pruned:
     risks = growth.risks(tree)
     nested = NestedTrees.of(tree, risks, floor)
-    folds = read_folds(model.cv, growth.codes, rows.target, growth.weights(), rows.groups, rows.random)
+    folds = read_folds(model._setting("cv"), growth.codes, rows.target, growth.weights(), rows.groups, rows.random)
     training_errors = _training_errors(model, tree, growth, nested.cuts)
-    judged_trees = np.arange(len(nested.alpha)) if model.scoring is None else thinned(len(nested.alpha))
+    judged_trees = np.arange(len(nested.alpha)) if model._setting("scoring") is None else thinned(len(nested.alpha))
     cuts = nested.cuts[judged_trees]
     fold_trees = grow_folds(growth, folds, cuts)
-    if model.scoring is None:
+    if model._setting("scoring") is None:
         judged, root_loss = judge_by_loss(growth, fold_trees, len(cuts)), _root_loss(tree, growth)
         error, error_se = judged.error / root_loss, judged.error_se / root_loss
     else:
-        judged = judge_by_score(_score(model.scoring, rows), fold_trees, cuts)
+        judged = judge_by_score(_score(model._setting("scoring"), rows), fold_trees, cuts)
         error, error_se = judged.error, judged.error_se
-    at = choose(error, error_se, model.rule)
+    at = choose(error, error_se, model._setting("rule"))
     alpha = floor if at is None else float(nested.alpha[judged_trees[at]])
     kept = tree if at is None and floor == 0 else tree.replaced(tree.engine.pruned(alpha, risks))
     table = _table(nested, judged_trees, training_errors, error, error_se, at, model)
@@ -164,7 +164,11 @@ def _table(
     """Put the trees in the order of the table: the root alone first."""
     rows = which[::-1]
     alpha, n_leaves = nested.alpha[rows], nested.n_leaves[rows]
-    scoring = model.scoring if model.scoring is None or isinstance(model.scoring, str) else "score"
+    scoring = (
+        model._setting("scoring")
+        if model._setting("scoring") is None or isinstance(model._setting("scoring"), str)
+        else "score"
+    )
     return ComplexityTable(
         alpha=alpha,
         cp=alpha / nested.root_risk if nested.root_risk > 0 else np.zeros(len(alpha)),
@@ -175,7 +179,9 @@ def _table(
         cv_se=error_se[::-1],
         chosen=None if at is None else len(rows) - 1 - at,
         scoring=scoring,
-        rule=model.rule if model.rule is None or isinstance(model.rule, str) else float(model.rule),
+        rule=model._setting("rule")
+        if model._setting("rule") is None or isinstance(model._setting("rule"), str)
+        else float(model._setting("rule")),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._pruning.parameter import PruneParameter, Pruning
+from spinney._pruning.parameter import Pruning
 
 _LEARNED = ("alpha_", "cp_table_", "oof_predictions_")
 
@@ -27,8 +27,6 @@ def refuse_shrunk(model: Any) -> None:
 
 class PrunableTree:
     """Mixin: the pruning path, `pruned` after fit, and what pruning at fit has learned."""
-
-    prune = PruneParameter()
 
     def cost_complexity_pruning_path(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Bunch:
         """Sequence of trees that minimal cost-complexity pruning goes through.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
+from spinney._learn.attributes import only_if
 from spinney._pruning.methods import refuse_shrunk
 from spinney._rpart.record import RpartRecord
 from spinney._rpart.report import RpartReport
@@ -94,6 +95,13 @@ def refuse_twice(parameters: dict[str, Any], spoken_for: tuple[str, ...]) -> Non
             raise TypeError(f"rpart(...) has a parameter of its own for {name}: {words[name]}. Use that.")
 
 
+def _why_no_report(model: Any) -> str | None:
+    by_rpart = hasattr(model, "rpart_") if hasattr(model, "tree_") else model.dialect is not None
+    if by_rpart:
+        return None
+    return f"needs rpart's rules. Make the tree with {type(model).__name__}.rpart(...), or use cp_table_ and plot_cp."
+
+
 class RpartTree:
     """What a tree grown by rpart's rules can say of itself in rpart's words."""
 
@@ -103,14 +111,9 @@ class RpartTree:
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        if not hasattr(self, "rpart_"):
-            raise AttributeError(
-                f"This {type(self).__name__} was not grown by rpart's rules. Make it with "
-                f"{type(self).__name__}.rpart(...), or use to_text() and cp_table_."
-            )
         return RpartReport(self.rpart_, self.schema_, getattr(self, "classes_", None))  # type: ignore[attr-defined]
 
-    def pruned(self, *, alpha: float | None = None, cp: float | None = None) -> Any:
+    def pruned(self, *, alpha: float | None = None, cp: float | None = None) -> Self:
         """Return a copy of the fitted tree that is pruned further, without growing it again.
 
         Parameters
@@ -126,7 +129,7 @@ class RpartTree:
             A new fitted tree; this one stays as it is.
         """
         if not hasattr(self, "rpart_"):
-            return super().pruned(alpha=alpha, cp=cp)  # type: ignore[misc]
+            return cast(Self, super().pruned(alpha=alpha, cp=cp))  # type: ignore[misc]
         from spinney._rpart.estimator import complexity_table
 
         if (alpha is None) == (cp is None):
@@ -157,6 +160,7 @@ class RpartTree:
         total = self.rpart_.importance(self.n_features_in_)  # type: ignore[attr-defined]
         return total / total.sum() if total.sum() > 0 else total
 
+    @only_if(_why_no_report)
     def printcp(self, digits: int = 5) -> None:
         """Print the table of complexities, as rpart's printcp.
 
@@ -167,6 +171,7 @@ class RpartTree:
         """
         print(self._report().complexity_text(digits))
 
+    @only_if(_why_no_report)
     def summary(self, digits: int = 5) -> None:
         """Print every node with its splits, competitors and surrogates, as rpart's summary.
 
@@ -177,6 +182,7 @@ class RpartTree:
         """
         print(self._report().summary_text(digits))
 
+    @only_if(_why_no_report)
     def rpart_frame(self) -> Any:
         """Return the nodes as rpart's frame: numbers, columns, counts, deviances, complexities.
 
@@ -187,6 +193,7 @@ class RpartTree:
         """
         return self._report().frame()
 
+    @only_if(_why_no_report)
     def rpart_splits(self) -> Any:
         """Return the splits of all nodes: primary, competitors and surrogates.
 

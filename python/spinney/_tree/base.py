@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,11 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
 
     _model_attribute = "tree_"
     _tied_to_trees = ("rpart_",)
+    _former_names: ClassVar[dict[str, str]] = {
+        "prune": "pruned",
+        "to_text": "export_text",
+        "decision_path_text": "explain_row",
+    }
     tree_: FittedTree
 
     # ---- files and lists of models ---------------------------------------------------------------------------
@@ -103,7 +108,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         """
         self._check_parameters()
         refuse_unsupported(self)
-        if self.dialect is not None:
+        if self._setting("dialect") is not None:
             if groups is not None or X_val is not None or y_val is not None or sample_weight_val is not None:
                 raise ValueError(
                     "rpart's rules use neither groups nor held-out rows. Pass folds as xval, or set dialect=None."
@@ -132,7 +137,9 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         learned |= self._learned_costs(costs)
         rows = FitRows(X, y, self._engine_target(target)[0], groups, random, partial(self._with_tree, schema, learned))
         pruned = prune_grown(self, tree, growth, held_out, rows)
-        tree, learned["shrinkage_"] = shrunk(pruned.tree, self.shrinkage, growth, pruned.alpha, random, groups)
+        tree, learned["shrinkage_"] = shrunk(
+            pruned.tree, self._setting("shrinkage"), growth, pruned.alpha, random, groups
+        )
         self._forget()
         self._keep(schema, tree, learned)
         self._keep_pruning(pruned.learned)
@@ -142,7 +149,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         self, y: Any, case_weight: NDArray[np.float64] | None, exposure: Any, has_held_out: bool, n_rows: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         """Rates, their weights, and the time behind each row, from counts of events or from survival times."""
-        if self.scoring is not None:
+        if self._setting("scoring") is not None:
             raise ValueError("scoring does not go with exposure or survival times: their trees are judged by deviance.")
         rates, weight = self._per_exposure(y, case_weight, exposure, has_held_out, n_rows)
         time = weight if case_weight is None else weight / np.where(case_weight > 0, case_weight, 1.0)
@@ -274,14 +281,14 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
 
     def _weighing(self, weight: NDArray[np.float64] | None) -> _engine.WeighingOptions | None:
         """How the engine weighs the splits of a node; None where it keeps the best only."""
-        if self.missing == "learned" and self.max_competitors == 0:
+        if self._setting("missing") == "learned" and self._setting("max_competitors") == 0:
             return None
         return _engine.WeighingOptions(
-            present_only=self.missing == "surrogate",
-            max_competitors=min(self.max_competitors, NO_LIMIT),
-            max_surrogates=min(self.max_surrogates, NO_LIMIT),
-            absent_disagrees=self.surrogate_style == "all",
-            missing_fallback=self.missing_fallback,
+            present_only=self._setting("missing") == "surrogate",
+            max_competitors=min(self._setting("max_competitors"), NO_LIMIT),
+            max_surrogates=min(self._setting("max_surrogates"), NO_LIMIT),
+            absent_disagrees=self._setting("surrogate_style") == "all",
+            missing_fallback=self._setting("missing_fallback"),
             case_weight=weight,
             rpart=None,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from spinney._pruning.parameter import PruneParameter
 from spinney._rpart.preset import RpartTree, refuse_twice
 from spinney._rpart.preset import control as rpart_control
 from spinney._tree.base import TreeClassifier
@@ -142,6 +143,8 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
         With ``prune="cv"``: the nested trees and their errors.
     alpha_ : float
         With ``prune="cv"``, or after ``pruned(...)``: the penalty per leaf that was used.
+    rpart_ : RpartRecord
+        With ``dialect``: what `printcp`, `summary`, `rpart_frame` and `rpart_splits` read.
     oof_predictions_ : ndarray, or list of these
         With ``prune="cv"``: class shares or values of each row, by the fold trees that were grown without it, pruned
         alike; their mean if there are several, NaN if there is none.
@@ -158,6 +161,8 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
     >>> DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y).predict(X[:2])
     array([0, 0])
     """
+
+    prune = PruneParameter()
 
     def __init__(
         self,

@@ -65,10 +65,16 @@ class ExtraTreeClassifier(TreeClassifier):
         Number of classes; one number per output.
     tree_ : FittedTree
         The tree as arrays.
+    shrinkage_ : float
+        Strength of the shrinkage used; 0 if none.
     schema_ : Schema
         Columns, their kinds and their categories in the training table.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the total decrease of the impurity.
+    cost_matrix_ : ndarray of shape (n_classes, n_classes), or None
+        Costs in the order of `classes_`, if any were given.
+    priors_ : ndarray of shape (n_classes,), or None
+        Class probabilities that were assumed, if any were given.
     n_features_in_ : int
         Number of columns.
     n_outputs_ : int
@@ -187,6 +193,8 @@ class ExtraTreeRegressor(TreeRegressor):
     ----------
     tree_ : FittedTree
         The tree as arrays.
+    shrinkage_ : float
+        Strength of the shrinkage used; 0 if none.
     schema_ : Schema
         Columns, their kinds and their categories in the training table.
     feature_importances_ : ndarray of shape (n_features,)

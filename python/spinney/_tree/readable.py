@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class ReadableTree:
     """Mixin for estimators that are one tree."""
 
-    def to_text(self, **options: Any) -> str:
+    def export_text(self, **options: Any) -> str:
         """Write the tree as indented text.
 
         Parameters
@@ -48,22 +48,24 @@ class ReadableTree:
 
         return rules(self, **options)
 
-    def decision_path_text(self, row: Any) -> str:
+    def explain_row(self, row: Any, **options: Any) -> str:
         """Say in words why the tree predicts what it predicts for one row.
 
         Parameters
         ----------
         row : mapping, sequence, Series, or table with one row
             Values by column name, or in column order.
+        **options
+            As for `spinney.explain_row`.
 
         Returns
         -------
         str
-            As `spinney.explain_row`.
+            The conditions that the row meets, and what follows.
         """
         from spinney.reading.text import explain_row
 
-        return explain_row(self, row)
+        return explain_row(self, row, **options)
 
     # ---- notebooks: scikit-learn's diagram before fit, the tree itself after it -----------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from spinney._pruning.parameter import PruneParameter
 from spinney._rpart.preset import RpartTree, refuse_twice
 from spinney._rpart.preset import control as rpart_control
 from spinney._tree.base import TreeRegressor
@@ -130,6 +131,8 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
         With ``prune="cv"``: the nested trees and their errors.
     alpha_ : float
         With ``prune="cv"``, or after ``pruned(...)``: the penalty per leaf that was used.
+    rpart_ : RpartRecord
+        With ``dialect``: what `printcp`, `summary`, `rpart_frame` and `rpart_splits` read.
     oof_predictions_ : ndarray, or list of these
         With ``prune="cv"``: class shares or values of each row, by the fold trees that were grown without it, pruned
         alike; their mean if there are several, NaN if there is none.
@@ -146,6 +149,8 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
     >>> DecisionTreeRegressor(max_depth=1, random_state=0).fit(X, [1, 1, 1, 5, 5, 5]).get_n_leaves()
     2
     """
+
+    prune = PruneParameter()
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from spinney._forest.certainty.coverage import CoverageReport, report_coverage
 from spinney._forest.certainty.standard_errors import standard_errors
 from spinney._forest.certainty.support import REASONS, ColumnRanges, Support
 from spinney._forest.growing.training_rows import TrainingRows
+from spinney._learn.attributes import only_if
 from spinney._learn.target import encode_labels, read_values, read_weights
 
 if TYPE_CHECKING:
@@ -26,6 +27,24 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Leaves = NDArray[np.uint32]
+
+
+_NONE_UNSEEN = "needs trees that have not seen every row, but with bootstrap=False all have. Fit with bootstrap=True."
+
+
+def _why_no_rows(model: Any) -> str | None:
+    is_kept = vars(model).get("_training_rows") is not None if hasattr(model, "forest_") else model.keep_rows
+    if is_kept:
+        return None
+    return "needs the training rows in the leaves, which this forest does not keep. Fit it with keep_rows=True."
+
+
+def _why_none_unseen(model: Any) -> str | None:
+    why = _why_no_rows(model)
+    if why is not None:
+        return why
+    has_unseen = model._training_rows.draws is not None if hasattr(model, "forest_") else model.bootstrap
+    return None if has_unseen else _NONE_UNSEEN
 
 
 class UncertainForest:
@@ -41,27 +60,16 @@ class UncertainForest:
         def _training_columns(self, X: Any, n_rows: int, advice: str = ...) -> _engine.Table: ...
         def _known_draws(self) -> Draws: ...
 
-    def _kept_rows(self, purpose: str) -> TrainingRows:
+    def _kept_rows(self, *, oob: bool = False) -> TrainingRows:
+        """Return the training rows, for methods that are there only if they are kept."""
         check_is_fitted(self)
-        kept: TrainingRows | None = getattr(self, "_training_rows", None)
-        if kept is None:
-            raise AttributeError(
-                f"{purpose} needs the training rows in the leaves, which this forest does not keep. Fit it with "
-                "keep_rows=True."
-            )
+        kept: TrainingRows = self._training_rows  # type: ignore[attr-defined]
+        if oob and kept.draws is None:
+            raise ValueError(f"oob=True {_NONE_UNSEEN}")
         return kept
 
-    def _kept_draws(self, purpose: str) -> TrainingRows:
-        kept = self._kept_rows(purpose)
-        if kept.draws is None:
-            raise ValueError(
-                f"{purpose} needs trees that have not seen every row, but with bootstrap=False all have. Fit with "
-                "bootstrap=True."
-            )
-        return kept
-
-    def _calibration(self, purpose: str) -> Calibration:
-        kept = self._kept_draws(purpose)
+    def _calibration(self) -> Calibration:
+        kept = self._kept_rows()
         if "calibration" not in kept.memo:
             kept.memo["calibration"] = Calibration(self.forest_, kept)
         found: Calibration = kept.memo["calibration"]
@@ -76,6 +84,7 @@ class UncertainForest:
             self._training_columns(X, kept.n_rows, "oob=True is for the training rows: pass these, or None.")
         return kept.unseen_leaves
 
+    @only_if(_why_no_rows)
     def leaf_weights(self, X: Any = None, *, oob: bool = False) -> csr_array:
         """Weight of each training row in the prediction for each row.
 
@@ -95,7 +104,7 @@ class UncertainForest:
         csr_array of shape (n_samples, n_training_rows)
             Weights.
         """
-        kept = self._kept_draws("oob=True") if oob else self._kept_rows("leaf_weights")
+        kept = self._kept_rows(oob=oob)
         leaves = self._training_leaves(X, kept) if oob else self._leaves(X)
         start, row, weight = kept.engine.weights(leaves, self._n_threads)
         kind = np.int32 if len(row) < 2**31 else np.int64
@@ -170,6 +179,11 @@ class UncertainForest:
 class UncertainValues(UncertainForest):
     """A forest for numbers."""
 
+    _not_here: ClassVar[dict[str, str]] = {
+        "predict_set": "is for classes; this forest learns numbers. Use predict_interval.",
+    }
+
+    @only_if(_why_no_rows)
     def predict_quantiles(self, X: Any = None, quantiles: Any = (0.025, 0.5, 0.975), *, oob: bool = False) -> Floats:
         """Quantiles of the target for each row, from the training rows in its leaves (a quantile regression forest).
 
@@ -193,7 +207,7 @@ class UncertainValues(UncertainForest):
         levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
         if levels.ndim != 1 or len(levels) == 0 or not ((levels >= 0) & (levels <= 1)).all():
             raise ValueError(f"quantiles must be numbers between 0 and 1, not {quantiles!r}.")
-        kept = self._kept_draws("oob=True") if oob else self._kept_rows("predict_quantiles")
+        kept = self._kept_rows(oob=oob)
         leaves = self._training_leaves(X, kept) if oob else self._leaves(X)
         found = self._quantiles(kept, leaves, levels)
         found = found[:, 0] if kept.target.shape[1] == 1 else found
@@ -207,6 +221,7 @@ class UncertainValues(UncertainForest):
             found[:, k, order] = flat.reshape(len(leaves), len(levels))
         return found
 
+    @only_if(_why_no_rows)
     def predict_cdf(self, X: Any, values: Any) -> Floats:
         """Probability that the target is at most each of some values, for each row.
 
@@ -222,7 +237,7 @@ class UncertainValues(UncertainForest):
         ndarray of shape (n_samples, n_values) or (n_samples, n_outputs, n_values)
             Shares of the weights of `leaf_weights`; without the last axis if `values` is one number.
         """
-        kept = self._kept_rows("predict_cdf")
+        kept = self._kept_rows()
         at = np.atleast_1d(np.asarray(values, dtype=np.float64))
         weights = self.leaf_weights(X)
         parts = [weights @ (y[:, np.newaxis] <= at).astype(np.float64) for y in kept.target.T]
@@ -230,6 +245,7 @@ class UncertainValues(UncertainForest):
         found = found[:, 0] if kept.target.shape[1] == 1 else found
         return np.asarray(found[..., 0] if np.ndim(values) == 0 else found)
 
+    @only_if(_why_none_unseen)
     def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "jackknife+") -> Floats:
         """Interval that holds the target of each row with a probability of about `coverage`.
 
@@ -262,7 +278,7 @@ class UncertainValues(UncertainForest):
         those on new groups.
         """
         check_coverage(coverage)
-        leaves, cal = self._leaves(X), self._calibration("predict_interval")
+        leaves, cal = self._leaves(X), self._calibration()
         if method == "jackknife+":
             found = jackknife_plus(self.forest_, leaves, cal, coverage, self._n_threads)
         elif method == "residual":
@@ -289,6 +305,7 @@ class UncertainValues(UncertainForest):
         crossed = ends[..., 0] > ends[..., 1]  # a negative margin wider than the quantiles are apart
         return np.where(crossed[..., np.newaxis], ends.mean(axis=-1, keepdims=True), ends)
 
+    @only_if(_why_none_unseen)
     def coverage_report(
         self,
         X: Any,
@@ -334,17 +351,20 @@ class UncertainValues(UncertainForest):
             covered, ends[:, 1] - ends[:, 0], predicted, groups, bins, weight, coverage, "mean_width"
         )
 
-    def predict_set(self, X: Any, coverage: float = 0.9, method: str = "lac") -> NDArray[np.bool_]:
-        """Refuse: sets of classes are for classes."""
-        raise ValueError(f"predict_set is for classes; {type(self).__name__} learns numbers. Use predict_interval.")
-
 
 class UncertainClasses(UncertainForest):
     """A forest for classes."""
 
+    _not_here: ClassVar[dict[str, str]] = {
+        "predict_quantiles": "is for numbers; this forest learns classes. Use predict_proba or predict_set.",
+        "predict_cdf": "is for numbers; this forest learns classes. Use predict_proba or predict_set.",
+        "predict_interval": "is for numbers; this forest learns classes. Use predict_set.",
+    }
+
     if TYPE_CHECKING:
         classes_: Any
 
+    @only_if(_why_none_unseen)
     def predict_set(self, X: Any, coverage: float = 0.9, method: str = "lac") -> NDArray[np.bool_]:
         """Set of classes that holds the class of each row with a probability of about `coverage`.
 
@@ -369,7 +389,7 @@ class UncertainClasses(UncertainForest):
             Whether each class is in the set, in the order of `classes_`.
         """
         check_coverage(coverage)
-        cal = self._calibration("predict_set")
+        cal = self._calibration()
         if self.n_outputs_ > 1:
             raise ValueError("predict_set is for one output. Fit one forest per output.")
         if method not in ("lac", "aps"):
@@ -377,6 +397,7 @@ class UncertainClasses(UncertainForest):
         shares = self.forest_.predictions(self._columns(X), self._n_threads)
         return class_sets(shares, cal, coverage, method)
 
+    @only_if(_why_none_unseen)
     def coverage_report(
         self,
         X: Any,
@@ -417,16 +438,6 @@ class UncertainClasses(UncertainForest):
         predicted = np.asarray(self.predict(X)).astype(str) if bins else None  # type: ignore[attr-defined]
         sizes = sets.sum(axis=1).astype(np.float64)
         return report_coverage(covered, sizes, predicted, groups, bins, weight, coverage, "mean_size")
-
-    def predict_quantiles(self, X: Any = None, quantiles: Any = (0.025, 0.5, 0.975), *, oob: bool = False) -> Floats:
-        """Refuse: quantiles are for numbers."""
-        raise ValueError(
-            f"predict_quantiles is for numbers; {type(self).__name__} learns classes. Use predict_proba or predict_set."
-        )
-
-    def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "jackknife+") -> Floats:
-        """Refuse: intervals are for numbers."""
-        raise ValueError(f"predict_interval is for numbers; {type(self).__name__} learns classes. Use predict_set.")
 
 
 def check_coverage(coverage: Any) -> None:
