@@ -2,23 +2,28 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 namespace spinney {
 
 // Internal linkage on purpose: these are compiled once per instruction set and must never be merged by the linker.
 
-// Natural logarithm of a positive normal number; finite for 0, so that 0 * log_ieee(0) is 0.
-// x = 2^e m with m in [sqrt(1/2), sqrt(2)); log m = 2 atanh(s), s = (m - 1) / (m + 1), |s| < 0.1716, by its series.
-[[gnu::always_inline]] static inline double log_ieee(double x) {
+// A positive normal number x as 2^e m, m in [sqrt(1/2), sqrt(2)).
+struct Scaled {
+  double e, m;
+};
+[[gnu::always_inline]] static inline Scaled scaled(double x) {
   constexpr std::int64_t sqrt_half = 0x3FE6A09E667F3BCD;
-  constexpr double ln2_high = 0x1.62e42fefa0000p-1, ln2_low = 0x1.cf79abc9e3b39p-40;
   const std::int64_t bits = std::bit_cast<std::int64_t>(x);
   const std::int64_t exponent = (bits - sqrt_half) >> 52;
   const double m = std::bit_cast<double>(bits - exponent * (std::int64_t{1} << 52));
   // 2^52 + 2^51 as a double: adding an integer to its low bits converts it without a 64-bit conversion instruction
-  const double e = std::bit_cast<double>(exponent + 0x4338000000000000) - 0x1.8p52;
-  const double s = (m - 1.0) / (m + 1.0), z = s * s;
+  return {std::bit_cast<double>(exponent + 0x4338000000000000) - 0x1.8p52, m};
+}
+
+// atanh(s) = s + s z p(z) for z = s^2, |s| < 0.1716.
+[[gnu::always_inline]] static inline double atanh_series(double z) {
   double p = 1.0 / 23.0;
   p = p * z + 1.0 / 21.0;
   p = p * z + 1.0 / 19.0;
@@ -29,8 +34,27 @@ namespace spinney {
   p = p * z + 1.0 / 9.0;
   p = p * z + 1.0 / 7.0;
   p = p * z + 1.0 / 5.0;
-  p = p * z + 1.0 / 3.0;
+  return p * z + 1.0 / 3.0;
+}
+
+inline constexpr double ln2_high = 0x1.62e42fefa0000p-1, ln2_low = 0x1.cf79abc9e3b39p-40;
+
+// Natural logarithm of a positive normal number; finite for 0, so that 0 * log_ieee(0) is 0.
+// log m = 2 atanh(s), s = (m - 1) / (m + 1), by its series.
+[[gnu::always_inline]] static inline double log_ieee(double x) {
+  const auto [e, m] = scaled(x);
+  const double s = (m - 1.0) / (m + 1.0), z = s * s, p = atanh_series(z);
   return e * ln2_high + (2.0 * s + (2.0 * s * z * p + e * ln2_low));
+}
+
+// The same to 0.51 units in the last place, as the C libraries have it: s and the sum with the rest of their digits.
+[[gnu::always_inline]] static inline double log_nearest(double x) {
+  const auto [e, m] = scaled(x);
+  const double below = m - 1.0, above = m + 1.0, above_rest = m - (above - 1.0);
+  const double s = below / above, s_rest = (std::fma(-s, above, below) - s * above_rest) / above;
+  const double z = s * s, p = atanh_series(z), high = e * ln2_high;
+  const double sum = high + 2.0 * s, back = sum - high, sum_rest = (high - (sum - back)) + (2.0 * s - back);
+  return sum + (sum_rest + (2.0 * s_rest + 2.0 * s * z * p + e * ln2_low));
 }
 
 [[gnu::always_inline]] static inline double x_log_x(double x) { return x * log_ieee(x); }
@@ -38,7 +62,7 @@ namespace spinney {
 // e^x for |x| <= 700; larger arguments are cut to that.
 // x = k ln 2 + r, |r| <= ln 2 / 2; e^r by its series; 2^k by the exponent's bits.
 [[gnu::always_inline]] static inline double exp_ieee(double x) {
-  constexpr double ln2_high = 0x1.62e42fefa0000p-1, ln2_low = 0x1.cf79abc9e3b39p-40, shift = 0x1.8p52;
+  constexpr double shift = 0x1.8p52;
   x = x < -700.0 ? -700.0 : x;
   x = x > 700.0 ? 700.0 : x;
   const double shifted = x * 1.4426950408889634 + shift;  // its low bits are the nearest integer

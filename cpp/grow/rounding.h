@@ -95,9 +95,9 @@ class RoundedFigures {
   double mass(const Figures& sum, std::size_t k) const {  // size times impurity
     const double p = how_.class_factor[k] * sum[1 + k] / sum[0];
     if (target_.rule != Rule::entropy) return sum[0] * (p * (1 - p));
-    return p > 0 ? sum[0] * (-p * log_ieee(p)) : 0;
+    return p > 0 ? sum[0] * (-p * log_nearest(p)) : 0;
   }
-  static double likelihood(const Figures& sum) { return sum[1] > 0 ? sum[1] * log_ieee(sum[1] / sum[0]) : 0; }
+  static double likelihood(const Figures& sum) { return sum[1] > 0 ? sum[1] * log_nearest(sum[1] / sum[0]) : 0; }
 
   const Weighing& how_;
   const Target& target_;
@@ -170,6 +170,7 @@ class RoundedSearch {
       const auto code = static_cast<std::size_t>(v);
       ++counts[code];
       figures_.add(rows[i], sums.data() + code * width);
+      figures_.add(rows[i], total_.data());  // as rpart does: by row, not by level
     });
     for (std::uint32_t code = 0; code < n_codes; ++code) {
       if (counts[code] == 0) continue;
@@ -177,7 +178,6 @@ class RoundedSearch {
                          counts[code],
                          {sums.begin() + static_cast<std::ptrdiff_t>(code * width),
                           sums.begin() + static_cast<std::ptrdiff_t>((code + 1) * width)}});
-      for (std::size_t k = 0; k < width; ++k) total_[k] += levels_.back().sum[k];
     }
   }
 
@@ -212,7 +212,7 @@ class RoundedSearch {
     for (std::size_t i = 0; i < n_best; ++i) candidate.left_codes.push_back(levels_[i].code);
   }
 
-  // Gray code from the last level, the first never moves; what moved is rpart's first side, the engine's right.
+  // Gray code from the first level, the last never moves; what moved is rpart's first side, the engine's left.
   void try_sets(Candidate& candidate) {
     if (levels_.size() > max_enumerable_categories) return;
     const std::size_t last = levels_.size() - 1;
@@ -220,15 +220,15 @@ class RoundedSearch {
     std::size_t n_moved = 0;
     for (std::uint32_t step = 1; step < std::uint32_t{1} << last; ++step) {
       const std::uint32_t set = step ^ (step >> 1), moved = step & (~step + 1);
-      const Level& level = levels_[last - static_cast<std::size_t>(std::countr_zero(moved))];
+      const Level& level = levels_[static_cast<std::size_t>(std::countr_zero(moved))];
       const bool joins = (set & moved) != 0;
       move(level, joins ? right_ : left_, joins ? left_ : right_);
       n_moved = joins ? n_moved + level.n : n_moved - level.n;
       if (!improves(n_moved)) continue;
-      candidate.n_left = static_cast<Row>(n_ - n_moved);
+      candidate.n_left = static_cast<Row>(n_moved);
       candidate.left_codes.clear();
-      for (std::size_t c = 0; c < levels_.size(); ++c)
-        if (!(set >> (last - c) & 1)) candidate.left_codes.push_back(levels_[c].code);
+      for (std::size_t c = 0; c < last; ++c)
+        if (set >> c & 1) candidate.left_codes.push_back(levels_[c].code);
     }
   }
 

@@ -14,6 +14,9 @@ that disagree with the primary
 lists of two lose both for a new best the best two
 maxsurrogate = 0 turns the majority   the majority rule depends on usesurrogate alone
 rule off while fitting
+a tree without splits has its root's  the price of a split, and errors of held-out rows
+complexity as CP, and xerror and xstd
+of 0
 ====================================  ==========================================================
 """
 
@@ -99,7 +102,12 @@ def fit(
     alpha = params["cp"] * rules.evaluate(everything).risk
     root = grower.grow(everything, alpha)
     cptable = complexity_table(root, alpha)
-    if xgroups is not None:
+    unjudged = quirks and root.is_leaf
+    if unjudged:
+        cptable[0, 0] = root.complexity
+    if unjudged and xgroups is not None:
+        cptable = np.column_stack([cptable, np.zeros((1, 2))])
+    elif xgroups is not None:
         errors = cross_validate(grower, cptable[:, 0], alpha, np.asarray(xgroups)[used])
         cptable = np.column_stack([cptable, summarise_errors(errors, weights)])
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -75,11 +75,13 @@ class Classes:
         frequency = np.bincount(y, weights, n_classes) / np.sum(weights)
         self.loss = 1.0 - np.eye(n_classes) if loss is None else np.asarray(loss, float)
         self.prior = frequency if prior is None else np.asarray(prior, float)
-        altered = self.prior * self.loss.sum(axis=1)
-        altered = altered / altered.sum() if altered.sum() > 0 else self.prior  # one class: nothing to confuse it with
+        losses = self.prior[:, None] * self.loss  # added up loss by loss: ties then round as they do in rpart
+        altered, total = running_sum(losses), running_sum(losses.reshape(1, -1))[0]
+        if not total > 0:
+            altered, total = self.prior, 1.0  # one class: nothing to confuse it with
         with np.errstate(divide="ignore", invalid="ignore"):
             self.row_prior = np.where(frequency > 0, self.prior / frequency, 0.0)
-            self.row_altered = np.where(frequency > 0, altered / frequency, 0.0)
+            self.row_altered = np.where(frequency > 0, altered / (total * frequency), 0.0)
         self.impurity = {"gini": gini, "information": information}[split]
 
     def start(self, rows):

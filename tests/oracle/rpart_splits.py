@@ -121,7 +121,8 @@ def best_level_split(codes, n_levels, rows, method, minbucket, node_risk):
     statistics = np.zeros((len(present), row_statistics.shape[1]))
     np.add.at(statistics, index, row_statistics)
     members = candidate_subsets(statistics, method)
-    left, right, total = moving_sides(members, statistics)
+    total = np.cumsum(row_statistics, axis=0)[-1:]
+    left, right = moving_sides(members, statistics, total)
     size = members @ sizes
     allowed = (size >= minbucket) & (len(rows) - size >= minbucket)
     winner = first_best(method, left, right, total, allowed)
@@ -134,12 +135,11 @@ def best_level_split(codes, n_levels, rows, method, minbucket, node_risk):
     return Split(-1, improve, levels=levels)
 
 
-def moving_sides(members, statistics):
-    """Statistics of each subset and of the rest, moving one level at a time, and their total."""
+def moving_sides(members, statistics, total):
+    """Statistics of each subset and of the rest, moving one level at a time."""
     moves = np.diff(members, axis=0, prepend=0)
     changes = np.stack([line @ statistics for line in moves])  # one level each: nothing is added up
-    total = np.cumsum(statistics, axis=0)[-1:]
-    return np.cumsum(changes, axis=0), np.subtract.accumulate(np.vstack([total, changes]), axis=0)[1:], total
+    return np.cumsum(changes, axis=0), np.subtract.accumulate(np.vstack([total, changes]), axis=0)[1:]
 
 
 def candidate_subsets(statistics, method):
@@ -155,10 +155,10 @@ def candidate_subsets(statistics, method):
 
 
 def gray_subsets(k):
-    """Each subset of the last k - 1 levels but the empty one, neighbours differing in one level; the last one first."""
+    """Each subset of the first k - 1 levels but the empty one, neighbours differing in one level; the first one first."""
     numbers = np.arange(1, 2 ** (k - 1))
     gray = numbers ^ (numbers >> 1)
-    return ((gray[:, None] >> np.arange(k)[::-1]) & 1).astype(float)
+    return ((gray[:, None] >> np.arange(k)) & 1).astype(float)
 
 
 def best_surrogate(table, column, rows, sent, style, weights, quirks):

@@ -119,3 +119,19 @@ def test_the_path_of_an_rpart_tree_is_in_units_of_error():
     alphas = model.cost_complexity_pruning_path().ccp_alphas
     assert model.pruned(alpha=float(alphas[-1]) * 1.001).get_n_leaves() == 1
     assert spinney.export_text(model)
+
+
+@pytest.mark.parametrize("quirks", [False, True])
+def test_a_tree_without_splits_has_the_errors_that_rpart_gives_it_only_if_asked(quirks):
+    noise = np.random.default_rng(3).normal(size=300)
+    model = DecisionTreeRegressor.rpart(cp=0.3, xval=np.arange(300) % 10, rpart_quirks=quirks).fit(X, noise)
+    assert model.get_n_leaves() == 1
+    table = model.cp_table_
+    assert (table.n_splits.tolist(), table.relative_error.tolist()) == ([0], [1])
+    if quirks:
+        assert table.cp[0] == model.rpart_frame().complexity.iloc[0] < 0.3
+        assert (table.cv_error[0], table.cv_se[0]) == (0, 0)
+    else:
+        assert table.cp[0] == pytest.approx(0.3)
+        assert 0.9 < table.cv_error[0] < 1.1
+        assert table.cv_se[0] > 0.01

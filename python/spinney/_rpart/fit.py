@@ -132,8 +132,11 @@ def fit_record(growth: RpartGrowth, cp: float, folds: NDArray[Any] | None, impur
     tree, complexity, kept = growth.alpha_tree(whole, alpha, scale)
     summaries = _picked(whole.summaries, kept)
     table = complexity_table(tree, summaries.risk, complexity, alpha)
+    unjudged = growth.quirks and tree.node_count == 1  # rpart does not cross-validate a tree without splits
+    if unjudged:
+        table[0, 0] = complexity[0]
     if folds is not None:
-        errors = CrossValidation(growth, table[:, 0], cp, alpha, scale).run(folds)
+        errors = np.zeros((1, 2)) if unjudged else CrossValidation(growth, table[:, 0], cp, alpha, scale).run(folds)
         table = np.column_stack([table, errors])
     with np.errstate(divide="ignore", invalid="ignore"):
         table[:, [0, *range(2, table.shape[1])]] /= root_risk

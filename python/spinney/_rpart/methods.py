@@ -118,6 +118,15 @@ def inner_levels(tree: FittedTree) -> list[NDArray[np.intp]]:
     return levels
 
 
+def _altered_by_addition(prior: Floats, loss: Floats, frequency: Floats) -> Floats:
+    """Return altered priors over frequencies with rpart's rounding, which adds up prior times loss, loss by loss."""
+    losses = prior[:, np.newaxis] * loss
+    altered, total = np.cumsum(losses, axis=1)[:, -1], float(np.cumsum(losses)[-1])
+    if not total > 0:
+        altered, total = prior, 1.0
+    return np.divide(altered, total * frequency, out=np.zeros(len(prior)), where=frequency > 0)
+
+
 class ClassMethod:
     """Gini or information splits under altered priors; expected loss under the priors."""
 
@@ -142,7 +151,7 @@ class ClassMethod:
         with np.errstate(divide="ignore", invalid="ignore"):
             self.row_prior = np.where(frequency > 0, self.prior / frequency, 0.0)
             self.row_altered = np.where(frequency > 0, altered / frequency, 0.0)
-        self.rounded_altered = self.row_altered
+        self.rounded_altered = _altered_by_addition(self.prior, self.loss, frequency)
         if prior is None:  # exact, so that whole counts stay whole
             self.row_prior = np.where(frequency > 0, 1.0, 0.0)
             if loss is None:
