@@ -337,6 +337,20 @@ SPINNEY_INLINE Lanes<float, n> rough_multiply_add(const Lanes<float, n>& a, cons
 #endif
 }
 
+// c - a * b, rounded once or twice.
+template <std::size_t n>
+SPINNEY_INLINE Lanes<float, n> rough_multiply_subtract(const Lanes<float, n>& a, const Lanes<float, n>& b,
+                                                       const Lanes<float, n>& c) {
+#if defined(__aarch64__)
+  return each<Lanes<float, n>>(
+      [](auto x, auto y, auto z)
+          __attribute__((always_inline)) { return vfmsq_f32((float32x4_t)z, (float32x4_t)x, (float32x4_t)y); },
+      a, b, c);
+#else
+  return c - a * b;
+#endif
+}
+
 // a / b, off by 2^-14 of it at most; b is normal, and so is 1 / b.
 template <std::size_t n>
 SPINNEY_INLINE Lanes<float, n> rough_ratio(const Lanes<float, n>& a, const Lanes<float, n>& b) {

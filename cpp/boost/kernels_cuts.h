@@ -117,21 +117,17 @@ CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before, const 
 
 #else
 
-// The first cut whose hessian on the left is at least a limit. Written so that no branch depends on the sums.
-std::size_t first_cut(const Packed* prefix, std::size_t n, std::uint32_t limit) {
-  const Packed* low = prefix;
-  while (n > 1) {
-    const std::size_t half = n / 2;
-    low += static_cast<std::uint32_t>(low[half - 1]) < limit ? half : 0;
-    n -= half;
-  }
-  return static_cast<std::size_t>(low - prefix) + (n == 1 && static_cast<std::uint32_t>(*low) < limit);
-}
+struct CutRange {
+  std::size_t begin, end;
+};
 
-// Running sums of cells, two steps at a time: the next need not wait for each of them.
-void add_up(const Packed* cells, std::size_t n, Packed before, Packed* prefix) {
-  std::size_t i = 0;
-  for (; i + 4 <= n; i += 4) {
+// Running sums of cells, two steps at a time: the next need not wait for each of them. Hessians never fall along the cuts, so
+// those with enough of it on both sides are neighbours, which are returned, and nothing is added up beyond them.
+CutRange add_up(const Packed* cells, std::size_t n, Packed before, std::uint32_t least, std::uint32_t most,
+                Packed* prefix) {
+  const auto hessian = [](Packed sum) __attribute__((always_inline)) { return static_cast<std::uint32_t>(sum); };
+  std::size_t i = 0, n_below = 0;
+  for (; i + 4 <= n && hessian(before) <= most; i += 4) {
     const Packed a = cells[i], b = cells[i + 1], c = cells[i + 2], d = cells[i + 3];
     const Packed first = before + a, second = before + (a + b), third = second + c;
     before = second + (c + d);
@@ -139,30 +135,50 @@ void add_up(const Packed* cells, std::size_t n, Packed before, Packed* prefix) {
     prefix[i + 1] = second;
     prefix[i + 2] = third;
     prefix[i + 3] = before;
+    n_below += hessian(before) < least ? 4 : 0;
   }
-  for (; i < n; ++i) prefix[i] = before += cells[i];
+  for (; i < n && hessian(before) <= most; ++i) prefix[i] = before += cells[i];
+  CutRange range{n_below, i};
+  while (range.begin < i && hessian(prefix[range.begin]) < least) ++range.begin;
+  while (range.end > range.begin && hessian(prefix[range.end - 1]) > most) --range.end;
+  return range;
 }
 
-constexpr std::size_t n_scored = 16;  // cuts at a time
+// As many cuts at a time as a register holds: GCC keeps larger groups in memory.
+constexpr std::size_t n_scored = register_bytes / sizeof(float);
 using Scores = Lanes<float, n_scored>;
 
 struct RoughTerms {
   RoughTerms(const RoughCuts& rough, const CutQuery& q)
       : hessian(every<n_scored>(static_cast<std::int32_t>(q.hessian))),
-        minus_gradient(every<n_scored>(static_cast<float>(-q.gradient))),
+        gradient(every<n_scored>(static_cast<float>(q.gradient))),
         unit(every<n_scored>(static_cast<float>(1 / rough.total))),
         lambda(every<n_scored>(static_cast<float>(q.lambda / rough.total))) {}
 
+  // `is_even`: no side is so small that its share may not be what the other leaves of 1.
+  template <bool is_even>
   SPINNEY_INLINE Scores scores(const Packed* prefix) const {
     const auto [h_left, g_left] = halves_of(load<n_scored>(prefix));
     const Scores left = rough_multiply_add(convert<float>(h_left), unit, lambda),
-                 right = rough_multiply_add(convert<float>(hessian - h_left), unit, lambda),
-                 d = rough_multiply_add(minus_gradient, left, convert<float>(g_left));
+                 d = rough_multiply_subtract(gradient, left, convert<float>(g_left));
+    if constexpr (is_even) return rough_ratio(d * d, rough_multiply_subtract(left, left, left));
+    const Scores right = rough_multiply_add(convert<float>(hessian - h_left), unit, lambda);
     return rough_ratio(d * d, left * right);
   }
 
+  template <bool is_even>
+  SPINNEY_INLINE float score(const Packed* prefix, CutRange range, float* scores_out) const {
+    Scores largest = every<n_scored>(-1.0f);
+    for (std::size_t i = range.begin; i < range.end; i += n_scored) {
+      const Scores s = scores<is_even>(prefix + i);
+      store(scores_out + i, s);
+      largest = larger_number(largest, s);
+    }
+    return largest_of(largest);
+  }
+
   Lanes<std::int32_t, n_scored> hessian;
-  Scores minus_gradient, unit, lambda;
+  Scores gradient, unit, lambda;
 };
 
 CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before, const CutQuery& q, Packed* prefix,
@@ -170,28 +186,22 @@ CutFound best_cut(const Packed* cells, std::size_t n_cuts, Packed before, const 
   CutFound found;
   const double needed = __builtin_ceil(q.min_hessian);
   if (!(2 * needed <= q.hessian)) return found;
-  add_up(cells, n_cuts, before, prefix);
-  // Hessians never fall along the cuts, so those with enough on both sides are neighbours.
-  const auto least = static_cast<std::uint32_t>(needed), most = static_cast<std::uint32_t>(q.hessian - needed);
-  std::size_t begin = first_cut(prefix, n_cuts, least), end = first_cut(prefix, n_cuts, most + 1);
-  begin = begin < q.first_cut ? q.first_cut : begin;
-  end = end > q.end_cut ? q.end_cut : end;
-  if (begin >= end) return found;
-  for (std::size_t i = end; i + 1 < end + n_scored; ++i) prefix[i] = prefix[end - 1];  // the last cut once more
+  CutRange range = add_up(cells, n_cuts, before, static_cast<std::uint32_t>(needed),
+                          static_cast<std::uint32_t>(q.hessian - needed), prefix);
+  range.begin = range.begin < q.first_cut ? q.first_cut : range.begin;
+  range.end = range.end > q.end_cut ? q.end_cut : range.end;
+  if (range.begin >= range.end) return found;
+  for (std::size_t i = range.end; i + 1 < range.end + n_scored; ++i) prefix[i] = prefix[range.end - 1];  // once more
   const RoughCuts rough(q, needed > 1 ? needed : 1);
   const RoughTerms terms(rough, q);
-  Scores largest = every<n_scored>(-1.0f);
-  for (std::size_t i = begin; i < end; i += n_scored) {
-    const Scores s = terms.scores(prefix + i);
-    store(scores + i, s);
-    largest = larger_number(largest, s);
-  }
-  const float best = largest_of(largest), needed_score = rough.enough(best, q.floor);
+  const float best =
+      rough.most_uneven <= 256 ? terms.score<true>(prefix, range, scores) : terms.score<false>(prefix, range, scores);
+  const float needed_score = rough.enough(best, q.floor);
   if (best < needed_score) return found;
   const Scores enough = every<n_scored>(needed_score);
-  for (std::size_t i = begin; i < end; i += n_scored) {
+  for (std::size_t i = range.begin; i < range.end; i += n_scored) {
     if (!any_of(enough <= load<n_scored>(scores + i))) continue;
-    const std::size_t stop = i + n_scored < end ? i + n_scored : end;
+    const std::size_t stop = i + n_scored < range.end ? i + n_scored : range.end;
     for (std::size_t cut = i; cut < stop; ++cut)
       if (scores[cut] >= needed_score) offer_cut(cut, prefix, q, found);
   }

@@ -457,13 +457,14 @@ TEST(the_best_cut_is_found_however_uneven_the_sides) {
     query.gradient = gradient;
     query.hessian = hessian;
     query.lambda = std::vector<double>{0, 1.5, 1e16, 1e25}[static_cast<std::size_t>(trial) % 4];
-    query.min_hessian = 1;
+    query.min_hessian = std::max(1.0, hessian / std::vector<double>{1e10, 300, 200, 9}[g() % 4]);
     double best = -1;
     std::uint32_t at = 0;
     Packed left = 0;
     for (std::uint32_t i = 0; i + 1 < n; ++i) {
       left += cells[i];
       const double gl = static_cast<double>(gradient_of(left)), hl = static_cast<double>(hessian_of(left));
+      if (std::min(hl, hessian - hl) < query.min_hessian) continue;
       const double gr = gradient - gl, l = hl + query.lambda, r = hessian - hl + query.lambda;
       const double score = without_rounding((gl * gl * r + gr * gr * l) / (l * r));
       if (score > best) {
