@@ -62,11 +62,21 @@ HistogramSearch::HistogramSearch(const Tiles& tiles, const SplitSearch& search, 
 void HistogramSearch::fill_tile(std::uint32_t tile, Packed* histogram, const Row* rows, std::size_t n) const {
   const auto [first, last] = tiles_.cells_of_tile(tile);
   std::memset(histogram + first, 0, (last - first) * sizeof(Packed));
+  add_rows(tile, histogram, rows, n, Tiles::Way::add);
+}
+
+void HistogramSearch::add_rows(std::uint32_t tile, Packed* histogram, const Row* rows, std::size_t n,
+                               Tiles::Way way) const {
   constexpr std::size_t between_checks = 1 << 20;
   for (std::size_t begin = 0; begin < n; begin += between_checks) {
     interrupt_.check();
-    tiles_.add_rows(tile, pairs_, rows + begin, std::min(between_checks, n - begin), histogram);
+    tiles_.add_rows(tile, pairs_, rows + begin, std::min(between_checks, n - begin), histogram, way);
   }
+}
+
+void HistogramSearch::subtract_lane(std::uint32_t lane, Packed* large, const Packed* small) const {
+  for (const auto [first, last] : {tiles_.cells_of_lane(lane), tiles_.cells_of_columns(lane)})
+    boost_kernels().subtract(large + first, small + first, last - first);
 }
 
 void HistogramSearch::search_lane(std::uint32_t lane, SearchedNode& node, SplitScratch& scratch) const {
@@ -165,14 +175,21 @@ void HistogramSearch::divide(SearchedNode& small, SearchedNode& large, const Row
     divide_tile(t, small, large, rows, n, scratch_.search[static_cast<std::size_t>(worker)]);
 }
 
+// Lane by lane, as long as its cells are near. A child that is not searched needs no histogram: its rows are taken away from
+// its parent's.
 void HistogramSearch::divide_tile(std::uint32_t tile, SearchedNode& small, SearchedNode& large, const Row* rows,
                                   std::size_t n, SplitScratch& scratch) const {
-  fill_tile(tile, small.histogram, rows, n);
-  for (const std::uint32_t lane : tiles_.lanes(tile)) tiles_.sum_up(lane, small.histogram);
-  const auto [first, last] = tiles_.cells_of_tile(tile);
-  boost_kernels().subtract(large.histogram + first, small.histogram + first, last - first);
-  for (SearchedNode* node : {&small, &large})
-    for (const std::uint32_t lane : tiles_.lanes(tile)) search_lane(lane, *node, scratch);
+  const bool is_small_searched = !small.columns.empty();
+  if (is_small_searched)
+    fill_tile(tile, small.histogram, rows, n);
+  else
+    add_rows(tile, large.histogram, rows, n, Tiles::Way::take);
+  for (const std::uint32_t lane : tiles_.lanes(tile)) {
+    tiles_.sum_up(lane, is_small_searched ? small.histogram : large.histogram);
+    if (is_small_searched) subtract_lane(lane, large.histogram, small.histogram);
+    search_lane(lane, small, scratch);
+    search_lane(lane, large, scratch);
+  }
 }
 
 void HistogramSearch::divide_tiles(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n,
@@ -194,8 +211,7 @@ void HistogramSearch::divide_rows(SearchedNode& small, SearchedNode& large, cons
     const auto w = static_cast<std::size_t>(worker);
     add_parts(lane, small.histogram, used);
     tiles_.sum_up(lane, small.histogram);
-    for (const auto [first, last] : {tiles_.cells_of_lane(lane), tiles_.cells_of_columns(lane)})
-      boost_kernels().subtract(large.histogram + first, small.histogram + first, last - first);
+    subtract_lane(lane, large.histogram, small.histogram);
     search_lane(lane, smalls[w], scratch_.search[w]);
     search_lane(lane, larges[w], scratch_.search[w]);
   });

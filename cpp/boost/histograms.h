@@ -71,6 +71,8 @@ class HistogramSearch {
 
  private:
   void fill_tile(std::uint32_t tile, Packed* histogram, const Row* rows, std::size_t n) const;
+  void add_rows(std::uint32_t tile, Packed* histogram, const Row* rows, std::size_t n, Tiles::Way way) const;
+  void subtract_lane(std::uint32_t lane, Packed* large, const Packed* small) const;
   std::vector<std::uint8_t> fill_parts(Packed* histogram, const Row* rows, std::size_t n, int n_threads) const;
   void add_parts(std::uint32_t lane, Packed* histogram, const std::vector<std::uint8_t>& used) const;
   void divide_tiles(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n, int n_threads) const;

@@ -38,8 +38,10 @@ class Tiles {
   Cells cells_of_lane(std::uint32_t lane) const;
   Cells cells_of_columns(std::uint32_t lane) const;  // that are sums of the lane's cells, if any
 
-  // Adds rows to a tile's cells of a histogram.
-  void add_rows(std::uint32_t tile, const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram) const;
+  // Adds rows to a tile's cells of a histogram, or takes them away.
+  enum class Way : std::uint8_t { add, take };
+  void add_rows(std::uint32_t tile, const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram,
+                Way way = Way::add) const;
 
   // The same for eight histograms side by side: a cell has eight sums, and each of the n rows eight pairs.
   void add_eights(std::uint32_t tile, const Packed* pairs, const Row* rows, std::size_t n, Packed* eights) const;
