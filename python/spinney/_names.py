@@ -77,6 +77,13 @@ FITTED_KINDS = {
     "tree": "spinney._fitted.tree.FittedTree",
 }
 
+# estimators that hold each kind: their names less "Classifier" and "Regressor"
+FAMILIES_OF_KIND = {
+    "boosting": ("GradientBoosting",),
+    "forest": ("RandomForest", "ExtraTrees"),
+    "tree": ("DecisionTree", "ExtraTree"),
+}
+
 # what `spinney fit --model` fits: names of estimators less "Classifier" and "Regressor"
 FITTED_BY_COMMAND = {
     "tree": "DecisionTree",

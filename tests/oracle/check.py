@@ -72,9 +72,10 @@ def under_costs(model, y, w):
     shares = np.array([w[codes == k].sum() / w.sum() for k in range(len(classes))])
     priors = shares if priors is None else np.asarray(priors)
     stated = w * (priors / shares)[codes]
-    if cost is None or model.cost_splits is None:
+    cost_splits = getattr(model, "cost_splits", "altered_priors")
+    if cost is None or cost_splits is None:
         return stated, stated, model.criterion
-    if model.cost_splits == "generalised_gini":
+    if cost_splits == "generalised_gini":
         return stated, stated, GeneralisedGini(cost)
     altered = priors * np.sum(cost, axis=1)
     return w * (altered / altered.sum() / shares)[codes], stated, model.criterion
@@ -96,7 +97,7 @@ def rules_of(model, X):
         min_purity=np.inf if getattr(model, "min_purity", None) is None else model.min_purity,
         monotonic_cst=None if model.monotonic_cst is None else tuple(model.monotonic_cst),
         interaction_cst=interaction_groups(model.interaction_cst, X.shape[1]),
-        feature_costs=None if model.feature_costs is None else tuple(model.feature_costs),
+        feature_costs=None if getattr(model, "feature_costs", None) is None else tuple(model.feature_costs),
     )
 
 

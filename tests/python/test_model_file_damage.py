@@ -110,6 +110,24 @@ def test_headers_that_lie_are_refused(model, old, new, message):
         spinney.load(io.BytesIO(bad))
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b'"DecisionTreeClassifier"', b'"DecisionForest"', "does not know, 'DecisionForest': upgrade spinney"),
+        (b'"DecisionTreeClassifier"', b'"load"', "does not know, 'load'"),
+        (b'"DecisionTreeClassifier"', b'"DecisionTreeRegressor"', "its estimator and its classes do not go together"),
+        (b'"DecisionTreeClassifier"', b'"RandomForestClassifier"', "its estimator and its trees do not go together"),
+        (b'"DecisionTreeClassifier"', b'"BaggingClassifier"', "its estimator and its trees do not go together"),
+        (b'"DecisionTreeClassifier"', b'"IsolationForest"', "which does not predict a target"),
+    ],
+)
+def test_a_predictor_asks_what_the_file_says_it_holds(model, old, new, message):
+    header = _engine.ModelFile(bytes_of(model)).header
+    bad = _engine.write_model_file(header.replace(old, new), [model.tree_.engine])
+    with pytest.raises(spinney.ModelFileError, match=message):
+        spinney.load_predictor(io.BytesIO(bad))
+
+
 def test_a_hostile_header_does_not_exhaust_the_stack_or_memory(model):
     tree = model.tree_.engine
     header = '{"schema":' + "[" * 200_000 + "]" * 200_000 + "}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -29,6 +30,14 @@ def _why_no_decisions(model: Any) -> str | None:
         return None
     who = "members" if member is None else type(member).__name__
     return f"needs members that have one, and {who} have none. Use predict_proba."
+
+
+def _of_member(kind: Any) -> dict[str, str]:
+    """Say of the parameters of the usual member that they belong there."""
+    return {
+        name: f"It belongs to the members: estimator={kind.__name__}({name}=...)."
+        for name in inspect.signature(kind).parameters
+    }
 
 
 class BaggingClassifier(ClassifierMixin, BaseBagging):
@@ -118,6 +127,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
 
     _oob_name = "oob_decision_function_"
     _is_class_target = True
+    _elsewhere: ClassVar[dict[str, str]] = _of_member(DecisionTreeClassifier)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBagging._parameter_constraints,
         "voting": [StrOptions({"soft", "hard"}), None],
@@ -389,6 +399,8 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
     """
 
     _oob_name = "oob_prediction_"
+
+    _elsewhere: ClassVar[dict[str, str]] = _of_member(DecisionTreeRegressor)
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from spinney._file.disk import Target, label_of, read_file
 from spinney._file.values import parameters_from_json
 from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart, kind_of
-from spinney._names import FITTED_KINDS, MODULE_OF, WITHOUT_TARGET
+from spinney._names import FAMILIES_OF_KIND, FITTED_KINDS, MODULE_OF, WITHOUT_TARGET
 
 
 class Predictor:
@@ -196,4 +196,18 @@ def load_predictor(file: Target) -> Predictor:
         if kind_of(header) not in FITTED_KINDS and name in MODULE_OF:
             refuse(f"holds a {name}, an ensemble of several models. Read it with spinney.load.")
         parameters = parameters_from_json(field(header, "parameters", dict))
-        return Predictor(FittedPart.from_header(header, model_file, 0, model_file.n_trees), name, parameters)
+        part = FittedPart.from_header(header, model_file, 0, model_file.n_trees)
+        _check_name(name, kind_of(header), part.classes is not None)
+        return Predictor(part, name, parameters)
+
+
+def _check_name(name: str, kind: str, has_classes: bool) -> None:
+    """Refuse the name of an estimator that does not hold such a model."""
+    tasks = ("Classifier", "Regressor")
+    known = {family + task: of for of, families in FAMILIES_OF_KIND.items() for family in families for task in tasks}
+    if name not in MODULE_OF or (name not in known and not name.endswith(tasks)):
+        refuse(f"holds a model that this spinney does not know, {name!r}: upgrade spinney")
+    if known.get(name) != kind:
+        refuse("is damaged: its estimator and its trees do not go together")
+    if name.endswith("Classifier") != has_classes:
+        refuse("is damaged: its estimator and its classes do not go together")

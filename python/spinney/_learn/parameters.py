@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import wraps
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from spinney._data import Schema
 from spinney._data.given import given_array, given_numbers
+from spinney._learn.other_words import advise_argument, advise_parameter
 
 
 class NamedParameters:
@@ -26,10 +28,23 @@ class NamedParameters:
         known = sorted(known)
         nearest = get_close_matches(name, known, n=1)
         hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Its parameters are: {', '.join(known)}."
-        return f"{cls.__name__} has no parameter '{name}'. {cls._elsewhere.get(name, hint)}"
+        advice = cls._elsewhere.get(name) or advise_parameter(name, known)
+        if advice is None and name in _arguments_of_fit(cls):
+            advice = "Pass it to fit."
+        return f"{cls.__name__} has no parameter '{name}'. {advice or hint}"
+
+    @classmethod
+    def _unknown_argument(cls, name: str, known: Iterable[str]) -> str:
+        known = [argument for argument in known if argument != "self"]
+        nearest = get_close_matches(name, known, n=1)
+        hint = f"Did you mean '{nearest[0]}'?" if nearest else f"It takes {', '.join(known[:-1])} and {known[-1]}."
+        advice = advise_argument(name, known, inspect.signature(cls).parameters, cls.__name__)
+        return f"{cls.__name__}.fit has no argument '{name}'. {advice or hint}"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "fit" in cls.__dict__:
+            cls.fit = _named_arguments(cls.__dict__["fit"])  # type: ignore[attr-defined]
         if "__init__" in cls.__dict__:  # help() and documentation show it, not that of __new__
             own = inspect.signature(cls.__init__)
             cls.__signature__ = own.replace(  # type: ignore[attr-defined]
@@ -66,6 +81,26 @@ class NamedParameters:
             if name not in known and "__" not in name:
                 raise ValueError(self._unknown(name, known))
         return super().set_params(**params)  # type: ignore[misc,no-any-return]
+
+
+def _arguments_of_fit(cls: Any) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(cls.fit).parameters
+
+
+def _named_arguments(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """Have `fit` refuse arguments that do not exist in words of ours, not Python's."""
+    known = inspect.signature(fit).parameters
+    if any(argument.kind is argument.VAR_KEYWORD for argument in known.values()):
+        return fit
+
+    @wraps(fit)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for name in kwargs:
+            if name not in known:
+                raise TypeError(self._unknown_argument(name, known))
+        return fit(self, *args, **kwargs)
+
+    return checked
 
 
 def count_features(max_features: int | float | str | None, n_features: int) -> int:

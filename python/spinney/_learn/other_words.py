@@ -1,0 +1,123 @@
+"""What parameters and arguments of `fit` are called in other libraries, and here.
+
+The words of scikit-learn, LightGBM, XGBoost, CatBoost, rpart, ranger and randomForest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+# ours, the first of these that an estimator has: the words of others
+_PARAMETERS = {
+    ("n_estimators",): "max_iter n_iter iterations num_iterations num_iteration num_boost_round num_round num_rounds "
+    "nrounds n_rounds num_trees num_tree n_trees ntree ntrees",
+    ("max_leaf_nodes",): "num_leaves num_leaf max_leaves max_leaf",
+    ("max_depth",): "depth maxdepth interaction_depth",
+    ("learning_rate",): "eta shrinkage_rate learn_rate",
+    ("l2_regularization",): "reg_lambda lambda_l2 l2_leaf_reg reg_l2 l2",
+    ("l1_regularization",): "reg_alpha lambda_l1 reg_l1 l1",
+    ("min_gain", "min_impurity_decrease"): "gamma min_split_loss min_split_gain min_gain_to_split min_impurity_split "
+    "min_impurity_decrease",
+    ("min_hessian_leaf",): "min_child_weight min_sum_hessian_in_leaf min_sum_hessian min_weight_fraction_leaf",
+    ("min_samples_leaf",): "min_data_in_leaf min_child_samples min_data min_node_size nodesize minbucket "
+    "n_minobsinnode min_samples_split",
+    ("min_samples_split", "min_samples_leaf"): "minsplit",
+    ("subsample", "max_samples"): "subsample max_samples bagging_fraction sub_row bagging bag_fraction "
+    "sample_fraction sampsize",
+    ("max_features_per_tree", "max_features"): "colsample_bytree feature_fraction",
+    ("max_features_per_level", "max_features"): "colsample_bylevel",
+    ("max_features",): "colsample_bynode feature_fraction_bynode rsm mtry",
+    ("max_bins",): "max_bin border_count n_bins",
+    ("max_step",): "max_delta_step",
+    ("loss", "criterion"): "objective loss_function application distribution criterion loss splitrule",
+    ("quantile", "ccp_alpha"): "alpha",
+    ("quantile",): "quantile_alpha",
+    ("tweedie_power",): "tweedie_variance_power",
+    ("scoring", "oob_score"): "metric metrics eval_metric custom_metric",
+    ("keep_best",): "use_best_model",
+    ("validation_fraction",): "eval_fraction",
+    ("n_jobs",): "nthread nthreads num_threads n_threads thread_count workers",
+    ("random_state",): "seed random_seed",
+    ("verbose",): "verbosity verbose_eval logging_level silent metric_period",
+    ("categorical_features",): "cat_features cat_feature categorical_feature categorical_column",
+    ("monotonic_cst",): "monotone_constraints monotone_constraint monotonic_constraints",
+    ("interaction_cst",): "interaction_constraints",
+    ("class_weight",): "class_weights auto_class_weights is_unbalance unbalance",
+    ("growth",): "grow_policy growing_strategy",
+    ("category_smoothing",): "cat_smooth",
+    ("category_l2",): "cat_l2",
+    ("max_one_hot",): "max_cat_to_onehot one_hot_max_size",
+    ("init",): "base_score boost_from_average",
+    ("callbacks",): "callback",
+    ("estimator",): "base_estimator",
+    ("replace", "bootstrap"): "replacement with_replacement",
+    ("keep_rows",): "keep_inbag quantreg",
+    ("feature_weights",): "split_select_weights",
+    ("always_try",): "always_split_variables",
+    ("oob_score",): "oob_error",
+    ("max_competitors",): "maxcompete",
+    ("max_surrogates",): "maxsurrogate",
+    ("missing_fallback",): "usesurrogate",
+    ("surrogate_style",): "surrogatestyle",
+    ("cv",): "xval",
+    ("priors",): "prior",
+    ("feature_costs",): "cost costs",
+}
+
+# words of others: a parameter that an estimator must have for the sentence to help, and the sentence
+_SENTENCES = {
+    "early_stopping_rounds early_stopping_round od_wait": (
+        "n_iter_no_change",
+        "Use early_stopping=True and n_iter_no_change.",
+    ),
+    "scale_pos_weight": ("class_weight", "Use class_weight, such as class_weight={1: 10.0}, or 'balanced'."),
+    "subsample_freq bagging_freq": ("subsample", "Rows are drawn anew for every round. Leave it out."),
+    "enable_categorical": ("categorical_features", "Strings and categories are taken as they are. Leave it out."),
+    "boosting_type booster tree_method device task_type": ("n_estimators", "There is one way only. Leave it out."),
+    "importance_type": ("n_estimators", "Ask the fitted model: importances(kind=...)."),
+    "eval_set evals valid_sets": ("early_stopping", "Pass held-out rows to fit, as X_val and y_val."),
+    "ccp_alpha": ("min_gain", "Boosted trees are not pruned. Use min_gain or max_leaf_nodes."),
+}
+
+# ours: the words of others for arguments of `fit`
+_ARGUMENTS = {
+    "sample_weight": "weights weight sample_weights case_weights w",
+    "sample_weight_val": "sample_weight_eval_set eval_sample_weight weight_val sample_weights_val",
+    "offset": "init_score base_margin baseline offsets",
+    "offset_val": "eval_init_score base_margin_eval_set",
+    "groups": "group qid group_id cluster",
+    "X_val": "X_valid X_validation eval_X",
+    "y_val": "y_valid y_validation eval_y",
+}
+
+PARAMETERS = {word: ours for ours, words in _PARAMETERS.items() for word in words.split()}
+ARGUMENTS = {word: (ours,) for ours, words in _ARGUMENTS.items() for word in words.split()}
+_ADVICE = {word: advice for words, advice in _SENTENCES.items() for word in words.split()}
+_HELD_OUT_WORDS = ("eval_set", "evals", "valid_sets", "validation_data", "eval_names")
+
+
+def advise_parameter(word: str, known: Collection[str]) -> str | None:
+    """Say what another library's parameter is here; None if nothing is known of it."""
+    if word in _ADVICE and _ADVICE[word][0] in known:
+        return _ADVICE[word][1]
+    ours = next((name for name in PARAMETERS.get(word, ()) if name in known), None)
+    return None if ours is None else f"Here it is '{ours}'."
+
+
+def advise_argument(word: str, arguments: Collection[str], parameters: Collection[str], estimator: str) -> str | None:
+    """Say what another library's argument of `fit` is here; None if nothing is known of it."""
+    if word in _HELD_OUT_WORDS and "X_val" in arguments:
+        return "Pass held-out rows as X_val and y_val."
+    if word in _HELD_OUT_WORDS and "oob_score" in parameters:
+        return (
+            "It needs no held-out rows: with oob_score=True it judges itself by the rows that each member has not seen."
+        )
+    ours = next((name for name in ARGUMENTS.get(word, ()) if name in arguments), None)
+    if ours is not None:
+        return f"Here it is '{ours}'."
+    if word in _ADVICE and _ADVICE[word][0] in parameters:
+        return f"Parameters go to the estimator. {_ADVICE[word][1]}"
+    for name in (word, *PARAMETERS.get(word, ())):
+        if name in parameters:
+            return f"Parameters go to the estimator: {estimator}({name}=...)."
+    return None

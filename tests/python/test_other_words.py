@@ -1,0 +1,97 @@
+"""Parameters and fit arguments by the names of other libraries are refused with the right name of ours."""
+
+import inspect
+
+import pytest
+import spinney
+from spinney._learn.other_words import ARGUMENTS, PARAMETERS
+
+ESTIMATORS = [name for name in spinney.__all__ if hasattr(getattr(spinney, name), "fit")]
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "ours"),
+    [
+        ("GradientBoostingClassifier", "max_iter", "n_estimators"),
+        ("GradientBoostingClassifier", "num_leaves", "max_leaf_nodes"),
+        ("GradientBoostingClassifier", "reg_lambda", "l2_regularization"),
+        ("GradientBoostingClassifier", "l2_leaf_reg", "l2_regularization"),
+        ("GradientBoostingClassifier", "lambda_l1", "l1_regularization"),
+        ("GradientBoostingClassifier", "iterations", "n_estimators"),
+        ("GradientBoostingClassifier", "eta", "learning_rate"),
+        ("GradientBoostingClassifier", "gamma", "min_gain"),
+        ("GradientBoostingClassifier", "min_child_weight", "min_hessian_leaf"),
+        ("GradientBoostingClassifier", "colsample_bytree", "max_features_per_tree"),
+        ("GradientBoostingClassifier", "scale_pos_weight", "class_weight"),
+        ("GradientBoostingRegressor", "alpha", "quantile"),
+        ("GradientBoostingRegressor", "objective", "loss"),
+        ("GradientBoostingRegressor", "early_stopping_rounds", "n_iter_no_change"),
+        ("GradientBoostingRegressor", "thread_count", "n_jobs"),
+        ("GradientBoostingRegressor", "cat_features", "categorical_features"),
+        ("GradientBoostingRegressor", "eval_set", "y_val"),
+        ("GradientBoostingRegressor", "min_samples_split", "min_samples_leaf"),
+        ("RandomForestClassifier", "ntree", "n_estimators"),
+        ("RandomForestClassifier", "mtry", "max_features"),
+        ("RandomForestClassifier", "num_leaves", "max_leaf_nodes"),
+        ("RandomForestRegressor", "subsample", "max_samples"),
+        ("RandomForestRegressor", "min_node_size", "min_samples_leaf"),
+        ("DecisionTreeClassifier", "minsplit", "min_samples_split"),
+        ("DecisionTreeClassifier", "gamma", "min_impurity_decrease"),
+        ("DecisionTreeRegressor", "sample_weight", "to fit"),
+        ("BaggingClassifier", "base_estimator", "estimator"),
+        ("BaggingClassifier", "max_depth", "estimator=DecisionTreeClassifier(max_depth=...)"),
+    ],
+)
+def test_a_parameter_by_anothers_name(name, word, ours):
+    kind = getattr(spinney, name)
+    with pytest.raises(TypeError, match=f"{name} has no parameter '{word}'") as made:
+        kind(**{word: 1})
+    assert ours in str(made.value)
+    with pytest.raises(ValueError, match=f"{name} has no parameter '{word}'") as changed:
+        kind().set_params(**{word: 1})
+    assert ours in str(changed.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "word", "ours"),
+    [
+        ("GradientBoostingClassifier", "eval_set", "X_val and y_val"),
+        ("GradientBoostingClassifier", "sample_weight_eval_set", "sample_weight_val"),
+        ("GradientBoostingClassifier", "init_score", "offset"),
+        ("GradientBoostingClassifier", "base_margin", "offset"),
+        ("GradientBoostingClassifier", "verbose", "GradientBoostingClassifier(verbose=...)"),
+        ("GradientBoostingClassifier", "early_stopping_rounds", "n_iter_no_change"),
+        ("GradientBoostingRegressor", "categorical_feature", "GradientBoostingRegressor(categorical_features=...)"),
+        ("GradientBoostingRegressor", "sample_weights", "sample_weight"),
+        ("RandomForestClassifier", "eval_set", "oob_score"),
+        ("RandomForestClassifier", "weights", "sample_weight"),
+        ("DecisionTreeRegressor", "eval_set", "X_val and y_val"),
+        ("IsolationForest", "colour", "It takes X, y and sample_weight."),
+    ],
+)
+def test_an_argument_of_fit_by_anothers_name(name, word, ours):
+    model = getattr(spinney, name)()
+    with pytest.raises(TypeError, match=rf"{name}\.fit has no argument '{word}'") as found:
+        model.fit([[1.0], [2.0]], [0, 1], **{word: 1})
+    assert ours in str(found.value)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_hint_names_what_is_there(name):
+    kind = getattr(spinney, name)
+    known, arguments = set(inspect.signature(kind).parameters), set(inspect.signature(kind.fit).parameters)
+    for word in PARAMETERS.keys() - known:
+        text = kind._unknown(word, known)
+        quoted = text.partition("Here it is '")[2].partition("'")[0]
+        assert not quoted or quoted in known, text
+    for word in ARGUMENTS.keys() - arguments:
+        text = kind._unknown_argument(word, arguments)
+        quoted = text.partition("Here it is '")[2].partition("'")[0]
+        assert not quoted or quoted in arguments, text
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_signature_of_fit_is_its_own(name):
+    kind = getattr(spinney, name)
+    assert list(inspect.signature(kind.fit).parameters)[:2] == ["self", "X"]
+    assert kind.fit.__doc__
