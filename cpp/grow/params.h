@@ -46,6 +46,7 @@ struct GrowParams {
   std::vector<std::uint32_t> always_try;  // columns tried at every node besides those drawn, ascending
   std::uint32_t max_leaf_nodes = 0;       // 0: no limit, grown depth-first; else best-first
   bool random_cuts = false;
+  bool random_ties = false;  // columns are tried in random order, and the first of equally good ones is taken
   std::uint64_t seed = 0;
   std::vector<std::int8_t> monotonic_cst;                   // by column; empty: none
   std::vector<double> feature_costs;                        // by column, > 0; empty: all the same

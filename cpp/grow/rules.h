@@ -35,8 +35,8 @@ class Rules {
   bool may_split(const OpenNode& node, const Summary& summary) const;
   Limits limits(const OpenNode& node, std::uint32_t feature) const;
 
-  // The best candidate; candidates[i] belongs to column features[i]. The first of equals is taken: the lowest column where
-  // all are tried, the one drawn first where some are.
+  // The best candidate; candidates[i] belongs to column features[i]. The first of equals is taken, in the order in which
+  // the columns were tried.
   std::optional<Choice> choose(std::span<const std::uint32_t> features, std::vector<Candidate>& candidates,
                                const OpenNode& node) const;
   // As above, where the columns were not judged by the same rows; candidates.size(): none.

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "base/random.h"
 #include "data/read.h"
@@ -14,19 +15,14 @@ namespace spinney {
 
 namespace {
 
-// The columns to try at a node, one after the other: all of them, or those that are always tried and a random choice of
-// the others in random order.
+// The columns to try at a node that tries some of them only, one after the other: those that are always tried, then a
+// random choice of the others in random order.
 class ColumnDraw {
  public:
   ColumnDraw(const Rules& rules, const OpenNode& node, std::vector<std::uint32_t>& order)
       : order_(order), random_(derive(node.key, 3)) {
     const GrowParams& params = rules.params;
     const std::size_t n_columns = rules.n_columns(), n_always = params.always_try.size();
-    if (!rules.draws_columns()) {
-      order_ = node.features;
-      n_first = drawn_ = order_.size();
-      return;
-    }
     // constants known from above still count as tried, so the draw is from all columns
     n_first = n_always + params.max_features;
     if (params.columns.empty()) {
@@ -98,32 +94,55 @@ std::span<const Entry> sort_rows(ColumnSorter& sorter, const Table& table, const
   return sorter.sort_entries();
 }
 
-void search_drawn_columns(const Rules& rules, OpenNode& node, Tried& found,
-                          FunctionRef<void(std::span<const std::uint32_t>, std::span<Candidate>)> search,
-                          bool tells_constants) {
+void mix_columns(const OpenNode& node, std::vector<std::uint32_t>& columns) {
+  RandomStream random(derive(node.key, 5));
+  const std::size_t n = columns.size();
+  // two places from each number: a chance that is off by n in 2^32 is as good here, and small nodes ask for many
+  for (std::size_t i = 0; i + 1 < n; i += 2) {
+    const std::uint64_t drawn = random.next();
+    std::swap(columns[i], columns[i + ((drawn & UINT32_MAX) * (n - i) >> 32)]);
+    std::swap(columns[i + 1], columns[i + 1 + ((drawn >> 32) * (n - i - 1) >> 32)]);
+  }
+}
+
+// The columns that the node draws, until one can be cut.
+static void search_draw(const Rules& rules, const OpenNode& node, Tried& found, FunctionRef<SearchColumns> search,
+                        bool unlisted) {
   auto& [tried, candidates, order, live] = found;
   ColumnDraw draw(rules, node, order);
-  const bool unlisted = is_unlisted(rules, tells_constants);
   const bool all_live = unlisted || node.features.size() == rules.table.n_columns();
   if (!all_live) {
     live.assign(rules.table.n_columns(), 0);
     for (const std::uint32_t f : node.features) live[f] = 1;
   }
   tried.clear();
-  bool any_found = false, any_constant = false;  // the draw goes on until a column can be cut
+  bool any_found = false;
   for (std::size_t begin = 0, end = draw.n_first; begin < draw.size() && !any_found; begin = end, end = end + 1) {
     const std::size_t first = tried.size();
     for (std::size_t i = begin; i < end; ++i)
       if (const std::uint32_t f = draw.at(i); all_live || live[f]) tried.push_back(f);
+    if (begin == 0 && rules.params.random_ties && !rules.params.always_try.empty()) mix_columns(node, tried);
     candidates.resize(std::max(candidates.size(), tried.size()));
     search(std::span<const std::uint32_t>(tried).subspan(first),
            std::span(candidates).subspan(first, tried.size() - first));
-    for (std::size_t i = first; i < tried.size(); ++i) {
-      any_constant = any_constant || candidates[i].constant;
-      any_found = any_found || candidates[i].found();
-    }
+    for (std::size_t i = first; i < tried.size(); ++i) any_found = any_found || candidates[i].found();
   }
   candidates.resize(tried.size());
+}
+
+void search_drawn_columns(const Rules& rules, OpenNode& node, Tried& found, FunctionRef<SearchColumns> search,
+                          bool tells_constants) {
+  auto& [tried, candidates, order, live] = found;
+  const bool unlisted = is_unlisted(rules, tells_constants);
+  if (rules.draws_columns()) {
+    search_draw(rules, node, found, search, unlisted);
+  } else {
+    tried = node.features;
+    if (rules.params.random_ties) mix_columns(node, tried);
+    candidates.resize(tried.size());
+    if (!tried.empty()) search(tried, candidates);
+  }
+  const bool any_constant = std::any_of(candidates.begin(), candidates.end(), [](auto& c) { return c.constant; });
   if (!any_constant || unlisted) return;
   live.assign(rules.table.n_columns(), 1);
   for (std::size_t i = 0; i < tried.size(); ++i) live[tried[i]] = !candidates[i].constant;

@@ -49,10 +49,13 @@ inline bool is_unlisted(const Rules& rules, bool tells_constants) {
   return tells_constants && rules.draws_columns() && rules.params.interaction_cst.empty();
 }
 
+// Puts columns of a node in a random order, so that the first of equally good ones is any of them.
+void mix_columns(const OpenNode& node, std::vector<std::uint32_t>& columns);
+
 // Calls search(columns, candidates) for the columns to try, and drops those that turn out constant from node.features,
 // where that is needed.
-void search_drawn_columns(const Rules& rules, OpenNode& node, Tried& found,
-                          FunctionRef<void(std::span<const std::uint32_t>, std::span<Candidate>)> search,
+using SearchColumns = void(std::span<const std::uint32_t>, std::span<Candidate>);
+void search_drawn_columns(const Rules& rules, OpenNode& node, Tried& found, FunctionRef<SearchColumns> search,
                           bool tells_constants = false);
 
 // A bin holds rows of several values: for the best cut of column f, where it is a cut between bins, finds those next to

@@ -10,7 +10,7 @@
 
 namespace spinney {
 
-// Keeps the `most` best of entries that arrive in column order; the earlier of equals is the better.
+// Keeps the `most` best of entries that arrive one by one; the earlier of equals is the better.
 // rpart's error, kept on request: in a full list of two, a new best pushes out both.
 template <class Entry, class Better>
 static void insert_ranked(std::vector<Entry>& list, Entry entry, std::size_t most, bool quirks, Better&& better) {
@@ -71,9 +71,11 @@ std::vector<WeighedSplit> Weigher::surrogates(const OpenNode& node, const SplitR
                                               std::span<const Row> rows, std::span<const std::uint8_t> side) {
   std::vector<WeighedSplit> best;
   if (how_.max_surrogates == 0) return best;
-  std::vector<std::optional<WeighedSplit>> found(node.features.size());
-  for_each_column(workers_, rows.size(), node.features.size(), interrupt_, [&](std::size_t i, Worker& worker) {
-    const std::uint32_t f = node.features[i];
+  std::vector<std::uint32_t> columns = node.features;
+  if (rules_.params.random_ties) mix_columns(node, columns);
+  std::vector<std::optional<WeighedSplit>> found(columns.size());
+  for_each_column(workers_, rows.size(), columns.size(), interrupt_, [&](std::size_t i, Worker& worker) {
+    const std::uint32_t f = columns[i];
     // a row that went by a constrained column here could fall where it must rise
     const bool constrained = rules_.bounded() && rules_.params.monotonic_cst[f] != 0;
     if (f != split.feature && !constrained) found[i] = imitate(worker, f, reversed, rows, side);

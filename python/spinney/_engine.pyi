@@ -168,6 +168,7 @@ class GrowthOptions:
         always_try: Sequence[int],
         max_leaf_nodes: int,
         random_cuts: bool,
+        random_ties: bool,
         seed: int,
         monotonic_cst: Sequence[int],
         interaction_cst: Sequence[Sequence[int]],

@@ -109,7 +109,9 @@ def test_the_decision_function_is_the_mean_of_the_members():
 def test_a_tree_by_weights_is_the_tree_of_its_rows(share):
     model = spinney.BaggingRegressor(None, 5, max_samples=share, random_state=0).fit(DIABETES, PROGRESS)
     for member, rows in zip(model.estimators_, model.estimators_samples_, strict=True):
-        alone = spinney.DecisionTreeRegressor().fit(DIABETES[rows], PROGRESS[rows])
+        alone = spinney.DecisionTreeRegressor(random_state=member.random_state)
+        alone._random_ties = True
+        alone.fit(DIABETES[rows], PROGRESS[rows])
         np.testing.assert_allclose(member.predict(DIABETES), alone.predict(DIABETES), rtol=1e-9)
 
 

@@ -22,6 +22,7 @@ GROWTH = {
     "always_try": [],
     "max_leaf_nodes": 0,
     "random_cuts": False,
+    "random_ties": False,
     "seed": 0,
     "monotonic_cst": [],
     "interaction_cst": [],
@@ -134,7 +135,7 @@ def test_options_are_not_taken_as_a_dict():
 
 
 # Options that are worked out from a parameter, and so are something else: a number of rows from a fraction, say.
-DERIVED = {"min_weight_leaf", "random_cuts", "seed", "cost", "weighing", "user"}
+DERIVED = {"min_weight_leaf", "random_cuts", "random_ties", "seed", "cost", "weighing", "user"}
 DERIVED_OF_BOOSTING = {"loss_parameter", "n_scores", "depth_wise", "seed"}
 
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from oracle.check import check_tree
 from oracle.models import assert_identical
 from oracle.saved import bytes_of, through_bytes
+from oracle.tree_keys import like_tree_of
 from processes import run
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
@@ -59,7 +60,7 @@ def test_a_tree_on_all_columns_is_the_tree_of_its_sample(replace, parameters):
     seen = set()
     for t, grown in enumerate(forest.estimators_):
         counts = forest._draws.counts(t).astype(float)
-        alone = spinney.DecisionTreeClassifier(**parameters).fit(X, y, counts)
+        alone = like_tree_of(forest, t, spinney.DecisionTreeClassifier, **parameters).fit(X, y, counts)
         assert bytes_of_tree(grown.tree_) == bytes_of_tree(alone.tree_)
         seen.add(bytes_of_tree(grown.tree_))
     assert len(seen) > 6  # the samples differ
@@ -114,15 +115,13 @@ def test_a_bin_for_every_value_gives_the_exact_forest(kind, missing):
 
 
 @pytest.mark.parametrize("parameters", [{}, {"max_bins": 8}, {"feature_costs": [1.0, 1.0, 1.0]}, {"max_leaf_nodes": 9}])
-def test_equally_good_columns_are_taken_as_they_are_drawn(parameters):
-    """Three copies of a column: where all are tried the first is taken, else none is preferred."""
-    x = table(n=200)[0][:, :1]
-    X, y = np.repeat(x, 3, axis=1), np.random.default_rng(0).integers(0, 3, size=200)
-    forest = RandomForestClassifier(n_estimators=40, max_features=2, random_state=0, **parameters).fit(X, y)
+@pytest.mark.parametrize("max_features", [2, None])
+def test_of_equally_good_columns_none_is_preferred(max_features, parameters):
+    X = np.repeat(table(n=200)[0][:, :1], 3, axis=1)
+    y = np.random.default_rng(0).integers(0, 3, size=200)
+    forest = RandomForestClassifier(n_estimators=40, max_features=max_features, random_state=0, **parameters).fit(X, y)
     roots = np.bincount([tree.tree_.feature[0] for tree in forest.estimators_], minlength=3)
     assert roots.min() >= 5
-    one = RandomForestClassifier(n_estimators=40, max_features=None, random_state=0, **parameters).fit(X, y)
-    assert {tree.tree_.feature.max() for tree in one.estimators_} == {0}
 
 
 def test_the_trees_are_estimators_with_the_forests_labels():
@@ -288,7 +287,8 @@ def test_every_criterion_of_classes(criterion):
     X, y = table()
     forest = small(RandomForestClassifier, criterion=criterion, max_features=None).fit(X, y)
     for t, tree in enumerate(forest):
-        alone = spinney.DecisionTreeClassifier(criterion=criterion).fit(X, y, forest._draws.counts(t))
+        alone = like_tree_of(forest, t, spinney.DecisionTreeClassifier, criterion=criterion)
+        alone.fit(X, y, forest._draws.counts(t))
         assert bytes_of_tree(tree.tree_) == bytes_of_tree(alone.tree_)
 
 
@@ -506,7 +506,7 @@ def test_a_tree_of_balanced_classes_is_the_tree_of_those_weights(n_outputs):
             total = np.bincount(y[:, k], weights=counts * weight)
             present = np.count_nonzero(total)
             factors *= np.where(total > 0, total.sum() / (present * np.maximum(total, 0.1)), 1.0)[y[:, k]]
-        alone = spinney.DecisionTreeClassifier().fit(X, y, counts * factors)
+        alone = like_tree_of(forest, t, spinney.DecisionTreeClassifier).fit(X, y, counts * factors)
         assert bytes_of_tree(forest.forest_.tree(t)) == bytes_of_tree(alone.tree_)
 
 
@@ -660,7 +660,8 @@ def test_parameters_of_a_tree_do_the_same_in_a_forest(parameters):
     X, y = table()
     forest = small(RandomForestClassifier, max_features=None, **parameters).fit(X, y)
     for t in range(3):
-        alone = spinney.DecisionTreeClassifier(**parameters).fit(X, y, forest._draws.counts(t).astype(float))
+        alone = like_tree_of(forest, t, spinney.DecisionTreeClassifier, **parameters)
+        alone.fit(X, y, forest._draws.counts(t).astype(float))
         np.testing.assert_array_equal(forest[t].tree_.threshold, alone.tree_.threshold)
         np.testing.assert_array_equal(forest[t].predict_proba(X), alone.predict_proba(X))
         assert forest[t].get_params()[next(iter(parameters))] is not None
@@ -681,7 +682,8 @@ def test_rates_are_shrunk_in_every_tree():
     X, y = table()
     parameters = {"criterion": "poisson", "rate_shrinkage": 2.0}
     forest = small(RandomForestRegressor, **parameters).fit(X, y)
-    alone = spinney.DecisionTreeRegressor(**parameters).fit(X, y, forest._draws.counts(0).astype(float))
+    alone = like_tree_of(forest, 0, spinney.DecisionTreeRegressor, **parameters)
+    alone.fit(X, y, forest._draws.counts(0).astype(float))
     np.testing.assert_array_equal(forest[0].predict(X), alone.predict(X))
     assert (forest.predict(X) > 0).all()
 

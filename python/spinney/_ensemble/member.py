@@ -60,11 +60,23 @@ class MemberFit:
     def _random_states(self) -> list[str]:
         return random_state_names(self.template)
 
+    @cached_property
+    def _tree_names(self) -> list[str]:
+        return [name for name, part in self.template.get_params(deep=True).items() if isinstance(part, BaseTree)]
+
+    def _trees_of(self, member: Any) -> list[BaseTree]:
+        """Return the trees of a member: itself, or parts of it."""
+        if isinstance(member, BaseTree):
+            return [member]
+        return [member.get_params(deep=True)[name] for name in self._tree_names]
+
     def _unfitted(self, seed: int) -> Any:
         member = clone(self.template)
         set_random_states(member, self._random_states, seed)
         if isinstance(member, BaseTree) and member.n_jobs is None:
             member.n_jobs = 1  # members run side by side
+        for tree in self._trees_of(member):
+            tree._random_ties = True
         return member
 
     def _params_of(self, rows: Places) -> dict[str, Any]:

@@ -65,6 +65,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         **dict.fromkeys(("dialect", "max_competitors"), "It is for single trees: use a decision tree."),
         "splitter": "Random forests search for the best cuts, extra-trees draw cuts at random: choose the class.",
     }
+    _random_ties = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GrowingEstimator._parameter_constraints,

@@ -109,6 +109,7 @@ class GrowingEstimator(ExplainedByColumns, TargetEstimator):
         "shrinkage": None,
         "dialect": None,
     }
+    _random_ties: bool = False  # even if nothing else is drawn: a tree that is one of many
 
     # ---- what differs between classes and values ---------------------------------------------------
 
@@ -197,6 +198,7 @@ class GrowingEstimator(ExplainedByColumns, TargetEstimator):
             always_try=always,
             max_leaf_nodes=min(self.max_leaf_nodes or 0, NO_LIMIT),
             random_cuts=self._setting("splitter") == "random",
+            random_ties=self._is_random(schema),
             seed=seed,
             monotonic_cst=self._monotone(schema, n_classes, array.shape[1]),
             interaction_cst=read_groups(self.interaction_cst, schema),
@@ -218,6 +220,11 @@ class GrowingEstimator(ExplainedByColumns, TargetEstimator):
                 UserWarning,
                 stacklevel=2,
             )
+
+    def _is_random(self, schema: Schema) -> bool:
+        """Whether a tree is grown by chance: then it is chance, too, that decides between equally good columns."""
+        draws = self._setting("splitter") == "random" or self._columns_tried(schema) < schema.n_split_features
+        return draws or (self._random_ties and self._setting("dialect") is None)
 
     def _columns_tried(self, schema: Schema) -> int:
         """Columns tried at each node; with combinations in their place, as many of these."""

@@ -262,7 +262,6 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
             weight = costs.split_weights(target.codes[:, 0], weight)
         criterion = self._engine_criterion(costs, has_exposure)
         total_weight = float(columns.n_rows) if weight is None else float(weight.sum())
-        draws = self.splitter == "random" or self._columns_tried(schema) < schema.n_features
         options = self._growth_options(
             schema,
             columns.n_rows,
@@ -270,7 +269,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
             (array, n_classes),
             costs,
             user,
-            seed=int(random.randint(np.iinfo(np.int32).max)) if draws else 0,
+            seed=int(random.randint(np.iinfo(np.int32).max)) if self._is_random(schema) else 0,
             weighing=weighing or self._weighing(case_weight),
         )
         y = array if user is None else user.y

@@ -1,0 +1,27 @@
+"""Random numbers as the engine makes them, and a single tree that draws those of a forest's tree."""
+
+_WORD = 2**64 - 1
+
+
+def scramble(x):
+    """Turn a 64-bit number into one whose bits all depend on all of its bits."""
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _WORD
+    return x ^ (x >> 31)
+
+
+def derive(key, branch):
+    """Return the key of a branch."""
+    return scramble((key + 0x9E3779B97F4A7C15 * (branch + 1)) & _WORD)
+
+
+def like_tree_of(forest, t, kind, **parameters):
+    """Return a single tree that takes chances as tree t of a fitted forest does: between equally good columns, too."""
+
+    class Alone(kind):
+        _random_ties = True
+
+        def _growth_options(self, *args, **options):
+            return super()._growth_options(*args, **(options | {"seed": derive(derive(forest._seed, 101), t)}))
+
+    return Alone(**parameters)
