@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import resource
 import signal
 import stat
@@ -93,7 +94,7 @@ def test_a_failing_disk_leaves_the_old_file(model, tmp_path, monkeypatch):
     for step in ("fsync", "replace"):
         with monkeypatch.context() as patch:
             patch.setattr(os, step, fail)
-            with pytest.raises(OSError, match=r"No space left on device: '.*/m'$"):
+            with pytest.raises(OSError, match=r"No space left on device: the model's [\d,]+ bytes were not.*'.*/m'$"):
                 model.save(path)
         assert path.read_bytes() == b"old"
         assert os.listdir(tmp_path) == ["m"]
@@ -105,12 +106,80 @@ def test_a_full_disk_leaves_the_old_file(model, tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)  # Python ignores the signal that comes with it
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
     try:
-        with pytest.raises(OSError, match="File too large"):
+        with pytest.raises(
+            OSError, match=r"File too large: .* bytes were not saved, and what was there before still is"
+        ):
             model.save(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["m"]
+
+
+class Slow(io.RawIOBase):
+    """A file that takes a little at a time, and then perhaps no more."""
+
+    def __init__(self, at_once, most=10**9):
+        self.at_once, self.most, self.content = at_once, most, b""
+
+    def write(self, data):
+        n = min(self.at_once, len(data), self.most - len(self.content))
+        self.content += bytes(data[:n])
+        return n
+
+    def writable(self):
+        return True
+
+
+def test_a_file_that_takes_a_part_at_a_time_gets_all(model):
+    file, whole = Slow(1000), io.BytesIO()
+    model.save(file)
+    model.save(whole)
+    assert file.content == whole.getvalue()
+    with pytest.raises(OSError, match=r"The file takes no more: the last [\d,]+ bytes of the model are not written"):
+        model.save(Slow(100, most=250))
+
+
+def test_a_pipe_that_is_full_is_an_error(model):
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    X = np.arange(40_000.0)[:, None]
+    large = spinney.DecisionTreeRegressor().fit(X, X[:, 0])
+    with open(writer, "wb", buffering=0) as file, pytest.raises(OSError, match="takes no more"):
+        large.save(file)
+    os.close(reader)
+
+
+def test_writers_that_return_nothing_are_believed(model):
+    class Writer:
+        def write(self, data):
+            self.content = data
+
+    file = Writer()
+    model.save(file)
+    assert_same_model(model, spinney.load(io.BytesIO(file.content)), [[1.0, 2.0]])
+
+
+def test_what_a_killed_save_left_is_swept_by_the_next(model, tmp_path):
+    code = f"""
+        import os, signal, spinney
+        model = spinney.DecisionTreeRegressor().fit([[1.0], [2.0]], [1.0, 2.0])
+        os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        model.save({str(tmp_path / "m")!r})
+    """
+    assert Program(textwrap.dedent(code)).wait().returncode == -signal.SIGKILL
+    (left,) = os.listdir(tmp_path)
+    assert re.fullmatch(r"\.m\.[0-9a-f]{8}-\d+\.[0-9a-f]{16}\.part", left)
+    others = [
+        left.replace("-", "-1.", 1),  # of a process that lives
+        ".m.0123abcd-99999999.0123456789abcdef.part",  # of another machine
+        left.replace(".m.", ".n.", 1),  # of another file
+        ".m.part",
+    ]
+    for name in others:
+        (tmp_path / name).write_bytes(b"")
+    model.save(tmp_path / "m")
+    assert sorted(os.listdir(tmp_path)) == sorted([*others, "m"])
 
 
 @pytest.mark.parametrize("n_kills", [1, pytest.param(4, marks=pytest.mark.slow)])

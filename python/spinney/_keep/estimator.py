@@ -14,8 +14,11 @@ from spinney._file.container import faults_named, field, from_bytes, refuse, to_
 from spinney._file.disk import Target, label_of, read_file
 from spinney._file.values import parameters_from_json, parameters_to_json
 from spinney._fitted.model import FittedModel
+from spinney._keep.checksums import Checksums, is_own
 from spinney._keep.part import FittedPart
 from spinney._names import MODULE_OF, __version__, public
+
+_MODEL_FILE, _CHECKSUMS = "_model_file", "_checksums"  # entries of a pickled estimator
 
 
 class Kept:
@@ -40,9 +43,50 @@ class Kept:
             )
         return to_bytes(*self._file_parts())
 
+    # ---- pickles ---------------------------------------------------------------------------------------------
+
+    def _pickled(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Return attributes as they are pickled."""
+        return state
+
+    def _unpickled(self, state: dict[str, Any]) -> dict[str, Any]:
+        """Turn back what `_pickled` gives, checked."""
+        return state
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self._pickled(dict(super().__getstate__()))  # type: ignore[call-overload]
+        return state | {_CHECKSUMS: self._checksums(state)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        with faults_named("this pickle"):
+            self._check(state, state.pop(_CHECKSUMS, None))
+            state = self._unpickled(state)
+        super().__setstate__(state)  # type: ignore[misc]
+
+    def _checksums(self, state: dict[str, Any]) -> dict[str, int]:
+        """Return a checksum of each attribute that spinney has set."""
+        named, is_mine = Checksums(Kept).named, is_own(self)
+        kind = type(self).__qualname__
+        return {
+            name: named(f"{kind} {name}", None if name == _MODEL_FILE else value)  # a model file has its own
+            for name, value in state.items()
+            if is_mine or name == _MODEL_FILE or is_own(value)  # what a subclass adds may change on its way
+        }
+
+    def _check(self, state: dict[str, Any], noted: Any) -> None:
+        """Refuse attributes that are not those that were pickled."""
+        if not isinstance(noted, dict):
+            refuse("is damaged, or made by an older spinney: it lacks its checksums")
+        found = self._checksums(state)
+        lost = noted.keys() - found.keys() if is_own(self) else noted.keys() & {_MODEL_FILE} - found.keys()
+        wrong = lost | {name for name, number in found.items() if noted.get(name) != number}
+        if wrong:
+            refuse(f"is damaged: its {sorted(map(str, wrong))[0]!r} is not what was pickled")
+
 
 class KeptModel(Kept):
-    """Mixin for estimators that hold one model that predicts. Pickles pass through the same checks as model files."""
+    """Mixin for estimators that hold one model that predicts. Pickles hold it as the bytes of a model file."""
 
     _model_attribute: ClassVar[str]  # where a fitted estimator holds the model
     _tied_to_trees: ClassVar[tuple[str, ...]] = ()  # attributes of `_from_header` that refer to the model's trees
@@ -86,27 +130,24 @@ class KeptModel(Kept):
 
     # ---- pickles ---------------------------------------------------------------------------------------------
 
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+    def _pickled(self, state: dict[str, Any]) -> dict[str, Any]:
         if state.get(self._model_attribute) is None:
             return state
-        part = self._part()
+        part = self._part().without_labels()
         entries = self._to_header() if state.keys() & set(self._tied_to_trees) else {}
-        for name in (*part.attributes(), *self._tied_to_trees):
-            state.pop(name, None)
-        return state | {"_model_file": part.to_bytes(entries)}
+        in_file = {*part.attributes(), *self._tied_to_trees} - {"classes_"}
+        rest = {name: value for name, value in state.items() if name not in in_file}
+        return rest | {_MODEL_FILE: part.to_bytes(entries)}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        data = state.pop("_model_file", None)
-        super().__setstate__(state)  # type: ignore[misc]
-        if data is not None:
-            with faults_named("this pickle"):
-                header, file = from_bytes(data)
-                part = FittedPart.from_header(header, file, 0, file.n_trees)
-                learned = self._from_header(header, part) if self._tied_to_trees else {}
-            self.__dict__.update(part.attributes())
-            self.__dict__.update((name, learned[name]) for name in self._tied_to_trees if name in learned)
+    def _unpickled(self, state: dict[str, Any]) -> dict[str, Any]:
+        if _MODEL_FILE not in state:
+            return state
+        header, file = from_bytes(state[_MODEL_FILE])
+        part = FittedPart.from_header(header, file, 0, file.n_trees)
+        learned = self._from_header(header, part) if self._tied_to_trees else {}
+        tied = {name: learned[name] for name in self._tied_to_trees if name in learned}
+        rest = {name: value for name, value in state.items() if name != _MODEL_FILE}
+        return part.attributes() | tied | rest
 
 
 def estimator_header(estimator: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,12 @@ class FittedPart:
     def to_bytes(self, more: dict[str, Any]) -> bytes:
         """Write a model file with `more` in its header."""
         return to_bytes(more | self.header(), self.model.trees())
+
+    def without_labels(self) -> FittedPart:
+        """Return the same with numbers as labels, for pickles: labels may be of types that no model file holds."""
+        if self.classes is None:
+            return self
+        return replace(self, classes=[np.arange(len(labels)) for labels in self.classes])
 
     def fingerprint(self) -> str:
         """Hash of the trees and of what turns their values into predictions; names do not count."""

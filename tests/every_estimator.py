@@ -1,0 +1,190 @@
+"""One small fitted model of every estimator, with every kind of member and every option that changes what is kept.
+
+`MODELS` makes them by name; `answers` asks a model all it can say, so that two models can be compared to the bit.
+"""
+
+import warnings
+
+import numpy as np
+import spinney
+
+N_ROWS = 60
+_RNG = np.random.default_rng(7)
+
+
+def _table():
+    numbers = _RNG.normal(size=(N_ROWS, 3)).round(3)
+    numbers[_RNG.random((N_ROWS, 3)) < 0.1] = np.nan
+    words = np.array(["red", "green", "blue", "a long word"], dtype=object)[_RNG.integers(0, 4, N_ROWS)]
+    words[::17] = None
+    return {"size": numbers[:, 0], "weight": numbers[:, 1], "age": numbers[:, 2], "colour": words}
+
+
+TABLE = _table()
+WHOLE = np.nan_to_num(np.column_stack([TABLE[name] for name in ("size", "weight", "age")]), nan=0.5)
+VALUES = np.nan_to_num(TABLE["size"]) * 2 + (TABLE["colour"] == "red") + _RNG.normal(size=N_ROWS).round(2) / 4
+COUNTS = np.round(np.exp(VALUES / 3)).astype(float)
+CLASSES = np.array(["no", "yes", "perhaps"], dtype=object)[np.digitize(VALUES, [-0.5, 1.0])]
+PAIR = np.array(["no", "yes"], dtype=object)[(VALUES > 0.2).astype(int)]
+SEED = {"random_state": 3}
+
+
+def _of(estimator_, y, X=TABLE, **parameters):
+    def fit(**more):
+        model = getattr(spinney, estimator_)(**(SEED | parameters))
+        with warnings.catch_warnings(action="ignore"):
+            return model.fit(X, *(() if y is None else (y,)), **more)
+
+    return fit
+
+
+def _rpart(kind, y, **parameters):
+    return lambda: getattr(spinney, kind).rpart(**parameters).set_params(random_state=3).fit(TABLE, y)
+
+
+_TREES = {
+    "tree": {},
+    "depth": {"max_depth": 2},
+    "pruned by folds": {"prune": "cv", "cv": 3},
+    "held-out": {"prune": "validation", "validation_fraction": 0.3},
+    "surrogates": {"missing": "surrogate", "max_surrogates": 2, "max_competitors": 2},
+    "bins": {"max_bins": 8},
+    "shrunken": {"shrinkage": 5.0},
+    "constrained": {"monotonic_cst": {"size": 1}, "interaction_cst": [["size", "age"]]},
+    "prices": {"feature_costs": {"size": 2.0}, "max_leaf_nodes": 6},
+}
+_FORESTS = {
+    "forest": {},
+    "rows": {"keep_rows": True},
+    "rows out of bag": {"keep_rows": True, "oob_score": True, "max_samples": 0.5},
+    "oblique": {"oblique": 6},
+    "drawn": {"feature_weights": {"size": 3.0}, "always_try": ["age"], "replace": False},
+    "leaves": {"max_leaf_nodes": 5, "max_bins": 8},
+}
+_BOOSTING = {
+    "boosting": {},
+    "stops early": {"early_stopping": True, "n_estimators": 30, "n_iter_no_change": 2, "validation_fraction": 0.3},
+    "levels": {"growth": "depth", "max_depth": 3, "l1_regularization": 0.1},
+    "drawn rows": {"subsample": 0.6, "max_features": 0.6, "max_bins": 8},
+    "categories": {"max_one_hot": 0, "unseen": "other"},
+}
+
+
+def _members():
+    few = {"n_estimators": 3}
+    return {
+        "default": (None, None),
+        "trees": (spinney.DecisionTreeClassifier(max_depth=2), spinney.DecisionTreeRegressor(max_depth=2)),
+        "extra trees": (spinney.ExtraTreeClassifier(), spinney.ExtraTreeRegressor()),
+        "forests": (
+            spinney.RandomForestClassifier(keep_rows=True, **few),
+            spinney.RandomForestRegressor(keep_rows=True, **few),
+        ),
+        "extra forests": (spinney.ExtraTreesClassifier(**few), spinney.ExtraTreesRegressor(**few)),
+        "boosting": (spinney.GradientBoostingClassifier(**few), spinney.GradientBoostingRegressor(**few)),
+        "boosting that stops": (
+            spinney.GradientBoostingClassifier(n_estimators=20, early_stopping=True, n_iter_no_change=1),
+            spinney.GradientBoostingRegressor(n_estimators=20, early_stopping=True, n_iter_no_change=1),
+        ),
+        "rpart": (spinney.DecisionTreeClassifier.rpart(), spinney.DecisionTreeRegressor.rpart()),
+        "pruned": (
+            spinney.DecisionTreeClassifier(prune="cv", cv=3),
+            spinney.DecisionTreeRegressor(prune="cv", cv=3),
+        ),
+    }
+
+
+def _models():
+    models = {}
+    for label, options in _TREES.items():
+        models[f"classes, {label}"] = _of(
+            "DecisionTreeClassifier", PAIR if label == "constrained" else CLASSES, **options
+        )
+        models[f"values, {label}"] = _of("DecisionTreeRegressor", VALUES, **options)
+    for kind, y in (("Classifier", CLASSES), ("Regressor", VALUES)):
+        models[f"extra tree {kind}"] = _of(f"ExtraTree{kind}", y)
+        models[f"several outputs {kind}"] = _of(f"DecisionTree{kind}", np.column_stack([y, y[::-1]]))
+        models[f"forest of several outputs {kind}"] = _of(
+            f"RandomForest{kind}", np.column_stack([y, y[::-1]]), n_estimators=4, keep_rows=True
+        )
+        for label, options in _FORESTS.items():
+            models[f"{kind} {label}"] = _of(f"RandomForest{kind}", y, **({"n_estimators": 4} | options))
+        models[f"extra trees {kind}"] = _of(f"ExtraTrees{kind}", y, n_estimators=4)
+        for label, options in _BOOSTING.items():
+            models[f"{kind} {label}"] = _of(f"GradientBoosting{kind}", y, **({"n_estimators": 5} | options))
+        for label, members in _members().items():
+            member = members[kind == "Regressor"]
+            bagging = {"estimator": member, "n_estimators": 3}
+            models[f"bagging {kind} {label}"] = _of(f"Bagging{kind}", y, **bagging)
+        models[f"bagging {kind} columns"] = _of(
+            f"Bagging{kind}", y, n_estimators=3, max_features=2, oob_score=True, warm_start=True
+        )
+        models[f"rpart {kind}"] = _rpart(f"DecisionTree{kind}", y)
+    models["costs"] = _of(
+        "DecisionTreeClassifier", PAIR, cost_matrix={"no": {"yes": 5.0}}, priors={"no": 0.4, "yes": 0.6}
+    )
+    models["costs of a forest"] = _of("RandomForestClassifier", PAIR, n_estimators=4, cost_matrix={"no": {"yes": 5.0}})
+    models["two classes"] = _of("GradientBoostingClassifier", PAIR, n_estimators=5)
+    models["exponential"] = _of("GradientBoostingClassifier", PAIR, n_estimators=5, loss="exponential")
+    models["exposure"] = lambda: _of("DecisionTreeRegressor", COUNTS, criterion="poisson", max_depth=3)(
+        exposure=np.arange(1.0, N_ROWS + 1)
+    )
+    models["rpart rates"] = _rpart("DecisionTreeRegressor", COUNTS, method="poisson")
+    for criterion in ("absolute_error", "friedman_mse"):
+        models[criterion] = _of("DecisionTreeRegressor", VALUES, criterion=criterion, max_depth=4)
+    for loss in ("absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"):
+        y = COUNTS + 1 if loss in ("poisson", "gamma", "tweedie") else VALUES
+        models[f"loss {loss}"] = _of("GradientBoostingRegressor", y, n_estimators=4, loss=loss)
+    models["no names"] = _of("RandomForestRegressor", VALUES, WHOLE, n_estimators=3)
+    models["numbers as classes"] = _of("DecisionTreeClassifier", CLASSES == "no", WHOLE)
+    models["isolation"] = _of("IsolationForest", None, n_estimators=4)
+    models["isolation by rows"] = _of("IsolationForest", None, WHOLE, n_estimators=4, contamination=0.2)
+    models["embedding"] = _of("RandomTreesEmbedding", None, n_estimators=4, max_depth=3)
+    models["imputer"] = _of("ProximityImputer", None, n_estimators=4, n_iter=2)
+    models["imputer by classes"] = _of("ProximityImputer", CLASSES, n_estimators=4, n_iter=1, kind="all")
+    models["imputer by values"] = _of("ProximityImputer", VALUES, n_estimators=4, n_iter=1)
+    return models
+
+
+MODELS = _models()
+
+
+def rows_of(model):
+    """Return the table that a model of `MODELS` was fitted on."""
+    return TABLE if hasattr(model, "feature_names_in_") else WHOLE
+
+
+_ASKED = ("predict", "predict_proba", "decision_function", "score_samples", "transform", "apply")
+
+
+def answers(model):
+    """Return all that a model says of the rows it was fitted on, as a dict of lists of arrays."""
+    X = rows_of(model)
+    found = {name: getattr(model, name)(X) for name in _ASKED if hasattr(model, name)}
+    if getattr(model, "keep_rows", False):
+        if not hasattr(model, "classes_"):
+            found["quantiles"] = model.predict_quantiles(X, [0.1, 0.5, 0.9])
+        found["weights"] = model.leaf_weights(X)
+    if hasattr(model, "feature_importances_"):
+        found["importances"] = model.feature_importances_
+    for name in ("classes_", "oob_score_", "oob_curve_", "estimators_features_"):
+        if hasattr(model, name):
+            found[name] = getattr(model, name)
+    return {name: _arrays(value) for name, value in found.items()}
+
+
+def _arrays(value):
+    if isinstance(value, dict):
+        return [np.asarray(column) for column in value.values()]
+    if hasattr(value, "toarray"):
+        return [value.toarray()]
+    return [np.asarray(part) for part in (value if isinstance(value, list) else [value])]
+
+
+def assert_same_answers(first, second):
+    """Compare two dicts of `answers` to the bit."""
+    assert first.keys() == second.keys()
+    for name, arrays in first.items():
+        assert len(arrays) == len(second[name]), name
+        for one, other in zip(arrays, second[name], strict=True):
+            np.testing.assert_array_equal(one, other, err_msg=name)
