@@ -51,9 +51,9 @@ struct BoostingOptions {
 
 void init_options(BoostingOptions* self, const std::string& loss, double loss_parameter, std::uint32_t n_scores,
                   std::uint32_t max_bins, double subsample, double learning_rate, std::uint32_t max_leaf_nodes,
-                  std::uint32_t max_depth, bool depth_wise, Row min_samples_leaf, double min_hessian_leaf,
-                  double min_gain, double l2_regularization, double l1_regularization, double max_step,
-                  double max_features_per_tree, double max_features_per_level, double max_features,
+                  std::uint32_t max_depth, bool depth_wise, Row min_samples_split, Row min_samples_leaf,
+                  double min_hessian_leaf, double min_gain, double l2_regularization, double l1_regularization,
+                  double max_step, double max_features_per_tree, double max_features_per_level, double max_features,
                   std::uint32_t max_one_hot, double category_smoothing, double category_l2,
                   std::vector<std::int8_t> monotonic_cst, std::vector<std::vector<std::uint32_t>> interaction_cst,
                   std::uint64_t seed, int n_jobs) {
@@ -70,6 +70,7 @@ void init_options(BoostingOptions* self, const std::string& loss, double loss_pa
   t.max_leaf_nodes = max_leaf_nodes;
   t.max_depth = max_depth;
   t.depth_wise = depth_wise;
+  t.min_samples_split = min_samples_split;
   t.min_samples_leaf = min_samples_leaf;
   t.min_hessian_leaf = min_hessian_leaf;
   t.min_gain = min_gain;
@@ -292,9 +293,9 @@ void init_boosting(nb::module_& m) {
   // As for growing: by name alone and without defaults, so that an option that is misspelt or forgotten is an error.
   nb::class_<BoostingOptions>(m, "BoostingOptions", "How rounds of trees are to learn.")
       .def("__init__", &init_options, nb::kw_only(), "loss"_a, "loss_parameter"_a, "n_scores"_a, "max_bins"_a,
-           "subsample"_a, "learning_rate"_a, "max_leaf_nodes"_a, "max_depth"_a, "depth_wise"_a, "min_samples_leaf"_a,
-           "min_hessian_leaf"_a, "min_gain"_a, "l2_regularization"_a, "l1_regularization"_a, "max_step"_a,
-           "max_features_per_tree"_a, "max_features_per_level"_a, "max_features"_a, "max_one_hot"_a,
+           "subsample"_a, "learning_rate"_a, "max_leaf_nodes"_a, "max_depth"_a, "depth_wise"_a, "min_samples_split"_a,
+           "min_samples_leaf"_a, "min_hessian_leaf"_a, "min_gain"_a, "l2_regularization"_a, "l1_regularization"_a,
+           "max_step"_a, "max_features_per_tree"_a, "max_features_per_level"_a, "max_features"_a, "max_one_hot"_a,
            "category_smoothing"_a, "category_l2"_a, "monotonic_cst"_a, "interaction_cst"_a, "seed"_a, "n_jobs"_a);
   nb::class_<BoostingHandle>(m, "Boosting", "Gradient boosting, round by round.")
       .def("__init__", &start, "table"_a, "target"_a, "weight"_a.none(), "scores"_a, "held_out"_a.none(), "options"_a,
@@ -308,6 +309,13 @@ void init_boosting(nb::module_& m) {
           },
           "n_rounds"_a, "Grow the trees of more rounds. After an interruption the rounds done stay.")
       .def("training_loss", [](const BoostingHandle& self) { return self.boosting->training_loss(); })
+      .def(
+          "out_of_bag_loss",
+          [](const BoostingHandle& self) {
+            const Boosting::OutOfBagLoss loss = self.boosting->out_of_bag_loss();
+            return std::tuple(loss.before, loss.after);
+          },
+          "Mean loss, before and after the last round, of the rows that it did not draw.")
       .def("held_out_loss", [](const BoostingHandle& self) { return self.boosting->held_out_loss(); })
       .def("scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->rows()); })
       .def("held_out_scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->held_out()); })

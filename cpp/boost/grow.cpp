@@ -315,7 +315,9 @@ class BoostGrower::Growing {
   }
 
   bool may_split(const Leaf& leaf) const {
-    return leaf.n() >= 2 * std::max<Row>(1, params_.min_samples_leaf) && leaf.depth < params_.max_depth;
+    const std::size_t fewest =
+        std::max<std::size_t>(2 * std::max<Row>(1, params_.min_samples_leaf), params_.min_samples_split);
+    return leaf.n() >= fewest && leaf.depth < params_.max_depth;
   }
 
   void bound(const Leaf& leaf, Leaf& left, Leaf& right) const {

@@ -18,7 +18,7 @@ struct BoostParams {
   double learning_rate = 1;
   std::uint32_t max_leaf_nodes = UINT32_MAX, max_depth = UINT32_MAX;
   bool depth_wise = false;
-  Row min_samples_leaf = 1;
+  Row min_samples_split = 2, min_samples_leaf = 1;
   double min_hessian_leaf = 0, min_gain = 0;
   double l2_regularization = 0, l1_regularization = 0;
   double max_step = 0;                                                             // 0: no limit

@@ -45,6 +45,12 @@ class Boosting {
   double training_loss();  // the gradients of the next round come with it
   double held_out_loss() const { return mean_loss(held_out_); }
 
+  // Mean loss, before and after the last round, of rows that it did not draw; NaN where it drew all.
+  struct OutOfBagLoss {
+    double before, after;
+  };
+  OutOfBagLoss out_of_bag_loss() const { return {loss_before_, mean_out_of_bag()}; }
+
   const std::vector<Tree>& trees() const { return trees_; }
   const BoostingRows& rows() const { return rows_; }
   const BoostingRows& held_out() const { return held_out_; }
@@ -73,8 +79,11 @@ class Boosting {
   void add_to_scores(const BoostedTree& grown, std::uint32_t k, std::span<const Row> rows);
   void walk(const BoostedTree& grown, const Codes& codes, std::span<const Row> rows, double* scores) const;
   double mean_loss(const BoostingRows& rows) const;
+  double mean_out_of_bag() const;
   static double mean_of(const std::vector<LossSum>& sums);
   LossSum sum_of_losses(const BoostingRows& rows, std::size_t begin, std::size_t end) const;
+  LossSum sum_of_losses(const double* target, const double* weight, const std::vector<const double*>& scores,
+                        std::size_t n) const;
   std::size_t n_rows() const { return rows_.table->n_rows; }
 
   BoostingRows rows_, held_out_;
@@ -90,6 +99,7 @@ class Boosting {
   std::vector<LargeArray<Pair>> pairs_;             // by class
   std::vector<GradientSums> totals_;                // by class
   bool has_pairs_ = false;                          // pairs_ and totals_ are those of the present scores
+  double loss_before_ = 0;                          // the last round, of the rows out of bag
   double delta_ = 0;
   double weight_scale_ = 1;
   std::uint32_t round_ = 0;

@@ -536,6 +536,7 @@ class BoostingOptions:
         max_leaf_nodes: int,
         max_depth: int,
         depth_wise: bool,
+        min_samples_split: int,
         min_samples_leaf: int,
         min_hessian_leaf: float,
         min_gain: float,
@@ -589,6 +590,11 @@ class Boosting:
         """
 
     def training_loss(self) -> float: ...
+    def out_of_bag_loss(self) -> tuple[float, float]:
+        """
+        Mean loss, before and after the last round, of the rows that it did not draw.
+        """
+
     def held_out_loss(self) -> float: ...
     def scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
     def held_out_scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...

@@ -1,11 +1,18 @@
 """What code written for scikit-learn's trees and ensembles asks of fitted models."""
 
+import io
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 import spinney
 from scipy.sparse import csc_array, issparse
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 from sklearn.tree import export_graphviz
 
 TREES = ["DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"]
@@ -189,3 +196,219 @@ def test_more_rows_may_be_drawn_than_there_are(name):
         assert [len(rows) for rows in model.estimators_samples_] == [180] * 3
     with pytest.raises(ValueError, match=r"max_samples=1.5 is more than the 120 rows"):
         getattr(spinney, name)(max_samples=1.5, replace=False).fit(X, y)
+
+
+# ---- boosting --------------------------------------------------------------------------------------------
+
+
+def smooth(n=400, seed=3):
+    X = np.random.default_rng(seed).normal(size=(n, 3))
+    return X, X[:, 0] * 2 + np.sin(3 * X[:, 1]) + np.random.default_rng(seed + 1).normal(size=n) * 0.3
+
+
+def test_alpha_is_understood_as_the_quantile_and_as_the_share_of_squares():
+    X, y = smooth()
+    Regressor = spinney.GradientBoostingRegressor
+    for loss, own in (("quantile", "quantile"), ("huber", "huber_share")):
+        theirs = Regressor(loss=loss, alpha=0.8, n_estimators=5)
+        assert getattr(theirs, own) == theirs.alpha == 0.8
+        assert "alpha" not in theirs.get_params()
+        mine = Regressor(loss=loss, n_estimators=5, **{own: 0.8}).fit(X, y)
+        assert theirs.fit(X, y).fingerprint() == clone(theirs).fit(X, y).fingerprint() == mine.fingerprint()
+        assert Regressor(loss=loss, n_estimators=5).set_params(alpha=0.8).fit(X, y).fingerprint() == mine.fingerprint()
+        with pytest.raises(TypeError, match=f"'alpha' is another name of '{own}'"):
+            Regressor(alpha=0.5, **{own: 0.5})
+    search = GridSearchCV(Regressor(loss="quantile", n_estimators=3), {"alpha": [0.1, 0.5]}, cv=2).fit(X, y)
+    assert search.best_params_ == {"alpha": 0.5}
+    with pytest.raises(TypeError, match="no parameter 'alpha'"):
+        spinney.GradientBoostingClassifier(alpha=0.5)
+    for name, hint in (("criterion", "Leave it out"), ("ccp_alpha", "not pruned"), ("max_iter", "n_estimators")):
+        with pytest.raises(TypeError, match=f"no parameter '{name}'.*{hint}"):
+            Regressor(**{name: 1})
+
+
+@pytest.mark.parametrize("name", BOOSTING)
+def test_nodes_of_few_rows_are_not_split(name):
+    X, y = table(400)
+    for asked, fewest in ((150, 150), (0.5, 200), (1.0, 400)):
+        model = getattr(spinney, name)(n_estimators=3, min_samples_leaf=1, min_samples_split=asked).fit(X, y)
+        for tree in model.estimators_.ravel():
+            split = tree.tree_.children_left >= 0
+            assert split.any()
+            assert tree.tree_.n_node_samples[split].min() >= fewest
+    with pytest.raises(ValueError, match="min_samples_split"):
+        getattr(spinney, name)(min_samples_split=1).fit(X, y)
+
+
+@pytest.mark.parametrize("scale", [1, 3])
+def test_impurity_decrease_is_that_of_a_regression_tree(scale):
+    X, y = smooth()
+    weight = np.full(len(y), scale)
+    limit = {"min_samples_leaf": 1, "max_leaf_nodes": None, "min_impurity_decrease": 0.01}
+    tree = spinney.DecisionTreeRegressor(**limit).fit(X, y, weight)
+    boosted = spinney.GradientBoostingRegressor(n_estimators=1, learning_rate=1.0, max_bins=65535, **limit)
+    first = boosted.fit(X, y, weight).estimators_[0, 0]
+    assert 5 < first.get_n_leaves() == tree.get_n_leaves() < 100
+    np.testing.assert_allclose(boosted.predict(X), tree.predict(X), rtol=1e-6)
+
+
+def test_patience_alone_asks_for_early_stopping():
+    X, y = smooth()
+    fixed = {"learning_rate": 0.5, "random_state": 0}
+    asked = spinney.GradientBoostingRegressor(n_estimators=300, n_iter_no_change=3, **fixed).fit(X, y)
+    assert asked.n_estimators_ < 300
+    said = spinney.GradientBoostingRegressor(n_estimators=300, early_stopping=True, n_iter_no_change=3, **fixed)
+    assert asked.fingerprint() == said.fit(X, y).fingerprint()
+    assert not hasattr(spinney.GradientBoostingRegressor(n_estimators=20, **fixed).fit(X, y), "validation_score_")
+    never = spinney.GradientBoostingRegressor(n_estimators=20, early_stopping=False, n_iter_no_change=3, **fixed)
+    assert never.fit(X, y).n_estimators_ == 20
+
+
+# ---- rows out of bag in boosting -------------------------------------------------------------------------
+
+
+def drawn(model, round_, n, subsample):
+    """Rows that a round draws: a hash of (seed, round, row), as the engine has it."""
+    key = derive(derive(model._seed, 11), round_)
+    return np.array([(derive(key, row) >> 11) * 2.0**-53 < subsample for row in range(n)])
+
+
+def derive(key, branch):
+    mask = 2**64 - 1
+    x = (key + 0x9E3779B97F4A7C15 * (branch + 1)) & mask
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+    return x ^ (x >> 31)
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "huber", "poisson", "log_loss", "classes"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_losses_of_rows_out_of_bag(loss, weighted, tmp_path):
+    X, y = smooth()
+    weight = np.arange(len(y)) % 4.0 if weighted else None
+    options = {"n_estimators": 6, "subsample": 0.6, "random_state": 5, "learning_rate": 0.3}
+    if loss in ("log_loss", "classes"):
+        y = np.digitize(y, [0.0] if loss == "log_loss" else [-1, 1])
+        model = spinney.GradientBoostingClassifier(**options).fit(X, y, weight)
+        stages = [model.boosting_.start + np.zeros((len(y), model.boosting_.n_scores))]
+        stages += [scores.reshape(len(y), -1) for scores in model.staged_decision_function(X)]
+        shares = [model.boosting_.predicted(scores) for scores in stages]
+        losses = [-np.log(each[np.arange(len(y)), y]) for each in shares]
+    elif loss == "huber":
+        model = spinney.GradientBoostingRegressor(loss=loss, **options).fit(X, y, weight)
+        assert (model.oob_improvement_ > 0).all()
+        assert model.oob_scores_.shape == (6,)
+        return
+    else:
+        y = y if loss == "squared_error" else np.floor(np.exp(y / 3))
+        model = spinney.GradientBoostingRegressor(loss=loss, **options).fit(X, y, weight)
+        start = model.boosting_.predicted(np.full((len(y), 1), model.boosting_.start[0]))[:, 0]
+        stages = [start, *model.staged_predict(X)]
+        losses = [(y - f) ** 2 / 2 if loss == "squared_error" else f - y * np.log(f) for f in stages]
+    for i in range(6):
+        out = ~drawn(model, i, len(y), 0.6)
+        before, after = (
+            np.average(losses[k][out], weights=None if weight is None else weight[out]) for k in (i, i + 1)
+        )
+        assert model.oob_scores_[i] == pytest.approx(after, rel=1e-9)
+        assert model.oob_improvement_[i] == pytest.approx(before - after, rel=1e-6, abs=1e-12)
+    assert model.oob_score_ == model.oob_scores_[-1]
+    model.save(tmp_path / "model")
+    again = spinney.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.oob_scores_, model.oob_scores_)
+    np.testing.assert_array_equal(again.oob_improvement_, model.oob_improvement_)
+    assert again.oob_score_ == model.oob_score_
+
+
+def test_of_many_rows_out_of_bag_some_are_judged():
+    X, y = smooth(60_000)
+    model = spinney.GradientBoostingRegressor(n_estimators=2, subsample=0.25, random_state=0).fit(X, y)
+    losses = (y - model.predict(X)) ** 2 / 2
+    out = np.flatnonzero(~drawn(model, 1, len(y), 0.25))
+    assert model.oob_score_ == pytest.approx(losses[out[::3]].mean(), rel=1e-9)
+    assert model.oob_score_ == pytest.approx(losses[out].mean(), rel=0.03)
+
+
+def test_rows_out_of_bag_and_warm_starts():
+    X, y = smooth()
+    options = {"subsample": 0.5, "random_state": 1}
+    once = spinney.GradientBoostingRegressor(n_estimators=8, **options).fit(X, y)
+    twice = spinney.GradientBoostingRegressor(n_estimators=5, warm_start=True, **options).fit(X, y)
+    twice.set_params(n_estimators=8).fit(X, y)
+    np.testing.assert_allclose(twice.oob_scores_, once.oob_scores_, rtol=1e-12)
+    np.testing.assert_allclose(twice.oob_improvement_, once.oob_improvement_, rtol=1e-9)
+    later = spinney.GradientBoostingRegressor(n_estimators=3, warm_start=True, random_state=1).fit(X, y)
+    assert not hasattr(later, "oob_scores_")
+    later.set_params(n_estimators=5, subsample=0.5).fit(X, y)
+    assert np.isnan(later.oob_scores_).tolist() == [True] * 3 + [False] * 2
+    assert later.oob_improvement_[:3].tolist() == [0.0] * 3
+    later.set_params(warm_start=False, subsample=1.0).fit(X, y)
+    assert not hasattr(later, "oob_improvement_")
+
+
+# ---- boosting that starts at another model ---------------------------------------------------------------
+
+
+def test_scores_start_at_zero_at_a_constant_or_at_a_model():
+    X, y = smooth()
+    options = {"n_estimators": 5, "max_leaf_nodes": 4}
+    constant, none = (spinney.GradientBoostingRegressor(init=init, **options).fit(X, y) for init in ("constant", None))
+    assert constant.fingerprint() == none.fingerprint()
+    line = LinearRegression().fit(X, y)
+    beside = spinney.GradientBoostingRegressor(init="zero", **options).fit(X, y, offset=line.predict(X))
+    model = spinney.GradientBoostingRegressor(init=LinearRegression(), **options).fit(X, y)
+    np.testing.assert_array_equal(model.predict(X), beside.predict(X, offset=line.predict(X)))
+    np.testing.assert_array_equal(list(model.staged_predict(X))[-1], model.predict(X))
+    np.testing.assert_allclose(model.shap_values(X).predictions, model.predict(X), rtol=1e-9)
+    assert model.score(X, y) > line.score(X, y)
+    assert isinstance(model.init_, LinearRegression)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("loss", ["log_loss", "exponential"])
+def test_scores_of_classes_start_at_shares(n_classes, loss):
+    if loss == "exponential" and n_classes > 2:
+        return
+    X, y = smooth()
+    y = np.array(["a", "b", "c"])[np.digitize(y, [-1, 1][: n_classes - 1])]
+    weight = np.random.default_rng(0).uniform(0.5, 2, len(y))
+    first = LogisticRegression().fit(X, y, weight)
+    model = spinney.GradientBoostingClassifier(loss, init=LogisticRegression(), n_estimators=1, learning_rate=1e-9)
+    model.fit(X, y, weight)
+    np.testing.assert_allclose(model.predict_proba(X), first.predict_proba(X), atol=2e-7)
+    assert (model.predict(X) == first.predict(X)).mean() > 0.99
+
+
+def test_a_model_that_scores_start_at_sees_only_rows_that_are_learned_from():
+    X, y = smooth()
+    for held in ({}, {"X_val": X[:100], "y_val": y[:100]}):
+        first = spinney.DecisionTreeRegressor(random_state=0)
+        model = spinney.GradientBoostingRegressor(init=first, n_estimators=5, n_iter_no_change=2, random_state=0)
+        model.fit(X, y, **held)
+        assert model.init_.tree_.n_node_samples[0] == (400 if held else 360)
+        assert len(model.validation_score_) >= 1
+
+
+def test_what_a_model_to_start_at_cannot_do():
+    X, y = smooth()
+    model = spinney.GradientBoostingRegressor(init=make_pipeline(LinearRegression()), n_estimators=2)
+    assert model.fit(X, y).score(X, y) > 0.5
+    with pytest.raises(ValueError, match="The initial estimator Pipeline does not support sample weights"):
+        model.fit(X, y, np.ones(len(y)))
+    with pytest.raises(ValueError, match="handle for single rows"):
+        model.to_predictor()
+    with pytest.raises(ValueError, match="permutation_importance"):
+        model.importances(X, y, "permutation")
+    with pytest.raises(TypeError, match="init cannot be saved in a model file"):
+        model.save(io.BytesIO())
+    with pytest.raises(ValueError, match=r"init=LinearRegression predicts -.* for row"):
+        spinney.GradientBoostingRegressor("poisson", init=LinearRegression()).fit(X, np.maximum(y, 0))
+    with pytest.raises(ValueError, match="init"):
+        spinney.GradientBoostingClassifier(init=LinearRegression()).fit(X, y > 0)
+    warm = spinney.GradientBoostingRegressor(init=LinearRegression(), n_estimators=2, warm_start=True).fit(X, y)
+    first = warm.init_
+    assert warm.set_params(n_estimators=4).fit(X, y).init_ is first
+    whole = spinney.GradientBoostingRegressor(init=LinearRegression(), n_estimators=4).fit(X, y)
+    np.testing.assert_allclose(warm.predict(X), whole.predict(X), rtol=1e-9)

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
+from spinney._boosting.first_model import StartsAtModel
 from spinney._boosting.importances import BoostingImportances
 from spinney._boosting.kept import boosting_from_json, boosting_to_json
 from spinney._boosting.losses import Loss
@@ -28,14 +29,13 @@ from spinney._fitted.boosting import FittedBoosting
 from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart
 from spinney._learn.parameters import count_features, count_rows, read_groups, read_monotone
-from spinney._learn.table_estimator import TargetEstimator
 from spinney._learn.target import read_weights
 
 Floats = NDArray[np.float64]
 NO_LIMIT = 2**32 - 1
 
 
-class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
+class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
     """Gradient boosting of classes or values."""
 
     _model_attribute = "boosting_"
@@ -46,12 +46,17 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "growth": [StrOptions({"leaf", "depth"})],
+        "min_samples_split": [
+            Interval(Integral, 2, None, closed="left"),
+            Interval(RealNotInt, 0.0, 1.0, closed="right"),
+        ],
         "min_samples_leaf": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0.0, 1.0, closed="neither"),
         ],
         "min_hessian_leaf": [Interval(Real, 0.0, None, closed="left")],
         "min_gain": [Interval(Real, 0.0, None, closed="left")],
+        "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
         "l2_regularization": [Interval(Real, 0.0, None, closed="left")],
         "l1_regularization": [Interval(Real, 0.0, None, closed="left")],
         "max_step": [Interval(Real, 0.0, None, closed="neither"), None],
@@ -70,13 +75,13 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
         "category_l2": [Interval(Real, 0.0, None, closed="left")],
         "monotonic_cst": ["array-like", dict, None],
         "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
-        "early_stopping": ["boolean"],
+        "early_stopping": ["boolean", None],
         "scoring": [str, callable, None],
         "validation_fraction": [
             Interval(Real, 0.0, 1.0, closed="neither"),
             Interval(Integral, 1, None, closed="left"),
         ],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "keep_best": ["boolean"],
         "categorical_features": ["array-like", None],
@@ -87,6 +92,10 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
         "keep_interrupted": ["boolean"],
         "random_state": ["random_state"],
         "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
+    }
+
+    _elsewhere: ClassVar[dict[str, str]] = {
+        "criterion": "Splits are compared by the loss that they save. Leave it out.",
     }
 
     # ---- what differs between classes and values ---------------------------------------------------
@@ -171,8 +180,11 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
         rows = LearningRows(self._encode(schema, table), target, weight, read_offset(offset, table.n_rows, n_scores))
         rows.check(loss, "y")
         held_out = self._held_out(rows, schema, loss, (X_val, y_val, sample_weight_val, offset_val), learned, n_scores)
-        if held_out is None and self.early_stopping:
+        if held_out is None and self._stops_early:
             rows, held_out = set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed)
+        if self._starts_at_model:
+            is_weighted = given is not None or weight is not given
+            rows, held_out = self._from_first_model(X, X_val, rows, held_out, loss, learned, earlier, is_weighted)
         start = self._start(loss, rows, n_scores) if earlier is None else earlier.start
         check_size(rows, start)
         rounds = self._rounds(schema, loss, rows, held_out, start, earlier, seed, learned)
@@ -190,7 +202,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
                 raise TypeError(f"callbacks must be functions that take a dict. Got {callback!r}.")
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val go together. Pass both or neither.")
-        if groups is not None and (X_val is not None or not self.early_stopping):
+        if groups is not None and (X_val is not None or not self._stops_early):
             raise ValueError(
                 "groups say which rows are held out together, and here none are held out. Set early_stopping=True "
                 "and pass no X_val, or leave groups out."
@@ -199,7 +211,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
     def _draw_seed(self, may_set_aside: bool) -> int:
         """Seed of all draws; fixed where neither rows nor columns are drawn, unless the user gives one."""
         shares = (self.subsample, self.max_features_per_level, self.max_features_per_tree)
-        draws = min(shares) < 1 or self.max_features is not None or (self.early_stopping and may_set_aside)
+        draws = min(shares) < 1 or self.max_features is not None or (self._stops_early and may_set_aside)
         if self.random_state is None and not draws:
             return 0
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -248,7 +260,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
 
     def _start(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
         """Scores before the first tree, besides an offset."""
-        if self.init == "zero":
+        if self._starts_at_model or self.init == "zero":
             return np.zeros(n_scores)
         return self._best_constant(loss, rows, n_scores)
 
@@ -257,6 +269,10 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
         used = weight > 0
         offset = np.zeros(len(weight)) if rows.offset is None else rows.offset[0]
         return np.array([loss.start(rows.target[used], weight[used], offset[used])])
+
+    @property
+    def _stops_early(self) -> bool:
+        return self.n_iter_no_change is not None if self.early_stopping is None else bool(self.early_stopping)
 
     def _rounds(
         self,
@@ -269,7 +285,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
         seed: int,
         learned: dict[str, Any],
     ) -> Rounds:
-        options = self._options(schema, loss, rows.n_used, len(start), seed)
+        options = self._options(schema, loss, rows, len(start), seed)
         later = None
         if held_out is not None:
             scores = self._scores_so_far(held_out, start, earlier)
@@ -300,8 +316,10 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
             scores += earlier.round_sums(rows.columns, round_, self._n_threads).T
         return np.ascontiguousarray(scores)
 
-    def _options(self, schema: Schema, loss: Loss, n_rows: int, n_scores: int, seed: int) -> _engine.BoostingOptions:
-        n_features = schema.n_features
+    def _options(
+        self, schema: Schema, loss: Loss, rows: LearningRows, n_scores: int, seed: int
+    ) -> _engine.BoostingOptions:
+        n_features, n_rows = schema.n_features, rows.n_used
         monotone = read_monotone(self.monotonic_cst, schema)
         if monotone and n_scores > 1:
             raise ValueError(
@@ -323,9 +341,12 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
             max_leaf_nodes=min(self.max_leaf_nodes or NO_LIMIT, NO_LIMIT),
             max_depth=min(self.max_depth or NO_LIMIT, NO_LIMIT),
             depth_wise=self.growth == "depth",
+            min_samples_split=min(count_rows(self.min_samples_split, n_rows), NO_LIMIT),
             min_samples_leaf=min(count_rows(self.min_samples_leaf, n_rows), NO_LIMIT),
             min_hessian_leaf=float(self.min_hessian_leaf),
-            min_gain=float(self.min_gain),
+            min_gain=max(
+                float(self.min_gain), self.min_impurity_decrease * self.subsample * float(rows.weights().sum())
+            ),
             l2_regularization=float(self.l2_regularization),
             l1_regularization=float(self.l1_regularization),
             max_step=float(self.max_step or 0.0),
@@ -344,7 +365,8 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
     def _keep(self, schema: Schema, rounds: Rounds, learned: dict[str, Any]) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
         model = rounds.result()
-        self.__dict__.pop("validation_score_", None)
+        for name in ("validation_score_", "oob_scores_", "oob_improvement_", "oob_score_", "init_"):
+            self.__dict__.pop(name, None)
         self._keep_schema(schema)
         self.max_features_ = min(count_features(self.max_features, schema.n_features), schema.n_features)
         self.boosting_ = model
@@ -352,6 +374,10 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
         self.train_score_ = np.array(rounds.train_curve)
         if rounds.has_held_out:
             self.validation_score_ = np.array(rounds.held_out_curve)
+        if self.subsample < 1:
+            self.oob_scores_ = np.array(rounds.out_of_bag_curve)
+            self.oob_improvement_ = np.array(rounds.out_of_bag_gains)
+            self.oob_score_ = float(self.oob_scores_[self.n_iter_ - 1])
         for name, value in learned.items():
             setattr(self, name, value)
 
@@ -368,12 +394,12 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, TargetEstimator):
     def _scores(self, X: Any, offset: Any) -> Floats:
         columns = self._columns(X)
         scores = self.boosting_.scores(columns, self._n_threads)
-        given = read_offset(offset, columns.n_rows, self.boosting_.n_scores)
+        given = self._read_offset(X, offset, columns.n_rows)
         return scores if given is None else scores + given.T
 
     def _staged_scores(self, X: Any, offset: Any) -> Iterator[Floats]:
         columns = self._columns(X)
-        given = read_offset(offset, columns.n_rows, self.boosting_.n_scores)
+        given = self._read_offset(X, offset, columns.n_rows)
         trees = np.zeros((columns.n_rows, self.boosting_.n_scores))
         for round_ in range(self.boosting_.n_rounds):
             trees = trees + self.boosting_.round_sums(columns, round_, self._n_threads)

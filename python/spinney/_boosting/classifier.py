@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import column_or_1d
-from sklearn.utils._param_validation import StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from spinney._boosting.base import BaseBoosting
 from spinney._boosting.losses import Loss, class_constants, class_loss
@@ -42,6 +42,8 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         Most splits between the root and a leaf. None: no limit.
     growth : {"leaf", "depth"}, default="leaf"
         Which leaf to split next: the one that gains most, or level by level.
+    min_samples_split : int or float, default=2
+        Fewest rows that a node must hold to be split; a float is a share of all rows.
     min_samples_leaf : int or float, default=20
         Fewest rows in a leaf; a float is a share of all rows. A leaf must also hold as large a sum of second
         derivatives as this many rows of its parent have on average. (Where the mean weight exceeds eight times the
@@ -50,6 +52,9 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         Smallest sum of the loss's second derivatives in a leaf.
     min_gain : float, default=0.0
         Smallest gain of a split: twice the loss that it saves, to second order.
+    min_impurity_decrease : float, default=0.0
+        Smallest gain of a split over the weight of the round's rows: as `min_gain`, but whatever the size of the table.
+        With the squared error it is the decrease of the variance that scikit-learn asks for.
     l2_regularization : float, default=0.0
         Penalty on the squares of the leaves' values.
     l1_regularization : float, default=0.0
@@ -81,19 +86,22 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
         Groups of columns: those that split on one path from the root must all be in one group. Columns that are in none
         form one more group.
-    init : {"constant", "zero"}, default="constant"
-        Where scores start: at the constant with the smallest loss, given the ``offset`` if there is one, or at 0.
+    init : {"constant", "zero"}, estimator or None, default="constant"
+        Where scores start: at the constant with the smallest loss, given the ``offset`` if there is one, or at 0. An
+        estimator is fitted first, and scores start where it predicts; such a model can be pickled, but not saved as a
+        model file. None is scikit-learn's word for "constant".
     class_weight : dict, "balanced" or None, default=None
         Weights by class label. "balanced": in inverse proportion to the number of rows of each class.
-    early_stopping : bool, default=False
-        Whether to hold out rows, and to stop when their loss no longer improves.
+    early_stopping : bool or None, default=None
+        Whether to hold out rows, and to stop when their loss no longer improves. None: if ``n_iter_no_change`` is
+        given.
     scoring : str, callable or None, default=None
         The metric of early stopping and of ``validation_score_``: a scikit-learn scorer, which is given nothing but the
         predictions. None: the loss.
     validation_fraction : float or int, default=0.1
         Share or number of rows to hold out, unless `fit` is given ``X_val``.
-    n_iter_no_change : int, default=10
-        Rounds without an improvement after which early stopping ends the fit.
+    n_iter_no_change : int or None, default=None
+        Rounds without an improvement after which early stopping ends the fit. None: 10.
     tol : float, default=1e-7
         By how much the loss must fall to count as an improvement.
     keep_best : bool, default=True
@@ -133,11 +141,20 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         Number of rounds in the model.
     n_estimators_ : int
         The same number, by scikit-learn's name.
+    init_ : estimator
+        If `init` is an estimator: the one that was fitted.
     train_score_ : ndarray of shape (n_rounds,)
         Loss on the training rows after each round, including rounds that ``keep_best`` dropped.
     validation_score_ : ndarray of shape (n_rounds,)
         If rows were held out: their loss after each round, or the metric with its sign changed, so that smaller is
         always better.
+    oob_scores_ : ndarray of shape (n_rounds,)
+        With ``subsample`` below 1: after each round, mean loss of the rows that it did not draw (of every second, third
+        … of them, where there are more than 16,384); NaN if it drew all.
+    oob_improvement_ : ndarray of shape (n_rounds,)
+        With ``subsample`` below 1: by how much each round lowers the mean loss of these rows.
+    oob_score_ : float
+        With ``subsample`` below 1: ``oob_scores_`` of the last round of the model.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the loss that the splits save.
     schema_ : Schema
@@ -163,7 +180,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         **BaseBoosting._parameter_constraints,
         "loss": [StrOptions({"log_loss", "exponential"})],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "init": [StrOptions({"constant", "zero"})],
+        "init": [StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict_proba"])],
     }
 
     def __init__(
@@ -175,9 +192,11 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         max_leaf_nodes: int | None = 31,
         max_depth: int | None = None,
         growth: str = "leaf",
+        min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 20,
         min_hessian_leaf: float = 1e-3,
         min_gain: float = 0.0,
+        min_impurity_decrease: float = 0.0,
         l2_regularization: float = 0.0,
         l1_regularization: float = 0.0,
         max_step: float | None = None,
@@ -191,12 +210,12 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         category_l2: float = 10.0,
         monotonic_cst: Any = None,
         interaction_cst: Any = None,
-        init: str = "constant",
+        init: Any = "constant",
         class_weight: Any = None,
-        early_stopping: bool = False,
+        early_stopping: bool | None = None,
         scoring: Any = None,
         validation_fraction: float | int = 0.1,
-        n_iter_no_change: int = 10,
+        n_iter_no_change: int | None = None,
         tol: float = 1e-7,
         keep_best: bool = True,
         categorical_features: Any = None,
@@ -214,9 +233,11 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         self.max_leaf_nodes = max_leaf_nodes
         self.max_depth = max_depth
         self.growth = growth
+        self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
         self.min_hessian_leaf = min_hessian_leaf
         self.min_gain = min_gain
+        self.min_impurity_decrease = min_impurity_decrease
         self.l2_regularization = l2_regularization
         self.l1_regularization = l1_regularization
         self.max_step = max_step

@@ -117,6 +117,11 @@ class _Judge:
             raise ValueError(
                 "kind='permutation' is measured on rows. Pass X and y, best of rows that were not trained on."
             )
+        if hasattr(model, "init_"):
+            raise ValueError(
+                f"The scores start at {type(model.init_).__name__}, whose columns are not permuted here. Use "
+                "sklearn.inspection.permutation_importance."
+            )
         self._model, self._view = model, model.boosting_
         self._table = model._columns(X)
         n = self._table.n_rows

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from spinney._file.arrays import numbers_from_json
+from spinney._file.arrays import array_from_json, array_to_json, numbers_from_json
 from spinney._file.container import field, refuse
 
 _CURVES = ("train_score", "validation_score")
+_OUT_OF_BAG = ("oob_scores", "oob_improvement")
 
 
 def boosting_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
@@ -16,6 +17,9 @@ def boosting_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
     for name in _CURVES:
         if name + "_" in attributes:
             entry[name] = attributes[name + "_"].tolist()
+    for name in _OUT_OF_BAG:
+        if name + "_" in attributes:
+            entry[name] = array_to_json(attributes[name + "_"])
     return {"boosting": entry}
 
 
@@ -30,4 +34,11 @@ def boosting_from_json(header: dict[str, Any], n_rounds: int) -> dict[str, Any]:
             found[name + "_"] = numbers_from_json(field(entry, name, list), name)
     if "train_score_" not in found or len(found["train_score_"]) < n_rounds:
         refuse("is damaged: its learning curve is shorter than the model")
+    for name in _OUT_OF_BAG:
+        if name in entry:
+            found[name + "_"] = array_from_json(entry[name], ("float64",), (None,))
+            if len(found[name + "_"]) < n_rounds:
+                refuse("is damaged: its out-of-bag curve is shorter than the model")
+    if "oob_scores_" in found:
+        found["oob_score_"] = float(found["oob_scores_"][n_rounds - 1])
     return found

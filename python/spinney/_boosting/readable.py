@@ -12,7 +12,6 @@ from spinney._boosting.tree import BoostedTree
 from spinney._data import Schema, read_table
 from spinney._fitted.boosting import FittedBoosting
 from spinney._fitted.lazy import LazyGrid, LazySequence
-from spinney._fitted.offsets import read_offset
 from spinney._fitted.tree import FittedTree
 from spinney._learn.about import About, counted
 from spinney._learn.members import SequenceOfMembers
@@ -101,7 +100,8 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns):
 
         check_is_fitted(self)
         table = read_table(X)
-        given = read_offset(offset, table.n_rows, self.boosting_.n_scores)
+        model: Any = self
+        given = model._read_offset(X, offset, table.n_rows)
         explained = explain(
             self, table, interactions, background, of=self._score_in_words(), offset=None if given is None else given.T
         )

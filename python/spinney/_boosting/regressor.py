@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils import column_or_1d
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from spinney._boosting.base import BaseBoosting
 from spinney._boosting.losses import NUMBER_LOSSES, Loss, regression_loss
@@ -31,9 +31,10 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
             default="squared_error"
         The loss to minimise. "poisson", "gamma" and "tweedie" model the logarithm of the mean.
     quantile : float, default=0.5
-        The quantile to estimate, with ``loss="quantile"``.
+        The quantile to estimate, with ``loss="quantile"``. scikit-learn's name, ``alpha``, is understood too.
     huber_share : float, default=0.9
         With ``loss="huber"``: share of the residuals that are squared. Larger ones count by their absolute value.
+        scikit-learn's name, ``alpha``, is understood too.
     tweedie_power : float, default=1.5
         With ``loss="tweedie"``: the variance is the mean to this power, between 1 and 2.
     n_estimators : int, default=100
@@ -46,6 +47,8 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         Most splits between the root and a leaf. None: no limit.
     growth : {"leaf", "depth"}, default="leaf"
         Which leaf to split next: the one that gains most, or level by level.
+    min_samples_split : int or float, default=2
+        Fewest rows that a node must hold to be split; a float is a share of all rows.
     min_samples_leaf : int or float, default=20
         Fewest rows in a leaf; a float is a share of all rows. A leaf must also hold as large a sum of second
         derivatives as this many rows of its parent have on average. (Where the mean weight exceeds eight times the
@@ -54,6 +57,9 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         Smallest sum of the loss's second derivatives in a leaf.
     min_gain : float, default=0.0
         Smallest gain of a split: twice the loss that it saves, to second order.
+    min_impurity_decrease : float, default=0.0
+        Smallest gain of a split over the weight of the round's rows: as `min_gain`, but whatever the size of the table.
+        With the squared error it is the decrease of the variance that scikit-learn asks for.
     l2_regularization : float, default=0.0
         Penalty on the squares of the leaves' values.
     l1_regularization : float, default=0.0
@@ -84,17 +90,20 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
         Groups of columns: those that split on one path from the root must all be in one group. Columns that are in none
         form one more group.
-    init : {"constant", "zero"}, default="constant"
-        Where scores start: at the constant with the smallest loss, given the ``offset`` if there is one, or at 0.
-    early_stopping : bool, default=False
-        Whether to hold out rows, and to stop when their loss no longer improves.
+    init : {"constant", "zero"}, estimator or None, default="constant"
+        Where scores start: at the constant with the smallest loss, given the ``offset`` if there is one, or at 0. An
+        estimator is fitted first, and scores start where it predicts; such a model can be pickled, but not saved as a
+        model file. None is scikit-learn's word for "constant".
+    early_stopping : bool or None, default=None
+        Whether to hold out rows, and to stop when their loss no longer improves. None: if ``n_iter_no_change`` is
+        given.
     scoring : str, callable or None, default=None
         The metric of early stopping and of ``validation_score_``: a scikit-learn scorer, which is given nothing but the
         predictions. None: the loss.
     validation_fraction : float or int, default=0.1
         Share or number of rows to hold out, unless `fit` is given ``X_val``.
-    n_iter_no_change : int, default=10
-        Rounds without an improvement after which early stopping ends the fit.
+    n_iter_no_change : int or None, default=None
+        Rounds without an improvement after which early stopping ends the fit. None: 10.
     tol : float, default=1e-7
         By how much the loss must fall to count as an improvement.
     keep_best : bool, default=True
@@ -129,11 +138,20 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         Number of rounds in the model.
     n_estimators_ : int
         The same number, by scikit-learn's name.
+    init_ : estimator
+        If `init` is an estimator: the one that was fitted.
     train_score_ : ndarray of shape (n_rounds,)
         Loss on the training rows after each round, including rounds that ``keep_best`` dropped.
     validation_score_ : ndarray of shape (n_rounds,)
         If rows were held out: their loss after each round, or the metric with its sign changed, so that smaller is
         always better.
+    oob_scores_ : ndarray of shape (n_rounds,)
+        With ``subsample`` below 1: after each round, mean loss of the rows that it did not draw (of every second, third
+        … of them, where there are more than 16,384); NaN if it drew all.
+    oob_improvement_ : ndarray of shape (n_rounds,)
+        With ``subsample`` below 1: by how much each round lowers the mean loss of these rows.
+    oob_score_ : float
+        With ``subsample`` below 1: ``oob_scores_`` of the last round of the model.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the loss that the splits save.
     schema_ : Schema
@@ -161,8 +179,10 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         "quantile": [Interval(Real, 0.0, 1.0, closed="neither")],
         "huber_share": [Interval(Real, 0.0, 1.0, closed="neither")],
         "tweedie_power": [Interval(Real, 1.0, 2.0, closed="neither")],
-        "init": [StrOptions({"constant", "zero"})],
+        "init": [StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict"])],
     }
+
+    _other_names: ClassVar[dict[str, tuple[str, ...]]] = {"alpha": ("quantile", "huber_share")}
 
     def __init__(
         self,
@@ -176,9 +196,11 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         max_leaf_nodes: int | None = 31,
         max_depth: int | None = None,
         growth: str = "leaf",
+        min_samples_split: int | float = 2,
         min_samples_leaf: int | float = 20,
         min_hessian_leaf: float = 1e-3,
         min_gain: float = 0.0,
+        min_impurity_decrease: float = 0.0,
         l2_regularization: float = 0.0,
         l1_regularization: float = 0.0,
         max_step: float | None = None,
@@ -192,11 +214,11 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         category_l2: float = 10.0,
         monotonic_cst: Any = None,
         interaction_cst: Any = None,
-        init: str = "constant",
-        early_stopping: bool = False,
+        init: Any = "constant",
+        early_stopping: bool | None = None,
         scoring: Any = None,
         validation_fraction: float | int = 0.1,
-        n_iter_no_change: int = 10,
+        n_iter_no_change: int | None = None,
         tol: float = 1e-7,
         keep_best: bool = True,
         categorical_features: Any = None,
@@ -217,9 +239,11 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         self.max_leaf_nodes = max_leaf_nodes
         self.max_depth = max_depth
         self.growth = growth
+        self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
         self.min_hessian_leaf = min_hessian_leaf
         self.min_gain = min_gain
+        self.min_impurity_decrease = min_impurity_decrease
         self.l2_regularization = l2_regularization
         self.l1_regularization = l1_regularization
         self.max_step = max_step
@@ -248,6 +272,11 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         self.keep_interrupted = keep_interrupted
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    @property
+    def alpha(self) -> float:
+        """`quantile` or `huber_share`, whichever the loss uses, by scikit-learn's name."""
+        return self.quantile if self.loss == "quantile" else self.huber_share
 
     @property
     def _loss_parameter(self) -> float:

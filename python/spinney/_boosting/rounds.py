@@ -16,6 +16,7 @@ import spinney._engine as _engine
 from spinney._fitted.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
+_PATIENCE = 10  # rounds without an improvement before early stopping ends the fit, unless the user says
 
 
 class HeldOutScore:
@@ -74,6 +75,12 @@ def _known_curve(model: Any, name: str, n_done: int) -> list[float]:
     return known[:n_done] if len(known) >= n_done else []
 
 
+def _padded(model: Any, name: str, n_done: int, unknown: float) -> list[float]:
+    """Return what an earlier fit has recorded of the rounds that are kept, with a number for those it lacks."""
+    known = _known_curve(model, name, n_done)
+    return [unknown] * (n_done - len(known)) + known
+
+
 class Rounds:
     """The rounds of one fit."""
 
@@ -95,6 +102,8 @@ class Rounds:
         done = 0 if earlier is None else earlier.n_rounds
         self.train_curve = _known_curve(model, "train_score_", done)
         self.held_out_curve = _known_curve(model, "validation_score_", done) if has_held_out else []
+        self.out_of_bag_curve = _padded(model, "oob_scores_", done, np.nan)
+        self.out_of_bag_gains = _padded(model, "oob_improvement_", done, 0.0)
         self._n_unknown = done - len(self.train_curve), done - len(self.held_out_curve)
         self._n_kept: int | None = None
 
@@ -119,7 +128,7 @@ class Rounds:
         finally:
             if model.verbose and sys.stderr.isatty():
                 print(file=sys.stderr, flush=True)
-        if self.held_out_curve and model.early_stopping and model.keep_best:
+        if self.held_out_curve and model._stops_early and model.keep_best:
             self._n_kept = int(np.argmin(self.held_out_curve)) + 1 + self._n_unknown[1]
 
     def _run(self, began: float) -> None:
@@ -131,13 +140,17 @@ class Rounds:
             if model.verbose:
                 self._report(first, time.perf_counter() - began)
             answers = [callback(self._progress(began)) for callback in callbacks]  # all are called, whatever one says
-            if any(answers) or (self.has_held_out and model.early_stopping and self._has_settled()):
+            if any(answers) or (self.has_held_out and model._stops_early and self._has_settled()):
                 break
 
     def _record(self) -> None:
         """Note the losses of the last round, unless they are already; an interruption may come at any time."""
         if len(self.train_curve) + self._n_unknown[0] < self._n_done:
             self.train_curve.append(self._engine.training_loss())
+        if self._model.subsample < 1 and len(self.out_of_bag_curve) < self._n_done:
+            before, after = self._engine.out_of_bag_loss()
+            self.out_of_bag_curve.append(after)
+            self.out_of_bag_gains.append(before - after if np.isfinite(after) else 0.0)
         if self.has_held_out and len(self.held_out_curve) + self._n_unknown[1] < self._n_done:
             self.held_out_curve.append(self._held_out_loss())
 
@@ -153,7 +166,7 @@ class Rounds:
         return loss
 
     def _has_settled(self) -> bool:
-        curve, patience = self.held_out_curve, int(self._model.n_iter_no_change)
+        curve, patience = self.held_out_curve, int(self._model.n_iter_no_change or _PATIENCE)
         if len(curve) <= patience:
             return False
         return min(curve[-patience:]) >= min(curve[:-patience]) - float(self._model.tol)

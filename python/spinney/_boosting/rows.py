@@ -48,6 +48,10 @@ class LearningRows:
         scores[:] = start[:, np.newaxis]
         return scores if self.offset is None else scores + self.offset
 
+    def beside(self, scores: Floats) -> LearningRows:
+        """Return the rows with these scores, (n_scores, n_rows), added to their offsets."""
+        return replace(self, offset=scores if self.offset is None else self.offset + scores)
+
     def check(self, loss: Any, name: str) -> None:
         """Refuse targets that the loss is not for; `name` is what the caller calls them."""
         loss.check(self.target, self.weights() > 0, name)

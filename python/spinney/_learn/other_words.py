@@ -16,11 +16,10 @@ _PARAMETERS = {
     ("learning_rate",): "eta shrinkage_rate learn_rate",
     ("l2_regularization",): "reg_lambda lambda_l2 l2_leaf_reg reg_l2 l2",
     ("l1_regularization",): "reg_alpha lambda_l1 reg_l1 l1",
-    ("min_gain", "min_impurity_decrease"): "gamma min_split_loss min_split_gain min_gain_to_split min_impurity_split "
-    "min_impurity_decrease",
+    ("min_gain", "min_impurity_decrease"): "gamma min_split_loss min_split_gain min_gain_to_split min_impurity_split",
     ("min_hessian_leaf",): "min_child_weight min_sum_hessian_in_leaf min_sum_hessian min_weight_fraction_leaf",
     ("min_samples_leaf",): "min_data_in_leaf min_child_samples min_data min_node_size nodesize minbucket "
-    "n_minobsinnode min_samples_split",
+    "n_minobsinnode",
     ("min_samples_split", "min_samples_leaf"): "minsplit",
     ("subsample", "max_samples"): "subsample max_samples bagging_fraction sub_row bagging bag_fraction "
     "sample_fraction sampsize",
@@ -30,7 +29,7 @@ _PARAMETERS = {
     ("max_bins",): "max_bin border_count n_bins",
     ("max_step",): "max_delta_step",
     ("loss", "criterion"): "objective loss_function application distribution criterion loss splitrule",
-    ("quantile", "ccp_alpha"): "alpha",
+    ("ccp_alpha",): "alpha",
     ("quantile",): "quantile_alpha",
     ("tweedie_power",): "tweedie_variance_power",
     ("scoring", "oob_score"): "metric metrics eval_metric custom_metric",

@@ -22,6 +22,7 @@ class NamedParameters:
 
     _elsewhere: ClassVar[dict[str, str]] = {}  # what to do instead, for parameters that other estimators have
     _neutral: ClassVar[dict[str, Any]] = {}  # what the estimator does instead
+    _other_names: ClassVar[dict[str, tuple[str, ...]]] = {}  # names of scikit-learn, and the parameters they stand for
 
     @classmethod
     def _unknown(cls, name: str, known: Iterable[str]) -> str:
@@ -45,6 +46,8 @@ class NamedParameters:
         super().__init_subclass__(**kwargs)
         if "fit" in cls.__dict__:
             cls.fit = _named_arguments(cls.__dict__["fit"])  # type: ignore[attr-defined]
+        if "__init__" in cls.__dict__ and cls._other_names:
+            cls.__init__ = _taking_other_names(cls.__init__)  # type: ignore[method-assign]
         if "__init__" in cls.__dict__:  # help() and documentation show it, not that of __new__
             own = inspect.signature(cls.__init__)
             cls.__signature__ = own.replace(  # type: ignore[attr-defined]
@@ -55,13 +58,25 @@ class NamedParameters:
         if kwargs:
             known = [p for p in inspect.signature(cls.__init__).parameters if p != "self"]
             for name in kwargs:
-                if name not in known:
+                if name not in known and name not in cls._other_names:
                     raise TypeError(cls._unknown(name, known))
         return super().__new__(cls)
 
     def _setting(self, name: str) -> Any:
         """Value of a parameter; if this estimator has no such parameter, the neutral value."""
         return vars(self)[name] if name in vars(self) else self._neutral[name]
+
+    @classmethod
+    def _in_own_names(cls, params: dict[str, Any]) -> dict[str, Any]:
+        """Return parameters by the names that are their own."""
+        found = dict(params)
+        for name in cls._other_names.keys() & params.keys():
+            own = cls._other_names[name]
+            twice = [known for known in own if known in params]
+            if twice:
+                raise TypeError(f"{cls.__name__}: {name!r} is another name of {twice[0]!r}. Pass one of them.")
+            found |= dict.fromkeys(own, found.pop(name))
+        return found
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name.
@@ -76,6 +91,7 @@ class NamedParameters:
         self
             The estimator.
         """
+        params = self._in_own_names(params)
         known = self.get_params(deep=True)  # type: ignore[attr-defined]
         for name in params:
             if name not in known and "__" not in name:
@@ -101,6 +117,14 @@ def _named_arguments(fit: Callable[..., Any]) -> Callable[..., Any]:
         return fit(self, *args, **kwargs)
 
     return checked
+
+
+def _taking_other_names(init: Callable[..., None]) -> Callable[..., None]:
+    @wraps(init)
+    def taking(self: NamedParameters, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **self._in_own_names(kwargs))
+
+    return taking
 
 
 def count_features(max_features: int | float | str | None, n_features: int) -> int:
