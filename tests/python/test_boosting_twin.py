@@ -165,7 +165,7 @@ def stump_free(loss, y, score, parameter):
         _loss_parameter = parameter
 
     model = Parametrised(min_samples_leaf=1, learning_rate=1.0, min_hessian_leaf=0.0)
-    options = model._options(_schema(), Named(loss), n, 1, 0)
+    options = model._options(_schema(), Named(loss), n, float(n), 1, 0)
     engine = _engine.Boosting(columns, y, None, np.full((1, n), score), None, options, 0)
     before = engine.training_loss()
     engine.advance(1)
@@ -222,7 +222,7 @@ def test_the_engines_exponential_and_logarithm():
     n = len(scores)
     model = spinney.GradientBoostingRegressor(n_estimators=1).fit(np.zeros((4, 1)), np.arange(4.0))
     columns = model._columns(np.zeros((1, 1)))
-    poisson, logistic = (model._options(model.schema_, Named(name), 1, 1, 0) for name in ("poisson", "logistic"))
+    poisson, logistic = (model._options(model.schema_, Named(name), 1, 1.0, 1, 0) for name in ("poisson", "logistic"))
     for f in scores[:: max(1, n // 300)]:
         engine = _engine.Boosting(columns, np.zeros(1), None, np.full((1, 1), f), None, poisson, 0)
         assert engine.training_loss() == pytest.approx(np.exp(f), rel=5e-16)

@@ -285,7 +285,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         seed: int,
         learned: dict[str, Any],
     ) -> Rounds:
-        options = self._options(schema, loss, rows, len(start), seed)
+        options = self._options(schema, loss, rows.n_used, float(rows.weights().sum()), len(start), seed)
         later = None
         if held_out is not None:
             scores = self._scores_so_far(held_out, start, earlier)
@@ -317,9 +317,9 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         return np.ascontiguousarray(scores)
 
     def _options(
-        self, schema: Schema, loss: Loss, rows: LearningRows, n_scores: int, seed: int
+        self, schema: Schema, loss: Loss, n_rows: int, weight: float, n_scores: int, seed: int
     ) -> _engine.BoostingOptions:
-        n_features, n_rows = schema.n_features, rows.n_used
+        n_features = schema.n_features
         monotone = read_monotone(self.monotonic_cst, schema)
         if monotone and n_scores > 1:
             raise ValueError(
@@ -344,9 +344,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             min_samples_split=min(count_rows(self.min_samples_split, n_rows), NO_LIMIT),
             min_samples_leaf=min(count_rows(self.min_samples_leaf, n_rows), NO_LIMIT),
             min_hessian_leaf=float(self.min_hessian_leaf),
-            min_gain=max(
-                float(self.min_gain), self.min_impurity_decrease * self.subsample * float(rows.weights().sum())
-            ),
+            min_gain=max(float(self.min_gain), self.min_impurity_decrease * self.subsample * weight),
             l2_regularization=float(self.l2_regularization),
             l1_regularization=float(self.l1_regularization),
             max_step=float(self.max_step or 0.0),
