@@ -63,6 +63,7 @@ BOOSTING = {
     "max_leaf_nodes": 31,
     "max_depth": 6,
     "depth_wise": False,
+    "min_samples_split": 2,
     "min_samples_leaf": 1,
     "min_hessian_leaf": 0.0,
     "min_gain": 0.0,
