@@ -155,7 +155,7 @@ def candidate_subsets(statistics, method):
 
 
 def gray_subsets(k):
-    """Each subset of the first k - 1 levels but the empty one, neighbours differing in one level; the first one first."""
+    """Each subset of the first k - 1 levels but the empty one, neighbours differing in one level; the first first."""
     numbers = np.arange(1, 2 ** (k - 1))
     gray = numbers ^ (numbers >> 1)
     return ((gray[:, None] >> np.arange(k)) & 1).astype(float)
