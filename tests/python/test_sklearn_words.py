@@ -216,6 +216,8 @@ def test_alpha_is_understood_as_the_quantile_and_as_the_share_of_squares():
         mine = Regressor(loss=loss, n_estimators=5, **{own: 0.8}).fit(X, y)
         assert theirs.fit(X, y).fingerprint() == clone(theirs).fit(X, y).fingerprint() == mine.fingerprint()
         assert Regressor(loss=loss, n_estimators=5).set_params(alpha=0.8).fit(X, y).fingerprint() == mine.fingerprint()
+        theirs.alpha = 0.7
+        assert theirs.get_params()[own] == 0.7
         with pytest.raises(TypeError, match=f"'alpha' is another name of '{own}'"):
             Regressor(alpha=0.5, **{own: 0.5})
     search = GridSearchCV(Regressor(loss="quantile", n_estimators=3), {"alpha": [0.1, 0.5]}, cv=2).fit(X, y)

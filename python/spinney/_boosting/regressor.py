@@ -278,6 +278,10 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         """`quantile` or `huber_share`, whichever the loss uses, by scikit-learn's name."""
         return self.quantile if self.loss == "quantile" else self.huber_share
 
+    @alpha.setter
+    def alpha(self, value: float) -> None:
+        self.set_params(alpha=value)
+
     @property
     def _loss_parameter(self) -> float:
         return {
