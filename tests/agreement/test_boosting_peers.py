@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import spinney
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine, make_friedman1
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
@@ -64,3 +64,16 @@ def test_a_poisson_model_is_that_of_scikit_learn():
     peer = HistGradientBoostingRegressor(loss="poisson", max_iter=30, early_stopping=False).fit(X, y).predict(X)
     assert np.corrcoef(ours, peer)[0, 1] > 0.98
     assert ours.mean() == pytest.approx(peer.mean(), rel=0.01)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_squared_error_is_scikit_learns_boosting(weighted):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4))
+    y = 2 * X[:, 0] + np.sin(3 * X[:, 1]) + 0.3 * rng.normal(size=300)
+    weight = rng.uniform(0.5, 2.0, size=300) if weighted else None
+    limits = {"max_depth": 3, "n_estimators": 100}
+    theirs = GradientBoostingRegressor(random_state=0, **limits).fit(X, y, weight)
+    exact = {"max_leaf_nodes": None, "min_samples_leaf": 1, "max_bins": 65535}
+    mine = spinney.GradientBoostingRegressor(**limits, **exact).fit(X, y, weight)
+    np.testing.assert_allclose(mine.predict(X), theirs.predict(X), atol=1e-7)

@@ -2,16 +2,33 @@
 
 import io
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+import sklearn
 import spinney
 from scipy.sparse import csc_array, issparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    AdaBoostRegressor,
+    BaggingClassifier,
+    StackingClassifier,
+    StackingRegressor,
+    VotingClassifier,
+    VotingRegressor,
+)
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFECV, SelectFromModel
+from sklearn.inspection import partial_dependence, permutation_importance
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, TunedThresholdClassifierCV
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.tree import export_graphviz
 
@@ -414,3 +431,139 @@ def test_what_a_model_to_start_at_cannot_do():
     assert warm.set_params(n_estimators=4).fit(X, y).init_ is first
     whole = spinney.GradientBoostingRegressor(init=LinearRegression(), n_estimators=4).fit(X, y)
     np.testing.assert_allclose(warm.predict(X), whole.predict(X), rtol=1e-9)
+
+
+# ---- inside scikit-learn, on a table of integers, strings and numbers --------------------------------------
+
+
+CLASSIFIERS = {
+    "tree": lambda: spinney.DecisionTreeClassifier(max_depth=3, random_state=0),
+    "forest": lambda: spinney.RandomForestClassifier(8, random_state=0),
+    "boosting": lambda: spinney.GradientBoostingClassifier(n_estimators=5),
+    "bagging": lambda: spinney.BaggingClassifier(spinney.DecisionTreeClassifier(max_depth=3), 4, random_state=0),
+}
+REGRESSORS = {
+    "tree": lambda: spinney.DecisionTreeRegressor(max_depth=3, random_state=0),
+    "forest": lambda: spinney.RandomForestRegressor(8, random_state=0),
+    "boosting": lambda: spinney.GradientBoostingRegressor(n_estimators=5),
+    "bagging": lambda: spinney.BaggingRegressor(spinney.DecisionTreeRegressor(max_depth=3), 4, random_state=0),
+}
+AROUND_CLASSES = {
+    "AdaBoost": lambda model: AdaBoostClassifier(model, n_estimators=3, random_state=0),
+    "Bagging": lambda model: BaggingClassifier(model, n_estimators=3, random_state=0),
+    "Calibrated": lambda model: CalibratedClassifierCV(model, cv=3),
+    "OneVsRest": OneVsRestClassifier,
+    "Stacking": lambda model: StackingClassifier(
+        [("a", model)], spinney.DecisionTreeClassifier(max_depth=3), cv=3, passthrough=True
+    ),
+    "TunedThreshold": lambda model: TunedThresholdClassifierCV(model, cv=3),
+    "Voting": lambda model: VotingClassifier([("a", model), ("b", clone(model))], voting="soft"),
+    "GridSearch": lambda model: GridSearchCV(make_pipeline("passthrough", model), {}, cv=3),
+}
+AROUND_VALUES = {
+    "AdaBoost": lambda model: AdaBoostRegressor(model, n_estimators=3, random_state=0),
+    "MultiOutput": MultiOutputRegressor,
+    "Stacking": lambda model: StackingRegressor([("a", model)], cv=3),
+    "Voting": lambda model: VotingRegressor([("a", model)]),
+}
+
+
+@pytest.mark.parametrize("around", AROUND_CLASSES)
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_classifiers_of_scikit_learn_around_ours(around, kind, library):
+    X, y = mixed()
+    X = X if library == "pandas" else pl.from_pandas(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = AROUND_CLASSES[around](CLASSIFIERS[kind]()).fit(X, y)
+        assert model.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("around", AROUND_VALUES)
+@pytest.mark.parametrize("kind", REGRESSORS)
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_regressors_of_scikit_learn_around_ours(around, kind, library):
+    X, y = mixed()
+    y = X["age"].to_numpy() + 30.0 * (y == "yes")
+    X = X if library == "pandas" else pl.from_pandas(X)
+    y = np.column_stack([y, -y]) if around == "MultiOutput" else y
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = AROUND_VALUES[around](REGRESSORS[kind]()).fit(X, y)
+        assert model.score(X, y) > (0.2 if kind == "boosting" else 0.7)
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_columns_are_judged_by_scikit_learn(kind):
+    X, y = mixed()
+    model = CLASSIFIERS[kind]().fit(X, y)
+    found = permutation_importance(model, X, y, n_repeats=3, random_state=0)
+    assert found.importances_mean[:2].min() > found.importances_mean[2]
+    assert SelectFromModel(CLASSIFIERS[kind]()).fit(X, y).get_support()[:2].any()
+    for column in ("town", "income"):
+        drawn_ = partial_dependence(model, X, [column], categorical_features=["town"], grid_resolution=5)
+        assert drawn_["average"].shape == (1, 3 if column == "town" else 5)
+    with pytest.raises(ValueError, match="contains integer data"):  # scikit-learn's own rule, whatever the model
+        partial_dependence(model, X, ["age"])
+    ages = partial_dependence(model, X.astype({"age": float}), ["age"], grid_resolution=5)["average"][0]
+    assert ages[0] != ages[-1]
+
+
+def test_columns_are_eliminated_by_scikit_learn_where_strings_are_numbers():
+    X, y = mixed()
+    with pytest.raises(ValueError, match="could not convert string"):  # scikit-learn's own check, whatever the model
+        RFECV(spinney.DecisionTreeClassifier(), cv=3).fit(X, y)
+    codes = X.assign(town=X["town"].astype("category").cat.codes)
+    found = RFECV(spinney.DecisionTreeClassifier(max_depth=4, random_state=0), cv=3).fit(codes, y)
+    assert found.support_.tolist() == [True, True, False]
+
+
+# ---- what is passed on to members --------------------------------------------------------------------------
+
+
+class Louder(ClassifierMixin, BaseEstimator):
+    """Knows the classes; its probabilities are what it is told."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X, volume=0.5):
+        return np.column_stack([np.full(len(X), 1 - volume), np.full(len(X), volume)])
+
+    def predict(self, X, volume=0.5):
+        return self.classes_[(self.predict_proba(X, volume)[:, 1] > 0.5).astype(int)]
+
+
+class Raised(RegressorMixin, BaseEstimator):
+    """Predicts what it is told."""
+
+    def fit(self, X, y):
+        self.n_features_in_ = 1
+        return self
+
+    def predict(self, X, level=0.0):
+        return np.full(len(X), level)
+
+
+def test_members_of_bagging_get_what_they_request():
+    X, y = table()
+    model = spinney.BaggingClassifier(Louder(), 3, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="only where metadata routing is on"):
+        model.predict(X, volume=0.9)
+    with sklearn.config_context(enable_metadata_routing=True):
+        for voting in ("soft", "hard"):
+            method = f"set_predict{'_proba' * (voting == 'soft')}_request"
+            member = getattr(Louder(), method)(volume=True)
+            model = spinney.BaggingClassifier(member, 3, voting=voting, random_state=0).fit(X, y)
+            assert (model.predict(X, volume=0.9) == 1).all()
+            assert (model.predict(X, volume=0.1) == 0).all()
+            expected = 0.9 if voting == "soft" else 1.0
+            np.testing.assert_allclose(model.predict_proba(X, volume=0.9)[:, 1], expected)
+            np.testing.assert_allclose(model.predict_log_proba(X, volume=0.9)[:, 1], np.log(expected))
+        with pytest.raises(TypeError, match="unexpected argument"):
+            model.predict(X, tone=1)
+        raised = Raised().set_predict_request(level=True)
+        values = spinney.BaggingRegressor(raised, 3, random_state=0).fit(X, y)
+        np.testing.assert_array_equal(values.predict(X, level=4.0), np.full(len(X), 4.0))

@@ -192,11 +192,16 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
             )
         return has_probabilities and self.voting != "hard"
 
-    def _say(self, member: Any, X: Any) -> Values:
+    def _asked_of_members(self) -> dict[str, str]:
+        shares = "predict_proba" if self._is_soft(self._unfitted_member()) else "predict"
+        found = dict.fromkeys(("predict", "predict_proba", "predict_log_proba"), shares)
+        return found | {"decision_function": "decision_function"}
+
+    def _say(self, member: Any, X: Any, **params: Any) -> Values:
         if not self._is_soft(member):
-            codes = np.searchsorted(self.classes_, member.predict(X))
+            codes = np.searchsorted(self.classes_, member.predict(X, **params))
             return np.asarray(np.eye(len(self.classes_))[codes])
-        said = np.asarray(member.predict_proba(X), dtype=np.float64)
+        said = np.asarray(member.predict_proba(X, **params), dtype=np.float64)
         if said.shape[1] == len(self.classes_):
             return said
         shares = np.zeros((len(said), len(self.classes_)))
@@ -221,43 +226,49 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
     def _as_model(self, mean: Values) -> Any:
         return KnownShares(mean, self._labels(mean), [self.classes_])
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, **params: Any) -> NDArray[Any]:
         """Class with the highest mean probability, or the most votes; of equal ones the first.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows.
+        **params : dict
+            For `predict_proba`, or `predict`, of the members that request it, with scikit-learn's metadata routing.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Labels.
         """
-        return self._labels(self._mean(X))
+        return self._labels(self._mean(X, self._routed("predict", params)))
 
-    def predict_proba(self, X: Any) -> Values:
+    def predict_proba(self, X: Any, **params: Any) -> Values:
         """Mean of the members' probabilities, or share of their votes.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows.
+        **params : dict
+            For `predict_proba`, or `predict`, of the members that request it, with scikit-learn's metadata routing.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`.
         """
-        return self._mean(X)
+        return self._mean(X, self._routed("predict_proba", params))
 
-    def predict_log_proba(self, X: Any) -> Values:
+    def predict_log_proba(self, X: Any, **params: Any) -> Values:
         """Logarithm of `predict_proba`.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows.
+        **params : dict
+            For `predict_proba`, or `predict`, of the members that request it, with scikit-learn's metadata routing.
 
         Returns
         -------
@@ -265,22 +276,25 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
             Minus infinity where the probability is 0.
         """
         with np.errstate(divide="ignore"):
-            return log(self._mean(X))
+            return log(self._mean(X, self._routed("predict_log_proba", params)))
 
     @only_if(_why_no_decisions)
-    def decision_function(self, X: Any) -> Values:
+    def decision_function(self, X: Any, **params: Any) -> Values:
         """Mean of the members' decision functions.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows.
+        **params : dict
+            For `decision_function` of the members that request it, with scikit-learn's metadata routing.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, k)
             One column for two classes; else one per class or pair of classes, as the members have.
         """
+        routed = self._routed("decision_function", params)
 
         def decide(member: Any, rows: Any) -> Values:
             if len(member.classes_) != len(self.classes_):
@@ -288,7 +302,7 @@ class BaggingClassifier(ClassifierMixin, BaseBagging):
                     f"A member's sample holds {len(member.classes_)} of the {len(self.classes_)} classes, so that its "
                     "decisions cannot be averaged with the others. Fit with stratified=True."
                 )
-            return np.asarray(member.decision_function(rows))
+            return np.asarray(member.decision_function(rows, **routed))
 
         return np.asarray(sum(self._each(X, decide)) / len(self.estimators_))
 
@@ -441,8 +455,8 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
     def _class_strata(self, target: Any) -> Any:
         raise AssertionError("a regression has no classes")
 
-    def _say(self, member: Any, X: Any) -> Values:
-        said = np.asarray(member.predict(X), dtype=np.float64)
+    def _say(self, member: Any, X: Any, **params: Any) -> Values:
+        said = np.asarray(member.predict(X, **params), dtype=np.float64)
         return said.reshape(len(said), -1)
 
     def _shaped(self, mean: Values) -> Values:
@@ -463,20 +477,22 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
     def _as_model(self, mean: Values) -> Any:
         return KnownValues(self._shaped(mean))
 
-    def predict(self, X: Any) -> Values:
+    def predict(self, X: Any, **params: Any) -> Values:
         """Mean of the members' predictions.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
             Rows.
+        **params : dict
+            For `predict` of the members that request it, with scikit-learn's metadata routing.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions.
         """
-        return self._shaped(self._mean(X))
+        return self._shaped(self._mean(X, self._routed("predict", params)))
 
     def staged_predict(self, X: Any) -> Iterator[Values]:
         """Yield the predictions of the first member, of the first two, and so on.
@@ -496,6 +512,6 @@ class BaggingRegressor(RegressorMixin, BaseBagging):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        member = get_tags(self._default_estimator() if self.estimator is None else self.estimator)
+        member = get_tags(self._unfitted_member())
         tags.target_tags.multi_output = member.target_tags.multi_output
         return tags

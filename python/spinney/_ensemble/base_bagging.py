@@ -7,6 +7,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -26,18 +27,18 @@ from spinney._ensemble.kept_bagging import ensemble_from_file, ensemble_parts
 from spinney._ensemble.member import LARGEST_SEED, MemberFit, takes_weights
 from spinney._ensemble.out_of_bag import Metric, OutOfBag, Values, Weights, mean_loss, scored
 from spinney._ensemble.resampling import Places, Sampling, Stratum, count_columns, count_drawn, out_of, row_strata
+from spinney._ensemble.routing import RoutesToMembers
 from spinney._forest.growing.turns import MOST_MEMBERS, has_settled, turn_length
 from spinney._learn.about import About
 from spinney._learn.folds import read_row_groups
 from spinney._learn.members import SequenceOfMembers
 from spinney._learn.progress import Progress
 from spinney._learn.row_print import RowPrint, refuse_other_rows
-from spinney._learn.table_estimator import SavedEstimator
 from spinney._learn.target import read_weights
 from spinney._learn.threads import count_threads, in_order
 
 
-class BaseBagging(SequenceOfMembers, SavedEstimator):
+class BaseBagging(SequenceOfMembers, RoutesToMembers):
     """Fits members to samples of the rows and columns."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -74,8 +75,8 @@ class BaseBagging(SequenceOfMembers, SavedEstimator):
         """Labels of the strata if `stratified` is set."""
 
     @abstractmethod
-    def _say(self, member: Any, X: Any) -> Values:
-        """Return what a member says of some rows: (n_rows, n_values), to be averaged."""
+    def _say(self, member: Any, X: Any, **params: Any) -> Values:
+        """Return what a member, given these parameters, says of some rows: (n_rows, n_values), to be averaged."""
 
     @abstractmethod
     def _row_losses(self, target: Any, mean: Values) -> Values:
@@ -181,10 +182,11 @@ class BaseBagging(SequenceOfMembers, SavedEstimator):
             self.feature_names_in_ = np.array(names, dtype=object)
         self.__dict__.update(learned)
 
+    def _unfitted_member(self) -> Any:
+        return self._default_estimator() if self.estimator is None else self.estimator
+
     def _template(self) -> Any:
-        if self.estimator is None:
-            return self._default_estimator()
-        return clone(self.estimator)
+        return clone(self._unfitted_member())
 
     def _strata(self, target: Any, strata: Any, n_rows: int) -> NDArray[np.intp] | None:
         """Return the stratum of each row."""
@@ -465,9 +467,9 @@ class BaseBagging(SequenceOfMembers, SavedEstimator):
             total = total + said
             yield total / k
 
-    def _mean(self, X: Any) -> Values:
+    def _mean(self, X: Any, params: dict[str, Any]) -> Values:
         total: Any = 0.0
-        for said in self._each(X, self._say):
+        for said in self._each(X, partial(self._say, **params)):
             total = total + said
         return np.asarray(total / len(self.estimators_))
 
@@ -484,7 +486,7 @@ class BaseBagging(SequenceOfMembers, SavedEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        member = get_tags(self._default_estimator() if self.estimator is None else self.estimator)
+        member = get_tags(self._unfitted_member())
         for name in ("sparse", "allow_nan", "categorical", "string"):
             setattr(tags.input_tags, name, getattr(member.input_tags, name))
         return tags
