@@ -201,7 +201,8 @@ Link link_named(const std::string& name) {
                                                            {"log", Link::log},
                                                            {"logit", Link::logit},
                                                            {"half_logit", Link::half_logit},
-                                                           {"softmax", Link::softmax}};
+                                                           {"softmax", Link::softmax},
+                                                           {"one_vs_rest", Link::one_vs_rest}};
   for (const auto& [known, link] : names)
     if (name == known) return link;
   throw nb::value_error("no such link");

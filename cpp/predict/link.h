@@ -6,7 +6,7 @@
 
 namespace spinney {
 
-enum class Link : std::uint8_t { identity, log, logit, half_logit, softmax };
+enum class Link : std::uint8_t { identity, log, logit, half_logit, softmax, one_vs_rest };
 
 inline std::size_t n_predicted(Link link, std::size_t n_scores) {
   return link == Link::logit || link == Link::half_logit ? 2 : n_scores;

@@ -12,6 +12,8 @@ from typing import Any
 __version__ = "0.1.0"
 
 MODULE_OF = {
+    "AdaBoostClassifier": "spinney._ensemble.adaboost.classifier",
+    "AdaBoostRegressor": "spinney._ensemble.adaboost.regressor",
     "BaggingClassifier": "spinney._ensemble.bagging",
     "BaggingRegressor": "spinney._ensemble.bagging",
     "BiasVariance": "spinney._judge.bias_variance",
@@ -72,6 +74,8 @@ SUBMODULES = frozenset({"datasets"})
 
 # what predicts, by the kind that model files give it
 FITTED_KINDS = {
+    "adaboost": "spinney._fitted.adaboost.FittedAdaBoost",
+    "adaboost_r2": "spinney._fitted.median.FittedMedian",
     "boosting": "spinney._fitted.boosting.FittedBoosting",
     "forest": "spinney._fitted.forest.FittedForest",
     "tree": "spinney._fitted.tree.FittedTree",

@@ -1,0 +1,1 @@
+"""AdaBoost: members that look at what the earlier ones got wrong."""

@@ -1,0 +1,505 @@
+"""AdaBoost of classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, is_classifier, is_regressor
+from sklearn.metrics import accuracy_score
+from sklearn.utils import column_or_1d
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+import spinney._engine as _engine
+from spinney._boosting.rounds import HeldOutScore
+from spinney._boosting.rows import LearningRows
+from spinney._data import Schema, read_table
+from spinney._ensemble.adaboost.base import BaseAdaBoost, Say
+from spinney._ensemble.adaboost.rules import ScoresRule, make_rule
+from spinney._ensemble.weak import WeakLearner
+from spinney._fitted.adaboost import ALGORITHMS, VOTES, FittedAdaBoost, Sayings
+from spinney._fitted.boosting import FittedBoosting
+from spinney._learn.target import encode_labels, read_classes, read_weights
+from spinney._numbers.same_bits import log
+from spinney._tree.classifier import DecisionTreeClassifier
+from spinney._tree.regressor import DecisionTreeRegressor
+
+if TYPE_CHECKING:
+    from spinney.reading.shap import ShapValues
+
+Floats = NDArray[np.float64]
+
+
+class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
+    """Weak classifiers fitted one after the other, each looking at what the earlier ones got wrong.
+
+    Rows that a member gets wrong weigh more for the next one, and members vote with a weight that follows from their
+    error. By default members are stumps, trees of one split, of which spinney fits hundreds a second; any estimator
+    will do that takes weights, and one that does not is fitted to rows drawn by their weights.
+
+    Parameters
+    ----------
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    n_classes_ : int
+        Number of classes.
+    estimator_ : estimator
+        What members are clones of.
+    estimators_ : sequence of estimators
+        The members.
+    n_iter_ : int
+        Rounds of the model.
+    stopped_ : str
+        Why there are no more rounds: "done" (as many as asked for), "perfect" (the last member makes no mistake: it
+        outvotes all others), "chance" (the next one would be no better than a guess) or "settled" (early stopping).
+    estimator_errors_ : ndarray of shape (n_iter_,)
+        Weighted error ε of each round's member.
+    estimator_weights_ : ndarray of shape (n_iter_,)
+        Weight α of each round's member: log((1 - ε) / ε) times the learning rate for ``"m1"``, with log(n_classes - 1)
+        added for ``"samme"``; the learning rate for the others.
+    normalizers_ : ndarray of shape (n_iter_,)
+        Factor Z by which each round multiplies the mean loss.
+    train_losses_ : ndarray of shape (n_iter_,)
+        Mean loss of the training rows after each round: the product of the factors, exponential loss, never below the
+        training error for two classes and for votes; log-loss for ``"logit"``.
+    train_score_ : ndarray of shape (n_rounds,)
+        Error of the training rows after each round, those after the best included.
+    validation_score_ : ndarray of shape (n_rounds,)
+        With held-out rows: their error after each round, or minus what `scoring` gives.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Column names, if the table has any and all are strings.
+
+    See Also
+    --------
+    GradientBoostingClassifier : Boosts any loss; ``loss="exponential"`` is AdaBoost's.
+
+    References
+    ----------
+    Y. Freund, R. E. Schapire (1997). A decision-theoretic generalization of on-line learning and an application to
+    boosting. Journal of Computer and System Sciences 55, 119-139.
+
+    J. Friedman, T. Hastie, R. Tibshirani (2000). Additive logistic regression: a statistical view of boosting. The
+    Annals of Statistics 28, 337-407.
+
+    J. Zhu, H. Zou, S. Rosset, T. Hastie (2009). Multi-class AdaBoost. Statistics and Its Interface 2, 349-360.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = spinney.AdaBoostClassifier(n_estimators=100).fit(X[::2], y[::2])
+    >>> round(model.score(X[1::2], y[1::2]), 2)
+    0.96
+    """
+
+    _is_class_target = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseAdaBoost._parameter_constraints,
+        "algorithm": [StrOptions(set(ALGORITHMS))],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        n_estimators: int = 50,
+        *,
+        algorithm: str = "samme",
+        learning_rate: float = 1.0,
+        max_depth: int = 1,
+        resample: bool = False,
+        early_stopping: bool = False,
+        scoring: Any = None,
+        validation_fraction: float | int = 0.1,
+        n_iter_no_change: int = 10,
+        tol: float = 1e-7,
+        keep_best: bool = True,
+        categorical_features: Any = None,
+        unseen: str = "missing",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.algorithm = algorithm
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.resample = resample
+        self.early_stopping = early_stopping
+        self.scoring = scoring
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.keep_best = keep_best
+        self.categorical_features = categorical_features
+        self.unseen = unseen
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # ---- fitting -------------------------------------------------------------------------------------
+
+    @property
+    def _fits_values(self) -> bool:
+        return self.algorithm in ("gentle", "logit")
+
+    def _default_estimator(self) -> Any:
+        kind = DecisionTreeRegressor if self._fits_values else DecisionTreeClassifier
+        return kind(max_depth=self.max_depth)
+
+    def _check_member(self, template: Any) -> None:
+        name = type(template).__name__
+        if self._fits_values and is_classifier(template):
+            raise ValueError(f"algorithm={self.algorithm!r} fits values, and {name} is a classifier. Pass a regressor.")
+        if not self._fits_values and is_regressor(template):
+            raise ValueError(
+                f"algorithm={self.algorithm!r} needs classifiers, and {name} is a regressor. Pass a classifier, or "
+                "algorithm='gentle' or 'logit'."
+            )
+        if self.algorithm == "real" and not hasattr(template, "predict_proba"):
+            raise ValueError(f"algorithm='real' needs probabilities, and {name} has no predict_proba. Use 'samme'.")
+
+    def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
+        found = read_classes(y, n_rows)
+        if found.n_outputs > 1:
+            raise ValueError(
+                "y has several outputs, and AdaBoost takes one. Use sklearn.multioutput.MultiOutputClassifier."
+            )
+        if np.asarray(y).ndim == 2:
+            column_or_1d(y, warn=True)
+        classes = found.classes[0]
+        if len(classes) < 2:
+            raise ValueError(
+                f"y holds one class, {classes.tolist()[0]!r}: there is nothing to tell apart. Pass at least two "
+                "classes."
+            )
+        return found.codes[:, 0].astype(np.float64), {"classes_": classes, "n_classes_": len(classes)}
+
+    def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y_val") -> Floats:
+        codes = encode_labels(y, [learned["classes_"]], n_rows, name)[:, 0]
+        if (codes < 0).any():
+            row = int(np.flatnonzero(codes < 0)[0])
+            raise ValueError(
+                f"{name} has a class that the model does not know: {np.asarray(y).ravel().tolist()[row]!r}, first in "
+                f"row {row}. Drop these rows, or fit on rows of the class."
+            )
+        return codes.astype(np.float64)
+
+    def _make_rule(self, rows: LearningRows, learned: dict[str, Any]) -> ScoresRule:
+        weight, codes = rows.weights(), rows.target.astype(np.intp)
+        least = 0.5 / rows.n_used if self.algorithm == "real" else 0.0
+        sayings = Sayings(self.algorithm, len(learned["classes_"]), least)
+        return make_rule(sayings, codes, weight, float(self.learning_rate))
+
+    def _of_rule(self, rule: ScoresRule) -> dict[str, Any]:
+        return {"_sayings": rule.sayings}
+
+    def _member_classes(self, learned: dict[str, Any]) -> NDArray[Any] | None:
+        if self._fits_values:
+            return None
+        return np.asarray(learned["classes_"])
+
+    def _say(self, learner: WeakLearner) -> Say:
+        return learner.codes if self.algorithm in VOTES else learner.values
+
+    def _held_out_loss(
+        self, held: LearningRows, rule: ScoresRule, learned: dict[str, Any]
+    ) -> Callable[[list[NDArray[Any]], float], float]:
+        scores = np.zeros((len(held.target), rule.sayings.n_scores))
+        codes, weight = held.target.astype(np.intp), held.weights()
+        judge = None if self.scoring is None else HeldOutScore(self, _link(rule.sayings), held, learned)
+
+        def loss(said: list[NDArray[Any]], member_weight: float) -> float:
+            scores[:] += rule.added(said, member_weight)
+            if judge is not None:
+                return judge(scores)
+            return float(weight[rule.sayings.codes(scores) != codes].sum() / weight.sum())
+
+        return loss
+
+    def _fitted_of(self, trees: list[_engine.Tree], weights: Floats, rule: ScoresRule, schema: Schema) -> FittedAdaBoost:
+        return FittedAdaBoost(trees, weights, rule.sayings, schema.n_categories)
+
+    def _advice_on_chance(self) -> str:
+        if self.algorithm == "m1":
+            return "With many classes use algorithm='samme', or members that learn more, such as deeper trees."
+        return "Use members that learn more, such as deeper trees, or see whether X tells anything of y."
+
+    # ---- using ---------------------------------------------------------------------------------------
+
+    def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:
+        return view.labels(view.score_codes(scores), [np.asarray(learned["classes_"])])
+
+    def _staged_scores(self, X: Any) -> Iterator[Floats]:
+        scores: Any = 0.0
+        for said, weight in self._by_round(X):
+            scores = scores + np.hstack([self._sayings.scores(values, weight) for values in said])
+            yield scores
+
+    def _scores(self, X: Any) -> Floats:
+        """Scores of each row, (n_rows, n_scores)."""
+        if self._has_trees:
+            model: Any = self._fitted
+            return self._by_blocks(X, lambda columns: model.scores(columns, self._n_threads))
+        *_, scores = self._staged_scores(X)
+        return scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class with the largest score; of equal ones the first.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        check_is_fitted(self)
+        return np.asarray(self.classes_.take(self._sayings.codes(self._scores(X))))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Class probabilities of each row, by the theory of the algorithm.
+
+        For two classes 1 / (1 + exp(-2 f)) of the score f; for votes of several classes, in proportion to the
+        exponential of each class's votes. They rest on the training rows, and are too sure of themselves where these
+        are fitted closely.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+        """
+        check_is_fitted(self)
+        return _link(self._sayings).predicted(self._scores(X))
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Minus infinity where the probability is 0.
+        """
+        with np.errstate(divide="ignore"):
+            return log(self.predict_proba(X))
+
+    def decision_function(self, X: Any) -> Floats:
+        """Scores of each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes f = Σ α / 2 · h, positive for the second: half its log-odds. For more, a number per class:
+            the sum of the weights of the members that vote for it (``"m1"``, ``"samme"``), or its logarithmic score.
+        """
+        check_is_fitted(self)
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def staged_decision_function(self, X: Any) -> Iterator[Floats]:
+        """Scores of each row after each round.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            As `decision_function`.
+        """
+        for scores in self._staged_scores(X):
+            yield scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def staged_predict(self, X: Any) -> Iterator[NDArray[Any]]:
+        """Predict each row after each round.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        for scores in self._staged_scores(X):
+            yield np.asarray(self.classes_.take(self._sayings.codes(scores)))
+
+    def staged_predict_proba(self, X: Any) -> Iterator[Floats]:
+        """Class probabilities of each row after each round.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Yields
+        ------
+        ndarray of shape (n_samples, n_classes)
+            As `predict_proba`.
+        """
+        for scores in self._staged_scores(X):
+            yield _link(self._sayings).predicted(scores)
+
+    def staged_score(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[float]:
+        """Accuracy after each round.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Their weights.
+
+        Yields
+        ------
+        float
+            Share of the rows that are given their own class.
+        """
+        for labels in self.staged_predict(X):
+            yield float(accuracy_score(y, labels, sample_weight=sample_weight))
+
+    # ---- margins -------------------------------------------------------------------------------------
+
+    def staged_margins(self, X: Any, y: Any) -> Iterator[Floats]:
+        """Margin of each row after each round: how far the vote for its own class is ahead of all others.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+            Between -1 and 1 for the rows of the fit: the score of the row's own class less the largest of the others,
+            over the most that the rounds could have made of it. Negative where the model is wrong.
+        """
+        check_is_fitted(self)
+        reach = 0.0
+        for t, scores in enumerate(self._staged_scores(X)):
+            reach += float(self._reach[t])
+            yield self._margins(scores, y) / (reach if reach > 0 else 1.0)
+
+    def margins(self, X: Any, y: Any) -> Floats:
+        """Margin of each row: how far the vote for its own class is ahead of all others.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their classes.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            As the last of `staged_margins`.
+        """
+        check_is_fitted(self)
+        reach = float(self._reach.sum())
+        return self._margins(self._scores(X), y) / (reach if reach > 0 else 1.0)
+
+    def _margins(self, scores: Floats, y: Any) -> Floats:
+        codes = self._known_target(y, len(scores), self.__dict__, "y").astype(np.intp)
+        if scores.shape[1] == 1:
+            return 2.0 * (2.0 * codes - 1.0) * scores[:, 0]
+        own = np.take_along_axis(scores, codes[:, np.newaxis], axis=1)[:, 0]
+        others = scores.copy()
+        np.put_along_axis(others, codes[:, np.newaxis], -np.inf, axis=1)
+        return np.asarray(own - others.max(axis=1))
+
+    def staged_weights(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[Floats]:
+        """Weights of the training rows before each round, and after the last.
+
+        Parameters
+        ----------
+        X, y, sample_weight : as in `fit`
+            The rows of the fit.
+
+        Yields
+        ------
+        ndarray of shape (n_samples,)
+            They add up to 1. Where each class has members of its own, (n_samples, n_classes).
+        """
+        check_is_fitted(self)
+        codes = self._known_target(y, len(np.asarray(y)), self.__dict__, "y")
+        rule = self._make_rule(LearningRows(None, codes, read_weights(sample_weight, len(codes))), self.__dict__)  # type: ignore[arg-type]
+        yield rule.weights
+        for said, _ in self._by_round(X):
+            rule.take(rule.judge(said))
+            yield rule.weights
+
+    # ---- Shapley values ------------------------------------------------------------------------------
+
+    def shap_values(self, X: Any, *, interactions: bool = False, background: Any = None) -> ShapValues:
+        """Part each score among the columns: Shapley values by TreeSHAP. For members that are trees.
+
+        Starting from the base value, each column adds its value; together they are the score that `decision_function`
+        gives. Where a tree asks for a column that is not known yet, both ways are taken in proportion to the weight of
+        the rows that the tree was grown on, which is another for each tree.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        interactions : bool, default=False
+            Also compute what pairs of columns add together: n_features² numbers per row.
+        background : table of shape (n_background, n_features), optional
+            Rows that columns take their values from while they are not known (interventional values); the result is
+            the mean over these rows, the base value their mean score. The time grows with their number: some
+            hundred typical rows do. None: both ways by the weight of the rows, as above.
+
+        Returns
+        -------
+        ShapValues
+            Has `values`, `base_value` and, if asked for, `interactions`; with more than two classes, for each class.
+        """
+        from spinney.reading.shap import ShapValues, explain
+
+        check_is_fitted(self)
+        self._fitted  # noqa: B018
+        two = len(self.classes_) == 2
+        of = f"half the log-odds of {self.classes_[1]}" if two else "score of the class"
+        explained = explain(self, read_table(X), interactions, background, of=of)
+        assert isinstance(explained, ShapValues)
+        return explained
+
+
+def _link(sayings: Sayings) -> FittedBoosting:
+    """Return a sum of no trees, which knows how scores become class shares."""
+    return FittedBoosting([], np.zeros(sayings.n_scores), sayings.link, [], [sayings.n_classes])

@@ -1,0 +1,304 @@
+"""What AdaBoost asks of each round's members, and what it makes of their answers. No table, no tree, no estimator.
+
+For two classes y = ±1 the scores are f = Σ ηₜ hₜ and the rows' weights are proportional to exp(-y f). Z is the factor by
+which a round changes the mean of exp(-y f), so that this mean is the product of all Z, and the training error, which it
+bounds, is no larger. Votes of several classes have the same bound, with +1 for right and -1 for wrong in place of y h.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._ensemble.rounds import CHANCE, PERFECT, Rule, Step
+from spinney._fitted.adaboost import VOTES, Sayings
+from spinney._numbers.same_bits import dot, exp, log, log_sum_exp
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.intp]
+_NOTHING = 1e-12  # a round that changes the loss by less than this share has learned nothing
+_LEAST_WEIGHT, _MOST_VALUE = 1e-10, 4.0  # of working responses (LogitBoost)
+
+
+class ScoresRule(Rule):
+    """Of classes: what members say is added up to scores.
+
+    Attributes
+    ----------
+    sayings : Sayings
+        How what members say becomes scores.
+    scores : ndarray of shape (n_rows, n_scores)
+        Of the training rows.
+    """
+
+    def __init__(self, sayings: Sayings, codes: Codes, weight: Floats, learning_rate: float) -> None:
+        self.sayings = sayings
+        self.scores = np.zeros((len(codes), sayings.n_scores))
+        self._codes = codes
+        self._start = weight / weight.sum()
+        self._used = self._start > 0
+        self._rate = learning_rate
+        # is the class of a column the row's own? 1 if so, else -1; for two classes, of the second alone
+        self._signs = np.where(codes[:, np.newaxis] == np.arange(sayings.n_classes)[-sayings.n_scores :], 1.0, -1.0)
+
+    @property
+    @abstractmethod
+    def weights(self) -> Floats:
+        """Weights of the rows for the next round, which add up to 1; by class where each has members of its own."""
+
+    def added(self, said: list[NDArray[Any]], weight: float) -> Floats:
+        """Return what the members of a round add to the scores of some rows, (n_rows, n_scores)."""
+        return np.hstack([self.sayings.scores(values, weight) for values in said])
+
+    @property
+    def training_error(self) -> float:
+        """Share of the training rows, by weight, that are given another class than their own."""
+        return float(self._start[self.sayings.codes(self.scores) != self._codes].sum())
+
+    def _reach(self, added: Floats) -> float:
+        """Most by which the difference between two classes is moved, over the rows that count."""
+        moved = added[self._used]
+        if moved.shape[1] == 1:
+            return 2.0 * float(np.abs(moved).max())
+        return float((moved.max(axis=1) - moved.min(axis=1)).max())
+
+
+def per_row(weight: Floats) -> Floats:
+    """Return weights that are 1 on average."""
+    return np.ascontiguousarray(weight * (len(weight) / weight.sum()))
+
+
+class VotesRule(ScoresRule):
+    """AdaBoost.M1 and SAMME: members vote for one class."""
+
+    def __init__(self, sayings: Sayings, codes: Codes, weight: Floats, learning_rate: float) -> None:
+        super().__init__(sayings, codes, weight, learning_rate)
+        self._weight = self._start
+        self._total = 0.0
+
+    @property
+    def weights(self) -> Floats:
+        """Weights of the rows for the next round."""
+        return self._weight
+
+    @property
+    def most_error(self) -> float:
+        """The error of a guess, which a member must beat."""
+        return 0.5 if self.sayings.algorithm == "m1" else 1.0 - 1.0 / self.sayings.n_classes
+
+    def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
+        """Yield the classes, with weights that earlier mistakes have raised."""
+        yield self._codes.astype(np.int32), per_row(self._weight)
+
+    def judge(self, said: list[NDArray[Any]]) -> Step:
+        """Weigh a member by its error."""
+        error = float(self._weight[said[0] != self._codes].sum())
+        ended = CHANCE if error >= self.most_error else "" if error > 0 else PERFECT
+        if ended == CHANCE:
+            weight = 1.0
+        elif error > 0:
+            prior = 0.0 if self.sayings.algorithm == "m1" else float(log(self.sayings.n_classes - 1.0))
+            weight = self._rate * (float(log((1 - error) / error)) + prior)
+        else:
+            weight = 1.0 + self._total  # without end, by the theory: it outvotes all others
+        factor = (1 - error) * float(exp(-weight / 2)) + error * float(exp(weight / 2))
+        return Step(error, weight, factor, weight, said, ended)
+
+    def take(self, step: Step) -> None:
+        """Raise the weights of the rows that the member gets wrong."""
+        self.scores += self.added(step.said, step.weight)
+        self._total += step.weight
+        weight = np.where(step.said[0] != self._codes, self._weight * float(exp(step.weight)), self._weight)
+        self._weight = weight / weight.sum()
+
+
+class RealRule(ScoresRule):
+    """Real AdaBoost, SAMME.R: members give class shares, whose logarithms are added."""
+
+    def __init__(self, sayings: Sayings, codes: Codes, weight: Floats, learning_rate: float) -> None:
+        super().__init__(sayings, codes, weight, learning_rate)
+        self._weight = self._start
+
+    @property
+    def weights(self) -> Floats:
+        """Weights of the rows for the next round."""
+        return self._weight
+
+    def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
+        """Yield the classes, with weights that earlier mistakes have raised."""
+        yield self._codes.astype(np.int32), per_row(self._weight)
+
+    def _margins(self, added: Floats) -> Floats:
+        if self.sayings.n_scores == 1:
+            return (added * self._signs)[:, 0]
+        return np.asarray(np.take_along_axis(added, self._codes[:, np.newaxis], axis=1)[:, 0])
+
+    def judge(self, said: list[NDArray[Any]]) -> Step:
+        """Weigh a member by what it does to the loss."""
+        error = float(self._weight[said[0].argmax(axis=1) != self._codes].sum())
+        added = self.added(said, self._rate)
+        factor = dot(self._weight, exp(-self._margins(added)))
+        ended = CHANCE if factor > 1 - _NOTHING else PERFECT if error == 0 else ""
+        return Step(error, self._rate, factor, self._reach(added), said, ended)
+
+    def take(self, step: Step) -> None:
+        """Reweight the rows by how sure the member is of their classes."""
+        added = self.added(step.said, step.weight)
+        self.scores += added
+        weight = self._weight * exp(-self._margins(added))
+        self._weight = weight / weight.sum()
+
+
+class GentleRule(ScoresRule):
+    """Gentle AdaBoost: members are fitted to y = ±1 by least squares, one for each class if there are several."""
+
+    def __init__(self, sayings: Sayings, codes: Codes, weight: Floats, learning_rate: float) -> None:
+        super().__init__(sayings, codes, weight, learning_rate)
+        self._loss = np.repeat(self._start[:, np.newaxis], sayings.n_scores, axis=1)  # of each row and class
+
+    @property
+    def weights(self) -> Floats:
+        """Weights of the rows for the next round."""
+        return _columns_to_one(self._loss)
+
+    def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
+        """Yield y = ±1 for each class, with the weights of that class."""
+        for k in range(self.sayings.n_scores):
+            yield self._signs[:, k], per_row(self._loss[:, k])
+
+    def judge(self, said: list[NDArray[Any]]) -> Step:
+        """Weigh the members by what they do to the loss."""
+        values, signs = np.column_stack(said), self._signs
+        wrong = (values * signs <= 0) & (self._loss > 0)
+        error = float((self._loss * wrong).sum() / self._loss.sum())
+        added = self.added(said, self._rate)
+        factor = float((self._loss * exp(-added * signs)).sum() / self._loss.sum())
+        ended = CHANCE if factor > 1 - _NOTHING else PERFECT if (values == signs)[self._used].all() else ""
+        return Step(error, self._rate, factor, self._reach(added), said, ended)
+
+    def take(self, step: Step) -> None:
+        """Reweight the rows by their margins."""
+        added = self.added(step.said, step.weight)
+        self.scores += added
+        self._loss = self._loss * exp(-added * self._signs)
+
+
+class LogitRule(ScoresRule):
+    """LogitBoost: Newton steps of the deviance; members are fitted to working responses by least squares."""
+
+    @property
+    def weights(self) -> Floats:
+        """Weights of the rows for the next round."""
+        return _columns_to_one(self._start[:, np.newaxis] * self._spread(self._shares()))
+
+    @staticmethod
+    def _spread(shares: Floats) -> Floats:
+        """Variance of each class, kept from 0."""
+        return np.maximum(shares * (1.0 - shares), _LEAST_WEIGHT)
+
+    def _shares(self) -> Floats:
+        """Probability of each column's class."""
+        if self.sayings.n_scores == 1:
+            return 1.0 / (1.0 + exp(-2.0 * self.scores))
+        return exp(self.scores - log_sum_exp(self.scores)[:, np.newaxis])
+
+    @property
+    def first_loss(self) -> float:  # type: ignore[override]
+        """Mean loss before the first round."""
+        return self._loss(np.zeros(self.scores.shape))
+
+    def _loss(self, scores: Floats) -> float:
+        """Mean log-loss."""
+        if self.sayings.n_scores == 1:
+            margins = -2.0 * (scores * self._signs)[:, 0]
+            return dot(self._start, np.maximum(margins, 0.0) + log(1.0 + exp(-np.abs(margins))))
+        own = np.take_along_axis(scores, self._codes[:, np.newaxis], axis=1)[:, 0]
+        return dot(self._start, log_sum_exp(scores) - own)
+
+    def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
+        """Yield the working responses of each class and their weights."""
+        shares, is_own = self._shares(), (self._signs + 1.0) / 2.0
+        for k in range(self.sayings.n_scores):
+            spread = self._spread(shares[:, k])
+            response = np.clip((is_own[:, k] - shares[:, k]) / spread, -_MOST_VALUE, _MOST_VALUE)
+            yield response, per_row(self._start * spread)
+
+    def judge(self, said: list[NDArray[Any]]) -> Step:
+        """Weigh the members by what they do to the deviance."""
+        values = np.column_stack(said)
+        weight = self._start[:, np.newaxis] * self._spread(self._shares())
+        error = float((weight * (values * self._signs <= 0)).sum() / weight.sum())
+        added = self.added(said, self._rate)
+        before, after = self._loss(self.scores), self._loss(self.scores + added)
+        ended = CHANCE if after > before * (1 - _NOTHING) else PERFECT if after < _NOTHING else ""
+        return Step(error, self._rate, after / before, self._reach(added), said, ended)
+
+    def take(self, step: Step) -> None:
+        """Move the scores."""
+        self.scores += self.added(step.said, step.weight)
+
+
+def _columns_to_one(weight: Floats) -> Floats:
+    """Return weights whose columns add up to 1; without columns, if there is one."""
+    weight = weight / weight.sum(axis=0)
+    return weight[:, 0] if weight.shape[1] == 1 else weight
+
+
+def make_rule(sayings: Sayings, codes: Codes, weight: Floats, learning_rate: float) -> ScoresRule:
+    """Return the rule of an algorithm."""
+    kinds: dict[str, type[ScoresRule]] = {"real": RealRule, "gentle": GentleRule, "logit": LogitRule}
+    kind = VotesRule if sayings.algorithm in VOTES else kinds[sayings.algorithm]
+    return kind(sayings, codes, weight, learning_rate)
+
+
+class R2Rule(Rule):
+    """AdaBoost.R2: values; a member's error is its mean loss, each loss being a share of the largest."""
+
+    first_loss = None
+
+    def __init__(self, y: Floats, weight: Floats, loss: str, learning_rate: float) -> None:
+        self._y = y
+        self._weight = weight / weight.sum()
+        self._used = weight > 0
+        self._loss = loss
+        self._rate = learning_rate
+        self._total = 0.0
+
+    def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
+        """Yield the values, with weights that are higher where earlier members were far off."""
+        yield self._y, per_row(self._weight)
+
+    def _losses(self, said: NDArray[Any]) -> Floats:
+        distance = np.abs(self._y - said)
+        most = float(distance[self._used].max())
+        share = np.minimum(distance / most if most > 0 else np.zeros(len(distance)), 1.0)
+        if self._loss == "square":
+            return np.asarray(share**2)
+        return 1.0 - exp(-share) if self._loss == "exponential" else share
+
+    def judge(self, said: list[NDArray[Any]]) -> Step:
+        """Weigh a member by its mean loss."""
+        losses = self._losses(said[0])
+        error = dot(self._weight, losses)
+        ended = CHANCE if error >= 0.5 else PERFECT if error <= 0 else ""
+        if ended:
+            weight = 1.0 if ended == CHANCE else 1.0 + self._total
+        else:
+            weight = self._rate * float(log((1 - error) / error))
+        factor = dot(self._weight, exp(-weight * (1.0 - losses)))
+        return Step(error, weight, factor, weight, said, ended)
+
+    def take(self, step: Step) -> None:
+        """Lower the weights of the rows that the member comes close to."""
+        self._total += step.weight
+        weight = self._weight * exp(-step.weight * (1.0 - self._losses(step.said[0])))
+        self._weight = weight / weight.sum()
+
+    @property
+    def training_error(self) -> None:
+        """Not known: the median of all rounds is not worked out at each of them."""
+        return None

@@ -1,0 +1,225 @@
+"""Rounds of boosting: members are fitted, judged and taken, until there is nothing more to gain.
+
+A `Rule` is the algorithm, and knows neither tables nor members:
+
+    asks()          targets and weights for the members of the next round
+    judge(said)     what the round comes to, from what its members say of the training rows
+    take(step)      makes the round part of the state
+
+`Rounds` puts a rule and a weak learner together, and remembers.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._ensemble.weak import WeakLearner
+
+Floats = NDArray[np.float64]
+# why rounds end
+PERFECT, CHANCE, SETTLED, DONE = "perfect", "chance", "settled", "done"
+REASONS = {
+    DONE: "as many rounds as were asked for.",
+    PERFECT: "the last member makes no mistake.",
+    CHANCE: "the next member would be no better than a guess.",
+    SETTLED: "the held-out rows no longer improve.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What a round comes to.
+
+    Attributes
+    ----------
+    error : float
+        ε: weighted share of the rows that the round's members get wrong.
+    weight : float
+        α, by which what members say is multiplied.
+    factor : float
+        Z: by how much the round multiplies the mean loss.
+    reach : float
+        The most by which the round moves the margin of a training row.
+    said : list of ndarray
+        What the members say.
+    ended : str
+        Why this is the last round: `PERFECT`, or `CHANCE`, and then the round itself is worth nothing; "": it is not.
+    """
+
+    error: float
+    weight: float
+    factor: float
+    reach: float
+    said: list[NDArray[Any]]
+    ended: str = ""
+
+
+class Rule(ABC):
+    """The state of a fit between rounds."""
+
+    first_loss: float | None = 1.0  # before the first round; None: there is no loss that rounds multiply
+
+    @abstractmethod
+    def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
+        """Yield the target and the weights, 1 on average, of each member of the next round."""
+
+    @abstractmethod
+    def judge(self, said: list[NDArray[Any]]) -> Step:
+        """Weigh a round by what its members say."""
+
+    @abstractmethod
+    def take(self, step: Step) -> None:
+        """Make a round part of the state."""
+
+    @property
+    @abstractmethod
+    def training_error(self) -> float | None:
+        """Error of all rounds together on the training rows; None if it is not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Judges rounds by rows that they were not fitted to.
+
+    Attributes
+    ----------
+    table : table
+        The rows, as the weak learner takes them.
+    loss : callable
+        (what the round's members say, the round's weight) -> loss of all rounds so far.
+    """
+
+    table: Any
+    loss: Callable[[list[NDArray[Any]], float], float]
+
+
+class Rounds:
+    """The rounds of one fit, and what is remembered of them.
+
+    Attributes
+    ----------
+    members : list of lists
+        By round.
+    steps : list of Step
+        By round; what members said is dropped.
+    train_curve, held_out_curve : list of float
+        Error after each round.
+    stopped : str
+        Why there are no more.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        rule: Rule,
+        learner: WeakLearner,
+        table: Any,
+        say: Callable[[Any, Any], NDArray[Any]],
+        judge: Judge | None,
+        seeds: np.random.RandomState,
+    ) -> None:
+        self._model, self._rule, self._learner, self._table = model, rule, learner, table
+        self._say, self._judge, self._seeds = say, judge, seeds
+        self.members: list[list[Any]] = []
+        self.steps: list[Step] = []
+        self.train_curve: list[float] = []
+        self.held_out_curve: list[float] = []
+        self.stopped = DONE
+
+    def run(self) -> None:
+        """Boost until the rounds are done, or there is nothing more to gain."""
+        began = time.perf_counter()
+        try:
+            while len(self.steps) < self._model.n_estimators and self._advance():
+                self._report(time.perf_counter() - began)
+        finally:
+            if self._model.verbose and self.steps and sys.stderr.isatty():
+                print(file=sys.stderr, flush=True)
+        if self._model.verbose and self.stopped != DONE:
+            print(f"{len(self.steps)} rounds: {REASONS[self.stopped]}", file=sys.stderr, flush=True)
+
+    def _advance(self) -> bool:
+        """Do one round; False if it is the last."""
+        largest = np.iinfo(np.int32).max
+        members = [
+            self._learner.fit(target, weight, int(self._seeds.randint(largest))) for target, weight in self._rule.asks()
+        ]
+        step = self._rule.judge([self._say(member, self._table) for member in members])
+        if step.ended:
+            self.stopped = step.ended
+        if step.ended == CHANCE and self.steps:
+            return False
+        if step.ended == CHANCE:
+            warnings.warn(
+                f"The first member errs on {step.error:.3g} of the weight, no better than a guess, so that there is "
+                f"nothing to boost: the model is this member alone. {self._model._advice_on_chance()}",
+                UserWarning,
+                stacklevel=4,
+            )
+        self._rule.take(step)
+        self.members.append(members)
+        self.steps.append(replace(step, said=[]))
+        error = self._rule.training_error
+        if error is not None:
+            self.train_curve.append(error)
+        if self._judge is not None:
+            said = [self._say(member, self._judge.table) for member in members]
+            self.held_out_curve.append(self._judge.loss(said, step.weight))
+            if self._model.early_stopping and self._has_settled():
+                self.stopped = SETTLED
+        return self.stopped == DONE
+
+    def _has_settled(self) -> bool:
+        curve, patience = self.held_out_curve, int(self._model.n_iter_no_change)
+        if len(curve) <= patience:
+            return False
+        return min(curve[-patience:]) >= min(curve[:-patience]) - float(self._model.tol)
+
+    def _report(self, seconds: float) -> None:
+        done, wanted = len(self.steps), int(self._model.n_estimators)
+        if not self._model.verbose:
+            return
+        parts = [f"round {done} of {wanted}", f"error of the last member {self.steps[-1].error:.4g}"]
+        if self.train_curve:
+            parts.append(f"of all {self.train_curve[-1]:.4g}")
+        if self.held_out_curve:
+            parts.append(f"held out {self.held_out_curve[-1]:.4g}")
+        line = ", ".join([*parts, f"{seconds / done * (wanted - done):.0f} s left"])
+        if sys.stderr.isatty():
+            print(f"\r{line:<78}", end="", file=sys.stderr, flush=True)
+        elif self._model.verbose > 1 or done == wanted or done % max(1, wanted // 10) == 0:
+            print(line, file=sys.stderr, flush=True)
+
+    @property
+    def n_kept(self) -> int:
+        """Rounds that the model keeps: up to the best by the held-out rows, if it stops by them."""
+        if self.held_out_curve and self._model.early_stopping and self._model.keep_best:
+            return int(np.argmin(self.held_out_curve)) + 1
+        return len(self.steps)
+
+    def record(self) -> dict[str, Any]:
+        """Return the fitted attributes that tell of the rounds."""
+        kept, first = self.steps[: self.n_kept], self._rule.first_loss
+        factors = np.array([step.factor for step in kept])
+        found: dict[str, Any] = {
+            "estimator_errors_": np.array([step.error for step in kept]),
+            "normalizers_": factors,
+            "stopped_": self.stopped,
+            "_reach": np.array([step.reach for step in kept]),
+        }
+        if first is not None:
+            found["train_losses_"] = first * np.cumprod(factors)
+        if self.train_curve:
+            found["train_score_"] = np.array(self.train_curve)
+        if self._judge is not None:
+            found["validation_score_"] = np.array(self.held_out_curve)
+        return found

@@ -1,0 +1,143 @@
+"""Weak learners: one table, to which members are fitted again and again, with other weights or targets each time.
+
+`WeakLearner` is what boosting asks for; it does not matter to it what the members are. Trees of spinney read the table
+once (`WeakTrees`); anything else reads it at every fit, and gets a sample of the rows where it takes no weights
+(`WeakEstimators`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+import spinney._engine as _engine
+from spinney._data import Schema
+from spinney._data.pick import PickTable
+from spinney._ensemble.member import random_state_names, set_random_states, takes_weights
+from spinney._tree.base import BaseTree
+
+Floats = NDArray[np.float64]
+_PLAIN = {"prune": None, "validation_fraction": None, "ccp_alpha": 0.0, "cost_matrix": None, "priors": None} | {
+    **{"class_weight": None, "dialect": None, "shrinkage": None, "missing": "learned", "max_competitors": 0},
+    **{"rate_shrinkage": 0.0, "categorical_features": None, "unseen": "missing"},
+}
+
+
+class WeakLearner(ABC):
+    """Fits members to one table."""
+
+    @abstractmethod
+    def fit(self, target: NDArray[Any], weight: Floats, seed: int) -> Any:
+        """Fit a member to class codes or values; weights of 1 on average."""
+
+    @abstractmethod
+    def values(self, member: Any, table: Any) -> NDArray[Any]:
+        """Return what a member says of a table's rows: class shares, (n_rows, n_classes), or values, (n_rows,)."""
+
+    @abstractmethod
+    def codes(self, member: Any, table: Any) -> NDArray[np.intp]:
+        """Return the class codes that a member gives a table's rows."""
+
+
+def is_plain_tree(template: Any) -> bool:
+    """Say whether a template is a tree of spinney that is grown and nothing else: not pruned, not priced."""
+    if not isinstance(template, BaseTree) or not isinstance(template.criterion, str) or template.criterion == "user":
+        return False
+    return all(getattr(template, name, value) == value for name, value in _PLAIN.items())
+
+
+@dataclass(frozen=True, eq=False)
+class WeakTrees(WeakLearner):
+    """Trees of spinney, all grown on one view of the table.
+
+    Attributes
+    ----------
+    template : tree estimator
+        Its parameters say how trees grow.
+    schema : Schema
+    columns : Table
+        The rows to learn from.
+    n_classes : int or None
+        None: values are learned.
+    """
+
+    template: Any
+    schema: Schema
+    columns: _engine.Table
+    n_classes: int | None
+
+    def fit(self, target: NDArray[Any], weight: Floats, seed: int) -> _engine.Tree:
+        """Grow a tree; rows of weight 0 are left out."""
+        n_classes = [] if self.n_classes is None else [self.n_classes]
+        array = np.ascontiguousarray(target.reshape(len(target), 1))
+        options = self.template._growth_options(
+            self.schema, self.columns.n_rows, float(weight.sum()), (array, n_classes), None, None, seed
+        )
+        criterion = self.template._engine_criterion(None, False)
+        tree, _ = _engine.grow_tree(self.columns, criterion, array, n_classes, weight, options)
+        return tree
+
+    def values(self, member: _engine.Tree, table: _engine.Table) -> NDArray[Any]:
+        """Return the values of the leaves that rows come to."""
+        found = member.value.reshape(member.size, -1)[self._leaves(member, table)]
+        return found[:, 0] if self.n_classes is None else found
+
+    def codes(self, member: _engine.Tree, table: _engine.Table) -> NDArray[np.intp]:
+        """Return the largest class of the leaves that rows come to; the first of several."""
+        return member.value.reshape(member.size, -1).argmax(axis=1)[self._leaves(member, table)]
+
+    def _leaves(self, member: _engine.Tree, table: _engine.Table) -> NDArray[np.uint32]:
+        return member.apply(table, self.template._n_threads)
+
+
+@dataclass(frozen=True, eq=False)
+class WeakEstimators(WeakLearner):
+    """Estimators of any kind.
+
+    Attributes
+    ----------
+    template : estimator
+        Cloned for each fit.
+    table : PickTable
+        The rows to learn from.
+    classes : ndarray or None
+        Labels by code; None: values are learned.
+    resample : bool
+        Fit to rows drawn by their weights, even if members take weights.
+    """
+
+    template: Any
+    table: PickTable
+    classes: NDArray[Any] | None
+    resample: bool
+
+    def fit(self, target: NDArray[Any], weight: Floats, seed: int) -> Any:
+        """Fit a clone, by weights or to a sample by weights."""
+        member = clone(self.template)
+        set_random_states(member, random_state_names(member), seed)
+        y = target if self.classes is None else self.classes[target]
+        if takes_weights(member) and not self.resample:
+            return member.fit(self.table.native, y, sample_weight=weight)
+        drawn = np.random.RandomState(seed).choice(len(y), len(y), p=weight / weight.sum())
+        return member.fit(self.table.take(drawn), y[drawn])
+
+    def values(self, member: Any, table: PickTable) -> NDArray[Any]:
+        """Return class shares, or values."""
+        if self.classes is None:
+            return np.asarray(member.predict(table.native), dtype=np.float64)
+        said = np.asarray(member.predict_proba(table.native), dtype=np.float64)
+        if said.shape[1] == len(self.classes):
+            return said
+        shares = np.zeros((len(said), len(self.classes)))  # a sample may lack classes
+        shares[:, np.searchsorted(self.classes, member.classes_)] = said
+        return shares
+
+    def codes(self, member: Any, table: PickTable) -> NDArray[np.intp]:
+        """Return the class codes that a member predicts."""
+        assert self.classes is not None
+        return np.searchsorted(self.classes, member.predict(table.native))
