@@ -66,6 +66,14 @@ def models() -> dict[str, Any]:
         "boosting_regressor": spinney.GradientBoostingRegressor("poisson", n_estimators=4, random_state=4).fit(
             X, X["count"]
         ),
+        "adaboost_classifier": spinney.AdaBoostClassifier(n_estimators=4).fit(X, labels),
+        "adaboost_gentle": spinney.AdaBoostClassifier(
+            n_estimators=3, algorithm="gentle", max_depth=2, early_stopping=True, random_state=4
+        ).fit(X, labels),
+        "adaboost_real": spinney.AdaBoostClassifier(
+            spinney.DecisionTreeClassifier(max_depth=2), 3, algorithm="real", unseen="other"
+        ).fit(X, score > 8, weight),
+        "adaboost_regressor": spinney.AdaBoostRegressor(n_estimators=3).fit(X, score),
         "numbers": spinney.DecisionTreeRegressor(max_depth=4).fit(X[["length", "count"]].to_numpy(), score),
         "surrogates": spinney.DecisionTreeClassifier(
             missing="surrogate", missing_fallback="stop", max_competitors=2, max_depth=5

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from spinney import datasets
     from spinney._boosting.classifier import GradientBoostingClassifier
     from spinney._boosting.regressor import GradientBoostingRegressor
+    from spinney._ensemble.adaboost.classifier import AdaBoostClassifier
+    from spinney._ensemble.adaboost.regressor import AdaBoostRegressor
     from spinney._ensemble.bagging import BaggingClassifier, BaggingRegressor
     from spinney._file.container import ModelFileError
     from spinney._forest.certainty.coverage import CoverageReport
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from spinney.reading.text import explain_row, export_text
 
 __all__ = [
+    "AdaBoostClassifier",
+    "AdaBoostRegressor",
     "BaggingClassifier",
     "BaggingRegressor",
     "BiasVariance",

@@ -94,6 +94,7 @@ FITTED_BY_COMMAND = {
     "forest": "RandomForest",
     "extra-trees": "ExtraTrees",
     "boosting": "GradientBoosting",
+    "adaboost": "AdaBoost",
 }
 
 # estimators whose files do not predict a target

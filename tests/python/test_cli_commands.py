@@ -486,6 +486,27 @@ def test_nothing_but_json_on_stdout_and_no_progress_without_a_terminal(folder):
     assert found.stderr == ""
 
 
+# ---- AdaBoost ---------------------------------------------------------------------------------------------
+
+
+def test_adaboost_is_fitted_shown_and_asked(folder, penguins, tmp_path):
+    fit = ("fit", folder / "penguins.csv", "--target", "species", "--model", "adaboost")
+    words = ("--trees", 20, "--learning-rate", 0.8, "--max-depth", 2, "--folds", 3, "--out", tmp_path / "ada", "--json")
+    found = json.loads(run(*fit, *words).stdout)
+    assert found["scores"]["accuracy"]["AdaBoost"]["mean"] > 0.95
+    model = spinney.load(tmp_path / "ada")
+    assert (found["rounds"], found["training_error"]) == (model.n_iter_, model.train_score_[-1])
+    assert model.get_params()["max_depth"] == 2
+    assert "AdaBoostClassifier" in run("show", tmp_path / "ada").stdout
+    assert "Round 2 of" in run("show", tmp_path / "ada", "--tree", 2).stdout
+    assert "Chinstrap" in run("predict", tmp_path / "ada", folder / "penguins.csv").stdout
+    assert "rounds" in run(*fit, "--folds", 0).stdout
+    for option, value in (("--criterion", "gini"), ("--max-leaf-nodes", 4), ("--trees", "auto")):
+        assert "Leave it out" in refused(*fit, option, value, code=2).replace("leave it out", "Leave it out")
+    values = ("fit", folder / "penguins.csv", "--target", "body_mass_g", "--model", "adaboost", "--folds", 0)
+    assert "50 rounds" in run(*values).stdout
+
+
 # ---- boosting ---------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 import spinney
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 # Warnings of this kind are about the checks, not about spinney.
@@ -19,6 +20,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarn
         spinney.ProximityImputer(n_estimators=5, n_iter=2),
         spinney.GradientBoostingClassifier(n_estimators=20),
         spinney.GradientBoostingRegressor(n_estimators=20, learning_rate=0.3),
+        spinney.AdaBoostClassifier(n_estimators=10),
+        spinney.AdaBoostRegressor(n_estimators=10),
     ]
 )
 def test_scikit_learns_checks(estimator, check):
@@ -43,6 +46,11 @@ def test_scikit_learns_checks(estimator, check):
         spinney.GradientBoostingRegressor(
             "huber", n_estimators=30, learning_rate=0.3, max_features="sqrt", max_bins=400, random_state=0
         ),
+        spinney.AdaBoostClassifier(n_estimators=5, algorithm="real", learning_rate=0.5),
+        spinney.AdaBoostClassifier(n_estimators=5, algorithm="gentle"),
+        spinney.AdaBoostClassifier(n_estimators=5, algorithm="logit"),
+        spinney.AdaBoostClassifier(LogisticRegression(), n_estimators=5),
+        spinney.AdaBoostRegressor(n_estimators=5, max_depth=2, loss="square"),
     ]
 )
 @pytest.mark.slow

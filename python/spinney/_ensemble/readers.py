@@ -53,12 +53,12 @@ class TreeReader(Reader):
         The columns.
     """
 
-    def __init__(self, template: Any, schema: Schema, unseen: str, name: str) -> None:
+    def __init__(self, template: Any, schema: Schema, unseen: Any, name: str) -> None:
         self.template, self.schema = template, schema
         self._unseen, self._name = unseen, name
 
     @classmethod
-    def of(cls, X: Any, template: Any, categorical_features: Any, unseen: str, name: str) -> TreeReader:
+    def of(cls, X: Any, template: Any, categorical_features: Any, unseen: Any, name: str) -> TreeReader:
         """Learn the columns of a table."""
         table = read_table(X)
         schema = Schema.learn(table, categorical_features=categorical_features, unseen=unseen)
@@ -114,8 +114,9 @@ class AnyReader(Reader):
         places = np.flatnonzero(weight > 0)
         if len(places) == len(weight):
             return rows
-        table = pick_table(rows.columns.take(places))
-        return replace(rows, columns=table, target=rows.target[places], weight=weight[places])
+        table: Any = rows.columns
+        picked: Any = pick_table(table.take(places))
+        return replace(rows, columns=picked, target=rows.target[places], weight=weight[places])
 
     def learner(self, table: PickTable, classes: NDArray[Any] | None) -> WeakEstimators:
         """Return what fits clones of the template."""

@@ -79,7 +79,7 @@ class WeakTrees(WeakLearner):
             self.schema, self.columns.n_rows, float(weight.sum()), (array, n_classes), None, None, seed
         )
         criterion = self.template._engine_criterion(None, False)
-        tree, _ = _engine.grow_tree(self.columns, criterion, array, n_classes, weight, options)
+        tree: _engine.Tree = _engine.grow_tree(self.columns, criterion, array, n_classes, weight, options)[0]
         return tree
 
     def values(self, member: _engine.Tree, table: _engine.Table) -> NDArray[Any]:
@@ -89,7 +89,7 @@ class WeakTrees(WeakLearner):
 
     def codes(self, member: _engine.Tree, table: _engine.Table) -> NDArray[np.intp]:
         """Return the largest class of the leaves that rows come to; the first of several."""
-        return member.value.reshape(member.size, -1).argmax(axis=1)[self._leaves(member, table)]
+        return np.asarray(member.value.reshape(member.size, -1).argmax(axis=1)[self._leaves(member, table)])
 
     def _leaves(self, member: _engine.Tree, table: _engine.Table) -> NDArray[np.uint32]:
         return member.apply(table, self.template._n_threads)
@@ -140,4 +140,4 @@ class WeakEstimators(WeakLearner):
     def codes(self, member: Any, table: PickTable) -> NDArray[np.intp]:
         """Return the class codes that a member predicts."""
         assert self.classes is not None
-        return np.searchsorted(self.classes, member.predict(table.native))
+        return np.asarray(np.searchsorted(self.classes, member.predict(table.native)))

@@ -1,6 +1,6 @@
 """A fitted AdaBoost of trees: members with weights, and the sum of scores that they make.
 
-A member says something of each row: a class (votes), class shares (real), or a value (gentle, logit). `scores_said` turns
+A member says something of each row: a class (votes), class shares (real), or a value (gentle, logit). `Sayings` turns
 that into scores, and knows nothing of trees: said of the nodes of a tree, it gives a tree that adds to the scores, so
 that AdaBoost predicts, explains and answers single rows as a sum of trees does.
 """
@@ -26,27 +26,25 @@ from spinney._numbers.same_bits import log
 
 VOTES = ("m1", "samme")
 ALGORITHMS = (*VOTES, "real", "gentle", "logit")
+LEAST_SHARE = 1e-5  # of a class ("real"), or one member that is sure of itself would decide alone
 
 
 @dataclass(frozen=True)
 class Sayings:
     """How what members say becomes scores.
 
-    For two classes there is one score: half the log-odds of the second class, by the algorithm's own reckoning. For more
-    there is one per class.
+    For two classes there is one score: half the log-odds of the second class, by the algorithm's own reckoning. For
+    more there is one per class.
 
     Attributes
     ----------
     algorithm : str
         One of `ALGORITHMS`.
     n_classes : int
-    least_share : float
-        Class shares are kept this far from 0 ("real" only), or one member that is sure of itself would decide alone.
     """
 
     algorithm: str
     n_classes: int
-    least_share: float = 0.0
 
     @property
     def says_values(self) -> bool:
@@ -97,15 +95,15 @@ class Sayings:
         two = self.n_classes <= 2
         if self.algorithm in VOTES:
             if two:
-                return (weight / 2) * (2.0 * said[:, np.newaxis] - 1.0)
+                return np.asarray((weight / 2) * (2.0 * said[:, np.newaxis] - 1.0))
             return weight * np.asarray(said[:, np.newaxis] == np.arange(self.n_classes), dtype=np.float64)
         if self.algorithm == "real":
-            logs = log(np.maximum(said, self.least_share))
+            logs = log(np.maximum(said, LEAST_SHARE))
             if two:
-                return (weight / 2) * (logs[:, 1:] - logs[:, :1])
-            return weight * (logs - logs.mean(axis=1, keepdims=True))
+                return np.asarray((weight / 2) * (logs[:, 1:] - logs[:, :1]))
+            return np.asarray(weight * (logs - logs.mean(axis=1, keepdims=True)))
         step = weight / 2 if two else weight * ((self.n_classes - 1) / self.n_classes)
-        return (weight if self.algorithm == "gentle" else step) * said[:, np.newaxis]
+        return np.asarray((weight if self.algorithm == "gentle" else step) * said[:, np.newaxis])
 
 
 class FittedAdaBoost(ModelOfTrees):
@@ -126,9 +124,7 @@ class FittedAdaBoost(ModelOfTrees):
     noun = "AdaBoost"
     takes_costs = False
 
-    def __init__(
-        self, members: list[_engine.Tree], weights: Floats, sayings: Sayings, n_categories: list[int]
-    ) -> None:
+    def __init__(self, members: list[_engine.Tree], weights: Floats, sayings: Sayings, n_categories: list[int]) -> None:
         super().__init__([sayings.n_classes], 1)
         self._members = members
         self.weights = weights
@@ -218,7 +214,6 @@ class FittedAdaBoost(ModelOfTrees):
         return {
             "kind": self.kind,
             "algorithm": self.sayings.algorithm,
-            "least_share": self.sayings.least_share,
             "weights": self.weights.tolist(),
         }
 
@@ -227,11 +222,11 @@ class FittedAdaBoost(ModelOfTrees):
         """Make the ensemble of a file."""
         if frame.n_outputs != 1 or frame.n_classes is None:
             refuse("is damaged: its number of outputs is wrong")
-        algorithm, least = field(header, "algorithm", str), field(header, "least_share", float)
+        algorithm = field(header, "algorithm", str)
         weights = numbers_from_json(field(header, "weights", list), "weights")
-        if algorithm not in ALGORITHMS or not 0 <= least < 0.5 or (algorithm == "real") != (least > 0):
+        if algorithm not in ALGORITHMS:
             refuse("is damaged: its algorithm is unusable")
-        sayings = Sayings(algorithm, frame.n_classes[0], least)
+        sayings = Sayings(algorithm, frame.n_classes[0])
         if not len(weights) or len(trees) != len(weights) * sayings.n_members:
             refuse(f"is damaged: it holds {len(trees)} trees for {len(weights)} rounds")
         width = 1 if sayings.says_values else sayings.n_classes
@@ -241,8 +236,7 @@ class FittedAdaBoost(ModelOfTrees):
 
     def identity(self) -> bytes:
         """Return the algorithm and the members' weights."""
-        least = np.array([self.sayings.least_share])
-        return self.sayings.algorithm.encode() + least.tobytes() + np.ascontiguousarray(self.weights).tobytes()
+        return self.sayings.algorithm.encode() + np.ascontiguousarray(self.weights).tobytes()
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""

@@ -42,6 +42,16 @@ _CRITERIA = (
     *("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"),
     *("squared_error", "friedman_mse", "absolute_error", "poisson"),
 )
+_OF_TREES = ("tree", "forest", "extra-trees")
+_ONLY_OF = {  # models that an option is for, where it is not for all of them
+    "learning_rate": ("boosting", "adaboost"),
+    "loss": ("boosting",),
+    "offset": ("boosting",),
+    "ccp_alpha": _OF_TREES,
+    "criterion": _OF_TREES,
+    "min_samples_leaf": (*_OF_TREES, "boosting"),
+    "max_leaf_nodes": (*_OF_TREES, "boosting"),
+}
 _delimiter = click.option(
     "--delimiter", metavar="D", help="What separates CSV columns: one character, or tab. Default: comma; tab for .tsv."
 )
@@ -112,7 +122,7 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
     type=click.Choice(list(FITTED_BY_COMMAND)),
     default="tree",
     show_default=True,
-    help="One tree, a random forest, a forest of trees that cut at random, or gradient boosting.",
+    help="One tree, a random forest, a forest of trees that cut at random, gradient boosting, or AdaBoost.",
 )
 @click.option(
     "--trees",
@@ -120,10 +130,13 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
     type=_NumberOrAuto(),
     metavar="N|auto",
     help="Trees of a forest (auto: until its out-of-bag error has settled); most rounds of boosting, which stops when "
-    "held-out rows no longer improve.  [default: 100; boosting: 1000]",
+    "held-out rows no longer improve; most rounds of AdaBoost.  [default: 100; boosting: 1000; adaboost: 50]",
 )
 @click.option(
-    "--learning-rate", type=click.FloatRange(0.0, min_open=True), metavar="R", help="Boosting: size of a step."
+    "--learning-rate",
+    type=click.FloatRange(0.0, min_open=True),
+    metavar="R",
+    help="Boosting and AdaBoost: size of a step.",
 )
 @click.option("--loss", type=click.Choice(_LOSSES), metavar="L", help=f"Boosting of numbers: {', '.join(_LOSSES)}.")
 @click.option("--max-depth", type=click.IntRange(1), metavar="N", help="Most questions from the root to a leaf.")
@@ -168,7 +181,7 @@ def fit(
     kind: str,
     **parameters: Any,
 ) -> None:
-    r"""Grow a tree, a forest or a boosted sum of trees on TABLE (CSV or Parquet) and judge it.
+    r"""Grow a tree, a forest or boosted trees on TABLE (CSV or Parquet) and judge it.
 
     Strings are categories, and empty cells (or NA, NaN, null) are missing values: nothing needs encoding or filling
     in. The score is that of rows the model has not seen, beside always naming the most frequent class or the mean.
@@ -182,16 +195,15 @@ def fit(
     """
     if kind == "tree" and parameters["n_estimators"] is not None:
         raise click.BadParameter("It is for ensembles. Pass --model forest or boosting too.", param_hint="'--trees'")
-    if kind in ("extra-trees", "boosting") and parameters["n_estimators"] == "auto":
+    if kind in ("extra-trees", "boosting", "adaboost") and parameters["n_estimators"] == "auto":
         why = {
+            "adaboost": "AdaBoost has no rows out of bag. Pass the number of rounds, or leave it out.",
             "extra-trees": "Extra-trees see every row, so that none is out of bag. Pass a number, or --model forest.",
             "boosting": "Boosting stops by itself when held-out rows no longer improve. Leave it out or pass a number.",
         }
         raise click.BadParameter(why[kind], param_hint="'--trees'")
     for name, value in {**parameters, "offset": offset}.items():
-        only = {"learning_rate": kind == "boosting", "ccp_alpha": kind != "boosting", "criterion": kind != "boosting"}
-        only["offset"] = only["loss"] = kind == "boosting"
-        if value is not None and not only.get(name, True):
+        if value is not None and kind not in _ONLY_OF.get(name, (kind,)):
             option = f"'--{name.replace('_', '-')}'"
             raise click.BadParameter(f"This is not a parameter of --model {kind}. Leave it out.", param_hint=option)
     if folds == 1:

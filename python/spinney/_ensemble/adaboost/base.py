@@ -18,13 +18,17 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._boosting.rows import LearningRows, set_aside
 from spinney._data import Schema
+from spinney._ensemble.adaboost.kept import opening_of, refuse_members, rounds_from_json, rounds_to_json, template_of
 from spinney._ensemble.readers import AnyReader, Reader, TreeReader
 from spinney._ensemble.rounds import REASONS, Judge, Rounds, Rule
 from spinney._ensemble.weak import WeakLearner, is_plain_tree
+from spinney._file.container import refuse
 from spinney._fitted.lazy import LazySequence
 from spinney._fitted.model import FittedModel
 from spinney._fitted.tree import FittedTree
+from spinney._keep.part import FittedPart
 from spinney._learn.about import About, counted
+from spinney._learn.members import SequenceOfMembers
 from spinney._learn.table_estimator import TargetEstimator
 from spinney._learn.target import read_weights
 from spinney.reading.methods import ExplainedByColumns
@@ -33,7 +37,7 @@ Floats = NDArray[np.float64]
 Say = Callable[[Any, Any], NDArray[Any]]
 
 
-class BaseAdaBoost(ExplainedByColumns, TargetEstimator):
+class BaseAdaBoost(SequenceOfMembers, ExplainedByColumns, TargetEstimator):
     """Members fitted one after the other, each with weights that follow from the earlier ones.
 
     Members that are plain trees of spinney are held as one model that predicts, `adaboost_`; others as a list.
@@ -227,6 +231,31 @@ class BaseAdaBoost(ExplainedByColumns, TargetEstimator):
                 self.feature_names_in_ = np.array(reader.names, dtype=object)
         self.__dict__.update(found)
 
+    # ---- files ---------------------------------------------------------------------------------------
+
+    def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
+        if not self._has_trees:
+            return refuse_members(self._members)
+        part = self._part()
+        return opening_of(self) | self._to_header() | part.header(), part.model.trees()
+
+    def _to_header(self) -> dict[str, Any]:
+        return rounds_to_json(self.__dict__)
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+        model: Any = part.model
+        return rounds_from_json(header, model.n_rounds) | {"_n_of_round": model.n_trees // model.n_rounds}
+
+    @classmethod
+    def _of_part(cls, header: dict[str, Any], part: FittedPart) -> Self:
+        model = super()._of_part(header, part)
+        model.estimator = template_of(header)
+        model.estimator_ = model._template()
+        if not is_plain_tree(model.estimator_):
+            refuse("is damaged: its members are not what its parameters ask for")
+        return model
+
     # ---- members -------------------------------------------------------------------------------------
 
     @property
@@ -240,8 +269,8 @@ class BaseAdaBoost(ExplainedByColumns, TargetEstimator):
         """What predicts, if members are trees."""
         if not self._has_trees:
             raise TypeError(
-                f"The members of this {type(self).__name__} are of the type {type(self.estimator_).__name__}, not plain "
-                "decision trees of spinney: this works with trees only."
+                "This works with members that are plain decision trees of spinney; those of this model are of the type "
+                f"{type(self.estimator_).__name__}."
             )
         fitted: FittedModel = self.__dict__[self._model_attribute]
         return fitted

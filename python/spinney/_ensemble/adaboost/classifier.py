@@ -22,6 +22,7 @@ from spinney._ensemble.adaboost.rules import ScoresRule, make_rule
 from spinney._ensemble.weak import WeakLearner
 from spinney._fitted.adaboost import ALGORITHMS, VOTES, FittedAdaBoost, Sayings
 from spinney._fitted.boosting import FittedBoosting
+from spinney._keep.part import FittedPart
 from spinney._learn.target import encode_labels, read_classes, read_weights
 from spinney._numbers.same_bits import log
 from spinney._tree.classifier import DecisionTreeClassifier
@@ -42,36 +43,81 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
 
     Parameters
     ----------
+    estimator : estimator, optional
+        What members are clones of: anything with `fit` and `predict`. None: a decision tree of spinney of depth
+        `max_depth`. Plain decision trees of spinney read the table once for all rounds.
+    n_estimators : int, default=50
+        Most rounds.
+    algorithm : {"samme", "m1", "real", "gentle", "logit"}, default="samme"
+        "m1": AdaBoost.M1, members vote and must err on less than half of the weight. "samme": the same for two classes;
+        with more, a member need only be better than a guess. "real": members give probabilities, whose logarithms are
+        added (SAMME.R). "gentle": regressors fitted to y = ±1 by least squares. "logit": LogitBoost, Newton steps of
+        the log-loss. The last two fit a regressor for each class if there are more than two.
+    learning_rate : float, default=1.0
+        Factor by which the weight of each member is multiplied.
+    max_depth : int, default=1
+        Depth of the trees, if `estimator` is None. 1: stumps, of one split each.
+    resample : bool, default=False
+        Whether to fit members to rows drawn by their weights. False: members that take ``sample_weight`` get the
+        weights, and only others are fitted to such samples.
+    early_stopping : bool, default=False
+        Whether to hold out rows, and to stop when their loss no longer improves.
+    scoring : str, callable or None, default=None
+        The metric of early stopping and of ``validation_score_``: a scikit-learn scorer, which is given nothing but the
+        predictions. None: the share of wrong rows, or the mean squared error.
+    validation_fraction : float or int, default=0.1
+        Share or number of rows to hold out, unless `fit` is given ``X_val``.
+    n_iter_no_change : int, default=10
+        Rounds without an improvement after which early stopping ends the fit.
+    tol : float, default=1e-7
+        By how much the loss must fall to count as an improvement.
+    keep_best : bool, default=True
+        Whether early stopping drops the rounds after the best one.
+    categorical_features : list of names or positions, or mask, optional
+        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
+    unseen : {"missing", "error", "other"}, default="missing"
+        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
+        follows the larger branch.
+    random_state : int, RandomState or None, default=None
+        Seed of held-out rows, samples, and the random states of the members. Without effect where nothing is drawn.
+    n_jobs : int, optional
+        Threads. None: all that the process may use. The result is the same for any number.
+    verbose : int, default=0
+        1 reports rounds done, errors, time left and why rounds ended to standard error: in one line on a terminal,
+        elsewhere in about ten lines. 2 reports every round, in a line of its own unless on a terminal.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        Class labels, sorted.
-    n_classes_ : int
-        Number of classes.
+    classes_ : ndarray, or list of these
+        Class labels, sorted; one array per output.
+    n_classes_ : int, or ndarray of int
+        Number of classes; one number per output.
     estimator_ : estimator
-        What members are clones of.
+        What was cloned for each member.
     estimators_ : sequence of estimators
-        The members.
+        The members, in the order of the rounds; where each class has members of its own, by round and class.
     n_iter_ : int
-        Rounds of the model.
+        Number of rounds in the model.
     stopped_ : str
-        Why there are no more rounds: "done" (as many as asked for), "perfect" (the last member makes no mistake: it
+        Why there are no more rounds: "done" (as many as asked for), "perfect" (the last member makes no mistake, and
         outvotes all others), "chance" (the next one would be no better than a guess) or "settled" (early stopping).
     estimator_errors_ : ndarray of shape (n_iter_,)
-        Weighted error ε of each round's member.
+        Weighted error ε of the members of each round.
     estimator_weights_ : ndarray of shape (n_iter_,)
-        Weight α of each round's member: log((1 - ε) / ε) times the learning rate for ``"m1"``, with log(n_classes - 1)
-        added for ``"samme"``; the learning rate for the others.
+        Weight α of the members of each round: the learning rate times log((1 - ε) / ε), to which "samme" adds
+        log(n_classes - 1); the learning rate itself for "real", "gentle" and "logit".
     normalizers_ : ndarray of shape (n_iter_,)
-        Factor Z by which each round multiplies the mean loss.
+        Factor Z by which each round multiplies the mean loss: for votes, 2 √(ε (1 - ε)) at a learning rate of 1.
     train_losses_ : ndarray of shape (n_iter_,)
-        Mean loss of the training rows after each round: the product of the factors, exponential loss, never below the
-        training error for two classes and for votes; log-loss for ``"logit"``.
+        Mean loss of the training rows after each round, the product of the factors so far. Log-loss for "logit", else
+        the exponential loss, which is never below the training error for votes and for two classes.
     train_score_ : ndarray of shape (n_rounds,)
-        Error of the training rows after each round, those after the best included.
+        Error of the training rows after each round, including rounds that ``keep_best`` dropped.
     validation_score_ : ndarray of shape (n_rounds,)
-        With held-out rows: their error after each round, or minus what `scoring` gives.
+        If rows were held out: their error after each round, or the metric with its sign changed, so that smaller is
+        always better.
+    feature_importances_ : ndarray of shape (n_features,)
+        Mean of the members' importances by their weights, if they have any.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -196,8 +242,7 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
 
     def _make_rule(self, rows: LearningRows, learned: dict[str, Any]) -> ScoresRule:
         weight, codes = rows.weights(), rows.target.astype(np.intp)
-        least = 0.5 / rows.n_used if self.algorithm == "real" else 0.0
-        sayings = Sayings(self.algorithm, len(learned["classes_"]), least)
+        sayings = Sayings(self.algorithm, len(learned["classes_"]))
         return make_rule(sayings, codes, weight, float(self.learning_rate))
 
     def _of_rule(self, rule: ScoresRule) -> dict[str, Any]:
@@ -226,8 +271,15 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
 
         return loss
 
-    def _fitted_of(self, trees: list[_engine.Tree], weights: Floats, rule: ScoresRule, schema: Schema) -> FittedAdaBoost:
+    def _fitted_of(
+        self, trees: list[_engine.Tree], weights: Floats, rule: ScoresRule, schema: Schema
+    ) -> FittedAdaBoost:
         return FittedAdaBoost(trees, weights, rule.sayings, schema.n_categories)
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+        assert isinstance(part.model, FittedAdaBoost)
+        return super()._from_header(header, part) | {"_sayings": part.model.sayings}
 
     def _advice_on_chance(self) -> str:
         if self.algorithm == "m1":

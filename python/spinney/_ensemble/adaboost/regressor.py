@@ -36,9 +36,73 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
 
     Parameters
     ----------
+    estimator : estimator, optional
+        What members are clones of: anything with `fit` and `predict`. None: a decision tree of spinney of depth
+        `max_depth`. Plain decision trees of spinney read the table once for all rounds.
+    n_estimators : int, default=50
+        Most rounds.
+    loss : {"linear", "square", "exponential"}, default="linear"
+        How a row's distance from its value, as a share of the largest, counts: as it is, squared, or as 1 -
+        exp(-distance).
+    learning_rate : float, default=1.0
+        Factor by which the weight of each member is multiplied.
+    max_depth : int, default=3
+        Depth of the trees, if `estimator` is None. 1: stumps, of one split each.
+    resample : bool, default=False
+        Whether to fit members to rows drawn by their weights. False: members that take ``sample_weight`` get the
+        weights, and only others are fitted to such samples.
+    early_stopping : bool, default=False
+        Whether to hold out rows, and to stop when their loss no longer improves.
+    scoring : str, callable or None, default=None
+        The metric of early stopping and of ``validation_score_``: a scikit-learn scorer, which is given nothing but the
+        predictions. None: the share of wrong rows, or the mean squared error.
+    validation_fraction : float or int, default=0.1
+        Share or number of rows to hold out, unless `fit` is given ``X_val``.
+    n_iter_no_change : int, default=10
+        Rounds without an improvement after which early stopping ends the fit.
+    tol : float, default=1e-7
+        By how much the loss must fall to count as an improvement.
+    keep_best : bool, default=True
+        Whether early stopping drops the rounds after the best one.
+    categorical_features : list of names or positions, or mask, optional
+        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
+    unseen : {"missing", "error", "other"}, default="missing"
+        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
+        follows the larger branch.
+    random_state : int, RandomState or None, default=None
+        Seed of held-out rows, samples, and the random states of the members. Without effect where nothing is drawn.
+    n_jobs : int, optional
+        Threads. None: all that the process may use. The result is the same for any number.
+    verbose : int, default=0
+        1 reports rounds done, errors, time left and why rounds ended to standard error: in one line on a terminal,
+        elsewhere in about ten lines. 2 reports every round, in a line of its own unless on a terminal.
 
     Attributes
     ----------
+    estimator_ : estimator
+        What was cloned for each member.
+    estimators_ : sequence of estimators
+        The members, in the order of the rounds; where each class has members of its own, by round and class.
+    n_iter_ : int
+        Number of rounds in the model.
+    stopped_ : str
+        Why there are no more rounds: "done" (as many as asked for), "perfect" (the last member makes no mistake, and
+        outvotes all others), "chance" (the next one would be no better than a guess) or "settled" (early stopping).
+    estimator_errors_ : ndarray of shape (n_iter_,)
+        Mean loss of each member by the rows' weights, as a share of the largest.
+    estimator_weights_ : ndarray of shape (n_iter_,)
+        Weight of each member in the median: the learning rate times log((1 - ε) / ε).
+    normalizers_ : ndarray of shape (n_iter_,)
+        What the rows' weights add up to after each round, before they are divided by it.
+    validation_score_ : ndarray of shape (n_rounds,)
+        If rows were held out: their error after each round, or the metric with its sign changed, so that smaller is
+        always better.
+    feature_importances_ : ndarray of shape (n_features,)
+        Mean of the members' importances by their weights, if they have any.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Column names, if the table has any and all are strings.
 
     See Also
     --------

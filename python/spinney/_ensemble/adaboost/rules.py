@@ -1,8 +1,9 @@
 """What AdaBoost asks of each round's members, and what it makes of their answers. No table, no tree, no estimator.
 
-For two classes y = ±1 the scores are f = Σ ηₜ hₜ and the rows' weights are proportional to exp(-y f). Z is the factor by
-which a round changes the mean of exp(-y f), so that this mean is the product of all Z, and the training error, which it
-bounds, is no larger. Votes of several classes have the same bound, with +1 for right and -1 for wrong in place of y h.
+For two classes y = ±1 the scores are f = Σ ηₜ hₜ and the rows' weights are proportional to exp(-y f). Z is the factor
+by which a round changes the mean of exp(-y f), so that this mean is the product of all Z, and the training error, which
+it bounds, is no larger. Votes of several classes have the same bound, with +1 for right and -1 for wrong in place of
+y h.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from spinney._numbers.same_bits import dot, exp, log, log_sum_exp
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
-_NOTHING = 1e-12  # a round that changes the loss by less than this share has learned nothing
+_NOTHING = 1e-12  # a round that changes the loss, or beats a guess, by less than this has learned nothing
 _LEAST_WEIGHT, _MOST_VALUE = 1e-10, 4.0  # of working responses (LogitBoost)
 
 
@@ -39,7 +40,7 @@ class ScoresRule(Rule):
         self.sayings = sayings
         self.scores = np.zeros((len(codes), sayings.n_scores))
         self._codes = codes
-        self._start = weight / weight.sum()
+        self._start: Floats = weight / weight.sum()
         self._used = self._start > 0
         self._rate = learning_rate
         # is the class of a column the row's own? 1 if so, else -1; for two classes, of the second alone
@@ -52,7 +53,7 @@ class ScoresRule(Rule):
 
     def added(self, said: list[NDArray[Any]], weight: float) -> Floats:
         """Return what the members of a round add to the scores of some rows, (n_rows, n_scores)."""
-        return np.hstack([self.sayings.scores(values, weight) for values in said])
+        return np.asarray(np.hstack([self.sayings.scores(values, weight) for values in said]))
 
     @property
     def training_error(self) -> float:
@@ -77,7 +78,7 @@ class VotesRule(ScoresRule):
 
     def __init__(self, sayings: Sayings, codes: Codes, weight: Floats, learning_rate: float) -> None:
         super().__init__(sayings, codes, weight, learning_rate)
-        self._weight = self._start
+        self._weight: Floats = self._start
         self._total = 0.0
 
     @property
@@ -97,7 +98,7 @@ class VotesRule(ScoresRule):
     def judge(self, said: list[NDArray[Any]]) -> Step:
         """Weigh a member by its error."""
         error = float(self._weight[said[0] != self._codes].sum())
-        ended = CHANCE if error >= self.most_error else "" if error > 0 else PERFECT
+        ended = CHANCE if error > self.most_error - _NOTHING else "" if error > 0 else PERFECT
         if ended == CHANCE:
             weight = 1.0
         elif error > 0:
@@ -121,7 +122,7 @@ class RealRule(ScoresRule):
 
     def __init__(self, sayings: Sayings, codes: Codes, weight: Floats, learning_rate: float) -> None:
         super().__init__(sayings, codes, weight, learning_rate)
-        self._weight = self._start
+        self._weight: Floats = self._start
 
     @property
     def weights(self) -> Floats:
@@ -134,7 +135,7 @@ class RealRule(ScoresRule):
 
     def _margins(self, added: Floats) -> Floats:
         if self.sayings.n_scores == 1:
-            return (added * self._signs)[:, 0]
+            return np.asarray((added * self._signs)[:, 0])
         return np.asarray(np.take_along_axis(added, self._codes[:, np.newaxis], axis=1)[:, 0])
 
     def judge(self, said: list[NDArray[Any]]) -> Step:
@@ -245,7 +246,7 @@ class LogitRule(ScoresRule):
 def _columns_to_one(weight: Floats) -> Floats:
     """Return weights whose columns add up to 1; without columns, if there is one."""
     weight = weight / weight.sum(axis=0)
-    return weight[:, 0] if weight.shape[1] == 1 else weight
+    return np.asarray(weight[:, 0]) if weight.shape[1] == 1 else weight
 
 
 def make_rule(sayings: Sayings, codes: Codes, weight: Floats, learning_rate: float) -> ScoresRule:
@@ -284,7 +285,7 @@ class R2Rule(Rule):
         """Weigh a member by its mean loss."""
         losses = self._losses(said[0])
         error = dot(self._weight, losses)
-        ended = CHANCE if error >= 0.5 else PERFECT if error <= 0 else ""
+        ended = CHANCE if error > 0.5 - _NOTHING else PERFECT if error <= 0 else ""
         if ended:
             weight = 1.0 if ended == CHANCE else 1.0 + self._total
         else:
