@@ -197,12 +197,9 @@ Doubles2Out sums(const AdditiveHandle& self, const TableHandle& table, std::size
 }
 
 Link link_named(const std::string& name) {
-  static constexpr std::pair<const char*, Link> names[] = {{"identity", Link::identity},
-                                                           {"log", Link::log},
-                                                           {"logit", Link::logit},
-                                                           {"half_logit", Link::half_logit},
-                                                           {"softmax", Link::softmax},
-                                                           {"one_vs_rest", Link::one_vs_rest}};
+  static constexpr std::pair<const char*, Link> names[] = {
+      {"identity", Link::identity},     {"log", Link::log},         {"logit", Link::logit},
+      {"half_logit", Link::half_logit}, {"softmax", Link::softmax}, {"one_vs_rest", Link::one_vs_rest}};
   for (const auto& [known, link] : names)
     if (name == known) return link;
   throw nb::value_error("no such link");
