@@ -83,6 +83,8 @@ FITTED_KINDS = {
 
 # estimators that hold each kind: their names less "Classifier" and "Regressor"
 FAMILIES_OF_KIND = {
+    "adaboost": ("AdaBoost",),
+    "adaboost_r2": ("AdaBoost",),
     "boosting": ("GradientBoosting",),
     "forest": ("RandomForest", "ExtraTrees"),
     "tree": ("DecisionTree", "ExtraTree"),

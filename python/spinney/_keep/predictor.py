@@ -204,10 +204,13 @@ def load_predictor(file: Target) -> Predictor:
 def _check_name(name: str, kind: str, has_classes: bool) -> None:
     """Refuse the name of an estimator that does not hold such a model."""
     tasks = ("Classifier", "Regressor")
-    known = {family + task: of for of, families in FAMILIES_OF_KIND.items() for family in families for task in tasks}
-    if name not in MODULE_OF or (name not in known and not name.endswith(tasks)):
+    holders = {
+        of: {family + task for family in families for task in tasks} for of, families in FAMILIES_OF_KIND.items()
+    }
+    known = any(name in names for names in holders.values())
+    if name not in MODULE_OF or (not known and not name.endswith(tasks)):
         refuse(f"holds a model that this spinney does not know, {name!r}: upgrade spinney")
-    if known.get(name) != kind:
+    if name not in holders.get(kind, ()):
         refuse("is damaged: its estimator and its trees do not go together")
     if name.endswith("Classifier") != has_classes:
         refuse("is damaged: its estimator and its classes do not go together")
