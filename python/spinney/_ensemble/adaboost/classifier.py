@@ -60,15 +60,16 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
     resample : bool, default=False
         Whether to fit members to rows drawn by their weights. False: members that take ``sample_weight`` get the
         weights, and only others are fitted to such samples.
-    early_stopping : bool, default=False
-        Whether to hold out rows, and to stop when their loss no longer improves.
+    early_stopping : bool or None, default=False
+        Whether to hold out rows, and to stop when their loss no longer improves. None: if ``n_iter_no_change`` is
+        given.
     scoring : str, callable or None, default=None
         The metric of early stopping and of ``validation_score_``: a scikit-learn scorer, which is given nothing but the
         predictions. None: the share of wrong rows, or the mean squared error.
     validation_fraction : float or int, default=0.1
         Share or number of rows to hold out, unless `fit` is given ``X_val``.
-    n_iter_no_change : int, default=10
-        Rounds without an improvement after which early stopping ends the fit.
+    n_iter_no_change : int or None, default=10
+        Rounds without an improvement after which early stopping ends the fit. None: 10.
     tol : float, default=1e-7
         By how much the loss must fall to count as an improvement.
     keep_best : bool, default=True
