@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "cells/candidate.h"
@@ -32,34 +33,34 @@ template <class Rows>
 class CoarseSearch {
  public:
   void fill(const Scalar<Rows>& criterion, const std::uint8_t* codes, std::span<const Row> rows, const Totals& total) {
-    w_.fill(0);
-    s_.fill(0);
-    deviation_.fill(0);
-    n_.fill(0);
+    steps_.fill({});
     mean_ = total.stat[1] / total.stat[0];
     const Rows& data = criterion.rows;
+    const bool deviates = !is_class_rule(criterion.rule);
     for (const Row r : rows) {
-      const std::size_t c = codes[r];
+      Step& step = steps_[codes[r]];
       const std::int64_t v = data.value(r), w = data.weight(r);
-      ++n_[c];
-      w_[c] += w;
-      s_[c] += v;
-      if (!is_class_rule(criterion.rule)) deviation_[c] += std::abs(v - mean_ * w);
+      step.s += v;
+      if (deviates) step.deviation += std::abs(v - mean_ * w);
+      if constexpr (!has_unit_weights) step.w += w;
+      ++step.n;
     }
+    if constexpr (has_unit_weights)
+      for (Step& step : steps_) step.w = step.n;
   }
 
-  bool has_missing() const { return n_[coarse_missing] > 0; }
+  bool has_missing() const { return steps_[coarse_missing].n > 0; }
 
   // The best admissible score at the end of a step.
   double best_end(const Scalar<Rows>& criterion, const Totals& total, const Limits& limits) const {
     double best = no_score;
     for_each_side([&](std::int64_t w, std::int64_t s, Row n, bool) {
       for (std::size_t c = 0; c < n_coarse; ++c) {
-        w += w_[c];
-        s += s_[c];
-        n += n_[c];
+        w += steps_[c].w;
+        s += steps_[c].s;
+        n += steps_[c].n;
         const std::int64_t left[2] = {w, s};
-        if (n_[c] > 0 && n < total.n && admits(limits, total, left, n))
+        if (steps_[c].n > 0 && n < total.n && admits(limits, total, left, n))
           best = std::max(best, criterion.score(left, total.stat));
       }
     });
@@ -73,18 +74,16 @@ class CoarseSearch {
     Candidate best;
     best.has_missing = has_missing();
     mark_survivors(criterion, total, floor);
-    b.chosen.clear();
-    for (const Row r : rows)
-      if (survives_[codes[r]]) b.chosen.push_back(r);
-    if (!b.chosen.empty()) {
-      const std::span<const Entry> entries = sorter.sort(column, b.chosen, false);
+    const std::span<const Row> chosen = survivors(codes, rows, b.chosen);
+    if (!chosen.empty()) {
+      const std::span<const Entry> entries = sorter.sort(column, chosen, false);
       best.constant = entries.size() == total.n && code_of(entries.front()) == code_of(entries.back());
       for_each_side([&](std::int64_t w, std::int64_t s, Row n, bool missing_left) {
         sweep_steps(criterion, entries, codes, total, limits, w, s, n, missing_left, b, best);
       });
       if (best.found()) locate(entries, best);
     } else {
-      best.constant = n_[coarse_missing] == total.n;
+      best.constant = steps_[coarse_missing].n == total.n;
     }
     if (has_missing()) try_missing_alone(criterion, total, limits, best);
     return best;
@@ -95,20 +94,31 @@ class CoarseSearch {
   template <class Visit>
   void for_each_side(Visit&& visit) const {
     visit(std::int64_t{0}, std::int64_t{0}, Row{0}, false);
-    if (has_missing()) visit(w_[coarse_missing], s_[coarse_missing], n_[coarse_missing], true);
+    if (has_missing()) visit(steps_[coarse_missing].w, steps_[coarse_missing].s, steps_[coarse_missing].n, true);
   }
 
   void mark_survivors(const Scalar<Rows>& criterion, const Totals& total, double floor) {
     survives_.fill(false);
     for_each_side([&](std::int64_t w, std::int64_t s, Row, bool) {
       for (std::size_t c = 0; c < n_coarse; ++c) {
-        if (n_[c] == 0) continue;
-        const bool at_edge = w == 0 || w + w_[c] == total.stat[0];  // no bound where a side may be empty
+        if (steps_[c].n == 0) continue;
+        const bool at_edge = w == 0 || w + steps_[c].w == total.stat[0];  // no bound where a side may be empty
         if (at_edge || bound(criterion, total, w, s, c) >= floor - slack(total, w, s, floor)) survives_[c] = true;
-        w += w_[c];
-        s += s_[c];
+        w += steps_[c].w;
+        s += steps_[c].s;
       }
     });
+  }
+
+  // Every row is written, and kept if its step survives: no branch to guess.
+  std::span<const Row> survivors(const std::uint8_t* codes, std::span<const Row> rows, std::vector<Row>& room) const {
+    if (room.size() < rows.size()) room.resize(rows.size());
+    std::size_t n = 0;
+    for (const Row r : rows) {
+      room[n] = r;
+      n += survives_[codes[r]];
+    }
+    return {room.data(), n};
   }
 
   // More than rounding can cost: relative to the score, and to the terms that cancel in it when S is far from 0.
@@ -122,12 +132,13 @@ class CoarseSearch {
                std::size_t c) const {
     std::array<std::array<std::int64_t, 2>, 4> corners;
     if (is_class_rule(criterion.rule)) {
-      const std::int64_t first = w_[c] - s_[c], second = s_[c];
-      corners = {{{w, s}, {w + first, s}, {w + second, s + second}, {w + w_[c], s + s_[c]}}};
+      const std::int64_t first = steps_[c].w - steps_[c].s, second = steps_[c].s;
+      corners = {{{w, s}, {w + first, s}, {w + second, s + second}, {w + steps_[c].w, s + steps_[c].s}}};
     } else {
-      const std::int64_t drift = mean_ * w_[c], net = s_[c] - drift;
-      const std::int64_t above = (deviation_[c] + net) / 2 + 1, below = (net - deviation_[c]) / 2 - 1;
-      corners = {{{w, s + above}, {w, s + below}, {w + w_[c], s + drift + above}, {w + w_[c], s + drift + below}}};
+      const std::int64_t drift = mean_ * steps_[c].w, net = steps_[c].s - drift;
+      const std::int64_t above = (steps_[c].deviation + net) / 2 + 1, below = (net - steps_[c].deviation) / 2 - 1;
+      corners = {
+          {{w, s + above}, {w, s + below}, {w + steps_[c].w, s + drift + above}, {w + steps_[c].w, s + drift + below}}};
     }
     double most = no_score;
     for (const auto& corner : corners) most = std::max(most, criterion.score(corner.data(), total.stat));
@@ -142,12 +153,12 @@ class CoarseSearch {
     std::size_t i = 0, n = 0;
     Row present = 0;  // rows of lower steps
     for (std::size_t c = 0; c < n_coarse; ++c) {
-      if (n_[c] == 0) continue;
+      if (steps_[c].n == 0) continue;
       if (survives_[c]) {
         std::int64_t w_left = w, s_left = s;
         std::size_t next = c + 1;
-        while (next < n_coarse && n_[next] == 0) ++next;
-        const std::size_t end = i + n_[c];
+        while (next < n_coarse && steps_[next].n == 0) ++next;
+        const std::size_t end = i + steps_[c].n;
         for (Row at = present; i < end; ++i, ++at) {
           w_left += criterion.rows.weight(row_of(entries[i]));
           s_left += criterion.rows.value(row_of(entries[i]));
@@ -165,9 +176,9 @@ class CoarseSearch {
           n = 0;
         }
       }
-      w += w_[c];
-      s += s_[c];
-      present += n_[c];
+      w += steps_[c].w;
+      s += steps_[c].s;
+      present += steps_[c].n;
     }
     keep_best(b, n, score, limits, missing_left, best);
   }
@@ -175,20 +186,20 @@ class CoarseSearch {
   // From the cut's rank among the present rows to the rows next to it.
   void locate(std::span<const Entry> entries, Candidate& best) const {
     std::size_t skipped = 0, present = 0;
-    for (std::size_t c = 0; c < n_coarse && present + n_[c] <= best.at; ++c) {
-      present += n_[c];
-      if (!survives_[c]) skipped += n_[c];
+    for (std::size_t c = 0; c < n_coarse && present + steps_[c].n <= best.at; ++c) {
+      present += steps_[c].n;
+      if (!survives_[c]) skipped += steps_[c].n;
     }
     const std::size_t i = best.at - skipped;
     best.below = row_of(entries[i]);
     best.above = row_of(entries[i + 1]);
-    best.n_left = best.at + 1 + (best.missing_left ? n_[coarse_missing] : 0);
+    best.n_left = best.at + 1 + (best.missing_left ? steps_[coarse_missing].n : 0);
   }
 
   void try_missing_alone(const Scalar<Rows>& criterion, const Totals& total, const Limits& limits,
                          Candidate& best) const {
-    const std::int64_t left[2] = {total.stat[0] - w_[coarse_missing], total.stat[1] - s_[coarse_missing]};
-    const Row n_left = total.n - n_[coarse_missing];
+    const std::int64_t left[2] = {total.stat[0] - steps_[coarse_missing].w, total.stat[1] - steps_[coarse_missing].s};
+    const Row n_left = total.n - steps_[coarse_missing].n;
     if (n_left == 0 || !admits(limits, total, left, n_left)) return;
     const double score = criterion.score(left, total.stat);
     if (!(score > best.score)) return;
@@ -199,8 +210,13 @@ class CoarseSearch {
     best.n_left = n_left;
   }
 
-  std::array<std::int64_t, 256> w_, s_, deviation_;
-  std::array<Row, 256> n_;
+  static constexpr bool has_unit_weights = requires { std::integral_constant<std::int64_t, Rows::weight(0)>{}; };
+
+  struct Step {  // sums over its rows, side by side in memory
+    std::int64_t s = 0, deviation = 0, w = 0;
+    Row n = 0;
+  };
+  std::array<Step, 256> steps_;
   std::array<bool, 256> survives_;
   std::int64_t mean_ = 0;
 };
