@@ -57,14 +57,15 @@ void ColumnSorter::fill_keys32(const Column& column, std::span<const Row> rows, 
   }
 }
 
+void ColumnSorter::set_key64(std::size_t i, double v) {
+  keys_[i] = key_of(v);
+  entries_[i] = entry_of(static_cast<std::uint32_t>(keys_[i] >> 32), static_cast<Row>(i));
+}
+
 // 64-bit keys: sort by the upper half, put the runs of equal upper halves in order, then number the distinct keys.
-void ColumnSorter::sort_keys64(const Column& column, std::span<const Row> rows, bool local) {
-  const std::size_t n = rows.size();
-  keys_.resize(n);
-  read_rows(column, rows.data(), n, [&](std::size_t i, double v) {
-    keys_[i] = key_of(v);
-    entries_[i] = entry_of(static_cast<std::uint32_t>(keys_[i] >> 32), static_cast<Row>(i));
-  });
+// Entries carry rows, or their places if `rows` is null.
+void ColumnSorter::sort_keys64(const Row* rows) {
+  const std::size_t n = keys_.size();
   sort_entries();
   for (std::size_t begin = 0; begin < n;) {
     std::size_t end = begin + 1;
@@ -79,13 +80,13 @@ void ColumnSorter::sort_keys64(const Column& column, std::span<const Row> rows, 
   }
   std::uint32_t code = 0;
   std::uint64_t last = n > 0 ? keys_[row_of(entries_[0])] : 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const std::uint32_t at = row_of(entries_[i]);
+  for (Entry& entry : entries_) {
+    const std::uint32_t at = row_of(entry);
     if (keys_[at] != last) {
       ++code;
       last = keys_[at];
     }
-    entries_[i] = entry_of(last == UINT64_MAX ? missing_code : code, local ? at : rows[at]);
+    entry = entry_of(last == UINT64_MAX ? missing_code : code, rows == nullptr ? at : rows[at]);
   }
 }
 
@@ -137,7 +138,17 @@ std::span<const Entry> ColumnSorter::sort(const Column& column, std::span<const 
     fill_keys32(column, rows, local);
     return sort_entries();
   }
-  sort_keys64(column, rows, local);
+  keys_.resize(rows.size());
+  read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) { set_key64(i, v); });
+  sort_keys64(local ? nullptr : rows.data());
+  return entries_;
+}
+
+std::span<const Entry> ColumnSorter::sort(std::span<const double> values) {
+  entries_.resize(values.size());
+  keys_.resize(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) set_key64(i, values[i]);
+  sort_keys64(nullptr);
   return entries_;
 }
 

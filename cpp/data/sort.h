@@ -25,13 +25,17 @@ class ColumnSorter {
   // The result lives until the next call. Category columns keep their category codes.
   std::span<const Entry> sort(const Column& column, std::span<const Row> rows, bool local);
 
+  // The same of values, by their place.
+  std::span<const Entry> sort(std::span<const double> values);
+
   // For codes made elsewhere: fill entries() in row order, then sort them.
   std::vector<Entry>& entries() { return entries_; }
   std::span<const Entry> sort_entries();
 
  private:
   void fill_keys32(const Column& column, std::span<const Row> rows, bool local);
-  void sort_keys64(const Column& column, std::span<const Row> rows, bool local);
+  void set_key64(std::size_t i, double v);
+  void sort_keys64(const Row* rows);
   void radix_sort();
 
   std::vector<Entry> entries_, spare_;

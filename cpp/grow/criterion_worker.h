@@ -19,6 +19,7 @@
 #include "grow/drawn_columns.h"
 #include "grow/ranked_columns.h"
 #include "grow/sorted_columns.h"
+#include "grow/sparse_columns.h"
 #include "grow/worker.h"
 
 namespace spinney {
@@ -102,6 +103,11 @@ class CriterionWorker final : public Worker {
   std::unique_ptr<BlockColumns> ranked_columns(const Rules& rules, const Bins& bins) override {
     if constexpr (std::is_same_v<Criterion, Wide<ClassRows>>)
       return std::make_unique<RankedColumns>(rules, bins, criterion_);
+    return nullptr;
+  }
+  std::unique_ptr<BlockColumns> sparse_columns(const Rules& rules, const Bins& bins) override {
+    if constexpr (is_additive<Criterion>)
+      return std::make_unique<SparseColumns<Criterion>>(rules, bins, criterion_, random_);
     return nullptr;
   }
 

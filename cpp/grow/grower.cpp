@@ -65,15 +65,15 @@ class Grower {
     return !needs_medians() && !weighing().on && !rules_.params.random_cuts &&
            rules_.table.n_columns() / most_idle <= rules_.params.max_features;
   }
-  bool draws_from_keys() const {
-    const bool is_additive = !needs_medians() && rules_.target.rule != Rule::user;
-    return is_additive && !weighing().on && bins_.keys.n_columns > 0;
-  }
+  bool is_additive() const { return !needs_medians() && rules_.target.rule != Rule::user && !weighing().on; }
+  bool draws_from_keys() const { return is_additive() && bins_.keys.n_columns > 0; }
+  bool reads_entries() const { return is_additive() && !bins_.entries.empty(); }
   bool needs_medians() const { return rules_.target.rule == Rule::absolute_error; }
 
   // Nodes of at most this many rows are tasks. Blocks of all threads together keep within a few megabytes.
   std::size_t task_rows() const {
     constexpr std::size_t max_block_rows = SortedBlock::max_rows;
+    if (reads_entries()) return rows_.size();
     if (draws_from_keys() || counts_ranks_)
       return workers_.size() == 1 ? rows_.size() : rows_.size() / (4 * workers_.size());
     if (bins_.presorted.n_rows > 0 && blocks_pay()) return max_block_rows;  // one tree a thread, and nothing to sort
@@ -188,6 +188,7 @@ class Grower {
   }
 
   std::unique_ptr<BlockColumns> block_columns(Worker& worker) const {
+    if (reads_entries()) return worker.sparse_columns(rules_, bins_);
     if (draws_from_keys()) return worker.drawn_columns(rules_, bins_);
     if (counts_ranks_) return worker.ranked_columns(rules_, bins_);
     return blocks_pay() ? worker.sorted_columns(rules_, bins_) : nullptr;

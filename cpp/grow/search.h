@@ -7,6 +7,7 @@
 
 #include "base/function_ref.h"
 #include "data/bins.h"
+#include "data/entries.h"
 #include "data/keys.h"
 #include "data/presort.h"
 #include "data/ranks.h"
@@ -22,6 +23,7 @@ struct Bins {
   Presorted presorted;                // of all rows, where many trees share it
   RowKeys keys;                       // of all rows, where cuts are random
   RowRanks ranks;                     // of all rows, where nodes count the few columns that they try
+  Entries entries;                    // of all rows, where most values are 0
   const std::uint8_t* coarse_codes(const Table& table, std::uint32_t f) const {  // null for category columns
     return table.columns[f].is_category() ? nullptr : coarse.data() + f * table.n_rows;
   }

@@ -39,6 +39,7 @@ class Worker {
   virtual std::unique_ptr<BlockColumns> sorted_columns(const Rules& rules, const Bins& bins) = 0;
   virtual std::unique_ptr<BlockColumns> drawn_columns(const Rules& rules, const Bins& bins) = 0;
   virtual std::unique_ptr<BlockColumns> ranked_columns(const Rules& rules, const Bins& bins) = 0;
+  virtual std::unique_ptr<BlockColumns> sparse_columns(const Rules& rules, const Bins& bins) = 0;
 
   ColumnSorter sorter;
   Tried tried;

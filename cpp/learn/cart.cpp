@@ -24,8 +24,13 @@ static Bins make_coarse(const Table& table, const Target& target, const GrowPara
 Cart grow_cart(const Table& table, const TargetInput& input, Rule rule, const GrowParams& params,
                std::uint32_t max_bins, Interrupt& interrupt) {
   Target target(input, rule);
-  Bins bins = max_bins > 0 ? make_bins(table, target.rows, target.input.weight, max_bins, params.n_threads, interrupt)
-                           : make_coarse(table, target, params, interrupt);
+  Bins bins;
+  if (max_bins > 0) {
+    bins = make_bins(table, target.rows, target.input.weight, max_bins, params.n_threads, interrupt);
+  } else {
+    bins.entries = find_entries(table, rule, params, interrupt);
+    if (bins.entries.empty()) bins = make_coarse(table, target, params, interrupt);
+  }
   GrowBuffers buffers;
   GrownTree grown = grow_tree(table, target, params, bins, buffers, interrupt);
   const bool has_room = grown.tree.feature.capacity() > grown.tree.size();

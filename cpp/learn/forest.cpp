@@ -109,6 +109,8 @@ void presort(const Table& table, const TargetInput& input, Rule rule, Bins& bins
   constexpr std::size_t most_entries = std::size_t{1} << 26, most_rows = Presorted::new_value;
   const bool fits =
       table.n_rows < most_rows && table.n_rows <= most_entries / std::max<std::size_t>(1, table.n_columns());
+  if (params.max_bins == 0) bins.entries = find_entries(table, rule, params.tree, interrupt);
+  if (!bins.entries.empty()) return;
   if (params.tree.random_cuts) {
     if (keys_pay(table)) bins.keys = make_row_keys(table, params.tree.n_threads, interrupt);
     return;

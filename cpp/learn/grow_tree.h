@@ -11,6 +11,9 @@ namespace spinney {
 Bins make_bins(const Table& table, const std::vector<Row>& rows, const double* weight, std::uint32_t max_bins,
                int n_threads, Interrupt& interrupt);
 
+// The entries that are not 0, where a tree is grown from them: most values are.
+Entries find_entries(const Table& table, Rule rule, const GrowParams& params, Interrupt& interrupt);
+
 // Takes the target's row index. `buffers.rows` is left in the order of the grown tree's leaves.
 GrownTree grow_tree(const Table& table, Target& target, const GrowParams& params, Bins& bins, GrowBuffers& buffers,
                     Interrupt& interrupt);

@@ -1,0 +1,300 @@
+// Cuts of a number column by those of a node's rows that are not 0, sorted: the cell of the zeros is what is left of the
+// node's sums. The cuts and their scores are those of sorting all rows, to the bit.
+//
+// A cut is known by the entries on its left and by the side of the zeros: at = 2 * entries + (1 if the zeros are left).
+// That orders the cuts of a column.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/random.h"
+#include "cells/candidate.h"
+#include "cells/random_cut.h"
+#include "cells/sorted.h"
+#include "cells/words.h"
+#include "data/entries.h"
+
+namespace spinney {
+
+// The entries of a column in a node of n rows.
+struct EntryRun {
+  EntryRun(std::span<const Entry> of_node, std::uint32_t first_above, Row n)
+      : entries(of_node),
+        n_present(count_present<LongWord>(of_node.data(), of_node.size())),
+        n_zeros(n - static_cast<Row>(of_node.size())) {
+    while (n_below < n_present && code(n_below) < first_above) ++n_below;
+  }
+
+  std::span<const Entry> entries;  // those of missing values last
+  std::size_t n_present, n_below = 0;
+  Row n_zeros;
+
+  std::uint32_t code(std::size_t i) const { return code_of(entries[i]); }
+  std::uint32_t row(std::size_t i) const { return row_of(entries[i]); }
+  Row n_missing() const { return static_cast<Row>(entries.size() - n_present); }
+  bool has_value() const { return n_present > 0 || n_zeros > 0; }
+  bool has_one_value() const {
+    if (n_present == 0 || n_zeros == 0) return n_present == 0 || code(0) == code(n_present - 1);
+    return false;
+  }
+  bool is_constant() const { return !has_value() || (has_one_value() && n_missing() == 0); }
+  // Is there a cut behind entry i? That of the zeros is asked for elsewhere.
+  bool is_cut(std::size_t i) const {
+    if (i + 1 == n_below) return n_zeros > 0 || n_below < n_present;
+    return i + 1 < n_present && code(i) != code(i + 1);
+  }
+  struct Range {
+    double low, high;
+  };
+  // Of the values in the node, of which there are some; `values` are the column's by code.
+  Range range(const double* values) const {
+    Range range{0, 0};
+    if (n_present == 0) return range;
+    range = {values[code(0)], values[code(n_present - 1)]};
+    return n_zeros == 0 ? range : Range{std::min(range.low, 0.0), std::max(range.high, 0.0)};
+  }
+  // The cut at a threshold.
+  std::uint32_t at_of(const double* values, double threshold) const {
+    const auto end = entries.begin() + static_cast<std::ptrdiff_t>(n_present);
+    const auto cut =
+        std::partition_point(entries.begin(), end, [&](Entry e) { return values[code_of(e)] <= threshold; });
+    return static_cast<std::uint32_t>(2 * (cut - entries.begin()) + (0 <= threshold));
+  }
+};
+
+struct EntryBuffers {
+  std::vector<std::int64_t> zeros, missing, left;
+};
+
+// The cuts of several columns, scored together by one weight and one sum: only the best of all is kept; of equals, the
+// first column and its lowest cut.
+class EntryCuts {
+ public:
+  void start(Rule rule, const Totals& total, bool shares) {
+    rule_ = rule;
+    total_ = total;
+    shares_ = shares;
+    n_ = 0;
+    score_ = no_score;
+  }
+
+  // A run without missing values.
+  template <class Rows>
+  void add(const Rows& rows, const EntryRun& run, std::uint32_t column, Row min_leaf) {
+    make_room(run.n_present + 1);
+    const std::size_t m = run.n_present, k = run.n_below;
+    std::int64_t s = 0, w = 0;
+    const auto emit = [&](std::size_t at, Row n_left, bool is_cut) {
+      s_[n_] = s;
+      w_[n_] = w;
+      at_[n_] = static_cast<std::uint32_t>(at);
+      column_[n_] = column;
+      n_ += is_cut && n_left >= min_leaf && total_.n - n_left >= min_leaf;
+    };
+    for (std::size_t i = 0; i < k; ++i) {
+      s += rows.value(run.row(i));
+      w += rows.weight(run.row(i));
+      emit(2 * (i + 1), static_cast<Row>(i + 1), run.is_cut(i));
+    }
+    const std::size_t behind_zeros = n_;
+    emit(2 * k + 1, static_cast<Row>(k) + run.n_zeros, run.n_zeros > 0 && k < m);
+    for (std::size_t i = k; i + 1 < m; ++i) {
+      s += rows.value(run.row(i));
+      w += rows.weight(run.row(i));
+      emit(2 * (i + 1) + 1, static_cast<Row>(i + 1) + run.n_zeros, run.code(i) != run.code(i + 1));
+    }
+    if (k < m) {
+      s += rows.value(run.row(m - 1));
+      w += rows.weight(run.row(m - 1));
+    }
+    for (std::size_t j = behind_zeros; j < n_; ++j) {  // where the zeros, which are known now, are on the left
+      s_[j] += total_.stat[1] - s;
+      w_[j] += total_.stat[0] - w;
+    }
+  }
+
+  // The one cut of a column whose entries add up to s and w.
+  void add_flag(std::int64_t s, std::int64_t w, bool is_above, std::uint32_t column) {
+    if (n_ + 1 >= s_.size()) make_room(1);
+    s_[n_] = is_above ? total_.stat[1] - s : s;
+    w_[n_] = is_above ? total_.stat[0] - w : w;
+    at_[n_] = is_above ? 1 : 2;
+    column_[n_++] = column;
+  }
+
+  // To be called after the last column.
+  void settle() {
+    if (n_ == 0) return;
+    double score;
+    const std::size_t j = best(score);
+    n_ = 0;
+    if (!(score > score_)) return;
+    score_ = score;
+    best_at_ = at_[j];
+    best_column_ = column_[j];
+    weight_ = static_cast<double>(w_[j]);
+  }
+
+  bool found() const { return score_ > no_score; }
+  std::uint32_t column() const { return best_column_; }
+  Candidate candidate() const {
+    Candidate c;
+    c.score = score_;
+    c.at = best_at_;
+    c.w_left = weight_;
+    return c;
+  }
+
+ private:
+  void make_room(std::size_t n) {
+    constexpr std::size_t enough = 512;
+    if (n_ + n > enough) settle();
+    const std::size_t size = std::max(enough, n) + 8;
+    if (s_.size() >= size) return;
+    s_.resize(size);
+    w_.resize(size);
+    at_.resize(size);
+    column_.resize(size);
+  }
+
+  std::size_t best(double& score) {
+    const Kernels::Score kernel = score_kernel(rule_);
+    if (kernel == kernels().squared_error)
+      return kernels().best_square(s_.data(), w_.data(), n_, total_.stat[1], total_.stat[0], shares_, &score);
+    for (auto* numbers : {&s_left_, &w_left_, &s_right_, &w_right_, &scores_}) numbers->resize(n_);
+    for (std::size_t i = 0; i < n_; ++i) {
+      s_left_[i] = static_cast<double>(s_[i]);
+      w_left_[i] = static_cast<double>(w_[i]);
+      s_right_[i] = static_cast<double>(total_.stat[1] - s_[i]);
+      w_right_[i] = static_cast<double>(total_.stat[0] - w_[i]);
+    }
+    kernel(s_left_.data(), w_left_.data(), s_right_.data(), w_right_.data(), n_, scores_.data());
+    const std::size_t j = kernels().first_largest(scores_.data(), n_);
+    score = scores_[j];
+    return j;
+  }
+
+  Rule rule_ = Rule::gini;
+  Totals total_;
+  bool shares_ = false;  // as the kernel has it
+  std::size_t n_ = 0;
+  std::vector<std::int64_t> s_, w_;  // on the left of each cut
+  std::vector<std::uint32_t> at_, column_;
+  std::vector<double> s_left_, w_left_, s_right_, w_right_, scores_;
+  double score_ = no_score, weight_ = 0;  // of the best, and on its left
+  std::uint32_t best_at_ = 0, best_column_ = 0;
+};
+
+// The sums of a run's zeros and missing values.
+template <class Criterion>
+void sum_cells(const Criterion& criterion, const EntryRun& run, const Totals& total, EntryBuffers& b) {
+  b.missing.assign(criterion.width(), 0);
+  b.zeros.assign(total.stat, total.stat + criterion.width());
+  b.left.assign(criterion.width(), 0);
+  for (std::size_t i = run.n_present; i < run.entries.size(); ++i) criterion.add(run.row(i), b.missing.data());
+  if (run.n_zeros == 0) return;
+  for (std::size_t i = 0; i < run.n_present; ++i) criterion.add(run.row(i), b.left.data());
+  for (std::size_t k = 0; k < b.zeros.size(); ++k) b.zeros[k] -= b.left[k] + b.missing[k];
+}
+
+// One pass over the cuts of a column, with the missing values on one side.
+template <class Criterion>
+void sweep_entries(const Criterion& criterion, const EntryRun& run, const Totals& total, const Limits& limits,
+                   bool missing_left, EntryBuffers& b, Candidate& best) {
+  const std::size_t width = criterion.width();
+  b.left.assign(width, 0);
+  if (missing_left) b.left = b.missing;
+  Row n_left = missing_left ? run.n_missing() : 0;
+  const auto keep = [&](std::size_t at) {
+    if (!admits(limits, total, b.left.data(), n_left)) return;
+    const double score = criterion.score(b.left.data(), total.stat);
+    if (!(score > best.score || (score == best.score && best.found() && at < best.at))) return;
+    best.score = score;
+    best.at = static_cast<std::uint32_t>(at);
+    best.n_left = n_left;
+    best.w_left = static_cast<double>(b.left[0]);
+    best.missing_left = missing_left;
+  };
+  for (std::size_t i = 0; i < run.n_present || i == run.n_below; ++i) {
+    if (i == run.n_below && run.n_zeros > 0) {
+      for (std::size_t k = 0; k < width; ++k) b.left[k] += b.zeros[k];
+      n_left += run.n_zeros;
+      if (i < run.n_present) keep(2 * i + 1);
+    }
+    if (i == run.n_present) break;
+    criterion.add(run.row(i), b.left.data());
+    ++n_left;
+    if (run.is_cut(i)) keep(2 * (i + 1) + (i >= run.n_below));
+  }
+}
+
+// The present rows on the left, those that lack a value on the right.
+template <class Criterion>
+void try_missing_alone(const Criterion& criterion, const EntryRun& run, const Totals& total, const Limits& limits,
+                       EntryBuffers& b, Candidate& best) {
+  for (std::size_t k = 0; k < b.left.size(); ++k) b.left[k] = total.stat[k] - b.missing[k];
+  const Row n_left = total.n - run.n_missing();
+  if (!admits(limits, total, b.left.data(), n_left)) return;
+  const double score = criterion.score(b.left.data(), total.stat);
+  if (!(score > best.score)) return;
+  best.score = score;
+  best.n_left = n_left;
+  best.w_left = static_cast<double>(b.left[0]);
+  best.missing_left = false;
+  best.missing_alone = true;
+}
+
+// The best cut of a column.
+template <class Criterion>
+Candidate scan_entries(const Criterion& criterion, const EntryRun& run, const Totals& total, const Limits& limits,
+                       EntryBuffers& b) {
+  Candidate best;
+  best.has_missing = run.n_missing() > 0;
+  best.constant = run.is_constant();
+  if (best.constant) return best;
+  sum_cells(criterion, run, total, b);
+  if (!run.has_one_value())
+    for (const bool missing_left : {false, true})
+      if (!missing_left || best.has_missing) sweep_entries(criterion, run, total, limits, missing_left, b, best);
+  if (best.has_missing) try_missing_alone(criterion, run, total, limits, b, best);
+  return best;
+}
+
+// One cut drawn at random, as scan_random draws it: `values` are the column's by code.
+template <class Criterion>
+Candidate draw_entries(const Criterion& criterion, const EntryRun& run, const double* values, const Totals& total,
+                       const Limits& limits, double low, double high, RandomStream random, EntryBuffers& b) {
+  Candidate best;
+  best.has_missing = run.n_missing() > 0;
+  best.missing_alone = low == high;
+  if (!best.missing_alone) {
+    best.threshold = draw_threshold({}, low, high, random);
+    best.at = run.at_of(values, best.threshold);
+  }
+  const std::size_t n_entries = best.missing_alone ? run.n_present : best.at / 2;
+  const bool zeros_left = best.missing_alone || best.at % 2 != 0;
+  sum_cells(criterion, run, total, b);
+  for (const bool missing_left : {false, true}) {
+    if (missing_left && (!best.has_missing || best.missing_alone)) break;
+    b.left.assign(criterion.width(), 0);
+    for (std::size_t i = 0; i < n_entries; ++i) criterion.add(run.row(i), b.left.data());
+    for (std::size_t k = 0; k < b.left.size(); ++k)
+      b.left[k] += (zeros_left && run.n_zeros > 0 ? b.zeros[k] : 0) + (missing_left ? b.missing[k] : 0);
+    const Row n_left =
+        static_cast<Row>(n_entries) + (zeros_left ? run.n_zeros : 0) + (missing_left ? run.n_missing() : 0);
+    if (n_left == 0 || n_left == total.n || !admits(limits, total, b.left.data(), n_left)) continue;
+    const double score = criterion.score(b.left.data(), total.stat);
+    if (!(score > best.score)) continue;
+    best.score = score;
+    best.n_left = n_left;
+    best.w_left = static_cast<double>(b.left[0]);
+    best.missing_left = missing_left;
+  }
+  return best;
+}
+
+}  // namespace spinney

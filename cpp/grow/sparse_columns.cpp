@@ -1,0 +1,264 @@
+#include "grow/sparse_columns.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace spinney {
+
+void SparseBlock::start(const OpenNode& root, std::span<Row> rows) {
+  rows_ = rows;
+  const std::size_t n_rows = rules_.table.n_rows, n_columns = rules_.table.n_columns();
+  gathers_ = rules_.draws_columns();
+  row_entries_ = static_cast<double>(all_.by_column.size()) / static_cast<double>(n_rows);
+  side_.assign(n_rows, 0);
+  spare_.resize(rows.size());
+  State& first = pending_.emplace_back();
+  first.end = rows.size();
+  if (gathers_) {
+    asked_.assign(n_columns, 0);
+    place_.assign(n_rows, UINT32_MAX);
+    for (std::uint32_t i = 0; i < rows.size(); ++i) place_[rows[i]] = i;
+  } else {
+    run_at_.assign(n_columns, 0);
+    touched_.assign(n_columns, 0);
+    start_runs(root);
+  }
+}
+
+// The entries of the block's rows. Columns that are summed need none.
+void SparseBlock::start_runs(const OpenNode& root) {
+  std::vector<std::uint8_t> is_here(rules_.table.n_rows, 0);
+  for (const Row r : rows_) is_here[r] = 1;
+  std::vector<Run>& runs = pending_.back().runs;
+  for (const std::uint32_t f : root.features) {
+    if (sums_flags() && all_.columns[f].is_flag) continue;
+    const std::size_t begin = entries_.size();
+    for (const Entry e : all_.of_column(f))
+      if (is_here[row_of(e)]) entries_.push_back(e);
+    if (entries_.size() > begin) runs.push_back({f, begin, entries_.size()});
+  }
+}
+
+void SparseBlock::enter(const OpenNode& node, std::span<const std::uint32_t> columns) {
+  while (!state_.is_of(node)) {  // nodes of which nothing could come were not searched
+    if (!state_.sums.empty()) spare_sums_.push_back(std::move(state_.sums));
+    state_ = std::move(pending_.back());
+    pending_.pop_back();
+  }
+  for (std::uint32_t i = 0; i < state_.runs.size(); ++i) run_at_[state_.runs[i].column] = i;
+  if (sums_flags()) sum_flags(node, columns);
+  if (gathers_) gather(node, columns);
+}
+
+// Where every column is tried, those that are constant are no longer asked for, and their sums mean nothing.
+void SparseBlock::sum_flags(const OpenNode& node, std::span<const std::uint32_t> columns) {
+  if (!state_.sums.empty() || !are_sums_worth(node)) return;
+  if (!spare_sums_.empty()) {
+    state_.sums = std::move(spare_sums_.back());
+    spare_sums_.pop_back();
+  }
+  if (gathers_) state_.sums.clear();
+  state_.sums.resize(all_.columns.size());
+  for (const std::uint32_t f : columns) state_.sums[f] = {};
+  add_to_sums(rows_of(node), state_.sums);
+}
+
+// Where few columns are tried, a node of few entries counts those that it is asked for.
+bool SparseBlock::are_sums_worth(const OpenNode& node) const {
+  return !gathers_ || 2 * node.n() * row_entries_ >= static_cast<double>(all_.columns.size());
+}
+
+void SparseBlock::gather(const OpenNode& node, std::span<const std::uint32_t> columns) {
+  double n_entries = 0;  // of the columns
+  for (const std::uint32_t f : columns)
+    if (!is_summed(f)) n_entries += static_cast<double>(all_.columns[f].end - all_.columns[f].begin);
+  entries_.clear();
+  gathered_.assign(columns.size() + 1, 0);
+  if (n_entries == 0) return;
+  if (n_entries <= node.n() * row_entries_)
+    gather_by_column(node, columns);
+  else
+    gather_by_row(node, columns);
+}
+
+void SparseBlock::gather_by_column(const OpenNode& node, std::span<const std::uint32_t> columns) {
+  const auto begin = static_cast<std::uint32_t>(node.begin);
+  for (std::size_t c = 0; c < columns.size(); ++c) {
+    gathered_[c] = entries_.size();
+    if (is_summed(columns[c])) continue;
+    const std::span<const Entry> all = all_.of_column(columns[c]);
+    std::size_t n = entries_.size();
+    entries_.resize(n + all.size() + 1);
+    for (const Entry e : all) {  // every entry is written, and kept if it is the node's: no branch to guess
+      entries_[n] = e;
+      n += place_[row_of(e)] - begin < node.n();
+    }
+    entries_.resize(n);
+  }
+  gathered_[columns.size()] = entries_.size();
+}
+
+void SparseBlock::gather_by_row(const OpenNode& node, std::span<const std::uint32_t> columns) {
+  for (std::uint32_t c = 0; c < columns.size(); ++c)
+    if (!is_summed(columns[c])) asked_[columns[c]] = c + 1;
+  found_.clear();
+  for (const Row r : rows_of(node))
+    for (std::size_t i = all_.row_begins[r]; i < all_.row_begins[r + 1]; ++i)
+      if (const std::uint32_t asked = asked_[all_.row_columns[i]]; asked != 0) {
+        found_.push_back({asked, entry_of(all_.row_codes[i], r)});
+        ++gathered_[asked];
+      }
+  for (const std::uint32_t f : columns) asked_[f] = 0;
+  for (std::size_t c = 0; c < columns.size(); ++c) gathered_[c + 1] += gathered_[c];
+  entries_.resize(found_.size());
+  for (std::size_t i = found_.size(); i-- > 0;) entries_[--gathered_[found_[i].column]] = found_[i].entry;
+  // each place was moved from its end to its begin, and stands one too far on
+  std::copy(gathered_.begin() + 1, gathered_.end(), gathered_.begin());
+  gathered_.back() = entries_.size();
+  for (std::size_t c = 0; c < columns.size(); ++c)
+    if (gathered_[c + 1] - gathered_[c] > 1 && !all_.columns[columns[c]].is_flag)
+      std::sort(entries_.begin() + static_cast<std::ptrdiff_t>(gathered_[c]),
+                entries_.begin() + static_cast<std::ptrdiff_t>(gathered_[c + 1]));
+}
+
+std::span<const Entry> SparseBlock::entries_of(std::uint32_t f, std::size_t c) const {
+  if (gathers_) return std::span(entries_).subspan(gathered_[c], gathered_[c + 1] - gathered_[c]);
+  const std::size_t at = run_at_[f];
+  if (at >= state_.runs.size() || state_.runs[at].column != f) return {};
+  return std::span(entries_).subspan(state_.runs[at].begin, state_.runs[at].end - state_.runs[at].begin);
+}
+
+EntryRun SparseBlock::run_of(const OpenNode& node, std::uint32_t f, std::size_t c) const {
+  return EntryRun(entries_of(f, c), all_.columns[f].first_above, node.n());
+}
+
+std::size_t SparseBlock::part(const OpenNode& node, const Choice& choice) {
+  for (const Row r : marked_) side_[r] = 0;
+  marked_.clear();
+  if (is_summed(choice.feature))
+    mark_flag(node, choice);
+  else
+    mark_entries(node, choice);
+  return part_rows(node);
+}
+
+void SparseBlock::mark(Row row) {
+  side_[row] = 1;
+  marked_.push_back(row);
+}
+
+// A flag's rows are one side, all others the other.
+void SparseBlock::mark_flag(const OpenNode& node, const Choice& choice) {
+  const std::uint32_t f = choice.feature;
+  zeros_left_ = is_above(f);
+  below_ = zeros_left_ ? 0.0 : all_.value(f, 0);
+  above_ = zeros_left_ ? all_.value(f, 0) : 0.0;
+  const std::span<const Entry> all = all_.of_column(f);
+  if (!place_.empty() && all.size() <= node.n()) {
+    for (const Entry e : all)
+      if (place_[row_of(e)] - static_cast<std::uint32_t>(node.begin) < node.n()) mark(row_of(e));
+    return;
+  }
+  for (const Row r : rows_of(node)) {
+    const std::span<const std::uint32_t> columns = all_.columns_of(r);
+    if (std::binary_search(columns.begin(), columns.end(), f)) mark(r);
+  }
+}
+
+void SparseBlock::mark_entries(const OpenNode& node, const Choice& choice) {
+  const Candidate& c = choice.candidate;
+  const std::uint32_t f = choice.feature;
+  const EntryRun run = run_of(node, f, c.code_below);
+  const std::size_t n_left = c.missing_alone ? run.n_present : c.at / 2;
+  zeros_left_ = c.missing_alone || c.at % 2 != 0;
+  for (std::size_t i = 0; i < run.n_present; ++i)
+    if ((i < n_left) != zeros_left_) mark(run.row(i));
+  for (std::size_t i = run.n_present; i < run.entries.size(); ++i)
+    if (c.missing_left != zeros_left_) mark(run.row(i));
+  if (c.missing_alone || rules_.params.random_cuts) return;
+  const bool next_to_zeros = n_left == run.n_below && run.n_zeros > 0;
+  below_ = next_to_zeros && zeros_left_ ? 0.0 : all_.value(f, run.code(n_left - 1));
+  above_ = next_to_zeros && !zeros_left_ ? 0.0 : all_.value(f, run.code(n_left));
+}
+
+std::size_t SparseBlock::part_rows(const OpenNode& node) {
+  std::size_t n_left = 0, n_right = 0;
+  Row* rows = rows_.data() + node.begin;
+  for (std::size_t i = 0; i < node.n(); ++i) {  // both sides are written, one is kept
+    const Row row = rows[i];
+    const std::size_t left = goes_left(row);
+    rows[n_left] = spare_[n_right] = row;
+    n_left += left;
+    n_right += 1 - left;
+  }
+  std::copy_n(spare_.begin(), n_right, rows + n_left);
+  if (gathers_)
+    for (std::size_t i = node.begin; i < node.end; ++i) place_[rows_[i]] = static_cast<std::uint32_t>(i);
+  return node.begin + n_left;
+}
+
+SplitRecord SparseBlock::describe(const Choice& choice, bool left_heavier) {
+  SplitRecord split = describe_sides(rules_, choice, left_heavier, {});
+  const Candidate& c = choice.candidate;
+  if (c.missing_alone)
+    split.threshold = std::numeric_limits<double>::infinity();
+  else
+    split.threshold = rules_.params.random_cuts ? c.threshold : cut_of(rules_.params, choice.feature, below_, above_);
+  return split;
+}
+
+void SparseBlock::follow(const OpenNode&, const OpenNode& left, const OpenNode& right) {
+  const bool small_is_left = left.n() < right.n();
+  const OpenNode& small = small_is_left ? left : right;
+  const OpenNode& large = small_is_left ? right : left;
+  State of_left, of_right;
+  of_left.begin = left.begin;
+  of_left.end = of_right.begin = right.begin;
+  of_right.end = right.end;
+  if (!gathers_) part_runs(small, small_is_left, of_left, of_right);
+  if (!state_.sums.empty() && are_sums_worth(large)) {
+    State& heir = small_is_left ? of_right : of_left;
+    heir.sums = std::move(state_.sums);
+    state_.sums.clear();
+    take_from_sums(rows_of(small), heir.sums);
+  }
+  pending_.push_back(std::move(of_right));
+  pending_.push_back(std::move(of_left));
+}
+
+// Runs without an entry on the smaller side pass to the larger as they are.
+void SparseBlock::part_runs(const OpenNode& small, bool small_is_left, State& left, State& right) {
+  ++n_splits_;
+  for (const Row r : rows_of(small))
+    for (const std::uint32_t f : all_.columns_of(r)) touched_[f] = n_splits_;
+  State& heir = small_is_left ? right : left;
+  heir.runs.reserve(state_.runs.size());
+  for (const Run& run : state_.runs) {
+    if (touched_[run.column] != n_splits_) {
+      heir.runs.push_back(run);
+      continue;
+    }
+    const std::size_t middle = run.begin + part_entries(run);
+    if (middle > run.begin) left.runs.push_back({run.column, run.begin, middle});
+    if (middle < run.end) right.runs.push_back({run.column, middle, run.end});
+  }
+}
+
+std::size_t SparseBlock::part_entries(const Run& run) {
+  const std::size_t n = run.end - run.begin;
+  Entry* entries = entries_.data() + run.begin;
+  spare_entries_.resize(std::max(spare_entries_.size(), n));
+  std::size_t n_left = 0, n_right = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const Entry e = entries[i];
+    const std::size_t left = goes_left(row_of(e));
+    entries[n_left] = spare_entries_[n_right] = e;
+    n_left += left;
+    n_right += 1 - left;
+  }
+  std::copy_n(spare_entries_.begin(), n_right, entries + n_left);
+  return n_left;
+}
+
+}  // namespace spinney

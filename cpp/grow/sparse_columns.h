@@ -1,0 +1,240 @@
+// The columns of a block by their entries that are not 0: a node pays for those of its rows alone.
+//
+//   runs      where every column is tried: each column's entries lie node by node, sorted, and are parted with the rows.
+//             A split touches the columns that its smaller side has entries in; the others' runs pass on as they are.
+//   gathered  where few are tried: their entries in the node are looked for when they are needed, column by column or row
+//             by row, whichever is less.
+//   sums      columns of one value besides 0 have one cut, and need no more than the sum of their entries. The larger
+//             child's sums are the node's less those of the smaller child's rows.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "cells/entries.h"
+#include "criterion/scalar.h"
+#include "grow/block.h"
+
+namespace spinney {
+
+// What does not depend on the criterion.
+class SparseBlock : public BlockColumns {
+ public:
+  SparseBlock(const Rules& rules, const Bins& bins) : rules_(rules), all_(bins.entries) {}
+
+  void start(const OpenNode& root, std::span<Row> rows) override;
+  // The entries of the columns that were searched last are still here, and the chosen one is among them.
+  std::size_t part(const OpenNode& node, const Choice& choice) override;
+  SplitRecord describe(const Choice& choice, bool left_heavier) override;
+  void follow(const OpenNode& node, const OpenNode& left, const OpenNode& right) override;
+  bool tells_constants(const OpenNode&) const override { return gathers_; }
+
+ protected:
+  struct Run {
+    std::uint32_t column = 0;
+    std::size_t begin = 0, end = 0;
+  };
+  struct Sum {  // of a flag's entries
+    std::int64_t s = 0, w = 0;
+    std::uint32_t n = 0;
+  };
+  // Of a node that is waiting to be searched, or is.
+  struct State {
+    std::size_t begin = 0, end = 0;  // its rows
+    std::vector<Run> runs;           // of columns that have entries
+    std::vector<Sum> sums;           // by column; empty: not known
+    bool is_of(const OpenNode& node) const { return begin == node.begin && end == node.end; }
+  };
+
+  virtual bool sums_flags() const = 0;
+  // Adds the entries of rows to the sums of their columns, or takes them away.
+  virtual void add_to_sums(std::span<const Row> rows, std::vector<Sum>& sums) const = 0;
+  virtual void take_from_sums(std::span<const Row> rows, std::vector<Sum>& sums) const = 0;
+
+  // Makes ready for a search of the node's columns: a node is searched once, or some columns after others.
+  void enter(const OpenNode& node, std::span<const std::uint32_t> columns);
+  bool is_summed(std::uint32_t f) const { return !state_.sums.empty() && all_.columns[f].is_flag; }
+  bool is_above(std::uint32_t f) const { return all_.columns[f].first_above == 0; }  // a flag's value
+  // The node's entries in columns[c] of the search.
+  EntryRun run_of(const OpenNode& node, std::uint32_t f, std::size_t c) const;
+  std::span<const Row> rows_of(const OpenNode& node) const { return rows_.subspan(node.begin, node.n()); }
+
+  const Rules& rules_;
+  const Entries& all_;
+  std::span<Row> rows_;  // row index of the block
+  State state_;          // of the node that is searched
+
+ private:
+  void start_runs(const OpenNode& root);
+  void sum_flags(const OpenNode& node, std::span<const std::uint32_t> columns);
+  bool are_sums_worth(const OpenNode& node) const;
+  void gather(const OpenNode& node, std::span<const std::uint32_t> columns);
+  void gather_by_column(const OpenNode& node, std::span<const std::uint32_t> columns);
+  void gather_by_row(const OpenNode& node, std::span<const std::uint32_t> columns);
+  std::span<const Entry> entries_of(std::uint32_t f, std::size_t c) const;
+  void mark(Row row);
+  void mark_flag(const OpenNode& node, const Choice& choice);
+  void mark_entries(const OpenNode& node, const Choice& choice);
+  std::size_t part_rows(const OpenNode& node);
+  bool goes_left(Row row) const { return (side_[row] != 0) != zeros_left_; }
+  void part_runs(const OpenNode& small, bool small_is_left, State& left, State& right);
+  std::size_t part_entries(const Run& run);
+
+  bool gathers_ = false;        // few columns are tried; else there are runs
+  double row_entries_ = 0;      // of a row, on average
+  std::vector<State> pending_;  // as in the grower's stack
+  std::vector<std::vector<Sum>> spare_sums_;
+  std::vector<Entry> entries_;         // runs, or those gathered last
+  std::vector<std::uint32_t> run_at_;  // by column: where its run is in the state's, if it has one
+  std::vector<std::size_t> gathered_;  // by column that is searched: where its entries begin, and the end
+  std::vector<std::uint32_t> place_;   // by row: where it is in the row index
+  std::vector<std::uint32_t> asked_;   // by column: 1 + its place among those that are searched; 0: it is not
+  struct Asked {
+    std::uint32_t column;
+    Entry entry;
+  };
+  std::vector<Asked> found_;
+  std::vector<std::uint32_t> touched_;  // by column: the last split whose smaller side has entries in it
+  std::uint32_t n_splits_ = 0;
+  std::vector<std::uint8_t> side_;  // by row; 1: not on the side of the zeros
+  std::vector<Row> marked_;         // those rows
+  bool zeros_left_ = false;
+  double below_ = 0, above_ = 0;  // the values next to the cut that was made last
+  std::vector<Row> spare_;
+  std::vector<Entry> spare_entries_;
+};
+
+// The same with a criterion.
+template <class Criterion>
+class SparseColumns final : public SparseBlock {
+ public:
+  SparseColumns(const Rules& rules, const Bins& bins, const Criterion& criterion, RandomBuffers& random)
+      : SparseBlock(rules, bins), criterion_(criterion), random_(random) {}
+
+  void search(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) override {
+    enter(node, columns);
+    if constexpr (is_scalar)
+      if (compares(node)) return search_together(node, columns, candidates);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      candidates[c] = is_summed(columns[c]) ? search_sum(node, columns[c]) : search_run(node, columns[c], c);
+      candidates[c].code_below = static_cast<std::uint32_t>(c);
+    }
+  }
+
+  void add(std::size_t begin, std::size_t end, std::int64_t* stat) const override {
+    for (std::size_t i = begin; i < end; ++i) criterion_.add(rows_[i], stat);
+  }
+
+ private:
+  static constexpr bool is_scalar = requires(Criterion c) { c.rows.value(0); };
+
+  bool sums_flags() const override { return is_scalar; }
+  void add_to_sums(std::span<const Row> rows, std::vector<Sum>& sums) const override { change<1>(rows, sums); }
+  void take_from_sums(std::span<const Row> rows, std::vector<Sum>& sums) const override { change<-1>(rows, sums); }
+
+  template <int sign>
+  void change(std::span<const Row> rows, std::vector<Sum>& sums) const {
+    if constexpr (is_scalar)
+      for (const Row r : rows) {
+        const std::int64_t s = sign * criterion_.rows.value(r), w = sign * criterion_.rows.weight(r);
+        for (const std::uint32_t f : all_.columns_of(r)) {
+          sums[f].s += s;
+          sums[f].w += w;
+          sums[f].n += static_cast<std::uint32_t>(sign);
+        }
+      }
+  }
+
+  // May cuts of different columns be compared by their scores alone?
+  bool compares(const OpenNode& node) const {
+    const Limits limits = rules_.limits(node, 0);
+    return !rules_.params.random_cuts && !rules_.bounded() && rules_.params.feature_costs.empty() &&
+           rules_.target.rule != Rule::gain_ratio && limits.min_weight <= 0 && !limits.watch_ties;
+  }
+
+  // Of the columns that are compared, only the best has a candidate.
+  void search_together(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
+    const Totals total{node.n(), node.stat.data()};
+    const Row min_leaf = rules_.params.min_samples_leaf;
+    cuts_.start(criterion_.rule, total, decltype(criterion_.rows)::shares);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const std::uint32_t f = columns[c];
+      candidates[c].score = no_score;
+      if (is_summed(f)) {
+        const Sum& sum = state_.sums[f];
+        candidates[c].constant = sum.n == 0 || sum.n == total.n;
+        if (sum.n >= min_leaf && total.n - sum.n >= min_leaf)
+          cuts_.add_flag(sum.s, sum.w, is_above(f), static_cast<std::uint32_t>(c));
+        continue;
+      }
+      const EntryRun run = run_of(node, f, c);
+      candidates[c].constant = run.is_constant();
+      if (candidates[c].constant) continue;
+      if (run.n_missing() > 0) {
+        candidates[c] = scan_entries(criterion_, run, total, rules_.limits(node, f), buffers_);
+        candidates[c].code_below = static_cast<std::uint32_t>(c);
+      } else {
+        cuts_.add(criterion_.rows, run, static_cast<std::uint32_t>(c), min_leaf);
+      }
+    }
+    cuts_.settle();
+    if (!cuts_.found()) return;
+    candidates[cuts_.column()] = cuts_.candidate();
+    candidates[cuts_.column()].code_below = cuts_.column();
+  }
+
+  Candidate search_sum(const OpenNode& node, std::uint32_t f) {
+    const Totals total{node.n(), node.stat.data()};
+    const Sum& sum = state_.sums[f];
+    Candidate best;
+    best.constant = sum.n == 0 || sum.n == total.n;
+    if (best.constant) return best;
+    const bool above = is_above(f);
+    const std::int64_t left[2] = {above ? total.stat[0] - sum.w : sum.w, above ? total.stat[1] - sum.s : sum.s};
+    best.n_left = above ? total.n - sum.n : sum.n;
+    best.w_left = static_cast<double>(left[0]);
+    if (rules_.params.random_cuts) {
+      const double value = all_.value(f, 0), low = std::min(0.0, value), high = std::max(0.0, value);
+      if (!std::isfinite(high - low)) return draw_by_rows(node, f);
+      RandomStream random(derive(node.key, 16 + f));
+      best.threshold = draw_threshold({}, low, high, random);
+    }
+    if constexpr (is_scalar)
+      if (admits(rules_.limits(node, f), total, left, best.n_left)) best.score = criterion_.score(left, total.stat);
+    return best;
+  }
+
+  Candidate search_run(const OpenNode& node, std::uint32_t f, std::size_t c) {
+    const Totals total{node.n(), node.stat.data()};
+    const EntryRun run = run_of(node, f, c);
+    const Limits limits = rules_.limits(node, f);
+    if (!rules_.params.random_cuts) return scan_entries(criterion_, run, total, limits, buffers_);
+    Candidate best;
+    best.constant = run.is_constant();
+    if (best.constant) return best;
+    const double* values = all_.values.data() + all_.columns[f].values;
+    const auto [low, high] = run.range(values);
+    if (low < high && !std::isfinite(high - low)) {
+      best = draw_by_rows(node, f);
+      best.at = run.at_of(values, best.threshold);
+      return best;
+    }
+    return draw_entries(criterion_, run, values, total, limits, low, high, RandomStream(derive(node.key, 16 + f)),
+                        buffers_);
+  }
+
+  // Ranges without end are cut at one of the rows' values.
+  Candidate draw_by_rows(const OpenNode& node, std::uint32_t f) {
+    return scan_random(criterion_, rules_.table.columns[f], rows_of(node), {node.n(), node.stat.data()},
+                       rules_.limits(node, f), RandomStream(derive(node.key, 16 + f)), random_);
+  }
+
+  const Criterion& criterion_;
+  RandomBuffers& random_;
+  EntryBuffers buffers_;
+  EntryCuts cuts_;
+};
+
+}  // namespace spinney
