@@ -103,8 +103,8 @@ class Schema:
         """
         forced = forced_categories(categorical_features, table)
         names = table.names or [f"x{j}" for j in range(table.n_columns)]
-        if table.matrix is not None:
-            features = _learn_matrix(table, names, forced)
+        if table.matrix is not None or table.sparse is not None:
+            features = _learn_block(table, names, forced)
         else:
             features = [
                 learn_feature(name, table.column(j), j in forced, table.n_rows, as_declared)
@@ -268,11 +268,12 @@ def _position(item: Any, table: RawTable) -> int:
     return int(item)
 
 
-def _learn_matrix(table: RawTable, names: Sequence[str], forced: set[int]) -> list[Feature]:
-    matrix = cast(Array, table.matrix)
-    kind = "boolean" if matrix.dtype.kind == "b" else "number"
+def _learn_block(table: RawTable, names: Sequence[str], forced: set[int]) -> list[Feature]:
+    matrix = table.matrix
+    values = matrix if table.sparse is None else table.sparse.values
+    kind = "boolean" if cast(Array, values).dtype.kind == "b" else "number"
     features = [Feature(name, kind) for name in names]
-    if matrix.dtype.kind == "f":
+    if matrix is not None and matrix.dtype.kind == "f":
         for j in np.flatnonzero(np.isnan(matrix[0])).tolist():  # only these can be missing throughout
             features[j] = learn_feature(names[j], table.column(j), False, table.n_rows)
     for j in forced:
