@@ -135,6 +135,7 @@ Entries make_entries(const Table& table, std::size_t least_rows, int n_threads, 
   });
   for (std::size_t f = 0; f < n_columns; ++f) {
     made.columns[f].values = made.values.size();
+    if (made.columns[f].is_flag) made.n_of_flags += made.columns[f].end - made.columns[f].begin;
     made.values.insert(made.values.end(), values[f].begin(), values[f].end());
   }
   turn(made, table.n_rows);

@@ -24,6 +24,7 @@ struct Entries {
 
   std::vector<OfColumn> columns;  // empty: there are none
   std::vector<Entry> by_column;
+  std::size_t n_of_flags = 0;              // entries
   std::vector<double> values;              // by column and code
   std::vector<std::size_t> row_begins;     // by row, and the end
   std::vector<std::uint32_t> row_columns;  // by row, ascending

@@ -11,6 +11,7 @@ void SparseBlock::start(const OpenNode& root, std::span<Row> rows) {
   const std::size_t n_rows = rules_.table.n_rows, n_columns = rules_.table.n_columns();
   gathers_ = rules_.draws_columns();
   row_entries_ = static_cast<double>(all_.by_column.size()) / static_cast<double>(n_rows);
+  sums_ = can_sum() && all_.n_of_flags >= all_.by_column.size() / 2;
   side_.assign(n_rows, 0);
   spare_.resize(rows.size());
   State& first = pending_.emplace_back();
@@ -32,7 +33,7 @@ void SparseBlock::start_runs(const OpenNode& root) {
   for (const Row r : rows_) is_here[r] = 1;
   std::vector<Run>& runs = pending_.back().runs;
   for (const std::uint32_t f : root.features) {
-    if (sums_flags() && all_.columns[f].is_flag) continue;
+    if (sums_ && all_.columns[f].is_flag) continue;
     const std::size_t begin = entries_.size();
     for (const Entry e : all_.of_column(f))
       if (is_here[row_of(e)]) entries_.push_back(e);
@@ -47,7 +48,7 @@ void SparseBlock::enter(const OpenNode& node, std::span<const std::uint32_t> col
     pending_.pop_back();
   }
   for (std::uint32_t i = 0; i < state_.runs.size(); ++i) run_at_[state_.runs[i].column] = i;
-  if (sums_flags()) sum_flags(node, columns);
+  if (sums_) sum_flags(node, columns);
   if (gathers_) gather(node, columns);
 }
 

@@ -48,7 +48,7 @@ class SparseBlock : public BlockColumns {
     bool is_of(const OpenNode& node) const { return begin == node.begin && end == node.end; }
   };
 
-  virtual bool sums_flags() const = 0;
+  virtual bool can_sum() const = 0;
   // Adds the entries of rows to the sums of their columns, or takes them away.
   virtual void add_to_sums(std::span<const Row> rows, std::vector<Sum>& sums) const = 0;
   virtual void take_from_sums(std::span<const Row> rows, std::vector<Sum>& sums) const = 0;
@@ -83,6 +83,7 @@ class SparseBlock : public BlockColumns {
   std::size_t part_entries(const Run& run);
 
   bool gathers_ = false;        // few columns are tried; else there are runs
+  bool sums_ = false;           // most entries are flags', whose sums are kept
   double row_entries_ = 0;      // of a row, on average
   std::vector<State> pending_;  // as in the grower's stack
   std::vector<std::vector<Sum>> spare_sums_;
@@ -130,7 +131,7 @@ class SparseColumns final : public SparseBlock {
  private:
   static constexpr bool is_scalar = requires(Criterion c) { c.rows.value(0); };
 
-  bool sums_flags() const override { return is_scalar; }
+  bool can_sum() const override { return is_scalar; }
   void add_to_sums(std::span<const Row> rows, std::vector<Sum>& sums) const override { change<1>(rows, sums); }
   void take_from_sums(std::span<const Row> rows, std::vector<Sum>& sums) const override { change<-1>(rows, sums); }
 
