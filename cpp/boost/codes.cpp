@@ -39,7 +39,7 @@ void mark_missing(const Table& table, const double* weight, int n_threads, std::
     std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
     auto& mine = found[static_cast<std::size_t>(worker)];
     for (std::size_t f = 0; f < table.n_columns(); ++f) {
-      if (mine[f] || table.columns[f].is_category()) continue;
+      if (mine[f] || table.columns[f].is_category() || table.columns[f].is_sparse()) continue;
       bool any = false;
       read_rows(table.columns[f], rows.data(), n,
                 [&](std::size_t i, double v) { any |= (v != v) & (weight == nullptr || weight[begin + i] > 0); });
@@ -48,6 +48,10 @@ void mark_missing(const Table& table, const double* weight, int n_threads, std::
   });
   for (const auto& mine : found)
     for (std::size_t f = 0; f < mine.size(); ++f) missing[f] |= mine[f];
+  for (std::size_t f = 0; f < table.n_columns(); ++f)
+    if (table.columns[f].is_sparse())
+      read_stored(table.columns[f], 0, SIZE_MAX,
+                  [&](Row r, double v) { missing[f] |= (v != v) & (weight == nullptr || weight[r] > 0); });
 }
 
 // Cuts columns side by side, on one thread.
@@ -72,16 +76,18 @@ class ColumnCutter {
   // Block by block: a table kept row by row is read once.
   void read_keys(std::size_t begin, std::size_t end) {
     keys_.resize(end - begin);
+    const auto is_read = [](const Column& c) { return has_short_keys(c) && !c.is_sparse(); };
     for (std::size_t f = begin; f < end; ++f)
-      if (has_short_keys(table_.columns[f])) keys_[f - begin].resize(rows_.size());
+      if (is_read(table_.columns[f])) keys_[f - begin].resize(rows_.size());
     for (std::size_t first = 0; first < rows_.size(); first += block_rows)
       for (std::size_t f = begin; f < end; ++f)
-        if (has_short_keys(table_.columns[f]))
+        if (is_read(table_.columns[f]))
           read_short_keys(table_.columns[f], rows_.subspan(first, std::min(block_rows, rows_.size() - first)),
                           keys_[f - begin].data() + first);
   }
 
   std::vector<double> edges_of(const Column& column, std::size_t i) {
+    if (weight_ == nullptr && column.is_sparse()) return bin_edges_of_stored(column, rows_, max_bins_);
     if (weight_ == nullptr && has_short_keys(column)) return bin_edges(keys_[i], max_bins_, spare_);
     return bin_edges(column, rows_, weight_, max_bins_, sorter_);
   }
@@ -136,8 +142,12 @@ namespace {
 // Codes of one column for a block of rows.
 class ColumnCoder {
  public:
-  ColumnCoder(const Column& column, const CodedColumn& coded) : column_(column), coded_(coded), search_(coded.edges) {}
+  ColumnCoder(const Column& column, const CodedColumn& coded) : column_(column), coded_(coded), search_(coded.edges) {
+    const double zero = 0;
+    if (column.is_sparse()) search_.find(&zero, 1, &code_of_zero_);
+  }
 
+  // Rows rows[0] … rows[0] + n - 1.
   void code(const Row* rows, std::size_t n, std::uint32_t* out) const {
     if (coded_.is_category) {
       const std::uint32_t last = coded_.n_codes - 1;
@@ -145,7 +155,9 @@ class ColumnCoder {
                 [&](std::size_t i, double v) { out[i] = v == v && v < last ? static_cast<std::uint32_t>(v) : last; });
       return;
     }
-    if (has_short_keys(column_))
+    if (column_.is_sparse())
+      code_stored(rows[0], n, out);
+    else if (has_short_keys(column_))
       code_numbers<float>(rows, n, out);
     else
       code_numbers<double>(rows, n, out);
@@ -161,9 +173,19 @@ class ColumnCoder {
       for (std::size_t i = 0; i < n; ++i) out[i] = values[i] == values[i] ? out[i] : coded_.n_codes - 1;
   }
 
+  void code_stored(Row first, std::size_t n, std::uint32_t* out) const {
+    std::fill(out, out + n, code_of_zero_);
+    read_stored(column_, first, first + n, [&](Row row, double v) {
+      std::uint32_t& code = out[row - first];
+      search_.find(&v, 1, &code);
+      if (coded_.has_missing && v != v) code = coded_.n_codes - 1;
+    });
+  }
+
   const Column& column_;
   const CodedColumn& coded_;
   EdgeSearch search_;
+  std::uint32_t code_of_zero_ = 0;
 };
 
 template <class Code>

@@ -105,6 +105,37 @@ std::vector<double> bin_edges(const Column& column, std::span<const Row> rows, c
   return edges;
 }
 
+std::vector<double> bin_edges_of_stored(const Column& column, std::span<const Row> rows, std::uint32_t max_bins) {
+  if (rows.empty()) return {};
+  std::vector<double> values;
+  std::size_t n_zeros = rows.size(), i = 0;
+  read_stored(column, rows.front(), rows.back() + std::size_t{1}, [&](Row row, double v) {
+    while (rows[i] < row) ++i;
+    if (rows[i] != row || v == 0) return;
+    --n_zeros;
+    if (v == v) values.push_back(v);
+  });
+  std::sort(values.begin(), values.end());
+  std::vector<double> distinct, counts;
+  const auto add = [&](double v, double n) {
+    if (distinct.empty() || distinct.back() != v) {
+      distinct.push_back(v);
+      counts.push_back(0);
+    }
+    counts.back() += n;
+  };
+  for (const double v : values) {
+    if (v > 0 && n_zeros > 0) add(0.0, static_cast<double>(std::exchange(n_zeros, 0)));
+    add(v, 1);
+  }
+  if (n_zeros > 0) add(0.0, static_cast<double>(n_zeros));
+  std::vector<double> edges;
+  for_each_bin(
+      distinct.size(), [](std::size_t k) { return k; }, [&](std::size_t k) { return counts[k]; }, max_bins,
+      [&](std::size_t k) { edges.push_back(cut_between(distinct[k], distinct[k + 1])); });
+  return edges;
+}
+
 bool has_short_keys(const Column& column) {
   return !column.is_category() && (bytes_of(column.dtype) <= 2 || column.dtype == DType::f32);
 }

@@ -35,10 +35,7 @@ class Room {
 
 void find_stored(const Column& column, Found& found, Room& room) {
   if (!room.take(0)) return;
-  with_type(column.dtype, [&]<class T>(const T*) {
-    for (std::size_t i = 0; i < column.n_sparse; ++i)
-      found.add(static_cast<Row>(column.sparse_rows[i]), static_cast<double>(load<T>(column, i)));
-  });
+  read_stored(column, 0, SIZE_MAX, [&](Row row, double v) { found.add(row, v); });
   room.take(found.rows.size());
 }
 

@@ -50,15 +50,6 @@ void for_sparse_columns(const Table& table, int n_threads, Body&& body) {
   parallel_for_if_worth(2 * n_entries, groups.size(), n_threads, [&](std::size_t g, int) { body(g, groups[g]); });
 }
 
-// Calls take(row, value) for the entries that a sparse column stores.
-template <class Take>
-void read_stored(const Column& column, Take&& take) {
-  with_type(column.dtype, [&]<class T>(const T*) {
-    for (std::size_t i = 0; i < column.n_sparse; ++i)
-      take(static_cast<Row>(column.sparse_rows[i]), static_cast<double>(load<T>(column, i)));
-  });
-}
-
 ColumnRange range_of(const Column& column, std::span<const Row> rows, const double* weight) {
   ColumnRange range{INFINITY, -INFINITY};
   read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) {
@@ -79,7 +70,7 @@ ColumnRange range_of_stored(const Column& column, std::size_t n_rows, const doub
     range.low = v < range.low ? v : range.low;
     range.high = v > range.high ? v : range.high;
   };
-  read_stored(column, [&](Row row, double v) {
+  read_stored(column, 0, SIZE_MAX, [&](Row row, double v) {
     if (weight != nullptr && !(weight[row] > 0)) return;
     ++n_stored;
     add(v);
@@ -115,7 +106,7 @@ std::vector<std::uint64_t> fingerprints(const Table& table, int n_threads, Inter
       interrupt.check();
       const std::uint64_t zero = key_of(0.0, f);
       all_zeros += zero;
-      read_stored(table.columns[f], [&](Row row, double v) { parts[g][row] += key_of(v, f) - zero; });
+      read_stored(table.columns[f], 0, SIZE_MAX, [&](Row row, double v) { parts[g][row] += key_of(v, f) - zero; });
     }
     for (std::uint64_t& key : parts[g]) key += all_zeros;
   });

@@ -48,19 +48,6 @@ inline bool is_masked(const Column& c, std::size_t row) {
   return c.mask != nullptr && c.mask[static_cast<std::ptrdiff_t>(row) * c.mask_stride] != 0;
 }
 
-// Where `row` stands among the stored entries of a sparse column, or n_sparse if it is an implicit zero.
-inline std::size_t sparse_position(const Column& c, Row row) {
-  std::size_t low = 0, high = c.n_sparse;
-  while (low < high) {
-    const std::size_t middle = (low + high) / 2;
-    if (static_cast<Row>(c.sparse_rows[middle]) < row)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < c.n_sparse && static_cast<Row>(c.sparse_rows[low]) == row ? low : c.n_sparse;
-}
-
 // Writes column[rows[i]] as double to values[i], for i in [0, n); missing is NaN, a category is its code.
 void read_values(const Column& c, const Row* rows, std::size_t n, double* values);
 
@@ -75,6 +62,19 @@ void read_rows(const Column& c, const Row* rows, std::size_t n, Take&& take) {
     read_values(c, rows + begin, m, values);
     for (std::size_t i = 0; i < m; ++i) take(begin + i, values[i]);
   }
+}
+
+// Where the stored entries of a sparse column begin that are of this row or a later one.
+std::size_t first_stored(const Column& c, Row row);
+
+// Calls take(row, value) for the entries that a sparse column stores of rows begin … end - 1.
+template <class Take>
+void read_stored(const Column& c, std::size_t begin, std::size_t end, Take&& take) {
+  with_type(c.dtype, [&]<class T>(const T*) {
+    for (std::size_t at = begin == 0 ? 0 : first_stored(c, static_cast<Row>(begin));
+         at < c.n_sparse && static_cast<Row>(c.sparse_rows[at]) < end; ++at)
+      take(static_cast<Row>(c.sparse_rows[at]), static_cast<double>(load<T>(c, at)));
+  });
 }
 
 inline double value_at(const Column& c, Row row) {

@@ -66,16 +66,17 @@ void ColumnSorter::set_key64(std::size_t i, double v) {
 // Entries carry rows, or their places if `rows` is null.
 void ColumnSorter::sort_keys64(const Row* rows) {
   const std::size_t n = keys_.size();
+  const auto is_less = [&](Entry a, Entry b) {
+    const std::uint64_t ka = keys_[row_of(a)], kb = keys_[row_of(b)];
+    return ka != kb ? ka < kb : row_of(a) < row_of(b);
+  };
   sort_entries();
   for (std::size_t begin = 0; begin < n;) {
     std::size_t end = begin + 1;
     while (end < n && code_of(entries_[end]) == code_of(entries_[begin])) ++end;
-    if (end - begin > 1)
-      std::sort(entries_.begin() + static_cast<std::ptrdiff_t>(begin),
-                entries_.begin() + static_cast<std::ptrdiff_t>(end), [&](Entry a, Entry b) {
-                  const std::uint64_t ka = keys_[row_of(a)], kb = keys_[row_of(b)];
-                  return ka != kb ? ka < kb : row_of(a) < row_of(b);
-                });
+    const auto first = entries_.begin() + static_cast<std::ptrdiff_t>(begin),
+               last = entries_.begin() + static_cast<std::ptrdiff_t>(end);
+    if (!std::is_sorted(first, last, is_less)) std::sort(first, last, is_less);  // most are equal, and in order
     begin = end;
   }
   std::uint32_t code = 0;

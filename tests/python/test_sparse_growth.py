@@ -113,6 +113,22 @@ def test_each_split_is_the_best_of_all(seed):
         check_tree(model.fit(sparse_of(X, random), y), X, y)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_sparse_and_dense_are_boosted_alike(seed):
+    X, random = make_table(seed)
+    w = weights_of(X, random, seed)
+    options = {"n_estimators": 4, "min_samples_leaf": 3, "random_state": seed, "n_jobs": 1 + seed % 4}
+    for extra in ({}, {"max_bins": 5}):
+        for n_classes in (0, 2, 3):
+            kind = spinney.GradientBoostingClassifier if n_classes else spinney.GradientBoostingRegressor
+            y = target_of(X, np.random.default_rng(seed), n_classes)
+            prints = {
+                kind(**options, **extra).fit(table, y, sample_weight=w).fingerprint()
+                for table in (X, sparse_of(X, random), sparse_of(X, random).astype(np.float32))
+            }
+            assert len(prints) == 1
+
+
 def test_infinite_values_are_cut_off_the_zeros():
     X = np.zeros((40, 5))
     X[:4, 0], X[4:8, 1], X[8:12, 2] = np.inf, -np.inf, 3.0
