@@ -45,7 +45,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("_pruning",),
     ("_rpart",),
     ("_tree",),
-    ("_forest", "_boosting"),
+    ("_forest", "_boosting", "learners"),
     ("_ensemble",),
     ("_judge",),
     ("cli",),

@@ -375,6 +375,15 @@ def losses() -> Any:
     return figure
 
 
+def shapes() -> Any:
+    """Draw the functions of three columns that a sum of simple functions has found."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, size=(600, 4))
+    y = np.sin(2 * X[:, 0]) + 0.8 * X[:, 1] + 1.0 * (X[:, 2] > 0.5) + rng.normal(scale=0.2, size=600)
+    model = spinney.FunctionalBoostingRegressor(["linear", "splines", "stumps"], n_estimators=150).fit(X, y)
+    return model.plot_shapes(max_columns=3)
+
+
 def early_stopping() -> Any:
     """Draw a wave and what boosting makes of it after few, the best and many rounds."""
     rng = np.random.default_rng(3)
@@ -424,6 +433,7 @@ def main(arguments: list[str]) -> None:
     save(learning_curve(), folder / "learning_curve.png")
     save(losses(), folder / "losses.png")
     save(early_stopping(), folder / "boosting_rounds.png")
+    save(shapes(), folder / "shapes.png")
     save(batting(), folder / "batting.png")
     save(shrinkage(), folder / "shrinkage.png")
     (folder / "surrogates.svg").write_text(

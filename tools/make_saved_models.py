@@ -74,6 +74,15 @@ def models() -> dict[str, Any]:
             spinney.DecisionTreeClassifier(max_depth=2), 3, algorithm="real", unseen="other"
         ).fit(X, score > 8, weight),
         "adaboost_regressor": spinney.AdaBoostRegressor(n_estimators=3).fit(X, score),
+        "functions_classifier": spinney.FunctionalBoostingClassifier(
+            ["linear_pairs", "logistic", "stumps"], n_estimators=4, random_state=4
+        ).fit(X, labels),
+        "functions_regressor": spinney.FunctionalBoostingRegressor(
+            ["splines", spinney.learners.Neighbors(5), spinney.learners.KernelRidge(max_rows=12), "trees"],
+            n_estimators=8,
+            learning_rate=0.5,
+            random_state=4,
+        ).fit(X, score),
         "numbers": spinney.DecisionTreeRegressor(max_depth=4).fit(X[["length", "count"]].to_numpy(), score),
         "surrogates": spinney.DecisionTreeClassifier(
             missing="surrogate", missing_fallback="stop", max_competitors=2, max_depth=5

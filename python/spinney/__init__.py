@@ -14,12 +14,14 @@ from spinney import _names
 from spinney._names import __version__
 
 if TYPE_CHECKING:
-    from spinney import datasets
+    from spinney import datasets, learners
     from spinney._boosting.classifier import GradientBoostingClassifier
     from spinney._boosting.regressor import GradientBoostingRegressor
     from spinney._ensemble.adaboost.classifier import AdaBoostClassifier
     from spinney._ensemble.adaboost.regressor import AdaBoostRegressor
     from spinney._ensemble.bagging import BaggingClassifier, BaggingRegressor
+    from spinney._ensemble.functional.classifier import FunctionalBoostingClassifier
+    from spinney._ensemble.functional.regressor import FunctionalBoostingRegressor
     from spinney._file.container import ModelFileError
     from spinney._forest.certainty.coverage import CoverageReport
     from spinney._forest.certainty.support import Support
@@ -69,6 +71,8 @@ __all__ = [
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
     "Fragility",
+    "FunctionalBoostingClassifier",
+    "FunctionalBoostingRegressor",
     "GradientBoostingClassifier",
     "GradientBoostingRegressor",
     "Importances",
@@ -91,6 +95,7 @@ __all__ = [
     "fragility",
     "importance_frame",
     "james_stein",
+    "learners",
     "load",
     "load_predictor",
     "plot_cp",

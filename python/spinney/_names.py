@@ -28,6 +28,8 @@ MODULE_OF = {
     "ExtraTreesClassifier": "spinney._forest.extra_trees",
     "ExtraTreesRegressor": "spinney._forest.extra_trees",
     "Fragility": "spinney._judge.fragility",
+    "FunctionalBoostingClassifier": "spinney._ensemble.functional.classifier",
+    "FunctionalBoostingRegressor": "spinney._ensemble.functional.regressor",
     "GradientBoostingClassifier": "spinney._boosting.classifier",
     "GradientBoostingRegressor": "spinney._boosting.regressor",
     "Importances": "spinney.reading.importances",
@@ -70,7 +72,7 @@ MODULE_OF = {
     "tree_svg": "spinney.drawing.svg",
 }
 
-SUBMODULES = frozenset({"datasets"})
+SUBMODULES = frozenset({"datasets", "learners"})
 
 # what predicts, by the kind that model files give it
 FITTED_KINDS = {
@@ -78,6 +80,7 @@ FITTED_KINDS = {
     "adaboost_r2": "spinney._fitted.median.FittedMedian",
     "boosting": "spinney._fitted.boosting.FittedBoosting",
     "forest": "spinney._fitted.forest.FittedForest",
+    "functions": "spinney._fitted.functions.model.FittedFunctions",
     "tree": "spinney._fitted.tree.FittedTree",
 }
 
@@ -88,6 +91,7 @@ FAMILIES_OF_KIND = {
     "boosting": ("GradientBoosting",),
     "forest": ("RandomForest", "ExtraTrees"),
     "tree": ("DecisionTree", "ExtraTree"),
+    "functions": ("FunctionalBoosting",),
 }
 
 # what `spinney fit --model` fits: names of estimators less "Classifier" and "Regressor"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <exception>
 #include <iostream>
@@ -37,11 +38,14 @@ inline int run_all() {
   int n_failed = 0;
   for (const Test& test : tests) {
     n_failures = 0;
+    const auto start = std::chrono::steady_clock::now();
     try {
       test.run();
     } catch (const std::exception& error) {
       fail(test.name, 0, error.what());
     }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    if (seconds.count() > 5) std::cout << seconds.count() << " s: " << test.name << std::endl;
     if (n_failures) ++n_failed, std::cout << "FAILED " << test.name << std::endl;
   }
   std::cout << tests.size() << " tests, " << n_failed << " failures" << std::endl;

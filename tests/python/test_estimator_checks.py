@@ -22,6 +22,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarn
         spinney.GradientBoostingRegressor(n_estimators=20, learning_rate=0.3),
         spinney.AdaBoostClassifier(n_estimators=10),
         spinney.AdaBoostRegressor(n_estimators=10),
+        spinney.FunctionalBoostingClassifier(n_estimators=10, learning_rate=0.5),
+        spinney.FunctionalBoostingRegressor(n_estimators=20, learning_rate=0.5),
     ]
 )
 def test_scikit_learns_checks(estimator, check):
@@ -51,6 +53,10 @@ def test_scikit_learns_checks(estimator, check):
         spinney.AdaBoostClassifier(n_estimators=5, algorithm="logit"),
         spinney.AdaBoostClassifier(LogisticRegression(), n_estimators=5),
         spinney.AdaBoostRegressor(n_estimators=5, max_depth=2, loss="square"),
+        spinney.FunctionalBoostingClassifier(
+            ["linear_pairs", "kernel_ridge", "logistic"], n_estimators=5, random_state=0
+        ),
+        spinney.FunctionalBoostingRegressor("splines", n_estimators=20, learning_rate=0.5),
     ]
 )
 @pytest.mark.slow

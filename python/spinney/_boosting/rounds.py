@@ -148,11 +148,15 @@ class Rounds:
         if len(self.train_curve) + self._n_unknown[0] < self._n_done:
             self.train_curve.append(self._engine.training_loss())
         if self._model.subsample < 1 and len(self.out_of_bag_curve) < self._n_done:
-            before, after = self._engine.out_of_bag_loss()
-            self.out_of_bag_curve.append(after)
-            self.out_of_bag_gains.append(before - after if np.isfinite(after) else 0.0)
+            self._record_out_of_bag()
         if self.has_held_out and len(self.held_out_curve) + self._n_unknown[1] < self._n_done:
             self.held_out_curve.append(self._held_out_loss())
+
+    def _record_out_of_bag(self) -> None:
+        """Note what the last round has done for the rows that were not drawn for it."""
+        before, after = self._engine.out_of_bag_loss()
+        self.out_of_bag_curve.append(after)
+        self.out_of_bag_gains.append(before - after if np.isfinite(after) else 0.0)
 
     def _held_out_loss(self) -> float:
         if self._judge is None:

@@ -35,6 +35,16 @@ class Kept:
         """Turn back what `_file_parts` gives."""
         raise NotImplementedError
 
+    def _kept_parameters(self) -> dict[str, Any]:
+        """Return the parameters, as far as they are not numbers, text and collections of these in a form that is."""
+        parameters: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
+        return parameters
+
+    @classmethod
+    def _parameters_again(cls, kept: dict[str, Any]) -> dict[str, Any]:
+        """Turn back what `_kept_parameters` gives; `refuse` what cannot be."""
+        return kept
+
     def _to_bytes(self) -> bytes:
         """Return the model file."""
         if class_name(self) is None:
@@ -152,7 +162,7 @@ class KeptModel(Kept):
 
 def estimator_header(estimator: Any) -> dict[str, Any]:
     """Return what the header of a model file says of an estimator, beside what `FittedPart` says."""
-    header: dict[str, Any] = opening(estimator, estimator.get_params(deep=False)) | estimator._to_header()
+    header: dict[str, Any] = opening(estimator, estimator._kept_parameters()) | estimator._to_header()
     return header
 
 
@@ -164,7 +174,8 @@ def opening(estimator: Any, parameters: dict[str, Any]) -> dict[str, Any]:
 
 def unfitted(kind: Any, header: dict[str, Any], **more: Any) -> Any:
     """Make an estimator with the parameters of a header."""
-    estimator = kind(**parameters_from_json(field(header, "parameters", dict)) | more)
+    parameters = kind._parameters_again(parameters_from_json(field(header, "parameters", dict)))
+    estimator = kind(**parameters | more)
     estimator._validate_params()
     return estimator
 

@@ -100,7 +100,7 @@ class NamedParameters:
 
 
 def _arguments_of_fit(cls: Any) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(cls.fit).parameters
+    return inspect.signature(cls.fit).parameters if hasattr(cls, "fit") else {}
 
 
 def _named_arguments(fit: Callable[..., Any]) -> Callable[..., Any]:

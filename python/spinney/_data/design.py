@@ -1,0 +1,139 @@
+"""A table as numbers of one scale, for learners that add, multiply or measure distances.
+
+Each column becomes one or more terms: a number its value, less the mean and divided by the standard deviation, and, if
+values were missing at fit, whether it is missing; a category whether it is this one, for each that occurred at fit.
+What is missing has the mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data.schema import Schema
+
+Floats = NDArray[np.float64]
+VALUE, MISSING, CATEGORY = 0, 1, 2
+_FARTHEST = 1e100  # so that squared distances are numbers
+_Term = tuple[int, int, int, float, float]  # feature, kind, code, center, scale
+
+
+@dataclass(frozen=True)
+class Design:
+    """The terms of a table.
+
+    Attributes
+    ----------
+    feature : ndarray of shape (n_terms,)
+        Column that each term is made of.
+    kind : ndarray of shape (n_terms,)
+        VALUE, MISSING or CATEGORY.
+    code : ndarray of shape (n_terms,)
+        Code of the category; 0 for other terms.
+    center, scale : ndarray of shape (n_terms,)
+        What is taken off, and what it is divided by then.
+    """
+
+    feature: NDArray[np.int32]
+    kind: NDArray[np.int32]
+    code: NDArray[np.int32]
+    center: Floats
+    scale: Floats
+
+    def __len__(self) -> int:
+        return len(self.feature)
+
+    @classmethod
+    def learn(cls, columns: _engine.Table, schema: Schema, weight: Floats) -> Design:
+        """Find the terms that vary among the rows of positive weight."""
+        found: list[_Term] = []
+        used = weight > 0
+        kept, total = weight[used], float(weight[used].sum())
+        for j, n_categories in enumerate(schema.n_categories):
+            values = np.asarray(columns.column(j))[used]
+            absent = np.isnan(values)
+            if n_categories:
+                codes = np.where(absent, n_categories, values).astype(np.intp)
+                shares = np.bincount(codes, kept, n_categories + 1)[:n_categories] / total
+                found += [
+                    (j, CATEGORY, c, float(share), float(np.sqrt(share * (1 - share))))
+                    for c, share in enumerate(shares.tolist())
+                    if 0 < share < 1
+                ]
+            else:
+                found += _number_terms(j, values, absent, kept)
+        arrays = zip(*found, strict=True) if found else ((), (), (), (), ())
+        feature, kind, code, center, scale = arrays
+        whole = [np.array(entry, dtype=np.int32) for entry in (feature, kind, code)]
+        return cls(whole[0], whole[1], whole[2], np.array(center, dtype=float), np.array(scale, dtype=float))
+
+    def matrix(self, columns: _engine.Table) -> Floats:
+        """Terms of some rows, (n_terms, n_rows)."""
+        terms = np.empty((len(self), columns.n_rows))
+        last, values = -1, np.empty(0)
+        for t, (j, kind) in enumerate(zip(self.feature.tolist(), self.kind.tolist(), strict=True)):
+            if j != last:
+                last, values = j, np.asarray(columns.column(j))
+                absent = np.isnan(values)
+            if kind == MISSING:
+                terms[t] = absent
+            elif kind == CATEGORY:
+                terms[t] = values == self.code[t]
+            else:
+                terms[t] = np.where(absent, self.center[t], values)
+            terms[t] -= self.center[t]
+            terms[t] /= self.scale[t]
+        return np.clip(terms, -_FARTHEST, _FARTHEST, out=terms)
+
+    def names(self, schema: Schema) -> list[str]:
+        """Return the terms in words."""
+        found = []
+        for j, kind, code in zip(self.feature.tolist(), self.kind.tolist(), self.code.tolist(), strict=True):
+            feature = schema.features[j]
+            suffix = {VALUE: "", MISSING: " is missing"}.get(kind)
+            found.append(f"{feature.name}{f' = {feature.categories[code]}' if suffix is None else suffix}")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold and `from_dict` turns back."""
+        return {name: getattr(self, name).tolist() for name in ("feature", "kind", "code", "center", "scale")}
+
+    @classmethod
+    def from_dict(cls, fields: Any, schema: Schema) -> Design:
+        """Rebuild it; ValueError if `fields` cannot be a design of these columns."""
+        try:
+            integers = [np.array(fields[name], dtype=np.int32).reshape(-1) for name in ("feature", "kind", "code")]
+            center, scale = (np.array(fields[name], dtype=np.float64).reshape(-1) for name in ("center", "scale"))
+        except (KeyError, TypeError, ValueError, OverflowError):
+            raise ValueError("is damaged: its terms are unusable") from None
+        feature, kind, code = integers
+        sizes = np.array(schema.n_categories)
+        lengths = {entry.size for entry in integers} | {center.size, scale.size}
+        fits = len(lengths) == 1
+        if not fits or not np.isfinite(center).all() or not (np.isfinite(scale) & (scale > 0)).all():
+            raise ValueError("is damaged: its terms are unusable")
+        if len(feature) and not (feature.min() >= 0 and feature.max() < len(sizes) and set(kind.tolist()) <= {0, 1, 2}):
+            raise ValueError("is damaged: its terms are of columns that it does not have")
+        is_category = kind == CATEGORY
+        if ((sizes[feature] > 0) != is_category).any() or (code[is_category] >= sizes[feature][is_category]).any():
+            raise ValueError("is damaged: its terms do not fit its columns")
+        return cls(feature, kind, code, center, scale)
+
+
+def _number_terms(j: int, values: Floats, absent: NDArray[np.bool_], weight: Floats) -> list[_Term]:
+    """Terms of a column of numbers: its value and, if some are, whether it is missing."""
+    found: list[_Term] = []
+    there, kept = values[~absent], weight[~absent]
+    if len(there):
+        center = float((there * kept).sum() / kept.sum())
+        spread = float(np.sqrt((kept * (there - center) ** 2).sum() / kept.sum()))
+        if np.isfinite(spread) and spread > 1e-12 * abs(center):
+            found.append((j, VALUE, 0, center, spread))
+    if absent.any() and len(there):
+        share = float(weight[absent].sum() / weight.sum())
+        found.append((j, MISSING, 0, share, float(np.sqrt(share * (1 - share)))))
+    return found

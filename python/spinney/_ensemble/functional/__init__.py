@@ -1,0 +1,1 @@
+"""Functional boosting: any loss, and any weak learner or several of them."""

@@ -1,0 +1,176 @@
+"""Losses of functional boosting: value and slope of each row, where scores start, what scores mean."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._boosting.losses import Loss, class_constants, class_loss, regression_loss, row_losses, weighted_quantile
+from spinney._boosting.rows import LearningRows
+from spinney._ensemble.functional.line_search import least_along
+from spinney._fitted.links import CLASS_LINKS, LINKS
+from spinney._numbers.same_bits import exp
+
+Floats = NDArray[np.float64]
+
+
+class FunctionalLoss(ABC):
+    """A loss of scores, (n_scores, n_rows).
+
+    Attributes
+    ----------
+    link : str
+        How scores become predictions.
+    """
+
+    link: str
+
+    def check(self, rows: LearningRows, name: str) -> None:
+        """Refuse targets that the loss is not for."""
+        return
+
+    @abstractmethod
+    def start(self, rows: LearningRows, n_scores: int) -> Floats:
+        """Constant scores of least loss."""
+
+    def begin_round(self, scores: Floats, rows: LearningRows) -> None:
+        """Set what stays as it is during a round."""
+        return
+
+    @abstractmethod
+    def values(self, scores: Floats, rows: LearningRows) -> Floats:
+        """Loss of each row."""
+
+    @abstractmethod
+    def slopes(self, scores: Floats, rows: LearningRows) -> Floats:
+        """Return the slope of each row's loss by its scores, (n_scores, n_rows)."""
+
+    def mean(self, scores: Floats, rows: LearningRows) -> float:
+        """Weighted mean over the rows."""
+        weight = rows.weights()
+        used = weight > 0
+        values = self.values(scores, rows)[used]
+        return float((values * weight[used]).sum() / weight[used].sum())
+
+
+class NamedLoss(FunctionalLoss):
+    """One of the losses that gradient boosting has."""
+
+    def __init__(self, loss: Loss, parameter: float) -> None:
+        self._loss = loss
+        self._parameter = parameter
+        self._width = np.inf  # of huber's middle
+        self.link = loss.link
+
+    def check(self, rows: LearningRows, name: str) -> None:
+        """Refuse targets that the loss is not for."""
+        rows.check(self._loss, name)
+
+    def start(self, rows: LearningRows, n_scores: int) -> Floats:
+        """Constant scores of least loss."""
+        weight = rows.weights()
+        used = weight > 0
+        target, kept = rows.target[used], weight[used]
+        if n_scores > 1:
+            totals = np.bincount(target.astype(np.intp), kept, n_scores).astype(np.float64)
+            return class_constants(totals, kept, None)
+        return np.array([self._loss.start(target, kept, np.zeros(len(target)))])
+
+    def begin_round(self, scores: Floats, rows: LearningRows) -> None:
+        """Set where huber's squares end: it follows the residuals from round to round."""
+        if self._loss.name == "huber":
+            weight = rows.weights()
+            far = np.abs(rows.target - scores[0])[weight > 0]
+            self._width = weighted_quantile(far, weight[weight > 0], self._parameter)
+
+    def values(self, scores: Floats, rows: LearningRows) -> Floats:
+        """Loss of each row."""
+        if self._loss.name == "huber":
+            far = np.abs(rows.target - scores[0])
+            near = np.minimum(far, self._width)
+            return np.asarray(near * (far - near / 2))
+        return row_losses(self._loss.name, self._parameter, scores.T, rows)
+
+    def slopes(self, scores: Floats, rows: LearningRows) -> Floats:
+        """Return the slope of each row's loss by its scores."""
+        y, f, name, parameter = rows.target, scores[0], self._loss.name, self._parameter
+        if name == "multinomial":
+            raised = exp(scores - scores.max(axis=0))
+            shares = raised / raised.sum(axis=0)
+            shares[y.astype(np.intp), np.arange(len(y))] -= 1
+            return np.asarray(shares)
+        if name == "logistic":
+            return np.asarray(1 / (1 + exp(-np.clip(f, -700, 700))) - y)[np.newaxis]
+        if name == "exponential":
+            return np.asarray((1 - 2 * y) * exp((1 - 2 * y) * f))[np.newaxis]
+        if name == "poisson":
+            return np.asarray(exp(f) - y)[np.newaxis]
+        if name == "gamma":
+            return np.asarray(1 - y * exp(-f))[np.newaxis]
+        if name == "tweedie":
+            return np.asarray(exp((2 - parameter) * f) - y * exp((1 - parameter) * f))[np.newaxis]
+        if name == "quantile":
+            return np.where(y > f, -parameter, np.where(y < f, 1 - parameter, 0.0))[np.newaxis]
+        if name == "absolute_error":
+            return np.asarray(np.sign(f - y))[np.newaxis]
+        return np.asarray(np.clip(f - y, -self._width, self._width))[np.newaxis]
+
+
+class OwnLoss(FunctionalLoss):
+    """A user's loss: an object with ``loss(y, f)`` and ``gradient(y, f)``."""
+
+    def __init__(self, given: Any, of_classes: bool) -> None:
+        self._given = given
+        self._of_classes = of_classes
+        self.link = getattr(given, "link", "logit" if of_classes else "identity")
+        if self.link not in LINKS - {"softmax"} or (self.link in CLASS_LINKS) != of_classes:
+            raise ValueError(f"The loss has link={self.link!r}, which scores of this target cannot have.")
+
+    def _target(self, rows: LearningRows) -> Floats:
+        return 2 * rows.target - 1 if self._of_classes else rows.target
+
+    def start(self, rows: LearningRows, n_scores: int) -> Floats:
+        """Constant of least loss, found by going downhill from 0 or from the mean."""
+        weight = rows.weights()
+        base = 0.0 if self.link != "identity" else float((rows.target * weight).sum() / weight.sum())
+        scores = np.full((1, len(rows.target)), base)
+        slope = float((self.slopes(scores, rows)[0] * weight).sum())
+        direction = -np.sign(slope) * np.ones_like(scores)
+        step = least_along(lambda s: self._along(scores, direction, s, rows), 1.0) if slope else 0.0
+        return np.array([base + step * direction[0, 0]])
+
+    def _along(self, scores: Floats, direction: Floats, step: float, rows: LearningRows) -> float:
+        return float((self.slopes(scores + step * direction, rows)[0] * direction[0] * rows.weights()).sum())
+
+    def values(self, scores: Floats, rows: LearningRows) -> Floats:
+        """Loss of each row."""
+        return _checked(self._given.loss(self._target(rows), scores[0]), len(rows.target), "loss")
+
+    def slopes(self, scores: Floats, rows: LearningRows) -> Floats:
+        """Return the slope of each row's loss by its score."""
+        return _checked(self._given.gradient(self._target(rows), scores[0]), len(rows.target), "gradient")[np.newaxis]
+
+
+def make_loss(given: Any, parameters: dict[str, float], n_classes: int | None) -> FunctionalLoss:
+    """Return a loss by its name, or a user's own."""
+    if not isinstance(given, str):
+        if n_classes is not None and n_classes > 2:
+            raise ValueError(f"A loss of your own takes two classes; y has {n_classes}. Use loss='log_loss'.")
+        return OwnLoss(given, n_classes is not None)
+    if n_classes is not None:
+        return NamedLoss(class_loss(given, n_classes), 0.0)
+    loss = regression_loss(given, parameters["quantile"], parameters["tweedie"])
+    return NamedLoss(loss, parameters.get(given, 0.0))
+
+
+def _checked(values: Any, n_rows: int, method: str) -> Floats:
+    """Return what a user's function gives, if it is a number for each row."""
+    found = np.asarray(values, dtype=np.float64)
+    if found.shape != (n_rows,):
+        raise ValueError(f"{method}(y, f) of the loss returned shape {found.shape}; it needs ({n_rows},).")
+    if not np.isfinite(found).all():
+        raise ValueError(f"{method}(y, f) of the loss returned NaN or infinity. Check it at large scores.")
+    return found
