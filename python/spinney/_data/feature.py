@@ -62,6 +62,14 @@ class Feature:
         return bool(self.categories) and isinstance(self.categories[0], str)
 
 
+@dataclass(frozen=True, slots=True)
+class PlainFeatures:
+    """Many columns of numbers, of which there is no more to say: sparse tables may have 100,000."""
+
+    names: list[str]
+    kind: str
+
+
 def learn_feature(name: str, column: Column, forced: bool, n_rows: int, as_declared: bool = False) -> Feature:
     """Find what a model keeps of one training column."""
     if isinstance(column, SparseColumn):

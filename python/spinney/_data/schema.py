@@ -13,7 +13,7 @@ empty     a column without any value at fit: a number to the engine; whatever co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, cast
 
@@ -28,6 +28,7 @@ from spinney._data.columns import (
 from spinney._data.combinations import Combinations
 from spinney._data.feature import (
     Feature,
+    PlainFeatures,
     Unseen,
     add_codes,
     add_number,
@@ -57,22 +58,32 @@ class Schema:
 
     def __init__(
         self,
-        features: Iterable[Feature],
+        features: Iterable[Feature] | PlainFeatures,
         has_names: bool,
         unseen: Unseen = "missing",
         pool: Combinations | None = None,
     ) -> None:
         self.pool = pool
-        self.features = tuple(features)
+        self._given = features if isinstance(features, PlainFeatures) else tuple(features)
         self.has_names = has_names
         self.unseen = _checked_unseen(unseen)
-        self.names = [feature.name for feature in self.features]
-        self._all_numbers = all(feature.kind in ("number", "boolean") for feature in self.features)
+        if isinstance(self._given, PlainFeatures):
+            self.names, self._all_numbers = self._given.names, True
+        else:
+            self.names = [feature.name for feature in self._given]
+            self._all_numbers = all(feature.kind in ("number", "boolean") for feature in self._given)
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """What is known of each column."""
+        if isinstance(self._given, PlainFeatures):
+            return tuple(Feature(name, self._given.kind) for name in self._given.names)
+        return self._given
 
     @property
     def n_features(self) -> int:
         """Number of columns."""
-        return len(self.features)
+        return len(self.names)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schema) and self.to_dict() == other.to_dict()
@@ -103,6 +114,7 @@ class Schema:
         """
         forced = forced_categories(categorical_features, table)
         names = table.names or [f"x{j}" for j in range(table.n_columns)]
+        features: list[Feature] | PlainFeatures
         if table.matrix is not None or table.sparse is not None:
             features = _learn_block(table, names, forced)
         else:
@@ -110,8 +122,12 @@ class Schema:
                 learn_feature(name, table.column(j), j in forced, table.n_rows, as_declared)
                 for j, name in enumerate(names)
             ]
-        warn_of_rounding(table, [j for j, feature in enumerate(features) if feature.kind == "number"])
-        return cls(features, table.names is not None, unseen)
+        schema = cls(features, table.names is not None, unseen)
+        if schema._all_numbers:
+            warn_of_rounding(table, range(table.n_columns))
+        else:
+            warn_of_rounding(table, [j for j, feature in enumerate(schema.features) if feature.kind == "number"])
+        return schema
 
     @cached_property
     def split_features(self) -> tuple[Feature, ...]:
@@ -129,11 +145,13 @@ class Schema:
     @property
     def n_categories(self) -> list[int]:
         """Categories of what trees split on, as the engine counts them: 0 for numbers and ordered categories."""
+        if self._all_numbers:
+            return [0] * self.n_split_features
         return [len(feature.categories) if feature.kind == "category" else 0 for feature in self.split_features]
 
     def with_pool(self, pool: Combinations) -> Schema:
         """Return the same columns with a pool of combinations."""
-        return Schema(self.features, self.has_names, self.unseen, pool)
+        return Schema(self._given, self.has_names, self.unseen, pool)
 
     def credit_inputs(self, by_split_feature: Array) -> Array:
         """Hand what columns of the trees have earned on to the table's columns."""
@@ -268,14 +286,19 @@ def _position(item: Any, table: RawTable) -> int:
     return int(item)
 
 
-def _learn_block(table: RawTable, names: Sequence[str], forced: set[int]) -> list[Feature]:
+def _learn_block(table: RawTable, names: list[str], forced: set[int]) -> list[Feature] | PlainFeatures:
     matrix = table.matrix
     values = matrix if table.sparse is None else table.sparse.values
     kind = "boolean" if cast(Array, values).dtype.kind == "b" else "number"
-    features = [Feature(name, kind) for name in names]
+    # of a matrix, only these can be missing throughout
+    perhaps_empty: list[int] = []
     if matrix is not None and matrix.dtype.kind == "f":
-        for j in np.flatnonzero(np.isnan(matrix[0])).tolist():  # only these can be missing throughout
-            features[j] = learn_feature(names[j], table.column(j), False, table.n_rows)
+        perhaps_empty = np.flatnonzero(np.isnan(matrix[0])).tolist()
+    if not perhaps_empty and not forced:
+        return PlainFeatures(names, kind)
+    features = [Feature(name, kind) for name in names]
+    for j in perhaps_empty:
+        features[j] = learn_feature(names[j], table.column(j), False, table.n_rows)
     for j in forced:
         features[j] = learn_feature(names[j], table.column(j), True, table.n_rows)
     return features
