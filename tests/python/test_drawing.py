@@ -81,7 +81,8 @@ def solids(picture):
     for part in picture.parts:
         inside = edges(part.box)
         found += [b for s in part.shapes if isinstance(s, Text) and (b := text_box(s)).y >= inside[3]]
-    return found + [text_box(text) for _, texts in picture.labels for text in texts]
+    found += [text_box(text) for _, texts in picture.labels for text in texts]
+    return found + picture.legend.boxes + [text_box(text) for text in picture.legend.texts]
 
 
 @pytest.mark.parametrize("style", ["full", "compact"])

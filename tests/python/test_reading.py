@@ -150,7 +150,7 @@ def test_a_condition_names_only_what_can_come():
         (Condition(NUMBER, lower=math.inf), ["missing"]),
         (Condition(FEW, codes=frozenset({0, 1}), missing=False), ["a, b"]),
         (Condition(MANY, codes=frozenset(range(2, 40)), missing=False), ["not t0, t1"]),
-        (Condition(MANY, codes=frozenset(range(12)), missing=False), ["t0, t1", "… (12 of 40)"]),
+        (Condition(MANY, codes=frozenset(range(12)), missing=False), ["t0, t1, …", "(12 of 40)"]),
         (
             Condition(Feature("c", "category", ("first place", "second place", "z")), codes=frozenset({0, 1})),
             ["first place,", "second place", "or missing"],

@@ -123,7 +123,7 @@ def test_two_classes_have_one_score(loss: str, init: str) -> None:
     assert explained.output_names is None
     np.testing.assert_allclose(explained.predictions, model.decision_function(X), rtol=0, atol=1e-9)
     half = "half the " if loss == "exponential" else ""
-    assert explained.of == half + "log-odds of yes"
+    assert explained.of == half + "log-odds of class yes"
 
 
 def test_several_classes_have_a_score_each() -> None:
@@ -246,7 +246,7 @@ def test_pictures_say_what_is_explained() -> None:
     X, y = numbers(10)
     explained = small(Classifier).fit(X, y > 1).shap_values(X)
     ax = explained.plot()
-    assert ax.get_xlabel() == "added to the log-odds of True"
+    assert ax.get_xlabel() == "added to the log-odds of class True"
     mpl.pyplot.close(ax.figure)
     ax = small(loss="poisson").fit(X, np.exp(y / 4)).shap_values(X).plot("bars")
     assert "log of the prediction" in ax.get_xlabel()

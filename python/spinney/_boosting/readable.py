@@ -112,7 +112,7 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns):
         link = self.boosting_.link
         classes: Any = getattr(self, "classes_", None)
         if link in ("logit", "half_logit"):
-            return f"{'half the ' if link == 'half_logit' else ''}log-odds of {classes[1]}"
+            return f"{'half the ' if link == 'half_logit' else ''}log-odds of class {classes[1]}"
         return {"identity": "prediction", "log": "log of the prediction", "softmax": "score of the class"}[link]
 
     def _about(self) -> About:

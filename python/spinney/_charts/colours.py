@@ -4,6 +4,8 @@ from __future__ import annotations
 
 # Okabe and Ito's eight, ordered so that neighbours differ in lightness too.
 CLASS_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#8C8C8C")
+# For categories beside the blue and the orange of low and high values.
+CATEGORY_COLOURS = ("#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#6A3D9A", "#7F5F1F")
 CLASS_MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
 VALUE_COLOUR = "#0072B2"
 INK, PALE = "#222222", "#777777"

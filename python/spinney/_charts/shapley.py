@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._charts.axes import axes_of, pyplot
-from spinney._charts.colours import CLASS_COLOURS, INK, PALE, VALUE_COLOUR, class_colour
-from spinney._words.digits import elide, one_line, plural, shortest
+from spinney._charts.colours import CATEGORY_COLOURS, CLASS_COLOURS, INK, PALE, VALUE_COLOUR, class_colour
+from spinney._words.digits import elide, grouped, one_line, plural, shortest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 _LOW, _HIGH, _NEITHER = "#0072B2", "#D55E00", "#999999"
+_NAME_LETTERS = 20  # of categories in one line
 _BINS = 80  # along the axis, in which points are stacked
 
 
@@ -32,7 +33,10 @@ def _name(text: object) -> str:
 
 
 def draw_points(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
-    """Draw a point per row and column: how much the column adds, coloured by its value."""
+    """Draw a point per row and column: how much the column adds, coloured by its value.
+
+    Few categories have a colour each, named at the end of their line; of many only the number is told.
+    """
     shown = _largest(explained.importances, max_columns)
     ax = axes_of(ax, 7.5, 1.3 + 0.36 * len(shown), "top", "right", "left")
     ax.axvline(0, color=PALE, linewidth=0.8, zorder=0)
@@ -40,9 +44,14 @@ def draw_points(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
     for place, j in enumerate(shown):
         values = explained.values[:, j]
         numbers = explained.numbers[:, j]
-        plain = np.isnan(numbers) | explained.is_category(int(j))
         height = place + _spread(values)
         style: dict[str, Any] = {"s": size, "linewidths": 0, "alpha": 0.85}
+        if explained.is_category(int(j)):
+            present = np.unique(numbers[~np.isnan(numbers)])
+            ax.scatter(values, height, color=_category_colours(numbers, present), **style)
+            _name_categories(ax, place, _present_names(explained, int(j), present))
+            continue
+        plain = np.isnan(numbers)
         ax.scatter(values[plain], height[plain], color=_NEITHER, **style)
         ax.scatter(values[~plain], height[~plain], c=_ranks(numbers[~plain]), cmap=_ramp(), vmin=0, vmax=1, **style)
     ax.set_yticks(range(len(shown)), [_name(explained.feature_names[j]) for j in shown], parse_math=False)
@@ -51,6 +60,42 @@ def draw_points(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
     ax.tick_params(axis="y", length=0)
     _legend(ax, explained, shown)
     return ax
+
+
+def _category_colours(codes: Floats, present: Floats) -> list[str]:
+    """Colour of each point of a column of categories: grey if there are too many, or if the value is missing."""
+    few = present if len(present) <= len(CATEGORY_COLOURS) else present[:0]
+    colour = dict(zip(few.tolist(), CATEGORY_COLOURS, strict=False))
+    return [colour.get(code, _NEITHER) for code in codes.tolist()]
+
+
+def _present_names(explained: Any, column: int, present: Floats) -> list[str]:
+    first = [int(np.flatnonzero(explained.numbers[:, column] == code)[0]) for code in present]
+    return [elide(one_line(explained.text_of(row, column)), 16) for row in first]
+
+
+def _name_categories(ax: Axes, place: int, names: list[str]) -> None:
+    """Write the categories of one line behind it, in their colours; how many there are, if they have none."""
+    from matplotlib.offsetbox import AnnotationBbox, HPacker, TextArea, VPacker
+
+    if len(names) > len(CATEGORY_COLOURS):
+        pairs = [(plural(len(names), "category"), PALE)]
+    else:
+        pairs = list(zip(names, CATEGORY_COLOURS, strict=False))
+    texts = [TextArea(name, textprops={"color": colour, "size": 8, "parse_math": False}) for name, colour in pairs]
+    half = len(texts) if sum(map(len, names)) <= _NAME_LETTERS else (len(texts) + 1) // 2
+    lines = [HPacker(children=[*part], pad=0, sep=5, align="baseline") for part in (texts[:half], texts[half:]) if part]
+    ax.add_artist(
+        AnnotationBbox(
+            VPacker(children=[*lines], pad=0, sep=1, align="left"),
+            (1.01, place),
+            xycoords=("axes fraction", "data"),
+            box_alignment=(0.0, 0.5),
+            frameon=False,
+            pad=0,
+            annotation_clip=False,
+        )
+    )
 
 
 def _ramp() -> Colormap:
@@ -87,13 +132,10 @@ def _legend(ax: Axes, explained: Any, shown: NDArray[np.intp]) -> None:
     def dot(colour: str, label: str) -> Line2D:
         return Line2D([], [], marker="o", linestyle="", color=colour, markersize=5, label=label)
 
-    categories = [explained.is_category(int(j)) for j in shown]
-    numbers = [j for j, is_category in zip(shown, categories, strict=True) if not is_category]
-    handles = [dot(_LOW, "low value"), dot(_HIGH, "high value")] if numbers else []
-    missing = bool(np.isnan(explained.numbers[:, numbers]).any())
-    if any(categories) or missing:
-        words = ["category"] * any(categories) + ["missing"] * missing
-        handles.append(dot(_NEITHER, " or ".join(words)))
+    has_numbers = not all(explained.is_category(int(j)) for j in shown)
+    handles = [dot(_LOW, "low value"), dot(_HIGH, "high value")] if has_numbers else []
+    if np.isnan(explained.numbers[:, shown]).any():
+        handles.append(dot(_NEITHER, "missing"))
     ax.legend(handles=handles, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, borderaxespad=0.1)
 
 
@@ -136,7 +178,7 @@ def draw_row(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
         ax.barh(place, step, left=ends[place + 1], color=colour, height=0.62)
         ax.plot([ends[place]] * 2, [place - 0.69, place + 0.31], color=PALE, linewidth=0.8, zorder=0)
         right = max(ends[place], ends[place + 1])
-        text = ("+" if step > 0 else "−" if step < 0 else "") + shortest(abs(float(f"{step:.3g}")), 3)
+        text = ("+" if step > 0 else "") + grouped(shortest(float(f"{step:.3g}"), 3))
         ax.annotate(text, (right, place), xytext=(4, 0), textcoords="offset points", va="center", color=INK)
     base = float(explained.base_values[0])
     ax.axvline(base, color=PALE, linestyle=":", linewidth=1, zorder=0)
@@ -147,6 +189,6 @@ def draw_row(explained: Any, max_columns: int, ax: Axes | None) -> Axes:
     ax.set_xlim(low - 0.05 * room, high + 0.16 * room)
     ax.tick_params(axis="y", length=0)
     of = "" if explained.of == "prediction" else f"{one_line(explained.of)}, "
-    ends_at = shortest(float(f"{total:.4g}"), 4)
-    ax.set_xlabel(f"{of}from the base value {shortest(float(f'{base:.4g}'), 4)} to {ends_at}")
+    start, end = (grouped(shortest(float(f"{number:.4g}"), 4)) for number in (base, total))
+    ax.set_xlabel(f"{of}from the base value {start} to {end}")
     return ax

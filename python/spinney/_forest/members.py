@@ -43,7 +43,10 @@ class TreesOfForest(SequenceOfMembers, TableEstimator):
             own["class_weight"] = None
         tree = kind(**{name: own[name] for name in kind._get_param_names() if name in own})
         names = ("classes_", "n_classes_", "n_outputs_", "cost_matrix_", "priors_")
-        tree._keep(self.schema_, self.forest_.tree(t), {n: getattr(self, n) for n in names if hasattr(self, n)})
+        learned = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        if getattr(self, "_ranges", None) is not None:
+            learned["_had_missing"] = self._ranges.has_missing.tolist()
+        tree._keep(self.schema_, self.forest_.tree(t), learned)
         return tree
 
     @property

@@ -108,6 +108,7 @@ def fit_by_rpart(estimator: Any, X: Any, y: Any, sample_weight: Any, exposure: A
             record = record.pruned(float(prices.cp[len(prices.cp) - 1 - at]))
             prices = complexity_table(record)
     learned |= {"rpart_": record, "n_outputs_": 1, "shrinkage_": 0.0}
+    learned["_had_missing"] = columns.ranges(None, estimator._n_threads)[2].astype(bool).tolist()
     estimator._forget()
     estimator._keep(schema, record.tree, learned)
     estimator._keep_pruning({"alpha_": float(prices.alpha[-1]), "cp_table_": prices})

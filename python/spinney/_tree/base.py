@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
-from spinney._file.container import field
+from spinney._file.container import field, refuse
 from spinney._fitted.tree import FittedTree
 from spinney._growing.estimator import NO_LIMIT, GrowingEstimator
 from spinney._growing.growth import Growth
@@ -50,12 +50,18 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
     def _to_header(self) -> dict[str, Any]:
         learned = self.__dict__
         shrinkage = {"shrinkage": float(learned.get("shrinkage_", 0.0))}
-        return shrinkage | pruning_to_json(learned) | record_to_json(learned)
+        missing = {"had_missing": learned["_had_missing"]} if "_had_missing" in learned else {}
+        return shrinkage | missing | pruning_to_json(learned) | record_to_json(learned)
 
     @classmethod
     def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
         shrinkage = field(header, "shrinkage", float) if "shrinkage" in header else 0.0
-        return pruning_from_json(header) | record_from_json(header, part) | {"shrinkage_": shrinkage}
+        missing = {}
+        if "had_missing" in header:
+            missing["_had_missing"] = had = field(header, "had_missing", list)
+            if len(had) != part.schema.n_features or not all(isinstance(column, bool) for column in had):
+                refuse("is damaged: what it says of missing values does not fit its columns")
+        return pruning_from_json(header) | record_from_json(header, part) | {"shrinkage_": shrinkage} | missing
 
     def _about(self) -> About:
         n_leaves, depth = int(self.get_n_leaves()), int(self.get_depth())
@@ -140,6 +146,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         tree, learned["shrinkage_"] = shrunk(
             pruned.tree, self._setting("shrinkage"), growth, pruned.alpha, random, groups
         )
+        learned["_had_missing"] = columns.ranges(weight, self._n_threads)[2].astype(bool).tolist()
         self._forget()
         self._keep(schema, tree, learned)
         self._keep_pruning(pruned.learned)

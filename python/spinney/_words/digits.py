@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -36,6 +37,15 @@ def shortest(value: float, digits: int = _DIGITS) -> str:
     return fixed(value, most)
 
 
+def grouped(text: str, least: int = 1000) -> str:
+    """Write the numbers in a text as pictures show them: with a minus sign, and from `least` on in groups of digits."""
+
+    def group(found: re.Match[str]) -> str:
+        return f"{int(found[0]):,}" if int(found[0]) >= least else found[0]
+
+    return re.sub(r"(?<![\d.])\d{4,}", group, re.sub(r"(?<!\w)-(?=[\d.])|(?<=\de)-(?=\d)", "−", text))
+
+
 def strict_texts(values: Iterable[float], decimals: int | None) -> dict[float, str]:
     """Write the cuts of one column by the number after each: what lies below that goes left."""
     cuts = list(values)
@@ -67,7 +77,7 @@ def percent(share: float) -> str:
 
 def plural(count: int, noun: str) -> str:
     """Count things: ``1 row``, ``1,234 rows``, ``2 leaves``."""
-    many = "leaves" if noun == "leaf" else f"{noun}s"
+    many = {"leaf": "leaves", "category": "categories"}.get(noun, f"{noun}s")
     return f"{count:,} {noun if count == 1 else many}"
 
 

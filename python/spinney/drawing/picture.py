@@ -1,8 +1,9 @@
 """A tree as shapes and texts, in points, y downwards: what SVG and matplotlib draw alike.
 
 Two styles. "full": a box per node with prediction, shares and rows, the column asked beneath it, the answers on the
-branches. "compact", for trees with many leaves: inner boxes hold the question, yes is left, and leaves are upright
-slips.
+branches. "compact", for trees with many leaves: inner boxes hold the question, yes is left, and leaves are small boxes,
+or upright slips where there are very many. A legend above the tree names the colours of the classes and what leaves
+hold.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from spinney._charts.colours import INK, PALE, VALUE_COLOUR, class_colour, ink_on, tint
-from spinney._words.digits import elide, one_line, percent, plural
+from spinney._words.digits import elide, grouped, one_line, percent, plural
 from spinney.drawing.layout import Shape, place
 from spinney.drawing.letters import text_width
+from spinney.reading.conditions import Condition
 from spinney.reading.reader import Step, TreeReader
 
 Style = Literal["auto", "full", "compact"]
@@ -25,6 +27,9 @@ PAD, GAP, MARGIN = 6.0, 10.0, 8.0
 BAR = 4.0  # height of the bar of class shares
 STUB = 7.0  # from a node to the bar that leads to its children
 _FULL_LEAVES = 14  # more leaves than this are drawn in the compact style
+_FLAT_LEAVES = 24  # more leaves than this are upright slips there
+_LEGEND_CLASSES = 8  # as many as there are colours
+_LONG_NUMBERS = 10_000  # cuts from this on are written in groups of digits: years are not
 _MOST_LETTERS, _LABEL_LETTERS = 26, 20
 _MOST_SHARES = 4
 
@@ -75,6 +80,14 @@ class Part:
 
 
 @dataclass
+class Legend:
+    """Which colour is which class, and what leaves hold."""
+
+    boxes: list[Rectangle] = field(default_factory=list)
+    texts: list[Text] = field(default_factory=list)
+
+
+@dataclass
 class Picture:
     """A drawn tree."""
 
@@ -83,6 +96,7 @@ class Picture:
     lines: list[Line]
     parts: list[Part]
     labels: list[tuple[Rectangle, list[Text]]]
+    legend: Legend
     about: str
     is_compact: bool
 
@@ -119,7 +133,7 @@ def draw(
     max_depth: int | None = None,
     decimals: int | None = None,
     style: Style = "auto",
-    show_missing: bool | Collection[str] = True,
+    show_missing: bool | Collection[str] = "seen",
 ) -> Picture:
     """Draw a fitted tree; parameters as for `plot_tree`."""
     from spinney.reading.text import require_depth
@@ -130,8 +144,9 @@ def draw(
     reader = TreeReader(model, decimals, show_missing)
     n_shown = sum(_is_last(reader, step.node, max_depth) for step in reader.walk(max_depth))
     is_compact = style == "compact" or (style == "auto" and n_shown > _FULL_LEAVES)
-    blocks = _blocks(reader, max_depth, is_compact)
-    return _Drawing(reader, blocks, is_compact).picture()
+    is_upright = is_compact and n_shown > _FLAT_LEAVES
+    blocks = _blocks(reader, max_depth, is_compact, is_upright)
+    return _Drawing(reader, blocks, is_compact, is_upright).picture()
 
 
 def _is_last(reader: TreeReader, node: int, max_depth: int | None) -> bool:
@@ -141,7 +156,7 @@ def _is_last(reader: TreeReader, node: int, max_depth: int | None) -> bool:
 # ---- what the nodes say -----------------------------------------------------------------------------------------
 
 
-def _blocks(reader: TreeReader, max_depth: int | None, is_compact: bool) -> list[_Block]:
+def _blocks(reader: TreeReader, max_depth: int | None, is_compact: bool, is_upright: bool) -> list[_Block]:
     position: dict[int, int] = {}
     blocks: list[_Block] = []
     for step in reader.walk(max_depth):
@@ -155,7 +170,7 @@ def _blocks(reader: TreeReader, max_depth: int | None, is_compact: bool) -> list
             parent=parent,
             is_last=is_last,
             is_left=is_left,
-            box=_compact_lines(reader, step, is_last) if is_compact else _full_lines(reader, node, is_last),
+            box=_compact_lines(reader, step, is_last, is_upright) if is_compact else _full_lines(reader, node, is_last),
             under="" if is_last or is_compact else elide(one_line(reader.features[reader.column(node)].name), 30),
             label=_label(reader, step, is_left, is_compact),
             title=_title(reader, step),
@@ -168,7 +183,7 @@ def _blocks(reader: TreeReader, max_depth: int | None, is_compact: bool) -> list
 
 
 def _full_lines(reader: TreeReader, node: int, is_last: bool) -> list[tuple[str, float, bool]]:
-    lines = [(elide(reader.label(reader.prediction(node)), _MOST_LETTERS), SIZE, True)]
+    lines = [(_said(reader, node), SIZE, True)]
     if reader.is_classifier and reader.tree.n_outputs == 1:
         shares = reader.shares(node)[0]
         words = (
@@ -178,11 +193,23 @@ def _full_lines(reader: TreeReader, node: int, is_last: bool) -> list[tuple[str,
         )
         lines.append((words, SMALL, False))
     elif spread := reader.spread(node):
-        lines.append((spread, SMALL, False))
+        lines.append((grouped(spread), SMALL, False))
     lines.append((f"n = {reader.n_rows(node):,} ({percent(reader.share_of_all(node))})", SMALL, False))
     if is_last and not reader.is_leaf(node):
         lines.append((f"… {plural(int(reader.n_leaves_below[node]), 'leaf')}", SMALL, False))
     return lines
+
+
+def _said(reader: TreeReader, node: int) -> str:
+    """Write what a node predicts."""
+    words = reader.label(reader.prediction(node))
+    return elide(words if reader.is_classifier else grouped(words), _MOST_LETTERS)
+
+
+def _answer(reader: TreeReader, condition: Condition, reach: Condition | None = None) -> list[str]:
+    """Write what a branch asks of its column, in short lines."""
+    lines = condition.answer(reach, show_missing=reader.shows_missing(condition.column))
+    return [grouped(line, _LONG_NUMBERS) for line in lines] if condition.kind == "number" else lines
 
 
 def _short_share(share: float) -> str:
@@ -192,17 +219,41 @@ def _short_share(share: float) -> str:
     return f"{min(max(share, 0.01), 0.99):.2f}"[1:]
 
 
-def _compact_lines(reader: TreeReader, step: Step, is_last: bool) -> list[tuple[str, float, bool]]:
+def _compact_lines(reader: TreeReader, step: Step, is_last: bool, is_upright: bool) -> list[tuple[str, float, bool]]:
     node = step.node
-    if is_last:
-        words = elide(reader.label(reader.prediction(node)), _MOST_LETTERS)
-        n_leaves = int(reader.n_leaves_below[node])
-        more = f" … {plural(n_leaves, 'leaf')}" if not reader.is_leaf(node) else ""
-        return [(f"{words}  {percent(reader.share_of_all(node))}{more}", SMALL, False)]
-    side, reach = reader.sides(node)[0], step.path.get(reader.column(node))
-    answer = side.answer(reach, show_missing=reader.shows_missing(side.column))
-    name = elide(one_line(side.column), _LABEL_LETTERS)
-    return [(name, SMALL, True), (elide(" ".join(answer), _LABEL_LETTERS + 2), SMALL, False)]
+    if not is_last:
+        side, reach = reader.sides(node)[0], step.path.get(reader.column(node))
+        name = elide(one_line(side.column), _LABEL_LETTERS)
+        return [(name, SMALL, True), *[(line, SMALL, False) for line in _joined(_answer(reader, side, reach))]]
+    said, part = _said(reader, node), percent(reader.share_of_all(node))
+    share = [_short_share(reader.purity(node) or 0.0)] if _has_shares(reader) else []
+    more = [f"… {plural(int(reader.n_leaves_below[node]), 'leaf')}"] if not reader.is_leaf(node) else []
+    if is_upright:
+        return [("  ".join([said, *share, part, *more]), SMALL, False)]
+    return [(said, SMALL, True), *[(line, SMALL, False) for line in (*share, part, *more)]]
+
+
+def _joined(lines: list[str]) -> list[str]:
+    """Put lines together while they stay short."""
+    joined = lines[:1]
+    for line in lines[1:]:
+        if len(joined[-1]) + 1 + len(line) <= _LABEL_LETTERS + 2:
+            joined[-1] += f" {line}"
+        else:
+            joined.append(line)
+    return joined
+
+
+def _has_shares(reader: TreeReader) -> bool:
+    return reader.is_classifier and reader.tree.n_outputs == 1
+
+
+def _leaf_words(reader: TreeReader, is_upright: bool) -> str:
+    """Say what the leaves of a compact picture hold."""
+    what = "classes" if reader.is_classifier else "values"
+    if reader.tree.n_outputs == 1:
+        what = "class, its share" if reader.is_classifier else reader.centre
+    return f"leaf{', read upwards' * is_upright}: {what}, part of the rows"
 
 
 def _label(reader: TreeReader, step: Step, is_left: bool, is_compact: bool) -> list[str]:
@@ -211,7 +262,7 @@ def _label(reader: TreeReader, step: Step, is_left: bool, is_compact: bool) -> l
         return []
     if is_compact:
         return ["yes" if is_left else "no"] if reader.parent[step.node] == 0 else []
-    answer = condition.answer(step.reach, show_missing=reader.shows_missing(condition.column))
+    answer = _answer(reader, condition, step.reach)
     if (instead := reader.instead(step)) is not None:
         answer += [f"missing: {one_line(instead.column)}", *instead.answer(show_missing=False)]
     return [elide(line, _LABEL_LETTERS + 2) for line in answer]
@@ -231,12 +282,12 @@ def _title(reader: TreeReader, step: Step) -> str:
 class _Drawing:
     """Places blocks and turns them into shapes."""
 
-    def __init__(self, reader: TreeReader, blocks: list[_Block], is_compact: bool) -> None:
-        self.reader, self.blocks, self.is_compact = reader, blocks, is_compact
-        self.has_bars = not is_compact and reader.is_classifier and reader.tree.n_outputs == 1
+    def __init__(self, reader: TreeReader, blocks: list[_Block], is_compact: bool, is_upright: bool) -> None:
+        self.reader, self.blocks, self.is_compact, self.is_upright = reader, blocks, is_compact, is_upright
+        self.has_bars = not is_compact and _has_shares(reader)
         self.bottom = max(block.depth for block in blocks)
         self.box_sizes = [self._box_size(block) for block in blocks]
-        if is_compact:  # slips of one length stand in a row
+        if is_compact:  # leaves of one height stand in a row
             length = max(h for b, (_, h) in zip(blocks, self.box_sizes, strict=True) if b.is_last)
             self.box_sizes = [(w, length if b.is_last else h) for b, (w, h) in zip(blocks, self.box_sizes, strict=True)]
         values = reader.tree.flat_value[reader.tree.is_leaf, 0]
@@ -244,7 +295,7 @@ class _Drawing:
 
     def _box_size(self, block: _Block) -> tuple[float, float]:
         width, height = block.box_size
-        if self.is_compact and block.is_last:
+        if self.is_upright and block.is_last:
             return height, width
         return width, height + (BAR + 2.0 if self.has_bars else 0.0)
 
@@ -257,18 +308,43 @@ class _Drawing:
         gap = 4.0 if self.is_compact else GAP
         self.x = [MARGIN + x for x in place(shapes, gap)]
         width = MARGIN + max(x + max(s.half_box, s.half_label) for x, s in zip(self.x, shapes, strict=True))
-        self._find_rows()
+        legend, legend_width, top = self._legend(width)
+        if legend_width > width:
+            self.x = [x + (legend_width - width) / 2 for x in self.x]
+            width = legend_width
+        self._find_rows(top)
         lines, labels = self._branches()
         parts = [self._part(i) for i in range(len(self.blocks))]
         height = max(part.box.y + part.box.height for part in parts) + MARGIN
         n = int(self.reader.tree.n_leaves)
         about = f"{type(self.reader.model).__name__}: a tree with {plural(n, 'leaf')}"
-        return Picture(width, height, lines, parts, labels, about, self.is_compact)
+        return Picture(width, height, lines, parts, labels, legend, about, self.is_compact)
 
-    def _find_rows(self) -> None:
+    def _legend(self, width: float) -> tuple[Legend, float, float]:
+        """Return the legend, in lines of the picture's width, the width it needs, and where the tree begins."""
+        entries: list[tuple[str, str]] = []  # colour, words
+        if _has_shares(self.reader) and len(self.reader.classes[0]) <= _LEGEND_CLASSES:
+            names = [elide(one_line(label), _LABEL_LETTERS) for label in self.reader.classes[0]]
+            entries += [(tint(class_colour(code), 1.0), name) for code, name in enumerate(names)]
+        if self.is_compact:
+            entries.append(("", _leaf_words(self.reader, self.is_upright)))
+        legend, x, y, needed = Legend(), MARGIN, MARGIN, 0.0
+        for colour, words in entries:
+            swatch = SMALL + 4.0 if colour else 0.0
+            length = swatch + text_width(words, SMALL)
+            if x > MARGIN and x + length > width - MARGIN:
+                x, y = MARGIN, y + SMALL * LEADING + 3.0
+            if colour:
+                legend.boxes.append(Rectangle(x, y + 1.5, SMALL, SMALL, colour, INK, radius=1.5))
+            middle = x + swatch + text_width(words, SMALL) / 2
+            legend.texts.append(Text(middle, y + SMALL * LEADING / 2, words, SMALL))
+            needed = max(needed, x + length + MARGIN)
+            x += length + 2 * GAP
+        return legend, needed, y + (SMALL * LEADING + GAP if entries else 0.0)
+
+    def _find_rows(self, y: float) -> None:
         """Find the top of each row of boxes and of the bars beneath them."""
         self.top, self.bar = [0.0] * (self.bottom + 1), [0.0] * (self.bottom + 1)
-        y = MARGIN
         for depth in range(self.bottom + 1):
             inner = [i for i, b in enumerate(self.blocks) if b.depth == depth and not b.is_last]
             label = max((b.label_size[1] for b in self.blocks if b.depth == depth), default=0.0)
@@ -322,7 +398,7 @@ class _Drawing:
         is_cut = block.is_last and not self.reader.is_leaf(block.node)
         box = Rectangle(x - width / 2, top, width, height, fill, PALE if is_cut else INK, is_cut, 3.0)
         part = Part(block.node, block.title, box)
-        if self.is_compact and block.is_last:
+        if self.is_upright and block.is_last:
             words, size, bold = block.box[0]
             part.shapes.append(Text(x, top + height / 2, words, size, bold, ink_on(fill), upright=True))
             return part

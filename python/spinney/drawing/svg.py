@@ -18,7 +18,7 @@ def tree_svg(
     max_depth: int | None = None,
     decimals: int | None = None,
     style: Style = "auto",
-    show_missing: bool | Collection[str] = True,
+    show_missing: bool | Collection[str] = "seen",
 ) -> str:
     """Draw a tree as SVG.
 
@@ -34,9 +34,10 @@ def tree_svg(
         Decimals of all numbers, as for `export_text`.
     style : {"auto", "full", "compact"}, default="auto"
         "full": a box per node with prediction, shares and rows, and the answers on the branches. "compact": questions
-        in small boxes, yes to the left, leaves as upright slips. "auto": compact if there are more than 14 leaves.
-    show_missing : bool or collection of column names, default=True
-        Whether, or for which columns, to say which way missing values go.
+        in small boxes, yes to the left, leaves in small boxes or, if there are more than 24, as upright slips. "auto":
+        compact if there are more than 14 leaves.
+    show_missing : bool, "seen" or collection of column names, default="seen"
+        Whether, or for which columns, to say which way missing values go; "seen": those that lacked values in training.
 
     Returns
     -------
@@ -69,6 +70,7 @@ def render(picture: Picture, style: str = "") -> str:
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
         *[_line(line) for line in picture.lines],
     ]
+    parts += [*[_rectangle(box) for box in picture.legend.boxes], *[_text(text) for text in picture.legend.texts]]
     for box, texts in picture.labels:
         parts += [_rectangle(box), *[_text(text) for text in texts]]
     for part in picture.parts:

@@ -24,7 +24,7 @@ def plot_tree(
     max_depth: int | None = None,
     decimals: int | None = None,
     style: Style = "auto",
-    show_missing: bool | Collection[str] = True,
+    show_missing: bool | Collection[str] = "seen",
 ) -> Axes:
     """Draw a tree with matplotlib.
 
@@ -43,8 +43,8 @@ def plot_tree(
         Decimals of all numbers, as for `export_text`.
     style : {"auto", "full", "compact"}, default="auto"
         As for `tree_svg`.
-    show_missing : bool or collection of column names, default=True
-        Whether, or for which columns, to say which way missing values go.
+    show_missing : bool, "seen" or collection of column names, default="seen"
+        Whether, or for which columns, to say which way missing values go; "seen": those that lacked values in training.
 
     Returns
     -------
@@ -88,6 +88,10 @@ def _render(picture: Picture, ax: Axes) -> None:
     for line in picture.lines:
         xs, ys = zip(*line.points, strict=True)
         ax.add_line(Line2D(xs, ys, color="#777777", linewidth=line.width * scale, zorder=1))
+    for box in picture.legend.boxes:
+        _add_box(ax, box, scale, 2)
+    for text in picture.legend.texts:
+        _add_text(ax, text, scale)
     for box, texts in picture.labels:
         _add_box(ax, box, scale, 2)
         for text in texts:
@@ -141,7 +145,7 @@ def plot_pruning(
     *,
     max_depth: int | None = None,
     style: Style = "auto",
-    show_missing: bool | Collection[str] = True,
+    show_missing: bool | Collection[str] = "seen",
 ) -> Figure:
     """Draw two trees side by side, at the same scale.
 
@@ -153,8 +157,8 @@ def plot_pruning(
         Deepest level to draw of either.
     style : {"auto", "full", "compact"}, default="auto"
         As for `tree_svg`.
-    show_missing : bool or collection of column names, default=True
-        Whether, or for which columns, to say which way missing values go.
+    show_missing : bool, "seen" or collection of column names, default="seen"
+        Whether, or for which columns, to say which way missing values go; "seen": those that lacked values in training.
 
     Returns
     -------

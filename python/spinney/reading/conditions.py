@@ -201,4 +201,4 @@ class Condition:
         names[0] = ("not " if is_not else "") + names[0]
         if len(names) <= _FEW_NAMES:
             return packed(names, _LINE)
-        return [*packed(names[:2], _LINE), f"… ({len(names)} of {len(self.feature.categories)})"]
+        return [*packed([*names[:2], "…"], _LINE), f"({len(names)} of {len(self.feature.categories)})"]

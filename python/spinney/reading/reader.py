@@ -57,8 +57,8 @@ class TreeReader:
         A fitted decision tree.
     decimals : int, optional
         Decimals of every number; None: as many as say it.
-    show_missing : bool or collection of column names, default=True
-        Whether, or for which columns, to say where missing values go.
+    show_missing : bool, "seen" or collection of column names, default=True
+        Whether, or for which columns, to say where missing values go; "seen": those that lacked values in training.
     """
 
     def __init__(self, model: Any, decimals: int | None = None, show_missing: bool | Collection[str] = True) -> None:
@@ -257,7 +257,20 @@ class TreeReader:
 
     def shows_missing(self, column: str) -> bool:
         """Whether to say where missing values of a column go."""
-        return self._show_missing if isinstance(self._show_missing, bool) else column in self._show_missing
+        if isinstance(self._show_missing, bool):
+            return self._show_missing
+        if self._show_missing != "seen":
+            return column in self._show_missing
+        known = self._known_missing
+        return known is None or column not in self.model.schema_.names or column in known
+
+    @cached_property
+    def _known_missing(self) -> set[str] | None:
+        """Columns that lacked values in training; None if the model does not know."""
+        had_missing: list[bool] | None = getattr(self.model, "_had_missing", None)
+        if had_missing is None:
+            return None
+        return {name for name, had in zip(self.model.schema_.names, had_missing, strict=True) if had}
 
     def walk(self, max_depth: int | None = None) -> Iterator[Step]:
         """Go through the nodes in preorder, down to a depth."""
@@ -297,10 +310,12 @@ class TreeReader:
         spread = self.spread(node)
         if self.is_leaf(node):
             return spread
-        centre = {"absolute_error": "median", "user": "value", "gain": "adds"}.get(
-            name_of(self.model.criterion), "mean"
-        )
-        return f"{centre} {self.label(self.prediction(node))}" + (f", {spread}" if spread else "")
+        return f"{self.centre} {self.label(self.prediction(node))}" + (f", {spread}" if spread else "")
+
+    @property
+    def centre(self) -> str:
+        """What a value of the target is."""
+        return {"absolute_error": "median", "user": "value", "gain": "adds"}.get(name_of(self.model.criterion), "mean")
 
     def spread(self, node: int) -> str:
         """Write how far the values of a node lie apart; nothing where the criterion does not say."""

@@ -184,6 +184,7 @@ class ShapValues:
             values=self.values[:, :, k],
             base_value=float(self.base_value[k]),
             output_names=None,
+            of=self.of.replace("of the class", f"of class {self.output_names[k]}"),
             interactions=None if self.interactions is None else self.interactions[..., k],
             offset=None if self.offset is None else self.offset[:, k],
         )
@@ -347,5 +348,6 @@ def _outputs(explained: ShapValues, columns: slice, names: NDArray[Any]) -> Shap
         values=explained.values[..., columns],
         base_value=explained.base_value[columns],
         output_names=names.tolist(),
+        of="share of the class" if explained.of == "prediction" else explained.of,
         interactions=None if explained.interactions is None else explained.interactions[..., columns],
     )
