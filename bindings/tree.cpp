@@ -34,14 +34,19 @@ namespace spinney {
 
 static nb::tuple grow_tree(const TableHandle& table, const std::string& criterion, const nb::object& target,
                            std::vector<std::uint32_t> n_classes, std::optional<Doubles1> weight,
-                           const GrowthOptions& options) {
+                           const GrowthOptions& options, CartIndex* index) {
   const GrowthRequest request(table, criterion, target, std::move(n_classes), std::move(weight), options);
   Cart cart = run_interruptible([&](Interrupt& interrupt) {
-    return grow_cart(table.table, request.input, request.rule, request.params, request.max_bins, interrupt);
+    return grow_cart(table.table, request.input, request.rule, request.params, request.max_bins, interrupt, index);
   });
   nb::object tree =
       nb::cast(new TreeHandle(std::move(cart.tree), categories_of(table.table)), nb::rv_policy::take_ownership);
   return nb::make_tuple(tree, own(std::move(cart.resting_node)));
+}
+
+static void init_index(CartIndex* self, const TableHandle& table, int n_jobs) {
+  const int n_threads = resolve_threads(n_jobs);
+  run_interruptible([&](Interrupt& interrupt) { new (self) CartIndex(table.table, n_threads, interrupt); });
 }
 
 // The splits weighed at the nodes, flat, by name; None where none were kept.
@@ -234,5 +239,8 @@ void init_tree(nb::module_& m) {
       .def("__getstate__", &to_state)
       .def("__setstate__", &from_state);
   m.attr("alpha_rounding") = alpha_rounding;
-  m.def("grow_tree", &grow_tree, "table"_a, "criterion"_a, "target"_a, "n_classes"_a, "weight"_a.none(), "options"_a);
+  nb::class_<CartIndex>(m, "TreeIndex", "Columns of a table, sorted once for trees with other weights or targets.")
+      .def("__init__", &init_index, "table"_a, "n_jobs"_a);
+  m.def("grow_tree", &grow_tree, "table"_a, "criterion"_a, "target"_a, "n_classes"_a, "weight"_a.none(), "options"_a,
+        "index"_a.none() = nb::none());
 }

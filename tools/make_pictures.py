@@ -384,6 +384,49 @@ def shapes() -> Any:
     return model.plot_shapes(max_columns=3)
 
 
+def nested_spheres(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
+    """Draw ten normal columns, and whether they lie outside a sphere that holds half of them."""
+    X = rng.normal(size=(n, 10))
+    return X, (X**2).sum(axis=1) > 9.34
+
+
+def adaboost_pictures(folder: Path) -> None:
+    """Draw the chapter on AdaBoost: errors by round, margins, losses."""
+    X, y = nested_spheres(np.random.default_rng(0), 12_000)
+    model = spinney.AdaBoostClassifier(n_estimators=400, max_depth=6).fit(X[:2000], y[:2000])
+    errors = [1 - score for score in model.staged_score(X[2000:], y[2000:])]
+    figure, ax = mpl.pyplot.subplots(figsize=(7, 4), layout="constrained")
+    number = np.arange(1, 401)
+    ax.plot(number, errors, color=CLASS_COLOURS[0], linewidth=2, label="rows not seen")
+    ax.plot(number, model.train_score_, color=CLASS_COLOURS[5], linewidth=2, label="training rows")
+    ax.plot(number, model.train_losses_, color=PALE, linestyle="--", label="bound of the training error")
+    ax.set(xlabel="rounds", ylabel="error", xlim=(1, 400), ylim=(0, 0.4))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    save(figure, folder / "adaboost_errors.png")
+    save(spinney.plot_margins(model, X[:2000], y[:2000], rounds=(5, 30, 400)).figure, folder / "adaboost_margins.png")
+    save(margin_losses(), folder / "adaboost_losses.png")
+
+
+def margin_losses() -> Any:
+    """Draw losses of two classes against the margin."""
+    margin = np.linspace(-2, 2, 401)
+    curves = {
+        "wrong or right": (margin < 0).astype(float),
+        "exponential": np.exp(-margin),
+        "deviance": np.log2(1 + np.exp(-2 * margin)),
+        "hinge": np.maximum(0, 1 - margin),
+        "squared": (1 - margin) ** 2,
+    }
+    figure, ax = mpl.pyplot.subplots(figsize=(7, 4), layout="constrained")
+    for k, (name, loss) in enumerate(curves.items()):
+        ax.plot(margin, loss, color=CLASS_COLOURS[k], linewidth=2, label=name)
+    ax.set(xlabel="margin y · f", ylabel="loss", xlim=(-2, 2), ylim=(-0.1, 4))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    return figure
+
+
 def early_stopping() -> Any:
     """Draw a wave and what boosting makes of it after few, the best and many rounds."""
     rng = np.random.default_rng(3)
@@ -449,6 +492,7 @@ def main(arguments: list[str]) -> None:
     save(thirty_rows(), folder / "bagging_thirty_rows.png")
     save(oob_curve(), folder / "bagging_oob.png")
     save(bias_variance(), folder / "bias_variance.png")
+    adaboost_pictures(folder)
     neighbour_pictures(folder)
     shapley_pictures(folder)
 

@@ -87,7 +87,7 @@ template <class Word, class Rows>
     b.s[n] = s += rows.value(row);
     b.w[n] = w += rows.weight(row);
     b.at[n] = first_at + static_cast<std::uint32_t>(i);
-    n += Word::code(word) != Word::code(next);
+    n += Word::differ(word, next);
   }
   return n;
 }
@@ -206,7 +206,7 @@ void sweep_scalar(const Scalar<Rows>& criterion, const typename Word::Type* word
       b.s_right[n] = static_cast<double>(s_total - s);
       b.w_right[n] = static_cast<double>(w_total - w);
       b.at[n] = static_cast<std::uint32_t>(i);
-      n += Word::code(words[i]) != Word::code(words[i + 1]);
+      n += Word::differ(words[i], words[i + 1]);
     }
     keep_best(b, n, score, limits, n_missing_left > 0, best);
   }
@@ -221,7 +221,7 @@ void sweep_any(const Criterion& criterion, const typename Word::Type* words, std
   if (n_missing_left > 0) std::copy_n(b.missing.begin(), width, b.left.begin());
   for (std::size_t i = 0; i + 1 < n_present; ++i) {
     criterion.add(Word::row(words[i]), b.left.data());
-    if (Word::code(words[i]) == Word::code(words[i + 1])) continue;
+    if (!Word::differ(words[i], words[i + 1])) continue;
     if (!admits(limits, total, b.left.data(), n_missing_left + static_cast<Row>(i) + 1)) continue;
     const double score = criterion.score(b.left.data(), total.stat);
     if (limits.watch_ties) note_tie(best, score);
@@ -243,14 +243,14 @@ void sweep(const Criterion& criterion, const typename Word::Type* words, std::si
     sweep_any<Word>(criterion, words, n_present, total, limits, n_missing_left, b, best);
 }
 
+// `one_value`: the words that are not missing, n_present of them, hold no cut.
 template <class Word, class Criterion>
-Candidate scan_numbers(const Criterion& criterion, const typename Word::Type* words, const Totals& total,
-                       const Limits& limits, ScanBuffers& b) {
+Candidate scan_words(const Criterion& criterion, const typename Word::Type* words, std::size_t n_present,
+                     bool one_value, const Totals& total, const Limits& limits, ScanBuffers& b) {
   Candidate best;
-  const std::size_t n = total.n, n_present = count_present<Word>(words, n);
+  const std::size_t n = total.n;
   const Row n_missing = static_cast<Row>(n - n_present);
   best.has_missing = n_missing > 0;
-  const bool one_value = n_present == 0 || Word::code(words[0]) == Word::code(words[n_present - 1]);
   if (one_value && (n_missing == 0 || n_present == 0)) {
     best.constant = true;
     return best;
@@ -267,7 +267,6 @@ Candidate scan_numbers(const Criterion& criterion, const typename Word::Type* wo
     best.n_left = best.at + 1 + (best.missing_left ? n_missing : 0);
     best.below = Word::row(words[best.at]);
     best.above = Word::row(words[best.at + 1]);
-    best.code_below = Word::code(words[best.at]);
   }
   if (n_missing > 0) {
     b.left.resize(criterion.width());
@@ -283,6 +282,16 @@ Candidate scan_numbers(const Criterion& criterion, const typename Word::Type* wo
       }
     }
   }
+  return best;
+}
+
+template <class Word, class Criterion>
+Candidate scan_numbers(const Criterion& criterion, const typename Word::Type* words, const Totals& total,
+                       const Limits& limits, ScanBuffers& b) {
+  const std::size_t n_present = count_present<Word>(words, total.n);
+  const bool one_value = n_present == 0 || !Word::differ(words[0], words[n_present - 1]);
+  Candidate best = scan_words<Word>(criterion, words, n_present, one_value, total, limits, b);
+  if (best.found() && !best.missing_alone) best.code_below = Word::code(words[best.at]);
   return best;
 }
 

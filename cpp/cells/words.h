@@ -13,6 +13,14 @@ struct LongWord {  // 32 + 32 bits: any node
   static constexpr std::uint32_t missing = missing_code;
   static std::uint32_t code(Type w) { return code_of(w); }
   static std::uint32_t row(Type w) { return row_of(w); }
+  static bool differ(Type w, Type next) { return code(w) != code(next); }
+};
+
+struct MarkedWord {  // any node, without codes: the top bit says that the value is another than that of the word before
+  using Type = std::uint32_t;
+  static constexpr std::uint32_t mark = 0x80000000u;
+  static std::uint32_t row(Type w) { return w & ~mark; }
+  static bool differ(Type, Type next) { return next >> 31; }
 };
 
 struct ShortWord {  // 16 + 16 bits: a block of at most 65,535 rows, known by their position in the block
@@ -20,6 +28,7 @@ struct ShortWord {  // 16 + 16 bits: a block of at most 65,535 rows, known by th
   static constexpr std::uint32_t missing = 0xffff;
   static std::uint32_t code(Type w) { return w >> 16; }
   static std::uint32_t row(Type w) { return w & 0xffff; }
+  static bool differ(Type w, Type next) { return code(w) != code(next); }
 };
 
 // Number of words before the missing ones, which are at the end.

@@ -44,6 +44,21 @@ struct PackedRows {  // two classes, weights that are whole and below 2^16: weig
   };
 };
 
+struct FlaggedRows {  // two classes, any weights: weight << 1 | 1 if the class is the second, in one word of a row
+  static constexpr bool shares = true;
+  const std::int64_t* flagged;
+  std::int64_t value(std::uint32_t r) const { return flagged[r] >> 1 & -(flagged[r] & 1); }
+  std::int64_t weight(std::uint32_t r) const { return flagged[r] >> 1; }
+  struct Local {
+    std::vector<std::int64_t> flagged;
+    FlaggedRows fill(const FlaggedRows& all, std::span<const Row> rows) {
+      flagged.resize(rows.size());
+      for (std::size_t i = 0; i < rows.size(); ++i) flagged[i] = all.flagged[rows[i]];
+      return {flagged.data()};
+    }
+  };
+};
+
 struct UnitRows {  // every weight 1
   static constexpr bool shares = false;
   const std::int64_t* v;

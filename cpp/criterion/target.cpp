@@ -78,8 +78,8 @@ void Target::fix_classes() {
     }
     return;
   }
-  fixed_value.assign(input.n_rows, 0);
-  for (const Row r : rows) fixed_value[r] = input.codes[r] == 1 ? fixed_weight[r] : 0;
+  flagged.assign(input.n_rows, 0);
+  for (const Row r : rows) flagged[r] = fixed_weight[r] << 1 | (input.codes[r] == 1);
 }
 
 // The offset is the middle of the range (0 for counts of events): unlike the mean, it does not depend on weights or row order.

@@ -3,7 +3,7 @@
 // Integer sums are associative, so a statistic is the same whatever the order in which rows are added: the same bits for
 // any number of threads and any chunking, and cuts that separate the same rows tie exactly.
 //   fixed_weight   weight / weight_unit, rounded; whole-number weights are exact (unit 1); absent: every weight is 1
-//   fixed_value    weight * (y - offset) / value_unit, rounded; for two classes: the weight if the class is the second
+//   fixed_value    weight * (y - offset) / value_unit, rounded; that of a row of two classes: its weight if it is of the second
 // Units are powers of two, chosen so that no sum can overflow.
 #pragma once
 
@@ -34,9 +34,10 @@ struct Target {
   Rule rule;
   std::vector<Row> rows;                   // those of positive weight, ascending
   std::vector<std::int64_t> fixed_weight;  // by row; empty: every weight is 1
-  std::vector<std::int64_t> fixed_value;   // by row and output; empty for more than two classes
+  std::vector<std::int64_t> fixed_value;   // by row and output; values only
   std::vector<std::uint8_t> second_class;  // two classes, every weight 1: the same as fixed_value, in a byte
   std::vector<std::uint32_t> packed;       // two classes, small whole weights: both numbers of a row in one word
+  std::vector<std::int64_t> flagged;       // two classes, other weights: weight << 1 | 1 if the class is the second
   std::vector<double> offset;              // by output
   double weight_unit = 1, value_unit = 1;
   std::vector<double> pair_cost;           // generalised Gini: mean cost of confusing two classes, K x K

@@ -78,6 +78,9 @@ class CriterionWorker final : public Worker {
   void search_columns(Workers workers, const Rules& rules, const Bins& bins, const OpenNode& node,
                       std::span<const Row> rows, std::span<const std::uint32_t> columns,
                       std::span<Candidate> candidates, Interrupt& interrupt) override {
+    if constexpr (is_additive<Criterion>)
+      if (reads_presorted(bins, rows))
+        return search_presorted(workers, rules, bins, node, rows, columns, candidates, interrupt);
     if constexpr (requires(Criterion c) { c.rows.value(0); })
       if (rows.size() >= coarse_rows && !bins.coarse.empty() && !columns.empty())
         return search_coarse(workers, rules, bins, node, rows, columns, candidates, interrupt);
@@ -112,6 +115,39 @@ class CriterionWorker final : public Worker {
   }
 
  private:
+  static bool reads_presorted(const Bins& bins, std::span<const Row> rows) {
+    return bins.is_kept && bins.presorted.n_rows > 0 && rows.size() > bins.presorted.n_rows / Bins::least_share;
+  }
+
+  void search_presorted(Workers workers, const Rules& rules, const Bins& bins, const OpenNode& node,
+                        std::span<const Row> rows, std::span<const std::uint32_t> columns,
+                        std::span<Candidate> candidates, Interrupt& interrupt) {
+    const Presorted& all = bins.presorted;
+    const bool takes_all = rows.size() == all.n_rows;
+    is_here_.assign(takes_all ? 0 : all.n_rows, 0);
+    if (!takes_all)
+      for (const Row r : rows) is_here_[r] = 1;
+    for_each_column(workers, rows.size(), columns.size(), interrupt, [&](std::size_t i, Worker& any) {
+      auto& worker = static_cast<CriterionWorker&>(any);
+      const std::uint32_t f = columns[i];
+      if (rules.table.columns[f].is_category()) {
+        candidates[i] = worker.search_column(rules, bins, node, rows, f);
+        return;
+      }
+      const std::uint32_t* words = all.column(f).data();
+      std::size_t n_present = all.n_present[f];
+      if (!takes_all) {
+        worker.marked_.resize(rows.size() + 1);
+        n_present = all.take(f, is_here_.data(), worker.marked_.data());
+        words = worker.marked_.data();
+      }
+      const bool one_value = std::none_of(words + (n_present > 0), words + n_present,
+                                          [](std::uint32_t word) { return MarkedWord::differ(0, word); });
+      candidates[i] = scan_words<MarkedWord>(worker.criterion_, words, n_present, one_value,
+                                             {node.n(), node.stat.data()}, rules.limits(node, f), worker.buffers_);
+    });
+  }
+
   void search_coarse(Workers workers, const Rules& rules, const Bins& bins, const OpenNode& node,
                      std::span<const Row> rows, std::span<const std::uint32_t> columns, std::span<Candidate> candidates,
                      Interrupt& interrupt) {
@@ -147,6 +183,8 @@ class CriterionWorker final : public Worker {
   ScanBuffers buffers_;
   RandomBuffers random_;
   Histogram histogram_;
+  std::vector<std::uint8_t> is_here_;  // by row of the table: the node's
+  std::vector<std::uint32_t> marked_;  // words of the node's rows, sorted
 };
 
 template <class Criterion>

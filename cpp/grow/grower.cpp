@@ -76,6 +76,8 @@ class Grower {
     if (reads_entries()) return rows_.size();
     if (draws_from_keys() || counts_ranks_)
       return workers_.size() == 1 ? rows_.size() : rows_.size() / (4 * workers_.size());
+    if (bins_.is_kept && bins_.presorted.n_rows > 0)
+      return std::min(max_block_rows, bins_.presorted.n_rows / Bins::least_share);
     if (bins_.presorted.n_rows > 0 && blocks_pay()) return max_block_rows;  // one tree a thread, and nothing to sort
     constexpr std::size_t block_bytes = std::size_t{3} << 20, min_rows = 512;
     const std::size_t per_row = blocks_pay() ? 4 * std::max<std::size_t>(1, rules_.table.n_columns()) : 512;

@@ -24,6 +24,10 @@ struct Bins {
   RowKeys keys;                       // of all rows, where cuts are random
   RowRanks ranks;                     // of all rows, where nodes count the few columns that they try
   Entries entries;                    // of all rows, where most values are 0
+  // Whether the sorted rows are for single trees, one after the other, each on all threads. Going through all of them in
+  // order then pays for a node that has a good part of them.
+  bool is_kept = false;
+  static constexpr std::size_t least_share = 8;
   const std::uint8_t* coarse_codes(const Table& table, std::uint32_t f) const {  // null for category columns
     return table.columns[f].is_category() ? nullptr : coarse.data() + f * table.n_rows;
   }

@@ -5,6 +5,7 @@ namespace spinney {
 
 template std::unique_ptr<Worker> make_worker(const Scalar<ByteRows>&);
 template std::unique_ptr<Worker> make_worker(const Scalar<PackedRows>&);
+template std::unique_ptr<Worker> make_worker(const Scalar<FlaggedRows>&);
 template std::unique_ptr<Worker> make_worker(const Scalar<UnitRows>&);
 template std::unique_ptr<Worker> make_worker(const Scalar<WeightedRows>&);
 

@@ -1,10 +1,25 @@
 #include "learn/cart.h"
 
+#include <algorithm>
+
 #include "base/pool.h"
 #include "cells/coarse.h"
 #include "learn/grow_tree.h"
 
 namespace spinney {
+
+CartIndex::CartIndex(const Table& table, int n_threads, Interrupt& interrupt) : n_columns_(table.n_columns()) {
+  bins_.is_kept = true;
+  if (std::any_of(table.columns.begin(), table.columns.end(), [](auto& c) { return c.is_sparse(); })) return;
+  bins_.presorted = presort_columns(table, bins_, n_threads, interrupt);
+}
+
+Bins* CartIndex::bins_for(const Table& table, const Target& target, const GrowParams& params, std::uint32_t max_bins) {
+  const bool is_additive = target.rule != Rule::absolute_error && target.rule != Rule::user;
+  const bool fits =
+      bins_.presorted.n_rows > 0 && table.n_rows == bins_.presorted.n_rows && table.n_columns() == n_columns_;
+  return fits && is_additive && max_bins == 0 && !params.random_cuts && !params.weighing.on ? &bins_ : nullptr;
+}
 
 // An index for the exact search of large nodes, where there are enough of them to pay for it.
 static Bins make_coarse(const Table& table, const Target& target, const GrowParams& params, Interrupt& interrupt) {
@@ -22,17 +37,21 @@ static Bins make_coarse(const Table& table, const Target& target, const GrowPara
 }
 
 Cart grow_cart(const Table& table, const TargetInput& input, Rule rule, const GrowParams& params,
-               std::uint32_t max_bins, Interrupt& interrupt) {
+               std::uint32_t max_bins, Interrupt& interrupt, CartIndex* index) {
   Target target(input, rule);
-  Bins bins;
-  if (max_bins > 0) {
-    bins = make_bins(table, target.rows, target.input.weight, max_bins, params.n_threads, interrupt);
-  } else {
-    bins.entries = find_entries(table, rule, params, interrupt);
-    if (bins.entries.empty()) bins = make_coarse(table, target, params, interrupt);
+  Bins own;
+  Bins* bins = index == nullptr ? nullptr : index->bins_for(table, target, params, max_bins);
+  if (bins == nullptr) {
+    bins = &own;
+    if (max_bins > 0) {
+      own = make_bins(table, target.rows, target.input.weight, max_bins, params.n_threads, interrupt);
+    } else {
+      own.entries = find_entries(table, rule, params, interrupt);
+      if (own.entries.empty()) own = make_coarse(table, target, params, interrupt);
+    }
   }
   GrowBuffers buffers;
-  GrownTree grown = grow_tree(table, target, params, bins, buffers, interrupt);
+  GrownTree grown = grow_tree(table, target, params, *bins, buffers, interrupt);
   const bool has_room = grown.tree.feature.capacity() > grown.tree.size();
   Cart cart{has_room ? Tree(grown.tree) : std::move(grown.tree), {}};
   if (!params.weighing.on) return cart;

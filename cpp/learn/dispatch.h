@@ -21,6 +21,7 @@ decltype(auto) with_criterion(const Target& target, F&& f) {
   if (target.is_scalar()) {
     if (!target.second_class.empty()) return f(Scalar<ByteRows>{{target.second_class.data()}, target.rule});
     if (!target.packed.empty()) return f(Scalar<PackedRows>{{target.packed.data()}, target.rule});
+    if (!target.flagged.empty()) return f(Scalar<FlaggedRows>{{target.flagged.data()}, target.rule});
     if (weight == nullptr) return f(Scalar<UnitRows>{{value}, target.rule});
     return f(Scalar<WeightedRows>{{value, weight}, target.rule});
   }

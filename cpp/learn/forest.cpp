@@ -26,6 +26,25 @@ Bins make_bins(const Table& table, const std::vector<Row>& rows, const double* w
   return bins;
 }
 
+Presorted presort_columns(const Table& table, const Bins& bins, int n_threads, Interrupt& interrupt) {
+  constexpr std::size_t most_entries = std::size_t{1} << 26, most_rows = Presorted::new_value;
+  Presorted found;
+  if (table.n_rows >= most_rows || table.n_rows > most_entries / std::max<std::size_t>(1, table.n_columns()))
+    return found;
+  std::vector<Row> rows(table.n_rows);
+  std::iota(rows.begin(), rows.end(), Row{0});
+  found.entries.resize(table.n_rows * table.n_columns());
+  found.n_present.resize(table.n_columns());
+  found.n_rows = table.n_rows;
+  std::vector<ColumnSorter> sorters(static_cast<std::size_t>(n_threads));
+  parallel_for(table.n_columns(), n_threads, [&](std::size_t f, int worker) {
+    interrupt.check();
+    ColumnSorter& sorter = sorters[static_cast<std::size_t>(worker)];
+    found.fill(f, sort_rows(sorter, table, bins, static_cast<std::uint32_t>(f), rows, false));
+  });
+  return found;
+}
+
 namespace {
 
 // Scratch of one thread.
@@ -106,9 +125,6 @@ bool ranks_pay(const Table& table, const TargetInput& input, Rule rule, const Fo
 // The columns in order, where the trees would sort them again and again, and there is room.
 void presort(const Table& table, const TargetInput& input, Rule rule, Bins& bins, const ForestParams& params,
              Interrupt& interrupt) {
-  constexpr std::size_t most_entries = std::size_t{1} << 26, most_rows = Presorted::new_value;
-  const bool fits =
-      table.n_rows < most_rows && table.n_rows <= most_entries / std::max<std::size_t>(1, table.n_columns());
   if (params.max_bins == 0) bins.entries = find_entries(table, rule, params.tree, interrupt);
   if (!bins.entries.empty()) return;
   if (params.tree.random_cuts) {
@@ -120,18 +136,7 @@ void presort(const Table& table, const TargetInput& input, Rule rule, Bins& bins
     bins.ranks = make_row_ranks(table, bins.columns, most_values, params.tree.n_threads, interrupt);
     if (bins.ranks.row_bytes > 0) return;
   }
-  if (!fits || params.n_trees < 3) return;
-  std::vector<Row> rows(table.n_rows);
-  std::iota(rows.begin(), rows.end(), Row{0});
-  bins.presorted.entries.resize(table.n_rows * table.n_columns());
-  bins.presorted.n_present.resize(table.n_columns());
-  bins.presorted.n_rows = table.n_rows;
-  std::vector<ColumnSorter> sorters(static_cast<std::size_t>(params.tree.n_threads));
-  parallel_for(table.n_columns(), params.tree.n_threads, [&](std::size_t f, int worker) {
-    interrupt.check();
-    ColumnSorter& sorter = sorters[static_cast<std::size_t>(worker)];
-    bins.presorted.fill(f, sort_rows(sorter, table, bins, static_cast<std::uint32_t>(f), rows, false));
-  });
+  if (params.n_trees >= 3) bins.presorted = presort_columns(table, bins, params.tree.n_threads, interrupt);
 }
 
 std::vector<WaitingTree> grow_trees(const Table& table, const TargetInput& input, Rule rule, const ForestParams& params,

@@ -14,6 +14,9 @@ Bins make_bins(const Table& table, const std::vector<Row>& rows, const double* w
 // The entries that are not 0, where a tree is grown from them: most values are.
 Entries find_entries(const Table& table, Rule rule, const GrowParams& params, Interrupt& interrupt);
 
+// All rows of every column, in order. Nothing if a word of an entry cannot hold a row, or there would be too many.
+Presorted presort_columns(const Table& table, const Bins& bins, int n_threads, Interrupt& interrupt);
+
 // Takes the target's row index. `buffers.rows` is left in the order of the grown tree's leaves.
 GrownTree grow_tree(const Table& table, Target& target, const GrowParams& params, Bins& bins, GrowBuffers& buffers,
                     Interrupt& interrupt);

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from spinney.criteria import CompiledCriterion, Criterion, LossCriterion
     from spinney.drawing.curves import plot_cp, plot_importances, plot_impurity_curves
     from spinney.drawing.learning_curve import plot_learning_curve
+    from spinney.drawing.margins import plot_margins
     from spinney.drawing.neighbours import plot_isolation, plot_outlier_scores, plot_proximity_map
     from spinney.drawing.plane import plot_partition
     from spinney.drawing.svg import tree_svg
@@ -103,6 +104,7 @@ __all__ = [
     "plot_impurity_curves",
     "plot_isolation",
     "plot_learning_curve",
+    "plot_margins",
     "plot_outlier_scores",
     "plot_partition",
     "plot_proximity_map",

@@ -277,6 +277,13 @@ class Tree:
 
 alpha_rounding: float = 1e-10
 
+class TreeIndex:
+    """
+    Columns of a table, sorted once for trees with other weights or targets.
+    """
+
+    def __init__(self, table: Table, n_jobs: int) -> None: ...
+
 def grow_tree(
     table: Table,
     criterion: str,
@@ -285,6 +292,7 @@ def grow_tree(
     weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
     | None,
     options: GrowthOptions,
+    index: TreeIndex | None = None,
 ) -> tuple[Any, ...]: ...
 
 class Sampling:

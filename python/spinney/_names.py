@@ -57,6 +57,7 @@ MODULE_OF = {
     "plot_impurity_curves": "spinney.drawing.curves",
     "plot_isolation": "spinney.drawing.neighbours",
     "plot_learning_curve": "spinney.drawing.learning_curve",
+    "plot_margins": "spinney.drawing.margins",
     "plot_outlier_scores": "spinney.drawing.neighbours",
     "plot_partition": "spinney.drawing.plane",
     "plot_proximity_map": "spinney.drawing.neighbours",

@@ -205,6 +205,18 @@ def test_margins_are_votes_over_all_votes():
     assert_allclose(model.margins(X, y), (own - votes.max(axis=1)) / model.estimator_weights_.sum(), atol=1e-12)
 
 
+def test_nested_spheres():
+    errors = []
+    for seed in range(10):
+        X, y = spheres(12_000, seed)
+        model = spinney.AdaBoostClassifier(n_estimators=400).fit(X[:2000], y[:2000])
+        stages = list(model.staged_score(X[2000:], y[2000:]))
+        errors.append([1 - stages[0], 1 - stages[-1]])
+    one, all_of_them = np.mean(errors, axis=0)
+    assert 0.45 <= one <= 0.47
+    assert 0.09 <= all_of_them <= 0.13
+
+
 # ---- how fits end -----------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 import sklearn
 import spinney
+from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -513,3 +514,22 @@ def test_a_learning_curve_is_closed_only_where_a_second_axis_stands():
         assert not ax.spines["top"].get_visible()
         assert ax.spines["right"].get_visible() == is_closed
         mpl.pyplot.close(ax.figure)
+
+
+# ---- margins ------------------------------------------------------------------------------------------------
+
+
+def test_margins_are_drawn_as_shares_of_the_rows():
+    X, y = load_breast_cancer(return_X_y=True)
+    model = spinney.AdaBoostClassifier(n_estimators=30).fit(X, y)
+    ax = spinney.plot_margins(model, X, y)
+    lines = [line for line in ax.get_lines() if not str(line.get_label()).startswith("_")]
+    assert [line.get_label() for line in lines] == ["3 rounds", "10 rounds", "30 rounds"]
+    np.testing.assert_array_equal(lines[-1].get_xdata(), np.sort(model.margins(X, y)))
+    assert lines[-1].get_ydata()[-1] == 1
+    again = spinney.plot_margins(model, X, y, rounds=[1], ax=ax)
+    assert again is ax
+    with pytest.raises(ValueError, match="from 1 to 30"):
+        spinney.plot_margins(model, X, y, rounds=[31])
+    with pytest.raises(TypeError, match="need an AdaBoostClassifier"):
+        spinney.plot_margins(spinney.AdaBoostRegressor(n_estimators=2).fit(X, y), X, y)

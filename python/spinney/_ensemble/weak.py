@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,15 +72,22 @@ class WeakTrees(WeakLearner):
     columns: _engine.Table
     n_classes: int | None
 
+    @cached_property
+    def _index(self) -> _engine.TreeIndex:
+        """The columns, sorted once: only weights and targets change."""
+        return _engine.TreeIndex(self.columns, self.template._n_threads)
+
     def fit(self, target: NDArray[Any], weight: Floats, seed: int) -> _engine.Tree:
-        """Grow a tree; rows of weight 0 are left out."""
+        """Grow the tree that the template would grow by itself; rows of weight 0 are left out."""
         n_classes = [] if self.n_classes is None else [self.n_classes]
         array = np.ascontiguousarray(target.reshape(len(target), 1))
         options = self.template._growth_options(
             self.schema, self.columns.n_rows, float(weight.sum()), (array, n_classes), None, None, seed
         )
         criterion = self.template._engine_criterion(None, False)
-        tree: _engine.Tree = _engine.grow_tree(self.columns, criterion, array, n_classes, weight, options)[0]
+        tree: _engine.Tree = _engine.grow_tree(self.columns, criterion, array, n_classes, weight, options, self._index)[
+            0
+        ]
         return tree
 
     def values(self, member: _engine.Tree, table: _engine.Table) -> NDArray[Any]:
