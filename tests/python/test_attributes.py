@@ -68,7 +68,8 @@ def test_every_attribute_can_be_read_and_is_documented(name, parameters, is_fitt
     model = make(name, **parameters)
     if is_fitted:
         fitted(model)
-    kind, known = type(model), set(model.get_params(deep=False))
+    kind = type(model)
+    known = {*model.get_params(deep=False), *kind._other_names}  # parameters, also by names that others give them
     texts = documented(kind)
     for attribute in public(dir(model)):
         value = getattr(model, attribute)

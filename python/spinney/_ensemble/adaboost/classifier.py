@@ -97,6 +97,12 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         What was cloned for each member.
     estimators_ : sequence of estimators
         The members, in the order of the rounds; where each class has members of its own, by round and class.
+    adaboost_ : FittedAdaBoost or FittedMedian
+        The members as one model, if they are plain trees of spinney; `schema_` and `max_features_` are there with it.
+    schema_ : Schema
+        Columns, their kinds and their categories in the training table.
+    max_features_ : int
+        Number of columns tried at each node.
     n_iter_ : int
         Number of rounds in the model.
     stopped_ : str
