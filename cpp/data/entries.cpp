@@ -35,6 +35,8 @@ class Room {
 
 void find_stored(const Column& column, Found& found, Room& room) {
   if (!room.take(0)) return;
+  found.rows.reserve(column.n_sparse);
+  found.values.reserve(column.n_sparse);
   read_stored(column, 0, SIZE_MAX, [&](Row row, double v) { found.add(row, v); });
   room.take(found.rows.size());
 }

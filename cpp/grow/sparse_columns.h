@@ -15,6 +15,7 @@
 
 #include "cells/entries.h"
 #include "criterion/scalar.h"
+#include "criterion/wide.h"
 #include "grow/block.h"
 
 namespace spinney {
@@ -58,6 +59,7 @@ class SparseBlock : public BlockColumns {
   bool is_summed(std::uint32_t f) const { return !state_.sums.empty() && all_.columns[f].is_flag; }
   bool is_above(std::uint32_t f) const { return all_.columns[f].first_above == 0; }  // a flag's value
   // The node's entries in columns[c] of the search.
+  std::span<const Entry> entries_of(std::uint32_t f, std::size_t c) const;
   EntryRun run_of(const OpenNode& node, std::uint32_t f, std::size_t c) const;
   std::span<const Row> rows_of(const OpenNode& node) const { return rows_.subspan(node.begin, node.n()); }
 
@@ -73,7 +75,6 @@ class SparseBlock : public BlockColumns {
   void gather(const OpenNode& node, std::span<const std::uint32_t> columns);
   void gather_by_column(const OpenNode& node, std::span<const std::uint32_t> columns);
   void gather_by_row(const OpenNode& node, std::span<const std::uint32_t> columns);
-  std::span<const Entry> entries_of(std::uint32_t f, std::size_t c) const;
   void mark(Row row);
   void mark_flag(const OpenNode& node, const Choice& choice);
   void mark_entries(const OpenNode& node, const Choice& choice);
@@ -118,7 +119,11 @@ class SparseColumns final : public SparseBlock {
     enter(node, columns);
     if constexpr (is_scalar)
       if (compares(node)) return search_together(node, columns, candidates);
+    if constexpr (std::is_same_v<Criterion, Wide<ClassRows>>)
+      if (compares(node) && criterion_.rule == Rule::gini && criterion_.rows.n_outputs == 1)
+        return search_classes(node, columns, candidates);
     for (std::size_t c = 0; c < columns.size(); ++c) {
+      if (set_if_zeros(columns[c], c, candidates[c])) continue;
       candidates[c] = is_summed(columns[c]) ? search_sum(node, columns[c]) : search_run(node, columns[c], c);
       candidates[c].code_below = static_cast<std::uint32_t>(c);
     }
@@ -148,6 +153,14 @@ class SparseColumns final : public SparseBlock {
       }
   }
 
+  // Most columns that a small node draws have no entry in it.
+  bool set_if_zeros(std::uint32_t f, std::size_t c, Candidate& candidate) const {
+    if (is_summed(f) || !entries_of(f, c).empty()) return false;
+    candidate.score = no_score;
+    candidate.constant = true;
+    return true;
+  }
+
   // May cuts of different columns be compared by their scores alone?
   bool compares(const OpenNode& node) const {
     const Limits limits = rules_.limits(node, 0);
@@ -170,6 +183,7 @@ class SparseColumns final : public SparseBlock {
           cuts_.add_flag(sum.s, sum.w, is_above(f), static_cast<std::uint32_t>(c));
         continue;
       }
+      if (set_if_zeros(f, c, candidates[c])) continue;
       const EntryRun run = run_of(node, f, c);
       candidates[c].constant = run.is_constant();
       if (candidates[c].constant) continue;
@@ -184,6 +198,25 @@ class SparseColumns final : public SparseBlock {
     if (!cuts_.found()) return;
     candidates[cuts_.column()] = cuts_.candidate();
     candidates[cuts_.column()].code_below = cuts_.column();
+  }
+
+  // Only columns whose cuts come near the best so far are searched in full.
+  void search_classes(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
+    const Totals total{node.n(), node.stat.data()};
+    double best = no_score;
+    classes_.start(total, criterion_.width() - 1);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const std::uint32_t f = columns[c];
+      if (set_if_zeros(f, c, candidates[c])) continue;
+      const EntryRun run = run_of(node, f, c);
+      candidates[c].score = no_score;
+      candidates[c].constant = run.is_constant();
+      if (candidates[c].constant) continue;
+      if (run.n_missing() == 0 && !(classes_.most(criterion_.rows, run) >= best)) continue;
+      candidates[c] = scan_entries(criterion_, run, total, rules_.limits(node, f), buffers_);
+      candidates[c].code_below = static_cast<std::uint32_t>(c);
+      best = std::max(best, candidates[c].score);
+    }
   }
 
   Candidate search_sum(const OpenNode& node, std::uint32_t f) {
@@ -236,6 +269,7 @@ class SparseColumns final : public SparseBlock {
   RandomBuffers& random_;
   EntryBuffers buffers_;
   EntryCuts cuts_;
+  ClassBound classes_;
 };
 
 }  // namespace spinney
