@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import sklearn
+import sklearn.tree
 import spinney
 from scipy.sparse import csc_array, issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
@@ -64,6 +64,10 @@ def test_the_tree_is_asked_without_its_estimator(name):
     assert issparse(tree.decision_path(X))
     np.testing.assert_array_equal(tree.decision_path(X).toarray(), model.decision_path(X).toarray())
     np.testing.assert_array_equal(tree.compute_feature_importances(), model.feature_importances_)
+    theirs = getattr(sklearn.tree, name)(random_state=0).fit(X, y).tree_
+    if name.startswith("Decision"):
+        mine = tree.compute_feature_importances(normalize=False)
+        np.testing.assert_allclose(mine.sum(), theirs.compute_feature_importances(normalize=False).sum(), rtol=1e-9)
     assert tree.n_features == 3
     assert tree.n_outputs == 1
     assert tree.max_n_classes == (2 if "Classifier" in name else 1)
@@ -142,6 +146,8 @@ def test_trees_of_boosting_stand_by_round_and_score(name, n_classes):
     assert trees[0].shape == (n_scores,)
     assert trees.ravel().shape == trees.flatten().shape == (5 * n_scores,)
     assert np.asarray(trees).shape == trees.shape
+    assert len(list(trees.flat)) == trees.size
+    assert getattr(spinney, name)(n_estimators=1, max_depth=2).fit(X, y).estimators_[0, 0].max_depth == 2
     leaves = model.apply(X)
     assert leaves.shape == ((len(X), 5, n_scores) if "Classifier" in name else (len(X), 5))
     np.testing.assert_array_equal(leaves.reshape(len(X), 5, -1)[:, 3, -1], trees[3, -1].apply(X))
@@ -189,6 +195,25 @@ def test_trees_of_an_embedding(tmp_path):
     model.save(tmp_path / "model")
     with pytest.raises(AttributeError, match="A model file does not keep which rows the trees were grown on"):
         spinney.load(tmp_path / "model").estimators_samples_  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["IsolationForest", "RandomTreesEmbedding"])
+def test_a_warm_start_that_adds_nothing_is_warned_of(name):
+    X, _ = table()
+    model = getattr(spinney, name)(n_estimators=3, warm_start=True, random_state=0).fit(X)
+    with pytest.warns(UserWarning, match="Warm-start fitting without increasing n_estimators"):
+        model.fit(X)
+
+
+@pytest.mark.parametrize("name", ["RandomForestClassifier", "ExtraTreesClassifier"])
+def test_out_of_bag_score_of_several_outputs_is_their_mean_accuracy(name):
+    X, y = table(300)
+    y = np.column_stack([y, X[:, 2] > 0, X[:, 1] > 1]).astype(int)
+    model = getattr(spinney, name)(40, bootstrap=True, oob_score=True, random_state=0).fit(X, y)
+    shares = np.stack([share.argmax(axis=1) for share in model.oob_decision_function_], axis=1)
+    assert model.oob_score_ == pytest.approx((y == shares).mean(), abs=1e-12)
+    with pytest.warns(UserWarning, match="Some inputs do not have OOB scores"):
+        getattr(spinney, name)(1, bootstrap=True, oob_score=True, random_state=0).fit(X, y)
 
 
 # ---- parameters ------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns):
 
     def _tree_estimator(self, t: int) -> Any:
         model: Any = self
-        tree = BoostedTree(unseen=model.unseen, n_jobs=model.n_jobs)
+        tree = BoostedTree(max_depth=model.max_depth, unseen=model.unseen, n_jobs=model.n_jobs)
         tree.criterion = "gain"
         tree._keep(self.schema_, FittedTree(self.boosting_.engine.tree(t), None, 1), {"n_outputs_": 1})
         return tree

@@ -73,6 +73,11 @@ class LazyGrid:
 
     flatten = ravel
 
+    @property
+    def flat(self) -> Iterator[Any]:
+        """All items, one after another."""
+        return (self._make(i) for i in range(self.size))
+
     def _made(self, places: NDArray[np.intp]) -> NDArray[np.object_]:
         items = np.empty(places.shape, dtype=object)
         for place, number in np.ndenumerate(places):

@@ -284,9 +284,12 @@ class FittedTree(ModelOfTrees):
         """Return 1 where a row of numbers passes a node, (n_rows, node_count)."""
         return self.path(self.apply(X).astype(np.uint32))
 
-    def compute_feature_importances(self) -> NDArray[np.float64]:
-        """Weighted decrease of the impurity by column, as a share of the total."""
-        return self.importances(self.n_features)
+    def compute_feature_importances(self, normalize: bool = True) -> NDArray[np.float64]:
+        """Weighted decrease of the impurity by column, as a share of the total, or per unit of weight."""
+        shares = self.importances(self.n_features)
+        burden = self.weighted_n_node_samples * self.impurity
+        total = float(burden[0] - burden[self.is_leaf].sum()) / float(self.weighted_n_node_samples[0])
+        return shares if normalize else shares * total
 
     def replaced(self, engine: _engine.Tree) -> FittedTree:
         """Return a view of another tree with the same outputs and classes."""

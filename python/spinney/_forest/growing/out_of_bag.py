@@ -145,8 +145,8 @@ class OutOfBag:
         lacking = np.count_nonzero(self.n_used == 0 if self.weight is None else (self.n_used == 0) & (self.weight > 0))
         if lacking:
             warnings.warn(
-                f"{lacking} rows were drawn for every tree and have no out-of-bag prediction (NaN). Grow "
-                "more trees, or draw fewer rows with max_samples.",
+                f"Some inputs do not have OOB scores: {lacking} rows were drawn for every tree and have no out-of-bag "
+                "prediction (NaN). Grow more trees, or draw fewer rows with max_samples.",
                 UserWarning,
                 stacklevel=3,
             )

@@ -7,6 +7,7 @@ row), so that the forest does not depend on the order of the rows.
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Integral
@@ -136,6 +137,10 @@ class UnsupervisedForest(TreesOfForest):
             raise ValueError(
                 f"n_estimators={self.n_estimators} must be larger or equal to len(estimators_)={earlier.n_trees} "
                 "when warm_start==True."
+            )
+        if self.n_estimators == earlier.n_trees:
+            warnings.warn(
+                "Warm-start fitting without increasing n_estimators does not fit new trees.", UserWarning, stacklevel=4
             )
 
     def _keep(self, schema: Schema, forest: FittedForest, seed: int, learned: dict[str, Any]) -> None:
