@@ -53,8 +53,8 @@ void init_options(BoostingOptions* self, const std::string& loss, double loss_pa
                   std::uint32_t max_bins, double subsample, double learning_rate, std::uint32_t max_leaf_nodes,
                   std::uint32_t max_depth, bool depth_wise, Row min_samples_split, Row min_samples_leaf,
                   double min_hessian_leaf, double min_gain, double l2_regularization, double l1_regularization,
-                  double max_step, double max_features_per_tree, double max_features_per_level, double max_features,
-                  std::uint32_t max_one_hot, double category_smoothing, double category_l2,
+                  double max_step, bool temper_steps, double max_features_per_tree, double max_features_per_level,
+                  double max_features, std::uint32_t max_one_hot, double category_smoothing, double category_l2,
                   std::vector<std::int8_t> monotonic_cst, std::vector<std::vector<std::uint32_t>> interaction_cst,
                   std::uint64_t seed, int n_jobs) {
   if (max_bins < 2 || max_bins > 65535) throw nb::value_error("max_bins: 2 to 65535");
@@ -65,6 +65,7 @@ void init_options(BoostingOptions* self, const std::string& loss, double loss_pa
   p.n_scores = n_scores;
   p.max_bins = max_bins;
   p.subsample = subsample;
+  p.temper_steps = temper_steps;
   BoostParams& t = p.tree;
   t.learning_rate = learning_rate;
   t.max_leaf_nodes = max_leaf_nodes;
@@ -293,8 +294,9 @@ void init_boosting(nb::module_& m) {
       .def("__init__", &init_options, nb::kw_only(), "loss"_a, "loss_parameter"_a, "n_scores"_a, "max_bins"_a,
            "subsample"_a, "learning_rate"_a, "max_leaf_nodes"_a, "max_depth"_a, "depth_wise"_a, "min_samples_split"_a,
            "min_samples_leaf"_a, "min_hessian_leaf"_a, "min_gain"_a, "l2_regularization"_a, "l1_regularization"_a,
-           "max_step"_a, "max_features_per_tree"_a, "max_features_per_level"_a, "max_features"_a, "max_one_hot"_a,
-           "category_smoothing"_a, "category_l2"_a, "monotonic_cst"_a, "interaction_cst"_a, "seed"_a, "n_jobs"_a);
+           "max_step"_a, "temper_steps"_a, "max_features_per_tree"_a, "max_features_per_level"_a, "max_features"_a,
+           "max_one_hot"_a, "category_smoothing"_a, "category_l2"_a, "monotonic_cst"_a, "interaction_cst"_a, "seed"_a,
+           "n_jobs"_a);
   nb::class_<BoostingHandle>(m, "Boosting", "Gradient boosting, round by round.")
       .def("__init__", &start, "table"_a, "target"_a, "weight"_a.none(), "scores"_a, "held_out"_a.none(), "options"_a,
            "first_round"_a)

@@ -326,7 +326,7 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
     h[i].fetch_add(sums.hessian, std::memory_order_relaxed);
   });
   const SplitSearch search(coding_, *tiles_, params_.tree, {});
-  const bool is_tempered = traits_of(params_.loss).tempers_steps;
+  const bool is_tempered = params_.temper_steps && traits_of(params_.loss).tempers_steps;
   for (std::size_t i = 0; i < n_leaves; ++i) {
     const auto& [node, begin, end, bounds] = grown.leaves[i];
     const double newton =

@@ -20,6 +20,7 @@ struct BoostingParams {
   std::uint32_t n_scores = 1;  // score columns: 1, or the number of classes (multinomial)
   std::uint32_t max_bins = 65535;  // of a column, missing values apart
   double subsample = 1;            // share of the rows drawn for each round
+  bool temper_steps = true;        // where Newton's steps may run away
 };
 
 // Rows with a target. Scores are by class, then by row; they start where the caller says.

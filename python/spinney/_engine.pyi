@@ -551,6 +551,7 @@ class BoostingOptions:
         l2_regularization: float,
         l1_regularization: float,
         max_step: float,
+        temper_steps: bool,
         max_features_per_tree: float,
         max_features_per_level: float,
         max_features: float,

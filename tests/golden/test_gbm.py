@@ -101,3 +101,28 @@ def test_the_error_is_about_as_low_where_the_algorithms_differ(name):
     assert model.boosting_.start[0] == pytest.approx(case["initF"], rel=1e-9)
     assert (np.diff(found) <= 1e-9).all()
     assert found[-1] <= expected[-1] + 0.04 * abs(expected[0] - expected[-1])
+
+
+def first_cut(x, z):
+    """Cut that gbm takes: the largest gain of the gradient's signs, the first of equals."""
+    left = np.cumsum(z)[:-1]
+    n_left = np.arange(1, len(z))
+    gain = left**2 / n_left + (z.sum() - left) ** 2 / (len(z) - n_left)
+    return (x[:-1] + x[1:])[np.argmax(np.round(gain, 9))] / 2
+
+
+def test_a_row_that_is_met_exactly_counts_as_in_gbm_with_the_loss_of_the_median():
+    """gbm takes it for one below; here absolute error has no opinion of it, and the quantile loss has gbm's."""
+    rng = np.random.default_rng(0)
+    n_apart = 0
+    for _ in range(40):
+        x, y = np.arange(9.0), rng.permutation(9).astype(float)  # the median is one of the rows
+        sign = np.sign(y - np.median(y))
+        cuts = {"quantile": first_cut(x, np.where(sign == 0, -1, sign)), "absolute_error": first_cut(x, sign)}
+        n_apart += len(set(cuts.values())) == 2
+        for loss, cut in cuts.items():
+            model = spinney.GradientBoostingRegressor(
+                loss, quantile=0.5, n_estimators=1, max_leaf_nodes=2, min_samples_leaf=1, min_hessian_leaf=0.0
+            ).fit(x[:, np.newaxis], y)
+            assert model.boosting_.engine.threshold[0] == cut
+    assert n_apart > 5

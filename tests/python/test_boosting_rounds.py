@@ -6,6 +6,8 @@ import threading
 import time
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import spinney
 from processes import run
@@ -31,6 +33,57 @@ def test_it_stops_when_held_out_rows_no_longer_improve():
     assert len(curve) == len(model.train_score_) < 200
     assert model.n_iter_ == model.n_estimators_ == curve.argmin() + 1 == len(curve) - 5
     assert len(stopping(keep_best=False).fit(X, y).boosting_.trees()) == len(curve)
+
+
+def test_a_number_of_rounds_to_wait_is_enough_to_stop_early():
+    X, y = noisy()
+    asked = stopping().fit(X, y)
+    implied = stopping(early_stopping=None).fit(X, y)
+    assert implied.fingerprint() == asked.fingerprint()
+    assert len(implied.validation_score_) == len(asked.validation_score_) < 200
+    for given in ({"early_stopping": False}, {"early_stopping": None, "n_iter_no_change": None}):
+        whole = stopping(n_estimators=20, **given).fit(X, y)
+        assert whole.n_iter_ == 20
+        assert not hasattr(whole, "validation_score_")
+    patient = stopping(n_iter_no_change=None).fit(X, y)
+    assert len(patient.validation_score_) - patient.n_iter_ == 10
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({}, "the held-out loss has not improved for 5 rounds"),
+        ({"scoring": "r2"}, "the held-out score has not improved for 5 rounds"),
+        ({"n_estimators": 3}, "all 3 rounds are done"),
+        ({"callbacks": lambda progress: progress["round"] == 2}, "a callback said so"),
+    ],
+)
+def test_a_model_says_why_it_stopped(parameters, words, capsys, tmp_path):
+    X, y = noisy()
+    model = stopping(verbose=1, **parameters).fit(X, y)
+    assert model.stopped_because_ == words
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.startswith(f"stopped after round {len(model.train_score_)}: {words}")
+    assert ("are kept" in last) == (model.n_iter_ < len(model.train_score_))
+    model.set_params(callbacks=None).save(tmp_path / "model")
+    again = spinney.load(tmp_path / "model")
+    assert again.stopped_because_ == words
+    assert words in again._about().sentence
+
+
+@pytest.mark.parametrize("n", [2, 5, 10, 25, 39, 40])
+def test_few_rows_are_learned_from_too(n):
+    X = np.arange(n, dtype=float)[:, np.newaxis]
+    y = (X[:, 0] >= n // 2).astype(float)
+    for model in (spinney.GradientBoostingRegressor(), spinney.GradientBoostingClassifier()):
+        found = model.fit(X, y).predict(X)
+        np.testing.assert_allclose(found, y, atol=0.05)
+
+
+def test_leaves_too_large_for_the_table_are_warned_of():
+    X, y = noisy(30)
+    with pytest.warns(UserWarning, match="min_samples_leaf=20 leaves no room for a split of 30 rows"):
+        spinney.GradientBoostingRegressor(min_samples_leaf=20, n_estimators=2).fit(X, y)
 
 
 def test_held_out_rows_are_not_learned_from():
@@ -118,6 +171,35 @@ def test_metrics_of_classes_see_labels_and_shares():
         if scoring == "neg_log_loss":
             loss = log_loss(labels[200:], model.predict_proba(X[200:]))
             assert model.validation_score_[model.n_iter_ - 1] == pytest.approx(loss)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("own_rows", [False, True])
+def test_a_metric_of_the_users_sees_the_rows_as_they_were_given(kind, own_rows):
+    X, y = noisy()
+    table, seen = kind(X), []
+
+    def score(estimator, rows, target):
+        assert type(rows) is type(table)
+        seen.append((np.asarray(rows), target))
+        half = rows[: len(target) // 2]
+        np.testing.assert_allclose(estimator.predict(half), estimator.predict(rows)[: len(target) // 2], rtol=1e-12)
+        return -mean_absolute_error(target, estimator.predict(rows))
+
+    own = {"X_val": kind(X[:50]), "y_val": y[:50]} if own_rows else {}
+    model = stopping(scoring=score, n_estimators=5).fit(table, y, **own)
+    assert len(model.validation_score_) == len(seen)
+    for rows, target in seen:
+        places = [np.flatnonzero((row == X).all(axis=1))[0] for row in rows]
+        np.testing.assert_array_equal(y[places], target)
+    by_name = stopping(scoring="neg_mean_absolute_error", n_estimators=5).fit(table, y, **own)
+    np.testing.assert_array_equal(model.validation_score_, by_name.validation_score_)
+
+
+def test_a_metric_that_predicts_other_rows_beside_an_offset_is_told_why_it_cannot():
+    X, y = noisy()
+    with pytest.raises(ValueError, match="their offset is not known"):
+        stopping(scoring=lambda m, X, y: m.predict(X[:2]).mean()).fit(X, y, offset=np.ones(len(y)))
 
 
 def test_a_metric_that_is_no_number_is_refused():

@@ -154,7 +154,7 @@ def test_coarse_bins_are_cut_between_them():
 # ---- derivatives ------------------------------------------------------------------------------------------
 
 
-def stump_free(loss, y, score, parameter):
+def stump_free(loss, y, score, parameter, **options):
     """Step of a single leaf from one score, and the loss there, through the engine."""
     n = len(y)
     columns = (
@@ -164,7 +164,7 @@ def stump_free(loss, y, score, parameter):
     class Parametrised(spinney.GradientBoostingRegressor):
         _loss_parameter = parameter
 
-    model = Parametrised(min_samples_leaf=1, learning_rate=1.0, min_hessian_leaf=0.0)
+    model = Parametrised(min_samples_leaf=1, learning_rate=1.0, min_hessian_leaf=0.0, **options)
     options = model._options(_schema(), Named(loss), n, float(n), 1, 0)
     engine = _engine.Boosting(columns, y, None, np.full((1, n), score), None, options, 0)
     before = engine.training_loss()
@@ -199,6 +199,18 @@ def test_steps_and_losses_agree_with_finite_differences(loss, score):
     assert value == pytest.approx(temper(-first / second), rel=1e-4, abs=1e-6)
     g, h = twin.gradients(loss, y, np.full(len(y), score), parameter)
     assert value == pytest.approx(temper(-g.sum() / h.sum()), rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential", "poisson", "gamma", "tweedie"])
+def test_long_steps_are_newtons_own_where_that_is_asked_for(loss):
+    y, parameter = np.array([1.0]), PARAMETER.get(loss, 0.0)
+    score = 3.0 if loss == "gamma" else -3.0
+    g, h = twin.gradients(loss, y, np.full(1, score), parameter)
+    newton = -g.sum() / h.sum()
+    for max_step, wanted in ((None, newton), ("auto", twin.tempered(newton)), (0.5, np.clip(newton, -0.5, 0.5))):
+        value, _ = stump_free(loss, y, score, parameter, max_step=max_step)
+        assert value == pytest.approx(wanted, rel=1e-6)
+    assert loss == "exponential" or abs(newton) > 1.9
 
 
 @pytest.mark.parametrize("loss", ["absolute_error", "quantile", "huber"])

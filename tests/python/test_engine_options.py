@@ -70,6 +70,7 @@ BOOSTING = {
     "l2_regularization": 0.0,
     "l1_regularization": 0.0,
     "max_step": 0.0,
+    "temper_steps": True,
     "max_features_per_tree": 1.0,
     "max_features_per_level": 1.0,
     "max_features": 1.0,
@@ -137,7 +138,7 @@ def test_options_are_not_taken_as_a_dict():
 
 # Options that are worked out from a parameter, and so are something else: a number of rows from a fraction, say.
 DERIVED = {"min_weight_leaf", "random_cuts", "random_ties", "seed", "cost", "weighing", "user"}
-DERIVED_OF_BOOSTING = {"loss_parameter", "n_scores", "depth_wise", "seed"}
+DERIVED_OF_BOOSTING = {"loss_parameter", "n_scores", "depth_wise", "seed", "temper_steps"}
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarn
         spinney.IsolationForest(n_estimators=10),
         spinney.RandomTreesEmbedding(n_estimators=5),
         spinney.ProximityImputer(n_estimators=5, n_iter=2),
-        spinney.GradientBoostingClassifier(n_estimators=20),
-        spinney.GradientBoostingRegressor(n_estimators=20, learning_rate=0.3),
+        # leaves of one row: a weight of two is a row twice, but never two rows of a leaf
+        spinney.GradientBoostingClassifier(n_estimators=20, min_samples_leaf=1),
+        spinney.GradientBoostingRegressor(n_estimators=20, min_samples_leaf=1, learning_rate=0.3),
         spinney.AdaBoostClassifier(n_estimators=10),
         spinney.AdaBoostRegressor(n_estimators=10),
         spinney.FunctionalBoostingClassifier(n_estimators=10, learning_rate=0.5),
@@ -44,9 +45,17 @@ def test_scikit_learns_checks(estimator, check):
         spinney.RandomForestClassifier(n_estimators=7, replace=False, max_features_per_tree=0.7, random_state=0),
         spinney.RandomForestRegressor(n_estimators=7, ccp_alpha=1e-4, shrinkage=1.0, max_bins=32, random_state=0),
         spinney.ExtraTreesClassifier(n_estimators=7, bootstrap=True, sampling="stratified", random_state=0),
-        spinney.GradientBoostingClassifier(n_estimators=30, growth="depth", max_depth=3, l2_regularization=1.0),
+        spinney.GradientBoostingClassifier(
+            n_estimators=30, growth="depth", max_depth=3, l2_regularization=1.0, min_samples_leaf=1
+        ),
         spinney.GradientBoostingRegressor(
-            "huber", n_estimators=30, learning_rate=0.3, max_features="sqrt", max_bins=400, random_state=0
+            "absolute_error",
+            n_estimators=30,
+            learning_rate=0.3,
+            max_features="sqrt",
+            max_bins=400,
+            min_samples_leaf=1,
+            random_state=0,
         ),
         spinney.AdaBoostClassifier(n_estimators=5, algorithm="real", learning_rate=0.5),
         spinney.AdaBoostClassifier(n_estimators=5, algorithm="gentle"),

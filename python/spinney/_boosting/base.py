@@ -33,6 +33,7 @@ from spinney._learn.target import read_weights
 
 Floats = NDArray[np.float64]
 NO_LIMIT = 2**32 - 1
+_USUAL_LEAF, _LEAF_OF_FEW = 20, 3  # rows, unless the user says how many; the latter where the former leaves no split
 
 
 class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
@@ -53,13 +54,14 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         "min_samples_leaf": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0.0, 1.0, closed="neither"),
+            StrOptions({"auto"}),
         ],
         "min_hessian_leaf": [Interval(Real, 0.0, None, closed="left")],
         "min_gain": [Interval(Real, 0.0, None, closed="left")],
         "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
         "l2_regularization": [Interval(Real, 0.0, None, closed="left")],
         "l1_regularization": [Interval(Real, 0.0, None, closed="left")],
-        "max_step": [Interval(Real, 0.0, None, closed="neither"), None],
+        "max_step": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"}), None],
         "subsample": [Interval(Real, 0.0, 1.0, closed="right")],
         "max_features": [
             Interval(Integral, 1, None, closed="left"),
@@ -177,7 +179,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             self._check_earlier(earlier, loss, learned)
         weight = self._all_weights(target, given, learned)
         seed = self._seed if earlier is not None else self._draw_seed(X_val is None)
-        rows = LearningRows(self._encode(schema, table), target, weight, read_offset(offset, table.n_rows, n_scores))
+        rows = LearningRows(self._encode(schema, table), target, weight, read_offset(offset, table.n_rows, n_scores), X)
         rows.check(loss, "y")
         held_out = self._held_out(rows, schema, loss, (X_val, y_val, sample_weight_val, offset_val), learned, n_scores)
         if held_out is None and self._stops_early:
@@ -192,6 +194,19 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         learned.pop("_class_weight", None)
         self._keep(schema, rounds, learned | {"_seed": seed})
         return self
+
+    def _smallest_leaf(self, n_rows: int) -> int:
+        if isinstance(self.min_samples_leaf, str):  # "auto"
+            return _USUAL_LEAF if n_rows >= 2 * _USUAL_LEAF else min(_LEAF_OF_FEW, max(1, n_rows // 4))
+        fewest = count_rows(self.min_samples_leaf, n_rows)
+        if 2 * fewest > n_rows > 1:
+            warnings.warn(
+                f"min_samples_leaf={self.min_samples_leaf} leaves no room for a split of {n_rows} rows: the model is a "
+                "constant. Lower it, or leave it out.",
+                UserWarning,
+                stacklevel=5,
+            )
+        return fewest
 
     def _check_request(self, X_val: Any, y_val: Any, groups: Any) -> None:
         self._check_parameters()
@@ -252,7 +267,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         target = self._known_target(y, table.n_rows, learned, "y_val")
         weight = self._all_weights(target, read_weights(weight, table.n_rows), learned)
         offset = read_offset(offset, table.n_rows, n_scores, "offset_val")
-        held_out = LearningRows(self._encode(schema, table), target, weight, offset)
+        held_out = LearningRows(self._encode(schema, table), target, weight, offset, X)
         held_out.check(loss, "y_val")
         if held_out.n_used == 0:
             raise ValueError("No held-out row has a positive weight. Change sample_weight_val or class_weight.")
@@ -288,13 +303,14 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         options = self._options(schema, loss, rows.n_used, float(rows.weights().sum()), len(start), seed)
         later = None
         if held_out is not None:
-            scores = self._scores_so_far(held_out, start, earlier)
-            later = (held_out.columns, held_out.target, held_out.weight, scores)
+            judged, scores = held_out.shifted(start, loss)
+            later = (held_out.columns, judged, held_out.weight, self._scores_so_far(held_out, scores, earlier))
+        target, scores = rows.shifted(start, loss)
         engine = _engine.Boosting(
             rows.columns,
-            rows.target,
+            target,
             rows.weight,
-            self._scores_so_far(rows, start, earlier),
+            self._scores_so_far(rows, scores, earlier),
             later,
             options,
             0 if earlier is None else earlier.n_rounds,
@@ -304,12 +320,14 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         def view(trees: list[_engine.Tree]) -> FittedBoosting:
             return FittedBoosting(trees, start, loss.link, schema.n_categories, n_classes)
 
-        judge = None if held_out is None or self.scoring is None else HeldOutScore(self, view([]), held_out, learned)
+        judge = None
+        if held_out is not None and self.scoring is not None:
+            base = held_out.scores(start) if loss.link == "identity" else None
+            judge = HeldOutScore(self, view([]), held_out, learned, base, lambda X: self._encode(schema, read_table(X)))
         return Rounds(self, engine, earlier, view, held_out is not None, judge)
 
-    def _scores_so_far(self, rows: LearningRows, start: Floats, earlier: FittedBoosting | None) -> Floats:
+    def _scores_so_far(self, rows: LearningRows, scores: Floats, earlier: FittedBoosting | None) -> Floats:
         """Scores, (n_scores, n_rows); trees are added in the order of the rounds, as when they were grown."""
-        scores = rows.scores(start)
         if earlier is None:
             return scores
         for round_ in range(earlier.n_rounds):
@@ -342,12 +360,13 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             max_depth=min(self.max_depth or NO_LIMIT, NO_LIMIT),
             depth_wise=self.growth == "depth",
             min_samples_split=min(count_rows(self.min_samples_split, n_rows), NO_LIMIT),
-            min_samples_leaf=min(count_rows(self.min_samples_leaf, n_rows), NO_LIMIT),
+            min_samples_leaf=min(self._smallest_leaf(n_rows), NO_LIMIT),
             min_hessian_leaf=float(self.min_hessian_leaf),
             min_gain=max(float(self.min_gain), self.min_impurity_decrease * self.subsample * weight),
             l2_regularization=float(self.l2_regularization),
             l1_regularization=float(self.l1_regularization),
-            max_step=float(self.max_step or 0.0),
+            max_step=0.0 if self.max_step in ("auto", None) else float(self.max_step),
+            temper_steps=self.max_step == "auto",
             max_features_per_tree=float(self.max_features_per_tree),
             max_features_per_level=float(self.max_features_per_level),
             max_features=node_share / n_features,
@@ -370,6 +389,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         self.boosting_ = model
         self.n_iter_ = self.boosting_.n_rounds
         self.train_score_ = np.array(rounds.train_curve)
+        self.stopped_because_ = rounds.because
         if rounds.has_held_out:
             self.validation_score_ = np.array(rounds.held_out_curve)
         if self.subsample < 1:

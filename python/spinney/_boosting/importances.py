@@ -127,7 +127,8 @@ class _Judge:
         n = self._table.n_rows
         learned = {name: getattr(model, name) for name in ("classes_", "n_classes_") if hasattr(model, name)}
         target = model._known_target(y, n, learned)
-        rows = LearningRows(self._table, target, read_weights(weight, n), read_offset(offset, n, self._view.n_scores))
+        given = read_offset(offset, n, self._view.n_scores)
+        rows = LearningRows(self._table, target, read_weights(weight, n), given, X)
         rows.check(model._make_loss(learned), "y")
         if not rows.n_used:
             raise ValueError("No row has a positive weight. Change sample_weight.")
@@ -139,7 +140,7 @@ class _Judge:
             if isinstance(scoring, str):
                 get_scorer(scoring)
             self.name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "the metric")
-            self._scorer = HeldOutScore(_With(model, scoring), self._view, rows, learned)
+            self._scorer = HeldOutScore(_With(model, scoring), self._view, rows, learned, None, model._columns)
 
     def loss(self, table: _engine.Table | None = None) -> float:
         """Mean loss, or minus the metric, of the rows or of a table like theirs."""
@@ -147,7 +148,7 @@ class _Judge:
         if self._rows.offset is not None:
             scores = scores + self._rows.offset.T
         if self._scorer is not None:
-            return self._scorer(scores)
+            return self._scorer(scores, lambda: self._view)
         model, weight = self._model, self._rows.weights()
         losses = row_losses(model._make_loss(model.__dict__).name, float(model._loss_parameter), scores, self._rows)
         return float(np.average(losses, weights=weight))

@@ -20,6 +20,8 @@ def boosting_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
     for name in _OUT_OF_BAG:
         if name + "_" in attributes:
             entry[name] = array_to_json(attributes[name + "_"])
+    if "stopped_because_" in attributes:  # files of earlier versions do not say
+        entry["stopped_because"] = attributes["stopped_because_"]
     return {"boosting": entry}
 
 
@@ -32,6 +34,8 @@ def boosting_from_json(header: dict[str, Any], n_rounds: int) -> dict[str, Any]:
     for name in _CURVES:
         if name in entry:
             found[name + "_"] = numbers_from_json(field(entry, name, list), name)
+    if "stopped_because" in entry:
+        found["stopped_because_"] = field(entry, "stopped_because", str)
     if "train_score_" not in found or len(found["train_score_"]) < n_rounds:
         refuse("is damaged: its learning curve is shorter than the model")
     for name in _OUT_OF_BAG:

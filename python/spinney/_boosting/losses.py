@@ -22,6 +22,12 @@ def _mean(y: Floats, weight: Floats) -> float:
     return float(np.average(y, weights=weight))
 
 
+def _mean_anywhere(y: Floats, weight: Floats) -> float:
+    """Return the mean, to the last digit far from 0 too."""
+    first = _mean(y, weight)
+    return first + _mean(y - first, weight) if np.isfinite(first) else first
+
+
 def weighted_quantile(y: Floats, weight: Floats, share: float) -> float:
     """Smallest value that at least `share` of the weight does not exceed; the mean of two that both would do."""
     order = np.argsort(y, kind="stable")
@@ -89,7 +95,7 @@ def _log_ratio(power: float) -> Start:
 def regression_loss(name: str, quantile: float, tweedie_power: float) -> Loss:
     """Return a loss of values by its name."""
     if name == "squared_error":
-        return Loss(name, lambda y, w, offset: _mean(y - offset, w))
+        return Loss(name, lambda y, w, offset: _mean_anywhere(y - offset, w))
     if name in ("absolute_error", "huber"):
         return Loss(name, lambda y, w, offset: weighted_quantile(y - offset, w, 0.5))
     if name == "quantile":

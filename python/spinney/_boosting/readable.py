@@ -127,8 +127,12 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns):
         if held_out is not None:
             lines["  held-out rows"] = f"{held_out:.4g}"
             sentence += f", {held_out:.4g} on held-out rows"
+        because = getattr(self, "stopped_because_", None)
+        if because is not None:
+            lines["  stopped"] = because
+            sentence += f"; {because}"
         size = {"loss": model.loss, "rounds": kept, "rounds_tried": tried, "leaves": n_leaves}
-        size |= {"training_loss": loss, "held_out_loss": held_out}
+        size |= {"training_loss": loss, "held_out_loss": held_out, "stopped_because": because}
         trees = LazySequence(self.boosting_.n_trees, self._tree_estimator)
         return About("boosting", size, lines, sentence, trees, title_of_tree=self._title_of_tree)
 

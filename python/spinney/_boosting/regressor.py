@@ -49,10 +49,11 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         Which leaf to split next: the one that gains most, or level by level.
     min_samples_split : int or float, default=2
         Fewest rows that a node must hold to be split; a float is a share of all rows.
-    min_samples_leaf : int or float, default=20
-        Fewest rows in a leaf; a float is a share of all rows. A leaf must also hold as large a sum of second
-        derivatives as this many rows of its parent have on average. (Where the mean weight exceeds eight times the
-        median, a row counts with the median weight in this rule.)
+    min_samples_leaf : int, float or "auto", default="auto"
+        Fewest rows in a leaf; a float is a share of all rows. "auto": 20, with fewer than 40 rows 3, with fewer than 12
+        a quarter of them. A leaf must also hold as large a sum of second derivatives as this many rows of its parent
+        have on average. (Where the mean weight exceeds eight times the median, a row counts with the median weight in
+        this rule.)
     min_hessian_leaf : float, default=1e-3
         Smallest sum of the loss's second derivatives in a leaf.
     min_gain : float, default=0.0
@@ -64,8 +65,9 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         Penalty on the squares of the leaves' values.
     l1_regularization : float, default=0.0
         Penalty on the absolute values of the leaves' values.
-    max_step : float or None, default=None
-        Largest absolute value of a leaf, before the learning rate. None: no limit.
+    max_step : float, "auto" or None, default="auto"
+        Largest absolute value of a leaf, before the learning rate. "auto": Newton's step, damped beyond 1.5 where it
+        could run away, which is wherever the second derivative changes. None: Newton's step, however large.
     subsample : float, default=1.0
         Share of the rows drawn for each round.
     max_features : int, float, {"sqrt", "log2"} or None, default=None
@@ -98,8 +100,8 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         Whether to hold out rows, and to stop when their loss no longer improves. None: if ``n_iter_no_change`` is
         given.
     scoring : str, callable or None, default=None
-        The metric of early stopping and of ``validation_score_``: a scikit-learn scorer, which is given nothing but the
-        predictions. None: the loss.
+        The metric of early stopping and of ``validation_score_``: the name of a scikit-learn scorer, or a function of
+        (model, held-out rows as they were given, their targets). None: the loss.
     validation_fraction : float or int, default=0.1
         Share or number of rows to hold out, unless `fit` is given ``X_val``.
     n_iter_no_change : int or None, default=None
@@ -140,6 +142,8 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         The same number, by scikit-learn's name.
     init_ : estimator
         If `init` is an estimator: the one that was fitted.
+    stopped_because_ : str
+        Why no further round was tried.
     train_score_ : ndarray of shape (n_rounds,)
         Loss on the training rows after each round, including rounds that ``keep_best`` dropped.
     validation_score_ : ndarray of shape (n_rounds,)
@@ -197,13 +201,13 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         max_depth: int | None = None,
         growth: str = "leaf",
         min_samples_split: int | float = 2,
-        min_samples_leaf: int | float = 20,
+        min_samples_leaf: int | float | str = "auto",
         min_hessian_leaf: float = 1e-3,
         min_gain: float = 0.0,
         min_impurity_decrease: float = 0.0,
         l2_regularization: float = 0.0,
         l1_regularization: float = 0.0,
-        max_step: float | None = None,
+        max_step: float | str | None = "auto",
         subsample: float = 1.0,
         max_features: int | float | str | None = None,
         max_features_per_level: float = 1.0,

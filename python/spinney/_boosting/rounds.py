@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 
 import spinney._engine as _engine
+from spinney._boosting.rows import LearningRows
+from spinney._data.pick import pick_table
 from spinney._fitted.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
@@ -22,31 +24,64 @@ _PATIENCE = 10  # rounds without an improvement before early stopping ends the f
 class HeldOutScore:
     """A metric on the held-out rows, as a loss: smaller is better."""
 
-    def __init__(self, model: Any, view: FittedBoosting, held_out: Any, learned: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        model: Any,
+        view: FittedBoosting,
+        held_out: LearningRows,
+        learned: dict[str, Any],
+        base: Floats | None = None,
+        encode: Callable[[Any], _engine.Table] | None = None,
+    ) -> None:
         self._model = model
         self._view = view
         self._learned = learned
+        self._encode = encode
         self._scorer = get_scorer(model.scoring) if isinstance(model.scoring, str) else model.scoring
         weight = held_out.weight
-        self._rows = slice(None) if weight is None else np.flatnonzero(weight > 0)
-        target = held_out.target[self._rows]
+        rows = np.arange(len(held_out.target)) if weight is None else np.flatnonzero(weight > 0)
+        self._rows = rows
+        self._base = None if base is None else base.T[rows]
+        self._has_offset = held_out.offset is not None
+        # a metric by name asks for predictions alone; any other may read the rows, as the caller gave them
+        unread = isinstance(model.scoring, str) or held_out.given is None
+        self._X = np.zeros((len(rows), 1)) if unread else pick_table(held_out.given).take(rows)
+        target = held_out.target[rows]
         classes = learned.get("classes_")
         self._y = target if classes is None else np.asarray(classes)[target.astype(np.intp)]
-        used = None if weight is None else weight[self._rows]
+        used = None if weight is None else weight[rows]
         self._weight = None if used is None or (used == used[0]).all() else used
 
-    def __call__(self, scores: Floats) -> float:
-        """Judge scores, (n_rows, n_scores)."""
-        judged = _Scored(self._model, self._view, scores[self._rows], self._learned)
+    def __call__(self, scores: Floats, so_far: Callable[[], FittedBoosting] | None = None) -> float:
+        """Judge the scores of the engine, (n_rows, n_scores), and the model that they come from."""
+        known = scores[self._rows] if self._base is None else scores[self._rows] + self._base
+
+        def scores_of(X: Any) -> Floats:
+            if X is self._X or so_far is None or self._encode is None:
+                return known
+            if self._has_offset:
+                raise ValueError(
+                    "scoring asks for predictions of other rows than those held out, and their offset is not known. "
+                    "Predict the rows that it is given, as a whole."
+                )
+            return so_far().scores(self._encode(X), self._model._n_threads)
+
+        judged = _Scored(self._model, self._view, scores_of, self._learned)
         weighted = {} if self._weight is None else {"sample_weight": self._weight}
-        return -float(self._scorer(judged, np.zeros((len(self._y), 1)), self._y, **weighted))
+        return -float(self._scorer(judged, self._X, self._y, **weighted))
 
 
 class _Scored:
-    """Looks to a scorer like a fitted estimator whose scores are known."""
+    """Looks to a scorer like a fitted estimator; the scores of the held-out rows are known."""
 
-    def __init__(self, model: Any, view: FittedBoosting, scores: Floats, learned: dict[str, Any]) -> None:
-        self._scores = scores
+    def __init__(
+        self,
+        model: Any,
+        view: FittedBoosting,
+        scores_of: Callable[[Any], Floats],
+        learned: dict[str, Any],
+    ) -> None:
+        self._scores_of = scores_of
         self._view = view
         self._model = model
         self._estimator_type = getattr(model, "_estimator_type", None)
@@ -60,13 +95,14 @@ class _Scored:
         """Do nothing: scorers ask whether it is there."""
 
     def predict(self, X: Any) -> NDArray[Any]:
-        return np.asarray(self._model._predicted(self._scores, self._view, self._learned))
+        return np.asarray(self._model._predicted(self._scores_of(X), self._view, self._learned))
 
     def predict_proba(self, X: Any) -> Floats:
-        return self._view.predicted(self._scores)
+        return self._view.predicted(self._scores_of(X))
 
     def decision_function(self, X: Any) -> Floats:
-        return self._scores[:, 0] if self._scores.shape[1] == 1 else self._scores
+        scores = self._scores_of(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
 def _known_curve(model: Any, name: str, n_done: int) -> list[float]:
@@ -106,6 +142,7 @@ class Rounds:
         self.out_of_bag_gains = _padded(model, "oob_improvement_", done, 0.0)
         self._n_unknown = done - len(self.train_curve), done - len(self.held_out_curve)
         self._n_kept: int | None = None
+        self.because = f"all {model.n_estimators} rounds are done"
 
     @property
     def _n_done(self) -> int:
@@ -120,6 +157,7 @@ class Rounds:
             if not model.keep_interrupted or self._n_done == first:
                 raise
             self._record()
+            self.because = "it was interrupted"
             warnings.warn(
                 f"The fit was interrupted after {self._n_done} of {model.n_estimators} rounds; these are kept.",
                 UserWarning,
@@ -130,6 +168,8 @@ class Rounds:
                 print(file=sys.stderr, flush=True)
         if self.held_out_curve and model._stops_early and model.keep_best:
             self._n_kept = int(np.argmin(self.held_out_curve)) + 1 + self._n_unknown[1]
+        if model.verbose:
+            self._report_end()
 
     def _run(self, began: float) -> None:
         model, first = self._model, self._n_done
@@ -140,7 +180,12 @@ class Rounds:
             if model.verbose:
                 self._report(first, time.perf_counter() - began)
             answers = [callback(self._progress(began)) for callback in callbacks]  # all are called, whatever one says
-            if any(answers) or (self.has_held_out and model._stops_early and self._has_settled()):
+            if any(answers):
+                self.because = "a callback said so"
+                break
+            if self.has_held_out and model._stops_early and self._has_settled():
+                judged = "loss" if self._judge is None else "score"
+                self.because = f"the held-out {judged} has not improved for {self._patience} rounds"
                 break
 
     def _record(self) -> None:
@@ -161,7 +206,7 @@ class Rounds:
     def _held_out_loss(self) -> float:
         if self._judge is None:
             return self._engine.held_out_loss()
-        loss = self._judge(self._engine.held_out_scores().T)
+        loss = self._judge(self._engine.held_out_scores().T, self.so_far)
         if not np.isfinite(loss):
             raise ValueError(
                 f"scoring={self._model.scoring!r} gives {-loss} after round {self._n_done}, which cannot be "
@@ -169,8 +214,12 @@ class Rounds:
             )
         return loss
 
+    @property
+    def _patience(self) -> int:
+        return int(self._model.n_iter_no_change or _PATIENCE)
+
     def _has_settled(self) -> bool:
-        curve, patience = self.held_out_curve, int(self._model.n_iter_no_change or _PATIENCE)
+        curve, patience = self.held_out_curve, self._patience
         if len(curve) <= patience:
             return False
         return min(curve[-patience:]) >= min(curve[:-patience]) - float(self._model.tol)
@@ -197,9 +246,17 @@ class Rounds:
         elif done == wanted or done % max(1, wanted // 10) == 0:
             print(line, file=sys.stderr, flush=True)
 
+    def _report_end(self) -> None:
+        kept = self._n_done if self._n_kept is None else self._n_kept
+        dropped = f"; the first {kept}, the best, are kept" if kept < self._n_done else ""
+        print(f"stopped after round {self._n_done}: {self.because}{dropped}", file=sys.stderr, flush=True)
+
+    def so_far(self) -> FittedBoosting:
+        """Return the model of the rounds done."""
+        before = [] if self._earlier is None else self._earlier.trees()
+        return self._view(before + self._engine.trees(0))
+
     def result(self) -> FittedBoosting:
         """Return the model, cut back to its best round if asked for."""
-        before = [] if self._earlier is None else self._earlier.trees()
-        trees = before + self._engine.trees(0)
-        whole = self._view(trees)
+        whole = self.so_far()
         return whole if self._n_kept is None else whole.first(self._n_kept)

@@ -26,12 +26,15 @@ class LearningRows:
     weight : ndarray of shape (n_rows,), or None
         Class weights included.
     offset : ndarray of shape (n_scores, n_rows), or None
+    given : table
+        The rows as the caller gave them.
     """
 
     columns: _engine.Table
     target: Floats
     weight: Floats | None
     offset: Floats | None = None
+    given: Any = None
 
     def weights(self) -> Floats:
         """Weights, 1 where there are none."""
@@ -51,6 +54,17 @@ class LearningRows:
     def beside(self, scores: Floats) -> LearningRows:
         """Return the rows with these scores, (n_scores, n_rows), added to their offsets."""
         return replace(self, offset=scores if self.offset is None else self.offset + scores)
+
+    def shifted(self, start: Floats, loss: Any) -> tuple[Floats, Floats]:
+        """Target and scores before the first tree, as the engine is to see them.
+
+        Where nothing but their distance matters, both without what the scores start at: sums of small steps far from 0
+        would lose their digits.
+        """
+        scores = self.scores(start)
+        if loss.link != "identity":
+            return self.target, scores
+        return self.target - scores[0], np.zeros_like(scores)
 
     def check(self, loss: Any, name: str) -> None:
         """Refuse targets that the loss is not for; `name` is what the caller calls them."""

@@ -51,8 +51,8 @@ class FunctionalBoostingClassifier(WithShapes, ClassifierMixin, BaseFunctionalBo
         Whether to hold out rows, and to stop when their loss no longer improves. None: if ``n_iter_no_change`` is
         given.
     scoring : str, callable or None, default=None
-        The metric of early stopping and of ``validation_score_``: a scikit-learn scorer, which is given nothing but the
-        predictions. None: the loss.
+        The metric of early stopping and of ``validation_score_``: the name of a scikit-learn scorer, or a function of
+        (model, held-out rows as they were given, their targets). None: the loss.
     validation_fraction : float or int, default=0.1
         Share or number of rows to hold out, unless `fit` is given ``X_val``.
     n_iter_no_change : int or None, default=10
