@@ -165,7 +165,7 @@ def bias_variance() -> Any:
         "20 bagged deep trees": spinney.BaggingRegressor(n_estimators=20),
     }
     found = spinney.bias_variance(
-        learners, wave, truth=lambda X: np.sin(X[:, 0]), n_train=50, n_repeats=50, random_state=0
+        learners, generator=wave, truth=lambda X: np.sin(X[:, 0]), n_train=50, n_repeats=50, random_state=0
     )
     return found.plot().figure
 

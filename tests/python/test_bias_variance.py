@@ -79,7 +79,7 @@ def noise_only(rng, n):
 
 
 def test_a_constant_has_no_variance():
-    part = spinney.bias_variance(Says(3.0), Line(), n_test=4000, random_state=0)["Says"]
+    part = spinney.bias_variance(Says(3.0), generator=Line(), n_test=4000, random_state=0)["Says"]
     assert part.variance == 0
     # E (3x - z + 1 - 3)² over the square: 9/3 + 1/3 + 4
     assert part.bias == pytest.approx(9 / 3 + 1 / 3 + 4, rel=0.05)
@@ -90,19 +90,19 @@ def test_a_constant_has_no_variance():
 def test_the_mean_of_n_values_has_the_nth_part_of_their_variance():
     truth = lambda X: np.full(len(X), 5.0)  # noqa: E731
     settings = {"truth": truth, "n_train": 25, "n_repeats": 1000, "n_test": 20, "random_state": 0}
-    part = spinney.bias_variance(Says(), noise_only, **settings)["Says"]
+    part = spinney.bias_variance(Says(), generator=noise_only, **settings)["Says"]
     assert part.variance == pytest.approx(4 / 25, rel=0.18)  # 4 standard errors of a variance of 1000 values
     assert part.bias == pytest.approx(0, abs=0.01)
-    shifted = spinney.bias_variance(Says(offset=3.0), noise_only, **settings)["Says"]
+    shifted = spinney.bias_variance(Says(offset=3.0), generator=noise_only, **settings)["Says"]
     assert shifted.bias == pytest.approx(9, abs=0.1)
     assert shifted.variance == pytest.approx(part.variance)
 
 
 @pytest.mark.slow
 def test_least_squares_is_unbiased_for_a_line():
-    part = spinney.bias_variance(LinearRegression(), Line(), n_train=50, n_repeats=400, n_test=300, random_state=0)[
-        "LinearRegression"
-    ]
+    part = spinney.bias_variance(
+        LinearRegression(), generator=Line(), n_train=50, n_repeats=400, n_test=300, random_state=0
+    )["LinearRegression"]
     # sigma² (p + 1) / n, a little more because the design is random
     assert part.variance == pytest.approx(4 * 3 / 50, rel=0.15)
     assert part.bias == pytest.approx(0, abs=0.01)
@@ -112,7 +112,7 @@ def test_least_squares_is_unbiased_for_a_line():
 def test_a_coin_by_hand():
     """Domingos' parts for a classifier that says 1 in 70 % of the samples, whatever the row."""
     source = ThresholdClasses(n_features=1)
-    part = spinney.bias_variance(Coin((0.3, 0.7)), source, n_repeats=1200, n_test=500, random_state=1)["Coin"]
+    part = spinney.bias_variance(Coin((0.3, 0.7)), generator=source, n_repeats=1200, n_test=500, random_state=1)["Coin"]
     X, _ = source(np.random.default_rng(0), 200_000)
     zero = np.mean(X[:, 0] <= 0.5)  # rows whose best class is 0: biased
     assert part.noise == pytest.approx(0.2)
@@ -126,7 +126,7 @@ def test_a_coin_by_hand():
 
 
 def test_a_constant_class_has_the_error_of_its_bias_and_noise():
-    part = spinney.bias_variance(DummyClassifier(strategy="constant", constant="c"), Three(), random_state=0)[
+    part = spinney.bias_variance(DummyClassifier(strategy="constant", constant="c"), generator=Three(), random_state=0)[
         "DummyClassifier"
     ]
     assert (part.variance, part.variance_unbiased, part.variance_biased) == (0, 0, 0)
@@ -187,15 +187,15 @@ def test_zero_one_loss_on_a_table_by_hand():
 
 def test_a_generator_without_a_truth():
     plain = lambda rng, n: Line()(rng, n)  # noqa: E731
-    known = spinney.bias_variance(LinearRegression(), Line(), random_state=0)["LinearRegression"]
-    part = spinney.bias_variance(LinearRegression(), plain, random_state=0)["LinearRegression"]
+    known = spinney.bias_variance(LinearRegression(), generator=Line(), random_state=0)["LinearRegression"]
+    part = spinney.bias_variance(LinearRegression(), generator=plain, random_state=0)["LinearRegression"]
     assert part.noise is None
     assert part.variance == known.variance
     assert part.bias == pytest.approx(known.bias + known.noise, rel=0.1)
 
 
 def test_probabilities_by_squared_loss():
-    part = spinney.bias_variance(DummyClassifier(), Three(), loss="squared", n_train=200, random_state=0)[
+    part = spinney.bias_variance(DummyClassifier(), generator=Three(), loss="squared", n_train=200, random_state=0)[
         "DummyClassifier"
     ]
     by_class = [0.6 * 0.4 + 0.3 * 0.7 + 0.1 * 0.9, 0.1 * 0.9 + 0.2 * 0.8 + 0.7 * 0.3]
@@ -210,7 +210,9 @@ def test_probabilities_by_squared_loss():
 
 @pytest.mark.parametrize("ensemble", [spinney.BaggingRegressor(n_estimators=5), RandomForestRegressor(5)])
 def test_the_identity_of_the_variance_of_a_mean(ensemble):
-    part = spinney.bias_variance(ensemble, Line(), n_train=40, n_repeats=12, random_state=0)[type(ensemble).__name__]
+    part = spinney.bias_variance(ensemble, generator=Line(), n_train=40, n_repeats=12, random_state=0)[
+        type(ensemble).__name__
+    ]
     rho, one = part.correlation, part.member_variance
     assert part.n_members == 5
     assert 0 < rho < 1
@@ -223,7 +225,7 @@ def test_the_identity_of_the_variance_of_a_mean(ensemble):
 @pytest.mark.slow
 def test_the_correlation_foretells_the_variance_of_other_numbers_of_members():
     learners = {str(n): spinney.BaggingRegressor(n_estimators=n) for n in (2, 10)}
-    found = spinney.bias_variance(learners, Line(), n_train=40, n_repeats=40, n_test=100, random_state=0)
+    found = spinney.bias_variance(learners, generator=Line(), n_train=40, n_repeats=40, n_test=100, random_state=0)
     assert found["2"].variance_with(10) == pytest.approx(found["10"].variance, rel=0.1)
     assert found["2"].correlation == pytest.approx(found["10"].correlation, abs=0.05)
 
@@ -241,7 +243,7 @@ def test_the_correlation_of_members_by_hand():
             return np.mean([member.predict(X) for member in self.estimators_], axis=0)
 
     settings = {"n_train": 10, "n_repeats": 1200, "n_test": 2, "random_state": 0}
-    part = spinney.bias_variance(Pair(), noise_only, **settings)["Pair"]
+    part = spinney.bias_variance(Pair(), generator=noise_only, **settings)["Pair"]
     # variances 4/5 and 4/10, covariance 4/10; their means are equal
     assert part.member_variance == pytest.approx(0.6, rel=0.1)
     assert part.correlation == pytest.approx(0.4 / 0.6, abs=0.04)
@@ -254,13 +256,15 @@ def test_members_of_a_classifier():
         "votes": spinney.BaggingClassifier(n_estimators=4, voting="hard"),
         "theirs": BaggingClassifier(n_estimators=4),
     }
-    found = spinney.bias_variance(learners, source, n_train=30, n_repeats=8, loss="squared", random_state=0)
+    found = spinney.bias_variance(learners, generator=source, n_train=30, n_repeats=8, loss="squared", random_state=0)
     for part in found.parts.values():
         assert part.variance_with(4) == pytest.approx(part.variance)
 
 
 def test_boosting_has_no_members_to_average():
-    part = spinney.bias_variance(GradientBoostingRegressor(n_estimators=3), Line(), n_repeats=3, random_state=0)
+    part = spinney.bias_variance(
+        GradientBoostingRegressor(n_estimators=3), generator=Line(), n_repeats=3, random_state=0
+    )
     assert part["GradientBoostingRegressor"].correlation is None
     with pytest.raises(ValueError, match="is not an average of members"):
         part["GradientBoostingRegressor"].variance_with(3)
@@ -272,7 +276,7 @@ def test_boosting_has_no_members_to_average():
 @pytest.fixture(scope="module")
 def report():
     learners = {"one": Says(), "bag": spinney.BaggingRegressor(n_estimators=3)}
-    return spinney.bias_variance(learners, Line(), n_repeats=5, n_test=50, random_state=0)
+    return spinney.bias_variance(learners, generator=Line(), n_repeats=5, n_test=50, random_state=0)
 
 
 def test_the_report_prints(report):
@@ -309,7 +313,7 @@ def test_the_picture_stacks_up_to_the_error(report):
 def test_the_report_is_the_same_for_any_number_of_threads():
     learners = {"tree": spinney.ExtraTreeRegressor(), "bag": spinney.BaggingRegressor(n_estimators=3)}
     settings = {"n_repeats": 7, "n_test": 50, "random_state": 3}
-    one, two = (spinney.bias_variance(learners, Line(), n_jobs=n, **settings) for n in (1, 3))
+    one, two = (spinney.bias_variance(learners, generator=Line(), n_jobs=n, **settings) for n in (1, 3))
     assert one.parts == two.parts
 
 
@@ -340,13 +344,13 @@ def test_wrong_arguments(arguments, message):
 
 def test_wrong_learners():
     with pytest.raises(TypeError, match="Learner 'x' is not an estimator"):
-        spinney.bias_variance({"x": 3}, Line())
+        spinney.bias_variance({"x": 3}, generator=Line())
     with pytest.raises(ValueError, match="Compare those of one kind"):
-        spinney.bias_variance({"a": DummyRegressor(), "b": DummyClassifier()}, Line())
+        spinney.bias_variance({"a": DummyRegressor(), "b": DummyClassifier()}, generator=Line())
     with pytest.raises(ValueError, match="There is no learner"):
-        spinney.bias_variance({}, Line())
+        spinney.bias_variance({}, generator=Line())
     with pytest.raises(ValueError, match="add up to 1"):
-        spinney.bias_variance(DummyClassifier(), Three(), truth=lambda X: np.ones((len(X), 3)))
+        spinney.bias_variance(DummyClassifier(), generator=Three(), truth=lambda X: np.ones((len(X), 3)))
 
 
 # ---- the simulation --------------------------------------------------------------------------------------------------
@@ -384,3 +388,13 @@ def test_bagging_lowers_the_error_of_a_tree_on_thirty_rows(n_trees):
     assert np.mean(by_mean) == pytest.approx(vote[-1], abs=0.01)  # pure leaves: a probability is a vote
     assert np.abs(vote[n_trees // 2 :] - vote[-1]).max() < 0.01
     assert vote[0] > vote[-1] + 0.02
+
+
+def test_rows_come_in_the_order_of_other_functions_and_a_generator_by_name():
+    X, y = np.arange(40.0).reshape(-1, 1), np.arange(40.0) % 3
+    settings = {"n_repeats": 3, "random_state": 0}
+    by_place = spinney.bias_variance(DummyRegressor(), X, y, **settings)
+    assert str(by_place) == str(spinney.bias_variance(DummyRegressor(), X=X, y=y, **settings))
+    with pytest.warns(FutureWarning, match="generator="):
+        former = spinney.bias_variance(DummyRegressor(), Line(), **settings)
+    assert str(former) == str(spinney.bias_variance(DummyRegressor(), generator=Line(), **settings))

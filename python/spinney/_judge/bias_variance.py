@@ -22,6 +22,7 @@ from spinney._data.pick import PickTable, pick_table
 from spinney._ensemble.member import random_state_names, set_random_states
 from spinney._ensemble.resampling import out_of
 from spinney._judge.bias_variance_rows import Truth, members_say, onehot, predictions, read_estimators
+from spinney._learn.attributes import warn_renamed
 from spinney._learn.target import read_classes, read_values
 from spinney._learn.threads import count_threads, in_order
 from spinney._words.digits import elide, fixed, one_line, plural
@@ -112,7 +113,7 @@ class BiasVariance:
     >>> import spinney
     >>> source = spinney.datasets.ThresholdClasses()
     >>> tree = spinney.DecisionTreeClassifier()
-    >>> found = spinney.bias_variance(tree, source, n_train=30, n_repeats=20, random_state=0)
+    >>> found = spinney.bias_variance(tree, generator=source, n_train=30, n_repeats=20, random_state=0)
     >>> found.loss
     'zero_one'
     >>> list(found.parts)
@@ -205,10 +206,10 @@ class BiasVariance:
 
 def bias_variance(
     estimator: Any,
-    generator: Any = None,
-    *,
     X: Any = None,
     y: Any = None,
+    *,
+    generator: Any = None,
     truth: Any = None,
     n_train: int = 100,
     n_test: int = 1000,
@@ -237,11 +238,12 @@ def bias_variance(
     ----------
     estimator : estimator or dict from str to estimator
         Learners to judge.
-    generator : callable, optional
-        ``generator(rng, n)`` returns X and y of n rows, drawn with a `numpy.random.Generator`. If it has a method
-        ``truth(X)``, that returns the mean of y, or the class probabilities in the order of the sorted labels.
     X, y : table and array-like, optional
-        Rows to draw bootstrap samples from, instead of a generator.
+        Rows to draw bootstrap samples from.
+    generator : callable, optional
+        Instead of rows: ``generator(rng, n)`` returns X and y of n rows, drawn with a `numpy.random.Generator`. If it
+        has a method ``truth(X)``, that returns the mean of y, or the class probabilities in the order of the sorted
+        labels.
     truth : callable, optional
         As the method of a generator.
     n_train, n_test : int, default=100 and 1000
@@ -274,13 +276,16 @@ def bias_variance(
     ...     return x, np.sin(x[:, 0]) + rng.normal(0, 0.3, n)
     >>> learners = {"stump": spinney.DecisionTreeRegressor(max_depth=1), "deep tree": spinney.DecisionTreeRegressor()}
     >>> truth = lambda X: np.sin(X[:, 0])
-    >>> print(spinney.bias_variance(learners, wave, truth=truth, n_train=50, random_state=0))
+    >>> print(spinney.bias_variance(learners, generator=wave, truth=truth, n_train=50, random_state=0))
     squared loss, 100 training samples, 1,000 test rows
     <BLANKLINE>
                 error   noise   bias²  variance
     stump      0.1922  0.0930  0.0618    0.0374
     deep tree  0.1888  0.0930  0.0000    0.0958
     """
+    if callable(X) and y is None and generator is None:
+        warn_renamed("The second argument of bias_variance, if it draws rows,", "generator=")
+        generator, X = X, None
     learners = read_estimators(estimator)
     loss = _read_loss(loss, learners)
     for name, number in (("n_train", n_train), ("n_test", n_test), ("n_repeats", n_repeats)):
