@@ -9,6 +9,8 @@ from itertools import pairwise
 
 # Digits of a number that is not a short decimal, such as a cut drawn at random.
 _DIGITS = 5
+_MOST_DIGITS = 12  # of a short decimal
+_LONGEST_WHOLE = 1e21  # whole numbers up to here are written out
 
 
 def fixed(value: float, decimals: int) -> str:
@@ -46,6 +48,30 @@ def grouped(text: str, least: int = 1000) -> str:
     return re.sub(r"(?<![\d.])\d{4,}", group, re.sub(r"(?<!\w)-(?=[\d.])|(?<=\de)-(?=\d)", "−", text))
 
 
+def thousands(text: str) -> str:
+    """Write the whole part of a number in groups of three digits, as counts are: ``1,234.5``."""
+    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+    whole, point, rest = digits.partition(".")
+    return f"{sign}{int(whole):,}{point}{rest}" if whole.isdigit() else text
+
+
+def cut_text(value: float, digits: int = _DIGITS) -> str:
+    """Write a cut so that it parts the values it lies between, if these are whole or have up to some ten digits.
+
+    It lies in the middle of two of them and is such a number itself, but for rounding.
+    """
+    size = abs(value)
+    if not math.isfinite(value) or size == 0:
+        return shortest(value, digits)
+    if size >= 1e15:
+        return fixed(value, 1).removesuffix(".0") if size < _LONGEST_WHOLE else repr(value)
+    for n in range(1, _MOST_DIGITS + 1):
+        text = f"{value:.{n}g}"
+        if abs(float(text) - value) <= 2 * math.ulp(value):
+            return text if size < 1e-4 else fixed(value, max(0, n - 1 - math.floor(math.log10(size))))
+    return shortest(value, digits)
+
+
 def strict_texts(values: Iterable[float], decimals: int | None) -> dict[float, str]:
     """Write the cuts of one column by the number after each: what lies below that goes left."""
     cuts = list(values)
@@ -58,9 +84,9 @@ def distinct_texts(values: Iterable[float], decimals: int | None) -> dict[float,
     """Write the cuts of one column so that no two of them look alike."""
     cuts = sorted(set(values))
     if decimals is not None:
-        return {cut: fixed(cut, decimals) if math.isfinite(cut) else shortest(cut) for cut in cuts}
+        return {cut: fixed(cut, decimals) if math.isfinite(cut) else cut_text(cut) for cut in cuts}
     for digits in range(_DIGITS, 17):
-        texts = [shortest(cut, digits) for cut in cuts]
+        texts = [cut_text(cut, digits) for cut in cuts]
         if all(a != b for a, b in pairwise(texts)):
             return dict(zip(cuts, texts, strict=True))
     return {cut: repr(cut) for cut in cuts}

@@ -22,6 +22,7 @@ def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, numbe
     """Print a saved tree and draw it if a file is named; of an ensemble, its size and columns."""
     from spinney import export_text, load, to_dict, tree_svg
     from spinney._file.disk import write_file
+    from spinney.reading.tables import write_json
 
     if svg is not None:
         check_writable(svg)
@@ -41,7 +42,7 @@ def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, numbe
             write_file(svg, tree_svg(tree, max_depth=max_depth).encode())
         if as_json:
             found = {"columns": columns, "tree": to_dict(tree)}
-            click.echo(json.dumps(found, ensure_ascii=False, allow_nan=False, indent=2))
+            click.echo(write_json(found, indent=2))
             return
         text = export_text(tree, max_depth=max_depth)
     console = Console(highlight=False)

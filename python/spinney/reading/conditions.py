@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import Feature
-from spinney._words.digits import elide, one_line, packed, shortest
+from spinney._words.digits import cut_text, elide, one_line, packed
 
 # Category names shown before the rest is only counted.
 MOST_NAMES = 5
@@ -46,7 +46,7 @@ class Condition:
     upper: float = math.inf
     codes: frozenset[int] | None = None
     missing: bool = True
-    texts: tuple[tuple[float, str], ...] = ()  # how the bounds are written, where that is not `shortest`
+    texts: tuple[tuple[float, str], ...] = ()  # how the bounds are written, where that is not `cut_text`
     strict: bool = False  # written x < c, as rpart cuts: each bound is the number before its c
 
     @property
@@ -150,7 +150,7 @@ class Condition:
         return self._interval(say, name, self._number(self.lower), self._number(self.upper))
 
     def _number(self, bound: float) -> str:
-        return dict(self.texts).get(bound) or shortest(bound)
+        return dict(self.texts).get(bound) or cut_text(bound)
 
     def _interval(self, say: Callable[[str], str], name: str, lower: str, upper: str) -> str:
         below, above = ("<", "≥") if self.strict else ("≤", ">")

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from spinney._data import Feature, read_table
 from spinney._data.values import column_values, row_table
 from spinney._learn.user_criterion import name_of
-from spinney._words.digits import distinct_texts, fixed, one_line, percent, plural, shortest, strict_texts
+from spinney._words.digits import distinct_texts, fixed, one_line, percent, plural, shortest, strict_texts, thousands
 from spinney.reading.conditions import Condition
 from spinney.reading.weighed import WeighedSplit, WeighedSplits
 
@@ -295,7 +295,7 @@ class TreeReader:
 
     def number(self, value: float, digits: int = 4) -> str:
         """Write a value of the target."""
-        return shortest(value, digits) if self.decimals is None else fixed(value, self.decimals)
+        return thousands(shortest(value, digits) if self.decimals is None else fixed(value, self.decimals))
 
     def label(self, prediction: Any) -> str:
         """Write a prediction."""
@@ -329,7 +329,7 @@ class TreeReader:
     def size_text(self, node: int, show_weights: bool = False) -> str:
         """Write how many rows a node has."""
         text = plural(self.n_rows(node), "row")
-        return f"{text}, weight {shortest(self.weight(node))}" if show_weights else text
+        return f"{text}, weight {thousands(shortest(self.weight(node)))}" if show_weights else text
 
     # ---- rows ------------------------------------------------------------------------------------------
 

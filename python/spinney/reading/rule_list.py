@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._words.digits import one_line, percent, plural, shortest
+from spinney._words.digits import one_line, percent, plural, shortest, thousands
 from spinney._words.frames import Backend, frame_of
 from spinney.reading.conditions import Condition
 from spinney.reading.reader import TreeReader
@@ -71,7 +71,7 @@ class Rule:
     def __str__(self) -> str:
         start = f"If {self.text}, then" if self.conditions else "Always"
         parts = self.prediction if isinstance(self.prediction, list) else [self.prediction]
-        said = ", ".join(shortest(part, 4) if isinstance(part, float) else one_line(part) for part in parts)
+        said = ", ".join(thousands(shortest(part, 4)) if isinstance(part, float) else one_line(part) for part in parts)
         pure = f", {percent(self.purity)} of them right" if self.purity is not None else ""
         return f"{start} {said}: {plural(self.n, 'row')} ({percent(self.share)}){pure}."
 

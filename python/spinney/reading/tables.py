@@ -97,8 +97,9 @@ def to_dict(model: Any) -> dict[str, Any]:
         ``other`` the side of those that did not occur at fit if ``unseen`` is "other".
         A split with ``surrogates`` asks these first, in order: the first whose column has a value decides. Each sends
         numbers up to ``threshold`` to the side named by ``below``, or the ``categories`` left and the
-        ``right_categories`` right. Categories that such a split does not list count as missing, and ``missing``
-        is the last resort; "stop" means that the row stays at the node. ``competitors`` are for reading only.
+        ``right_categories`` right; a ``threshold`` of None parts known values from missing ones. Categories that such
+        a split does not list count as missing, and ``missing`` is the last resort; "stop" means that the row stays at
+        the node. ``competitors`` are for reading only.
 
     Examples
     --------
@@ -174,13 +175,13 @@ def _side(is_left: bool) -> str:
 
 def _other_split(split: WeighedSplit, weight: float) -> dict[str, Any]:
     left, right = split.left, split.right
-    is_set = left.codes is not None
+    is_set, cut = left.codes is not None, min(left.upper, right.upper)
     entry: dict[str, Any] = {
         "column": left.column,
         "index": split.column,
         "kind": left.kind,
-        "threshold": None if is_set else min(left.upper, right.upper),
-        "below": None if is_set else _side(left.upper < right.upper),
+        "threshold": None if is_set or not np.isfinite(cut) else cut,
+        "below": None if is_set else _side(left.lower == -np.inf),
         "categories": list(left.categories or ()) if is_set else None,
         "right_categories": list(right.categories or ()) if is_set else None,
         "n": split.n,
@@ -278,7 +279,32 @@ def to_json(model: Any, *, indent: int | None = None) -> str:
     >>> json.loads(spinney.to_json(model)) == spinney.to_dict(model)
     True
     """
-    return json.dumps(to_dict(model), indent=indent, ensure_ascii=False, allow_nan=False)
+    return write_json(to_dict(model), indent)
+
+
+def write_json(value: Any, indent: int | None = None) -> str:
+    """Write nested dicts and lists as `json.dumps` does, however deep: that ends at Python's limit of recursion."""
+    parts: list[str] = []
+    todo: list[str | tuple[Any, int]] = [(value, 0)]  # texts, and values with their depth; the last comes next
+    while todo:
+        item = todo.pop()
+        if isinstance(item, str):
+            parts.append(item)
+            continue
+        value, depth = item
+        if isinstance(value, dict) and value:
+            (begin, end), entries = "{}", [(f"{json.dumps(k, ensure_ascii=False)}: ", v) for k, v in value.items()]
+        elif isinstance(value, list) and value:
+            (begin, end), entries = "[]", [("", v) for v in value]
+        else:
+            parts.append(json.dumps(value, ensure_ascii=False, allow_nan=False))
+            continue
+        outer, inner = ("", "") if indent is None else (f"\n{' ' * indent * d}" for d in (depth, depth + 1))
+        todo.append(outer + end)
+        for i, (key, entry) in reversed(list(enumerate(entries))):
+            before = begin if i == 0 else ", " if indent is None else ","
+            todo += [(entry, depth + 1), before + inner + key]
+    return "".join(parts)
 
 
 def importance_frame(model: Any, backend: Backend | None = None) -> Any:
