@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
@@ -52,13 +53,23 @@ static nb::object array(const void* data, std::size_t n, nb::dlpack::dtype type,
   return nb::ndarray<nb::numpy, nb::ro>(data, {n}, owner, {}, type).cast();
 }
 
+// Text that claims to be UTF-8, as a str.
+static nb::object text(const std::string& bytes, const std::string& fault) {
+  nb::object found = nb::steal(PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "strict"));
+  if (found.is_valid()) return found;
+  PyErr_Clear();
+  throw std::invalid_argument(fault);
+}
+
 static nb::list values_of(const ArrowColumn& column) {
   nb::list list;
   std::visit(
       [&](const auto& values) {
         for (const auto& value : values) {
           if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>)
-            list.append(nb::str(value.data(), value.size()));
+            list.append(
+                text(value, "Column '" + column.name +
+                                "' holds text that is not UTF-8. Decode it to strings with the encoding it has."));
           else if constexpr (std::is_same_v<std::decay_t<decltype(values)>, std::vector<bool>>)
             list.append(nb::bool_(static_cast<bool>(value)));
           else
@@ -76,11 +87,12 @@ static nb::tuple as_tuple(ArrowColumn&& source, std::size_t n_rows) {
   const ArrowColumn& column = *held;
   const nb::capsule owner(held.get(), [](void* p) noexcept { delete static_cast<ArrowColumn*>(p); });
   held.release();
+  const nb::object name = text(column.name, "A column's name is not UTF-8. Rename it.");
   nb::object values = nb::none(), missing = nb::none(), categories = nb::none();
   if (column.kind < ArrowKind::missing) values = array(column.data, n_rows, numpy_type(column), owner);
   if (!column.missing.empty()) missing = array(column.missing.data(), n_rows, nb::dtype<std::uint8_t>(), owner);
   if (column.kind == ArrowKind::coded) categories = values_of(column);
-  return nb::make_tuple(column.name, kinds[static_cast<int>(column.kind)], column.format, values, missing, categories,
+  return nb::make_tuple(name, kinds[static_cast<int>(column.kind)], column.format, values, missing, categories,
                         column.ordered);
 }
 

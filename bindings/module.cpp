@@ -2,9 +2,28 @@
 #include "module.h"
 
 #include <cstdlib>
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+// The standard library's words for this are "std::bad_alloc".
+static void say_memory_is_short(const std::exception_ptr& thrown, void*) {
+  static constexpr const char* sentence =
+      "There is not enough memory for this. Grow fewer or smaller trees (n_estimators, max_depth, max_leaf_nodes), "
+      "take "
+      "fewer rows or columns, or use fewer threads (n_jobs).";
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    PyErr_SetString(PyExc_MemoryError, sentence);
+  } catch (const std::length_error&) {
+    PyErr_SetString(PyExc_MemoryError, sentence);
+  }
+}
 
 NB_MODULE(_engine, m) {
   m.doc() = "The spinney engine.";
+  nanobind::register_exception_translator(say_memory_is_short);
   // A model that a cache of someone else's holds until the end of the process is no fault, so users hear nothing of it.
   // Tests ask, and nothing of ours may be left then: handles that can lie on a cycle are traversed
   // (user_criterion.cpp), the others own arrays, which lead nowhere back.

@@ -28,7 +28,7 @@ from spinney._data.same_kinds import check_categories
 from spinney._fitted.boosting import FittedBoosting
 from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart
-from spinney._learn.parameters import count_features, count_rows, read_groups, read_monotone
+from spinney._learn.parameters import COUNT, count_features, count_rows, read_groups, read_monotone
 from spinney._learn.target import read_weights
 
 Floats = NDArray[np.float64]
@@ -42,7 +42,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
     _model_attribute = "boosting_"
     boosting_: FittedBoosting
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [COUNT],
         "learning_rate": [Interval(Real, 0.0, None, closed="neither")],
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
@@ -370,7 +370,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             max_features_per_tree=float(self.max_features_per_tree),
             max_features_per_level=float(self.max_features_per_level),
             max_features=node_share / n_features,
-            max_one_hot=int(self.max_one_hot),
+            max_one_hot=min(int(self.max_one_hot), NO_LIMIT),
             category_smoothing=float(self.category_smoothing),
             category_l2=float(self.category_l2),
             monotonic_cst=monotone,

@@ -191,7 +191,7 @@ class Rounds:
     def _record(self) -> None:
         """Note the losses of the last round, unless they are already; an interruption may come at any time."""
         if len(self.train_curve) + self._n_unknown[0] < self._n_done:
-            self.train_curve.append(self._engine.training_loss())
+            self.train_curve.append(self._finite(self._engine.training_loss(), "training"))
         if self._model.subsample < 1 and len(self.out_of_bag_curve) < self._n_done:
             self._record_out_of_bag()
         if self.has_held_out and len(self.held_out_curve) + self._n_unknown[1] < self._n_done:
@@ -205,7 +205,7 @@ class Rounds:
 
     def _held_out_loss(self) -> float:
         if self._judge is None:
-            return self._engine.held_out_loss()
+            return self._finite(self._engine.held_out_loss(), "held-out")
         loss = self._judge(self._engine.held_out_scores().T, self.so_far)
         if not np.isfinite(loss):
             raise ValueError(
@@ -217,6 +217,14 @@ class Rounds:
     @property
     def _patience(self) -> int:
         return int(self._model.n_iter_no_change or _PATIENCE)
+
+    def _finite(self, loss: float, rows: str) -> float:
+        if not np.isfinite(loss):
+            raise ValueError(
+                f"Boosting has diverged: after round {self._n_done} the loss of the {rows} rows is {loss}. Lower "
+                f"learning_rate={self._model.learning_rate}, or limit the steps with max_step."
+            )
+        return loss
 
     def _has_settled(self) -> bool:
         curve, patience = self.held_out_curve, self._patience

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,10 @@ def _fill_polars(frame: Any, fills: Fills) -> Any:
     columns = []
     for j, fill in fills.items():
         series = frame.to_series(j)
-        columns.append(pl.Series(series.name, _filled_list(series.to_list(), *fill), dtype=series.dtype))
+        dtype = None if series.dtype == pl.Null else series.dtype
+        if isinstance(dtype, pl.Decimal):
+            fill = fill[0], _decimals(fill[1], dtype.scale)
+        columns.append(pl.Series(series.name, _filled_list(series.to_list(), *fill), dtype=dtype))
     return frame.with_columns(columns)
 
 
@@ -77,9 +81,19 @@ def _fill_arrow(table: Any, fills: Fills) -> Any:
 
     for j, fill in fills.items():
         field = table.schema.field(j)
+        if pa.types.is_decimal(field.type):
+            fill = fill[0], _decimals(fill[1], field.type.scale)
         cells = _filled_list(table.column(j).to_pylist(), *fill)
-        table = table.set_column(j, field, pa.array(cells, type=field.type))
+        if pa.types.is_null(field.type):  # the kind of column that has no value yet
+            table = table.set_column(j, field.name, pa.array(cells))
+        else:
+            table = table.set_column(j, field, pa.array(cells, type=field.type))
     return table
+
+
+def _decimals(values: list[Any], scale: int) -> list[Any]:
+    """Round numbers to what a column of decimals can hold."""
+    return [Decimal(value).quantize(Decimal(1).scaleb(-scale)) for value in values]
 
 
 def _filled_list(cells: list[Any], rows: NDArray[np.intp], values: list[Any]) -> list[Any]:

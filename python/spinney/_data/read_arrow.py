@@ -27,6 +27,7 @@ _REFUSED = (
     ("+r", "is run-end encoded; cast it to the type of its values"),
     ("+", "holds nested values (lists, structs or maps); spread them over columns of their own"),
     ("d", "holds decimals of more than 128 bits; cast it to float64"),
+    ("_pl", "holds integers of 128 bits; cast it to Int64 or Float64"),
     ("", "holds bytes; decode them to strings, or derive numbers from them"),
 )
 

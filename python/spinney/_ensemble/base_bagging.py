@@ -32,6 +32,7 @@ from spinney._forest.growing.turns import MOST_MEMBERS, has_settled, turn_length
 from spinney._learn.about import About
 from spinney._learn.folds import read_row_groups
 from spinney._learn.members import SequenceOfMembers
+from spinney._learn.parameters import COUNT
 from spinney._learn.progress import Progress
 from spinney._learn.row_print import RowPrint, refuse_other_rows
 from spinney._learn.target import read_weights
@@ -43,9 +44,9 @@ class BaseBagging(SequenceOfMembers, RoutesToMembers):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "n_estimators": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_estimators": [COUNT, StrOptions({"auto"})],
         "max_samples": [
-            Interval(Integral, 1, None, closed="left"),
+            COUNT,
             Interval(RealNotInt, 0, 1, closed="right"),
             None,
         ],

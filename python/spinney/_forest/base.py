@@ -39,7 +39,7 @@ from spinney._growing.estimator import GrowingEstimator
 from spinney._growing.task import OfClasses, OfValues
 from spinney._keep.part import FittedPart
 from spinney._learn.costs import ClassCosts
-from spinney._learn.parameters import count_features
+from spinney._learn.parameters import COUNT, count_features
 from spinney._learn.row_print import RowPrint
 from spinney._learn.target import read_weights
 from spinney._learn.user_criterion import check_shares, prepare, refuse_unsupported
@@ -69,12 +69,12 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **GrowingEstimator._parameter_constraints,
-        "n_estimators": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_estimators": [COUNT, StrOptions({"auto"})],
         "max_features_per_tree": GrowingEstimator._parameter_constraints["max_features"],
         "bootstrap": ["boolean"],
         "replace": ["boolean"],
         "max_samples": [
-            Interval(Integral, 1, None, closed="left"),
+            COUNT,
             Interval(RealNotInt, 0.0, None, closed="neither"),
             None,
         ],
@@ -83,7 +83,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         "verbose": ["verbose"],
         "shrinkage": [Interval(Real, 0.0, None, closed="left"), None],
         "keep_rows": ["boolean"],
-        "oblique": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"}), None],
+        "oblique": [COUNT, StrOptions({"auto"}), None],
         "n_combined": [Interval(Integral, 1, None, closed="left")],
     }
 

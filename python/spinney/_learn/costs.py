@@ -24,6 +24,7 @@ from spinney._fitted.tree import FittedTree
 from spinney._numbers.same_bits import log2, times
 
 Floats = NDArray[np.float64]
+_DEAREST = 1e100  # cost that sums over rows and products with weights can take
 
 
 # ---- reading -----------------------------------------------------------------------------------------------
@@ -94,6 +95,12 @@ def _check_costs(cost: Floats, classes: list[Any]) -> None:
         raise ValueError(
             f"cost_matrix must hold finite costs of at least 0. Predicting {classes[j]!r} for {classes[i]!r} costs "
             f"{cost[i, j]}."
+        )
+    if cost.max(initial=0.0) > _DEAREST:
+        i, j = np.unravel_index(cost.argmax(), cost.shape)
+        raise ValueError(
+            f"cost_matrix holds {cost[i, j]:g}, the cost of predicting {classes[j]!r} for {classes[i]!r}, which is too "
+            f"large to be summed over the rows. Only ratios of costs matter: divide them all by it."
         )
     if cost.diagonal().any():
         i = int(np.flatnonzero(cost.diagonal())[0])

@@ -11,10 +11,13 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
 from spinney._data import Schema
 from spinney._data.given import given_array, given_numbers
 from spinney._learn.other_words import advise_argument, advise_parameter
+
+COUNT = Interval(Integral, 1, 2**31 - 1, closed="both")  # of things that the engine has an array of
 
 
 class NamedParameters:

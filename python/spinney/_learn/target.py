@@ -12,6 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from spinney._data.given import given_array, given_numbers, masked_array
 
+_WIDEST = 1e300  # range of a target whose sums over any rows stay finite
+
 
 @dataclass(frozen=True)
 class ClassTarget:
@@ -93,8 +95,8 @@ def _count_labels(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | N
 def _factorise(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Sorted labels and codes of one output; `np.unique`, but fast for Python objects such as strings."""
     if column.dtype.kind != "O":
-        if column.dtype.kind == "f":
-            check_classification_targets(column)
+        if column.dtype.kind == "f" and (column != np.floor(column)).any():
+            check_classification_targets(column)  # refuses it
         return _count_labels(column) or np.unique(column, return_inverse=True)
     values = column.tolist()
     distinct = list(dict.fromkeys(values))
@@ -160,8 +162,8 @@ def read_values(y: Any, n_rows: int, name: str = "y") -> NDArray[np.float64]:
     values = given_numbers(array, name, "Convert them to numbers, or predict labels with a classifier")
     if values is not array:
         _refuse_missing(values, name)  # what was text may be "nan"
-    if values.max(initial=0.0) / 2 - values.min(initial=0.0) / 2 > np.finfo(float).max / 2:
-        raise ValueError(f"The range of {name} is too wide for a floating-point number. Rescale {name}.")
+    if values.max(initial=0.0) / 2 - values.min(initial=0.0) / 2 > _WIDEST / 2:
+        raise ValueError(f"The range of {name} is too wide for sums of its numbers. Rescale {name}.")
     return np.ascontiguousarray(values.reshape(n_rows, -1))
 
 

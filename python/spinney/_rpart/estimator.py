@@ -30,6 +30,7 @@ from spinney._rpart.response import read_labels
 Floats = NDArray[np.float64]
 
 METHOD_OF = {"squared_error": "anova", "poisson": "poisson", "exponential": "exp"}
+_LARGEST = 1e70  # target whose risks, which are squares, can be multiplied
 
 
 def finite_only(table: RawTable) -> RawTable:
@@ -183,6 +184,10 @@ def _read_method(
     name = METHOD_OF[estimator.criterion]
     if name == "anova":
         values = read_numbers(y, n_rows, (1,))[:, 0]
+        if np.nanmax(np.abs(values), initial=0.0) > _LARGEST:
+            raise ValueError(
+                f"y holds numbers beyond {_LARGEST:g}, whose squares are too large to be summed. Rescale y."
+            )
         return name, AnovaMethod(values, weight), {}, ~np.isnan(values)
     if name == "poisson":
         events, time = _counts(y, exposure, n_rows)

@@ -33,7 +33,7 @@ def read_whole(path: Path, delimiter: str | None) -> pl.DataFrame:
     import polars as pl
 
     _refuse_model(path)
-    with _reading(path):
+    with _reading(path, delimiter):
         if is_parquet(path):
             frame = pl.read_parquet(path, glob=False)
         else:
@@ -64,7 +64,7 @@ def column_names(path: Path, delimiter: str | None) -> list[str]:
     """Return the names of a table's columns, reading no more than needed."""
     import polars as pl
 
-    with _reading(path):
+    with _reading(path, delimiter):
         if is_parquet(path):
             return list(pl.read_parquet_schema(path))
         with _opened(path) as file:
@@ -96,7 +96,7 @@ def batches(path: Path, types: dict[str, Any], delimiter: str | None) -> Iterato
     """
     import polars as pl
 
-    with _reading(path):
+    with _reading(path, delimiter):
         if is_parquet(path):
             yield from _parquet_batches(pl.scan_parquet(path, glob=False).select(list(types)))
             return
@@ -189,7 +189,7 @@ def one_column_only(path: Path, header: str, delimiter: str | None) -> str:
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[None]:
+def _reading(path: Path, delimiter: str | None) -> Iterator[None]:
     """Turn what polars raises on an unreadable file into the error of a command."""
     import polars as pl
 
@@ -206,12 +206,30 @@ def _reading(path: Path) -> Iterator[None]:
         said = str(error).strip().splitlines()[0].rstrip(".")
         if is_parquet(path):
             raise fail(f"Cannot read '{path}' as Parquet: {said}. Check that it is a whole Parquet file.") from error
+        if "more fields than" in said:
+            raise fail(_ragged(path, delimiter)) from error
         if "utf-8" in said.lower() or "utf8" in said.lower():
             raise fail(f"Cannot read '{path}': it is not UTF-8 text. Convert it to UTF-8 first.") from error
         raise fail(
             f"Cannot read '{path}' as CSV: {said}. Correct that value (empty or NA if it is missing), "
             "or pass --delimiter if columns are not separated as expected."
         ) from error
+
+
+def _ragged(path: Path, delimiter: str | None) -> str:
+    """Say which line of a CSV file has more cells than there are columns, as far as it can be told."""
+    import csv
+
+    with suppress(OSError, UnicodeDecodeError, csv.Error), _opened(path) as file:
+        lines = csv.reader((line.decode() for line in file), delimiter=delimiter_of(path, delimiter))
+        n_columns = len(next(lines))
+        for cells in lines:
+            if len(cells) > n_columns:
+                return (
+                    f"Cannot read '{path}' as CSV: line {lines.line_num} has {len(cells)} cells, and the first line "
+                    f"names {n_columns} columns. Correct that line; text that holds the delimiter needs quotes."
+                )
+    return f"Cannot read '{path}' as CSV: a line has more cells than the first line names columns. Correct it."
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from spinney._forest.near.kept_imputer import imputer_from_file, imputer_parts
 from spinney._forest.near.proximity import Kind, Proximities, Resting, count_draws
 from spinney._forest.random_forests import RandomForestClassifier, RandomForestRegressor
 from spinney._learn.about import About
+from spinney._learn.parameters import COUNT
 from spinney._learn.table_estimator import SavedEstimator
 
 Floats = NDArray[np.float64]
@@ -94,7 +95,7 @@ class ProximityImputer(OneToOneFeatureMixin, TransformerMixin, SavedEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [COUNT],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "task": [StrOptions({"auto", "classification", "regression"})],
         "kind": [StrOptions({"gap", "all"})],

@@ -29,6 +29,7 @@ from spinney._forest.growing.turns import ForestRequest, Grown, grow_in_turns
 from spinney._forest.members import TreesOfForest
 from spinney._keep.part import FittedPart
 from spinney._learn.about import About, counted
+from spinney._learn.parameters import COUNT
 from spinney._learn.target import read_weights
 from spinney._tree.extra_trees import ExtraTreeRegressor
 
@@ -64,7 +65,7 @@ class UnsupervisedForest(TreesOfForest):
     """What forests without a target share."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [COUNT],
         "random_state": ["random_state"],
         "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
         "verbose": ["verbose"],
