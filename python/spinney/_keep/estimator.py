@@ -14,11 +14,11 @@ from spinney._file.container import faults_named, field, from_bytes, refuse, to_
 from spinney._file.disk import Target, label_of, read_file
 from spinney._file.values import parameters_from_json, parameters_to_json
 from spinney._fitted.model import FittedModel
-from spinney._keep.checksums import Checksums, is_own
 from spinney._keep.part import FittedPart
+from spinney._keep.seal import is_own, seal, unseal
 from spinney._names import MODULE_OF, __version__, public
 
-_MODEL_FILE, _CHECKSUMS = "_model_file", "_checksums"  # entries of a pickled estimator
+_MODEL_FILE, _SEALED, _OUTSIDE = "_model_file", "_sealed", "_outside"  # entries of a pickled estimator
 
 
 class Kept:
@@ -65,34 +65,28 @@ class Kept:
 
     def __getstate__(self) -> dict[str, Any]:
         state = self._pickled(dict(super().__getstate__()))  # type: ignore[call-overload]
-        return state | {_CHECKSUMS: self._checksums(state)}
+        file = state.pop(_MODEL_FILE, None)
+        # a subclass may change on its way what it adds
+        inside = {name: value for name, value in state.items() if is_own(self) or is_own(value)}
+        rest = {
+            name: value for name, value in state.items() if name not in inside
+        }  # a subclass may change what it adds
+        sealed, outside = seal((type(self).__qualname__, file is not None, inside), Kept)
+        held = {} if file is None else {_MODEL_FILE: file}
+        return rest | held | {_SEALED: sealed, _OUTSIDE: outside}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
+        rest = dict(state)
         with faults_named("this pickle"):
-            self._check(state, state.pop(_CHECKSUMS, None))
-            state = self._unpickled(state)
+            if _SEALED not in rest:
+                refuse("is damaged, or made by an older spinney: it lacks its checksum")
+            kind, has_file, inside = unseal(rest.pop(_SEALED), rest.pop(_OUTSIDE, None))
+            if kind != type(self).__qualname__ or has_file != (_MODEL_FILE in rest):
+                refuse("is damaged: its model and its attributes do not go together")
+            if is_own(self) and rest.keys() - {_MODEL_FILE}:
+                refuse("is damaged: it has attributes that were not pickled")
+            state = self._unpickled(inside | rest)
         super().__setstate__(state)  # type: ignore[misc]
-
-    def _checksums(self, state: dict[str, Any]) -> dict[str, int]:
-        """Return a checksum of each attribute that spinney has set."""
-        named, is_mine = Checksums(Kept).named, is_own(self)
-        kind = type(self).__qualname__
-        return {
-            name: named(f"{kind} {name}", None if name == _MODEL_FILE else value)  # a model file has its own
-            for name, value in state.items()
-            if is_mine or name == _MODEL_FILE or is_own(value)  # what a subclass adds may change on its way
-        }
-
-    def _check(self, state: dict[str, Any], noted: Any) -> None:
-        """Refuse attributes that are not those that were pickled."""
-        if not isinstance(noted, dict):
-            refuse("is damaged, or made by an older spinney: it lacks its checksums")
-        found = self._checksums(state)
-        lost = noted.keys() - found.keys() if is_own(self) else noted.keys() & {_MODEL_FILE} - found.keys()
-        wrong = lost | {name for name, number in found.items() if noted.get(name) != number}
-        if wrong:
-            refuse(f"is damaged: its {sorted(map(str, wrong))[0]!r} is not what was pickled")
 
 
 class KeptModel(Kept):
