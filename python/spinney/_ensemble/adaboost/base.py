@@ -29,6 +29,7 @@ from spinney._fitted.tree import FittedTree
 from spinney._keep.part import FittedPart
 from spinney._learn.about import About, counted
 from spinney._learn.members import SequenceOfMembers
+from spinney._learn.parameters import COUNT
 from spinney._learn.table_estimator import TargetEstimator
 from spinney._learn.target import read_weights
 from spinney.reading.methods import ExplainedByColumns
@@ -47,7 +48,7 @@ class BaseAdaBoost(SequenceOfMembers, ExplainedByColumns, TargetEstimator):
     _is_class_target = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [COUNT],
         "learning_rate": [Interval(Real, 0.0, None, closed="neither")],
         "max_depth": [Interval(Integral, 1, None, closed="left")],
         "resample": ["boolean"],

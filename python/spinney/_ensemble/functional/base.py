@@ -36,6 +36,7 @@ from spinney._fitted.functions.model import FittedFunctions
 from spinney._fitted.functions.steps import Inputs
 from spinney._keep.part import FittedPart
 from spinney._learn.about import About, counted
+from spinney._learn.parameters import COUNT
 from spinney._learn.table_estimator import TargetEstimator
 from spinney._learn.target import read_weights
 from spinney.learners.weak import LearningTable, WeakLearner
@@ -51,7 +52,7 @@ class BaseFunctionalBoosting(TargetEstimator):
     functions_: FittedFunctions
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learners": [StrOptions(set(BY_NAME)), list, tuple, HasMethods(["fit", "predict"]), WeakLearner],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [COUNT],
         "learning_rate": [Interval(Real, 0.0, None, closed="neither")],
         "step": [StrOptions({"line_search", "fixed"})],
         "subsample": [Interval(Real, 0.0, 1.0, closed="right")],
