@@ -143,8 +143,8 @@ class ClassMethod:
     ) -> None:
         self.codes, self.n_classes, self.case_weight = codes, n_classes, case_weight
         frequency = np.bincount(codes[codes >= 0], weights=case_weight[codes >= 0], minlength=n_classes)
-        total = float(frequency.sum()) or 1.0  # 0: no row has a weight, which is refused in words
-        frequency = np.asarray(frequency / total, dtype=np.float64)
+        with np.errstate(invalid="ignore"):  # no row has a weight, which is refused in words
+            frequency = frequency / frequency.sum()
         self.loss = 1.0 - np.eye(n_classes) if loss is None else loss
         self.prior = frequency if prior is None else prior
         altered = self.prior * self.loss.sum(axis=1)
