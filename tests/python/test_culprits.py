@@ -49,7 +49,7 @@ def whole_numbers():
                 yield pytest.param(kind, name, id=f"{kind.__name__}-{name}")
 
 
-@pytest.mark.filterwarnings("ignore:max_samples")  # names it, and takes all rows
+@pytest.mark.filterwarnings("ignore:max_samples", "ignore:min_samples_leaf")  # name it, and take it
 @pytest.mark.parametrize(("kind", "name"), list(whole_numbers()))
 def test_a_number_beyond_all_bounds_is_taken_or_named(kind, name):
     few = {"n_estimators": 2} if "n_estimators" in inspect.signature(kind).parameters else {}
