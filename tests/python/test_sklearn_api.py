@@ -178,7 +178,7 @@ def test_damaged_pickle_does_not_crash():
             np.asarray(pickle.loads(bytes(damaged)).predict(X))
         except Exception:  # any is right; a crash would end the run
             n_refused += 1
-    assert 0 < n_refused < 60
+    assert n_refused >= 55  # a bit of a name may be turned so that nothing of the model changes
 
 
 def test_trees_serve_as_members_of_scikit_learns_ensembles():

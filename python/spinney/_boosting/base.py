@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
 from numbers import Integral, Real
@@ -30,6 +29,7 @@ from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart
 from spinney._learn.parameters import COUNT, count_features, count_rows, read_groups, read_monotone
 from spinney._learn.target import read_weights
+from spinney._words.warn import warn
 
 Floats = NDArray[np.float64]
 NO_LIMIT = 2**32 - 1
@@ -200,11 +200,9 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             return _USUAL_LEAF if n_rows >= 2 * _USUAL_LEAF else min(_LEAF_OF_FEW, max(1, n_rows // 4))
         fewest = count_rows(self.min_samples_leaf, n_rows)
         if 2 * fewest > n_rows > 1:
-            warnings.warn(
+            warn(
                 f"min_samples_leaf={self.min_samples_leaf} leaves no room for a split of {n_rows} rows: the model is a "
-                "constant. Lower it, or leave it out.",
-                UserWarning,
-                stacklevel=5,
+                "constant. Lower it, or leave it out."
             )
         return fewest
 
@@ -246,9 +244,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
                 "warm_start=True."
             )
         if self.n_estimators == n_done:
-            warnings.warn(
-                "Warm-start fitting without increasing n_estimators does not fit new trees.", UserWarning, stacklevel=3
-            )
+            warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
 
     def _encode(self, schema: Schema, table: Any) -> _engine.Table:
         return schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,7 @@ import spinney._engine as _engine
 from spinney._boosting.rows import LearningRows
 from spinney._data.pick import pick_table
 from spinney._fitted.boosting import FittedBoosting
+from spinney._words.warn import warn
 
 Floats = NDArray[np.float64]
 _PATIENCE = 10  # rounds without an improvement before early stopping ends the fit, unless the user says
@@ -158,11 +158,7 @@ class Rounds:
                 raise
             self._record()
             self.because = "it was interrupted"
-            warnings.warn(
-                f"The fit was interrupted after {self._n_done} of {model.n_estimators} rounds; these are kept.",
-                UserWarning,
-                stacklevel=3,
-            )
+            warn(f"The fit was interrupted after {self._n_done} of {model.n_estimators} rounds; these are kept.")
         finally:
             if model.verbose and sys.stderr.isatty():
                 print(file=sys.stderr, flush=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
+
+from spinney._words.warn import warn
 
 MISMATCH = "The feature names should match those that were passed during fit.\n"
 
@@ -71,16 +72,12 @@ def match_columns(
             return None
         return _match_names(found, expected)
     if found is not None:
-        _warn(f"X has feature names, but {estimator} was fitted without feature names")
+        warn(f"X has feature names, but {estimator} was fitted without feature names")
     elif expected is not None:
-        _warn(f"X does not have valid feature names, but {estimator} was fitted with feature names")
+        warn(f"X does not have valid feature names, but {estimator} was fitted with feature names")
     if n_found != n_expected:
         raise ValueError(f"X has {n_found} features, but {estimator} is expecting {n_expected} features as input.")
     return None
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=5)  # the caller of the estimator's method
 
 
 def _match_names(found: Sequence[str], expected: Sequence[str]) -> list[int]:

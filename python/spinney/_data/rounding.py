@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.columns import CodedColumn, NumberColumn, RawTable
+from spinney._words.warn import warn
 
 _EXACT = 2**53  # from here on float64 has no digit for ones
 
@@ -31,12 +31,10 @@ def warn_of_rounding(table: RawTable, columns: Sequence[int]) -> None:
         wide = np.unique(values[(values >= _EXACT) | (values <= -_EXACT if values.dtype.kind == "i" else False)])
         n_lost = len(wide) - len(np.unique(wide.astype(np.float64)))
         if n_lost:
-            warnings.warn(
+            warn(
                 f"{table.label(j)} holds whole numbers beyond 2**53, of which {n_lost} cannot be told from others: "
                 "trees compare numbers as float64, which has 53 binary digits. Subtract an offset, or, if they are "
-                "labels, name the column in categorical_features.",
-                UserWarning,
-                stacklevel=4,  # the caller of the estimator's method
+                "labels, name the column in categorical_features."
             )
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._ensemble.weak import WeakLearner
+from spinney._words.warn import warn
 
 Floats = NDArray[np.float64]
 # why rounds end
@@ -159,11 +159,9 @@ class Rounds:
         if step.ended == CHANCE and self.steps:
             return False
         if step.ended == CHANCE:
-            warnings.warn(
+            warn(
                 f"The first member errs on {step.error:.3g} of the weight, no better than a guess, so that there is "
-                f"nothing to boost: the model is this member alone. {self._model._advice_on_chance()}",
-                UserWarning,
-                stacklevel=4,
+                f"nothing to boost: the model is this member alone. {self._model._advice_on_chance()}"
             )
         self._rule.take(step)
         self.members.append(members)

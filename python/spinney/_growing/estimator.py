@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -26,6 +25,7 @@ from spinney._learn.parameters import (
 )
 from spinney._learn.table_estimator import TargetEstimator
 from spinney._learn.user_criterion import UserTarget, name_of
+from spinney._words.warn import warn
 from spinney.reading.methods import ExplainedByColumns
 
 NO_LIMIT = 2**32 - 1
@@ -214,11 +214,9 @@ class GrowingEstimator(ExplainedByColumns, TargetEstimator):
         drawn = [weight for column, weight in enumerate(weights) if weight > 0 and column not in always]
         counts = (count_features(n, n_features) for n in (self.max_features, self._setting("max_features_per_tree")))
         if len(set(drawn)) > 1 and all(n >= len(drawn) for n in counts):
-            warnings.warn(
+            warn(
                 f"feature_weights say how likely columns are drawn, but max_features={self.max_features} tries all "
-                "columns at every node, so that only weights of 0 have an effect. Set max_features to fewer.",
-                UserWarning,
-                stacklevel=2,
+                "columns at every node, so that only weights of 0 have an effect. Set max_features to fewer."
             )
 
     def _is_random(self, schema: Schema) -> bool:

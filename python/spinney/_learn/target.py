@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from spinney._data.given import given_array, given_numbers, masked_array
+from spinney._words.warn import warn
 
 _WIDEST = 1e300  # range of a target whose sums over any rows stay finite
 
@@ -179,11 +179,9 @@ def warn_if_coarse(y: NDArray[np.float64]) -> None:
             continue
         first, third = np.partition(y[:, k], [len(y) // 4, 3 * len(y) // 4])[[len(y) // 4, 3 * len(y) // 4]]
         if 0 < third / 2 - first / 2 < 2.0**11 * unit:
-            warnings.warn(
+            warn(
                 f"y reaches from {low:g} to {high:g}, while half of its values lie within {third - first:g}. "
-                "Splits among them may be arbitrary: drop the outliers, or fit a transform such as log(y).",
-                UserWarning,
-                stacklevel=4,
+                "Splits among them may be arbitrary: drop the outliers, or fit a transform such as log(y)."
             )
 
 

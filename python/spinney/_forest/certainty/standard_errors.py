@@ -12,7 +12,6 @@ instead of covariances of every unit with every prediction (Wager, Hastie and Ef
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from spinney._fitted.forest import FittedForest
 from spinney._forest.growing.rows import Draws
+from spinney._words.warn import warn
 
 _BLOCK_UNITS = 8192
 _MOST_SMALL = 2**16 - 1  # draws of a unit that 16 bits can count
@@ -144,11 +144,9 @@ def jackknife(units: DrawnUnits) -> VarianceForm:
     if lacking == len(n_unseen):
         raise ValueError("Every row was drawn for every tree. Grow more trees, or draw fewer rows with max_samples.")
     if lacking:
-        warnings.warn(
+        warn(
             f"{lacking} rows (or groups) were drawn for every tree; the jackknife assumes that they matter as much "
-            "as the others. Grow more trees.",
-            UserWarning,
-            stacklevel=4,
+            "as the others. Grow more trees."
         )
     scale = (units.available - 1) / units.available * (len(n_unseen) / (len(n_unseen) - lacking))
     shares = np.divide(scale, n_unseen.astype(float), out=np.zeros(len(scale)), where=n_unseen > 0)
@@ -178,10 +176,8 @@ def standard_errors(
     scale = np.abs(found).max(initial=0.0)
     negative = int(np.count_nonzero(found < -1e-12 * scale))
     if negative:
-        warnings.warn(
+        warn(
             f"{negative} of {found.size} variances came out below 0 after the correction for the number of trees and "
-            "were set to 0. Grow more trees.",
-            UserWarning,
-            stacklevel=3,
+            "were set to 0. Grow more trees."
         )
     return np.sqrt(np.maximum(found, 0.0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import Any, ClassVar, Self, cast
 
@@ -30,6 +29,7 @@ from spinney._forest.random_forests import RandomForestClassifier, RandomForestR
 from spinney._learn.about import About
 from spinney._learn.parameters import COUNT
 from spinney._learn.table_estimator import SavedEstimator
+from spinney._words.warn import warn
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -326,6 +326,4 @@ def _lasting(X: Any) -> Any:
 def _warn_of_empty(schema: Schema) -> None:
     empty = [feature.name for feature in schema.features if feature.empty]
     if empty:
-        warnings.warn(
-            f"These columns have no value at all and stay as they are: {listed(empty)}.", UserWarning, stacklevel=4
-        )
+        warn(f"These columns have no value at all and stay as they are: {listed(empty)}.")

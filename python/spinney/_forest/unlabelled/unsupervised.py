@@ -7,7 +7,6 @@ row), so that the forest does not depend on the order of the rows.
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Integral
@@ -32,6 +31,7 @@ from spinney._learn.about import About, counted
 from spinney._learn.parameters import COUNT
 from spinney._learn.target import read_weights
 from spinney._tree.extra_trees import ExtraTreeRegressor
+from spinney._words.warn import warn
 
 Floats = NDArray[np.float64]
 
@@ -140,9 +140,7 @@ class UnsupervisedForest(TreesOfForest):
                 "when warm_start==True."
             )
         if self.n_estimators == earlier.n_trees:
-            warnings.warn(
-                "Warm-start fitting without increasing n_estimators does not fit new trees.", UserWarning, stacklevel=4
-            )
+            warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
 
     def _keep(self, schema: Schema, forest: FittedForest, seed: int, learned: dict[str, Any]) -> None:
         self._keep_schema(schema)
