@@ -373,7 +373,7 @@ def test_bagging_lowers_the_error_of_a_tree_on_thirty_rows(n_trees):
     source, rng = ThresholdClasses(), np.random.default_rng(0)
     new_X, new_y = source(rng, 2000)
     single, by_vote, by_mean = [], [], []
-    for seed in range(12):
+    for seed in range(30):
         X, y = source(rng, 30)
         tree = spinney.DecisionTreeClassifier()
         single.append(np.mean(tree.fit(X, y).predict(new_X) != new_y))
