@@ -26,11 +26,12 @@ class AbsoluteError {
     if (rows.data() == rows_.data() && rows.size() == rows_.size()) return;
     rows_ = rows;
     uncut_ = 0;
-    weight_ = 0;
     for (std::size_t k = 0; k < medians_.size(); ++k) medians_[k].prepare(*target_, rows, k);
     for (std::uint32_t i = 0; i < rows.size(); ++i) move(i);
     uncut_ = deviation();
-    for (const Row r : rows) weight_ += target_->weight_of(r);
+    std::int64_t total = 0;
+    for (const Row r : rows) total += target_->fixed_weight_of(r);
+    weight_ = static_cast<double>(total);
   }
 
   void detach() { rows_ = {}; }  // the rows attached last are about to change or go

@@ -5,9 +5,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "criterion/weighted_sum.h"
+
 namespace spinney {
 
-double summarise_median(const Target& target, std::span<const Row> rows, std::size_t k, double weight, double* value) {
+double summarise_median(const Target& target, std::span<const Row> rows, std::size_t k, double* value) {
   const std::size_t p = target.input.n_outputs;
   const auto y = [&](Row r) { return target.input.y[r * p + k]; };
   std::vector<Row> order(rows.begin(), rows.end());
@@ -23,9 +25,9 @@ double summarise_median(const Target& target, std::span<const Row> rows, std::si
   const double high = below == total - below && i + 1 < order.size() ? y(order[i + 1]) : low;
   const double median = low / 2 + high / 2;
   *value = low == high ? low : median;
-  double loss = 0;
-  for (const Row r : order) loss += target.weight_of(r) * std::abs(y(r) - *value);
-  return loss / weight;
+  const double furthest = std::max(y(order.back()) - *value, *value - y(order.front()));
+  const double loss = weighted_sum(target, rows, total, furthest, [&](Row r) { return std::abs(y(r) - *value); });
+  return loss / static_cast<double>(total);
 }
 
 void RunningMedian::prepare(const Target& target, std::span<const Row> rows, std::size_t k) {
@@ -47,7 +49,6 @@ void RunningMedian::prepare(const Target& target, std::span<const Row> rows, std
   std::frexp(reach, &exponent);
   const double scale = reach > 0 ? std::ldexp(1.0, std::clamp(60 - exponent, -1000, 1000)) : 1.0;
   y_unit_ = 1 / scale;
-  weight_unit_ = target.weight_unit;
   fixed_y_.resize(y_.size());
   for (std::size_t j = 0; j < y_.size(); ++j) fixed_y_[j] = std::llround((y_[j] - offset) * scale);
   clear();
@@ -95,7 +96,7 @@ double RunningMedian::deviation() const {
   const Wide weight_above = total_weight_ - weight_below;
   const Wide deviation = static_cast<Wide>(fixed_y_[rank]) * (static_cast<Wide>(weight_below) - weight_above) -
                          sum_below + (total_sum_ - sum_below);
-  return static_cast<double>(deviation) * y_unit_ * weight_unit_;
+  return static_cast<double>(deviation) * y_unit_;
 }
 
 double RunningMedian::median() const {

@@ -10,7 +10,7 @@
 namespace spinney {
 
 // Weighted median and mean absolute deviation of one output.
-double summarise_median(const Target& target, std::span<const Row> rows, std::size_t k, double weight, double* value);
+double summarise_median(const Target& target, std::span<const Row> rows, std::size_t k, double* value);
 
 // Running weighted median of rows that are added one by one, with the absolute deviation from it: a Fenwick tree over
 // the ranks of y among the node's rows. Sums are 128-bit integers, so they do not depend on the order of the rows.
@@ -20,7 +20,7 @@ class RunningMedian {
   void prepare(const Target& target, std::span<const Row> rows, std::size_t k);
   void clear();
   void add(std::uint32_t position);
-  double deviation() const;  // Σ w |y - median| of the rows added, in the user's units
+  double deviation() const;  // Σ w |y - median| of the rows added, in fixed weights
   double median() const;
   std::uint32_t rank(std::uint32_t position) const { return rank_[position]; }
 
@@ -35,7 +35,7 @@ class RunningMedian {
   std::vector<Wide> sums_;
   std::int64_t total_weight_ = 0;
   Wide total_sum_ = 0;
-  double y_unit_ = 1, weight_unit_ = 1;
+  double y_unit_ = 1;
 };
 
 }  // namespace spinney

@@ -9,6 +9,7 @@
 #include "criterion/median.h"
 #include "criterion/misclassification.h"
 #include "criterion/poisson.h"
+#include "criterion/weighted_sum.h"
 
 namespace spinney {
 
@@ -71,42 +72,51 @@ static Summary summarise_classes(const Target& target, const std::int64_t* stat,
   return s;
 }
 
-// Mean and squared (or Poisson) deviance of one output, in two passes from the first row's value: a pure leaf gives
-// its rows' value exactly.
-static double summarise_value(const Target& target, std::span<const Row> rows, std::size_t k, double weight,
+// Mean and squared (or Poisson) deviance of one output, from the lowest value on: a pure leaf gives its rows' value
+// exactly.
+static double summarise_value(const Target& target, std::span<const Row> rows, std::size_t k, std::int64_t total,
                               double* value) {
   const std::size_t p = target.input.n_outputs;
   const double* y = target.input.y + k;
-  const double first = y[rows[0] * p];
-  double sum = 0;
-  for (const Row r : rows) sum += target.weight_of(r) * (y[r * p] - first);
-  const double mean = first + sum / weight;
-  *value = mean;
-  double loss = 0;
-  if (counts_events(target.rule)) {
-    for (const Row r : rows)
-      if (y[r * p] > 0) loss += target.weight_of(r) * y[r * p] * log_ieee(y[r * p] / mean);
-  } else {
-    for (const Row r : rows) loss += target.weight_of(r) * (y[r * p] - mean) * (y[r * p] - mean);
+  double low = y[rows[0] * p], high = low;
+  for (const Row r : rows) {
+    low = std::min(low, y[r * p]);
+    high = std::max(high, y[r * p]);
   }
-  return std::max(0.0, loss / weight);
+  *value = low;
+  if (low == high && !counts_events(target.rule)) return 0;
+  const auto weight = static_cast<double>(total);
+  const double part = std::isfinite(high - low) ? 1 : 0.5;
+  const double sum =
+      weighted_sum(target, rows, total, part * high - part * low, [&](Row r) { return part * y[r * p] - part * low; });
+  const double mean = *value = (part * low + sum / weight) / part;
+  if (!counts_events(target.rule)) {
+    const double reach = high - low;
+    const auto square = [&](Row r) { return (y[r * p] - mean) * (y[r * p] - mean); };
+    return weighted_sum(target, rows, total, reach * reach, square) / weight;
+  }
+  if (!(mean > 0)) return 0;
+  const auto deviance = [&](Row r) { return y[r * p] > 0 ? y[r * p] * log_ieee(y[r * p] / mean) : 0.0; };
+  const double largest = std::max(mean, std::abs(high * log_ieee(high / mean)));
+  return std::max(0.0, weighted_sum(target, rows, total, largest, deviance) / weight);
 }
 
-static Summary summarise_values(const Target& target, std::span<const Row> rows, double* value) {
+static Summary summarise_values(const Target& target, std::span<const Row> rows, std::int64_t total, double* value) {
   Summary s;
   const std::size_t p = target.input.n_outputs;
-  for (const Row r : rows) s.weight += target.weight_of(r);
+  s.weight = static_cast<double>(total) * target.weight_unit;
   s.pure = is_pure(target, rows, nullptr);
   for (std::size_t k = 0; k < p; ++k)
-    s.impurity += target.rule == Rule::absolute_error ? summarise_median(target, rows, k, s.weight, value + k)
-                                                      : summarise_value(target, rows, k, s.weight, value + k);
+    s.impurity += target.rule == Rule::absolute_error ? summarise_median(target, rows, k, value + k)
+                                                      : summarise_value(target, rows, k, total, value + k);
   s.impurity = s.pure ? 0.0 : s.impurity / static_cast<double>(p);
   return s;
 }
 
 Summary summarise(const Target& target, std::span<const Row> rows, const std::int64_t* stat, double* value) {
   if (target.rule == Rule::user) return summarise_user(target, rows, value);
-  return is_class_rule(target.rule) ? summarise_classes(target, stat, value) : summarise_values(target, rows, value);
+  return is_class_rule(target.rule) ? summarise_classes(target, stat, value)
+                                    : summarise_values(target, rows, stat[0], value);
 }
 
 // The score of the uncut node, for the rules whose scores are sums over the two sides.
@@ -140,32 +150,32 @@ double gain_of(const Target& target, double score, const std::int64_t* stat) {
   const double value_per_weight = target.value_unit / target.weight_unit;
   switch (target.rule) {
     case Rule::gini:
-      return (target.is_scalar() ? 2 * score / w : score / w / outputs) * target.weight_unit;
+      return target.is_scalar() ? 2 * score / w : score / w / outputs;
     case Rule::generalised_gini:
-      return (target.is_scalar() ? 2 * pair_cost_of_two(target) * score / w : score / w) * target.weight_unit;
+      return target.is_scalar() ? 2 * pair_cost_of_two(target) * score / w : score / w;
     case Rule::chi2: {
-      if (!target.is_scalar()) return score / outputs * target.weight_unit;
+      if (!target.is_scalar()) return score / outputs;
       const double s = static_cast<double>(stat[1]);
-      return score * (1 / s + 1 / (w - s)) * target.weight_unit;
+      return score * (1 / s + 1 / (w - s));
     }
     case Rule::entropy:
     case Rule::gain_ratio:
-      return (score - uncut_score(target, stat)) * bits_per_nat / outputs * target.weight_unit;
+      return (score - uncut_score(target, stat)) * bits_per_nat / outputs;
     case Rule::misclassification:
-      return (score - uncut_score(target, stat)) / outputs * target.weight_unit;
+      return (score - uncut_score(target, stat)) / outputs;
     case Rule::poisson:
     case Rule::rate:
-      return (score - uncut_score(target, stat)) / outputs * target.value_unit;
+      return (score - uncut_score(target, stat)) / outputs * value_per_weight;
     case Rule::absolute_error:
-      return score * (w * target.weight_unit);  // its scores are decreases
+      return score * w;  // its scores are decreases
     case Rule::user:
-      return score;  // by its contract
+      return score / target.weight_unit;  // by its contract in the user's units
     case Rule::friedman_mse:
-      return score / w * value_per_weight * target.value_unit;
+      return score / w * value_per_weight * value_per_weight;
     case Rule::squared_error:
       break;
   }
-  return score / w * value_per_weight * target.value_unit / outputs;
+  return score / w * value_per_weight * value_per_weight / outputs;
 }
 
 }  // namespace spinney

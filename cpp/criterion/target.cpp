@@ -2,17 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "criterion/fixed_weights.h"
 
 namespace spinney {
-
-// The power of two by which products of two numbers below these bounds may be multiplied to stay below 2^62.
-static double scale_below_2_62(double bound, double other_bound) {
-  if (!(bound > 0)) return 1;
-  int exponent = 0, other_exponent = 0;
-  std::frexp(bound, &exponent);  // bound < 2^exponent
-  std::frexp(other_bound, &other_exponent);
-  return std::ldexp(1.0, std::clamp(62 - exponent - other_exponent, -1000, 1000));
-}
 
 Target::Target(const TargetInput& in, Rule r) : input(in), rule(r) {
   rows.resize(input.n_rows);
@@ -30,27 +24,24 @@ Target::Target(const TargetInput& in, Rule r) : input(in), rule(r) {
     fix_values();
 }
 
+double Target::total_weight() const {
+  std::int64_t total = 0;
+  for (const Row r : rows) total += fixed_weight_of(r);
+  return static_cast<double>(total);
+}
+
 void Target::fix_weights() {
+  most_ = static_cast<double>(rows.size());
   if (input.weight == nullptr) return;
-  bool whole = true, ones = true;
-  double total = 0;
-  for (const Row r : rows) {
-    const double w = input.weight[r];
-    whole = whole && w == std::floor(w);
-    ones = ones && w == 1;
-    total += w;
-  }
-  if (ones) {
+  if (std::all_of(rows.begin(), rows.end(), [&](Row r) { return input.weight[r] == 1; })) {
     input.weight = rows.size() == input.n_rows ? nullptr : input.weight;
     return;
   }
-  const bool exact = whole && total < 0x1p52;
-  const double scale = exact ? 1.0 : scale_below_2_62(total, 0.5);
-  weight_unit = 1 / scale;
-  fixed_weight.assign(input.n_rows, 0);
-  for (const Row r : rows)
-    fixed_weight[r] = exact ? static_cast<std::int64_t>(input.weight[r])
-                            : std::max<std::int64_t>(1, std::llround(input.weight[r] * scale));
+  FixedWeights fixed(input.weight, input.n_rows, rows, 62);
+  fixed_weight = std::move(fixed.by_row);
+  weight_unit = fixed.unit;
+  counts = fixed.counts;
+  most_ = fixed.most;
 }
 
 void Target::fix_classes() {
@@ -87,7 +78,7 @@ void Target::fix_classes() {
 void Target::fix_values() {
   const std::size_t p = input.n_outputs, n_values = rule == Rule::friedman_mse ? 1 : p;
   offset.assign(p, 0.0);
-  double reach = 0, total_weight = 0;
+  double reach = 0;
   for (std::size_t k = 0; k < p; ++k) {
     double low = INFINITY, high = -INFINITY;
     for (const Row r : rows) {
@@ -97,10 +88,8 @@ void Target::fix_values() {
     if (!counts_events(rule)) offset[k] = low / 2 + high / 2;
     reach = std::max({reach, std::abs(low - offset[k]), std::abs(high - offset[k])});
   }
-  for (const Row r : rows) total_weight += weight_of(r);
-  const double scale = scale_below_2_62(reach, total_weight);
-  value_unit = 1 / scale;
-  const bool whole_weights = fixed_weight.empty() || weight_unit == 1;
+  const double scale = scale_below(62, reach, most_);
+  value_unit = (counts ? weight_unit : 1) / scale;
   fixed_value.assign(input.n_rows * n_values, 0);
   for (const Row r : rows)
     for (std::size_t k = 0; k < n_values; ++k) {
@@ -110,7 +99,7 @@ void Target::fix_values() {
         v /= static_cast<double>(p);
       }
       fixed_value[r * n_values + k] =
-          whole_weights ? fixed_weight_of(r) * std::llround(v * scale) : std::llround(v * weight_of(r) * scale);
+          counts ? fixed_weight_of(r) * std::llround(v * scale) : std::llround(v * weight_of(r) * scale);
     }
 }
 

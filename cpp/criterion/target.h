@@ -2,9 +2,11 @@
 //
 // Integer sums are associative, so a statistic is the same whatever the order in which rows are added: the same bits for
 // any number of threads and any chunking, and cuts that separate the same rows tie exactly.
-//   fixed_weight   weight / weight_unit, rounded; whole-number weights are exact (unit 1); absent: every weight is 1
+//   fixed_weight   weight / weight_unit: how often the weight holds the largest unit of which all weights are multiples; where
+//                  that is too often, rounded; absent: every weight is 1
 //   fixed_value    weight * (y - offset) / value_unit, rounded; that of a row of two classes: its weight if it is of the second
-// Units are powers of two, chosen so that no sum can overflow.
+// Units are chosen so that no sum can overflow. Neither the order of the rows nor the unit of the caller's weights shows in
+// these numbers, as long as the caller's own products are exact.
 #pragma once
 
 #include <cstddef>
@@ -40,6 +42,7 @@ struct Target {
   std::vector<std::int64_t> flagged;       // two classes, other weights: weight << 1 | 1 if the class is the second
   std::vector<double> offset;              // by output
   double weight_unit = 1, value_unit = 1;
+  bool counts = true;                      // weights are whole and few: a weight of k is a row that is there k times
   std::vector<double> pair_cost;           // generalised Gini: mean cost of confusing two classes, K x K
   std::vector<std::uint32_t> class_begin;  // where an output's classes begin in a node's value
 
@@ -54,11 +57,14 @@ struct Target {
   }
   double weight_of(Row r) const { return input.weight == nullptr ? 1.0 : input.weight[r]; }
   std::int64_t fixed_weight_of(Row r) const { return fixed_weight.empty() ? 1 : fixed_weight[r]; }
+  double total_weight() const;  // in fixed weights
 
  private:
   void fix_weights();
   void fix_classes();
   void fix_values();
+
+  double most_ = 0;  // a bound of the sum of weights: fixed ones where they are counts, else the caller's
 };
 
 }  // namespace spinney

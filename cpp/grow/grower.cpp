@@ -335,7 +335,7 @@ class Grower {
       split.left_codes = std::move(record.left_codes);
       split.right_codes = std::move(record.right_codes);
       split.count = entry.count;
-      split.improve = entry.choice.merit;
+      split.improve = entry.choice.merit * rules_.target.weight_unit;
       splits.push_back(std::move(split));
     }
     return splits;
@@ -345,7 +345,7 @@ class Grower {
     if (!needs_medians()) return static_cast<double>(node.stat[1]) / static_cast<double>(node.stat[0]);
     double median = 0;
     const std::span<const Row> rows = rows_of(node);
-    summarise_median(rules_.target, rows, 0, 1, &median);
+    summarise_median(rules_.target, rows, 0, &median);
     return (median - rules_.target.offset[0]) * rules_.target.weight_unit / rules_.target.value_unit;
   }
 

@@ -25,7 +25,7 @@ struct OpenNode {
 
 struct Choice {
   std::uint32_t feature = 0;
-  double gain = 0;   // decrease of the impurity times the node's weight, in the user's units
+  double gain = 0;   // decrease of the impurity times the node's fixed weight
   double merit = 0;  // gain by the column's cost: what best-first growth goes by
   Candidate candidate;
 };

@@ -7,11 +7,23 @@
 
 #include "base/math.h"
 #include "base/random.h"
+#include "criterion/fixed_weights.h"
 
 namespace spinney {
 
-Rules::Rules(const Table& t, const Target& y, const GrowParams& p) : table(t), target(y), params(p) {
-  for (const Row r : target.rows) root_weight_ += target.weight_of(r);
+Rules::Rules(const Table& t, const Target& y, const GrowParams& p)
+    : table(t), target(y), params(p), root_weight_(y.total_weight()) {
+  const Weighing& how = params.weighing;
+  if (how.case_weight == nullptr) return;
+  if (how.rpart) {
+    case_weight_.assign(how.case_weight, how.case_weight + table.n_rows);
+    return;
+  }
+  // whole numbers whose sums are exact in doubles
+  const FixedWeights fixed(how.case_weight, table.n_rows, target.rows, 52);
+  case_weight_.assign(fixed.by_row.begin(), fixed.by_row.end());
+  two_lightest_ = INFINITY;
+  for (const Row r : target.rows) two_lightest_ = std::min(two_lightest_, 2 * case_weight_[r]);
 }
 
 OpenNode Rules::root() const {
@@ -120,7 +132,7 @@ std::size_t Rules::choose_by_gain_ratio(std::span<const std::uint32_t> features,
     heaviest = std::max(heaviest, judged[i].weight);
     ++n_found;
   }
-  const double slack = 1e-12 * heaviest * target.weight_unit;
+  const double slack = 1e-12 * heaviest;
   double best_ratio = no_score;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!candidates[i].found()) continue;

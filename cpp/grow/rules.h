@@ -51,6 +51,10 @@ class Rules {
   void bound_values(const OpenNode& parent, const Choice& choice, double left_mean, double right_mean, OpenNode& left,
                     OpenNode& right) const;
 
+  // What a row counts for where splits imitate each other, without priors and costs, in units of no meaning.
+  double case_weight(Row r) const { return case_weight_.empty() ? 1.0 : case_weight_[r]; }
+  double two_lightest() const { return two_lightest_; }
+
   double per_cost(double gain, std::uint32_t feature) const;
   bool is_enough(double gain) const;  // by min_impurity_decrease
 
@@ -66,6 +70,8 @@ class Rules {
   std::size_t choose_by_cost(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
                              const OpenNode& node) const;
   double root_weight_ = 0;
+  std::vector<double> case_weight_;  // by row; empty: every one is 1
+  double two_lightest_ = 2;
 };
 
 // Turns `node` of the tree into a split. `left_codes`/`right_codes`: categories seen on either side (category columns).

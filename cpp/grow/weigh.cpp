@@ -228,8 +228,8 @@ std::uint8_t Weigher::category_side(const SplitRecord& split, double v) const {
 Weigher::Agreement Weigher::weigh_sides(std::span<const Row> rows, std::span<const std::uint8_t> side) const {
   Agreement sum;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (side[i] == left_side) sum.left += case_weight(rules_, rows[i]);
-    if (side[i] == right_side) sum.right += case_weight(rules_, rows[i]);
+    if (side[i] == left_side) sum.left += rules_.case_weight(rows[i]);
+    if (side[i] == right_side) sum.right += rules_.case_weight(rows[i]);
   }
   return sum;
 }
@@ -264,8 +264,8 @@ std::optional<WeighedSplit> Weigher::imitate(Worker& worker, std::uint32_t f, bo
   Agreement present;
   read_rows(rules_.table.columns[f], rows.data(), rows.size(), [&](std::size_t i, double v) {
     if (v != v) return;
-    if (side[i] == left_side) present.left += case_weight(rules_, rows[i]);
-    if (side[i] == right_side) present.right += case_weight(rules_, rows[i]);
+    if (side[i] == left_side) present.left += rules_.case_weight(rows[i]);
+    if (side[i] == right_side) present.right += rules_.case_weight(rows[i]);
   });
   const Agreement base = how_.absent_disagrees ? weigh_sides(rows, side) : present;
   const double total = base.left + base.right;
@@ -279,21 +279,24 @@ std::optional<WeighedSplit> Weigher::imitate(Worker& worker, std::uint32_t f, bo
   return split;
 }
 
-// Cuts leave at least two rows of positive weight on each side; the first of the best is kept.
+// Cuts leave the weight of two of the lightest rows on each side (rpart: two rows of positive weight); the first of the
+// best is kept.
 double Weigher::imitate_with_numbers(Worker& worker, std::uint32_t f, std::span<const Row> rows,
                                      std::span<const std::uint8_t> side, const Agreement& present,
                                      WeighedSplit& split) const {
   const Column& column = rules_.table.columns[f];
   const std::span<const Entry> entries = worker.sorter.sort(column, rows, true);
-  const auto counts = [&](std::uint32_t i) { return side[i] <= left_side && case_weight(rules_, rows[i]) > 0; };
-  std::size_t n_below = 0, n_above = 0;
-  for (const Entry e : entries) n_above += code_of(e) != missing_code && counts(row_of(e));
+  const auto amount = [&](std::uint32_t i) { return side[i] <= left_side ? amount_of(rows[i]) : 0.0; };
+  double on_left = 0, on_right = 0;
+  for (const Entry e : entries)
+    if (code_of(e) != missing_code) on_right += amount(row_of(e));
   Agreement below;
   double best = 0;
+  const double least = rules_.two_lightest();
   std::uint32_t cut_below = 0, cut_above = 0;
-  for (std::size_t k = 0; k < entries.size() && code_of(entries[k]) != missing_code && n_above >= 2; ++k) {
+  for (std::size_t k = 0; k < entries.size() && code_of(entries[k]) != missing_code && on_right >= least; ++k) {
     const std::uint32_t i = row_of(entries[k]);
-    if (n_below >= 2 && code_of(entries[k]) != code_of(entries[k - 1])) {
+    if (on_left >= least && code_of(entries[k]) != code_of(entries[k - 1])) {
       const double alike = below.left + (present.right - below.right);
       const double opposite = below.right + (present.left - below.left);
       if (std::max(alike, opposite) > best) {
@@ -303,14 +306,20 @@ double Weigher::imitate_with_numbers(Worker& worker, std::uint32_t f, std::span<
         cut_above = i;
       }
     }
-    if (side[i] == left_side) below.left += case_weight(rules_, rows[i]);
-    if (side[i] == right_side) below.right += case_weight(rules_, rows[i]);
-    n_below += counts(i);
-    n_above -= counts(i);
+    if (side[i] == left_side) below.left += rules_.case_weight(rows[i]);
+    if (side[i] == right_side) below.right += rules_.case_weight(rows[i]);
+    on_left += amount(i);
+    on_right -= amount(i);
   }
   if (best > 0)
     split.threshold = cut_of(rules_.params, f, value_at(column, rows[cut_below]), value_at(column, rows[cut_above]));
   return best;
+}
+
+// What a row adds to a side that must not be too small: rpart counts rows, others their weights.
+double Weigher::amount_of(Row r) const {
+  const double weight = rules_.case_weight(r);
+  return how_.rpart ? weight > 0 : weight;
 }
 
 // A category of which as much goes left as right goes with the majority; if there is none, to rpart's right.
@@ -323,32 +332,32 @@ bool Weigher::ties_left(const Agreement& base, bool reversed) const {
 double Weigher::imitate_with_categories(std::uint32_t f, bool ties_left, std::span<const Row> rows,
                                         std::span<const std::uint8_t> side, WeighedSplit& split) const {
   struct Cell {
-    Agreement weight;
-    Row n_left = 0, n_right = 0;
+    Agreement weight, amount;
   };
   const Column& column = rules_.table.columns[f];
   std::vector<Cell> cells(column.n_categories + std::size_t{1});
   read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) {
     if (v != v || side[i] > left_side) return;
     Cell& cell = cells[static_cast<std::size_t>(v)];
-    const double w = case_weight(rules_, rows[i]);
+    const double w = rules_.case_weight(rows[i]);
     (side[i] == left_side ? cell.weight.left : cell.weight.right) += w;
-    (side[i] == left_side ? cell.n_left : cell.n_right) += w > 0;
+    (side[i] == left_side ? cell.amount.left : cell.amount.right) += amount_of(rows[i]);
   });
+  const double least = rules_.two_lightest();
   double agreeing = 0;
-  Row n_left = 0, n_right = 0, n_disagree = 0;
+  double on_left = 0, on_right = 0, disagree = 0;
   for (std::uint32_t code = 0; code < cells.size(); ++code) {
     const Cell& cell = cells[code];
     if (!(cell.weight.left + cell.weight.right > 0)) continue;
     const bool left = ties_left ? cell.weight.left >= cell.weight.right : cell.weight.left > cell.weight.right;
     (left ? split.left_codes : split.right_codes).push_back(code);
-    (left ? n_left : n_right) += cell.n_left + cell.n_right;
-    n_disagree += left ? cell.n_right : cell.n_left;
+    (left ? on_left : on_right) += cell.amount.left + cell.amount.right;
+    disagree += left ? cell.amount.right : cell.amount.left;
     agreeing += left ? cell.weight.left : cell.weight.right;
   }
   // rpart means to ask for two rows on each side, but asks for two that disagree; its own are kept
-  const bool two_disagree = how_.rpart && n_disagree >= 2;
-  const bool enough = two_disagree || (!how_.quirks && n_left >= 2 && n_right >= 2);
+  const bool two_disagree = how_.rpart && disagree >= 2;
+  const bool enough = two_disagree || (!how_.quirks && on_left >= least && on_right >= least);
   return enough ? agreeing : 0;
 }
 

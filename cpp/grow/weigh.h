@@ -13,11 +13,6 @@ namespace spinney {
 
 enum RowSide : std::uint8_t { right_side = 0, left_side = 1, no_side = 2, stays = 3 };
 
-inline double case_weight(const Rules& rules, Row r) {
-  const double* weight = rules.params.weighing.case_weight;
-  return weight == nullptr ? 1.0 : weight[r];
-}
-
 // The choice and the runners-up, best first. `count` rows had a say in it.
 struct Ranking {
   struct Entry {
@@ -75,6 +70,7 @@ class Weigher {
                                       std::span<const std::uint8_t> side) const;
   double imitate_with_numbers(Worker& worker, std::uint32_t f, std::span<const Row> rows,
                               std::span<const std::uint8_t> side, const Agreement& present, WeighedSplit& split) const;
+  double amount_of(Row r) const;
   bool ties_left(const Agreement& base, bool reversed) const;
   double imitate_with_categories(std::uint32_t f, bool ties_left, std::span<const Row> rows,
                                  std::span<const std::uint8_t> side, WeighedSplit& split) const;

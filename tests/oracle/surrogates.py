@@ -49,7 +49,7 @@ def imitate(problem, rows, column, side, style):
     ties_left = weights[0] >= weights[1]
     known = (side != NONE) & ~absent
     way = imitate_by_set if problem.is_category[column] else imitate_by_cut
-    best = way(problem.columns[column][rows], w, side, known, absent, ties_left)
+    best = way(problem.columns[column][rows], w, side, known, absent, ties_left, 2 * problem.w.min())
     if best is None:
         return None
     agreeing, shape = best
@@ -58,13 +58,13 @@ def imitate(problem, rows, column, side, style):
     return Surrogate(column, *shape, agreement, adjusted)
 
 
-def imitate_by_cut(values, w, side, known, absent, ties_left):
-    """Cuts between any two neighbours, with at least two placed rows on each side; the lowest of equals."""
+def imitate_by_cut(values, w, side, known, absent, ties_left, least):
+    """Cuts between any two neighbours, with placed rows of so much weight on each side; the lowest of equals."""
     best = None
     present = np.unique(values[~absent])
     for low, high in itertools.pairwise(present):
         below = values <= low
-        if (known & below).sum() < 2 or (known & ~below).sum() < 2:
+        if w[known & below].sum() < least or w[known & ~below].sum() < least:
             continue
         alike = w[known & (below == (side == LEFT))].sum()
         opposite = w[known & (below != (side == LEFT))].sum()
@@ -73,15 +73,15 @@ def imitate_by_cut(values, w, side, known, absent, ties_left):
     return best
 
 
-def imitate_by_set(values, w, side, known, absent, ties_left):
-    """Each category goes where most of its weight goes; with at least two placed rows on each side."""
+def imitate_by_set(values, w, side, known, absent, ties_left, least):
+    """Each category goes where most of its weight goes; with placed rows of at least so much weight on each side."""
     left, right, agreeing = [], [], 0.0
     for code in np.unique(values[known]):
         of = [w[known & (values == code) & (side == s)].sum() for s in (LEFT, RIGHT)]
         goes_left = of[0] > of[1] or (of[0] == of[1] and ties_left)
         (left if goes_left else right).append(int(code))
         agreeing += max(of)
-    if any((known & np.isin(values, codes)).sum() < 2 for codes in (left, right)):
+    if any(w[known & np.isin(values, codes)].sum() < least for codes in (left, right)):
         return None
     return agreeing, (None, False, tuple(left), tuple(right))
 

@@ -257,7 +257,7 @@ def test_a_warm_start_after_early_stopping_goes_on_from_the_best_round():
 def test_a_warm_start_needs_the_same_target():
     X, y = noisy()
     model = spinney.GradientBoostingClassifier(n_estimators=2, warm_start=True).fit(X, y > 0)
-    with pytest.raises(ValueError, match="classes of the earlier fit"):
+    with pytest.raises(ValueError, match="classes and outputs of the earlier fit"):
         model.fit(X, np.digitize(y, [0, 1]))
     with pytest.raises(ValueError, match="loss of the earlier fit"):
         model.set_params(loss="exponential").fit(X, y > 0)

@@ -102,7 +102,7 @@ def test_several_outputs():
     forest = RandomForestClassifier(n_estimators=30, oob_score=True, random_state=0).fit(X, Y)
     first, second = forest.oob_decision_function_
     guess = np.column_stack([forest.classes_[0][first.argmax(axis=1)], forest.classes_[1][second.argmax(axis=1)]])
-    assert forest.oob_score_ == pytest.approx((guess == Y).mean())
+    assert forest.oob_score_ == pytest.approx((guess == Y).all(axis=1).mean())  # as `score`
     X, v = values()
     V = np.column_stack([v, -v])
     model = RandomForestRegressor(n_estimators=30, oob_score=True, random_state=0).fit(X, V)

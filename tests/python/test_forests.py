@@ -23,7 +23,7 @@ from processes import run
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
-from spinney._forest.growing.rows import _stable_order
+from spinney._forest.growing.rows import _stable_order, relative_weights
 from spinney._numbers import same_bits
 from sweep import examples
 
@@ -497,9 +497,10 @@ def test_classes_are_balanced_by_the_weights_of_their_rows(class_weight, bootstr
 def test_a_tree_of_balanced_classes_is_the_tree_of_those_weights(n_outputs):
     X, y = table()
     y = np.column_stack([y, y > 1, X[:, 3] > 0][:n_outputs]).astype(int)
-    weight = np.where(X[:, 0] > 0, 1.5, 0.5)
+    weight = np.where(np.arange(len(X)) % 2, 1.25, 0.75)  # of mean 1, and no multiples of each other
     forest = small(RandomForestClassifier, class_weight="balanced_subsample", max_features=None, max_samples=9)
     forest.fit(X, y, weight)
+    np.testing.assert_array_equal(relative_weights(weight)[0], weight)
     for t in range(8):
         counts, factors = forest._draws.counts(t).astype(float), weight.copy()
         for k in range(n_outputs):

@@ -29,6 +29,7 @@ from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart
 from spinney._learn.parameters import COUNT, count_features, count_rows, read_groups, read_monotone
 from spinney._learn.target import read_weights
+from spinney._learn.warm_start import check_target_goes_on
 from spinney._words.warn import warn
 
 Floats = NDArray[np.float64]
@@ -230,8 +231,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _check_earlier(self, earlier: FittedBoosting, loss: Loss, learned: dict[str, Any]) -> None:
-        if not np.array_equal(learned.get("classes_", []), getattr(self, "classes_", [])):
-            raise ValueError("warm_start needs the classes of the earlier fit. Set warm_start=False.")
+        check_target_goes_on(learned, self.__dict__)
         if earlier.link != loss.link:
             raise ValueError(
                 f"warm_start needs the loss of the earlier fit, and loss={self.loss!r} has scores of another kind. "

@@ -37,6 +37,8 @@ from spinney._learn.progress import Progress
 from spinney._learn.row_print import RowPrint, refuse_other_rows
 from spinney._learn.target import read_weights
 from spinney._learn.threads import count_threads, in_order
+from spinney._learn.warm_start import check_target_goes_on
+from spinney._numbers.same_bits import any_order_sum
 
 
 class BaseBagging(SequenceOfMembers, RoutesToMembers):
@@ -120,8 +122,8 @@ class BaseBagging(SequenceOfMembers, RoutesToMembers):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            Weights. Members that take weights get them, times the number of draws; for others, rows are drawn in
-            proportion to their weights. A row of weight 0 is never drawn.
+            Rows are drawn in proportion to their weights, whatever the members; a row of weight 0 is never drawn. Where
+            nothing is drawn, because every member gets all rows, the members get the weights.
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are drawn together, or left out together; `max_samples` then counts groups.
         strata : array-like of shape (n_samples,), optional
@@ -137,7 +139,7 @@ class BaseBagging(SequenceOfMembers, RoutesToMembers):
         self._validate_params()
         if isinstance(self.oob_score, str):
             get_scorer(self.oob_score)  # so that a wrong name is found before the members are fitted
-        table = pick_table(X)
+        table = self._table_of_fit(X)
         target, learned = self._read_target(y, table.n_rows)
         weight = read_weights(sample_weight, table.n_rows)
         template = self._template()
@@ -147,7 +149,9 @@ class BaseBagging(SequenceOfMembers, RoutesToMembers):
                 "Out of bag estimation needs rows that are left out, but every member gets all rows. Set "
                 "bootstrap=True, lower max_samples, or set oob_score=False and n_estimators to a number."
             )
-        old = self._members_to_keep(sampling)
+        old = self._members_to_keep(sampling, learned)
+        if old and (self.oob_score or self.n_estimators == "auto"):
+            self._check_rows(table, target)
         stream = deepcopy(self._seed_stream) if old else check_random_state(self.random_state)
         learned |= {
             "estimator_": template,
@@ -209,13 +213,13 @@ class BaseBagging(SequenceOfMembers, RoutesToMembers):
         balanced = self._setting("stratified") == "balanced"
         numbers = count_drawn(self.max_samples, sizes, self.bootstrap, balanced, what)
         chance = None
-        if weight is not None and not takes_weights(template):
-            chance = weight if rows_of is None else np.array([weight[rows].sum() for rows in rows_of])
-            if not self.bootstrap and numbers == sizes:
-                raise ValueError(
-                    f"{type(template).__name__} takes no sample_weight, and every member gets all rows, so that the "
-                    "weights would have no effect. Set bootstrap=True or lower max_samples."
-                )
+        if weight is not None and (self.bootstrap or numbers != sizes):
+            chance = weight if rows_of is None else np.array([any_order_sum(weight[rows]) for rows in rows_of])
+        elif weight is not None and not takes_weights(template):
+            raise ValueError(
+                f"{type(template).__name__} takes no sample_weight, and every member gets all rows, so that the "
+                "weights would have no effect. Set bootstrap=True or lower max_samples."
+            )
         return Sampling(
             table.n_rows,
             table.n_columns,
@@ -229,10 +233,20 @@ class BaseBagging(SequenceOfMembers, RoutesToMembers):
             self.bootstrap_features,
         )
 
-    def _members_to_keep(self, sampling: Sampling) -> list[Any]:
+    @property
+    def _goes_on(self) -> bool:
+        return bool(self.warm_start) and hasattr(self, "estimators_")
+
+    def _table_of_fit(self, X: Any) -> PickTable:
+        """Return the table; for a warm start, with the columns in the order that the members know."""
+        table = pick_table(X)
+        return self._matched(X) if self._goes_on and table.n_columns == self.n_features_in_ else table
+
+    def _members_to_keep(self, sampling: Sampling, learned: dict[str, Any]) -> list[Any]:
         """Return the members that a warm start goes on from."""
-        if not self.warm_start or not hasattr(self, "estimators_"):
+        if not self._goes_on:
             return []
+        check_target_goes_on(learned, self.__dict__)
         before = self._known_draws()[0][0]
         if (sampling.n_rows, sampling.n_columns) != (before.n_rows, before.n_columns):
             raise ValueError(
@@ -476,14 +490,14 @@ class BaseBagging(SequenceOfMembers, RoutesToMembers):
 
     @property
     def feature_importances_(self) -> Values:
-        """Mean of the members' importances; a column that a member lacks has none there."""
+        """Mean of the members' importances, as shares; a column that a member lacks has none there."""
         check_is_fitted(self)
         if not hasattr(self.estimators_[0], "feature_importances_"):
             raise AttributeError(f"Members of type {type(self.estimators_[0]).__name__} have no feature_importances_.")
         total = np.zeros(self.n_features_in_)
         for member, columns in zip(self.estimators_, self.estimators_features_, strict=True):
             np.add.at(total, columns, member.feature_importances_)
-        return total / len(self.estimators_)
+        return total / total.sum() if total.any() else total
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

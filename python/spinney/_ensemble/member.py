@@ -41,7 +41,7 @@ class MemberFit:
         try:
             if self._by_weight:
                 weight = np.bincount(rows, minlength=self.table.n_rows).astype(np.float64)
-                weight = weight if self.weight is None else weight * self.weight
+                weight = weight if self._passed_on is None else weight * self._passed_on
                 member.fit(self.table.take(columns=columns), self.target, sample_weight=weight, **self.fit_params)
             else:
                 member.fit(self.table.take(rows, columns), self.target[rows], **self._params_of(rows))
@@ -53,7 +53,7 @@ class MemberFit:
     @property
     def _by_weight(self) -> bool:
         """Whether draws are given as weights: trees leave rows of weight 0 out and need no copy of the others."""
-        is_tree = isinstance(self.template, (BaseTree, BaseDecisionTree))
+        is_tree = isinstance(self.template, (BaseTree, BaseDecisionTree)) and takes_weights(self.template)
         return is_tree and self.sampling.mean_share >= _LEAST_SHARE_BY_WEIGHT
 
     @cached_property
@@ -82,9 +82,14 @@ class MemberFit:
     def _params_of(self, rows: Places) -> dict[str, Any]:
         n_rows = self.table.n_rows
         params = {name: _rows_of(value, rows, n_rows) for name, value in self.fit_params.items()}
-        if self.weight is not None and takes_weights(self.template):
-            params["sample_weight"] = self.weight[rows]
+        if self._passed_on is not None:
+            params["sample_weight"] = self._passed_on[rows]
         return params
+
+    @property
+    def _passed_on(self) -> Weights:
+        """Weights that a member gets: those that no draw has gone by."""
+        return None if self.sampling.goes_by_weight else self.weight
 
     def _about(self, rows: Places) -> str:
         if self.target.dtype.kind == "f" or self.target.ndim > 1:

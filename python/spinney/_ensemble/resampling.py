@@ -79,6 +79,11 @@ class Sampling:
         return self.replace or any(stratum.n_drawn < len(stratum.units) for stratum in self.strata)
 
     @property
+    def goes_by_weight(self) -> bool:
+        """Whether rows are drawn by their weights, so that the sample has them already."""
+        return any(stratum.chance is not None for stratum in self.strata)
+
+    @property
     def mean_share(self) -> float:
         """Return the share of the table's rows that a member sees, about: distinct rows only."""
         distinct = 0.0

@@ -22,14 +22,13 @@ from spinney._forest.certainty.support import ColumnRanges
 from spinney._forest.certainty.uncertainty import UncertainClasses, UncertainForest, UncertainValues
 from spinney._forest.growing.kept import forest_from_json, forest_to_json
 from spinney._forest.growing.out_of_bag import Metric, OutOfBag
-from spinney._forest.growing.rows import Draws, draw_rows, row_keys, rows_with_weight, whole_weights
+from spinney._forest.growing.rows import Draws, draw_rows, relative_weights, row_keys, rows_with_weight, whole_weights
 from spinney._forest.growing.training_rows import keep_training_rows
 from spinney._forest.growing.turns import ForestRequest, Grown, balanced_weights, grow_in_turns
 from spinney._forest.growing.warm_start import (
     check_extension,
     check_pool,
     check_samples_go_on,
-    same_classes,
 )
 from spinney._forest.importances import ForestImportances
 from spinney._forest.members import ForestTrees
@@ -43,6 +42,8 @@ from spinney._learn.parameters import COUNT, count_features
 from spinney._learn.row_print import RowPrint
 from spinney._learn.target import read_weights
 from spinney._learn.user_criterion import check_shares, prepare, refuse_unsupported
+from spinney._learn.warm_start import same_classes
+from spinney._numbers.same_bits import any_order_sum
 from spinney._tree.shrinkage import shrink_values
 
 Floats = NDArray[np.float64]
@@ -107,9 +108,9 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
-            A weight of 2 means that the row counts twice, a weight of 0 leaves it out. Samples are drawn as if rows of
-            whole weights were there so many times; other weights (and those of rows in groups) multiply how often a
-            row is drawn.
+            Their unit does not matter: a weight that is twice another's means that the row counts twice, a weight of 0
+            leaves it out. If all weights are whole multiples of the smallest, samples are drawn as if rows were there
+            so many times; other weights (and those of rows in groups) multiply how often a row is drawn.
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are drawn, or left out, together.
 
@@ -128,7 +129,11 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         else:
             schema = self.schema_
             check_categories(schema, table, self.categorical_features, type(self).__name__)
-        sample_weight = read_weights(sample_weight, table.n_rows)
+        given = read_weights(sample_weight, table.n_rows)
+        relative, copies = relative_weights(given)
+        copies = copies if self.bootstrap and groups is None else None
+        # rates are shrunk by how many events there are: their unit does matter
+        sample_weight = given if self._setting("rate_shrinkage") > 0 else relative
         target = self._read_target(y, table.n_rows)
         learned = self._learned(target)
         if earlier is not None:
@@ -141,7 +146,6 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         schema = self._with_combinations(schema, inputs, sample_weight, seed, earlier is None)
         columns = schema.combined(inputs)
         array, n_classes = self._engine_target(target)
-        copies = whole_weights(sample_weight) if self.bootstrap and groups is None else None
         fingerprints = inputs.fingerprints(self._n_threads) if self.bootstrap else None
         draws = None
         if fingerprints is not None:
@@ -258,7 +262,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         user = prepare(self, array, weight, learned["_n_classes"])
         if user is not None and not n_classes:
             learned["n_outputs_"] = user.n_values
-        total = float(columns.n_rows) if weight is None else float(weight.sum())
+        total = float(columns.n_rows) if weight is None else any_order_sum(weight)
         weight = per_draw = _per_draw(weight, copies)
         if costs is not None:
             weight = costs.split_weights(array[:, 0], weight)

@@ -21,7 +21,7 @@ from spinney._data.given import given_numbers
 from spinney._file.values import labelled_rows
 from spinney._fitted.model import decision_costs
 from spinney._fitted.tree import FittedTree
-from spinney._numbers.same_bits import log2, times
+from spinney._numbers.same_bits import log2, sums_by_code, times
 
 Floats = NDArray[np.float64]
 _DEAREST = 1e100  # cost that sums over rows and products with weights can take
@@ -199,7 +199,7 @@ class ClassCosts:
         classes: NDArray[Any],
     ) -> ClassCosts:
         """Work out the factors from the training rows' class shares."""
-        share = np.bincount(codes, weights=weight, minlength=len(classes))
+        share = sums_by_code(codes, weight, len(classes))
         share = share / share.sum()
         factor = None
         if priors is not None:

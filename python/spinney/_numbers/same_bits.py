@@ -7,6 +7,7 @@ and not on others. Sums of NumPy arrays, means, square roots and elementwise pro
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,18 @@ def log_sum_exp(scores: Floats) -> Floats:
 def dot(left: Floats, right: Floats) -> float:
     """Sum of the products of two vectors."""
     return float((left * right).sum())
+
+
+def any_order_sum(values: Floats) -> float:
+    """Sum that is rounded once, so that the order of the terms does not show."""
+    return math.fsum(values.tolist())
+
+
+def sums_by_code(codes: NDArray[Any], values: Floats | None, n_codes: int) -> Floats:
+    """Sum of the values of each code, in any order of them; without values, how often it occurs."""
+    if values is None:
+        return np.bincount(codes, minlength=n_codes).astype(np.float64)
+    return np.array([any_order_sum(values[codes == k]) for k in range(n_codes)])
 
 
 def times(left: NDArray[Any], right: Floats) -> Floats:

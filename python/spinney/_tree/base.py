@@ -25,6 +25,7 @@ from spinney._learn.costs import ClassCosts
 from spinney._learn.held_out import HeldOut, Loss
 from spinney._learn.target import read_weights
 from spinney._learn.user_criterion import UserTarget, check_shares, prepare, refuse_unsupported
+from spinney._numbers.same_bits import any_order_sum
 from spinney._pruning.at_fit import FitRows, check_request, prune_grown
 from spinney._pruning.kept import pruning_from_json, pruning_to_json
 from spinney._pruning.methods import PrunableTree
@@ -268,7 +269,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         if costs is not None:
             weight = costs.split_weights(target.codes[:, 0], weight)
         criterion = self._engine_criterion(costs, has_exposure)
-        total_weight = float(columns.n_rows) if weight is None else float(weight.sum())
+        total_weight = float(columns.n_rows) if weight is None else any_order_sum(weight)
         options = self._growth_options(
             schema,
             columns.n_rows,

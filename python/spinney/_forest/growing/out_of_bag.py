@@ -118,8 +118,9 @@ class OutOfBag:
             return float(get_scorer(metric)(self._as_model(forest), rows, self.y[rows]))
         if metric is not None:
             return float(metric(self.y[rows], self._as_model(forest).predict(rows)))
-        if self.classes is not None:
-            return 1.0 - self.error(forest)
+        if self.classes is not None:  # as `score`: all outputs of a row must be right
+            right = (forest.best_codes(self.means(rows)) == self.target[rows]).all(axis=1)
+            return self._average(right.astype(np.float64), rows)
         weight = None if self.weight is None else self.weight[rows]
         actual, means = self.target[rows], self.means(rows)
         rest = np.average((actual - means) ** 2, axis=0, weights=weight)

@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data.hashing import keys_of
 from spinney._learn.folds import read_row_groups
+from spinney._numbers.same_bits import any_order_sum
 
 _NEVER = 2**32 - 1
 _SUBSAMPLE = 0.632  # share of the rows that a bootstrap of all draws at least once
+_ROUNDING = 1e-9  # of a weight that was divided by a sum, say
 _MOST_COPIES = 16  # entries per row, on average; beyond that weights multiply instead
 
 Floats = NDArray[np.float64]
@@ -106,6 +108,25 @@ def whole_weights(weight: Floats | None) -> NDArray[np.int64] | None:
     if weight is None or weight.sum() > _MOST_COPIES * len(weight) + 1000 or (weight != np.floor(weight)).any():
         return None
     return weight.astype(np.int64)
+
+
+def relative_weights(weight: Floats | None) -> tuple[Floats | None, NDArray[np.int64] | None]:
+    """Return weights in a unit of their own, and how often each row is there, or None.
+
+    Rows are there several times if all weights are whole multiples of the smallest: that is then 1. Of others the mean
+    is 1. Either way it does not matter which unit the caller's weights are in.
+    """
+    if weight is None:
+        return None, None
+    present = weight[weight > 0]
+    with np.errstate(over="ignore", invalid="ignore"):  # too large is no count
+        relative = weight / present.min()
+        times = np.rint(relative)
+        is_whole = bool((np.abs(relative - times) <= _ROUNDING * relative).all())
+    copies = whole_weights(times) if is_whole else None
+    if copies is not None:
+        return times, copies
+    return np.asarray(weight / (any_order_sum(present) / len(present))), None
 
 
 def draw_rows(

@@ -16,6 +16,7 @@ from spinney._fitted.tree import FittedTree
 from spinney._forest.growing.out_of_bag import OutOfBag
 from spinney._forest.growing.rows import Draws
 from spinney._learn.progress import Progress
+from spinney._numbers.same_bits import sums_by_code
 
 _ALL = 2**32 - 1
 _TURN_SECONDS = 0.5  # between two reports
@@ -98,7 +99,7 @@ def balanced_weights(
     amount = counts.astype(np.float64) if weight is None else counts * weight
     weight = np.ones(len(codes)) if weight is None else weight.copy()
     for k, n in enumerate(n_classes):
-        total = np.bincount(codes[:, k], weights=amount, minlength=n)
+        total = sums_by_code(codes[:, k], amount, n)
         present = total > 0
         factor = np.divide(total.sum(), present.sum() * total, out=np.ones(n), where=present)
         weight *= factor[codes[:, k]]

@@ -5,17 +5,15 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
-
 from spinney._data import Combinations
 from spinney._fitted.forest import FittedForest
 from spinney._forest.growing.rows import Draws
+from spinney._learn.warm_start import check_target_goes_on
 
 
 def check_extension(model: Any, earlier: FittedForest, learned: dict[str, Any]) -> None:
     """Refuse a warm start that the earlier trees do not fit, and warn if it adds nothing."""
-    if learned["n_outputs_"] != model.n_outputs_ or not same_classes(learned, model.__dict__):
-        raise ValueError("warm_start needs the classes and outputs of the earlier fit. Set warm_start=False.")
+    check_target_goes_on(learned, model.__dict__)
     n = model.n_estimators
     if n == "auto":
         return
@@ -55,15 +53,3 @@ def check_pool(before: Combinations | None, now: Combinations | None) -> None:
             f"warm_start keeps what trees split on, but the earlier ones were grown with {earlier}. Set oblique and "
             "n_combined as they were then, or warm_start=False."
         )
-
-
-def same_classes(learned: dict[str, Any], known: dict[str, Any]) -> bool:
-    """Whether a target has the classes of a fitted forest."""
-    if "classes_" not in learned:
-        return True
-    pairs = [(learned["classes_"], known["classes_"])]
-    if isinstance(known["classes_"], list):
-        if len(learned["classes_"]) != len(known["classes_"]):
-            return False
-        pairs = list(zip(learned["classes_"], known["classes_"], strict=True))
-    return all(np.array_equal(new, old) for new, old in pairs)

@@ -18,7 +18,7 @@ from spinney._file.container import field, refuse
 from spinney._fitted.forest import FittedForest, join_trees
 from spinney._fitted.row_reader import RowReader
 from spinney._forest.growing.kept import forest_from_json
-from spinney._forest.growing.rows import draw_rows, whole_weights
+from spinney._forest.growing.rows import draw_rows, relative_weights
 from spinney._forest.unlabelled.unsupervised import Plan, UnsupervisedForest
 from spinney._keep.part import FittedPart
 from spinney._learn.parameters import count_features
@@ -376,11 +376,8 @@ def _scores(mean_length: Floats, n_drawn: int) -> Floats:
 
 def _copies(weight: Floats) -> NDArray[np.int64]:
     """How often each row is there, by its weight."""
-    found = whole_weights(weight)
-    if found is None:
-        smallest = weight[weight > 0].min()
-        found = whole_weights(weight / smallest)
-    if found is None:
-        parts = np.rint(_PARTS * weight / weight[weight > 0].mean()).astype(np.int64)
-        found = np.where(weight > 0, np.maximum(parts, 1), 0)
-    return found
+    relative, copies = relative_weights(weight)
+    if copies is not None:
+        return copies
+    assert relative is not None
+    return np.where(weight > 0, np.maximum(np.rint(_PARTS * relative).astype(np.int64), 1), 0)
