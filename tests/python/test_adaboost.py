@@ -205,6 +205,7 @@ def test_margins_are_votes_over_all_votes():
     assert_allclose(model.margins(X, y), (own - votes.max(axis=1)) / model.estimator_weights_.sum(), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_nested_spheres():
     errors = []
     for seed in range(10):

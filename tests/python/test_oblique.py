@@ -193,9 +193,11 @@ def test_row_order_and_weights_do_not_matter():
     forest = small().fit(X, y)
     order = np.random.default_rng(1).permutation(len(X))
     np.testing.assert_array_equal(small().fit(X.iloc[order], y[order]).predict_proba(X), forest.predict_proba(X))
-    twice = np.repeat(np.arange(len(X)), 2)
-    doubled, weighted = small().fit(X.iloc[twice], y[twice]), small().fit(X, y, np.full(len(X), 2.0))
-    np.testing.assert_array_equal(doubled.predict_proba(X), weighted.predict_proba(X))
+    weight = 1.0 + np.arange(len(X)) % 3
+    rows = np.repeat(np.arange(len(X)), weight.astype(int))
+    repeated, weighted = small().fit(X.iloc[rows], y[rows]), small().fit(X, y, weight)
+    np.testing.assert_array_equal(repeated.predict_proba(X), weighted.predict_proba(X))
+    np.testing.assert_array_equal(small().fit(X, y, 2 * weight).predict_proba(X), weighted.predict_proba(X))
 
 
 def test_importances_are_those_of_the_table():

@@ -148,7 +148,13 @@ def test_a_column_of_stored_zeros_is_a_column_of_zeros():
 
 @pytest.mark.parametrize(
     "model",
-    ["DecisionTreeClassifier()", "RandomForestClassifier(4)", "ExtraTreesClassifier(4)", "RandomForestRegressor(2)"],
+    [
+        "RandomForestClassifier(4)",
+        *(
+            pytest.param(model, marks=pytest.mark.slow)
+            for model in ("DecisionTreeClassifier()", "ExtraTreesClassifier(4)", "RandomForestRegressor(2)")
+        ),
+    ],
 )
 def test_memory_goes_by_the_entries_that_are_not_zero(model):
     """5,000 × 100,000 would be 4 GB in full; it holds 500,000 entries."""
