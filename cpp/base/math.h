@@ -47,7 +47,7 @@ inline constexpr double ln2_high = 0x1.62e42fefa0000p-1, ln2_low = 0x1.cf79abc9e
   return e * ln2_high + (2.0 * s + (2.0 * s * z * p + e * ln2_low));
 }
 
-// The same to 0.51 units in the last place, as the C libraries have it: s and the sum with the rest of their digits.
+// The same to 0.55 units in the last place, nearly as the C libraries have it: s and the sum with the rest of their digits.
 [[gnu::always_inline]] static inline double log_nearest(double x) {
   const auto [e, m] = scaled(x);
   const double below = m - 1.0, above = m + 1.0, above_rest = m - (above - 1.0);

@@ -40,7 +40,7 @@ TEST(exponential_and_logarithm_are_right_to_an_ulp) {
     CHECK(ulps(log_ieee(y), std::log(y)) <= 1);
     CHECK(std::abs(log_ieee(z) - std::log(z)) <= 2e-16);
     for (const double x : {y, z, std::abs(narrow(g))})
-      CHECK(ulps(std::log(static_cast<long double>(x)), log_nearest(x)) <= 0.52);
+      CHECK(ulps(std::log(static_cast<long double>(x)), log_nearest(x)) <= 0.55);
   }
   CHECK_EQ(exp_ieee(0.0), 1.0);
   CHECK_EQ(log_ieee(1.0), 0.0);

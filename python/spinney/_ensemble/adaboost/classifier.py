@@ -108,14 +108,14 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
     stopped_ : str
         Why there are no more rounds: "done" (as many as asked for), "perfect" (the last member makes no mistake, and
         outvotes all others), "chance" (the next one would be no better than a guess) or "settled" (early stopping).
-    estimator_errors_ : ndarray of shape (n_iter_,)
+    estimator_errors_ : ndarray of shape (n_rounds,)
         Weighted error ε of the members of each round.
-    estimator_weights_ : ndarray of shape (n_iter_,)
+    estimator_weights_ : ndarray of shape (n_rounds,)
         Weight α of the members of each round: the learning rate times log((1 - ε) / ε), to which "samme" adds
         log(n_classes - 1); the learning rate itself for "real", "gentle" and "logit".
-    normalizers_ : ndarray of shape (n_iter_,)
+    normalizers_ : ndarray of shape (n_rounds,)
         Factor Z by which each round multiplies the mean loss: for votes, 2 √(ε (1 - ε)) at a learning rate of 1.
-    train_losses_ : ndarray of shape (n_iter_,)
+    train_losses_ : ndarray of shape (n_rounds,)
         Mean loss of the training rows after each round, the product of the factors so far. Log-loss for "logit", else
         the exponential loss, which is never below the training error for votes and for two classes.
     train_score_ : ndarray of shape (n_rounds,)

@@ -95,11 +95,11 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
     stopped_ : str
         Why there are no more rounds: "done" (as many as asked for), "perfect" (the last member makes no mistake, and
         outvotes all others), "chance" (the next one would be no better than a guess) or "settled" (early stopping).
-    estimator_errors_ : ndarray of shape (n_iter_,)
+    estimator_errors_ : ndarray of shape (n_rounds,)
         Mean loss of each member by the rows' weights, as a share of the largest.
-    estimator_weights_ : ndarray of shape (n_iter_,)
+    estimator_weights_ : ndarray of shape (n_rounds,)
         Weight of each member in the median: the learning rate times log((1 - ε) / ε).
-    normalizers_ : ndarray of shape (n_iter_,)
+    normalizers_ : ndarray of shape (n_rounds,)
         What the rows' weights add up to after each round, before they are divided by it.
     validation_score_ : ndarray of shape (n_rounds,)
         If rows were held out: their error after each round, or the metric with its sign changed, so that smaller is
