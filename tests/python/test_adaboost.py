@@ -416,5 +416,5 @@ def test_what_cannot_be_is_refused_in_words():
         fit(spinney.AdaBoostClassifier(TheirTree(), unseen="error"), X, y)
     with pytest.raises(ValueError, match="go together"):
         spinney.AdaBoostClassifier().fit(X, y, X_val=X)
-    with pytest.raises(ValueError, match="does not know"):
+    with pytest.raises(ValueError, match="y_val has a class that y does not have"):
         spinney.AdaBoostClassifier().fit(X, y, X_val=X[:3], y_val=[0, 1, 2])

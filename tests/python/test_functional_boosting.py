@@ -434,6 +434,36 @@ def test_early_stopping_keeps_the_best_round(numbers):
     assert (judged.validation_score_ < -0.5).all()
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        regressor("stumps", n_estimators=3),
+        classifier("stumps", n_estimators=3),
+        spinney.AdaBoostRegressor(n_estimators=3, random_state=0),
+        spinney.AdaBoostRegressor(Ridge(), n_estimators=3, random_state=0),
+        spinney.AdaBoostClassifier(n_estimators=3, random_state=0),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("given", [False, True])
+def test_a_metric_of_ones_own_sees_the_held_out_rows(numbers, model, given):
+    X, y = numbers
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    target = y > 0.5 if hasattr(model, "predict_proba") else y
+    seen = []
+
+    def metric(judged, rows, actual):
+        seen.append(rows)
+        return -float(np.mean(np.asarray(judged.predict(rows)) != actual))
+
+    model = clone(model).set_params(scoring=metric, early_stopping=True)
+    later = {"X_val": frame[300:], "y_val": target[300:]} if given else {}
+    model.fit(frame[:300], target[:300], **later)
+    source = frame[300:] if given else frame[:300]
+    assert all(list(rows.columns) == list("abcde") and set(rows.index) <= set(source.index) for rows in seen)
+    assert len(seen[0]) == (100 if given else 30)
+
+
 def test_staged_predictions_end_in_the_prediction(numbers):
     X, y = numbers
     model = regressor(["linear", "trees", "kernel_ridge"]).fit(X, y)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -27,6 +26,7 @@ from spinney._data.same_kinds import check_categories
 from spinney._fitted.boosting import FittedBoosting
 from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart
+from spinney._learn.one_target import check_held_out, check_scoring
 from spinney._learn.parameters import COUNT, count_features, count_rows, read_groups, read_monotone
 from spinney._learn.target import read_weights
 from spinney._learn.warm_start import check_target_goes_on
@@ -165,7 +165,8 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         self
             The fitted estimator.
         """
-        self._check_request(X_val, y_val, groups)
+        more = {"sample_weight_val": sample_weight_val, "offset_val": offset_val}
+        self._check_request(X_val, y_val, more, groups)
         table = read_table(X)
         earlier: FittedBoosting | None = self.boosting_ if self.warm_start and hasattr(self, "boosting_") else None
         if earlier is None:
@@ -207,20 +208,10 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             )
         return fewest
 
-    def _check_request(self, X_val: Any, y_val: Any, groups: Any) -> None:
+    def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any) -> None:
         self._check_parameters()
-        if isinstance(self.scoring, str):
-            get_scorer(self.scoring)
-        for callback in [] if self.callbacks is None or callable(self.callbacks) else self.callbacks:
-            if not callable(callback):
-                raise TypeError(f"callbacks must be functions that take a dict. Got {callback!r}.")
-        if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val go together. Pass both or neither.")
-        if groups is not None and (X_val is not None or not self._stops_early):
-            raise ValueError(
-                "groups say which rows are held out together, and here none are held out. Set early_stopping=True "
-                "and pass no X_val, or leave groups out."
-            )
+        check_scoring(self.scoring, self.callbacks)
+        check_held_out(X_val, y_val, more, groups, self._stops_early)
 
     def _draw_seed(self, may_set_aside: bool) -> int:
         """Seed of all draws; fixed where neither rows nor columns are drawn, unless the user gives one."""
@@ -254,8 +245,6 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
     ) -> LearningRows | None:
         X, y, weight, offset = given
         if X is None:
-            if weight is not None or offset is not None:
-                raise ValueError("sample_weight_val and offset_val go with X_val. Pass X_val and y_val too.")
             return None
         if (offset is None) != (rows.offset is None):
             raise ValueError("offset and offset_val go together. Pass both or neither.")

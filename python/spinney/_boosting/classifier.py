@@ -8,14 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from spinney._boosting.base import BaseBoosting
 from spinney._boosting.losses import Loss, class_constants, class_loss
 from spinney._boosting.rows import LearningRows
 from spinney._fitted.boosting import FittedBoosting
-from spinney._learn.target import encode_labels, read_classes
+from spinney._learn.one_target import known_codes, read_one_class
 from spinney._numbers.same_bits import log
 
 Floats = NDArray[np.float64]
@@ -273,34 +272,14 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         self.n_jobs = n_jobs
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
-        found = read_classes(y, n_rows)
-        if found.n_outputs > 1:
-            raise ValueError(
-                "y has several outputs, and boosting takes one. Use sklearn.multioutput.MultiOutputClassifier."
-            )
-        if np.asarray(y).ndim == 2:
-            column_or_1d(y, warn=True)
-        classes = found.classes[0]
-        if len(classes) < 2:
-            raise ValueError(
-                f"y holds one class, {classes.tolist()[0]!r}: there is nothing to tell apart. Pass at least two "
-                "classes."
-            )
+        codes, classes = read_one_class(y, n_rows, "boosting")
         if self.loss == "exponential" and len(classes) > 2:
             raise ValueError(f"loss='exponential' is for two classes; y has {len(classes)}. Use loss='log_loss'.")
         n_scores = 1 if len(classes) == 2 else len(classes)
-        learned = {"_n_scores": n_scores, "classes_": classes, "n_classes_": len(classes)}
-        return found.codes[:, 0].astype(np.float64), learned
+        return codes, {"_n_scores": n_scores, "classes_": classes, "n_classes_": len(classes)}
 
     def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Floats:
-        codes = encode_labels(y, [learned["classes_"]], n_rows, name)[:, 0]
-        if (codes < 0).any():
-            row = int(np.flatnonzero(codes < 0)[0])
-            found = f"{np.asarray(y).ravel().tolist()[row]!r}, first in row {row}. Drop these rows"
-            if name == "y":
-                raise ValueError(f"y has a class that the model was not fitted on: {found}.")
-            raise ValueError(f"{name} has a class that y does not have: {found}, or add some of the class to y.")
-        return codes.astype(np.float64)
+        return known_codes(y, learned["classes_"], n_rows, name)
 
     def _all_weights(self, target: Floats, weight: Floats | None, learned: dict[str, Any]) -> Floats | None:
         if self.class_weight is None:

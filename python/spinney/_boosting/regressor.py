@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from spinney._boosting.base import BaseBoosting
 from spinney._boosting.losses import NUMBER_LOSSES, Loss, regression_loss
 from spinney._fitted.boosting import FittedBoosting
-from spinney._learn.target import read_values
+from spinney._learn.one_target import read_one_value
 
 Floats = NDArray[np.float64]
 
@@ -298,14 +297,7 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         return self._known_target(y, n_rows, {}), {"_n_scores": 1}
 
     def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Floats:
-        values = read_values(y, n_rows, name)
-        if values.shape[1] > 1:
-            raise ValueError(
-                f"{name} has several outputs, and boosting takes one. Use sklearn.multioutput.MultiOutputRegressor."
-            )
-        if np.asarray(y).ndim == 2:
-            column_or_1d(y, warn=True)
-        return np.ascontiguousarray(values[:, 0])
+        return read_one_value(y, n_rows, "boosting", name)
 
     def _all_weights(self, target: Floats, weight: Floats | None, learned: dict[str, Any]) -> Floats | None:
         return weight

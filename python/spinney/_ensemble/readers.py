@@ -116,7 +116,8 @@ class AnyReader(Reader):
             return rows
         table: Any = rows.columns
         picked: Any = pick_table(table.take(places))
-        return replace(rows, columns=picked, target=rows.target[places], weight=weight[places])
+        given = None if rows.given is None else pick_table(rows.given).take(places)
+        return replace(rows, columns=picked, target=rows.target[places], weight=weight[places], given=given)
 
     def learner(self, table: PickTable, classes: NDArray[Any] | None) -> WeakEstimators:
         """Return what fits clones of the template."""

@@ -75,6 +75,7 @@ class _TreeFitter(Fitter):
             max_features=learner.max_features,
             n_jobs=table.inputs.n_jobs or None,
         )
+        self._index = _engine.TreeIndex(table.inputs.columns, table.inputs.n_jobs)  # sorted once for all rounds
         self.steps: TreeSteps = TreeSteps()
         self._n_fits = 0
 
@@ -87,6 +88,6 @@ class _TreeFitter(Fitter):
         options = self._template._growth_options(
             self._schema, columns.n_rows, float(weight.sum()), (target, []), None, None, seed
         )
-        tree, _ = _engine.grow_tree(columns, "squared_error", target, [], weight, options)
+        tree, _ = _engine.grow_tree(columns, "squared_error", target, [], weight, options, self._index)
         values = np.asarray(tree.value)[tree.apply(columns, self._inputs.n_jobs)]
         return Candidate(values, lambda: self.steps.add(tree))

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state, get_tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -29,6 +28,7 @@ from spinney._fitted.tree import FittedTree
 from spinney._keep.part import FittedPart
 from spinney._learn.about import About, counted
 from spinney._learn.members import SequenceOfMembers
+from spinney._learn.one_target import check_held_out, check_scoring
 from spinney._learn.parameters import COUNT
 from spinney._learn.table_estimator import TargetEstimator
 from spinney._learn.target import read_weights
@@ -153,7 +153,7 @@ class BaseAdaBoost(SequenceOfMembers, ExplainedByColumns, TargetEstimator):
         template = self._template()
         reader = self._reader_of(X, template)
         target, learned = self._read_target(y, reader.n_rows)
-        rows = LearningRows(reader.table, target, read_weights(sample_weight, reader.n_rows))
+        rows = LearningRows(reader.table, target, read_weights(sample_weight, reader.n_rows), given=X)
         held = None if X_val is None else self._read_held_out(reader, X_val, y_val, sample_weight_val, learned)
         seeds = check_random_state(self.random_state)
         if held is None and self.early_stopping:
@@ -170,18 +170,8 @@ class BaseAdaBoost(SequenceOfMembers, ExplainedByColumns, TargetEstimator):
 
     def _check_request(self, given: tuple[Any, Any, Any], groups: Any) -> None:
         self._check_parameters()
-        if isinstance(self.scoring, str):
-            get_scorer(self.scoring)
-        X, y, weight = given
-        if (X is None) != (y is None):
-            raise ValueError("X_val and y_val go together. Pass both or neither.")
-        if X is None and weight is not None:
-            raise ValueError("sample_weight_val goes with X_val. Pass X_val and y_val too.")
-        if groups is not None and (X is not None or not self.early_stopping):
-            raise ValueError(
-                "groups say which rows are held out together, and here none are held out. Set early_stopping=True "
-                "and pass no X_val, or leave groups out."
-            )
+        check_scoring(self.scoring)
+        check_held_out(given[0], given[1], {"sample_weight_val": given[2]}, groups, self.early_stopping)
 
     def _template(self) -> Any:
         template = self._default_estimator() if self.estimator is None else clone(self.estimator)
@@ -206,7 +196,7 @@ class BaseAdaBoost(SequenceOfMembers, ExplainedByColumns, TargetEstimator):
     ) -> LearningRows:
         table = reader.read(X)
         target = self._known_target(y, table.n_rows, learned)
-        return LearningRows(table, target, read_weights(sample_weight, table.n_rows))
+        return LearningRows(table, target, read_weights(sample_weight, table.n_rows), given=X)
 
     def _keep(self, reader: Any, rounds: Rounds, rule: Any, learned: dict[str, Any]) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, is_classifier, is_regressor
 from sklearn.metrics import accuracy_score
-from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +22,8 @@ from spinney._ensemble.weak import WeakLearner
 from spinney._fitted.adaboost import ALGORITHMS, VOTES, FittedAdaBoost, Sayings
 from spinney._fitted.boosting import FittedBoosting
 from spinney._keep.part import FittedPart
-from spinney._learn.target import encode_labels, read_classes, read_weights
+from spinney._learn.one_target import known_codes, read_one_class
+from spinney._learn.target import read_weights
 from spinney._numbers.same_bits import log
 from spinney._tree.classifier import DecisionTreeClassifier
 from spinney._tree.regressor import DecisionTreeRegressor
@@ -64,8 +64,9 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
         Whether to hold out rows, and to stop when their loss no longer improves. None: if ``n_iter_no_change`` is
         given.
     scoring : str, callable or None, default=None
-        The metric of early stopping and of ``validation_score_``: a scikit-learn scorer, which is given nothing but the
-        predictions. None: the share of wrong rows, or the mean squared error.
+        The metric of early stopping and of ``validation_score_``: the name of a scikit-learn scorer, or a function of
+        (model, held-out rows as they were given, their targets). None: the share of wrong rows, or the mean squared
+        error.
     validation_fraction : float or int, default=0.1
         Share or number of rows to hold out, unless `fit` is given ``X_val``.
     n_iter_no_change : int or None, default=10
@@ -222,30 +223,11 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
             raise ValueError(f"algorithm='real' needs probabilities, and {name} has no predict_proba. Use 'samme'.")
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
-        found = read_classes(y, n_rows)
-        if found.n_outputs > 1:
-            raise ValueError(
-                "y has several outputs, and AdaBoost takes one. Use sklearn.multioutput.MultiOutputClassifier."
-            )
-        if np.asarray(y).ndim == 2:
-            column_or_1d(y, warn=True)
-        classes = found.classes[0]
-        if len(classes) < 2:
-            raise ValueError(
-                f"y holds one class, {classes.tolist()[0]!r}: there is nothing to tell apart. Pass at least two "
-                "classes."
-            )
-        return found.codes[:, 0].astype(np.float64), {"classes_": classes, "n_classes_": len(classes)}
+        codes, classes = read_one_class(y, n_rows, "AdaBoost")
+        return codes, {"classes_": classes, "n_classes_": len(classes)}
 
     def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y_val") -> Floats:
-        codes = encode_labels(y, [learned["classes_"]], n_rows, name)[:, 0]
-        if (codes < 0).any():
-            row = int(np.flatnonzero(codes < 0)[0])
-            raise ValueError(
-                f"{name} has a class that the model does not know: {np.asarray(y).ravel().tolist()[row]!r}, first in "
-                f"row {row}. Drop these rows, or fit on rows of the class."
-            )
-        return codes.astype(np.float64)
+        return known_codes(y, learned["classes_"], n_rows, name)
 
     def _make_rule(self, rows: LearningRows, learned: dict[str, Any]) -> ScoresRule:
         weight, codes = rows.weights(), rows.target.astype(np.intp)

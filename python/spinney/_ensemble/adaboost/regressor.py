@@ -7,21 +7,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin, is_classifier
+from sklearn.base import BaseEstimator, RegressorMixin, is_classifier
 from sklearn.metrics import get_scorer, r2_score
-from sklearn.utils import column_or_1d
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 import spinney._engine as _engine
 from spinney._boosting.rows import LearningRows
 from spinney._data import Schema
+from spinney._data.pick import pick_table
 from spinney._ensemble.adaboost.base import BaseAdaBoost, Say
 from spinney._ensemble.adaboost.rules import R2Rule
 from spinney._ensemble.weak import WeakLearner
 from spinney._fitted.median import FittedMedian, weighted_medians
-from spinney._forest.growing.out_of_bag import KnownValues
-from spinney._learn.target import read_values
+from spinney._learn.one_target import read_one_value
 from spinney._tree.regressor import DecisionTreeRegressor
 
 Floats = NDArray[np.float64]
@@ -55,8 +54,9 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
         Whether to hold out rows, and to stop when their loss no longer improves. None: if ``n_iter_no_change`` is
         given.
     scoring : str, callable or None, default=None
-        The metric of early stopping and of ``validation_score_``: a scikit-learn scorer, which is given nothing but the
-        predictions. None: the share of wrong rows, or the mean squared error.
+        The metric of early stopping and of ``validation_score_``: the name of a scikit-learn scorer, or a function of
+        (model, held-out rows as they were given, their targets). None: the share of wrong rows, or the mean squared
+        error.
     validation_fraction : float or int, default=0.1
         Share or number of rows to hold out, unless `fit` is given ``X_val``.
     n_iter_no_change : int or None, default=10
@@ -184,20 +184,10 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
             raise ValueError(f"AdaBoost of numbers needs regressors, and {type(template).__name__} is a classifier.")
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
-        values = read_values(y, n_rows)
-        if values.shape[1] > 1:
-            raise ValueError(
-                "y has several outputs, and AdaBoost takes one. Use sklearn.multioutput.MultiOutputRegressor."
-            )
-        if np.asarray(y).ndim == 2:
-            column_or_1d(y, warn=True)
-        return values[:, 0], {}
+        return read_one_value(y, n_rows, "AdaBoost"), {}
 
     def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any]) -> Floats:
-        values = read_values(y, n_rows, "y_val")
-        if values.shape[1] > 1:
-            raise ValueError("y_val has several outputs and y has one.")
-        return values[:, 0]
+        return read_one_value(y, n_rows, "AdaBoost", "y_val")
 
     def _make_rule(self, rows: LearningRows, learned: dict[str, Any]) -> R2Rule:
         return R2Rule(rows.target, rows.weights(), self.loss, float(self.learning_rate))
@@ -219,6 +209,7 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
         used = held.weights() > 0
         y, weight = held.target[used], held.weights()[used]
         scorer = get_scorer(self.scoring) if isinstance(self.scoring, str) else self.scoring
+        X = pick_table(held.given).take(np.flatnonzero(used)) if callable(self.scoring) else np.arange(len(y))
 
         def loss(said: list[NDArray[Any]], member_weight: float) -> float:
             values.append(said[0][used])
@@ -227,7 +218,7 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
             if scorer is None:
                 return float(np.average((predicted - y) ** 2, weights=weight))
             weighted = {} if (weight == weight[0]).all() else {"sample_weight": weight}
-            return -float(scorer(KnownValues(predicted), np.arange(len(y)), y, **weighted))
+            return -float(scorer(_HeldOutValues(predicted), X, y, **weighted))
 
         return loss
 
@@ -295,3 +286,19 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
         """
         for predicted in self.staged_predict(X):
             yield float(r2_score(y, predicted, sample_weight=sample_weight))
+
+
+class _HeldOutValues(RegressorMixin, BaseEstimator):
+    """Looks to a scorer like a fitted regressor; the predictions of the held-out rows are known."""
+
+    def __init__(self, values: Floats) -> None:
+        self.values = values
+
+    def predict(self, X: Any) -> Floats:
+        """Return the values of the held-out rows."""
+        if _num_samples(X) != len(self.values):
+            raise ValueError(
+                "scoring asks for predictions of other rows than those held out. Predict the rows that it is given, "
+                "as a whole."
+            )
+        return self.values

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -36,6 +35,7 @@ from spinney._fitted.functions.model import FittedFunctions
 from spinney._fitted.functions.steps import Inputs
 from spinney._keep.part import FittedPart
 from spinney._learn.about import About, counted
+from spinney._learn.one_target import check_held_out, check_scoring
 from spinney._learn.parameters import COUNT
 from spinney._learn.table_estimator import TargetEstimator
 from spinney._learn.target import read_weights
@@ -143,13 +143,13 @@ class BaseFunctionalBoosting(TargetEstimator):
         n_scores = learned.pop("_n_scores")
         loss = self._make_loss(learned)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
-        rows = LearningRows(columns, target, read_weights(sample_weight, table.n_rows))
+        rows = LearningRows(columns, target, read_weights(sample_weight, table.n_rows), given=X)
         loss.check(rows, "y")
         self._check_rows(rows)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         held_out = self._held_out(schema, loss, X_val, y_val, sample_weight_val, learned)
         later: tuple[LearningRows, Inputs | None] | None = None
-        if held_out is None and self.early_stopping:
+        if held_out is None and self._stops_early:
             rows, aside = set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed)
             later = aside, None
         design = Design.learn(columns, schema, rows.weights())
@@ -177,20 +177,8 @@ class BaseFunctionalBoosting(TargetEstimator):
 
     def _check_request(self, X_val: Any, y_val: Any, weight_val: Any, groups: Any) -> list[Any]:
         self._check_parameters()
-        if isinstance(self.scoring, str):
-            get_scorer(self.scoring)
-        for callback in [] if self.callbacks is None or callable(self.callbacks) else self.callbacks:
-            if not callable(callback):
-                raise TypeError(f"callbacks must be functions that take a dict. Got {callback!r}.")
-        if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val go together. Pass both or neither.")
-        if weight_val is not None and X_val is None:
-            raise ValueError("sample_weight_val goes with X_val. Pass X_val and y_val too.")
-        if groups is not None and (X_val is not None or not self.early_stopping):
-            raise ValueError(
-                "groups say which rows are held out together, and here none are held out. Set early_stopping=True "
-                "and pass no X_val, or leave groups out."
-            )
+        check_scoring(self.scoring, self.callbacks)
+        check_held_out(X_val, y_val, {"sample_weight_val": weight_val}, groups, self._stops_early)
         return read_learners(self.learners)
 
     def _held_out(
@@ -201,7 +189,7 @@ class BaseFunctionalBoosting(TargetEstimator):
         table = read_table(X)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
         target = self._known_target(y, table.n_rows, learned, "y_val")
-        held_out = LearningRows(columns, target, read_weights(weight, table.n_rows))
+        held_out = LearningRows(columns, target, read_weights(weight, table.n_rows), given=X)
         loss.check(held_out, "y_val")
         return held_out
 

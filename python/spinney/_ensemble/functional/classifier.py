@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import HasMethods, StrOptions
-from sklearn.utils.validation import column_or_1d
 
 from spinney._boosting.rows import LearningRows
 from spinney._ensemble.functional.base import BaseFunctionalBoosting, Floats
 from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
 from spinney._ensemble.functional.shapes import WithShapes
 from spinney._fitted.functions.model import FittedFunctions
-from spinney._learn.target import encode_labels, read_classes
+from spinney._learn.one_target import known_codes, read_one_class
 from spinney._numbers.same_bits import log
 
 
@@ -175,34 +174,14 @@ class FunctionalBoostingClassifier(WithShapes, ClassifierMixin, BaseFunctionalBo
         self.n_jobs = n_jobs
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
-        found = read_classes(y, n_rows)
-        if found.n_outputs > 1:
-            raise ValueError(
-                "y has several outputs, and boosting takes one. Use sklearn.multioutput.MultiOutputClassifier."
-            )
-        if np.asarray(y).ndim == 2:
-            column_or_1d(y, warn=True)
-        classes = found.classes[0]
-        if len(classes) < 2:
-            raise ValueError(
-                f"y holds one class, {classes.tolist()[0]!r}: there is nothing to tell apart. Pass at least two "
-                "classes."
-            )
+        codes, classes = read_one_class(y, n_rows, "boosting")
         if isinstance(self.loss, str) and self.loss == "exponential" and len(classes) > 2:
             raise ValueError(f"loss='exponential' is for two classes; y has {len(classes)}. Use loss='log_loss'.")
-        learned = {"_n_scores": 1 if len(classes) == 2 else len(classes), "classes_": classes}
-        return found.codes[:, 0].astype(np.float64), learned | {"n_classes_": len(classes)}
+        n_scores = 1 if len(classes) == 2 else len(classes)
+        return codes, {"_n_scores": n_scores, "classes_": classes, "n_classes_": len(classes)}
 
     def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str) -> Floats:
-        codes = encode_labels(y, [learned["classes_"]], n_rows, name)[:, 0]
-        if (codes < 0).any():
-            row = int(np.flatnonzero(codes < 0)[0])
-            label = np.asarray(y).ravel().tolist()[row]
-            raise ValueError(
-                f"{name} has a class that y does not have: {label!r}, first in row {row}. Drop these rows, or add some "
-                "of the class to y."
-            )
-        return codes.astype(np.float64)
+        return known_codes(y, learned["classes_"], n_rows, name)
 
     def _check_rows(self, rows: LearningRows) -> None:
         used = rows.target[rows.weights() > 0]

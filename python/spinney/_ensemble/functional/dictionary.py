@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-import spinney._engine as _engine
-from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._data.pick import pick_table
 from spinney._ensemble.member import LARGEST_SEED, random_state_names, set_random_states, takes_weights
@@ -169,6 +167,12 @@ class ForeignSteps(Steps):
         """Return all columns that vary."""
         return tuple(np.unique(design.feature).tolist())
 
+    def identity(self) -> bytes:
+        """Refuse: only the members' own libraries know their numbers."""
+        raise TypeError(
+            f"Members of the type {type(self.members[0]).__name__} have no fingerprint, so the model has none."
+        )
+
     def first(self, n_steps: int) -> ForeignSteps:
         """Return the first members alone."""
         return ForeignSteps(self.members[:n_steps])
@@ -179,11 +183,6 @@ class ForeignSteps(Steps):
             f"A model file holds spinney's own weak learners; this model has members of the type "
             f"{type(self.members[0]).__name__}. Pickle the model instead."
         )
-
-    @classmethod
-    def from_json(cls, fields: dict[str, Any], trees: list[_engine.Tree], schema: Schema, design: Design) -> Steps:
-        """Never called: files do not hold them."""
-        raise NotImplementedError
 
 
 class ForeignFitter(Fitter):

@@ -5,18 +5,16 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import column_or_1d
 
 from spinney._boosting.losses import NUMBER_LOSSES
 from spinney._ensemble.functional.base import BaseFunctionalBoosting, Floats
 from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
 from spinney._ensemble.functional.shapes import WithShapes
 from spinney._fitted.functions.model import FittedFunctions
-from spinney._learn.target import read_values
+from spinney._learn.one_target import read_one_value
 
 
 class FunctionalBoostingRegressor(WithShapes, RegressorMixin, BaseFunctionalBoosting):
@@ -189,14 +187,7 @@ class FunctionalBoostingRegressor(WithShapes, RegressorMixin, BaseFunctionalBoos
         return self._known_target(y, n_rows, {}, "y"), {"_n_scores": 1}
 
     def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str) -> Floats:
-        values = read_values(y, n_rows, name)
-        if values.shape[1] > 1:
-            raise ValueError(
-                f"{name} has several outputs, and boosting takes one. Use sklearn.multioutput.MultiOutputRegressor."
-            )
-        if np.asarray(y).ndim == 2:
-            column_or_1d(y, warn=True)
-        return np.ascontiguousarray(values[:, 0])
+        return read_one_value(y, n_rows, "boosting", name)
 
     def _make_loss(self, learned: dict[str, Any]) -> FunctionalLoss:
         parameters = {"quantile": self.quantile, "huber": self.huber_share, "tweedie": self.tweedie_power}

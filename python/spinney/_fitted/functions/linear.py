@@ -12,14 +12,14 @@ from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._file.arrays import array_from_json, array_to_json
 from spinney._file.container import refuse
-from spinney._fitted.functions.steps import Inputs, Steps
+from spinney._fitted.functions.steps import Inputs, KeptSteps
 from spinney._numbers.same_bits import exp
 
 Floats = NDArray[np.float64]
 WIDTH = 4  # numbers of a step: its height, a constant, and two slopes
 
 
-class LinearSteps(Steps):
+class LinearSteps(KeptSteps):
     """Lines and planes.
 
     Attributes
@@ -59,6 +59,10 @@ class LinearSteps(Steps):
         """Columns of the terms that count."""
         slopes = self.numbers[step, 2:]
         return tuple(np.unique(design.feature[self.terms[step][slopes != 0]]).tolist())
+
+    def identity(self) -> bytes:
+        """Return terms and numbers."""
+        return self.terms.tobytes() + self.numbers.tobytes()
 
     def first(self, n_steps: int) -> LinearSteps:
         """Return the first steps alone."""

@@ -14,7 +14,7 @@ from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._file.arrays import array_from_json, array_to_json
 from spinney._file.container import field, refuse
-from spinney._fitted.functions.steps import Inputs, Steps
+from spinney._fitted.functions.steps import Inputs, KeptSteps
 from spinney._numbers.same_bits import exp
 
 Floats = NDArray[np.float64]
@@ -22,7 +22,7 @@ _SPARE = 8  # neighbours fetched beyond those wanted: the search may round, the 
 _CELLS, _MOST_CELLS = 2**22, 2**25  # numbers of a block, and of those that are kept
 
 
-class _LocalSteps(Steps):
+class _LocalSteps(KeptSteps):
     """Steps that remember rows.
 
     Attributes
@@ -47,6 +47,10 @@ class _LocalSteps(Steps):
     def features(self, step: int, design: Design) -> tuple[int, ...]:
         """Return all columns that have terms."""
         return tuple(np.unique(design.feature).tolist())
+
+    def identity(self) -> bytes:
+        """Return the rows and what is said of them."""
+        return np.ascontiguousarray(self.rows).tobytes() + np.ascontiguousarray(self.numbers).tobytes()
 
     def to_json(self) -> dict[str, Any]:
         """Return the rows and what is said of them."""
@@ -89,14 +93,16 @@ class NeighbourSteps(_LocalSteps):
         """Return the first steps alone."""
         return NeighbourSteps(self.n_neighbours, self.rows, self.weight, self.numbers[:n_steps])
 
+    def identity(self) -> bytes:
+        """Return the rows, what is said of them, and how many count."""
+        return super().identity() + self.weight.tobytes() + self.n_neighbours.to_bytes(8, "little")
+
     def to_json(self) -> dict[str, Any]:
         """Return the rows, what is said of them, and how many count."""
         return super().to_json() | {"n_neighbours": self.n_neighbours, "weight": array_to_json(self.weight)}
 
     @classmethod
-    def from_json(
-        cls, fields: dict[str, Any], trees: list[_engine.Tree], schema: Schema, design: Design
-    ) -> NeighbourSteps:
+    def from_json(cls, fields: dict[str, Any], trees: list[_engine.Tree], schema: Schema, design: Design) -> Self:
         """Turn them back."""
         rows, numbers = cls._read_rows(fields, design)
         n_neighbours = field(fields, "n_neighbours", int)
@@ -144,6 +150,10 @@ class KernelSteps(_LocalSteps):
     def first(self, n_steps: int) -> KernelSteps:
         """Return the first steps alone."""
         return KernelSteps(self.gamma, self.rows, self.numbers[:n_steps])
+
+    def identity(self) -> bytes:
+        """Return the rows, the heights of their bumps, and how narrow these are."""
+        return super().identity() + np.float64(self.gamma).tobytes()
 
     def to_json(self) -> dict[str, Any]:
         """Return the rows, the heights of their bumps, and how narrow these are."""

@@ -17,14 +17,14 @@ from spinney._file.container import field, refuse
 from spinney._fitted.functions.linear import LinearSteps, LogisticSteps
 from spinney._fitted.functions.local import KernelSteps, NeighbourSteps
 from spinney._fitted.functions.splines import SplineSteps
-from spinney._fitted.functions.steps import Inputs, Steps, TreeSteps
+from spinney._fitted.functions.steps import Inputs, KeptSteps, Steps, TreeSteps
 from spinney._fitted.links import CLASS_LINKS, LINKS, predicted
 from spinney._fitted.model import FittedModel, Frame
 from spinney._fitted.row_reader import Row, RowReader
 
 Floats = NDArray[np.float64]
 
-STEP_KINDS: dict[str, type[Steps]] = {
+STEP_KINDS: dict[str, type[KeptSteps]] = {
     kind.kind: kind for kind in (TreeSteps, LinearSteps, LogisticSteps, SplineSteps, NeighbourSteps, KernelSteps)
 }
 
@@ -212,7 +212,7 @@ class FittedFunctions(FittedModel):
             digest.update(np.ascontiguousarray(array).tobytes())
         digest.update(np.ascontiguousarray(design.scale).tobytes())
         for part in self.parts:
-            digest.update(repr(sorted(part.to_json().items())).encode())
+            digest.update(part.kind.encode() + part.identity())
         return digest.digest()
 
     def attributes(self) -> dict[str, Any]:
@@ -292,7 +292,8 @@ def _places(part_of: NDArray[np.int32], n_parts: int) -> NDArray[np.intp]:
 
 
 def _parts_from_json(entries: list[Any], trees: list[_engine.Tree], schema: Schema, design: Design) -> list[Steps]:
-    parts, first = [], 0
+    parts: list[Steps] = []
+    first = 0
     for entry in entries:
         if not isinstance(entry, dict) or entry.get("kind") not in STEP_KINDS:
             refuse("holds steps of a kind that this spinney does not know: upgrade spinney")

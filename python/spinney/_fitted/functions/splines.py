@@ -13,7 +13,7 @@ from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._file.arrays import array_from_json, array_to_json
 from spinney._file.container import field, refuse
-from spinney._fitted.functions.steps import Inputs, Steps
+from spinney._fitted.functions.steps import Inputs, KeptSteps
 
 Floats = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ def _b_splines(knots: Floats, degree: int, x: Floats, piece: NDArray[np.intp]) -
     return heights
 
 
-class SplineSteps(Steps):
+class SplineSteps(KeptSteps):
     """Smooth functions of one column each.
 
     Attributes
@@ -126,6 +126,14 @@ class SplineSteps(Steps):
     def features(self, step: int, design: Design) -> tuple[int, ...]:
         """Return the one column."""
         return (self.bases[int(self.chosen[step])].feature,)
+
+    def identity(self) -> bytes:
+        """Return the bases, which of them steps use, and coefficients."""
+        bases = [
+            np.array([basis.feature, basis.degree], dtype=np.int64).tobytes() + basis.knots.tobytes()
+            for basis in self.bases
+        ]
+        return b"".join(bases) + self.chosen.tobytes() + self.heights.tobytes()
 
     def first(self, n_steps: int) -> SplineSteps:
         """Return the first steps alone."""

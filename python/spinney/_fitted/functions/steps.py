@@ -90,24 +90,32 @@ class Steps(ABC):
         """Columns that one step reads, in rising order."""
 
     @abstractmethod
+    def identity(self) -> bytes:
+        """Return all numbers but those of trees."""
+
+    @abstractmethod
     def first(self, n_steps: int) -> Self:
         """Return the first steps alone."""
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Return what a header says of it, beside trees."""
-
-    @classmethod
-    @abstractmethod
-    def from_json(cls, fields: dict[str, Any], trees: list[_engine.Tree], schema: Schema, design: Design) -> Steps:
-        """Turn back what `to_json` and `trees` give; `refuse` what cannot be."""
+        """Return what a header says of it, beside trees; TypeError if no file can hold it."""
 
     def trees(self) -> list[_engine.Tree]:
         """Return the trees that a model file holds of it."""
         return []
 
 
-class TreeSteps(Steps):
+class KeptSteps(Steps):
+    """Steps that model files hold."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, fields: dict[str, Any], trees: list[_engine.Tree], schema: Schema, design: Design) -> Self:
+        """Turn back what `to_json` and `trees` give; `refuse` what cannot be."""
+
+
+class TreeSteps(KeptSteps):
     """Regression trees."""
 
     kind = "trees"
@@ -138,6 +146,10 @@ class TreeSteps(Steps):
         split_on = self._trees[step].feature
         return tuple(np.unique(split_on[split_on >= 0]).tolist())
 
+    def identity(self) -> bytes:
+        """Return nothing: trees are hashed by themselves."""
+        return b""
+
     def first(self, n_steps: int) -> TreeSteps:
         """Return the first trees alone."""
         return TreeSteps(self._trees[:n_steps])
@@ -151,6 +163,6 @@ class TreeSteps(Steps):
         return {"n_trees": len(self)}
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any], trees: list[_engine.Tree], schema: Schema, design: Design) -> TreeSteps:
+    def from_json(cls, fields: dict[str, Any], trees: list[_engine.Tree], schema: Schema, design: Design) -> Self:
         """Take the trees of the file."""
         return cls(trees)
