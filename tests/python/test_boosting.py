@@ -343,7 +343,7 @@ def test_refusals_of_regression():
         ({"offset": np.full(50, np.nan)}, "offset must be finite numbers. Row 0"),
         ({"offset": ["a"] * 50}, "offset must hold numbers"),
         ({"X_val": X}, "X_val and y_val go together"),
-        ({"sample_weight_val": np.ones(50)}, "go with X_val"),
+        ({"sample_weight_val": np.ones(50)}, "goes with X_val"),
         ({"X_val": X, "y_val": y, "offset": y}, "offset and offset_val go together"),
         ({"groups": np.ones(50)}, "groups say which rows are held out"),
         ({"sample_weight": np.zeros(50)}, "all of them are 0"),
