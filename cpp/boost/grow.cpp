@@ -363,7 +363,7 @@ class BoostGrower::Growing {
   void commit(std::unique_ptr<Leaf> leaf) {
     NodeRecord& node = nodes_[leaf->at];
     node.split = std::move(leaf->best);
-    node.left_heavier = leaf->left->n() >= leaf->right->n();
+    node.left_heavier = leaf->left->n() > leaf->right->n();
     node.left = leaf->left->at = nodes_.size();
     node.right = leaf->right->at = nodes_.size() + 1;
     nodes_.resize(nodes_.size() + 2);

@@ -95,7 +95,7 @@ class BlockGrower {
     if (leaves || is_unlisted(rules_, columns_.tells_constants(node))) node.features.clear();
     rules_.inherit(node, choice, std::move(node.features), left, right);
     if (rules_.bounded()) rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
-    write_split(tree_, at, columns_.describe(choice, left.stat[0] >= right.stat[0]));
+    write_split(tree_, at, columns_.describe(choice, left.stat[0] > right.stat[0]));
     columns_.cut_later(choice, tree_, at);
     if (!leaves) columns_.follow(node, left, right);
     stack_.push_back({std::move(right), at});

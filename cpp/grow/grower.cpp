@@ -257,7 +257,7 @@ class Grower {
     large.stat = node.stat;
     for (std::size_t k = 0; k < large.stat.size(); ++k) large.stat[k] -= small.stat[k];
     if (rules_.bounded()) rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
-    sprouts_[open.at].split = describe_split(rules_, choice, left.stat[0] >= right.stat[0], codes_);
+    sprouts_[open.at].split = describe_split(rules_, choice, left.stat[0] > right.stat[0], codes_);
     return {std::move(left), std::move(right)};
   }
 
@@ -299,9 +299,8 @@ class Grower {
       workers_[0]->add(with_weight(rows_of(*child)), child->stat.data());
     }
     if (!weighing().present_only) {
-      record.default_left = choice.candidate.missing_alone || left.stat[0] >= right.stat[0];
-      record.missing_left =
-          choice.candidate.has_missing ? choice.candidate.missing_left : left.stat[0] >= right.stat[0];
+      record.default_left = choice.candidate.missing_alone || left.stat[0] > right.stat[0];
+      record.missing_left = choice.candidate.has_missing ? choice.candidate.missing_left : left.stat[0] > right.stat[0];
     }
     if (rules_.bounded()) rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
     sprouts_[open.at].split = std::move(record);

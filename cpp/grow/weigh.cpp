@@ -92,7 +92,7 @@ void Weigher::place(SplitRecord& split, std::vector<WeighedSplit>& surrogates, b
   const Agreement all = weigh_sides(rows, side);
   const bool stops = how_.missing_fallback != Weighing::Fallback::majority;
   const bool no_majority = how_.quirks && how_.max_surrogates == 0;  // rpart's
-  std::uint8_t fallback = all.left > all.right ? left_side : all.left < all.right ? right_side : left_side;
+  std::uint8_t fallback = all.left > all.right ? left_side : right_side;
   if (how_.rpart && all.left == all.right) fallback = stays;
   if (stops || no_majority) fallback = stays;
   if (how_.missing_fallback != Weighing::Fallback::ignore)
@@ -103,7 +103,7 @@ void Weigher::place(SplitRecord& split, std::vector<WeighedSplit>& surrogates, b
   const auto n_right = std::count(side.begin(), side.end(), right_side);
   split.stops = stops;
   split.alone = how_.missing_fallback == Weighing::Fallback::ignore;
-  split.missing_left = all.left >= all.right;
+  split.missing_left = all.left > all.right;
   if (how_.rpart && how_.fold) {
     const bool go_right = no_majority || all.left == all.right;
     split.missing_left = go_right ? reversed : all.left > all.right;

@@ -251,7 +251,7 @@ def heavier_left(problem, node, actual):
     w = problem.w[node.rows]
     left, right = w[actual.left].sum(), w[~actual.left].sum()
     if np.isclose(left, right, rtol=1e-9):
-        return actual.missing_left if np.any(w != np.round(w)) else True
+        return actual.missing_left if np.any(w != np.round(w)) else False
     return bool(left > right)
 
 

@@ -229,7 +229,7 @@ def check_surrogates(walk, node, rows, side):
             assert splits["count"][s] == moved.sum()
             placed = np.where(moved, says, placed)
     if model.missing_fallback == "majority":
-        placed[placed == NONE] = LEFT if weights[0] >= weights[1] else RIGHT
+        placed[placed == NONE] = LEFT if weights[0] > weights[1] else RIGHT
     return placed
 
 

@@ -345,7 +345,7 @@ def split_node(problem, rules, node):
     if sign:
         middle = (scalar_value(problem, rows[0]) + scalar_value(problem, rows[1])) / 2
         bounds = [(node.lower, middle), (middle, node.upper)][::sign]
-    heavier_left = problem.w[rows[0]].sum() >= problem.w[rows[1]].sum()
+    heavier_left = problem.w[rows[0]].sum() > problem.w[rows[1]].sum()
     saw_missing = problem.missing(c.column, node.rows).any()
     node.missing_left = c.missing_left if saw_missing else bool(heavier_left)
     used = node.used | {c.column}

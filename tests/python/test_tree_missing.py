@@ -61,14 +61,31 @@ def test_an_exact_tie_sends_missing_rows_right():
 
 @pytest.mark.parametrize(
     ("weight", "goes_left"),
-    [(None, 0), ([1, 1, 1, 1, 1], 0), ([9, 1, 1, 1, 1], 1), ([2, 1, 1, 1, 1], 1), ([1, 1, 1, 1, 1.5], 0)],
+    [(None, 0), ([1, 1, 1, 1, 1], 0), ([9, 1, 1, 1, 1], 1), ([2, 1, 1, 1, 1], 0), ([1, 1, 1, 1, 1.5], 0)],
 )
 def test_missing_only_at_predict_goes_to_the_heavier_child(weight, goes_left):
-    """Left holds two rows and right three; equal weight means left."""
+    """Left holds two rows and right three; equal weight means right."""
     X, y = np.arange(5.0)[:, None], [0, 0, 1, 1, 1]
     model = spinney.DecisionTreeClassifier().fit(X, y, sample_weight=weight)
     assert model.tree_.missing_go_to_left[0] == goes_left
     assert model.predict([[NAN]])[0] == (0 if goes_left else 1)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        spinney.DecisionTreeRegressor(),
+        spinney.DecisionTreeRegressor(max_leaf_nodes=2),
+        spinney.DecisionTreeRegressor(max_surrogates=2),
+        spinney.RandomForestRegressor(1, bootstrap=False),
+        spinney.GradientBoostingRegressor(n_estimators=1, min_samples_leaf=1, learning_rate=1),
+    ],
+    ids=lambda model: repr(model)[:40],
+)
+def test_missing_only_at_predict_goes_right_if_both_sides_weigh_the_same(model):
+    """As in scikit-learn."""
+    model.fit(np.arange(4.0)[:, None], [0.0, 0.0, 1.0, 1.0])
+    assert model.predict([[NAN]])[0] == model.predict([[3.0]])[0] != model.predict([[0.0]])[0]
 
 
 def test_missing_values_are_recognised_in_every_guise():
