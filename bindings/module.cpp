@@ -41,4 +41,5 @@ NB_MODULE(_engine, m) {
   init_boosting(m);
   init_model_file(m);
   init_proximity(m);
+  init_margin(m);
 }

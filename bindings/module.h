@@ -10,6 +10,7 @@ void init_forest(nanobind::module_& m);
 void init_forest_importance(nanobind::module_& m);
 void init_forest_leaves(nanobind::module_& m);
 void init_growing(nanobind::module_& m);
+void init_margin(nanobind::module_& m);
 void init_model_file(nanobind::module_& m);
 void init_proximity(nanobind::module_& m);
 void init_shap(nanobind::module_& m);

@@ -23,6 +23,7 @@ ENGINE_FOLDERS: dict[str, tuple[str, ...]] = {
     "predict": ("tree", "data"),
     "boost": ("tree", "data", "loss"),
     "loss": ("base",),
+    "margin": ("base",),
     "learn": ("grow", "boost"),
 }
 PYTHON_HEADERS = re.compile(r"^(nanobind/|pybind11/|numpy/|Python\.h$)")

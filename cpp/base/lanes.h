@@ -171,6 +171,10 @@ SPINNEY_INLINE Lanes<To, n> convert(const Lanes<T, n>& a) {
       return Lanes<To, n>{convert<To>(Half{__builtin_shufflevector(a.part, a.part, i...)}),
                           convert<To>(Half{__builtin_shufflevector(a.part, a.part, (i + n / 2)...)})};
     }(std::make_index_sequence<n / 2>{});
+  } else if constexpr (Lanes<To, n>::fits) {
+    return [&]<std::size_t... i>(std::index_sequence<i...>) __attribute__((always_inline)) {
+      return Lanes<To, n>{__builtin_shufflevector(convert<To>(a.low).part, convert<To>(a.high).part, i...)};
+    }(std::make_index_sequence<n>{});
   } else {
     return {convert<To>(a.low), convert<To>(a.high)};
   }

@@ -2,7 +2,7 @@
 
 Each column becomes one or more terms: a number its value, less the mean and divided by the standard deviation, and, if
 values were missing at fit, whether it is missing; a category whether it is this one, for each that occurred at fit.
-What is missing has the mean.
+What is missing has the mean. Where the scale matters to the caller, terms are left as they are: numbers, and 0 or 1.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class Design:
         Code of the category; 0 for other terms.
     center, scale : ndarray of shape (n_terms,)
         What is taken off, and what it is divided by then.
+    fill : ndarray of shape (n_terms,), or None
+        What is missing has this value; None: the center.
     """
 
     feature: NDArray[np.int32]
@@ -43,13 +45,14 @@ class Design:
     code: NDArray[np.int32]
     center: Floats
     scale: Floats
+    fill: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.feature)
 
     @classmethod
-    def learn(cls, columns: _engine.Table, schema: Schema, weight: Floats) -> Design:
-        """Find the terms that vary among the rows of positive weight."""
+    def learn(cls, columns: _engine.Table, schema: Schema, weight: Floats, is_scaled: bool = True) -> Design:
+        """Find the terms that vary among the rows of positive weight; unscaled, numbers that do not vary are terms too."""
         found: list[_Term] = []
         used = weight > 0
         kept, total = weight[used], float(weight[used].sum())
@@ -65,16 +68,20 @@ class Design:
                     if 0 < share < 1
                 ]
             else:
-                found += _number_terms(j, values, absent, kept)
+                found += _number_terms(j, values, absent, kept, is_scaled)
         arrays = zip(*found, strict=True) if found else ((), (), (), (), ())
         feature, kind, code, center, scale = arrays
         whole = [np.array(entry, dtype=np.int32) for entry in (feature, kind, code)]
-        return cls(whole[0], whole[1], whole[2], np.array(center, dtype=float), np.array(scale, dtype=float))
+        centers, scales = np.array(center, dtype=float), np.array(scale, dtype=float)
+        if is_scaled:
+            return cls(whole[0], whole[1], whole[2], centers, scales)
+        return cls(whole[0], whole[1], whole[2], np.zeros_like(centers), np.ones_like(scales), centers)
 
     def matrix(self, columns: _engine.Table) -> Floats:
         """Terms of some rows, (n_terms, n_rows)."""
         terms = np.empty((len(self), columns.n_rows))
         last, values = -1, np.empty(0)
+        fill = self.center if self.fill is None else self.fill
         for t, (j, kind) in enumerate(zip(self.feature.tolist(), self.kind.tolist(), strict=True)):
             if j != last:
                 last, values = j, np.asarray(columns.column(j))
@@ -84,7 +91,7 @@ class Design:
             elif kind == CATEGORY:
                 terms[t] = values == self.code[t]
             else:
-                terms[t] = np.where(absent, self.center[t], values)
+                terms[t] = np.where(absent, fill[t], values)
             terms[t] -= self.center[t]
             terms[t] /= self.scale[t]
         return np.clip(terms, -_FARTHEST, _FARTHEST, out=terms)
@@ -100,7 +107,8 @@ class Design:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON can hold and `from_dict` turns back."""
-        return {name: getattr(self, name).tolist() for name in ("feature", "kind", "code", "center", "scale")}
+        names = ("feature", "kind", "code", "center", "scale", *(() if self.fill is None else ("fill",)))
+        return {name: getattr(self, name).tolist() for name in names}
 
     @classmethod
     def from_dict(cls, fields: Any, schema: Schema) -> Design:
@@ -108,30 +116,33 @@ class Design:
         try:
             integers = [np.array(fields[name], dtype=np.int32).reshape(-1) for name in ("feature", "kind", "code")]
             center, scale = (np.array(fields[name], dtype=np.float64).reshape(-1) for name in ("center", "scale"))
+            fill = np.array(fields["fill"], dtype=np.float64).reshape(-1) if "fill" in fields else center
         except (KeyError, TypeError, ValueError, OverflowError):
             raise ValueError("is damaged: its terms are unusable") from None
         feature, kind, code = integers
         sizes = np.array(schema.n_categories)
-        lengths = {entry.size for entry in integers} | {center.size, scale.size}
+        lengths = {entry.size for entry in integers} | {center.size, scale.size, fill.size}
         fits = len(lengths) == 1
-        if not fits or not np.isfinite(center).all() or not (np.isfinite(scale) & (scale > 0)).all():
+        if not fits or not np.isfinite([center, fill]).all() or not (np.isfinite(scale) & (scale > 0)).all():
             raise ValueError("is damaged: its terms are unusable")
         if len(feature) and not (feature.min() >= 0 and feature.max() < len(sizes) and set(kind.tolist()) <= {0, 1, 2}):
             raise ValueError("is damaged: its terms are of columns that it does not have")
         is_category = kind == CATEGORY
         if ((sizes[feature] > 0) != is_category).any() or (code[is_category] >= sizes[feature][is_category]).any():
             raise ValueError("is damaged: its terms do not fit its columns")
-        return cls(feature, kind, code, center, scale)
+        return cls(feature, kind, code, center, scale, fill if "fill" in fields else None)
 
 
-def _number_terms(j: int, values: Floats, absent: NDArray[np.bool_], weight: Floats) -> list[_Term]:
+def _number_terms(
+    j: int, values: Floats, absent: NDArray[np.bool_], weight: Floats, is_scaled: bool
+) -> list[_Term]:
     """Terms of a column of numbers: its value and, if some are, whether it is missing."""
     found: list[_Term] = []
     there, kept = values[~absent], weight[~absent]
     if len(there):
         center = float((there * kept).sum() / kept.sum())
         spread = float(np.sqrt((kept * (there - center) ** 2).sum() / kept.sum()))
-        if np.isfinite(spread) and spread > 1e-12 * abs(center):
+        if np.isfinite(spread) and (spread > 1e-12 * abs(center) or not is_scaled):
             found.append((j, VALUE, 0, center, spread))
     if absent.any() and len(there):
         share = float(weight[absent].sum() / weight.sum())

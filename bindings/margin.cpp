@@ -1,0 +1,118 @@
+// Kernel machines: their dual problems, and what they say of rows.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "arrays.h"
+#include "base/threads.h"
+#include "interrupt.h"
+#include "margin/machines.h"
+#include "module.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace spinney {
+
+static Kernel kernel_named(const std::string& name, double gamma, double coef0, int degree) {
+  if (name == "linear") return {KernelKind::linear, gamma, coef0, degree};
+  if (name == "poly") return {KernelKind::polynomial, gamma, coef0, degree};
+  if (name == "rbf") return {KernelKind::rbf, gamma, coef0, degree};
+  if (name == "sigmoid") return {KernelKind::sigmoid, gamma, coef0, degree};
+  throw nb::value_error(("no kernel is called " + name).c_str());
+}
+
+static std::vector<DualProblem> read_problems(const Numbers1& rows, const Numbers1& ends, const Doubles1& z,
+                                              const Doubles1& lowest, const Doubles1& highest, double insensitive,
+                                              std::size_t n_rows) {
+  std::vector<DualProblem> problems;
+  std::size_t first = 0;
+  if (z.size() != rows.size() || lowest.size() != rows.size() || highest.size() != rows.size())
+    throw nb::value_error("rows, z and bounds differ in length");
+  for (std::size_t m = 0; m < ends.size(); ++m) {
+    const std::size_t end = ends.data()[m];
+    if (end <= first || end > rows.size()) throw nb::value_error("a machine has no rows");
+    const auto part = [&](const auto* from) { return std::vector(from + first, from + end); };
+    problems.push_back({part(rows.data()), part(z.data()), part(lowest.data()), part(highest.data()), insensitive});
+    for (const std::uint32_t row : problems.back().rows)
+      if (row >= n_rows) throw nb::value_error("a machine has a row that the table lacks");
+    first = end;
+  }
+  return problems;
+}
+
+static nb::list fit(const Doubles2& terms, const std::string& kernel, double gamma, double coef0, int degree,
+                    const Numbers1& rows, const Numbers1& ends, const Doubles1& z, const Doubles1& lowest,
+                    const Doubles1& highest, double insensitive, const Doubles1& penalties, double tolerance,
+                    double cache_size, long long max_iter, bool shrinking, int n_jobs) {
+  const bool is_given = kernel == "precomputed";
+  const std::size_t n_rows = terms.shape(1);
+  if (is_given && terms.shape(0) != n_rows) throw nb::value_error("the kernel matrix is not square");
+  const Kernel chosen = is_given ? Kernel{} : kernel_named(kernel, gamma, coef0, degree);
+  const std::vector<DualProblem> problems = read_problems(rows, ends, z, lowest, highest, insensitive, n_rows);
+  const DualOptions options{tolerance, static_cast<std::size_t>(cache_size * 1048576.0),
+                            max_iter < 0 ? std::numeric_limits<std::size_t>::max() : static_cast<std::size_t>(max_iter),
+                            shrinking};
+  const int n_threads = resolve_threads(n_jobs);
+  auto found = run_interruptible([&](Interrupt& interrupt) {
+    const KernelRows table =
+        is_given ? KernelRows(terms.data(), n_rows) : KernelRows(terms.data(), n_rows, terms.shape(0), chosen);
+    return fit_machines(table, problems, {penalties.data(), penalties.size()}, options, n_threads, interrupt);
+  });
+  nb::list machines;
+  for (auto& path : found) {
+    nb::list solutions;
+    for (DualSolution& s : path)
+      solutions.append(nb::make_tuple(own(std::move(s.beta)), own(std::move(s.pull)), s.intercept, s.violation,
+                                      s.n_steps, s.is_bounded));
+    machines.append(solutions);
+  }
+  return machines;
+}
+
+static Doubles2Out decisions(const Doubles2& rows, const Doubles2& vectors, const std::string& kernel, double gamma,
+                             double coef0, int degree, const Doubles2& coefficients, const Codes2& parts,
+                             const Doubles1& intercepts, int n_jobs) {
+  const bool is_given = kernel == "precomputed";
+  Machines machines{is_given ? Kernel{} : kernel_named(kernel, gamma, coef0, degree),
+                    is_given ? 0 : vectors.shape(1),
+                    coefficients.shape(1),
+                    is_given ? nullptr : vectors.data(),
+                    {},
+                    {intercepts.data(), intercepts.size()}};
+  if (rows.shape(1) != (is_given ? machines.n_vectors : machines.n_terms) ||
+      (!is_given && vectors.shape(0) != machines.n_vectors) || parts.shape(1) != 4)
+    throw nb::value_error("rows, support vectors and coefficients do not go together");
+  for (std::size_t p = 0; p < parts.shape(0); ++p) {
+    const std::int32_t* part = parts.data() + 4 * p;  // machine, row of the coefficients, first vector, their number
+    const auto below = [](std::int32_t x, std::size_t n) { return x >= 0 && static_cast<std::size_t>(x) < n; };
+    if (!below(part[0], intercepts.size()) || !below(part[1], coefficients.shape(0)) || part[2] < 0 || part[3] < 0 ||
+        static_cast<std::size_t>(part[2]) + static_cast<std::size_t>(part[3]) > machines.n_vectors)
+      throw nb::value_error("a machine has support vectors that are not there");
+    const auto first = static_cast<std::uint32_t>(part[2]);
+    machines.parts.push_back({static_cast<std::uint32_t>(part[0]), first, static_cast<std::uint32_t>(part[3]),
+                              coefficients.data() + static_cast<std::size_t>(part[1]) * machines.n_vectors + first});
+  }
+  std::vector<double> out(rows.shape(0) * intercepts.size());
+  const int n_threads = resolve_threads(n_jobs);
+  run_interruptible(
+      [&](Interrupt& interrupt) { decide(machines, rows.data(), rows.shape(0), n_threads, interrupt, out.data()); });
+  return own_rows(std::move(out), intercepts.size());
+}
+
+}  // namespace spinney
+
+void init_margin(nb::module_& m) {
+  using namespace spinney;
+  m.def(
+      "fit_machines", &fit, "terms"_a, "kernel"_a, "gamma"_a, "coef0"_a, "degree"_a, "rows"_a, "ends"_a, "z"_a,
+      "lowest"_a, "highest"_a, "insensitive"_a, "penalties"_a, "tolerance"_a, "cache_size"_a, "max_iter"_a,
+      "shrinking"_a, "n_jobs"_a,
+      "For each machine and penalty: coefficients, z less kernel sums, intercept, violation, steps, whether bounded.");
+  m.def("decisions", &decisions, "rows"_a, "vectors"_a, "kernel"_a, "gamma"_a, "coef0"_a, "degree"_a, "coefficients"_a,
+        "parts"_a, "intercepts"_a, "n_jobs"_a, "What machines say of each row, (n_rows, n_machines).");
+}

@@ -1,0 +1,390 @@
+#include "margin/dual.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/pool.h"
+#include "margin/row_cache.h"
+
+namespace spinney {
+
+namespace {
+
+using Places = std::vector<std::uint32_t>;
+
+constexpr std::size_t most_at_work = 512;
+constexpr std::size_t tiles_per_task = 64;
+constexpr std::size_t rows_at_once = 64;
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double widest_margin_ratio = 1e12;  // squared radius over squared margin of classes that count as separable
+constexpr double fine = 1e-5;                 // tolerances below this need kernel values as doubles
+
+// Rows that were left out at one time, and β then.
+struct LeftOut {
+  Places rows;
+  std::vector<double> beta;
+};
+
+template <class T>
+class DualSolver {
+ public:
+  DualSolver(const KernelRows& kernel, const DualProblem& problem, const DualOptions& options, DualSolution start,
+             int n_threads, Interrupt& interrupt)
+      : kernel_(kernel),
+        problem_(problem),
+        options_(options),
+        n_threads_(n_threads),
+        interrupt_(interrupt),
+        n_(problem.z.size()),
+        beta_(std::move(start.beta)),
+        pull_(std::move(start.pull)),
+        diagonal_(n_),
+        cache_(n_, options.cache_bytes) {
+    if (beta_.empty()) {
+      beta_.assign(n_, 0.0);
+      pull_ = problem.z;
+    }
+    for (std::size_t i = 0; i < n_; ++i) diagonal_[i] = kernel.diagonal(problem.rows[i]);
+    take_all();
+  }
+
+  DualSolution solve() {
+    std::size_t n_steps = 0;
+    bool looked_again = false, is_bounded = true;
+    for (;;) {
+      interrupt_.check();
+      const auto [highest, lowest] = extremes();
+      const double violation = highest - lowest;
+      const bool is_done = violation <= options_.tolerance || n_steps >= options_.most_steps;
+      if (active_.size() < n_ && (is_done || (!looked_again && violation <= 10 * options_.tolerance))) {
+        looked_again = true;
+        bring_back();
+        continue;
+      }
+      if (is_done) return finish(highest, lowest, n_steps, is_bounded);
+      if (options_.shrinking) leave_out(highest, lowest);
+      choose(highest, lowest);
+      n_steps += work(violation, options_.most_steps - n_steps);
+      if (!is_separable()) {
+        is_bounded = false;
+        return finish(highest, lowest, n_steps, is_bounded);
+      }
+    }
+  }
+
+ private:
+  // ---- rows that may gain -------------------------------------------------------------------------------------------
+
+  double up(std::size_t i) const {
+    if (!(beta_[i] < problem_.highest[i])) return -infinity;
+    return pull_[i] + (beta_[i] >= 0 ? -problem_.insensitive : problem_.insensitive);
+  }
+  double down(std::size_t i) const {
+    if (!(beta_[i] > problem_.lowest[i])) return infinity;
+    return pull_[i] + (beta_[i] > 0 ? -problem_.insensitive : problem_.insensitive);
+  }
+
+  struct Extremes {
+    double highest, lowest;
+  };
+  Extremes extremes() const {
+    double highest = -infinity, lowest = infinity;
+    for (const std::uint32_t i : active_) {
+      highest = std::max(highest, up(i));
+      lowest = std::min(lowest, down(i));
+    }
+    return {highest, lowest};
+  }
+
+  // ---- the working set ----------------------------------------------------------------------------------------------
+
+  // The n rows with the largest key; of equals the last.
+  template <class Key>
+  static void first_by(Places& rows, std::size_t n, Key key) {
+    const auto before = [&](std::uint32_t a, std::uint32_t b) { return key(a) != key(b) ? key(a) > key(b) : a > b; };
+    n = std::min(n, rows.size());
+    std::nth_element(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(n), rows.end(), before);
+    rows.resize(n);
+    std::sort(rows.begin(), rows.end(), before);
+  }
+
+  void choose(double highest, double lowest) {
+    if (active_.size() <= most_at_work) {
+      at_work_ = active_;
+      return;
+    }
+    Places rising, falling;
+    for (const std::uint32_t i : active_) {
+      if (up(i) > lowest) rising.push_back(i);
+      if (down(i) < highest) falling.push_back(i);
+    }
+    constexpr std::size_t most_new = most_at_work / 2;
+    first_by(rising, most_new / 2, [&](std::uint32_t i) { return up(i); });
+    first_by(falling, most_new / 2, [&](std::uint32_t i) { return -down(i); });
+    std::vector<bool>& is_in = is_in_;
+    is_in.assign(n_, false);
+    Places chosen;
+    const auto add = [&](std::uint32_t i) {
+      if (chosen.size() < most_at_work && !is_in[i]) {
+        is_in[i] = true;
+        chosen.push_back(i);
+      }
+    };
+    for (std::size_t k = 0; k < std::max(rising.size(), falling.size()); ++k) {
+      if (k < rising.size()) add(rising[k]);
+      if (k < falling.size()) add(falling[k]);
+    }
+    for (const std::uint32_t i : at_work_)
+      if (is_free(i) && is_active_[i]) add(i);
+    for (const std::uint32_t i : at_work_)
+      if (is_active_[i]) add(i);
+    at_work_ = std::move(chosen);
+  }
+
+  bool is_free(std::size_t i) const {
+    return beta_[i] < problem_.highest[i] && beta_[i] > problem_.lowest[i] && beta_[i] != 0;
+  }
+
+  // Solves the problem of the working set, and brings the pulls of all active rows up to date.
+  std::size_t work(double violation, std::size_t most_steps) {
+    const std::size_t n = at_work_.size(), stride = padded(n);
+    const bool is_whole = n == n_;
+    fill_matrix(n, stride);
+    std::vector<double> numbers(7 * stride, 0.0);
+    double *beta = numbers.data(), *pull = beta + stride, *up = pull + stride, *down = up + stride,
+           *lowest = down + stride, *highest = lowest + stride, *diagonal = highest + stride;
+    for (std::size_t k = 0; k < n; ++k) {
+      const std::uint32_t i = at_work_[k];
+      beta[k] = beta_[i], pull[k] = pull_[i];
+      lowest[k] = problem_.lowest[i], highest[k] = problem_.highest[i], diagonal[k] = diagonal_[i];
+    }
+    const double tolerance = is_whole ? options_.tolerance : std::max(0.1 * violation, 0.5 * options_.tolerance);
+    std::size_t n_steps = 0;
+    for (;;) {
+      const std::size_t most = std::min(most_steps - n_steps, std::size_t{10'000});
+      const SmallDualEnd end =
+          solve_of<T>(margin_kernels())({n, stride, matrix_.data(), diagonal, lowest, highest, beta, pull,
+                                         problem_.insensitive, tolerance, up, down, most});
+      n_steps += end.n_steps;
+      interrupt_.check();
+      if (end.n_steps < most || n_steps >= most_steps) break;
+      if (!is_whole && n_steps >= 50 * n) break;
+      if (is_whole && std::isinf(problem_.highest[0]) != std::isinf(problem_.lowest[0])) {
+        std::copy(beta, beta + n, beta_.begin());
+        std::copy(pull, pull + n, pull_.begin());
+        if (!is_separable()) return n_steps;
+      }
+    }
+    if (is_whole) {
+      std::copy(beta, beta + n, beta_.begin());
+      std::copy(pull, pull + n, pull_.begin());
+      return n_steps;
+    }
+    Places changed;
+    std::vector<double> steps;
+    for (std::size_t k = 0; k < n; ++k) {
+      if (beta[k] == beta_[at_work_[k]]) continue;
+      changed.push_back(at_work_[k]);
+      steps.push_back(beta[k] - beta_[at_work_[k]]);
+      beta_[at_work_[k]] = beta[k];
+    }
+    follow(changed, steps);
+    return n_steps;
+  }
+
+  void fill_matrix(std::size_t n, std::size_t stride) {
+    matrix_.assign(n * stride, T{0});
+    Places unknown, rows;
+    std::vector<T*> out;
+    for (std::size_t k = 0; k < n; ++k) {
+      T* to = matrix_.data() + k * stride;
+      if (cache_.has(at_work_[k])) {
+        const T* from = cache_.values(at_work_[k]);
+        for (std::size_t m = 0; m < n; ++m) to[m] = from[place_[at_work_[m]]];
+      } else {
+        unknown.push_back(problem_.rows[at_work_[k]]);
+        out.push_back(to);
+      }
+    }
+    if (unknown.empty()) return;
+    for (const std::uint32_t i : at_work_) rows.push_back(problem_.rows[i]);
+    const KernelColumns columns = kernel_.columns(rows);
+    const std::size_t n_tasks = (unknown.size() + rows_at_once - 1) / rows_at_once;
+    parallel_for_if_worth(
+        5.0 * static_cast<double>(unknown.size() * n), n_tasks, n_threads_, [&](std::size_t task, int) {
+          const std::size_t first = task * rows_at_once, m = std::min(rows_at_once, unknown.size() - first);
+          kernel_.fill<T>(std::span(unknown).subspan(first, m), columns, 0, columns.n_tiles(), out.data() + first);
+        });
+  }
+
+  // ---- the pulls of all others --------------------------------------------------------------------------------------
+
+  void follow(const Places& changed, const std::vector<double>& steps) {
+    Places fresh;
+    for (const std::uint32_t i : changed)
+      if (!cache_.has(i)) fresh.push_back(i);
+    const std::size_t n_kept = cache_.make_room(changed, fresh);
+    std::vector<bool> is_fresh(changed.size());  // its values are not there yet
+    std::size_t k = 0;
+    for (std::size_t c = 0; c < changed.size(); ++c)
+      is_fresh[c] = k < fresh.size() && fresh[k] == changed[c] ? (++k, true) : false;
+    static_cast<void>(n_kept);
+    double* pull = active_pull_.data();
+    for (std::size_t i = 0; i < active_.size(); ++i) pull[i] = pull_[active_[i]];
+    subtract(columns_, changed, steps, pull, &is_fresh);
+    for (std::size_t i = 0; i < active_.size(); ++i) pull_[active_[i]] = pull[i];
+  }
+
+  // to -= Σ steps K(changed, columns). is_fresh: the columns are the active ones, and the cache is used.
+  void subtract(const KernelColumns& columns, const Places& changed, const std::vector<double>& steps, double* to,
+                const std::vector<bool>* is_fresh) {
+    const std::size_t n_tiles = columns.n_tiles(), n_tasks = (n_tiles + tiles_per_task - 1) / tiles_per_task;
+    const double work_ns = 5.0 * static_cast<double>(columns.n * changed.size());
+    parallel_for_if_worth(work_ns, n_tasks, n_threads_, [&](std::size_t task, int) {
+      interrupt_.check();
+      const std::size_t first = task * tiles_per_task, n = std::min(tiles_per_task, n_tiles - first);
+      std::vector<T> scratch(rows_at_once * n * tile_rows);
+      for (std::size_t c = 0; c < changed.size(); c += rows_at_once) {
+        const std::size_t m = std::min(rows_at_once, changed.size() - c);
+        const T* values[rows_at_once];
+        T* out[rows_at_once];
+        std::uint32_t wanted[rows_at_once];
+        std::size_t n_wanted = 0;
+        for (std::size_t k = 0; k < m; ++k) {
+          const std::uint32_t i = changed[c + k];
+          T* own = is_fresh != nullptr && cache_.has(i) ? cache_.values(i) + first * tile_rows
+                                                        : scratch.data() + k * n * tile_rows;
+          if (is_fresh == nullptr || (*is_fresh)[c + k]) {
+            wanted[n_wanted] = problem_.rows[i];
+            out[n_wanted++] = own;
+          }
+          values[k] = own;
+        }
+        kernel_.fill<T>({wanted, n_wanted}, columns, first, n, out);
+        subtract_of<T>(margin_kernels())(values, steps.data() + c, m, n * tile_rows, to + first * tile_rows);
+      }
+    });
+  }
+
+  // ---- rows that are left out for a while ---------------------------------------------------------------------------
+
+  void take_all() {
+    active_.resize(n_);
+    std::iota(active_.begin(), active_.end(), 0u);
+    is_active_.assign(n_, true);
+    place_ = active_;
+    left_out_.clear();
+    set_columns();
+    cache_.clear(padded(n_));
+  }
+
+  void set_columns() {
+    Places rows;
+    if (n_ <= most_at_work) return;
+    for (const std::uint32_t i : active_) rows.push_back(problem_.rows[i]);
+    columns_ = kernel_.columns(rows);
+    active_pull_.assign(padded(active_.size()), 0.0);
+  }
+
+  // At a bound, and farther on its side than any row that violates on the other.
+  bool is_firm(std::size_t i, double highest, double lowest) const {
+    const bool may_rise = beta_[i]<problem_.highest[i], may_fall = beta_[i]> problem_.lowest[i];
+    if (may_rise && may_fall && (beta_[i] != 0 || problem_.insensitive == 0)) return false;
+    return (!may_rise || up(i) < lowest) && (!may_fall || down(i) > highest);
+  }
+
+  void leave_out(double highest, double lowest) {
+    if (n_ <= most_at_work) return;
+    std::size_t n_firm = 0;
+    for (const std::uint32_t i : active_) n_firm += is_firm(i, highest, lowest);
+    if (n_firm * 5 < active_.size() || active_.size() - n_firm < most_at_work) return;
+    LeftOut left{{}, beta_};
+    Places kept, places;
+    for (std::size_t k = 0; k < active_.size(); ++k) {
+      if (is_firm(active_[k], highest, lowest)) {
+        left.rows.push_back(active_[k]);
+        is_active_[active_[k]] = false;
+      } else {
+        place_[active_[k]] = static_cast<std::uint32_t>(kept.size());
+        kept.push_back(active_[k]);
+        places.push_back(static_cast<std::uint32_t>(k));
+      }
+    }
+    left_out_.push_back(std::move(left));
+    active_ = std::move(kept);
+    set_columns();
+    cache_.keep_places(places, padded(active_.size()));
+  }
+
+  void bring_back() {
+    for (const LeftOut& left : left_out_) {
+      Places changed, rows;
+      std::vector<double> steps;
+      for (std::uint32_t i = 0; i < n_; ++i)
+        if (beta_[i] != left.beta[i]) {
+          changed.push_back(i);
+          steps.push_back(beta_[i] - left.beta[i]);
+        }
+      for (const std::uint32_t i : left.rows) rows.push_back(problem_.rows[i]);
+      const KernelColumns columns = kernel_.columns(rows);
+      std::vector<double> pull(padded(rows.size()));
+      for (std::size_t k = 0; k < rows.size(); ++k) pull[k] = pull_[left.rows[k]];
+      subtract(columns, changed, steps, pull.data(), nullptr);
+      for (std::size_t k = 0; k < rows.size(); ++k) pull_[left.rows[k]] = pull[k];
+    }
+    take_all();
+  }
+
+  // ---- the end ------------------------------------------------------------------------------------------------------
+
+  // Without a bound, the objective is half of one over the squared margin; it grows for ever if there is none.
+  bool is_separable() const {
+    if (!std::isinf(problem_.highest[0]) && !std::isinf(problem_.lowest[0])) return true;
+    double gain = 0, radius = 0;
+    for (std::size_t i = 0; i < n_; ++i) {
+      gain += beta_[i] * (problem_.z[i] + pull_[i]);
+      radius = std::max(radius, std::abs(diagonal_[i]));
+    }
+    return gain * radius < widest_margin_ratio;
+  }
+
+  DualSolution finish(double highest, double lowest, std::size_t n_steps, bool is_bounded) {
+    double sum = 0;
+    std::size_t n_free = 0;
+    for (std::size_t i = 0; i < n_; ++i)
+      if (is_free(i)) {
+        sum += up(i);
+        ++n_free;
+      }
+    const double intercept = n_free > 0 ? sum / static_cast<double>(n_free) : (highest + lowest) / 2;
+    return {std::move(beta_), std::move(pull_), intercept, highest - lowest, n_steps, is_bounded};
+  }
+
+  const KernelRows& kernel_;
+  const DualProblem& problem_;
+  const DualOptions& options_;
+  const int n_threads_;
+  Interrupt& interrupt_;
+  const std::size_t n_;
+  std::vector<double> beta_, pull_, diagonal_;
+  Places active_, place_, at_work_;
+  std::vector<bool> is_active_, is_in_;
+  KernelColumns columns_;
+  std::vector<double> active_pull_;
+  std::vector<T> matrix_;
+  std::vector<LeftOut> left_out_;
+  RowCache<T> cache_;
+};
+
+}  // namespace
+
+DualSolution solve_dual(const KernelRows& kernel, const DualProblem& problem, const DualOptions& options,
+                        DualSolution start, int n_threads, Interrupt& interrupt) {
+  if (options.tolerance < fine)
+    return DualSolver<double>(kernel, problem, options, std::move(start), n_threads, interrupt).solve();
+  return DualSolver<float>(kernel, problem, options, std::move(start), n_threads, interrupt).solve();
+}
+
+}  // namespace spinney

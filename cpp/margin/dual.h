@@ -1,0 +1,49 @@
+// The dual of kernel machines: least ½ β'Kβ - z'β + ε |β|₁ with lowest ≤ β ≤ highest and Σ β = 0.
+//
+// Two classes: z is +1 or -1, ε is 0, and β, which is y α, lies between 0 and C or between -C and 0. Values: z is the
+// target, ε the width of the tube, and β lies between -C and C.
+//
+// pull = z - Kβ is what a row would gain per unit of β, but for ε. At the optimum no row that may go up has more (after its
+// ε) than one that may go down; the largest such difference is the violation, and the solution is good to a tolerance if it
+// is below.
+//
+// Large problems are solved by working sets: the rows that violate most and those that were at work before, with their
+// small kernel matrix, by steps of two rows each (SMO, second-order choice of the partner). Then all other pulls follow,
+// which needs the kernel rows of what has changed alone. Rows that sit firmly at a bound are left out in between.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "margin/rows.h"
+
+namespace spinney {
+
+struct DualProblem {
+  std::vector<std::uint32_t> rows;  // of the table
+  std::vector<double> z, lowest, highest;
+  double insensitive = 0.0;
+};
+
+struct DualOptions {
+  double tolerance = 1e-3;
+  std::size_t cache_bytes = 0;
+  std::size_t most_steps = 0;
+  bool shrinking = true;
+};
+
+struct DualSolution {
+  std::vector<double> beta, pull;
+  double intercept = 0.0, violation = 0.0;
+  std::size_t n_steps = 0;
+  bool is_bounded = true;  // false: the objective fell below anything that a margin worth the name allows
+};
+
+// start: where β begins and its pull, or empty: from zero.
+DualSolution solve_dual(const KernelRows& kernel, const DualProblem& problem, const DualOptions& options,
+                        DualSolution start, int n_threads, Interrupt& interrupt);
+
+}  // namespace spinney

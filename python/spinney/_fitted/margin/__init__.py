@@ -1,0 +1,1 @@
+"""What predicts by margins: kernel machines and hyperplanes."""

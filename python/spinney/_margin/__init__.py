@@ -1,0 +1,1 @@
+"""Learners by margins: support vector machines, linear ones for large tables, and the perceptron."""

@@ -1,0 +1,66 @@
+"""C and gamma by cross-validation: along a path of penalties, each solution starting from the one before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.given import given_numbers
+
+Floats = NDArray[np.float64]
+C_GRID = tuple(10.0 ** (k / 2) for k in range(-4, 7))
+GAMMA_STEPS = tuple(4.0**k for k in range(-2, 3))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Penalties and widths of kernels to try.
+
+    Attributes
+    ----------
+    penalties, gammas : ndarray
+        Ascending, each value once.
+    """
+
+    penalties: Floats
+    gammas: Floats
+
+    @property
+    def is_one(self) -> bool:
+        """Whether there is nothing to choose."""
+        return len(self.penalties) == 1 and len(self.gammas) == 1
+
+    def chosen(self, errors: Floats, weight: Floats) -> tuple[int, int, Floats]:
+        """Place of the least mean error, (n_gammas, n_penalties, n_folds), and all means; of equals the smallest C, then gamma."""
+        means = np.asarray((errors * weight).sum(axis=2) / weight.sum())
+        p, g = np.unravel_index(int(means.T.argmin()), means.T.shape)
+        return int(g), int(p), means
+
+    def table(self, errors: Floats, means: Floats) -> dict[str, Floats]:
+        """Return the results as columns: one line for each pair tried."""
+        g, p = np.indices(means.shape)
+        spread = errors.std(axis=2, ddof=1) if errors.shape[2] > 1 else np.zeros_like(means)
+        columns = {
+            "C": self.penalties[p.ravel()],
+            "gamma": self.gammas[g.ravel()],
+            "error": means.ravel(),
+            "sd": spread.ravel(),
+        }
+        folds = {f"fold_{k}": errors[:, :, k].ravel() for k in range(errors.shape[2])}
+        return columns | folds
+
+
+def is_searched(value: Any) -> bool:
+    """Whether a parameter asks for a search: the word "cv", or several values."""
+    return (isinstance(value, str) and value == "cv") or (not isinstance(value, str) and np.ndim(value) > 0)
+
+
+def read_values(value: Any, name: str) -> Floats:
+    """Check values to try."""
+    numbers = np.asarray(given_numbers(value, name), dtype=np.float64).ravel()
+    if not len(numbers) or not (np.isfinite(numbers) & (numbers > 0)).all():
+        raise ValueError(f"{name} must hold positive, finite numbers to try. Got {value!r}.")
+    return np.unique(numbers)

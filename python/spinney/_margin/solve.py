@@ -1,0 +1,250 @@
+"""Kernel machines by the engine: their dual problems, and what a solution is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data.design import Design
+from spinney._fitted.margin.machines import FittedMachines
+from spinney._margin.rows import MarginRows
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """A kernel and its parameters, as the engine takes them."""
+
+    name: str | Callable[..., Any]
+    gamma: float
+    coef0: float
+    degree: int
+
+    def matrix(self, terms: Floats) -> tuple[str, Floats]:
+        """Return the engine's kernel and what it works on; a function's values are computed here, all of them."""
+        if not callable(self.name):
+            return self.name, terms
+        rows = np.ascontiguousarray(terms.T)
+        found = np.ascontiguousarray(self.name(rows, rows), dtype=np.float64)
+        if found.shape != (len(rows), len(rows)):
+            raise ValueError(
+                f"kernel gave an array of shape {found.shape} for {len(rows)} rows and themselves. It must return a "
+                "value for every pair, (n_rows, n_rows)."
+            )
+        if not np.isfinite(found).all():
+            raise ValueError("kernel gave values that are not finite. Return a finite number for every pair of rows.")
+        return "precomputed", found
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How a dual is solved."""
+
+    tol: float
+    cache_size: float
+    max_iter: int
+    shrinking: bool
+    n_jobs: int
+
+
+@dataclass(frozen=True)
+class Problems:
+    """The duals of all machines, end to end; bounds are those of C = 1.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n,)
+        Rows of the machines, the first machine's first.
+    ends : ndarray of shape (n_machines,)
+        Where each machine's rows end.
+    z, lowest, highest : ndarray of shape (n,)
+        Target and bounds of each of the rows.
+    insensitive : float
+        Half the width of the tube in which errors do not count.
+    strategy : {"one", "ovo", "ovr"}
+        What the machines are of.
+    sign : float
+        -1 if the machine's positive side is to be the other.
+    of_values : bool
+        Whether targets are values; else they are sides.
+    """
+
+    rows: NDArray[np.uint32]
+    ends: NDArray[np.uint32]
+    z: Floats
+    lowest: Floats
+    highest: Floats
+    insensitive: float
+    strategy: str
+    sign: float = 1.0
+    of_values: bool = False
+
+    def of_machine(self, m: int) -> slice:
+        """Where one machine's rows are."""
+        return slice(int(self.ends[m - 1]) if m else 0, int(self.ends[m]))
+
+
+def class_problems(rows: MarginRows, n_classes: int, multi_class: str, cost: Floats | None) -> Problems:
+    """Return the duals that tell classes apart."""
+    places = [np.flatnonzero(rows.target == k) for k in range(n_classes)]
+    dear = 1.0 - np.eye(n_classes) if cost is None else cost
+    parts: list[tuple[NDArray[np.intp], Floats, Floats]] = []
+    if n_classes == 2 or multi_class == "ovo":
+        strategy = "one" if n_classes == 2 else "ovo"
+        for i, j in zip(*np.triu_indices(n_classes, 1), strict=True):
+            both = np.concatenate([places[i], places[j]])
+            z = np.where(np.arange(len(both)) < len(places[i]), 1.0, -1.0)
+            parts.append((both, z, np.where(z > 0, dear[i, j], dear[j, i])))
+    else:
+        strategy = "ovr"
+        everyone = np.arange(len(rows))
+        price = dear.sum(axis=1)
+        for k in range(n_classes):
+            z = np.where(rows.target == k, 1.0, -1.0)
+            own = np.ones(len(rows)) if cost is None else np.where(z > 0, price[k], dear[:, k][rows.target.astype(int)])
+            parts.append((everyone, z, own))
+    found = np.concatenate([part[0] for part in parts])
+    z = np.concatenate([part[1] for part in parts])
+    bound = rows.weight[found] * np.concatenate([part[2] for part in parts])
+    ends = np.cumsum([len(part[0]) for part in parts]).astype(np.uint32)
+    lowest, highest = np.where(z > 0, 0.0, -bound), np.where(z > 0, bound, 0.0)
+    return Problems(found.astype(np.uint32), ends, z, lowest, highest, 0.0, strategy, -1.0 if n_classes == 2 else 1.0)
+
+
+def value_problem(rows: MarginRows, epsilon: float) -> Problems:
+    """Return the dual of a regression."""
+    n = len(rows)
+    ends = np.array([n], dtype=np.uint32)
+    return Problems(np.arange(n, dtype=np.uint32), ends, rows.target, -rows.weight, rows.weight, epsilon, "one", of_values=True)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """One machine, solved.
+
+    Attributes
+    ----------
+    beta : ndarray
+        Coefficients of the machine's rows.
+    scores : ndarray
+        What the machine says of them.
+    intercept, violation, objective, gap : float
+        See the attributes of the estimators.
+    n_iter : int
+        Steps of two rows each.
+    is_bounded : bool
+        False: no margin separates the rows.
+    """
+
+    beta: Floats
+    scores: Floats
+    slacks: Floats
+    intercept: float
+    violation: float
+    objective: float
+    gap: float
+    n_iter: int
+    is_bounded: bool
+
+
+def solve(rows: MarginRows, problems: Problems, kernel: KernelChoice, penalties: Floats, effort: Effort) -> list[list[Solution]]:
+    """Solve all machines for ascending penalties; for each penalty, a solution per machine."""
+    name, terms = kernel.matrix(rows.terms)
+    found = _engine.fit_machines(
+        np.ascontiguousarray(terms),
+        name,
+        kernel.gamma,
+        kernel.coef0,
+        kernel.degree,
+        problems.rows,
+        problems.ends,
+        np.ascontiguousarray(problems.z),
+        problems.lowest,
+        problems.highest,
+        problems.insensitive,
+        np.ascontiguousarray(penalties, dtype=np.float64),
+        effort.tol,
+        effort.cache_size,
+        effort.max_iter,
+        effort.shrinking,
+        effort.n_jobs,
+    )
+    return [
+        [_solution(problems, m, float(penalty), found[m][p]) for m in range(len(problems.ends))]
+        for p, penalty in enumerate(penalties)
+    ]
+
+
+def _solution(problems: Problems, m: int, penalty: float, found: Any) -> Solution:
+    beta, pull, intercept, violation, n_iter, is_bounded = found
+    own = problems.of_machine(m)
+    z, epsilon = problems.z[own], problems.insensitive
+    sums = z - pull
+    scores = sums + intercept
+    if problems.of_values:
+        slacks = np.maximum(np.abs(z - scores) - epsilon, 0.0)
+    else:
+        slacks = np.maximum(1.0 - z * scores, 0.0)
+    square = float((beta * sums).sum())
+    objective = square / 2 - float((z * beta).sum()) + epsilon * float(np.abs(beta).sum())
+    bound = np.maximum(problems.highest[own], -problems.lowest[own])
+    if np.isfinite(penalty):
+        primal = square / 2 + float((penalty * bound * slacks).sum())
+    else:  # a plane that all rows keep their distance from: the one found, moved away from the worst of them
+        room = 1.0 - float(slacks.max(initial=0.0))
+        primal = square / 2 / room**2 if room > 0 else np.inf
+    gap = max(primal + objective, 0.0)
+    return Solution(beta, scores, slacks, float(intercept), max(float(violation), 0.0), objective, gap, int(n_iter), bool(is_bounded))
+
+
+def machines_of(
+    rows: MarginRows,
+    problems: Problems,
+    solutions: list[Solution],
+    kernel: KernelChoice,
+    design: Design | None,
+    n_classes: int | None,
+) -> FittedMachines:
+    """Return what predicts."""
+    n_machines = len(problems.ends)
+    used = np.zeros(len(rows), dtype=bool)
+    for m, solution in enumerate(solutions):
+        used[problems.rows[problems.of_machine(m)]] |= solution.beta != 0
+    at = np.flatnonzero(used)
+    where = np.full(len(rows), -1)
+    where[at] = np.arange(len(at))
+    k = n_classes or 1
+    n_rows = {"one": 1, "ovo": k - 1, "ovr": k}[problems.strategy]
+    coefficients = np.zeros((n_rows, len(at)))
+    for m, solution in enumerate(solutions):
+        own = problems.rows[problems.of_machine(m)]
+        kept = solution.beta != 0
+        places, values = where[own[kept]], problems.sign * solution.beta[kept]
+        if problems.strategy == "ovo":
+            i, j = (int(side[m]) for side in np.triu_indices(k, 1))
+            is_first = rows.target[own[kept]] == i
+            coefficients[j - 1, places[is_first]] = values[is_first]
+            coefficients[i, places[~is_first]] = values[~is_first]
+        else:
+            coefficients[m, places] = values
+    codes = rows.target[at].astype(np.intp) if n_classes else np.zeros(len(at), dtype=np.intp)
+    return FittedMachines(
+        kernel=kernel.name,
+        gamma=kernel.gamma,
+        coef0=kernel.coef0,
+        degree=kernel.degree,
+        vectors=np.empty((len(at), 0)) if design is None else np.ascontiguousarray(rows.terms[:, at].T),
+        rows=rows.first[at].astype(np.int64),
+        coefficients=coefficients,
+        n_support=np.bincount(codes, minlength=k).astype(np.int32),
+        design=design,
+        strategy=problems.strategy,
+        intercepts=np.array([problems.sign * solution.intercept for solution in solutions]).reshape(n_machines),
+        n_classes=None if n_classes is None else [n_classes],
+    )
