@@ -48,7 +48,7 @@ static std::vector<DualProblem> read_problems(const Numbers1& rows, const Number
 static nb::list fit(const Doubles2& terms, const std::string& kernel, double gamma, double coef0, int degree,
                     const Numbers1& rows, const Numbers1& ends, const Doubles1& z, const Doubles1& lowest,
                     const Doubles1& highest, double insensitive, const Doubles1& penalties, double tolerance,
-                    double cache_size, long long max_iter, bool shrinking, int n_jobs) {
+                    double cache_size, long long max_iter, bool shrinking, bool is_double, int n_jobs) {
   const bool is_given = kernel == "precomputed";
   const std::size_t n_rows = terms.shape(1);
   if (is_given && terms.shape(0) != n_rows) throw nb::value_error("the kernel matrix is not square");
@@ -56,7 +56,7 @@ static nb::list fit(const Doubles2& terms, const std::string& kernel, double gam
   const std::vector<DualProblem> problems = read_problems(rows, ends, z, lowest, highest, insensitive, n_rows);
   const DualOptions options{tolerance, static_cast<std::size_t>(cache_size * 1048576.0),
                             max_iter < 0 ? std::numeric_limits<std::size_t>::max() : static_cast<std::size_t>(max_iter),
-                            shrinking};
+                            shrinking, is_double};
   const int n_threads = resolve_threads(n_jobs);
   auto found = run_interruptible([&](Interrupt& interrupt) {
     const KernelRows table =
@@ -111,7 +111,7 @@ void init_margin(nb::module_& m) {
   m.def(
       "fit_machines", &fit, "terms"_a, "kernel"_a, "gamma"_a, "coef0"_a, "degree"_a, "rows"_a, "ends"_a, "z"_a,
       "lowest"_a, "highest"_a, "insensitive"_a, "penalties"_a, "tolerance"_a, "cache_size"_a, "max_iter"_a,
-      "shrinking"_a, "n_jobs"_a,
+      "shrinking"_a, "is_double"_a, "n_jobs"_a,
       "For each machine and penalty: coefficients, z less kernel sums, intercept, violation, steps, whether bounded.");
   m.def("decisions", &decisions, "rows"_a, "vectors"_a, "kernel"_a, "gamma"_a, "coef0"_a, "degree"_a, "coefficients"_a,
         "parts"_a, "intercepts"_a, "n_jobs"_a, "What machines say of each row, (n_rows, n_machines).");

@@ -94,6 +94,20 @@ def _members():
     }
 
 
+def _margins():
+    """Support vector machines: kernels, ways to tell several classes apart, probabilities, a search."""
+    return {
+        "margin": _of("SVC", CLASSES),
+        "margin of two classes": _of("SVC", PAIR, probability=True, cv=3),
+        "margin against all": _of("SVC", CLASSES, multi_class="ovr", probability=True, cv=3, kernel="poly"),
+        "margin of numbers": _of("SVC", PAIR, WHOLE, scale=False, kernel="linear", cost_matrix={"no": {"yes": 5.0}}),
+        "margin without end": _of("SVC", PAIR, WHOLE, C=np.inf, gamma=20.0),
+        "margin searched": _of("SVC", PAIR, C=[0.1, 1.0], gamma="cv", cv=3),
+        "margin of values": _of("SVR", VALUES),
+        "margin of values, sigmoid": _of("SVR", VALUES, WHOLE, kernel="sigmoid", gamma=0.01, unseen="other"),
+    }
+
+
 def _models():
     models = {}
     for label, options in _TREES.items():
@@ -135,6 +149,7 @@ def _models():
     for loss in ("absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"):
         y = COUNTS + 1 if loss in ("poisson", "gamma", "tweedie") else VALUES
         models[f"loss {loss}"] = _of("GradientBoostingRegressor", y, n_estimators=4, loss=loss)
+    models |= _margins()
     models["no names"] = _of("RandomForestRegressor", VALUES, WHOLE, n_estimators=3)
     models["numbers as classes"] = _of("DecisionTreeClassifier", CLASSES == "no", WHOLE)
     models["isolation"] = _of("IsolationForest", None, n_estimators=4)

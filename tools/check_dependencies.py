@@ -46,7 +46,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("_pruning",),
     ("_rpart",),
     ("_tree",),
-    ("_forest", "_boosting", "learners"),
+    ("_forest", "_boosting", "_margin", "learners"),
     ("_ensemble",),
     ("_judge",),
     ("cli",),

@@ -83,6 +83,10 @@ def models() -> dict[str, Any]:
             learning_rate=0.5,
             random_state=4,
         ).fit(X, score),
+        "machines_classifier": spinney.SVC(probability=True, cv=3, random_state=4).fit(X, labels),
+        "machines_regressor": spinney.SVR(kernel="poly", degree=2, coef0=1.0, scale=False, unseen="other").fit(
+            X, score
+        ),
         "numbers": spinney.DecisionTreeRegressor(max_depth=4).fit(X[["length", "count"]].to_numpy(), score),
         "surrogates": spinney.DecisionTreeClassifier(
             missing="surrogate", missing_fallback="stop", max_competitors=2, max_depth=5

@@ -18,8 +18,7 @@ constexpr std::size_t most_at_work = 512;
 constexpr std::size_t tiles_per_task = 64;
 constexpr std::size_t rows_at_once = 64;
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double widest_margin_ratio = 1e12;  // squared radius over squared margin of classes that count as separable
-constexpr double fine = 1e-5;                 // tolerances below this need kernel values as doubles
+constexpr double least_margin = 1e-5;  // of the radius: classes with less between them count as inseparable
 
 // Rows that were left out at one time, and β then.
 struct LeftOut {
@@ -339,15 +338,17 @@ class DualSolver {
 
   // ---- the end ------------------------------------------------------------------------------------------------------
 
-  // Without a bound, the objective is half of one over the squared margin; it grows for ever if there is none.
+  // Without bounds, β grows for ever if no margin separates the rows. The points of the two sides' hulls that it weighs are
+  // twice the margin apart or more, so that a short distance between them tells.
   bool is_separable() const {
     if (!std::isinf(problem_.highest[0]) && !std::isinf(problem_.lowest[0])) return true;
-    double gain = 0, radius = 0;
+    double square = 0, total = 0, radius = 0;
     for (std::size_t i = 0; i < n_; ++i) {
-      gain += beta_[i] * (problem_.z[i] + pull_[i]);
-      radius = std::max(radius, std::abs(diagonal_[i]));
+      square += beta_[i] * (problem_.z[i] - pull_[i]);
+      total += std::abs(beta_[i]);
+      radius = std::max(radius, diagonal_[i]);
     }
-    return gain * radius < widest_margin_ratio;
+    return std::sqrt(std::max(square, 0.0)) > least_margin * total * std::sqrt(radius);
   }
 
   DualSolution finish(double highest, double lowest, std::size_t n_steps, bool is_bounded) {
@@ -358,7 +359,9 @@ class DualSolver {
         sum += up(i);
         ++n_free;
       }
-    const double intercept = n_free > 0 ? sum / static_cast<double>(n_free) : (highest + lowest) / 2;
+    double intercept = n_free > 0 ? sum / static_cast<double>(n_free) : (highest + lowest) / 2;
+    if (!std::isfinite(highest)) intercept = std::isfinite(lowest) ? lowest : 0.0;  // all rows are at one side's bounds
+    if (std::isfinite(highest) && !std::isfinite(lowest)) intercept = highest;
     return {std::move(beta_), std::move(pull_), intercept, highest - lowest, n_steps, is_bounded};
   }
 
@@ -382,7 +385,7 @@ class DualSolver {
 
 DualSolution solve_dual(const KernelRows& kernel, const DualProblem& problem, const DualOptions& options,
                         DualSolution start, int n_threads, Interrupt& interrupt) {
-  if (options.tolerance < fine)
+  if (options.is_double)
     return DualSolver<double>(kernel, problem, options, std::move(start), n_threads, interrupt).solve();
   return DualSolver<float>(kernel, problem, options, std::move(start), n_threads, interrupt).solve();
 }

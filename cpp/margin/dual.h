@@ -33,6 +33,7 @@ struct DualOptions {
   std::size_t cache_bytes = 0;
   std::size_t most_steps = 0;
   bool shrinking = true;
+  bool is_double = false;  // whether kernel values are kept as doubles, not as floats
 };
 
 struct DualSolution {

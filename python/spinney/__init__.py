@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from spinney._judge.james_stein import JamesStein, james_stein
     from spinney._keep.estimator import load
     from spinney._keep.predictor import load_predictor
+    from spinney._margin.classifier import SVC
+    from spinney._margin.regressor import SVR
     from spinney._pruning.table import ComplexityTable
     from spinney._tree.classifier import DecisionTreeClassifier
     from spinney._tree.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
     from spinney.reading.text import explain_row, export_text
 
 __all__ = [
+    "SVC",
+    "SVR",
     "AdaBoostClassifier",
     "AdaBoostRegressor",
     "BaggingClassifier",

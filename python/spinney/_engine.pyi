@@ -764,3 +764,53 @@ def squared_proximities(
     n_jobs: int,
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
     """Sum of the squares of each row's proximities."""
+
+def fit_machines(
+    terms: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    kernel: str,
+    gamma: float,
+    coef0: float,
+    degree: int,
+    rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    ends: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    lowest: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    highest: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    insensitive: float,
+    penalties: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    tolerance: float,
+    cache_size: float,
+    max_iter: int,
+    shrinking: bool,
+    is_double: bool,
+    n_jobs: int,
+) -> list[Any]:
+    """
+    For each machine and penalty: coefficients, z less kernel sums, intercept, violation, steps, whether bounded.
+    """
+
+def decisions(
+    rows: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    vectors: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    kernel: str,
+    gamma: float,
+    coef0: float,
+    degree: int,
+    coefficients: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    parts: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)],
+    intercepts: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
+    n_jobs: int,
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
+    """What machines say of each row, (n_rows, n_machines)."""

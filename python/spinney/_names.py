@@ -42,6 +42,8 @@ MODULE_OF = {
     "RandomForestRegressor": "spinney._forest.random_forests",
     "RandomTreesEmbedding": "spinney._forest.unlabelled.embedding",
     "Rule": "spinney.reading.rule_list",
+    "SVC": "spinney._margin.classifier",
+    "SVR": "spinney._margin.regressor",
     "ShapValues": "spinney.reading.shap",
     "Support": "spinney._forest.certainty.support",
     "bias_variance": "spinney._judge.bias_variance",
@@ -82,10 +84,16 @@ FITTED_KINDS = {
     "boosting": "spinney._fitted.boosting.FittedBoosting",
     "forest": "spinney._fitted.forest.FittedForest",
     "functions": "spinney._fitted.functions.model.FittedFunctions",
+    "kernel_machines": "spinney._fitted.margin.machines.FittedMachines",
     "tree": "spinney._fitted.tree.FittedTree",
 }
 
-# estimators that hold each kind: their names less "Classifier" and "Regressor"
+# families whose estimators are not called by the family and "Classifier" or "Regressor": of classes, of values
+OWN_NAMES: dict[str, tuple[str | None, str | None]] = {
+    "SV": ("SVC", "SVR"),
+}
+
+# families of estimators that hold each kind
 FAMILIES_OF_KIND = {
     "adaboost": ("AdaBoost",),
     "adaboost_r2": ("AdaBoost",),
@@ -93,19 +101,28 @@ FAMILIES_OF_KIND = {
     "forest": ("RandomForest", "ExtraTrees"),
     "tree": ("DecisionTree", "ExtraTree"),
     "functions": ("FunctionalBoosting",),
+    "kernel_machines": ("SV",),
 }
 
-# what `spinney fit --model` fits: names of estimators less "Classifier" and "Regressor"
+# what `spinney fit --model` fits: families
 FITTED_BY_COMMAND = {
     "tree": "DecisionTree",
     "forest": "RandomForest",
     "extra-trees": "ExtraTrees",
     "boosting": "GradientBoosting",
     "adaboost": "AdaBoost",
+    "svm": "SV",
 }
 
 # estimators whose files do not predict a target
 WITHOUT_TARGET = frozenset({"IsolationForest", "ProximityImputer", "RandomTreesEmbedding"})
+
+
+def estimator_of(family: str, has_classes: bool) -> str | None:
+    """Return the name of a family's estimator of classes or of values; None if it has none."""
+    if family in OWN_NAMES:
+        return OWN_NAMES[family][0 if has_classes else 1]
+    return family + ("Classifier" if has_classes else "Regressor")
 
 
 def public(name: str) -> Any:

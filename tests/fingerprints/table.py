@@ -3,7 +3,15 @@
 import json
 from pathlib import Path
 
-from fingerprints import adaboost, boosting, forests, functional, long, trees  # noqa: F401 (they enter their cases)
+from fingerprints import (  # noqa: F401 (they enter their cases)
+    adaboost,
+    boosting,
+    forests,
+    functional,
+    long,
+    margins,
+    trees,
+)
 from fingerprints.cases import CASES, computed
 
 FILE = Path(__file__).with_name("fingerprints.json")

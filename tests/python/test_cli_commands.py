@@ -507,6 +507,27 @@ def test_adaboost_is_fitted_shown_and_asked(folder, penguins, tmp_path):
     assert "rounds" in run(*values).stdout
 
 
+# ---- margins ----------------------------------------------------------------------------------------------
+
+
+def test_margins_are_fitted_shown_and_asked(folder, tmp_path):
+    fit = ("fit", folder / "penguins.csv", "--target", "species", "--model", "svm")
+    words = ("--C", 10, "--kernel", "linear", "--folds", 3, "--out", tmp_path / "svm", "--json")
+    found = json.loads(run(*fit, *words).stdout)
+    assert found["scores"]["accuracy"]["support vector machine"]["mean"] > 0.95
+    model = spinney.load(tmp_path / "svm")
+    assert (found["support_vectors"], found["C"], found["importances"]) == (len(model.support_), 10.0, {})
+    assert "SVC: " in run("show", tmp_path / "svm").stdout
+    assert "Chinstrap" in run("predict", tmp_path / "svm", folder / "penguins.csv").stdout
+    assert "fit with probability=True" in refused("predict", tmp_path / "svm", folder / "penguins.csv", "--proba")
+    for option, value in (("--max-depth", 2), ("--trees", 10), ("--learning-rate", 0.1)):
+        assert "Leave it out" in refused(*fit, option, value, code=2)
+    assert "neither a positive number nor 'cv'" in refused(*fit, "--C", "-3", code=2)
+    assert "Leave it out" in refused(*fit[:-1], "tree", "--C", 2, code=2)
+    values = ("fit", folder / "penguins.csv", "--target", "body_mass_g", "--model", "svm", "--C", "cv", "--folds", 0)
+    assert "support vectors" in run(*values).stdout
+
+
 # ---- boosting ---------------------------------------------------------------------------------------------
 
 

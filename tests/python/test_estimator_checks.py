@@ -25,6 +25,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarn
         spinney.AdaBoostRegressor(n_estimators=10),
         spinney.FunctionalBoostingClassifier(n_estimators=10, learning_rate=0.5),
         spinney.FunctionalBoostingRegressor(n_estimators=20, learning_rate=0.5),
+        spinney.SVC(),
+        spinney.SVR(),
     ]
 )
 def test_scikit_learns_checks(estimator, check):
@@ -66,6 +68,9 @@ def test_scikit_learns_checks(estimator, check):
             ["linear_pairs", "kernel_ridge", "logistic"], n_estimators=5, random_state=0
         ),
         spinney.FunctionalBoostingRegressor("splines", n_estimators=20, learning_rate=0.5),
+        spinney.SVC(kernel="poly", multi_class="ovr", class_weight="balanced", precision="double"),
+        spinney.SVC(kernel="linear", scale=False, C=0.1),
+        spinney.SVR(kernel="linear", C=10.0, epsilon=0.0),
     ]
 )
 @pytest.mark.slow

@@ -52,7 +52,7 @@ class Design:
 
     @classmethod
     def learn(cls, columns: _engine.Table, schema: Schema, weight: Floats, is_scaled: bool = True) -> Design:
-        """Find the terms that vary among the rows of positive weight; unscaled, numbers that do not vary are terms too."""
+        """Find the terms that vary among the rows of positive weight; unscaled, those of numbers that do not, too."""
         found: list[_Term] = []
         used = weight > 0
         kept, total = weight[used], float(weight[used].sum())
@@ -133,9 +133,7 @@ class Design:
         return cls(feature, kind, code, center, scale, fill if "fill" in fields else None)
 
 
-def _number_terms(
-    j: int, values: Floats, absent: NDArray[np.bool_], weight: Floats, is_scaled: bool
-) -> list[_Term]:
+def _number_terms(j: int, values: Floats, absent: NDArray[np.bool_], weight: Floats, is_scaled: bool) -> list[_Term]:
     """Terms of a column of numbers: its value and, if some are, whether it is missing."""
     found: list[_Term] = []
     there, kept = values[~absent], weight[~absent]

@@ -14,9 +14,10 @@ from spinney._data import read_table
 from spinney._file.container import faults_named, field, from_bytes, refuse
 from spinney._file.disk import Target, label_of, read_file
 from spinney._file.values import parameters_from_json
+from spinney._fitted.model import ModelOfTrees
 from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart, kind_of
-from spinney._names import FAMILIES_OF_KIND, FITTED_KINDS, MODULE_OF, WITHOUT_TARGET
+from spinney._names import FAMILIES_OF_KIND, FITTED_KINDS, MODULE_OF, WITHOUT_TARGET, estimator_of
 
 
 class Predictor:
@@ -49,8 +50,9 @@ class Predictor:
                 setattr(self, attribute, attributes[attribute])
 
     def __repr__(self) -> str:
-        model: Any = self._part.model
-        return f"<Predictor of a {self._name}: {model.node_count} nodes>"
+        model = self._part.model
+        size = f"{model.node_count} nodes" if isinstance(model, ModelOfTrees) else model.noun
+        return f"<Predictor of a {self._name}: {size}>"
 
     def _by_blocks(self, X: Any, work: Callable[[_engine.Table, int], NDArray[Any]]) -> NDArray[Any]:
         blocks = self._part.schema.encode_blocks(read_table(X), self._unseen, self._name)
@@ -203,14 +205,14 @@ def load_predictor(file: Target) -> Predictor:
 
 def _check_name(name: str, kind: str, has_classes: bool) -> None:
     """Refuse the name of an estimator that does not hold such a model."""
-    tasks = ("Classifier", "Regressor")
+    families = FAMILIES_OF_KIND.get(kind, ())
+    fitting, other = ({estimator_of(family, of) for family in families} for of in (has_classes, not has_classes))
     holders = {
-        of: {family + task for family in families for task in tasks} for of, families in FAMILIES_OF_KIND.items()
+        estimator_of(family, of) for every in FAMILIES_OF_KIND.values() for family in every for of in (False, True)
     }
-    known = any(name in names for names in holders.values())
-    if name not in MODULE_OF or (not known and not name.endswith(tasks)):
+    if name not in MODULE_OF or (name not in holders and not name.endswith(("Classifier", "Regressor"))):
         refuse(f"holds a model that this spinney does not know, {name!r}: upgrade spinney")
-    if name not in holders.get(kind, ()):
+    if name not in fitting | other:
         refuse("is damaged: its estimator and its trees do not go together")
-    if name.endswith("Classifier") != has_classes:
+    if name not in fitting:
         refuse("is damaged: its estimator and its classes do not go together")

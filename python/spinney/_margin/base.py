@@ -102,6 +102,7 @@ class BaseSupportVectors(TargetEstimator):
         "coef0": [Interval(Real, None, None, closed="neither")],
         "scale": ["boolean"],
         "shrinking": ["boolean"],
+        "precision": [StrOptions({"single", "double"})],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
         "cache_size": [Interval(Real, 0.0, 2.0**40, closed="neither")],
         "max_iter": [Interval(Integral, -1, None, closed="left")],
@@ -119,20 +120,20 @@ class BaseSupportVectors(TargetEstimator):
         """Check y; return it as numbers, and what is learned from it."""
 
     @abstractmethod
-    def _read_weight(self, target: Floats, weight: Floats, learned: dict[str, Any]) -> Floats:
-        """Return the weights of rows in their bounds."""
-
-    @abstractmethod
     def _problems(self, rows: MarginRows, learned: dict[str, Any]) -> Problems:
         """Return the duals."""
 
     @abstractmethod
     def _errors(self, model: FittedMachines, scores: Floats, target: Floats) -> Floats:
-        """What each row's prediction costs, from its scores."""
+        """Say what each row's prediction costs, from its scores."""
 
     def _calibrate(self, table: MarginTable, kernel: KernelChoice, C: float, learned: dict[str, Any]) -> Floats | None:
         """Return the curves that make probabilities of scores."""
         return None
+
+    def _weigh(self, target: Floats, weight: Floats, learned: dict[str, Any]) -> None:
+        """Note what else weighs than rows."""
+        return
 
     # ---- fitting -------------------------------------------------------------------------------------
 
@@ -164,7 +165,8 @@ class BaseSupportVectors(TargetEstimator):
         target, learned = self._read_target(y, raw.n_rows)
         columns = schema.encode(raw, unseen=self.unseen, estimator=type(self).__name__)
         given = read_weights(sample_weight, raw.n_rows)
-        weight = self._read_weight(target, np.ones(raw.n_rows) if given is None else given, learned)
+        weight = np.ones(raw.n_rows) if given is None else given
+        self._weigh(target, weight, learned)
         table = MarginTable(columns, schema, target, weight, bool(self.scale), is_matrix)
         learned["_groups"] = groups
         design, rows, _ = table.learn(weight)
@@ -202,7 +204,14 @@ class BaseSupportVectors(TargetEstimator):
     @property
     def _effort(self) -> Effort:
         most = _MOST_STEPS if self.max_iter == -1 else int(self.max_iter)
-        return Effort(float(self.tol), float(self.cache_size), most, bool(self.shrinking), self._n_threads)
+        return Effort(
+            float(self.tol),
+            float(self.cache_size),
+            most,
+            bool(self.shrinking),
+            self.precision == "double",
+            self._n_threads,
+        )
 
     def _kernel(self, gamma: float) -> KernelChoice:
         return KernelChoice(self.kernel, gamma, float(self.coef0), int(self.degree))
@@ -426,7 +435,7 @@ class BaseSupportVectors(TargetEstimator):
 
 
 def _plain(entry: dict[str, Any]) -> dict[str, Any]:
-    """An infinite C as text: JSON has no such number."""
+    """Return an infinite C as text: JSON has no such number."""
     return entry | {"C_": "inf"} if np.isinf(entry["C_"]) else entry
 
 

@@ -16,7 +16,7 @@ _RIDGE = 1e-12
 
 
 def fit_curve(scores: Floats, is_positive: NDArray[np.bool_], weight: Floats) -> tuple[float, float]:
-    """A and B of 1 / (1 + exp(A f + B)), by Newton's method (Lin, Lin and Weng 2007).
+    """Find A and B of 1 / (1 + exp(A f + B)), by Newton's method (Lin, Lin and Weng 2007).
 
     Targets are Platt's: as if each class had one more row, of the other class by half.
     """

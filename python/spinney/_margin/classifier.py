@@ -38,9 +38,111 @@ class SVC(ClassifierMixin, BaseSupportVectors):
 
     Parameters
     ----------
+    C : float, "cv" or list of floats, default=1.0
+        What a row pays per unit of its distance beyond the margin. Infinite: no row may cross it, which is refused if
+        the rows cannot be separated. "cv", or values to choose from: that of the least cross-validated error (eleven
+        values from 0.01 to 1,000).
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"} or callable, default="rbf"
+        Similarity of rows u and v: u·v, ``(gamma u·v + coef0) ** degree``, ``exp(-gamma |u - v|²)``, ``tanh(gamma u·v +
+        coef0)``; a matrix of kernel values in place of the table; or a function of two arrays of rows of terms that
+        returns the values of all pairs, which are then held in memory.
+    degree : int, default=3
+        Power of the polynomial kernel.
+    gamma : {"scale", "auto", "cv"}, float or list of floats, default="scale"
+        How narrow the kernel is. "scale": one over the number of terms and the variance of all of them; "auto": one
+        over the number of terms. "cv", or values to choose from: that of the least cross-validated error (five about
+        that of "scale").
+    coef0 : float, default=0.0
+        Constant of the polynomial and the sigmoid kernel.
+    scale : bool, default=True
+        Whether terms are centred and divided by their standard deviation. False: numbers stay as they are, and a
+        category's term is 0 or 1.
+    shrinking : bool, default=True
+        Whether rows that sit firmly at a bound are left out for a while. The optimum is the same.
+    probability : bool, default=False
+        Whether to fit curves that turn scores into probabilities (Platt), to the scores of rows in folds that the
+        machines have not seen. Takes as many more fits as there are folds.
+    tol : float, default=1e-3
+        By how much the conditions of the optimum may be violated at the end, in units of the score.
+    cache_size : float, default=200
+        Megabytes of kernel values to keep.
+    precision : {"single", "double"}, default="single"
+        Numbers as which kernel values are kept while the dual is solved: of 32 bits, as libsvm does, or of 64, of which
+        half as many fit into `cache_size`. It matters below a `tol` of about 1e-5, and for large C.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of C by class label. "balanced": in inverse proportion to the weight of the rows of each class.
+    cost_matrix : array-like of shape (n_classes, n_classes), frame, or dict of dicts by label, optional
+        Cost of predicting class j (column) for a row of class i (row): a factor of the row's C in the machine that
+        tells the two apart, or, one against all, the sum of the costs of what it may be taken for.
+    multi_class : {"ovo", "ovr"}, default="ovo"
+        With more than two classes: a machine for each pair of them, or one for each against all others.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        What `decision_function` returns for several classes: a number for each, or those of the machines.
+    max_iter : int, default=-1
+        Most steps of two rows; -1: ten million.
+    cv : int, splitter, iterable of splits, or array of fold numbers, default=5
+        Folds, where C or gamma is chosen or probabilities are fitted. For a number, folds are drawn by `random_state`
+        with the classes spread evenly, or, if `fit` is given groups, such that each group stays in one fold.
+    categorical_features : list of names or positions, or mask, optional
+        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
+    unseen : {"missing", "error", "other"}, default="missing"
+        How to treat a category that did not occur in training: as a missing value, as an error, or as none of the known
+        ones.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds. Without effect where none are made.
+    n_jobs : int, optional
+        Threads. None: all that the process may use. The result is the same for any number.
 
     Attributes
     ----------
+    classes_ : ndarray, or list of these
+        Class labels, sorted; one array per output.
+    n_classes_ : int, or ndarray of int
+        Number of classes; one number per output.
+    margin_ : FittedMargin
+        What predicts.
+    terms_ : list of str
+        Names of the terms that the columns became.
+    support_ : ndarray of shape (n_vectors,)
+        Rows of the training table that are support vectors, those of a class together; of equal rows the first.
+    support_vectors_ : ndarray of shape (n_vectors, n_terms)
+        The same in terms; empty if kernel values were given.
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support vectors of each class.
+    dual_coef_ : ndarray of shape (n_classes - 1, n_vectors)
+        Coefficients of the support vectors: a vector of class i has that of its machine with class j in row j, or j - 1
+        if j is above i. With ``multi_class="ovr"`` a row for each class.
+    intercept_ : ndarray of shape (n_machines,)
+        What each machine adds to its sum.
+    coef_ : ndarray of shape (n_machines, n_terms)
+        Weights of the terms, if the kernel is linear.
+    slacks_ : ndarray of shape (n_samples,)
+        How far each training row lies beyond the margin it should keep, in units of the score: 0 if it keeps it. With
+        several machines the largest. NaN for rows of weight 0. Not saved in model files.
+    dual_gap_ : ndarray of shape (n_machines,)
+        Objective of the primal less that of the dual: how far the objective can be from the optimum.
+    kkt_violation_ : ndarray of shape (n_machines,)
+        Largest violation of the conditions of the optimum (Karush, Kuhn and Tucker): at most `tol`, if the fit came to
+        its end.
+    objective_ : ndarray of shape (n_machines,)
+        Objective of the dual, which is minimised, as libsvm states it.
+    n_iter_ : ndarray of shape (n_machines,)
+        Steps of two rows.
+    C_ : float
+        The penalty used.
+    gamma_ : float
+        The width of the kernel used.
+    cv_results_ : dict of ndarrays
+        If C or gamma was chosen: what was tried (``C``, ``gamma``), mean error and its standard deviation over folds,
+        each fold's.
+    cost_matrix_ : ndarray of shape (n_classes, n_classes), or None
+        Costs in the order of `classes_`, if any were given.
+    schema_ : Schema
+        Columns, their kinds and their categories in the training table.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Column names, if the table has any and all are strings.
 
     See Also
     --------
@@ -78,6 +180,7 @@ class SVC(ClassifierMixin, BaseSupportVectors):
         probability: bool = False,
         tol: float = 1e-3,
         cache_size: float = 200,
+        precision: str = "single",
         class_weight: Any = None,
         cost_matrix: Any = None,
         multi_class: str = "ovo",
@@ -99,6 +202,7 @@ class SVC(ClassifierMixin, BaseSupportVectors):
         self.probability = probability
         self.tol = tol
         self.cache_size = cache_size
+        self.precision = precision
         self.class_weight = class_weight
         self.cost_matrix = cost_matrix
         self.multi_class = multi_class
@@ -118,14 +222,15 @@ class SVC(ClassifierMixin, BaseSupportVectors):
         learned = {"classes_": classes, "n_classes_": len(classes), "cost_matrix_": cost, "priors_": None}
         return codes, learned
 
-    def _read_weight(self, target: Floats, weight: Floats, learned: dict[str, Any]) -> Floats:
-        return class_weights(self.class_weight, target.astype(np.intp), weight, learned["classes_"])
+    def _weigh(self, target: Floats, weight: Floats, learned: dict[str, Any]) -> None:
+        codes = target.astype(np.intp)
+        learned["_by_class"] = class_weights(self.class_weight, codes, weight, learned["classes_"])
 
     def _problems(self, rows: MarginRows, learned: dict[str, Any]) -> Problems:
-        return class_problems(rows, len(learned["classes_"]), self.multi_class, learned["cost_matrix_"])
+        return class_problems(rows, learned["_by_class"], self.multi_class, learned["cost_matrix_"])
 
     def _errors(self, model: FittedMachines, scores: Floats, target: Floats) -> Floats:
-        return (model.score_codes(scores)[:, 0] != target).astype(np.float64)
+        return np.asarray(model.score_codes(scores)[:, 0] != target, dtype=np.float64)
 
     def _calibrate(self, table: MarginTable, kernel: KernelChoice, C: float, learned: dict[str, Any]) -> Floats | None:
         """Fit the curves to the scores of rows in folds that the machines have not seen."""
@@ -221,7 +326,8 @@ class SVC(ClassifierMixin, BaseSupportVectors):
         ndarray of shape (n_samples, n_classes)
             As `predict_proba`.
         """
-        return log(self.predict_proba(X))
+        shares: Floats = self.predict_proba(X)
+        return log(shares)
 
 
 def _sides(n_classes: int, multi_class: str) -> list[tuple[list[int], list[int]]]:

@@ -48,7 +48,7 @@ class MarginRows:
             keys += [terms[t, used] for t in range(len(keys) - 1, min(2 * len(keys), len(terms) + 1) - 1)]
             order, is_new = _sorted(keys)
         group = np.cumsum(is_new) - 1
-        total = np.bincount(group, weight[used][order])
+        total = np.bincount(group, weight[used][order]).astype(np.float64)
         rows = used[order]
         first = np.full(len(total), len(weight))
         np.minimum.at(first, group, rows)

@@ -34,7 +34,7 @@ class Grid:
         return len(self.penalties) == 1 and len(self.gammas) == 1
 
     def chosen(self, errors: Floats, weight: Floats) -> tuple[int, int, Floats]:
-        """Place of the least mean error, (n_gammas, n_penalties, n_folds), and all means; of equals the smallest C, then gamma."""
+        """Find the least mean error of (n_gammas, n_penalties, n_folds), of equals the smallest C; return all means."""
         means = np.asarray((errors * weight).sum(axis=2) / weight.sum())
         p, g = np.unravel_index(int(means.T.argmin()), means.T.shape)
         return int(g), int(p), means

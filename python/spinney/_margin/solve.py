@@ -50,6 +50,7 @@ class Effort:
     cache_size: float
     max_iter: int
     shrinking: bool
+    is_double: bool
     n_jobs: int
 
 
@@ -90,8 +91,9 @@ class Problems:
         return slice(int(self.ends[m - 1]) if m else 0, int(self.ends[m]))
 
 
-def class_problems(rows: MarginRows, n_classes: int, multi_class: str, cost: Floats | None) -> Problems:
-    """Return the duals that tell classes apart."""
+def class_problems(rows: MarginRows, by_class: Floats, multi_class: str, cost: Floats | None) -> Problems:
+    """Return the duals that tell classes apart, which weigh as `by_class` says, and their mistakes as the costs say."""
+    n_classes = len(by_class)
     places = [np.flatnonzero(rows.target == k) for k in range(n_classes)]
     dear = 1.0 - np.eye(n_classes) if cost is None else cost
     parts: list[tuple[NDArray[np.intp], Floats, Floats]] = []
@@ -111,7 +113,8 @@ def class_problems(rows: MarginRows, n_classes: int, multi_class: str, cost: Flo
             parts.append((everyone, z, own))
     found = np.concatenate([part[0] for part in parts])
     z = np.concatenate([part[1] for part in parts])
-    bound = rows.weight[found] * np.concatenate([part[2] for part in parts])
+    bound = rows.weight[found] * by_class[rows.target[found].astype(np.intp)]
+    bound = bound * np.concatenate([part[2] for part in parts])
     ends = np.cumsum([len(part[0]) for part in parts]).astype(np.uint32)
     lowest, highest = np.where(z > 0, 0.0, -bound), np.where(z > 0, bound, 0.0)
     return Problems(found.astype(np.uint32), ends, z, lowest, highest, 0.0, strategy, -1.0 if n_classes == 2 else 1.0)
@@ -121,7 +124,9 @@ def value_problem(rows: MarginRows, epsilon: float) -> Problems:
     """Return the dual of a regression."""
     n = len(rows)
     ends = np.array([n], dtype=np.uint32)
-    return Problems(np.arange(n, dtype=np.uint32), ends, rows.target, -rows.weight, rows.weight, epsilon, "one", of_values=True)
+    return Problems(
+        np.arange(n, dtype=np.uint32), ends, rows.target, -rows.weight, rows.weight, epsilon, "one", of_values=True
+    )
 
 
 @dataclass(frozen=True)
@@ -153,7 +158,9 @@ class Solution:
     is_bounded: bool
 
 
-def solve(rows: MarginRows, problems: Problems, kernel: KernelChoice, penalties: Floats, effort: Effort) -> list[list[Solution]]:
+def solve(
+    rows: MarginRows, problems: Problems, kernel: KernelChoice, penalties: Floats, effort: Effort
+) -> list[list[Solution]]:
     """Solve all machines for ascending penalties; for each penalty, a solution per machine."""
     name, terms = kernel.matrix(rows.terms)
     found = _engine.fit_machines(
@@ -173,6 +180,7 @@ def solve(rows: MarginRows, problems: Problems, kernel: KernelChoice, penalties:
         effort.cache_size,
         effort.max_iter,
         effort.shrinking,
+        effort.is_double,
         effort.n_jobs,
     )
     return [
@@ -187,10 +195,7 @@ def _solution(problems: Problems, m: int, penalty: float, found: Any) -> Solutio
     z, epsilon = problems.z[own], problems.insensitive
     sums = z - pull
     scores = sums + intercept
-    if problems.of_values:
-        slacks = np.maximum(np.abs(z - scores) - epsilon, 0.0)
-    else:
-        slacks = np.maximum(1.0 - z * scores, 0.0)
+    slacks = np.maximum(np.abs(z - scores) - epsilon, 0.0) if problems.of_values else np.maximum(1.0 - z * scores, 0.0)
     square = float((beta * sums).sum())
     objective = square / 2 - float((z * beta).sum()) + epsilon * float(np.abs(beta).sum())
     bound = np.maximum(problems.highest[own], -problems.lowest[own])
@@ -200,7 +205,17 @@ def _solution(problems: Problems, m: int, penalty: float, found: Any) -> Solutio
         room = 1.0 - float(slacks.max(initial=0.0))
         primal = square / 2 / room**2 if room > 0 else np.inf
     gap = max(primal + objective, 0.0)
-    return Solution(beta, scores, slacks, float(intercept), max(float(violation), 0.0), objective, gap, int(n_iter), bool(is_bounded))
+    return Solution(
+        beta,
+        scores,
+        slacks,
+        float(intercept),
+        max(float(violation), 0.0),
+        objective,
+        gap,
+        int(n_iter),
+        bool(is_bounded),
+    )
 
 
 def machines_of(

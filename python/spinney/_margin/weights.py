@@ -13,9 +13,9 @@ Floats = NDArray[np.float64]
 
 
 def class_weights(given: Any, codes: NDArray[np.intp], weight: Floats, classes: NDArray[Any]) -> Floats:
-    """Return the weights of rows times those of their classes; "balanced" goes by the weights that the classes have."""
+    """Return the weight of each class; "balanced" goes by the weights that their rows have."""
     if given is None:
-        return weight
+        return np.ones(len(classes))
     if isinstance(given, dict):
         unknown = [label for label in given if label not in set(classes.tolist())]
         if unknown:
@@ -26,4 +26,4 @@ def class_weights(given: Any, codes: NDArray[np.intp], weight: Floats, classes: 
         by_class = weight.sum() / (len(classes) * np.where(total > 0, total, 1.0))
     if not (np.isfinite(by_class) & (by_class >= 0)).all():
         raise ValueError("class_weight must give finite weights of at least 0.")
-    return np.asarray(weight * by_class[codes])
+    return np.asarray(by_class)

@@ -36,13 +36,33 @@ class _NumberOrAuto(click.ParamType[int | str]):
         return number
 
 
+class _PositiveOrCv(click.ParamType[float | str]):
+    """A positive number, or the word cv."""
+
+    name = "number or cv"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
+        """Return the number, or the word."""
+        if value == "cv":
+            return "cv"
+        try:
+            number = float(value)
+        except ValueError:
+            number = 0.0
+        if not number > 0.0:
+            self.fail(f"{value!r} is neither a positive number nor 'cv'.", param, ctx)
+        return number
+
+
 _FILE = click.Path(path_type=Path)
 _LOSSES = tuple(name for name, traits in _engine.losses().items() if not traits["of_classes"])
 _CRITERIA = (
     *("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"),
     *("squared_error", "friedman_mse", "absolute_error", "poisson"),
 )
+_KERNELS = ("linear", "poly", "rbf", "sigmoid")
 _OF_TREES = ("tree", "forest", "extra-trees")
+_OF_MARGINS = ("svm",)
 _ONLY_OF = {  # models that an option is for, where it is not for all of them
     "learning_rate": ("boosting", "adaboost"),
     "loss": ("boosting",),
@@ -51,6 +71,10 @@ _ONLY_OF = {  # models that an option is for, where it is not for all of them
     "criterion": _OF_TREES,
     "min_samples_leaf": (*_OF_TREES, "boosting"),
     "max_leaf_nodes": (*_OF_TREES, "boosting"),
+    "max_depth": (*_OF_TREES, "boosting", "adaboost"),
+    "n_estimators": (*_OF_TREES, "boosting", "adaboost"),
+    "C": _OF_MARGINS,
+    "kernel": ("svm",),
 }
 _delimiter = click.option(
     "--delimiter", metavar="D", help="What separates CSV columns: one character, or tab. Default: comma; tab for .tsv."
@@ -122,7 +146,8 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
     type=click.Choice(list(FITTED_BY_COMMAND)),
     default="tree",
     show_default=True,
-    help="One tree, a random forest, a forest of trees that cut at random, gradient boosting, or AdaBoost.",
+    help="One tree, a random forest, a forest of trees that cut at random, gradient boosting, AdaBoost, or a support "
+    "vector machine.",
 )
 @click.option(
     "--trees",
@@ -146,6 +171,8 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
 @click.option(
     "--criterion", type=click.Choice(_CRITERIA), metavar="C", help=f"Measure of a split: {', '.join(_CRITERIA)}."
 )
+@click.option("--C", "C", type=_PositiveOrCv(), metavar="C|cv", help="Margins: what a row beyond the margin pays.")
+@click.option("--kernel", type=click.Choice(_KERNELS), metavar="K", help=f"Margins: {', '.join(_KERNELS)}.")
 @click.option("--drop", multiple=True, metavar="COL", help="Column to leave out; may be given several times.")
 @click.option("--weight", metavar="COL", help="Column with the weight of each row.")
 @click.option("--offset", metavar="COL", help="Boosting: column with the score that each row starts from.")

@@ -18,7 +18,7 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-from spinney._names import FITTED_BY_COMMAND
+from spinney._names import FITTED_BY_COMMAND, estimator_of
 from spinney.cli.failures import fail, failures_in_words, nearest, warnings_in_words
 from spinney.cli.tables import check_writable, number_column, read_whole
 
@@ -81,7 +81,9 @@ def run_fit(
         check_writable(out)
     problem = take_apart(source)
     check_boosting(problem, parameters)
-    name = FITTED_BY_COMMAND[kind] + ("Classifier" if problem.task == "classification" else "Regressor")
+    name = estimator_of(FITTED_BY_COMMAND[kind], problem.task == "classification")
+    if name is None:
+        raise fail(f"--model {kind} tells classes apart, and the target holds numbers. Use another model.")
     given = {name: value for name, value in parameters.items() if value is not None}
     if kind == "boosting":
         stopping = _STOPPING if problem.X.height >= _FEWEST_TO_STOP_BY else {}
@@ -251,6 +253,8 @@ def summary(
     from spinney.reading.tables import importance_columns
 
     about: About = model._about()
+    ranked = importance_columns(model) if hasattr(model, "feature_importances_") else {"column": [], "importance": []}
+    importances = dict(zip(ranked["column"], ranked["importance"], strict=True))
     baseline = "most frequent class" if problem.task == "classification" else "mean"
     return {
         "table": str(source.path),
@@ -267,7 +271,7 @@ def summary(
             for name, (own, base) in scores.items()
         },
         **about.size,
-        "importances": dict(zip(*list(importance_columns(model).values())[:2], strict=True)),
+        "importances": importances,
         "model": None if out is None else str(out),
     }
 

@@ -102,7 +102,7 @@ class FittedMargin(FittedModel):
         if self._n_classes is None:
             return scores
         if self.calibration is None:
-            raise AttributeError(
+            raise ValueError(
                 "This model has no class probabilities: it was fitted without them. Use predict, or fit with "
                 "probability=True."
             )
@@ -199,7 +199,7 @@ class FittedMargin(FittedModel):
 
 
 def plane_scores(rows: Floats, planes: Floats, intercepts: Floats, n_jobs: int) -> Floats:
-    """Sums of the terms of each row times the weights of each plane, and its intercept."""
+    """Add up the terms of each row times the weights of each plane, and its intercept."""
     n = len(planes)
     parts = np.repeat(np.arange(n, dtype=np.int32)[:, np.newaxis], 4, axis=1)
     parts[:, 3] = 1

@@ -1,0 +1,34 @@
+"""Support vector machines: kernels, tasks, searches, and more rows than a working set has."""
+
+import spinney
+
+from fingerprints.cases import enter_models
+from fingerprints.tables import CLASSES, HOLES, LONG, LONG_VALUES, MIXED, TWO, VALUES
+
+KERNELS = ("linear", "poly", "rbf", "sigmoid")
+
+
+def classes(**options):
+    return lambda: spinney.SVC(random_state=0, **options)
+
+
+def values(**options):
+    return lambda: spinney.SVR(random_state=0, **options)
+
+
+enter_models("svc", {kernel: classes(kernel=kernel, coef0=0.5) for kernel in KERNELS}, HOLES, CLASSES)
+enter_models(
+    "svc options",
+    {
+        "against all": classes(multi_class="ovr", probability=True, cv=3),
+        "double": classes(precision="double", tol=1e-7, class_weight="balanced"),
+        "pairs": classes(probability=True, cv=3, scale=False, gamma=0.001),
+        "searched": classes(C=[0.1, 1.0, 10.0], gamma="cv", cv=3),
+    },
+    MIXED,
+    CLASSES,
+)
+enter_models("svc two classes", {"platt": classes(probability=True, cv=4, C=5.0)}, MIXED, TWO)
+enter_models("svr", {kernel: values(kernel=kernel, gamma=0.05, C=3.0) for kernel in KERNELS}, HOLES, VALUES)
+enter_models("svc long", {"rbf": classes(C=4.0)}, LONG[:2000], LONG_VALUES[:2000] > 0)
+enter_models("svr long", {"rbf": values(C=4.0)}, LONG[:1200], LONG_VALUES[:1200])

@@ -1,0 +1,387 @@
+"""Support vector machines: the optimum, its conditions, and what users see of them."""
+
+import io
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import spinney
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle.margin import kernel_matrix, objective, solve_dual, violation
+from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold
+from sweep import examples
+
+KERNELS = {
+    "linear": {},
+    "poly": {"gamma": 0.3, "coef0": 1.0, "degree": 2},
+    "rbf": {"gamma": 0.4},
+}
+
+
+def blobs(seed=0, n=60, d=3, n_classes=2, spread=1.2):
+    rng = np.random.RandomState(seed)
+    y = np.arange(n) % n_classes
+    return rng.randn(n, d) * spread + np.eye(n_classes, d)[y] * 2.5, y
+
+
+def mixed(n=80):
+    rng = np.random.RandomState(1)
+    frame = pd.DataFrame(
+        {"a": rng.randn(n), "town": rng.choice(["Ely", "Rye", "Wem"], n).astype(object), "wet": rng.rand(n) < 0.5}
+    )
+    score = frame["a"] + 2 * (frame["town"] == "Rye") + frame["wet"] + 0.3 * rng.randn(n)
+    frame.loc[::9, "a"] = np.nan
+    frame.loc[::11, "town"] = None
+    return frame, np.where(score > 1.2, "high", "low"), score.to_numpy()
+
+
+def matrix_of(model, rows, others):
+    return kernel_matrix(model.kernel, rows, others, model.gamma_, model.coef0, model.degree)
+
+
+# ---- the optimum ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("C", [0.5, 20.0])
+def test_classes_are_parted_as_by_the_slow_twin(kernel, C):
+    X, y = blobs()
+    z = np.where(y == 1, 1.0, -1.0)
+    weight = np.linspace(0.5, 2, len(y))
+    options = {"scale": False, "tol": 1e-9, "precision": "double"}
+    model = spinney.SVC(kernel=kernel, C=C, **KERNELS[kernel], **options).fit(X, y, weight)
+    matrix = matrix_of(model, X, X)
+    lowest, highest = np.where(z > 0, 0, -C * weight), np.where(z > 0, C * weight, 0)
+    beta = solve_dual(matrix, z, lowest, highest)
+    best = objective(matrix, z, beta)
+    assert model.objective_[0] == pytest.approx(best, rel=1e-6)
+    own = np.zeros(len(y))
+    own[model.support_] = model.dual_coef_[0]
+    assert objective(matrix, z, own) <= best + 1e-7 * abs(best)
+    np.testing.assert_allclose(model.decision_function(X), matrix @ own + model.intercept_[0], atol=1e-9)
+    assert 0 <= model.dual_gap_[0] < 1e-5 * abs(best)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_values_are_fitted_as_by_the_slow_twin(kernel):
+    X, _ = blobs(n=50)
+    z = np.sin(X[:, 0]) + 0.3 * X[:, 1]
+    C, epsilon = 3.0, 0.1
+    options = {"scale": False, "tol": 1e-9, "precision": "double"}
+    model = spinney.SVR(kernel=kernel, C=C, epsilon=epsilon, **KERNELS[kernel], **options).fit(X, z)
+    matrix, bound = matrix_of(model, X, X), np.full(len(z), C)
+    best = objective(matrix, z, solve_dual(matrix, z, -bound, bound, epsilon), epsilon)
+    assert model.objective_[0] == pytest.approx(best, rel=1e-5)
+    own = np.zeros(len(z))
+    own[model.support_] = model.dual_coef_[0]
+    assert violation(matrix, z, own, -bound, bound, epsilon) <= 2e-9
+    np.testing.assert_allclose(model.slacks_, np.maximum(np.abs(z - model.predict(X)) - epsilon, 0), atol=1e-8)
+
+
+@examples(15)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(5, 120),
+    kernel=st.sampled_from(["linear", "poly", "rbf", "sigmoid"]),
+    C=st.sampled_from([0.01, 1.0, 50.0]),
+    values=st.booleans(),
+    tol=st.sampled_from([1e-2, 1e-3, 1e-6]),
+)
+def test_the_conditions_of_the_optimum_hold_at_the_stated_tolerance(seed, n, kernel, C, values, tol):
+    X, y = blobs(seed, n)
+    X = X.round(1)  # some rows are equal
+    options = {"kernel": kernel, "C": C, "gamma": 0.2, "coef0": 0.5, "degree": 2, "scale": False, "tol": tol}
+    if values:
+        z, epsilon = X[:, 0] * X[:, 1] + y, 0.2
+        model = spinney.SVR(epsilon=epsilon, precision="double", **options).fit(X, z)
+    else:
+        z, epsilon = np.where(y == 1, 1.0, -1.0), 0.0
+        model = spinney.SVC(precision="double", **options).fit(X, y)
+    beta = np.zeros(n)
+    beta[model.support_] = model.dual_coef_[0]
+    times = pd.Series(list(map(tuple, np.column_stack([X, z])))).value_counts()
+    weight = np.array([times[tuple(row)] for row in np.column_stack([X, z])])  # the first of equal rows stands for all
+    highest = np.where((z > 0) | values, C * weight, 0.0)
+    lowest = np.where((z < 0) | values, -C * weight, 0.0)
+    assert (beta <= highest).all()
+    assert (beta >= lowest).all()
+    assert abs(beta.sum()) <= 1e-9 * max(C, np.abs(beta).sum())
+    first = ~pd.DataFrame(np.column_stack([X, z])).duplicated().to_numpy()
+    matrix = matrix_of(model, X[first], X[first])
+    found = violation(matrix, z[first], beta[first], lowest[first], highest[first], epsilon)
+    assert found <= tol + 1e-10 * (1 + np.abs(matrix).max() * np.abs(beta).sum())
+    assert model.kkt_violation_[0] <= tol
+
+
+@pytest.mark.parametrize("values", [False, True])
+def test_large_problems_come_to_the_optimum_of_small_steps(values):
+    """More rows than a working set has, so that rows are left out and brought back."""
+    X, y = blobs(3, n=1800, d=4, spread=1.5)
+    z = X[:, 0] * X[:, 1] + y
+    make = spinney.SVR if values else spinney.SVC
+    target = z if values else y
+    found = [
+        make(C=2.0, tol=1e-6, precision="double", cache_size=size, shrinking=shrinking, n_jobs=n_jobs).fit(X, target)
+        for size, shrinking, n_jobs in ((200, True, 1), (1, True, 2), (200, False, 1))
+    ]
+    assert found[0].fingerprint() == found[1].fingerprint()  # neither the cache nor the threads show
+    beta = np.zeros(len(y))
+    beta[found[0].support_] = found[0].dual_coef_[0]
+    rows = found[0].margin_.rows(found[0].schema_.encode(spinney._data.read_table(X)))
+    matrix = matrix_of(found[0], rows, rows)
+    goal, epsilon = (z, 0.1) if values else (np.where(y == 1, 1.0, -1.0), 0.0)
+    highest = np.where((goal > 0) | values, 2.0, 0.0)
+    lowest = np.where((goal < 0) | values, -2.0, 0.0)
+    assert violation(matrix, goal, beta, lowest, highest, epsilon) <= 1.1e-6
+    assert found[2].objective_[0] == pytest.approx(found[0].objective_[0], rel=1e-9)
+
+
+def test_a_hard_margin_is_the_widest_or_refused():
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [3.0, 1.0], [3.0, -1.0]])
+    y = np.array([0, 0, 1, 1])
+    model = spinney.SVC(C=np.inf, kernel="linear", scale=False, tol=1e-8, precision="double").fit(X, y)
+    np.testing.assert_allclose(model.coef_, [[1.0, 0.0]], atol=1e-7)  # the margin is from x = 1 to x = 3
+    np.testing.assert_allclose(model.intercept_, [-2.0], atol=1e-7)
+    assert (model.slacks_ < 1e-7).all()
+    assert model.dual_gap_[0] < 1e-6
+    with pytest.raises(ValueError, match="no margin separates the rows"):
+        spinney.SVC(C=np.inf, kernel="linear").fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    spinney.SVC(C=np.inf, kernel="rbf", gamma=5.0).fit([[0.0], [1.0], [2.0]], [0, 1, 0])
+    X, y = blobs(n=700)
+    with pytest.raises(ValueError, match="C=inf"):
+        spinney.SVC(C=np.inf, kernel="linear").fit(X, y)
+
+
+def test_too_few_steps_are_told():
+    X, y = blobs()
+    with pytest.warns(ConvergenceWarning, match="tol=0.001"):
+        model = spinney.SVC(max_iter=3).fit(X, y)
+    assert model.n_iter_[0] == 3
+    assert model.kkt_violation_[0] > 1e-3
+
+
+# ---- kernels ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_kernels_of_ones_own_give_what_the_built_in_ones_give(multi_class):
+    X, y = blobs(n=90, n_classes=3)
+    options = {"scale": False, "tol": 1e-6, "multi_class": multi_class, "precision": "double"}
+    known = spinney.SVC(kernel="rbf", gamma=0.3, **options).fit(X, y)
+    asked = spinney.SVC(kernel=lambda u, v: kernel_matrix("rbf", u, v, 0.3), **options).fit(X, y)
+    matrix = kernel_matrix("rbf", X, X, 0.3)
+    given = spinney.SVC(kernel="precomputed", **options).fit(matrix, y)
+    assert given.__sklearn_tags__().input_tags.pairwise
+    new = blobs(5, n=20, n_classes=3)[0]
+    expected = known.decision_function(new)
+    np.testing.assert_allclose(asked.decision_function(new), expected, atol=1e-5)
+    np.testing.assert_allclose(given.decision_function(kernel_matrix("rbf", new, X, 0.3)), expected, atol=1e-5)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(given)).predict(matrix), given.predict(matrix))
+    with pytest.raises(TypeError, match=r"(?i)pickle the model"):
+        asked.save(io.BytesIO())
+
+
+def test_kernel_values_are_what_they_are_defined_as():
+    X, y = blobs(n=40)
+    for kernel, options in {**KERNELS, "sigmoid": {"gamma": 0.1, "coef0": -0.3}}.items():
+        model = spinney.SVC(kernel=kernel, scale=False, **options).fit(X, y)
+        expected = matrix_of(model, X, model.support_vectors_) @ model.dual_coef_[0] + model.intercept_[0]
+        np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_what_a_kernel_matrix_must_be():
+    X, y = blobs(n=20)
+    with pytest.raises(ValueError, match="square matrix"):
+        spinney.SVC(kernel="precomputed").fit(X, y)
+    matrix = X @ X.T
+    matrix[3, 4] = np.nan
+    with pytest.raises(ValueError, match="row 3 of X has nan in column 4"):
+        spinney.SVC(kernel="precomputed").fit(matrix, y)
+    with pytest.raises(ValueError, match="for every pair"):
+        spinney.SVC(kernel=lambda u, v: np.ones(3)).fit(X, y)
+
+
+# ---- rows and weights -------------------------------------------------------------------------------------
+
+
+@examples(8)
+@given(seed=st.integers(0, 10**6), values=st.booleans())
+def test_a_weight_is_a_row_as_often_in_any_order(seed, values):
+    X, y = blobs(seed, n=50)
+    times = np.random.RandomState(seed).randint(0, 4, len(y))
+    times[:4] = 1
+    make, target = (spinney.SVR, X[:, 0] ** 2) if values else (spinney.SVC, y)
+    weighted = make(C=2.0).fit(X, target, times)
+    rows = np.random.RandomState(seed + 1).permutation(np.repeat(np.arange(len(y)), times))
+    repeated = make(C=2.0).fit(X[rows], target[rows])
+    said = "predict" if values else "decision_function"
+    np.testing.assert_allclose(getattr(weighted, said)(X), getattr(repeated, said)(X), rtol=1e-7, atol=1e-9)
+
+
+def test_classes_weigh_by_class_weight_and_costs():
+    X, y = blobs(n=120, spread=2.0)
+    weight = np.where(y == 1, 4.0, 1.0)
+    by_class = spinney.SVC(class_weight={1: 4.0}).fit(X, y)
+    by_cost = spinney.SVC(cost_matrix={1: {0: 4.0}}).fit(X, y)
+    np.testing.assert_array_equal(by_cost.decision_function(X), by_class.decision_function(X))
+    raw = {"scale": False, "gamma": 0.1}
+    same = [spinney.SVC(**raw, class_weight={1: 4.0}).fit(X, y), spinney.SVC(**raw).fit(X, y, weight)]
+    np.testing.assert_array_equal(same[0].decision_function(X), same[1].decision_function(X))
+    assert (by_class.predict(X) == 1).sum() > (spinney.SVC().fit(X, y).predict(X) == 1).sum()
+    balanced = spinney.SVC(class_weight="balanced").fit(X[30:], y[30:])
+    assert balanced.score(X, y) > 0.6
+    with pytest.raises(ValueError, match="class_weight has a class that y does not have: 7"):
+        spinney.SVC(class_weight={7: 2.0}).fit(X, y)
+
+
+def test_several_classes_by_pairs_and_one_against_all():
+    X, y = blobs(n=150, n_classes=3)
+    labels = np.array(["a", "b", "c"])[y]
+    pairs = spinney.SVC(decision_function_shape="ovo").fit(X, labels)
+    scores = pairs.decision_function(X)
+    assert scores.shape == (150, 3)
+    assert pairs.dual_coef_.shape == (2, pairs.n_support_.sum())
+    for m, (i, j) in enumerate([(0, 1), (0, 2), (1, 2)]):
+        two = np.isin(y, [i, j])
+        alone = spinney.SVC(scale=False, gamma=pairs.gamma_).fit(
+            pairs.margin_.rows(pairs.schema_.encode(spinney._data.read_table(X)))[two], y[two]
+        )
+        np.testing.assert_allclose(
+            alone.decision_function(pairs.margin_.rows(pairs.schema_.encode(spinney._data.read_table(X)))),
+            -scores[:, m],
+            atol=1e-12,
+        )
+    all_others = spinney.SVC(multi_class="ovr", tol=1e-5).fit(X, labels)
+    assert all_others.dual_coef_.shape[0] == 3
+    assert (all_others.predict(X) == labels[np.arange(150)]).mean() > 0.8
+    np.testing.assert_array_equal(
+        all_others.predict(X), all_others.classes_[all_others.decision_function(X).argmax(axis=1)]
+    )
+
+
+# ---- probabilities and search -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+def test_probabilities_are_calibrated_on_rows_held_out(multi_class):
+    X, y = blobs(n=240, n_classes=3, spread=1.6)
+    model = spinney.SVC(probability=True, random_state=0, multi_class=multi_class).fit(X, y)
+    shares = model.predict_proba(X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert (shares > 0).all()
+    assert np.mean(shares.argmax(axis=1) == model.predict(X)) > 0.9
+    again = spinney.SVC(probability=True, random_state=0, multi_class=multi_class, n_jobs=1).fit(X, y)
+    np.testing.assert_array_equal(again.predict_proba(X), shares)
+    with pytest.raises(AttributeError, match="needs probability=True"):
+        spinney.SVC().fit(X, y).predict_proba(X)
+
+
+def test_two_classes_probabilities_follow_platt():
+    rng = np.random.RandomState(0)
+    x = rng.randn(600)
+    y = (rng.rand(600) < 1 / (1 + np.exp(-2 * x))).astype(int)
+    model = spinney.SVC(kernel="linear", probability=True, random_state=0).fit(x[:, None], y)
+    grid = np.array([[-1.0], [0.0], [1.0]])
+    np.testing.assert_allclose(model.predict_proba(grid)[:, 1], 1 / (1 + np.exp(-2 * grid[:, 0])), atol=0.08)
+
+
+def test_c_and_gamma_are_those_of_the_least_error_on_folds():
+    X, y = blobs(n=150, spread=1.8)
+    folds = list(StratifiedKFold(3).split(X, y))
+    grid = {"C": [0.1, 1.0, 10.0], "gamma": [0.05, 0.5]}
+    model = spinney.SVC(**grid, cv=folds, tol=1e-6).fit(X, y)
+    errors = {}
+    for gamma in grid["gamma"]:
+        for C in grid["C"]:
+            alone = [spinney.SVC(C=C, gamma=gamma, tol=1e-6).fit(X[a], y[a]) for a, _ in folds]
+            wrong = [np.mean(one.predict(X[b]) != y[b]) for one, (_, b) in zip(alone, folds, strict=True)]
+            errors[C, gamma] = np.average(wrong, weights=[len(b) for _, b in folds])
+    results = model.cv_results_
+    found = {(C, g): e for C, g, e in zip(results["C"], results["gamma"], results["error"], strict=True)}
+    assert found == pytest.approx(errors)
+    assert errors[model.C_, model.gamma_] == min(errors.values())
+    again = spinney.SVC(C=model.C_, gamma=model.gamma_, tol=1e-6).fit(X, y)
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    chosen = spinney.SVR(C="cv", gamma="cv", cv=2, random_state=0).fit(X[:60], X[:60, 0])
+    assert len(chosen.cv_results_["C"]) == 55
+    assert chosen.score(X[:60], X[:60, 0]) > 0.5
+
+
+# ---- tables -----------------------------------------------------------------------------------------------
+
+
+def test_tables_of_any_kind_are_read_alike():
+    frame, y, values = mixed()
+    model = spinney.SVC().fit(frame, y)
+    assert model.terms_[:2] == ["a", "a is missing"]
+    assert any(name.startswith("town = ") for name in model.terms_)
+    same = spinney.SVC().fit(pl.from_pandas(frame), y)
+    assert same.fingerprint() == model.fingerprint()
+    assert (model.predict(frame) == y).mean() > 0.85
+    assert spinney.SVR().fit(frame, values).score(frame, values) > 0.7
+    numbers = np.where(np.random.RandomState(0).rand(60, 5) < 0.6, 0.0, 1.5)
+    assert (
+        spinney.SVC().fit(csr_array(numbers), numbers[:, 0] > 0).fingerprint()
+        == spinney.SVC().fit(numbers, numbers[:, 0] > 0).fingerprint()
+    )
+    unscaled = spinney.SVC(scale=False).fit(frame, y)
+    is_known = ~frame["a"].isna().to_numpy()
+    rows = unscaled.margin_.rows(unscaled.schema_.encode(spinney._data.read_table(frame)))
+    np.testing.assert_array_equal(rows[is_known, 0], frame["a"][is_known])
+    np.testing.assert_allclose(rows[~is_known, 0], frame["a"].mean())
+
+
+def test_a_table_without_anything_to_learn_still_predicts():
+    model = spinney.SVC().fit(np.ones((6, 2)), [0, 1, 0, 0, 0, 1])
+    assert model.terms_ == []
+    assert (model.predict(np.ones((2, 2))) == 0).all()
+    assert spinney.SVR().fit(np.ones((4, 1)), [1.0, 2.0, 3.0, 4.0]).predict([[1.0]])[0] == pytest.approx(2.5, abs=0.6)
+
+
+@pytest.mark.parametrize("make", [spinney.SVC, spinney.SVR])
+def test_files_single_rows_and_threads(make):
+    frame, y, values = mixed()
+    target = y if make is spinney.SVC else values
+    options = {"probability": True, "random_state": 0} if make is spinney.SVC else {}
+    model = make(**options).fit(frame, target)
+    assert make(**options, n_jobs=1).fit(frame, target).fingerprint() == model.fingerprint()
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    predictor = spinney.load_predictor(file)
+    assert "support vector machine" in repr(predictor)
+    np.testing.assert_array_equal(predictor.predict(frame), model.predict(frame))
+    assert predictor.predict_one(frame.iloc[3].to_dict()) == model.predict(frame)[3]
+    file.seek(0)
+    loaded = spinney.load(file)
+    np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
+    for name in ("support_", "dual_coef_", "dual_gap_", "kkt_violation_", "n_iter_", "C_", "gamma_"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(model, name))
+    if make is spinney.SVC:
+        np.testing.assert_array_equal(predictor.predict_proba(frame), model.predict_proba(frame))
+        hard = make(C=np.inf, kernel="rbf", gamma=9.0).fit(frame[["a"]].fillna(9.0), frame["a"].isna())
+        again = io.BytesIO()
+        hard.save(again)
+        again.seek(0)
+        assert np.inf == spinney.load(again).C_
+
+
+def test_wrong_wishes_are_refused_in_words():
+    X, y = blobs(n=20)
+    for options, words in [
+        ({"C": -1.0}, "C"),
+        ({"gamma": 0.0}, "gamma"),
+        ({"C": [1.0, -2.0]}, "C must hold positive"),
+        ({"kernel": "cubic"}, "kernel"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            spinney.SVC(**options).fit(X, y)
+    with pytest.raises(ValueError, match="class with index 1"):
+        spinney.SVC().fit(X, y, y == 0)
+    with pytest.raises(AttributeError, match="kernel is linear"):
+        _ = spinney.SVC().fit(X, y).coef_
