@@ -15,6 +15,7 @@
 #include "base/threads.h"
 #include "growing.h"
 #include "interrupt.h"
+#include "learn/members.h"
 #include "module.h"
 #include "predict/link.h"
 #include "table.h"
@@ -124,6 +125,25 @@ void check_columns(const BoostingParams& params, std::size_t n_columns) {
       if (f >= n_columns) throw nb::value_error("interaction_cst: no such column");
 }
 
+// Codes, with what keeps their table alive.
+struct CodedTableHandle {
+  nb::object owner;
+  std::shared_ptr<const CodedTable> coded;
+};
+
+void code_table(CodedTableHandle* self, const TableHandle& table, const std::optional<Doubles1>& weight,
+                const BoostingOptions& options) {
+  new (self) CodedTableHandle;
+  if (weight && weight->shape(0) != table.table.n_rows) throw nb::value_error("table and weight differ in rows");
+  self->owner = nb::find(table);
+  const double* weights = weight ? weight->data() : nullptr;
+  const BoostingParams& params = options.params;
+  self->coded = run_interruptible([&](Interrupt& interrupt) {
+    return std::make_shared<const CodedTable>(table.table, &table.table, weights, params.max_bins,
+                                              params.tree.n_threads, interrupt);
+  });
+}
+
 struct BoostingHandle {
   RowsOwner rows, held_out;
   std::unique_ptr<Boosting> boosting;
@@ -134,7 +154,7 @@ using HeldOut = std::tuple<const TableHandle*, Doubles1, std::optional<Doubles1>
 
 void start(BoostingHandle* self, const TableHandle& table, Doubles1 target, std::optional<Doubles1> weight,
            const Doubles2& scores, std::optional<HeldOut> held_out, const BoostingOptions& options,
-           std::uint32_t first_round) {
+           std::uint32_t first_round, const CodedTableHandle* coded) {
   new (self) BoostingHandle;
   const BoostingParams& params = options.params;
   check_columns(params, table.table.n_columns());
@@ -152,7 +172,8 @@ void start(BoostingHandle* self, const TableHandle& table, Doubles1 target, std:
   }
   self->n_categories = categories_of(table.table);
   self->boosting = run_interruptible([&](Interrupt& interrupt) {
-    return std::make_unique<Boosting>(std::move(rows), std::move(later), params, first_round, interrupt);
+    return std::make_unique<Boosting>(std::move(rows), std::move(later), params, first_round, interrupt,
+                                      coded == nullptr ? nullptr : coded->coded);
   });
 }
 
@@ -164,11 +185,32 @@ Doubles2Out copy_scores(const BoostingRows& rows) {
   return Doubles2Out(kept->data(), {rows.scores.size(), n}, owner);
 }
 
-std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first) {
+// Copies, with their values over `share`.
+std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first, double share) {
   std::vector<TreeHandle*> trees;
-  for (std::size_t t = first; t < self.boosting->trees().size(); ++t)
-    trees.push_back(new TreeHandle(self.boosting->trees()[t], self.n_categories));
+  for (std::size_t t = first; t < self.boosting->trees().size(); ++t) {
+    Tree tree = self.boosting->trees()[t];
+    for (double& value : tree.value) value /= share;
+    trees.push_back(new TreeHandle(std::move(tree), self.n_categories));
+  }
   return trees;
+}
+
+std::vector<std::tuple<double, double, double, double>> advance_handles(const std::vector<BoostingHandle*>& handles,
+                                                                        int n_jobs) {
+  std::vector<Boosting*> members;
+  for (BoostingHandle* handle : handles) {
+    if (std::find(members.begin(), members.end(), handle->boosting.get()) != members.end())
+      throw nb::value_error("a booster is named twice");
+    members.push_back(handle->boosting.get());
+  }
+  const int n_threads = resolve_threads(n_jobs);
+  const std::vector<RoundLosses> losses =
+      run_interruptible([&](Interrupt& interrupt) { return advance_together(members, n_threads, interrupt); });
+  std::vector<std::tuple<double, double, double, double>> found;
+  for (const RoundLosses& l : losses)
+    found.emplace_back(l.training, l.held_out, l.out_of_bag.before, l.out_of_bag.after);
+  return found;
 }
 
 // ---- sums of trees -------------------------------------------------------------------------------------
@@ -297,9 +339,11 @@ void init_boosting(nb::module_& m) {
            "max_step"_a, "temper_steps"_a, "max_features_per_tree"_a, "max_features_per_level"_a, "max_features"_a,
            "max_one_hot"_a, "category_smoothing"_a, "category_l2"_a, "monotonic_cst"_a, "interaction_cst"_a, "seed"_a,
            "n_jobs"_a);
+  nb::class_<CodedTableHandle>(m, "CodedTable", "A table in codes, for boosters that learn from different rows of it.")
+      .def("__init__", &code_table, "table"_a, "weight"_a.none(), "options"_a);
   nb::class_<BoostingHandle>(m, "Boosting", "Gradient boosting, round by round.")
       .def("__init__", &start, "table"_a, "target"_a, "weight"_a.none(), "scores"_a, "held_out"_a.none(), "options"_a,
-           "first_round"_a)
+           "first_round"_a, "coded"_a.none(), nb::keep_alive<1, 9>())
       .def(
           "advance",
           [](BoostingHandle& self, std::uint32_t n_rounds) {
@@ -319,7 +363,8 @@ void init_boosting(nb::module_& m) {
       .def("held_out_loss", [](const BoostingHandle& self) { return self.boosting->held_out_loss(); })
       .def("scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->rows()); })
       .def("held_out_scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->held_out()); })
-      .def("trees", &trees_of, "first"_a, nb::rv_policy::take_ownership)
+      .def("trees", &trees_of, "first"_a, "share"_a, nb::rv_policy::take_ownership,
+           "Copies of the trees, their values divided by `share`.")
       .def_prop_ro("n_rounds", [](const BoostingHandle& self) { return self.boosting->n_rounds(); });
 
   nb::class_<AdditiveHandle> c(m, "Additive", "Trees whose values are added up.");
@@ -354,6 +399,8 @@ void init_boosting(nb::module_& m) {
       .def("value", &RowScorer::value, "row"_a, "offset"_a = nb::none(), "Predicted value.")
       .def("shares", &RowScorer::shares, "row"_a, nb::arg("out").noconvert(), "offset"_a = nb::none(),
            "Write values, or shares of the classes, to `out`.");
+  m.def("advance_together", &advance_handles, "members"_a, "n_jobs"_a,
+        "One more round of each; losses of the rows learned from, those held out, those out of bag before and after.");
   m.def("losses", &losses, nb::sig("def losses() -> dict[str, dict[str, bool]]"),
         "Losses by name, and what they are like.");
   m.def("predicted", &predicted, "link"_a, "scores"_a, "Values, or shares of the classes, by row, for scores by row.");

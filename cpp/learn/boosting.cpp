@@ -49,17 +49,6 @@ void for_each_piece(const BoostedTree& grown, std::span<const Row> rows, std::si
   });
 }
 
-std::vector<Row> rows_of_weight(std::size_t n_rows, const double* weight) {
-  std::vector<Row> rows(n_rows);
-  std::size_t n = 0;
-  for (std::size_t r = 0; r < n_rows; ++r) {
-    rows[n] = static_cast<Row>(r);
-    n += weight == nullptr || weight[r] > 0;
-  }
-  rows.resize(n);
-  return rows;
-}
-
 // Sums in lanes, for speed; which row goes to which is the same for all instruction sets.
 constexpr std::size_t n_lanes = 8;
 
@@ -85,46 +74,40 @@ float scale_of(double room, double total) {
   return std::ldexp(1.0f, exponent - 1);
 }
 
-// The usual weight, where a few rows hold nearly all of it; else 0.
-double usual_weight(const std::vector<Row>& rows, const double* weight) {
-  std::vector<double> weights(rows.size());
-  std::transform(rows.begin(), rows.end(), weights.begin(), [&](Row r) { return weight[r]; });
-  const double mean = std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
-  const auto middle = weights.begin() + static_cast<std::ptrdiff_t>(weights.size() / 2);
-  std::nth_element(weights.begin(), middle, weights.end());
-  return 8 * *middle < mean ? *middle : 0.0;
-}
-
 }  // namespace
 
 struct Boosting::Workspace {
   Workspace(const Boosting& home, int n_threads)
       : packed(home.roots_ ? 0 : home.n_rows()),
-        grower(home.coding_, home.codes_, *home.tiles_, home.params_.tree, n_threads) {}
+        grower(home.coded_->coding, home.coded_->codes, home.coded_->tiles, home.params_.tree, n_threads) {}
   std::vector<Row> rows;      // of the tree, leaf by leaf
   LargeArray<Packed> packed;  // unless the trees are planted together
   BoostGrower grower;
 };
 
 Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams params, std::uint32_t first_round,
-                   Interrupt& interrupt)
-    : rows_(std::move(rows)), held_out_(std::move(held_out)), params_(std::move(params)), round_(first_round) {
+                   Interrupt& interrupt, std::shared_ptr<const CodedTable> coded)
+    : rows_(std::move(rows)),
+      held_out_(std::move(held_out)),
+      params_(std::move(params)),
+      coded_(std::move(coded)),
+      round_(first_round) {
   const int n_threads = params_.tree.n_threads;
   if (n_rows() >= std::size_t{1} << 30) throw std::invalid_argument("boosting takes at most 2^30 rows");
-  const bool is_apart = held_out_.table != nullptr && held_out_.table != rows_.table;
   all_ = rows_of_weight(n_rows(), rows_.weight);
   if (all_.empty()) throw std::invalid_argument("no row has a positive weight");
-  const std::vector<double> for_bins = weigh_rows();
-  coding_ = Coding::learn(*rows_.table, held_out_.table, for_bins.empty() ? rows_.weight : for_bins.data(),
-                          params_.max_bins, n_threads, interrupt);
-  codes_ = encode(*rows_.table, coding_, n_threads, interrupt);
-  if (is_apart) held_out_codes_ = encode(*held_out_.table, coding_, n_threads, interrupt);
+  weigh_rows();
+  if (!coded_)
+    coded_ = std::make_shared<CodedTable>(*rows_.table, held_out_.table, rows_.weight, params_.max_bins, n_threads,
+                                          interrupt);
+  if (coded_->table != rows_.table || (held_out_.table != nullptr && coded_->later_table != held_out_.table))
+    throw std::invalid_argument("these are the codes of another table");
   if (held_out_.table != nullptr) judged_ = rows_of_weight(held_out_.table->n_rows, held_out_.weight);
-  tiles_ = std::make_unique<Tiles>(coding_, codes_, n_threads, interrupt);
+  const Tiles& tiles = coded_->tiles;
   const auto n_drawn = static_cast<std::size_t>(params_.subsample * static_cast<double>(all_.size()));
   if (params_.tree.max_features_per_tree >= 1 &&
-      RootHistograms::are_worth_it(*tiles_, n_rows(), n_drawn, params_.n_scores, n_threads))
-    roots_ = std::make_unique<RootHistograms>(*tiles_, n_rows(), params_.n_scores, n_threads);
+      RootHistograms::are_worth_it(tiles, n_rows(), n_drawn, params_.n_scores, n_threads))
+    roots_ = std::make_unique<RootHistograms>(tiles, n_rows(), params_.n_scores, n_threads);
   spaces_.push_back(std::make_unique<Workspace>(*this, n_threads));
   if (n_trees_apart() > 0)
     while (spaces_.size() < static_cast<std::size_t>(n_threads))
@@ -134,19 +117,15 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
 
 Boosting::~Boosting() = default;
 
-// Where a few rows hold nearly all the weight, bins of equal weight would leave the others hardly an edge, and shares of the
-// hessian, by which the rows of a side are first judged, would refuse them every split: one weight of 1e6 among 2,000 ones
-// left no split at all. There a row counts for the usual weight. Returns weights for bins; empty: as they are.
-std::vector<double> Boosting::weigh_rows() {
-  if (rows_.weight == nullptr) return {};
+// Where a few rows hold nearly all the weight, shares of the hessian, by which the rows of a side are first judged, would
+// refuse the others every split: one weight of 1e6 among 2,000 ones left no split at all. There a row counts for the
+// usual weight.
+void Boosting::weigh_rows() {
+  if (rows_.weight == nullptr) return;
   const double total = std::accumulate(rows_.weight, rows_.weight + n_rows(), 0.0);
   weight_scale_ = std::ldexp(1.0, std::min(61 - std::ilogb(total), 1000));
   const double usual = usual_weight(all_, rows_.weight);
-  if (usual == 0) return {};
-  params_.tree.count_by_weight = usual * static_cast<double>(all_.size()) / total;
-  std::vector<double> weights(rows_.weight, rows_.weight + n_rows());
-  for (double& w : weights) w = std::min(w, 8 * usual);
-  return weights;
+  if (usual > 0) params_.tree.count_by_weight = usual * static_cast<double>(all_.size()) / total;
 }
 
 void Boosting::draw_rows() {
@@ -181,7 +160,7 @@ std::uint32_t Boosting::n_trees_apart() const {
   constexpr double most_bytes = 1 << 28;  // of histograms
   const auto n_threads = static_cast<std::uint32_t>(params_.tree.n_threads);
   const double n_leaves = std::min<double>(params_.tree.max_leaf_nodes, static_cast<double>(all_.size()));
-  const double bytes = 8.0 * static_cast<double>(tiles_->n_cells()) * n_leaves * n_threads;
+  const double bytes = 8.0 * static_cast<double>(coded_->tiles.n_cells()) * n_leaves * n_threads;
   return n_threads < 2 || bytes > most_bytes ? 0 : params_.n_scores - params_.n_scores % n_threads;
 }
 
@@ -194,7 +173,7 @@ void Boosting::advance(Interrupt& interrupt) {
   if (roots_) fill_roots(interrupt);
   std::vector<BoostedTree> grown(params_.n_scores);
   const std::uint32_t n_apart = n_trees_apart();
-  const double ns_per_tree = static_cast<double>(rows_of_round().size()) + static_cast<double>(tiles_->n_cells());
+  const double ns_per_tree = static_cast<double>(rows_of_round().size()) + static_cast<double>(coded_->tiles.n_cells());
   parallel_for_if_worth(ns_per_tree * n_apart, n_apart, params_.tree.n_threads, [&](std::size_t k, int worker) {
     grown[k] = grow(static_cast<std::uint32_t>(k), *spaces_[static_cast<std::size_t>(worker)], interrupt);
   });
@@ -325,7 +304,7 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
     g[i].fetch_add(sums.gradient, std::memory_order_relaxed);
     h[i].fetch_add(sums.hessian, std::memory_order_relaxed);
   });
-  const SplitSearch search(coding_, *tiles_, params_.tree, {});
+  const SplitSearch search(coded_->coding, coded_->tiles, params_.tree, {});
   const bool is_tempered = params_.temper_steps && traits_of(params_.loss).tempers_steps;
   for (std::size_t i = 0; i < n_leaves; ++i) {
     const auto& [node, begin, end, bounds] = grown.leaves[i];
@@ -384,16 +363,17 @@ void Boosting::add_to_scores(const BoostedTree& grown, std::uint32_t k, std::spa
                    const double value = grown.tree.value[grown.leaves[i].node];
                    for (std::size_t j = begin; j < end; ++j) scores[rows[j]] += value;
                  });
-  if (!out_of_bag_.empty()) walk(grown, codes_, out_of_bag_, scores);
+  if (!out_of_bag_.empty()) walk(grown, coded_->codes, out_of_bag_, scores);
   if (held_out_.table == nullptr) return;
-  const Codes& codes = held_out_.table == rows_.table ? codes_ : held_out_codes_;
+  const Codes& codes = held_out_.table == rows_.table ? coded_->codes : coded_->later;
   walk(grown, codes, judged_, held_out_.scores[k].data());
 }
 
 void Boosting::walk(const BoostedTree& grown, const Codes& codes, std::span<const Row> rows, double* scores) const {
   const Tree& tree = grown.tree;
+  const Coding& coding = coded_->coding;
   const auto goes_left = [&](std::uint32_t at, std::uint32_t code) {
-    const CodedColumn& column = coding_.columns[static_cast<std::size_t>(tree.feature[at])];
+    const CodedColumn& column = coding.columns[static_cast<std::size_t>(tree.feature[at])];
     if (column.has_missing && code + 1 == column.n_codes) return (tree.flags[at] & Tree::missing_left) != 0;
     if (!column.is_category) return code <= grown.cut[at];
     return category_goes_left(tree.sets.data() + tree.set[at], tree.flags[at] & Tree::default_left, code);
@@ -403,7 +383,7 @@ void Boosting::walk(const BoostedTree& grown, const Codes& codes, std::span<cons
       std::uint32_t at = 0;
       while (!tree.is_leaf(at)) {
         const auto f = static_cast<std::uint32_t>(tree.feature[at]);
-        at = goes_left(at, codes.code(coding_, f, rows[i])) ? at + 1 : tree.right[at];
+        at = goes_left(at, codes.code(coding, f, rows[i])) ? at + 1 : tree.right[at];
       }
       scores[rows[i]] += tree.value[at];
     }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "boost/coded_table.h"
 #include "boost/grow.h"
 #include "boost/kernels.h"
 #include "boost/roots.h"
@@ -34,9 +35,9 @@ struct BoostingRows {
 class Boosting {
  public:
   // Tables, targets and weights must outlive this. `held_out.table` may be null, or the same table: then the rows held
-  // out are those that have a weight there.
+  // out are those that have a weight there. `coded` are these tables in codes; null: they are coded here.
   Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams params, std::uint32_t first_round,
-           Interrupt& interrupt);
+           Interrupt& interrupt, std::shared_ptr<const CodedTable> coded = nullptr);
   ~Boosting();
 
   // One more round: a tree for each score column.
@@ -64,7 +65,7 @@ class Boosting {
     void add(const double* losses, const double* weights, std::size_t n);
   };
 
-  std::vector<double> weigh_rows();
+  void weigh_rows();
   void draw_rows();
   const std::vector<Row>& rows_of_round() const { return params_.subsample < 1 ? in_bag_ : all_; }
   void fill_pairs(std::vector<LossSum>* losses);
@@ -89,9 +90,7 @@ class Boosting {
 
   BoostingRows rows_, held_out_;
   BoostingParams params_;
-  Coding coding_;
-  Codes codes_, held_out_codes_;
-  std::unique_ptr<Tiles> tiles_;
+  std::shared_ptr<const CodedTable> coded_;
   std::vector<std::unique_ptr<Workspace>> spaces_;  // by thread that grows a tree of its own; the first always
   std::unique_ptr<RootHistograms> roots_;           // where the trees of a round are planted together
   std::vector<Units> units_;                        // of the pairs there, by class

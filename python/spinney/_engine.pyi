@@ -564,6 +564,19 @@ class BoostingOptions:
         n_jobs: int,
     ) -> None: ...
 
+class CodedTable:
+    """A table in codes, for boosters that learn from different rows of it."""
+
+    def __init__(
+        self,
+        table: Table,
+        weight: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None,
+        options: BoostingOptions,
+    ) -> None: ...
+
 class Boosting:
     """Gradient boosting, round by round."""
 
@@ -592,6 +605,7 @@ class Boosting:
         | None,
         options: BoostingOptions,
         first_round: int,
+        coded: CodedTable | None,
     ) -> None: ...
     def advance(self, n_rounds: int) -> None:
         """
@@ -607,7 +621,9 @@ class Boosting:
     def held_out_loss(self) -> float: ...
     def scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
     def held_out_scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
-    def trees(self, first: int) -> list[Tree]: ...
+    def trees(self, first: int, share: float) -> list[Tree]:
+        """Copies of the trees, their values divided by `share`."""
+
     @property
     def n_rounds(self) -> int: ...
 
@@ -698,6 +714,11 @@ class RowScorer:
         | None = None,
     ) -> None:
         """Write values, or shares of the classes, to `out`."""
+
+def advance_together(members: Sequence[Boosting], n_jobs: int) -> list[tuple[float, float, float, float]]:
+    """
+    One more round of each; losses of the rows learned from, those held out, those out of bag before and after.
+    """
 
 def losses() -> dict[str, dict[str, bool]]:
     """Losses by name, and what they are like."""

@@ -16,11 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._boosting.first_model import StartsAtModel
 from spinney._boosting.importances import BoostingImportances
+from spinney._boosting.judge import HeldOutScore
 from spinney._boosting.kept import boosting_from_json, boosting_to_json
 from spinney._boosting.losses import Loss
+from spinney._boosting.members import Member
 from spinney._boosting.readable import ReadableBoosting
-from spinney._boosting.rounds import HeldOutScore, Rounds
-from spinney._boosting.rows import LearningRows, check_size, set_aside
+from spinney._boosting.recipe import Recipe, resolve, stops_early
+from spinney._boosting.rounds import Rounds
+from spinney._boosting.rows import LearningRows, check_size, in_folds, set_aside
 from spinney._data import Schema, read_table
 from spinney._data.same_kinds import check_categories
 from spinney._fitted.boosting import FittedBoosting
@@ -33,6 +36,7 @@ from spinney._learn.warm_start import check_target_goes_on
 from spinney._words.warn import warn
 
 Floats = NDArray[np.float64]
+AUTO = StrOptions({"auto"})
 NO_LIMIT = 2**32 - 1
 _USUAL_LEAF, _LEAF_OF_FEW = 20, 3  # rows, unless the user says how many; the latter where the former leaves no split
 
@@ -43,9 +47,9 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
     _model_attribute = "boosting_"
     boosting_: FittedBoosting
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_estimators": [COUNT],
-        "learning_rate": [Interval(Real, 0.0, None, closed="neither")],
-        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+        "n_estimators": [COUNT, AUTO],
+        "learning_rate": [Interval(Real, 0.0, None, closed="neither"), AUTO],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None, AUTO],
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "growth": [StrOptions({"leaf", "depth"})],
         "min_samples_split": [
@@ -55,19 +59,19 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         "min_samples_leaf": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0.0, 1.0, closed="neither"),
-            StrOptions({"auto"}),
+            AUTO,
         ],
         "min_hessian_leaf": [Interval(Real, 0.0, None, closed="left")],
         "min_gain": [Interval(Real, 0.0, None, closed="left")],
         "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
         "l2_regularization": [Interval(Real, 0.0, None, closed="left")],
         "l1_regularization": [Interval(Real, 0.0, None, closed="left")],
-        "max_step": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"}), None],
-        "subsample": [Interval(Real, 0.0, 1.0, closed="right")],
+        "max_step": [Interval(Real, 0.0, None, closed="neither"), AUTO, None],
+        "subsample": [Interval(Real, 0.0, 1.0, closed="right"), AUTO],
         "max_features": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0.0, 1.0, closed="right"),
-            StrOptions({"sqrt", "log2"}),
+            StrOptions({"auto", "sqrt", "log2"}),
             None,
         ],
         "max_features_per_level": [Interval(Real, 0.0, 1.0, closed="right")],
@@ -180,25 +184,41 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         if earlier is not None:
             self._check_earlier(earlier, loss, learned)
         weight = self._all_weights(target, given, learned)
-        seed = self._seed if earlier is not None else self._draw_seed(X_val is None)
         rows = LearningRows(self._encode(schema, table), target, weight, read_offset(offset, table.n_rows, n_scores), X)
         rows.check(loss, "y")
         held_out = self._held_out(rows, schema, loss, (X_val, y_val, sample_weight_val, offset_val), learned, n_scores)
-        if held_out is None and self._stops_early:
-            rows, held_out = set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed)
+        recipe = resolve(self, rows.n_used, held_out is not None)
+        seed = self._seed if earlier is not None else self._draw_seed(recipe, X_val is None)
+        parts = self._parts(recipe, rows, held_out, groups, seed)
         if self._starts_at_model:
             is_weighted = given is not None or weight is not given
-            rows, held_out = self._from_first_model(X, X_val, rows, held_out, loss, learned, earlier, is_weighted)
+            parts = [self._from_first_model(X, X_val, *parts[0], loss, learned, earlier, is_weighted)]
+        if len(parts) == 1:
+            rows = parts[0][0]
         start = self._start(loss, rows, n_scores) if earlier is None else earlier.start
         check_size(rows, start)
-        rounds = self._rounds(schema, loss, rows, held_out, start, earlier, seed, learned)
+        rounds = self._rounds(recipe, schema, loss, rows, parts, start, earlier, seed, learned)
         rounds.run()
         learned.pop("_class_weight", None)
-        self._keep(schema, rounds, learned | {"_seed": seed})
+        self._keep(recipe, schema, rounds, learned | {"_seed": seed})
         return self
 
-    def _smallest_leaf(self, n_rows: int) -> int:
+    def _parts(
+        self, recipe: Recipe, rows: LearningRows, held_out: LearningRows | None, groups: Any, seed: int
+    ) -> list[tuple[LearningRows, LearningRows | None]]:
+        """Rows to learn from and rows to be judged by, for each booster."""
+        if recipe.n_folds:
+            folds = in_folds(rows, recipe.n_folds, groups, self._is_class_target, seed)
+            if folds:
+                return folds
+        elif held_out is None and recipe.stops_early:
+            return [set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed)]
+        return [(rows, held_out)]
+
+    def _smallest_leaf(self, recipe: Recipe, n_rows: int) -> int:
         if isinstance(self.min_samples_leaf, str):  # "auto"
+            if recipe.min_samples_leaf is not None:
+                return recipe.min_samples_leaf
             return _USUAL_LEAF if n_rows >= 2 * _USUAL_LEAF else min(_LEAF_OF_FEW, max(1, n_rows // 4))
         fewest = count_rows(self.min_samples_leaf, n_rows)
         if 2 * fewest > n_rows > 1:
@@ -211,13 +231,13 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
     def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any) -> None:
         self._check_parameters()
         check_scoring(self.scoring, self.callbacks)
-        check_held_out(X_val, y_val, more, groups, self._stops_early)
+        check_held_out(X_val, y_val, more, groups, stops_early(self))
 
-    def _draw_seed(self, may_set_aside: bool) -> int:
-        """Seed of all draws; fixed where neither rows nor columns are drawn, unless the user gives one."""
-        shares = (self.subsample, self.max_features_per_level, self.max_features_per_tree)
-        draws = min(shares) < 1 or self.max_features is not None or (self._stops_early and may_set_aside)
-        if self.random_state is None and not draws:
+    def _draw_seed(self, recipe: Recipe, may_set_aside: bool) -> int:
+        """Seed of all draws; fixed where the user asks for none, unless the user gives one."""
+        shares = (recipe.subsample, self.max_features_per_level, self.max_features_per_tree)
+        draws = min(shares) < 1 or recipe.max_features is not None or (recipe.stops_early and may_set_aside)
+        if self.random_state is None and (recipe.is_auto or not draws):
             return 0
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
@@ -229,6 +249,11 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
                 "Set warm_start=False."
             )
         n_done = earlier.n_rounds
+        if self.n_estimators == "auto":
+            raise ValueError(
+                f"warm_start adds rounds to the {n_done} of the earlier fit, and n_estimators='auto' does not say how "
+                "many. Set n_estimators to a number, or warm_start=False."
+            )
         if self.n_estimators < n_done:
             raise ValueError(
                 f"n_estimators={self.n_estimators} must be at least the {n_done} rounds of the earlier fit when "
@@ -270,46 +295,59 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         offset = np.zeros(len(weight)) if rows.offset is None else rows.offset[0]
         return np.array([loss.start(rows.target[used], weight[used], offset[used])])
 
-    @property
-    def _stops_early(self) -> bool:
-        return self.n_iter_no_change is not None if self.early_stopping is None else bool(self.early_stopping)
-
     def _rounds(
         self,
+        recipe: Recipe,
         schema: Schema,
         loss: Loss,
         rows: LearningRows,
-        held_out: LearningRows | None,
+        parts: list[tuple[LearningRows, LearningRows | None]],
         start: Floats,
         earlier: FittedBoosting | None,
         seed: int,
         learned: dict[str, Any],
     ) -> Rounds:
-        options = self._options(schema, loss, rows.n_used, float(rows.weights().sum()), len(start), seed)
+        n_classes = [len(learned["classes_"])] if "classes_" in learned else None
+        coded = None
+        if len(parts) > 1:
+            coded = _engine.CodedTable(
+                rows.columns, rows.weight, self._options(recipe, schema, loss, rows, len(start), seed)
+            )
+
+        def view(trees: list[_engine.Tree]) -> FittedBoosting:
+            return FittedBoosting(trees, start, loss.link, schema.n_categories, n_classes)
+
+        members = []
+        for i, (learning, held_out) in enumerate(parts):
+            options = self._options(recipe, schema, loss, learning, len(start), (seed + i) % 2**31)
+            engine = self._booster(learning, held_out, loss, start, earlier, options, coded)
+            judge = None
+            if held_out is not None and self.scoring is not None:
+                base = held_out.scores(start) if loss.link == "identity" else None
+                judge = HeldOutScore(
+                    self, view([]), held_out, learned, base, lambda X: self._encode(schema, read_table(X))
+                )
+            members.append(Member(self, recipe, engine, held_out is not None, judge))
+        return Rounds(self, recipe, members, earlier, view)
+
+    def _booster(
+        self,
+        rows: LearningRows,
+        held_out: LearningRows | None,
+        loss: Loss,
+        start: Floats,
+        earlier: FittedBoosting | None,
+        options: _engine.BoostingOptions,
+        coded: _engine.CodedTable | None,
+    ) -> _engine.Boosting:
         later = None
         if held_out is not None:
             judged, scores = held_out.shifted(start, loss)
             later = (held_out.columns, judged, held_out.weight, self._scores_so_far(held_out, scores, earlier))
         target, scores = rows.shifted(start, loss)
-        engine = _engine.Boosting(
-            rows.columns,
-            target,
-            rows.weight,
-            self._scores_so_far(rows, scores, earlier),
-            later,
-            options,
-            0 if earlier is None else earlier.n_rounds,
-        )
-        n_classes = [len(learned["classes_"])] if "classes_" in learned else None
-
-        def view(trees: list[_engine.Tree]) -> FittedBoosting:
-            return FittedBoosting(trees, start, loss.link, schema.n_categories, n_classes)
-
-        judge = None
-        if held_out is not None and self.scoring is not None:
-            base = held_out.scores(start) if loss.link == "identity" else None
-            judge = HeldOutScore(self, view([]), held_out, learned, base, lambda X: self._encode(schema, read_table(X)))
-        return Rounds(self, engine, earlier, view, held_out is not None, judge)
+        scores = self._scores_so_far(rows, scores, earlier)
+        n_done = 0 if earlier is None else earlier.n_rounds
+        return _engine.Boosting(rows.columns, target, rows.weight, scores, later, options, n_done, coded)
 
     def _scores_so_far(self, rows: LearningRows, scores: Floats, earlier: FittedBoosting | None) -> Floats:
         """Scores, (n_scores, n_rows); trees are added in the order of the rounds, as when they were grown."""
@@ -320,16 +358,16 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         return np.ascontiguousarray(scores)
 
     def _options(
-        self, schema: Schema, loss: Loss, n_rows: int, weight: float, n_scores: int, seed: int
+        self, recipe: Recipe, schema: Schema, loss: Loss, rows: LearningRows, n_scores: int, seed: int
     ) -> _engine.BoostingOptions:
-        n_features = schema.n_features
+        n_features, n_rows, weight = schema.n_features, rows.n_used, float(rows.weights().sum())
         monotone = read_monotone(self.monotonic_cst, schema)
         if monotone and n_scores > 1:
             raise ValueError(
                 "Monotonicity constraints are not supported with multiclass classification: the classes' shares "
                 "cannot all rise. Fit one model per class against the rest."
             )
-        node_share = count_features(self.max_features, n_features)
+        node_share = count_features(recipe.max_features, n_features)
         if node_share > n_features:
             raise ValueError(
                 f"max_features={self.max_features} is more than the table's {n_features} columns. Use None for all."
@@ -339,15 +377,15 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             loss_parameter=float(self._loss_parameter),
             n_scores=n_scores,
             max_bins=int(self.max_bins),
-            subsample=float(self.subsample),
-            learning_rate=float(self.learning_rate),
-            max_leaf_nodes=min(self.max_leaf_nodes or NO_LIMIT, NO_LIMIT),
+            subsample=float(recipe.subsample),
+            learning_rate=float(recipe.learning_rate),
+            max_leaf_nodes=min(recipe.max_leaf_nodes or NO_LIMIT, NO_LIMIT),
             max_depth=min(self.max_depth or NO_LIMIT, NO_LIMIT),
             depth_wise=self.growth == "depth",
             min_samples_split=min(count_rows(self.min_samples_split, n_rows), NO_LIMIT),
-            min_samples_leaf=min(self._smallest_leaf(n_rows), NO_LIMIT),
+            min_samples_leaf=min(self._smallest_leaf(recipe, n_rows), NO_LIMIT),
             min_hessian_leaf=float(self.min_hessian_leaf),
-            min_gain=max(float(self.min_gain), self.min_impurity_decrease * self.subsample * weight),
+            min_gain=max(float(self.min_gain), self.min_impurity_decrease * recipe.subsample * weight),
             l2_regularization=float(self.l2_regularization),
             l1_regularization=float(self.l1_regularization),
             max_step=0.0 if self.max_step in ("auto", None) else float(self.max_step),
@@ -364,23 +402,19 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             n_jobs=self._n_threads,
         )
 
-    def _keep(self, schema: Schema, rounds: Rounds, learned: dict[str, Any]) -> None:
+    def _keep(self, recipe: Recipe, schema: Schema, rounds: Rounds, learned: dict[str, Any]) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
-        model = rounds.result()
+        model, curves = rounds.result(), rounds.curves()
         for name in ("validation_score_", "oob_scores_", "oob_improvement_", "oob_score_", "init_"):
             self.__dict__.pop(name, None)
         self._keep_schema(schema)
-        self.max_features_ = min(count_features(self.max_features, schema.n_features), schema.n_features)
+        self.max_features_ = min(count_features(recipe.max_features, schema.n_features), schema.n_features)
         self.boosting_ = model
         self.n_iter_ = self.boosting_.n_rounds
-        self.train_score_ = np.array(rounds.train_curve)
         self.stopped_because_ = rounds.because
-        if rounds.has_held_out:
-            self.validation_score_ = np.array(rounds.held_out_curve)
-        if self.subsample < 1:
-            self.oob_scores_ = np.array(rounds.out_of_bag_curve)
-            self.oob_improvement_ = np.array(rounds.out_of_bag_gains)
-            self.oob_score_ = float(self.oob_scores_[self.n_iter_ - 1])
+        self.__dict__.update(curves)
+        if "oob_scores_" in curves:
+            self.oob_score_ = float(curves["oob_scores_"][self.n_iter_ - 1])
         for name, value in learned.items():
             setattr(self, name, value)
 

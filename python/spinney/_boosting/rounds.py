@@ -1,120 +1,22 @@
-"""Round after round: learning curves, early stopping, progress, callbacks, interruption."""
+"""Round after round: early stopping, progress, callbacks, interruption."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import get_scorer
 
 import spinney._engine as _engine
-from spinney._boosting.rows import LearningRows
-from spinney._data.pick import pick_table
+from spinney._boosting.members import Losses, Member, added_up, in_turns, mean_curve
+from spinney._boosting.recipe import Recipe
 from spinney._fitted.boosting import FittedBoosting
 from spinney._words.warn import warn
 
 Floats = NDArray[np.float64]
-_PATIENCE = 10  # rounds without an improvement before early stopping ends the fit, unless the user says
-
-
-class HeldOutScore:
-    """A metric on the held-out rows, as a loss: smaller is better."""
-
-    def __init__(
-        self,
-        model: Any,
-        view: FittedBoosting,
-        held_out: LearningRows,
-        learned: dict[str, Any],
-        base: Floats | None = None,
-        encode: Callable[[Any], _engine.Table] | None = None,
-    ) -> None:
-        self._model = model
-        self._view = view
-        self._learned = learned
-        self._encode = encode
-        self._scorer = get_scorer(model.scoring) if isinstance(model.scoring, str) else model.scoring
-        weight = held_out.weight
-        rows = np.arange(len(held_out.target)) if weight is None else np.flatnonzero(weight > 0)
-        self._rows = rows
-        self._base = None if base is None else base.T[rows]
-        self._has_offset = held_out.offset is not None
-        # a metric by name asks for predictions alone; any other may read the rows, as the caller gave them
-        unread = isinstance(model.scoring, str) or held_out.given is None
-        self._X = np.zeros((len(rows), 1)) if unread else pick_table(held_out.given).take(rows)
-        target = held_out.target[rows]
-        classes = learned.get("classes_")
-        self._y = target if classes is None else np.asarray(classes)[target.astype(np.intp)]
-        used = None if weight is None else weight[rows]
-        self._weight = None if used is None or (used == used[0]).all() else used
-
-    def __call__(self, scores: Floats, so_far: Callable[[], FittedBoosting] | None = None) -> float:
-        """Judge the scores of the engine, (n_rows, n_scores), and the model that they come from."""
-        known = scores[self._rows] if self._base is None else scores[self._rows] + self._base
-
-        def scores_of(X: Any) -> Floats:
-            if X is self._X or so_far is None or self._encode is None:
-                return known
-            if self._has_offset:
-                raise ValueError(
-                    "scoring asks for predictions of other rows than those held out, and their offset is not known. "
-                    "Predict the rows that it is given, as a whole."
-                )
-            return so_far().scores(self._encode(X), self._model._n_threads)
-
-        judged = _Scored(self._model, self._view, scores_of, self._learned)
-        weighted = {} if self._weight is None else {"sample_weight": self._weight}
-        return -float(self._scorer(judged, self._X, self._y, **weighted))
-
-
-class _Scored:
-    """Looks to a scorer like a fitted estimator; the scores of the held-out rows are known."""
-
-    def __init__(
-        self,
-        model: Any,
-        view: FittedBoosting,
-        scores_of: Callable[[Any], Floats],
-        learned: dict[str, Any],
-    ) -> None:
-        self._scores_of = scores_of
-        self._view = view
-        self._model = model
-        self._estimator_type = getattr(model, "_estimator_type", None)
-        self.__dict__.update({k: v for k, v in learned.items() if k in ("classes_", "n_classes_")})
-        self._learned = learned
-
-    def __sklearn_tags__(self) -> Any:
-        return self._model.__sklearn_tags__()
-
-    def fit(self) -> None:
-        """Do nothing: scorers ask whether it is there."""
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        return np.asarray(self._model._predicted(self._scores_of(X), self._view, self._learned))
-
-    def predict_proba(self, X: Any) -> Floats:
-        return self._view.predicted(self._scores_of(X))
-
-    def decision_function(self, X: Any) -> Floats:
-        scores = self._scores_of(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-
-def _known_curve(model: Any, name: str, n_done: int) -> list[float]:
-    """Return what an earlier fit has recorded of the rounds that are kept; nothing if it lacks some."""
-    known = list(getattr(model, name, []))
-    return known[:n_done] if len(known) >= n_done else []
-
-
-def _padded(model: Any, name: str, n_done: int, unknown: float) -> list[float]:
-    """Return what an earlier fit has recorded of the rounds that are kept, with a number for those it lacks."""
-    known = _known_curve(model, name, n_done)
-    return [unknown] * (n_done - len(known)) + known
 
 
 class Rounds:
@@ -123,30 +25,23 @@ class Rounds:
     def __init__(
         self,
         model: Any,
-        engine: _engine.Boosting,
+        recipe: Recipe,
+        members: Sequence[Member],
         earlier: FittedBoosting | None,
         view: Callable[[list[_engine.Tree]], FittedBoosting],
-        has_held_out: bool,
-        judge: HeldOutScore | None,
     ) -> None:
         self._model = model
-        self._engine = engine
+        self._recipe = recipe
+        self._members = members
         self._earlier = earlier
         self._view = view
-        self.has_held_out = has_held_out
-        self._judge = judge
-        done = 0 if earlier is None else earlier.n_rounds
-        self.train_curve = _known_curve(model, "train_score_", done)
-        self.held_out_curve = _known_curve(model, "validation_score_", done) if has_held_out else []
-        self.out_of_bag_curve = _padded(model, "oob_scores_", done, np.nan)
-        self.out_of_bag_gains = _padded(model, "oob_improvement_", done, 0.0)
-        self._n_unknown = done - len(self.train_curve), done - len(self.held_out_curve)
-        self._n_kept: int | None = None
-        self.because = f"all {model.n_estimators} rounds are done"
+        if earlier is not None:
+            members[0].go_on(earlier.n_rounds)
+        self.because = f"all {recipe.n_rounds} rounds are done"
 
     @property
     def _n_done(self) -> int:
-        return self._engine.n_rounds
+        return max(member.n_done for member in self._members)
 
     def run(self) -> None:
         """Boost until the rounds are done, nothing improves any more, a callback says so, or it is interrupted."""
@@ -154,95 +49,66 @@ class Rounds:
         try:
             self._run(time.perf_counter())
         except KeyboardInterrupt:
-            if not model.keep_interrupted or self._n_done == first:
+            if not model.keep_interrupted or min(member.n_done for member in self._members) == first:
                 raise
-            self._record()
+            for member in self._members:
+                member.catch_up(self._so_far(member))
             self.because = "it was interrupted"
-            warn(f"The fit was interrupted after {self._n_done} of {model.n_estimators} rounds; these are kept.")
+            warn(f"The fit was interrupted after {self._n_done} of {self._recipe.n_rounds} rounds; these are kept.")
         finally:
             if model.verbose and sys.stderr.isatty():
                 print(file=sys.stderr, flush=True)
-        if self.held_out_curve and model._stops_early and model.keep_best:
-            self._n_kept = int(np.argmin(self.held_out_curve)) + 1 + self._n_unknown[1]
         if model.verbose:
             self._report_end()
 
     def _run(self, began: float) -> None:
-        model, first = self._model, self._n_done
+        model, recipe, first = self._model, self._recipe, self._n_done
         callbacks = [model.callbacks] if callable(model.callbacks) else list(model.callbacks or [])
-        while self._n_done < model.n_estimators:
-            self._engine.advance(1)
-            self._record()
+        active = list(self._members)
+        while self._n_done < recipe.n_rounds:
+            for member, found in zip(active, self._advance(active), strict=True):
+                member.record(found, self._so_far(member))
             if model.verbose:
                 self._report(first, time.perf_counter() - began)
             answers = [callback(self._progress(began)) for callback in callbacks]  # all are called, whatever one says
             if any(answers):
                 self.because = "a callback said so"
                 break
-            if self.has_held_out and model._stops_early and self._has_settled():
-                judged = "loss" if self._judge is None else "score"
-                self.because = f"the held-out {judged} has not improved for {self._patience} rounds"
+            active = [member for member in active if not member.is_settled]
+            if not active:
+                judged = "loss" if model.scoring is None else "score"
+                of_folds = " of any fold" if len(self._members) > 1 else ""
+                self.because = f"the held-out {judged}{of_folds} has not improved for {recipe.patience} rounds"
                 break
 
-    def _record(self) -> None:
-        """Note the losses of the last round, unless they are already; an interruption may come at any time."""
-        if len(self.train_curve) + self._n_unknown[0] < self._n_done:
-            self.train_curve.append(self._finite(self._engine.training_loss(), "training"))
-        if self._model.subsample < 1 and len(self.out_of_bag_curve) < self._n_done:
-            self._record_out_of_bag()
-        if self.has_held_out and len(self.held_out_curve) + self._n_unknown[1] < self._n_done:
-            self.held_out_curve.append(self._held_out_loss())
-
-    def _record_out_of_bag(self) -> None:
-        """Note what the last round has done for the rows that were not drawn for it."""
-        before, after = self._engine.out_of_bag_loss()
-        self.out_of_bag_curve.append(after)
-        self.out_of_bag_gains.append(before - after if np.isfinite(after) else 0.0)
-
-    def _held_out_loss(self) -> float:
-        if self._judge is None:
-            return self._finite(self._engine.held_out_loss(), "held-out")
-        loss = self._judge(self._engine.held_out_scores().T, self.so_far)
-        if not np.isfinite(loss):
-            raise ValueError(
-                f"scoring={self._model.scoring!r} gives {-loss} after round {self._n_done}, which cannot be "
-                "compared with other rounds. Use another metric, or hold out more rows."
-            )
-        return loss
-
-    @property
-    def _patience(self) -> int:
-        return int(self._model.n_iter_no_change or _PATIENCE)
-
-    def _finite(self, loss: float, rows: str) -> float:
-        if not np.isfinite(loss):
-            raise ValueError(
-                f"Boosting has diverged: after round {self._n_done} the loss of the {rows} rows is {loss}. Lower "
-                f"learning_rate={self._model.learning_rate}, or limit the steps with max_step."
-            )
-        return loss
-
-    def _has_settled(self) -> bool:
-        curve, patience = self.held_out_curve, self._patience
-        if len(curve) <= patience:
-            return False
-        return min(curve[-patience:]) >= min(curve[:-patience]) - float(self._model.tol)
+    def _advance(self, members: list[Member]) -> list[Losses]:
+        """Add a round to each."""
+        return _engine.advance_together([member.engine for member in members], self._model._n_threads)
 
     def _progress(self, began: float) -> dict[str, Any]:
         return {
             "round": self._n_done,
-            "n_estimators": self._model.n_estimators,
-            "train_loss": self.train_curve[-1],
-            "validation_loss": self.held_out_curve[-1] if self.held_out_curve else None,
+            "n_estimators": self._recipe.n_rounds,
+            "train_loss": self._mean_of_last([member.train_curve for member in self._members]),
+            "validation_loss": self._last_held_out(),
             "seconds": time.perf_counter() - began,
         }
 
+    def _last_held_out(self) -> float | None:
+        curves = [member.held_out_curve for member in self._members]
+        return self._mean_of_last(curves) if all(curves) else None
+
+    @staticmethod
+    def _mean_of_last(curves: list[list[float]]) -> float:
+        return curves[0][-1] if len(curves) == 1 else float(np.mean([curve[-1] for curve in curves]))
+
     def _report(self, first: int, seconds: float) -> None:
-        done, wanted = self._n_done, self._model.n_estimators
+        done, wanted = self._n_done, self._recipe.n_rounds
+        progress = self._progress(0.0)
         left = seconds / max(1, done - first) * (wanted - done)
-        parts = [f"round {done} of {wanted}", f"loss {self.train_curve[-1]:.5g}"]
-        if self.held_out_curve:
-            parts.append(f"held out {self.held_out_curve[-1]:.5g}")
+        parts = [f"round {done} of {wanted}", f"loss {progress['train_loss']:.5g}"]
+        if progress["validation_loss"] is not None:
+            parts.append(f"held out {progress['validation_loss']:.5g}")
         parts.append(f"{left:.0f} s left")
         line = ", ".join(parts)
         if sys.stderr.isatty():
@@ -251,16 +117,39 @@ class Rounds:
             print(line, file=sys.stderr, flush=True)
 
     def _report_end(self) -> None:
-        kept = self._n_done if self._n_kept is None else self._n_kept
-        dropped = f"; the first {kept}, the best, are kept" if kept < self._n_done else ""
+        kept = [member.n_kept() for member in self._members]
+        dropped = ""
+        if len(kept) > 1:
+            dropped = f"; of the {len(kept)} folds the first {', '.join(map(str, kept))}, the best, are kept"
+        elif kept[0] < self._n_done:
+            dropped = f"; the first {kept[0]}, the best, are kept"
         print(f"stopped after round {self._n_done}: {self.because}{dropped}", file=sys.stderr, flush=True)
 
-    def so_far(self) -> FittedBoosting:
-        """Return the model of the rounds done."""
+    def _so_far(self, member: Member) -> Callable[[], FittedBoosting]:
+        """Return what makes the model of the rounds that a member has done."""
         before = [] if self._earlier is None else self._earlier.trees()
-        return self._view(before + self._engine.trees(0))
+        return lambda: self._view(before + member.engine.trees(0, 1.0))
 
     def result(self) -> FittedBoosting:
-        """Return the model, cut back to its best round if asked for."""
-        whole = self.so_far()
-        return whole if self._n_kept is None else whole.first(self._n_kept)
+        """Return the model, cut back to its best rounds if asked for."""
+        if len(self._members) == 1:
+            return self._so_far(self._members[0])().first(self._members[0].n_kept())
+        n_scores = self._view([]).n_scores
+        return self._view(added_up(self._members, self._turns(), n_scores))
+
+    def _turns(self) -> list[tuple[int, int]]:
+        return in_turns([member.n_kept() for member in self._members])
+
+    def curves(self) -> dict[str, Floats]:
+        """Return the learning curves, by the name of their attribute."""
+        members, first = self._members, self._members[0]
+        names = {"train_score_": [member.train_curve for member in members]}
+        if first.has_held_out:
+            names["validation_score_"] = [member.held_out_curve for member in members]
+        if len(members) > 1:
+            return {name: mean_curve(curves, self._turns()) for name, curves in names.items()}
+        found = {name: np.array(curves[0]) for name, curves in names.items()}
+        if self._recipe.subsample < 1:
+            found["oob_scores_"] = np.array(first.out_of_bag_curve)
+            found["oob_improvement_"] = np.array(first.out_of_bag_gains)
+        return found

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._learn.folds import read_row_groups
+from spinney._learn.folds import read_folds, read_row_groups
 
 Floats = NDArray[np.float64]
 _SMALLEST, _LARGEST = 1e-18, 1e18  # gradients and their products with weights are kept in single precision
@@ -110,6 +110,35 @@ def set_aside(
             "Change it, or pass X_val and y_val."
         )
     return replace(rows, weight=learning), replace(rows, weight=judging)
+
+
+def in_folds(
+    rows: LearningRows, n_folds: int, groups: Any, by_class: bool, seed: int
+) -> list[tuple[LearningRows, LearningRows | None]]:
+    """Hold each fold out once; both parts keep the whole table, as in `set_aside`.
+
+    Classes are spread over the folds, and the only row of a class is never held out. Nothing if no rows can be.
+    """
+    weight, strata = rows.weights(), rows.target[:, np.newaxis] if by_class else None
+    used = weight > 0
+    n_parts = np.count_nonzero(used) if groups is None else len(np.unique(read_row_groups(groups, len(weight))[used]))
+    if n_parts < 2:
+        raise ValueError(
+            "groups has one label only, so that no rows can be held out. Leave it out, or pass X_val and y_val."
+        )
+    random = np.random.RandomState(seed)
+    folds = read_folds(min(n_folds, int(n_parts)), strata, rows.target, weight, groups, random)
+    if by_class:
+        counts = np.bincount(rows.target[used].astype(np.intp))
+        used &= counts[rows.target.astype(np.intp)] > 1
+    parts: list[tuple[LearningRows, LearningRows | None]] = []
+    for fold in folds:
+        held = np.zeros(len(weight), dtype=bool)
+        held[fold.held_out] = used[fold.held_out]
+        if held.any():
+            learning, judging = np.where(held, 0.0, weight), np.where(held, weight, 0.0)
+            parts.append((replace(rows, weight=learning), replace(rows, weight=judging)))
+    return parts
 
 
 def _drawn_groups(labels: NDArray[Any], share: float, random: np.random.RandomState) -> NDArray[np.bool_]:

@@ -13,7 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._boosting.rounds import HeldOutScore
+from spinney._boosting.judge import HeldOutScore
+from spinney._boosting.recipe import fixed
 from spinney._boosting.rows import LearningRows, set_aside
 from spinney._data import Schema, read_table
 from spinney._data.design import Design
@@ -28,7 +29,7 @@ from spinney._ensemble.functional.dictionary import (
     read_learners,
 )
 from spinney._ensemble.functional.losses import FunctionalLoss
-from spinney._ensemble.functional.stages import FunctionRounds, Stages
+from spinney._ensemble.functional.stages import FunctionMember, FunctionRounds, Stages
 from spinney._file.arrays import numbers_from_json
 from spinney._file.container import field, refuse
 from spinney._fitted.functions.model import FittedFunctions
@@ -170,9 +171,9 @@ class BaseFunctionalBoosting(TargetEstimator):
             seed,
         )
         n_classes = [len(learned["classes_"])] if "classes_" in learned else None
-        rounds = self._run(stages, loss, design, start, n_classes, later, learned)
-        model = _made(stages, rounds.n_kept, dictionary, inputs, start, loss.link, n_classes, rows.weights())
-        self._keep(schema, rounds, model, stages, dictionary, learned | {"_seed": seed})
+        member = self._run(stages, loss, design, start, n_classes, later, learned)
+        model = _made(stages, member.n_kept(), dictionary, inputs, start, loss.link, n_classes, rows.weights())
+        self._keep(schema, member, model, stages, dictionary, learned | {"_seed": seed})
         return self
 
     def _check_request(self, X_val: Any, y_val: Any, weight_val: Any, groups: Any) -> list[Any]:
@@ -202,23 +203,24 @@ class BaseFunctionalBoosting(TargetEstimator):
         n_classes: list[int] | None,
         later: tuple[LearningRows, Inputs | None] | None,
         learned: dict[str, Any],
-    ) -> FunctionRounds:
+    ) -> FunctionMember:
         nothing = np.empty((0, len(start)))
         empty = FittedFunctions(
             start, loss.link, design, [], nothing.astype(np.int32), nothing, n_classes, nothing, nothing
         )
         judged: Any = empty
         judge = None if later is None or self.scoring is None else HeldOutScore(self, judged, later[0], learned)
+        recipe = fixed(self.n_estimators, self.learning_rate, self._stops_early, self.n_iter_no_change)
         engine: Any = stages
         unused: Any = None
-        rounds = FunctionRounds(self, engine, None, unused, later is not None, judge)
-        rounds.run()
-        return rounds
+        member = FunctionMember(self, recipe, engine, later is not None, judge)
+        FunctionRounds(self, recipe, [member], None, unused).run()
+        return member
 
     def _keep(
         self,
         schema: Schema,
-        rounds: FunctionRounds,
+        member: FunctionMember,
         model: FittedFunctions,
         stages: Stages,
         dictionary: Dictionary,
@@ -231,9 +233,9 @@ class BaseFunctionalBoosting(TargetEstimator):
         self.n_iter_ = model.n_rounds
         self.learners_ = list(dictionary.names)
         self.steps_, self.gains_ = np.array(stages.steps), np.array(stages.gains)
-        self.train_score_ = np.array(rounds.train_curve)
-        if rounds.has_held_out:
-            self.validation_score_ = np.array(rounds.held_out_curve)
+        self.train_score_ = np.array(member.train_curve)
+        if member.has_held_out:
+            self.validation_score_ = np.array(member.held_out_curve)
         for name, value in learned.items():
             setattr(self, name, value)
 

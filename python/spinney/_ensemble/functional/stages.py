@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._boosting.members import Losses, Member
 from spinney._boosting.rounds import Rounds
 from spinney._boosting.rows import LearningRows
 from spinney._ensemble.functional.dictionary import Dictionary
@@ -126,18 +127,22 @@ class Stages:
         return self._loss.mean(self.held_out_scores(), self._held_out[0])
 
 
-class FunctionRounds(Rounds):
-    """Rounds of functional boosting: they end as well where no function lowers the loss any more."""
+class FunctionMember(Member):
+    """The one booster of a fit: it ends as well where no function lowers the loss any more."""
 
-    _engine: Stages  # type: ignore[assignment]
+    engine: Stages  # type: ignore[assignment]
 
     def _has_settled(self) -> bool:
-        return self._engine.is_done or super()._has_settled()
+        return self.engine.is_done or super()._has_settled()
 
-    def _record_out_of_bag(self) -> None:
-        return  # rows that a round does not draw are not judged
+    def _out_of_bag(self) -> tuple[float, float]:
+        return np.nan, np.nan  # rows that a round does not draw are not judged
 
-    @property
-    def n_kept(self) -> int:
-        """Rounds that make the model."""
-        return self._engine.n_rounds if self._n_kept is None else self._n_kept
+
+class FunctionRounds(Rounds):
+    """Rounds of functional boosting."""
+
+    def _advance(self, members: list[Member]) -> list[Losses]:
+        for member in members:
+            member.engine.advance(1)
+        return [member.losses() for member in members]

@@ -1,0 +1,33 @@
+// A table in codes, ready for trees of boosting to be grown on any of its rows.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/interrupt.h"
+#include "boost/codes.h"
+#include "boost/tiles.h"
+#include "data/column.h"
+
+namespace spinney {
+
+// A table in codes, and another one coded the same way if there is one (`later` may be null, or the same table). Boosters
+// that learn from different rows of the table share them.
+struct CodedTable {
+  CodedTable(const Table& table, const Table* later, const double* weight, std::uint32_t max_bins, int n_threads,
+             Interrupt& interrupt);
+
+  const Table* table;
+  const Table* later_table;
+  Coding coding;
+  Codes codes, later;
+  Tiles tiles;
+};
+
+// Rows of positive weight; all of them if `weight` is null.
+std::vector<Row> rows_of_weight(std::size_t n_rows, const double* weight);
+
+// The usual weight, where a few rows hold nearly all of it; else 0.
+double usual_weight(const std::vector<Row>& rows, const double* weight);
+
+}  // namespace spinney

@@ -1,0 +1,142 @@
+"""A booster of a fit, with its learning curves; a fit has one, or one for each fold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._boosting.judge import HeldOutScore
+from spinney._boosting.recipe import Recipe
+from spinney._fitted.boosting import FittedBoosting
+
+Floats = NDArray[np.float64]
+SoFar = Callable[[], FittedBoosting]  # the model of the rounds done
+Losses = tuple[float, float, float, float]  # of rows learned from, held out, and out of bag before and after
+
+
+class Member:
+    """A booster, and what its rounds have done for the rows it learns from and those held out."""
+
+    def __init__(
+        self, model: Any, recipe: Recipe, engine: _engine.Boosting, has_held_out: bool, judge: HeldOutScore | None
+    ) -> None:
+        self._model = model
+        self._recipe = recipe
+        self._judge = judge
+        self.engine = engine
+        self.has_held_out = has_held_out
+        self.train_curve: list[float] = []
+        self.held_out_curve: list[float] = []
+        self.out_of_bag_curve: list[float] = []
+        self.out_of_bag_gains: list[float] = []
+        self._n_unknown = 0, 0
+        self.is_settled = False
+
+    def go_on(self, n_done: int) -> None:
+        """Take the curves of an earlier fit's rounds over from the model."""
+        model = self._model
+        self.train_curve = _known_curve(model, "train_score_", n_done)
+        self.held_out_curve = _known_curve(model, "validation_score_", n_done) if self.has_held_out else []
+        self.out_of_bag_curve = _padded(model, "oob_scores_", n_done, np.nan)
+        self.out_of_bag_gains = _padded(model, "oob_improvement_", n_done, 0.0)
+        self._n_unknown = n_done - len(self.train_curve), n_done - len(self.held_out_curve)
+
+    @property
+    def n_done(self) -> int:
+        """Rounds, those of an earlier fit included."""
+        return self.engine.n_rounds
+
+    def record(self, losses: Losses, so_far: SoFar) -> None:
+        """Note the losses of the last round: of the rows learned from, held out, and out of bag before and after."""
+        training, held_out, before, after = losses
+        self.train_curve.append(self._finite(training, "training"))
+        if self._recipe.subsample < 1:
+            self.out_of_bag_curve.append(after)
+            self.out_of_bag_gains.append(before - after if np.isfinite(after) else 0.0)
+        if self.has_held_out:
+            self.held_out_curve.append(self._judged(so_far) if self._judge else self._finite(held_out, "held-out"))
+            self.is_settled = self._recipe.stops_early and self._has_settled()
+
+    def catch_up(self, so_far: SoFar) -> None:
+        """Note the losses of the last round, unless they are already; an interruption may come at any time."""
+        if len(self.train_curve) + self._n_unknown[0] < self.n_done:
+            self.record(self.losses(), so_far)
+
+    def losses(self) -> Losses:
+        """Losses at the present scores, as `record` takes them."""
+        held_out = self.engine.held_out_loss() if self.has_held_out else np.nan
+        return (self.engine.training_loss(), held_out, *self._out_of_bag())
+
+    def _out_of_bag(self) -> tuple[float, float]:
+        return self.engine.out_of_bag_loss()
+
+    def n_kept(self) -> int:
+        """Return the number of rounds up to the best one, if asked for; else of all."""
+        if self.held_out_curve and self._recipe.stops_early and self._model.keep_best:
+            return int(np.argmin(self.held_out_curve)) + 1 + self._n_unknown[1]
+        return self.n_done
+
+    def _judged(self, so_far: SoFar) -> float:
+        assert self._judge is not None
+        loss = self._judge(self.engine.held_out_scores().T, so_far)
+        if not np.isfinite(loss):
+            raise ValueError(
+                f"scoring={self._model.scoring!r} gives {-loss} after round {self.n_done}, which cannot be "
+                "compared with other rounds. Use another metric, or hold out more rows."
+            )
+        return loss
+
+    def _finite(self, loss: float, rows: str) -> float:
+        if not np.isfinite(loss):
+            raise ValueError(
+                f"Boosting has diverged: after round {self.n_done} the loss of the {rows} rows is {loss}. Lower "
+                f"learning_rate={self._recipe.learning_rate}, or limit the steps with max_step."
+            )
+        return loss
+
+    def _has_settled(self) -> bool:
+        curve, patience = self.held_out_curve, self._recipe.patience
+        if len(curve) <= patience:
+            return False
+        return min(curve[-patience:]) >= min(curve[:-patience]) - float(self._model.tol)
+
+
+def _known_curve(model: Any, name: str, n_done: int) -> list[float]:
+    """Return what an earlier fit has recorded of the rounds that are kept; nothing if it lacks some."""
+    known = list(getattr(model, name, []))
+    return known[:n_done] if len(known) >= n_done else []
+
+
+def _padded(model: Any, name: str, n_done: int, unknown: float) -> list[float]:
+    """Return what an earlier fit has recorded of the rounds that are kept, with a number for those it lacks."""
+    known = _known_curve(model, name, n_done)
+    return [unknown] * (n_done - len(known)) + known
+
+
+def in_turns(lengths: Sequence[int]) -> list[tuple[int, int]]:
+    """Member and round of each round of their sum: the first of each, the second of each, and so on."""
+    rounds = [(r, m) for m, length in enumerate(lengths) for r in range(length)]
+    return [(m, r) for r, m in sorted(rounds)]
+
+
+def mean_curve(curves: Sequence[Sequence[float]], turns: list[tuple[int, int]]) -> Floats:
+    """Mean of the members' curves after each of the rounds that they take in turns.
+
+    A member that has not had its turn counts with its first round.
+    """
+    last = np.array([curve[0] for curve in curves])
+    means = np.empty(len(turns))
+    for i, (m, r) in enumerate(turns):
+        last[m] = curves[m][r]
+        means[i] = last.mean()
+    return means
+
+
+def added_up(members: Sequence[Member], turns: list[tuple[int, int]], n_scores: int) -> list[_engine.Tree]:
+    """Trees of all members, in turns, each worth its share of the mean."""
+    trees = [member.engine.trees(0, float(len(members))) for member in members]
+    return [trees[m][r * n_scores + k] for m, r in turns for k in range(n_scores)]
