@@ -185,12 +185,12 @@ Doubles2Out copy_scores(const BoostingRows& rows) {
   return Doubles2Out(kept->data(), {rows.scores.size(), n}, owner);
 }
 
-// Copies, with their values over `share`.
-std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first, double share) {
+// Copies, with their values times `factor`.
+std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first, double factor) {
   std::vector<TreeHandle*> trees;
   for (std::size_t t = first; t < self.boosting->trees().size(); ++t) {
     Tree tree = self.boosting->trees()[t];
-    for (double& value : tree.value) value /= share;
+    for (double& value : tree.value) value *= factor;
     trees.push_back(new TreeHandle(std::move(tree), self.n_categories));
   }
   return trees;
@@ -363,8 +363,8 @@ void init_boosting(nb::module_& m) {
       .def("held_out_loss", [](const BoostingHandle& self) { return self.boosting->held_out_loss(); })
       .def("scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->rows()); })
       .def("held_out_scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->held_out()); })
-      .def("trees", &trees_of, "first"_a, "share"_a, nb::rv_policy::take_ownership,
-           "Copies of the trees, their values divided by `share`.")
+      .def("trees", &trees_of, "first"_a, "factor"_a, nb::rv_policy::take_ownership,
+           "Copies of the trees, their values multiplied by `factor`.")
       .def_prop_ro("n_rounds", [](const BoostingHandle& self) { return self.boosting->n_rounds(); });
 
   nb::class_<AdditiveHandle> c(m, "Additive", "Trees whose values are added up.");

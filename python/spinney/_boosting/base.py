@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -24,6 +25,7 @@ from spinney._boosting.readable import ReadableBoosting
 from spinney._boosting.recipe import Recipe, resolve, stops_early
 from spinney._boosting.rounds import Rounds
 from spinney._boosting.rows import LearningRows, check_size, in_folds, set_aside
+from spinney._boosting.scale import best_factor
 from spinney._data import Schema, read_table
 from spinney._data.same_kinds import check_categories
 from spinney._fitted.boosting import FittedBoosting
@@ -328,7 +330,14 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
                     self, view([]), held_out, learned, base, lambda X: self._encode(schema, read_table(X))
                 )
             members.append(Member(self, recipe, engine, held_out is not None, judge))
-        return Rounds(self, recipe, members, earlier, view)
+
+        def factor() -> float:
+            judged = [part for _, part in parts if part is not None]
+            target, first = rows.shifted(start, loss)
+            held_out = [replace(part, target=target) for part in judged]
+            return best_factor(members, held_out, first, loss.name, float(self._loss_parameter))
+
+        return Rounds(self, recipe, members, earlier, view, factor)
 
     def _booster(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -31,16 +32,19 @@ class Member:
         self.has_held_out = has_held_out
         self.train_curve: list[float] = []
         self.held_out_curve: list[float] = []
+        self._least: list[float] = []  # held-out loss up to each round
         self.out_of_bag_curve: list[float] = []
         self.out_of_bag_gains: list[float] = []
         self._n_unknown = 0, 0
         self.is_settled = False
+        self.best_scores = np.empty((0, 0))  # of the held-out rows, after the best round; kept of folds alone
 
     def go_on(self, n_done: int) -> None:
         """Take the curves of an earlier fit's rounds over from the model."""
         model = self._model
         self.train_curve = _known_curve(model, "train_score_", n_done)
         self.held_out_curve = _known_curve(model, "validation_score_", n_done) if self.has_held_out else []
+        self._least = list(accumulate(self.held_out_curve, min))
         self.out_of_bag_curve = _padded(model, "oob_scores_", n_done, np.nan)
         self.out_of_bag_gains = _padded(model, "oob_improvement_", n_done, 0.0)
         self._n_unknown = n_done - len(self.train_curve), n_done - len(self.held_out_curve)
@@ -58,8 +62,15 @@ class Member:
             self.out_of_bag_curve.append(after)
             self.out_of_bag_gains.append(before - after if np.isfinite(after) else 0.0)
         if self.has_held_out:
-            self.held_out_curve.append(self._judged(so_far) if self._judge else self._finite(held_out, "held-out"))
-            self.is_settled = self._recipe.stops_early and self._has_settled()
+            self._record_held_out(self._judged(so_far) if self._judge else self._finite(held_out, "held-out"))
+
+    def _record_held_out(self, loss: float) -> None:
+        is_best = not self._least or loss < self._least[-1]
+        self.held_out_curve.append(loss)
+        self._least.append(loss if is_best else self._least[-1])
+        if is_best and self._recipe.n_folds:
+            self.best_scores = self.engine.held_out_scores()
+        self.is_settled = self._recipe.stops_early and self._has_settled()
 
     def catch_up(self, so_far: SoFar) -> None:
         """Note the losses of the last round, unless they are already; an interruption may come at any time."""
@@ -99,10 +110,8 @@ class Member:
         return loss
 
     def _has_settled(self) -> bool:
-        curve, patience = self.held_out_curve, self._recipe.patience
-        if len(curve) <= patience:
-            return False
-        return min(curve[-patience:]) >= min(curve[:-patience]) - float(self._model.tol)
+        least, patience = self._least, self._recipe.patience
+        return len(least) > patience and least[-1] >= least[-patience - 1] - float(self._model.tol)
 
 
 def _known_curve(model: Any, name: str, n_done: int) -> list[float]:
@@ -136,7 +145,9 @@ def mean_curve(curves: Sequence[Sequence[float]], turns: list[tuple[int, int]]) 
     return means
 
 
-def added_up(members: Sequence[Member], turns: list[tuple[int, int]], n_scores: int) -> list[_engine.Tree]:
-    """Trees of all members, in turns, each worth its share of the mean."""
-    trees = [member.engine.trees(0, float(len(members))) for member in members]
+def added_up(
+    members: Sequence[Member], turns: list[tuple[int, int]], n_scores: int, factor: float
+) -> list[_engine.Tree]:
+    """Trees of all members, in turns, each worth its share of the mean times a factor."""
+    trees = [member.engine.trees(0, factor / len(members)) for member in members]
     return [trees[m][r * n_scores + k] for m, r in turns for k in range(n_scores)]

@@ -36,12 +36,15 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         scikit-learn's name, ``alpha``, is understood too.
     tweedie_power : float, default=1.5
         With ``loss="tweedie"``: the variance is the mean to this power, between 1 and 2.
-    n_estimators : int, default=100
-        Number of rounds.
-    learning_rate : float, default=0.1
-        Factor by which the values of each tree are multiplied.
-    max_leaf_nodes : int or None, default=31
-        Most leaves of a tree. None: no limit.
+    n_estimators : int or "auto", default="auto"
+        Number of rounds of one booster. "auto": the mean of five, each of which holds out one fold of the rows and
+        stops when it no longer improves, with small steps and with rows and columns drawn; what else is set stays. (One
+        alone where `fit` is given ``X_val``, ``early_stopping=True`` or `init` is an estimator; 100 plain rounds with
+        ``early_stopping=False`` or fewer than 10 rows.)
+    learning_rate : float or "auto", default="auto"
+        Factor by which the values of each tree are multiplied. "auto": 0.1, or what goes with ``n_estimators="auto"``.
+    max_leaf_nodes : int, "auto" or None, default="auto"
+        Most leaves of a tree. "auto": 31, or what goes with ``n_estimators="auto"``. None: no limit.
     max_depth : int, optional
         Most splits between the root and a leaf. None: no limit.
     growth : {"leaf", "depth"}, default="leaf"
@@ -50,9 +53,9 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         Fewest rows that a node must hold to be split; a float is a share of all rows.
     min_samples_leaf : int, float or "auto", default="auto"
         Fewest rows in a leaf; a float is a share of all rows. "auto": 20, with fewer than 40 rows 3, with fewer than 12
-        a quarter of them. A leaf must also hold as large a sum of second derivatives as this many rows of its parent
-        have on average. (Where the mean weight exceeds eight times the median, a row counts with the median weight in
-        this rule.)
+        a quarter of them, or what goes with ``n_estimators="auto"``. A leaf must also hold as large a sum of second
+        derivatives as this many rows of its parent have on average. (Where the mean weight exceeds eight times the
+        median, a row counts with the median weight in this rule.)
     min_hessian_leaf : float, default=1e-3
         Smallest sum of the loss's second derivatives in a leaf.
     min_gain : float, default=0.0
@@ -67,10 +70,11 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     max_step : float, "auto" or None, default="auto"
         Largest absolute value of a leaf, before the learning rate. "auto": Newton's step, damped beyond 1.5 where it
         could run away, which is wherever the second derivative changes. None: Newton's step, however large.
-    subsample : float, default=1.0
-        Share of the rows drawn for each round.
-    max_features : int, float, {"sqrt", "log2"} or None, default=None
-        Number or share of the columns tried at each node, drawn at random. None: all.
+    subsample : float or "auto", default="auto"
+        Share of the rows drawn for each round. "auto": 1, or what goes with ``n_estimators="auto"``.
+    max_features : int, float, {"auto", "sqrt", "log2"} or None, default="auto"
+        Number or share of the columns tried at each node, drawn at random. "auto": all, or what goes with
+        ``n_estimators="auto"``. None: all.
     max_features_per_level : float, default=1.0
         Share of the columns drawn for each level of a tree.
     max_features_per_tree : float, default=1.0
@@ -97,14 +101,15 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         model file. None is scikit-learn's word for "constant".
     early_stopping : bool or None, default=None
         Whether to hold out rows, and to stop when their loss no longer improves. None: if ``n_iter_no_change`` is
-        given.
+        given, and, fold by fold, with ``n_estimators="auto"``.
     scoring : str, callable or None, default=None
         The metric of early stopping and of ``validation_score_``: the name of a scikit-learn scorer, or a function of
         (model, held-out rows as they were given, their targets). None: the loss.
     validation_fraction : float or int, default=0.1
         Share or number of rows to hold out, unless `fit` is given ``X_val``.
     n_iter_no_change : int or None, default=None
-        Rounds without an improvement after which early stopping ends the fit. None: 10.
+        Rounds without an improvement after which early stopping ends the fit. None: 10; 50 with
+        ``n_estimators="auto"``.
     tol : float, default=1e-7
         By how much the loss must fall to count as an improvement.
     keep_best : bool, default=True
@@ -125,7 +130,8 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         Whether an interruption (Ctrl-C) ends the fit with a warning and keeps the rounds done. False: it raises, and
         nothing is kept.
     random_state : int, RandomState or None, default=None
-        Seed of what is drawn at random. Where neither rows nor columns are drawn, None gives the same model every time.
+        Seed of what is drawn at random. None gives the same model every time where neither rows nor columns are drawn,
+        and with ``n_estimators="auto"``.
     n_jobs : int, optional
         Threads. None: all that the process may use. The result is the same for any number.
 
@@ -136,7 +142,7 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     boosting_ : FittedBoosting
         The trees as one set of arrays, and what turns their sum into predictions.
     n_iter_ : int
-        Number of rounds in the model.
+        Number of rounds in the model; those of all folds, which take turns, with ``n_estimators="auto"``.
     n_estimators_ : int
         The same number, by scikit-learn's name.
     init_ : estimator
@@ -144,17 +150,18 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     stopped_because_ : str
         Why no further round was tried.
     train_score_ : ndarray of shape (n_rounds,)
-        Loss on the training rows after each round, including rounds that ``keep_best`` dropped.
+        Loss on the training rows after each round, including rounds that ``keep_best`` dropped. Of folds: the mean of
+        their boosters' losses after each round of the model.
     validation_score_ : ndarray of shape (n_rounds,)
         If rows were held out: their loss after each round, or the metric with its sign changed, so that smaller is
-        always better.
+        always better. Of folds: the mean of their boosters' losses, each on the rows it has not seen.
     oob_scores_ : ndarray of shape (n_rounds,)
-        With ``subsample`` below 1: after each round, mean loss of the rows that it did not draw (of every second, third
-        … of them, where there are more than 16,384); NaN if it drew all.
+        With ``subsample`` below 1, unless there are folds: after each round, mean loss of the rows that it did not draw
+        (of every second, third … of them, where there are more than 16,384); NaN if it drew all.
     oob_improvement_ : ndarray of shape (n_rounds,)
-        With ``subsample`` below 1: by how much each round lowers the mean loss of these rows.
+        With ``subsample`` below 1, unless there are folds: by how much each round lowers the mean loss of these rows.
     oob_score_ : float
-        With ``subsample`` below 1: ``oob_scores_`` of the last round of the model.
+        With ``subsample`` below 1, unless there are folds: ``oob_scores_`` of the last round of the model.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the loss that the splits save.
     schema_ : Schema

@@ -29,12 +29,14 @@ class Rounds:
         members: Sequence[Member],
         earlier: FittedBoosting | None,
         view: Callable[[list[_engine.Tree]], FittedBoosting],
+        factor: Callable[[], float] | None = None,
     ) -> None:
         self._model = model
         self._recipe = recipe
         self._members = members
         self._earlier = earlier
         self._view = view
+        self._factor = factor
         if earlier is not None:
             members[0].go_on(earlier.n_rounds)
         self.because = f"all {recipe.n_rounds} rounds are done"
@@ -135,7 +137,8 @@ class Rounds:
         if len(self._members) == 1:
             return self._so_far(self._members[0])().first(self._members[0].n_kept())
         n_scores = self._view([]).n_scores
-        return self._view(added_up(self._members, self._turns(), n_scores))
+        factor = 1.0 if self._factor is None else self._factor()
+        return self._view(added_up(self._members, self._turns(), n_scores, factor))
 
     def _turns(self) -> list[tuple[int, int]]:
         return in_turns([member.n_kept() for member in self._members])

@@ -1,0 +1,167 @@
+"""What a booster with nothing set does: folds, their mean as one model, and what else may be said."""
+
+import numpy as np
+import pytest
+import spinney
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(240, 4))
+VALUES = X[:, 0] * 2 + np.abs(X[:, 1]) + RNG.normal(size=240)
+TWO = np.where(VALUES > 0.8, "yes", "no")
+THREE = np.digitize(VALUES, [-0.5, 1.5])
+QUICK = {"learning_rate": 0.3, "n_iter_no_change": 4, "max_leaf_nodes": 6}
+
+
+def values(**parameters):
+    return spinney.GradientBoostingRegressor(**(QUICK | parameters))
+
+
+def classes(**parameters):
+    return spinney.GradientBoostingClassifier(**(QUICK | parameters))
+
+
+@pytest.mark.parametrize(("make", "y"), [(values, VALUES), (classes, TWO), (classes, THREE)])
+def test_five_folds_are_one_model(make, y):
+    model = make().fit(X, y)
+    assert len(model.train_score_) == len(model.validation_score_) == model.n_iter_ == model.n_estimators_
+    assert "of any fold" in model.stopped_because_
+    *_, last = model.staged_predict(X)
+    assert np.array_equal(last, model.predict(X))
+    shap = model.shap_values(X[:5])
+    scores = model.predict(X[:5]) if make is values else model.decision_function(X[:5])
+    assert np.allclose(np.asarray(shap.values).sum(axis=1) + shap.base_values, scores)
+    assert not hasattr(model, "oob_scores_")
+
+
+@pytest.mark.parametrize(("make", "y"), [(values, VALUES), (classes, THREE)])
+def test_threads_and_seeds(make, y, tmp_path):
+    prints = {make(n_jobs=n).fit(X, y).fingerprint() for n in (1, 2, 5)}
+    assert len(prints) == 1
+    model = make().fit(X, y)
+    assert prints == {model.fingerprint(), clone(model).fit(X, y).fingerprint()}
+    assert make(random_state=1).fit(X, y).fingerprint() not in prints
+    model.save(tmp_path / "model")
+    again = spinney.load(tmp_path / "model")
+    assert np.array_equal(again.predict(X), model.predict(X))
+    assert np.array_equal(again.validation_score_, model.validation_score_)
+    handle = model.to_predictor()
+    assert handle.predict(X[3]) == model.predict(X[3:4])[0]
+
+
+def test_a_row_weighs_in_the_members_that_do_not_hold_it_out():
+    """The held-out loss is that of rows that have not been seen: noise gains nothing by it."""
+    noise = RNG.normal(size=240)
+    model = values().fit(X, noise)
+    assert model.validation_score_[-1] > 0.9 * np.var(noise) / 2
+    assert np.std(model.predict(X)) < 0.5 * np.std(noise)
+
+
+def test_the_mean_of_the_folds_is_better_than_one():
+    X_new = RNG.normal(size=(2000, 4))
+    y_new = X_new[:, 0] * 2 + np.abs(X_new[:, 1])
+    plain = spinney.GradientBoostingRegressor(n_estimators=100).fit(X, VALUES)
+    model = spinney.GradientBoostingRegressor().fit(X, VALUES)
+    errors = [np.mean((m.predict(X_new) - y_new) ** 2) for m in (model, plain)]
+    assert errors[0] < 0.7 * errors[1]
+
+
+def test_what_is_set_stays():
+    model = values(max_leaf_nodes=2).fit(X, VALUES)
+    assert model.boosting_.n_leaves == 2 * model.n_iter_
+    assert values(max_features=3).fit(X, VALUES).max_features_ == 3
+    assert values().fit(X, VALUES).max_features_ == 2
+    plain = spinney.GradientBoostingRegressor(n_estimators=7).fit(X, VALUES)
+    assert plain.n_iter_ == 7
+    assert not hasattr(plain, "validation_score_")
+    spelt_out = spinney.GradientBoostingRegressor(
+        n_estimators=7, learning_rate=0.1, max_leaf_nodes=31, subsample=1.0, max_features=None
+    )
+    assert spelt_out.fit(X, VALUES).fingerprint() == plain.fingerprint()
+
+
+def test_held_out_rows_that_are_given_stop_one_booster():
+    model = values().fit(X[:160], VALUES[:160], X_val=X[160:], y_val=VALUES[160:])
+    assert model.n_iter_ == np.argmin(model.validation_score_) + 1
+    assert model.stopped_because_ == "the held-out loss has not improved for 4 rounds"
+    part = values(early_stopping=True, validation_fraction=0.3).fit(X, VALUES)
+    assert part.n_iter_ == np.argmin(part.validation_score_) + 1
+    assert spinney.GradientBoostingRegressor(early_stopping=False).fit(X, VALUES).n_iter_ == 100
+
+
+def test_groups_are_held_out_together():
+    groups = np.arange(240) // 12
+    leaky = np.column_stack([X[:, 2:], groups])
+    y = RNG.normal(size=20)[groups]
+    apart = values().fit(leaky, y, groups=groups)
+    mixed = values().fit(leaky, y)
+    assert apart.validation_score_[-1] > 2 * mixed.validation_score_[-1]
+    assert values().fit(leaky, y, groups=np.minimum(groups, 2)).n_iter_ > 0  # three groups: three folds
+    with pytest.raises(ValueError, match="groups has one label only"):
+        values().fit(leaky, y, groups=np.zeros(240))
+
+
+def test_weights_offsets_constraints_and_other_losses():
+    weight = np.where(np.arange(240) % 3 == 0, 0.0, 1.0)
+    model = values().fit(X, np.where(weight > 0, VALUES, 1e6), weight)
+    assert np.abs(model.predict(X)).max() < 20
+    years = RNG.uniform(0.5, 2, size=240)
+    counts = RNG.poisson(years * np.exp(X[:, 0] / 2))
+    rates = values(loss="poisson").fit(X, counts, offset=np.log(years))
+    assert np.allclose(rates.predict(X, offset=np.log(years)), rates.predict(X) * years)
+    rising = values(monotonic_cst=[1, 0, 0, 0]).fit(X, VALUES)
+    line = np.column_stack([np.linspace(-3, 3, 50), np.zeros((50, 3))])
+    assert (np.diff(rising.predict(line)) >= 0).all()
+    for loss in ("absolute_error", "huber", "quantile"):
+        assert np.isfinite(values(loss=loss).fit(X, VALUES).predict(X)).all()
+    assert classes(loss="exponential").fit(X, TWO).score(X, TWO) > 0.7
+    assert classes(class_weight="balanced").fit(X, TWO).score(X, TWO) > 0.7
+    assert classes(scoring="accuracy").fit(X, TWO).validation_score_.min() < -0.7
+    assert values(init=LinearRegression()).fit(X, VALUES).score(X, VALUES) > 0.5
+
+
+def test_a_warm_start_needs_a_number():
+    model = values(warm_start=True).fit(X, VALUES)
+    n_done = model.n_iter_
+    with pytest.raises(ValueError, match="does not say how many"):
+        model.fit(X, VALUES)
+    model.set_params(n_estimators=n_done + 3, n_iter_no_change=None).fit(X, VALUES)
+    assert model.n_iter_ == n_done + 3
+
+
+def test_callbacks_end_all_folds_at_once(capsys):
+    rounds = []
+    model = values(callbacks=lambda about: rounds.append(about["round"]) or len(rounds) == 6, verbose=1, keep_best=False)
+    model.fit(X, VALUES)
+    assert rounds == [1, 2, 3, 4, 5, 6]
+    assert model.n_iter_ == 30
+    assert model.stopped_because_ == "a callback said so"
+    assert "of the 5 folds the first 6, 6, 6, 6, 6" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 5, 9, 10, 12, 30])
+def test_few_rows(n_rows):
+    model = spinney.GradientBoostingRegressor().fit(X[:n_rows], VALUES[:n_rows])
+    low, high = VALUES[:n_rows].min(), VALUES[:n_rows].max()
+    assert ((low - 1e-9 <= model.predict(X)) & (model.predict(X) <= high + 1e-9)).mean() > 0.9
+
+
+def test_thirty_rows_give_sensible_shares():
+    shares = spinney.GradientBoostingClassifier().fit(X[:30], TWO[:30]).predict_proba(X[30:])[:, 1]
+    is_yes = TWO[30:] == "yes"
+    loss = -np.log(np.where(is_yes, shares, 1 - shares)).mean()
+    rate = (TWO[:30] == "yes").mean()
+    assert 0.01 < shares.min()
+    assert shares.max() < 0.99
+    assert loss < -np.log(np.where(is_yes, rate, 1 - rate)).mean()
+
+
+def test_rare_classes():
+    """The only row of a class is never held out; a class of two is in two folds."""
+    y = np.where(np.arange(240) == 7, "once", np.where(np.isin(np.arange(240), (3, 99)), "twice", TWO))
+    model = classes().fit(X, y)
+    assert model.predict_proba(X).shape == (240, 4)
+    assert np.isfinite(model.predict_proba(X)).all()
+    each = spinney.GradientBoostingClassifier().fit(X[:12], np.arange(12))
+    assert each.predict_proba(X[:12]).shape == (12, 12)
