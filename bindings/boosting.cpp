@@ -343,7 +343,7 @@ void init_boosting(nb::module_& m) {
       .def("__init__", &code_table, "table"_a, "weight"_a.none(), "options"_a);
   nb::class_<BoostingHandle>(m, "Boosting", "Gradient boosting, round by round.")
       .def("__init__", &start, "table"_a, "target"_a, "weight"_a.none(), "scores"_a, "held_out"_a.none(), "options"_a,
-           "first_round"_a, "coded"_a.none(), nb::keep_alive<1, 9>())
+           "first_round"_a, "coded"_a = nb::none(), nb::keep_alive<1, 9>())
       .def(
           "advance",
           [](BoostingHandle& self, std::uint32_t n_rounds) {
@@ -363,7 +363,7 @@ void init_boosting(nb::module_& m) {
       .def("held_out_loss", [](const BoostingHandle& self) { return self.boosting->held_out_loss(); })
       .def("scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->rows()); })
       .def("held_out_scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->held_out()); })
-      .def("trees", &trees_of, "first"_a, "factor"_a, nb::rv_policy::take_ownership,
+      .def("trees", &trees_of, "first"_a, "factor"_a = 1.0, nb::rv_policy::take_ownership,
            "Copies of the trees, their values multiplied by `factor`.")
       .def_prop_ro("n_rounds", [](const BoostingHandle& self) { return self.boosting->n_rounds(); });
 

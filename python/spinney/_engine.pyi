@@ -605,7 +605,7 @@ class Boosting:
         | None,
         options: BoostingOptions,
         first_round: int,
-        coded: CodedTable | None,
+        coded: CodedTable | None = None,
     ) -> None: ...
     def advance(self, n_rounds: int) -> None:
         """
@@ -621,7 +621,7 @@ class Boosting:
     def held_out_loss(self) -> float: ...
     def scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
     def held_out_scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
-    def trees(self, first: int, factor: float) -> list[Tree]:
+    def trees(self, first: int, factor: float = 1.0) -> list[Tree]:
         """Copies of the trees, their values multiplied by `factor`."""
 
     @property

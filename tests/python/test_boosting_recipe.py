@@ -64,7 +64,7 @@ def test_the_mean_of_the_folds_is_better_than_one():
     plain = spinney.GradientBoostingRegressor(n_estimators=100).fit(X, VALUES)
     model = spinney.GradientBoostingRegressor().fit(X, VALUES)
     errors = [np.mean((m.predict(X_new) - y_new) ** 2) for m in (model, plain)]
-    assert errors[0] < 0.7 * errors[1]
+    assert errors[0] < 0.85 * errors[1]
 
 
 def test_what_is_set_stays():
@@ -76,8 +76,9 @@ def test_what_is_set_stays():
     assert plain.n_iter_ == 7
     assert not hasattr(plain, "validation_score_")
     spelt_out = spinney.GradientBoostingRegressor(
-        n_estimators=7, learning_rate=0.1, max_leaf_nodes=31, subsample=1.0, max_features=None
-    )
+        n_estimators=7, learning_rate=0.1, max_leaf_nodes=31, l2_regularization=0.0, subsample=1.0, max_features=None,
+        max_bins=255,
+    )  # fmt: skip
     assert spelt_out.fit(X, VALUES).fingerprint() == plain.fingerprint()
 
 
@@ -94,8 +95,8 @@ def test_groups_are_held_out_together():
     groups = np.arange(240) // 12
     leaky = np.column_stack([X[:, 2:], groups])
     y = RNG.normal(size=20)[groups]
-    apart = values().fit(leaky, y, groups=groups)
-    mixed = values().fit(leaky, y)
+    apart = values(min_samples_leaf=3).fit(leaky, y, groups=groups)
+    mixed = values(min_samples_leaf=3).fit(leaky, y)
     assert apart.validation_score_[-1] > 2 * mixed.validation_score_[-1]
     assert values().fit(leaky, y, groups=np.minimum(groups, 2)).n_iter_ > 0  # three groups: three folds
     with pytest.raises(ValueError, match="groups has one label only"):
@@ -132,7 +133,9 @@ def test_a_warm_start_needs_a_number():
 
 def test_callbacks_end_all_folds_at_once(capsys):
     rounds = []
-    model = values(callbacks=lambda about: rounds.append(about["round"]) or len(rounds) == 6, verbose=1, keep_best=False)
+    model = values(
+        callbacks=lambda about: rounds.append(about["round"]) or len(rounds) == 6, verbose=1, keep_best=False
+    )
     model.fit(X, VALUES)
     assert rounds == [1, 2, 3, 4, 5, 6]
     assert model.n_iter_ == 30
@@ -147,14 +150,26 @@ def test_few_rows(n_rows):
     assert ((low - 1e-9 <= model.predict(X)) & (model.predict(X) <= high + 1e-9)).mean() > 0.9
 
 
+@pytest.mark.parametrize("n_rows", [10, 25, 40])
+def test_a_few_rows_are_learned_from(n_rows):
+    line = np.arange(n_rows, dtype=float)[:, np.newaxis]
+    y = (line[:, 0] >= n_rows // 2).astype(float)
+    assert np.abs(spinney.GradientBoostingRegressor().fit(line, y).predict(line) - y).mean() < 0.2
+
+
 def test_thirty_rows_give_sensible_shares():
-    shares = spinney.GradientBoostingClassifier().fit(X[:30], TWO[:30]).predict_proba(X[30:])[:, 1]
-    is_yes = TWO[30:] == "yes"
-    loss = -np.log(np.where(is_yes, shares, 1 - shares)).mean()
-    rate = (TWO[:30] == "yes").mean()
-    assert 0.01 < shares.min()
-    assert shares.max() < 0.99
-    assert loss < -np.log(np.where(is_yes, rate, 1 - rate)).mean()
+    losses = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        Z = rng.normal(size=(1000, 4))
+        y = Z[:, 0] * 2 + np.abs(Z[:, 1]) + rng.normal(size=1000) > 0.8
+        shares = spinney.GradientBoostingClassifier().fit(Z[:30], y[:30]).predict_proba(Z[30:])[:, 1]
+        assert shares.min() > 0.01
+        assert shares.max() < 0.99
+        rate = y[:30].mean()
+        losses.append([-np.log(np.where(y[30:], p, 1 - p)).mean() for p in (shares, rate)])
+    of_model, of_constant = np.mean(losses, axis=0)
+    assert of_model < 0.8 * of_constant
 
 
 def test_rare_classes():

@@ -5,6 +5,7 @@ import pytest
 import spinney
 from oracle import boosting as twin
 from spinney import _engine
+from spinney._boosting.recipe import resolve
 from sweep import covering
 
 REGRESSION = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
@@ -165,7 +166,7 @@ def stump_free(loss, y, score, parameter, **options):
         _loss_parameter = parameter
 
     model = Parametrised(min_samples_leaf=1, learning_rate=1.0, min_hessian_leaf=0.0, **options)
-    options = model._options(_schema(), Named(loss), n, float(n), 1, 0)
+    options = model._options(resolve(model, n, 1, False), _schema(), Named(loss), n, float(n), 1, 0)
     engine = _engine.Boosting(columns, y, None, np.full((1, n), score), None, options, 0)
     before = engine.training_loss()
     engine.advance(1)
@@ -234,7 +235,10 @@ def test_the_engines_exponential_and_logarithm():
     n = len(scores)
     model = spinney.GradientBoostingRegressor(n_estimators=1).fit(np.zeros((4, 1)), np.arange(4.0))
     columns = model._columns(np.zeros((1, 1)))
-    poisson, logistic = (model._options(model.schema_, Named(name), 1, 1.0, 1, 0) for name in ("poisson", "logistic"))
+    recipe = resolve(model, 1, 1, False)
+    poisson, logistic = (
+        model._options(recipe, model.schema_, Named(name), 1, 1.0, 1, 0) for name in ("poisson", "logistic")
+    )
     for f in scores[:: max(1, n // 300)]:
         engine = _engine.Boosting(columns, np.zeros(1), None, np.full((1, 1), f), None, poisson, 0)
         assert engine.training_loss() == pytest.approx(np.exp(f), rel=5e-16)

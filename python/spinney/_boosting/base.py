@@ -66,7 +66,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         "min_hessian_leaf": [Interval(Real, 0.0, None, closed="left")],
         "min_gain": [Interval(Real, 0.0, None, closed="left")],
         "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
-        "l2_regularization": [Interval(Real, 0.0, None, closed="left")],
+        "l2_regularization": [Interval(Real, 0.0, None, closed="left"), AUTO],
         "l1_regularization": [Interval(Real, 0.0, None, closed="left")],
         "max_step": [Interval(Real, 0.0, None, closed="neither"), AUTO, None],
         "subsample": [Interval(Real, 0.0, 1.0, closed="right"), AUTO],
@@ -78,7 +78,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         ],
         "max_features_per_level": [Interval(Real, 0.0, 1.0, closed="right")],
         "max_features_per_tree": [Interval(Real, 0.0, 1.0, closed="right")],
-        "max_bins": [Interval(Integral, 2, 65535, closed="both")],
+        "max_bins": [Interval(Integral, 2, 65535, closed="both"), AUTO],
         "max_one_hot": [Interval(Integral, 0, None, closed="left")],
         "category_smoothing": [Interval(Real, 0.0, None, closed="left")],
         "category_l2": [Interval(Real, 0.0, None, closed="left")],
@@ -189,7 +189,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         rows = LearningRows(self._encode(schema, table), target, weight, read_offset(offset, table.n_rows, n_scores), X)
         rows.check(loss, "y")
         held_out = self._held_out(rows, schema, loss, (X_val, y_val, sample_weight_val, offset_val), learned, n_scores)
-        recipe = resolve(self, rows.n_used, held_out is not None)
+        recipe = resolve(self, rows.n_used, n_scores, held_out is not None)
         seed = self._seed if earlier is not None else self._draw_seed(recipe, X_val is None)
         parts = self._parts(recipe, rows, held_out, groups, seed)
         if self._starts_at_model:
@@ -310,18 +310,17 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         learned: dict[str, Any],
     ) -> Rounds:
         n_classes = [len(learned["classes_"])] if "classes_" in learned else None
-        coded = None
-        if len(parts) > 1:
-            coded = _engine.CodedTable(
-                rows.columns, rows.weight, self._options(recipe, schema, loss, rows, len(start), seed)
-            )
 
         def view(trees: list[_engine.Tree]) -> FittedBoosting:
             return FittedBoosting(trees, start, loss.link, schema.n_categories, n_classes)
 
+        def options_of(part: LearningRows, seed: int) -> _engine.BoostingOptions:
+            return self._options(recipe, schema, loss, part.n_used, float(part.weights().sum()), len(start), seed)
+
         members = []
+        coded = _engine.CodedTable(rows.columns, rows.weight, options_of(rows, seed)) if len(parts) > 1 else None
         for i, (learning, held_out) in enumerate(parts):
-            options = self._options(recipe, schema, loss, learning, len(start), (seed + i) % 2**31)
+            options = options_of(learning, (seed + i) % 2**31)
             engine = self._booster(learning, held_out, loss, start, earlier, options, coded)
             judge = None
             if held_out is not None and self.scoring is not None:
@@ -367,9 +366,9 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         return np.ascontiguousarray(scores)
 
     def _options(
-        self, recipe: Recipe, schema: Schema, loss: Loss, rows: LearningRows, n_scores: int, seed: int
+        self, recipe: Recipe, schema: Schema, loss: Loss, n_rows: int, weight: float, n_scores: int, seed: int
     ) -> _engine.BoostingOptions:
-        n_features, n_rows, weight = schema.n_features, rows.n_used, float(rows.weights().sum())
+        n_features = schema.n_features
         monotone = read_monotone(self.monotonic_cst, schema)
         if monotone and n_scores > 1:
             raise ValueError(
@@ -385,7 +384,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             loss=loss.name,
             loss_parameter=float(self._loss_parameter),
             n_scores=n_scores,
-            max_bins=int(self.max_bins),
+            max_bins=int(recipe.max_bins),
             subsample=float(recipe.subsample),
             learning_rate=float(recipe.learning_rate),
             max_leaf_nodes=min(recipe.max_leaf_nodes or NO_LIMIT, NO_LIMIT),
@@ -395,7 +394,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             min_samples_leaf=min(self._smallest_leaf(recipe, n_rows), NO_LIMIT),
             min_hessian_leaf=float(self.min_hessian_leaf),
             min_gain=max(float(self.min_gain), self.min_impurity_decrease * recipe.subsample * weight),
-            l2_regularization=float(self.l2_regularization),
+            l2_regularization=float(recipe.l2_regularization),
             l1_regularization=float(self.l1_regularization),
             max_step=0.0 if self.max_step in ("auto", None) else float(self.max_step),
             temper_steps=self.max_step == "auto",

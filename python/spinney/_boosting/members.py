@@ -111,7 +111,10 @@ class Member:
 
     def _has_settled(self) -> bool:
         least, patience = self._least, self._recipe.patience
-        return len(least) > patience and least[-1] >= least[-patience - 1] - float(self._model.tol)
+        if len(least) <= patience:
+            return False
+        worth = max(float(self._model.tol), self._recipe.worth * abs(least[0]))
+        return least[-1] >= least[-patience - 1] - worth
 
 
 def _known_curve(model: Any, name: str, n_done: int) -> list[float]:

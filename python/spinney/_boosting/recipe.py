@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+_WORTH = 0.3  # of a row's first loss, that all held-out rows together must gain: less than that is chance
 _FEWEST_ROWS = 10  # with fewer, folds say nothing
 _N_FOLDS = 5
 _MOST_ROUNDS = 2000
@@ -19,13 +20,15 @@ class Recipe:
     ----------
     n_rounds : int
         Most rounds of a booster.
-    learning_rate, max_leaf_nodes, subsample, max_features : as the parameters
+    learning_rate, max_leaf_nodes, l2_regularization, subsample, max_features, max_bins : as the parameters
     min_samples_leaf : int or None
         Fewest rows of a leaf; None: by the number of rows alone.
     stops_early : bool
         Whether a booster stops when its held-out rows no longer improve.
     patience : int
         After how many rounds without an improvement.
+    worth : float
+        Share of the first held-out loss that these must save, besides `tol`, to be an improvement.
     n_folds : int
         One booster for each fold, judged by it; 0: one for all rows.
     is_auto : bool
@@ -35,11 +38,14 @@ class Recipe:
     n_rounds: int
     learning_rate: float
     max_leaf_nodes: int | None
+    l2_regularization: float
     subsample: float
     max_features: Any
+    max_bins: int
     min_samples_leaf: int | None
     stops_early: bool
     patience: int
+    worth: float
     n_folds: int
     is_auto: bool
 
@@ -47,7 +53,8 @@ class Recipe:
 def fixed(n_rounds: int, learning_rate: float, stops_early: bool, patience: int | None) -> Recipe:
     """All rounds, or fewer by held-out rows, of functions that are not these trees."""
     given = _PLAIN | {"n_rounds": n_rounds, "learning_rate": learning_rate}
-    return Recipe(**given, stops_early=stops_early, patience=int(patience or _PATIENCE), n_folds=0, is_auto=False)
+    patience = int(patience or _PATIENCE)
+    return Recipe(**given, stops_early=stops_early, patience=patience, worth=0.0, n_folds=0, is_auto=False)
 
 
 def stops_early(model: Any) -> bool:
@@ -66,13 +73,13 @@ def makes_folds(model: Any, has_held_out: bool) -> bool:
     return model.n_estimators == "auto" and model.early_stopping is None and is_plain and not has_held_out
 
 
-def resolve(model: Any, n_rows: int, has_held_out: bool) -> Recipe:
+def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool) -> Recipe:
     """Decide all that the user has left open, by the size of the table; what is set stays."""
     is_auto = isinstance(model.n_estimators, str)
     stops = stops_early(model)
     if is_auto and not has_held_out and n_rows < _FEWEST_ROWS:
         stops = False
-    found = _by_size(n_rows) if is_auto and stops else _PLAIN
+    found = _by_size(n_rows, n_scores, model._is_class_target) if is_auto and stops else _PLAIN
     for name in _PLAIN:
         if not _is_open(getattr(model, name, "auto")):
             found = found | {name: getattr(model, name)}
@@ -80,7 +87,8 @@ def resolve(model: Any, n_rows: int, has_held_out: bool) -> Recipe:
         found = found | {"n_rounds": int(model.n_estimators)}
     n_folds = _N_FOLDS if stops and makes_folds(model, has_held_out) else 0
     patience = int(model.n_iter_no_change or (_PATIENCE_OF_FOLDS if is_auto else _PATIENCE))
-    return Recipe(**found, stops_early=stops, patience=patience, n_folds=n_folds, is_auto=is_auto)
+    worth = _WORTH / n_rows if is_auto else 0.0
+    return Recipe(**found, stops_early=stops, patience=patience, worth=worth, n_folds=n_folds, is_auto=is_auto)
 
 
 def _is_open(value: Any) -> bool:
@@ -91,18 +99,22 @@ _PLAIN: dict[str, Any] = {
     "n_rounds": 100,
     "learning_rate": 0.1,
     "max_leaf_nodes": 31,
+    "l2_regularization": 0.0,
     "subsample": 1.0,
     "max_features": None,
+    "max_bins": 255,
     "min_samples_leaf": None,
 }
 
 
-def _by_size(n_rows: int) -> dict[str, Any]:
+def _by_size(n_rows: int, n_scores: int, is_class_target: bool) -> dict[str, Any]:
     return {
         "n_rounds": _MOST_ROUNDS,
         "learning_rate": 0.03,
-        "max_leaf_nodes": 24,
+        "max_leaf_nodes": 24 if n_scores == 1 else 12,
+        "l2_regularization": min(3.0, 100 / n_rows) if is_class_target else 1.0,
         "subsample": 0.8,
         "max_features": 0.5,
-        "min_samples_leaf": 5,
+        "max_bins": 64 if n_rows < 4000 else 128,
+        "min_samples_leaf": max(3, min(20 if is_class_target else 10, n_rows // 20)),
     }

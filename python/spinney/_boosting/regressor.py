@@ -63,8 +63,8 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     min_impurity_decrease : float, default=0.0
         Smallest gain of a split over the weight of the round's rows: as `min_gain`, but whatever the size of the table.
         With the squared error it is the decrease of the variance that scikit-learn asks for.
-    l2_regularization : float, default=0.0
-        Penalty on the squares of the leaves' values.
+    l2_regularization : float or "auto", default="auto"
+        Penalty on the squares of the leaves' values. "auto": 0, or what goes with ``n_estimators="auto"``.
     l1_regularization : float, default=0.0
         Penalty on the absolute values of the leaves' values.
     max_step : float, "auto" or None, default="auto"
@@ -79,9 +79,9 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         Share of the columns drawn for each level of a tree.
     max_features_per_tree : float, default=1.0
         Share of the columns drawn for each tree.
-    max_bins : int, default=255
+    max_bins : int or "auto", default="auto"
         Most bins of a column of numbers; missing values have another one. If there are as many bins as distinct values,
-        splits are exact.
+        splits are exact. "auto": 255, or what goes with ``n_estimators="auto"``.
     max_one_hot : int, default=4
         With up to this many categories in a node, each is tried against the rest. More are sorted by their gradient,
         and cut like numbers.
@@ -211,14 +211,14 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         min_hessian_leaf: float = 1e-3,
         min_gain: float = 0.0,
         min_impurity_decrease: float = 0.0,
-        l2_regularization: float = 0.0,
+        l2_regularization: float | str = "auto",
         l1_regularization: float = 0.0,
         max_step: float | str | None = "auto",
         subsample: float | str = "auto",
         max_features: int | float | str | None = "auto",
         max_features_per_level: float = 1.0,
         max_features_per_tree: float = 1.0,
-        max_bins: int = 255,
+        max_bins: int | str = "auto",
         max_one_hot: int = 4,
         category_smoothing: float = 10.0,
         category_l2: float = 10.0,

@@ -1,0 +1,337 @@
+"""Boosters with nothing set, side by side: rank, loss over the best and over CatBoost, seconds, set by set.
+
+Usage: ``python benchmarks/defaults.py --data FOLDER [--sets NAME …] [--rows N] [--folds K] [--jobs N] [--threads N]``.
+The folder is that of accuracy.py (`sets.py` says what it holds); results go to ``--records``, one line each, and a
+later run goes on from there. Peers that are not installed are left out. A fit has ``--threads`` threads, and where
+the system allows it, as many processors to itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pool
+import sets
+from timing import environment
+
+TOO_LARGE = {"covtype", "covtype_cat", "kddcup99_10pct"}  # one of them takes CatBoost longer than all others together
+TWINS = {"diabetes_pima_na", "german_credit_numeric", "dna"}  # rows that another set has too
+
+
+@dataclass
+class Job:
+    """Rows to learn from, and what a library must know of them."""
+
+    X: np.ndarray
+    y: np.ndarray
+    is_category: np.ndarray
+    n_classes: int
+    threads: int
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether there are values to predict, not classes."""
+        return self.n_classes == 0
+
+
+def _spinney(job: Job) -> Callable[[np.ndarray], np.ndarray]:
+    import spinney
+
+    kind = spinney.GradientBoostingRegressor if job.is_regression else spinney.GradientBoostingClassifier
+    categories = np.flatnonzero(job.is_category).tolist()
+    return _answers(kind(categorical_features=categories, n_jobs=job.threads).fit(job.X, job.y), job)
+
+
+def _catboost(job: Job) -> Callable[[np.ndarray], np.ndarray]:
+    import catboost
+
+    kind = catboost.CatBoostRegressor if job.is_regression else catboost.CatBoostClassifier
+    places = np.flatnonzero(job.is_category).tolist()
+
+    def taken(X: np.ndarray) -> np.ndarray:  # takes whole numbers as categories, and no missing ones
+        if not places:
+            return X
+        mixed = X.astype(object)
+        mixed[:, places] = np.nan_to_num(X[:, places], nan=-1).astype(int)
+        return mixed
+
+    model = kind(thread_count=job.threads, allow_writing_files=False, logging_level="Silent", random_seed=0)
+    model.fit(taken(job.X), job.y, cat_features=places)
+    return _answers(model, job, taken)
+
+
+def _lightgbm(job: Job, **options: Any) -> Callable[[np.ndarray], np.ndarray]:
+    import lightgbm
+
+    kind = lightgbm.LGBMRegressor if job.is_regression else lightgbm.LGBMClassifier
+    places = np.flatnonzero(job.is_category).tolist()
+    model = kind(n_jobs=job.threads, verbosity=-1, random_state=0, **options)
+    more: dict[str, Any] = {"categorical_feature": places} if places else {}
+    rows, held_out = _parted(job) if options else (slice(None), None)
+    if held_out is not None:
+        more["eval_set"] = [(job.X[held_out], job.y[held_out])]
+        more["callbacks"] = [lightgbm.early_stopping(300, verbose=False)]
+    return _answers(model.fit(job.X[rows], job.y[rows], **more), job)
+
+
+def _lightgbm_tuned(job: Job) -> Callable[[np.ndarray], np.ndarray]:
+    """Return LightGBM with the defaults that Holzmüller et al. (2024) tuned on 118 sets."""
+    of_task = (
+        {"learning_rate": 0.05, "num_leaves": 100, "subsample": 0.7, "min_child_samples": 3}
+        if job.is_regression
+        else {"learning_rate": 0.04, "num_leaves": 50, "subsample": 0.75, "min_child_samples": 40}
+    )
+    return _lightgbm(job, n_estimators=1000, subsample_freq=1, min_child_weight=1e-7, **of_task)
+
+
+def _xgboost(job: Job, **options: Any) -> Callable[[np.ndarray], np.ndarray]:
+    import xgboost
+
+    kind = xgboost.XGBRegressor if job.is_regression else xgboost.XGBClassifier
+    types = ["c" if c else "q" for c in job.is_category]
+    model = kind(n_jobs=job.threads, random_state=0, enable_categorical=True, feature_types=types, **options)
+    rows, held_out = _parted(job) if options else (slice(None), None)
+    more = {} if held_out is None else {"eval_set": [(job.X[held_out], job.y[held_out])], "verbose": False}
+    return _answers(model.fit(job.X[rows], job.y[rows], **more), job)
+
+
+def _xgboost_tuned(job: Job) -> Callable[[np.ndarray], np.ndarray]:
+    """Return XGBoost with the defaults of the same study."""
+    of_task = (
+        {"learning_rate": 0.05, "max_depth": 9, "min_child_weight": 2.0, "subsample": 0.7}
+        if job.is_regression
+        else {
+            "learning_rate": 0.08, "max_depth": 6, "min_child_weight": 5e-6, "subsample": 0.65,
+            "colsample_bylevel": 0.9,
+        }
+    )  # fmt: skip
+    return _xgboost(job, n_estimators=1000, reg_lambda=0.0, early_stopping_rounds=300, **of_task)
+
+
+def _hist(job: Job) -> Callable[[np.ndarray], np.ndarray]:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    kind = HistGradientBoostingRegressor if job.is_regression else HistGradientBoostingClassifier
+    narrow = job.is_category & np.array([len(np.unique(c[~np.isnan(c)])) <= 255 for c in job.X.T])  # it takes no more
+    return _answers(kind(categorical_features=narrow, random_state=0).fit(job.X, job.y), job)
+
+
+def _forest(job: Job) -> Callable[[np.ndarray], np.ndarray]:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    kind = RandomForestRegressor if job.is_regression else RandomForestClassifier
+    return _answers(kind(n_jobs=job.threads, random_state=0).fit(job.X, job.y), job)
+
+
+CONTESTANTS: dict[str, tuple[str, Callable[[Job], Callable[[np.ndarray], np.ndarray]]]] = {
+    "spinney": ("spinney", _spinney),
+    "catboost": ("catboost", _catboost),
+    "lightgbm": ("lightgbm", _lightgbm),
+    "lightgbm tuned": ("lightgbm", _lightgbm_tuned),
+    "xgboost": ("xgboost", _xgboost),
+    "xgboost tuned": ("xgboost", _xgboost_tuned),
+    "sklearn hist": ("sklearn", _hist),
+    "sklearn forest": ("sklearn", _forest),
+}
+
+
+def _parted(job: Job) -> tuple[np.ndarray, np.ndarray]:
+    """Part a fifth of the rows off, class by class."""
+    from sklearn.model_selection import train_test_split
+
+    counts = np.bincount(job.y) if not job.is_regression else np.array([2])
+    strata = None if job.is_regression or counts.min() < 2 else job.y
+    rows, held_out = train_test_split(np.arange(len(job.y)), test_size=0.2, stratify=strata, random_state=0)
+    return rows, held_out
+
+
+def _answers(
+    model: Any, job: Job, taken: Callable[[np.ndarray], np.ndarray] = lambda X: X
+) -> Callable[[np.ndarray], np.ndarray]:
+    """Return what predicts values, or class shares for all classes, those never seen included."""
+    if job.is_regression:
+        return lambda X: np.asarray(model.predict(taken(X))).ravel()
+
+    def shares(X: np.ndarray) -> np.ndarray:
+        found = np.zeros((len(X), job.n_classes))
+        found[:, np.asarray(model.classes_, dtype=int).ravel()] = model.predict_proba(taken(X))
+        return found
+
+    return shares
+
+
+def judge(y: np.ndarray, found: np.ndarray) -> dict[str, float]:
+    """Return the root mean squared error, or the log loss and, of two classes, one minus the area under the curve."""
+    if found.ndim == 1:
+        return {"loss": float(np.sqrt(np.mean((found - y) ** 2)))}
+    shares = np.clip(found, 1e-15, 1)
+    shares /= shares.sum(axis=1, keepdims=True)
+    judged = {"loss": float(-np.log(shares[np.arange(len(y)), y]).mean())}
+    if found.shape[1] == 2 and 0 < y.mean() < 1:
+        from sklearn.metrics import roc_auc_score
+
+        judged["misranked"] = 1 - float(roc_auc_score(y, found[:, 1]))
+    return judged
+
+
+def _folds(table: sets.Table, k: int) -> np.ndarray:
+    """Return the fold of each row; classes are spread over folds."""
+    order = sets.seed_of(table.name, 1).permutation(len(table.y))
+    if table.n_classes:
+        order = order[np.argsort(table.y[order], kind="stable")]
+    fold = np.empty(len(order), dtype=int)
+    fold[order] = np.arange(len(order)) % k
+    return fold
+
+
+def _pin(threads: int) -> None:
+    if hasattr(os, "sched_setaffinity"):
+        cpus = sorted(os.sched_getaffinity(os.getppid()))
+        me = (multiprocessing.current_process()._identity or (1,))[0] - 1
+        os.sched_setaffinity(0, {cpus[(me * threads + t) % len(cpus)] for t in range(threads)})
+
+
+def fit(folder: str, name: str, rows: int, k: int, fold: int, contestant: str, threads: int) -> pool.Record:
+    """Fit one contestant on all folds of a set but one, and judge it by that one."""
+    from threadpoolctl import threadpool_limits
+
+    _pin(threads)
+    table = sets.load(Path(folder), name)
+    table = table if len(table.y) <= rows else sets._sample(table, rows)
+    held_out = _folds(table, k) == fold
+    y = table.y if table.n_classes else table.y.astype(np.float64)
+    labels = np.unique(y[~held_out]) if table.n_classes else None
+    learned = y[~held_out] if labels is None else np.searchsorted(labels, y[~held_out])
+    job = Job(table.X[~held_out], learned, table.is_category, 0 if labels is None else len(labels), threads)
+    began = time.perf_counter()
+    with threadpool_limits(limits=threads):
+        answers = CONTESTANTS[contestant][1](job)
+        seconds = time.perf_counter() - began
+        found = answers(table.X[held_out])
+    constant = np.full(int(held_out.sum()), learned.mean())
+    if labels is not None:
+        constant = np.tile(np.bincount(learned) / len(learned), (int(held_out.sum()), 1))
+        found, constant = (_for_all(part, labels, table.n_classes) for part in (found, constant))
+    return {
+        "seconds": seconds, "rows": len(table.y), **judge(y[held_out], found),
+        "constant": judge(y[held_out], constant)["loss"],
+    }  # fmt: skip
+
+
+def _for_all(shares: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray:
+    found = np.zeros((len(shares), n_classes))
+    found[:, labels] = shares
+    return found
+
+
+# ---- report ---------------------------------------------------------------------------------------------------
+
+
+def report(records: list[pool.Record], metric: str = "loss") -> None:
+    """Print rank, excess over the best and over CatBoost, and seconds; then one line per set."""
+    losses, seconds, constants = _tables(records, metric)
+    names = [c for c in CONTESTANTS if any(c in row for row in losses.values())]
+    whole = {name: row for name, row in losses.items() if all(c in row for c in names)}
+    if not whole:
+        return
+    table = np.array([[row[c] for c in names] for row in whole.values()])
+    time_of = np.array([[seconds[name][c] for c in names] for name in whole])
+    ranks = (table[:, :, None] > table[:, None, :]).sum(axis=2) + 1
+    over_best = table / np.maximum(table.min(axis=1, keepdims=True), 1e-12) - 1
+    print(f"\n{metric}, {len(whole)} sets: {', '.join(names)}")
+    layout = "{:<18}{:>10}{:>7}{:>12}{:>12}{:>14}{:>14}{:>10}"
+    print(layout.format("", "mean rank", "first", "mean over", "median", "mean over", "median over", "seconds"))
+    print(layout.format("", "", "", "the best", "", "CatBoost", "CatBoost", "a fold"))
+    other = table[:, names.index("catboost")] if "catboost" in names else table[:, 0]
+    for i, name in enumerate(names):
+        over = table[:, i] / np.maximum(other, 1e-12) - 1
+        print(
+            layout.format(
+                name, f"{ranks[:, i].mean():.2f}", int((ranks[:, i] == 1).sum()), f"{over_best[:, i].mean():.1%}",
+                f"{np.median(over_best[:, i]):.1%}", f"{over.mean():+.1%}", f"{np.median(over):+.1%}",
+                f"{time_of[:, i].sum():.1f}",
+            )
+        )  # fmt: skip
+    if metric == "loss":
+        _report_sets(list(whole), names, table, time_of, constants)
+
+
+def _tables(records: list[pool.Record], metric: str) -> tuple[dict[str, dict[str, float]], ...]:
+    """Return means over folds by set and contestant: losses, seconds; and the constant's loss."""
+    values: dict[tuple[str, str, str], list[float]] = {}
+    for record in records:
+        key = record["key"]
+        for what in (metric, "seconds", "constant"):
+            if what in record:
+                values.setdefault((what, key["set"], key["contestant"]), []).append(record[what])
+    most = {name: max(len(v) for (_, s, _), v in values.items() if s == name) for _, name, _ in values}
+    tables: dict[str, dict[str, dict[str, float]]] = {metric: {}, "seconds": {}, "constant": {}}
+    for (what, name, contestant), found in values.items():
+        if len(found) == most[name]:
+            tables[what].setdefault(name, {})[contestant] = float(np.mean(found))
+    return tables[metric], tables["seconds"], tables["constant"]
+
+
+def _report_sets(
+    found: list[str], names: list[str], table: np.ndarray, seconds: np.ndarray, constants: dict[str, dict[str, float]]
+) -> None:
+    print("\nset by set: loss of spinney, over each of the others' (negative: ours is lower), seconds")
+    for i, name in enumerate(found):
+        mine = table[i, 0]
+        over = ", ".join(f"{c} {mine / max(table[i, j], 1e-12) - 1:+.1%}" for j, c in enumerate(names) if j)
+        slow = seconds[i, 0] / seconds[i, names.index("catboost")] if "catboost" in names else 0.0
+        notes = [f"{slow:.2f} of CatBoost's time"] if slow else []
+        notes += ["WORSE THAN THE CONSTANT"] if mine > constants[name]["spinney"] * 1.0005 else []
+        print(f"{name:<24}{mine:>10.4g}  {over}; {seconds[i, 0]:.2f} s{', ' if notes else ''}{', '.join(notes)}")
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="index.csv and the sets; none: report alone")
+    parser.add_argument("--sets", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--contestants", nargs="+", choices=list(CONTESTANTS), help="only these")
+    parser.add_argument("--rows", type=int, default=10_000, help="at most so many of a set, drawn at random")
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, help="fits at a time; default: processors over threads")
+    parser.add_argument("--threads", type=int, default=2, help="of a fit")
+    parser.add_argument("--minutes", type=float, help="start nothing new after so many")
+    parser.add_argument("--records", type=Path, default=Path("defaults.jsonl"), help="results, one line each")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = parse()
+    print(", ".join(f"{name} {value}" for name, value in environment().items()))
+    if options.data is not None:
+        chosen = options.sets or [n for n in sets.names(options.data) if n not in TOO_LARGE | TWINS]
+        wanted = options.contestants or list(CONTESTANTS)
+        able = [c for c in wanted if importlib.util.find_spec(CONTESTANTS[c][0])]
+        units = [
+            pool.Unit(
+                {"set": name, "fold": fold, "contestant": c, "rows": options.rows, "folds": options.folds}, fit,
+                (str(options.data), name, options.rows, options.folds, fold, c, options.threads),
+            )
+            for name in chosen
+            for fold in range(options.folds)
+            for c in able
+        ]  # fmt: skip
+        jobs = options.jobs or max(1, len(os.sched_getaffinity(0)) // options.threads)
+        pool.run(units, options.records, jobs, options.minutes)
+    records = [r for r in pool.read_records(options.records) if "loss" in r]
+    report(records)
+    report(records, "misranked")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
