@@ -56,6 +56,10 @@ enter_models(
     HOLES,
     CLASSES,
 )
+NOTHING_SET = {"n_estimators": "auto", "n_iter_no_change": 5}
+enter_models("boosting, nothing set", {"": values(**NOTHING_SET)}, HOLES, VALUES + 11)
+enter_models("boosting two classes, nothing set", {"": classes(**NOTHING_SET)}, MIXED, TWO)
+enter_models("boosting classes, nothing set", {"": classes(**NOTHING_SET)}, HOLES, CLASSES)
 enter_models("boosting categories", {loss: values(loss=loss, max_one_hot=2) for loss in LOSSES}, MIXED, VALUES + 11)
 enter_models(
     "boosting categories", {"classes": classes(), "balanced": classes(class_weight="balanced")}, MIXED, CLASSES

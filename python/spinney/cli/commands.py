@@ -155,7 +155,8 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
     type=_NumberOrAuto(),
     metavar="N|auto",
     help="Trees of a forest (auto: until its out-of-bag error has settled); most rounds of boosting, which stops when "
-    "held-out rows no longer improve; most rounds of AdaBoost.  [default: 100; boosting: 1000; adaboost: 50]",
+    "held-out rows no longer improve (auto: the mean of five boosters, each stopped by a fifth of the rows); most "
+    "rounds of AdaBoost.  [default: 100; boosting: auto; adaboost: 50]",
 )
 @click.option(
     "--learning-rate",
@@ -222,11 +223,10 @@ def fit(
     """
     if kind == "tree" and parameters["n_estimators"] is not None:
         raise click.BadParameter("It is for ensembles. Pass --model forest or boosting too.", param_hint="'--trees'")
-    if kind in ("extra-trees", "boosting", "adaboost") and parameters["n_estimators"] == "auto":
+    if kind in ("extra-trees", "adaboost") and parameters["n_estimators"] == "auto":
         why = {
             "adaboost": "AdaBoost has no rows out of bag. Pass the number of rounds, or leave it out.",
             "extra-trees": "Extra-trees see every row, so that none is out of bag. Pass a number, or --model forest.",
-            "boosting": "Boosting stops by itself when held-out rows no longer improve. Leave it out or pass a number.",
         }
         raise click.BadParameter(why[kind], param_hint="'--trees'")
     for name, value in {**parameters, "offset": offset}.items():

@@ -67,8 +67,8 @@ class Problem:
         return {} if self.offset is None else {"offset": self.offset[rows]}
 
 
-_STOPPING = {"n_estimators": 1000, "early_stopping": True, "n_iter_no_change": 20}
-_FEWEST_TO_STOP_BY = 50  # with fewer rows, held-out ones say little: boosting runs all of 100 rounds
+_STOPPING = {"early_stopping": True, "n_iter_no_change": 20}  # where most rounds are named
+_FEWEST_TO_STOP_BY = 50  # with fewer rows, held-out ones say little: boosting runs all rounds
 
 
 def run_fit(
@@ -85,9 +85,8 @@ def run_fit(
     if name is None:
         raise fail(f"--model {kind} tells classes apart, and the target holds numbers. Use another model.")
     given = {name: value for name, value in parameters.items() if value is not None}
-    if kind == "boosting":
-        stopping = _STOPPING if problem.X.height >= _FEWEST_TO_STOP_BY else {}
-        given = stopping | given
+    if kind == "boosting" and isinstance(given.get("n_estimators"), int) and problem.X.height >= _FEWEST_TO_STOP_BY:
+        given = _STOPPING | given
     with failures_in_words(), warnings_in_words():
         model = getattr(spinney, name)(**given, random_state=seed)
         scores = cross_validate(model, problem, n_folds, seed) if n_folds else {}
