@@ -165,7 +165,7 @@ def stump_free(loss, y, score, parameter, **options):
     class Parametrised(spinney.GradientBoostingRegressor):
         _loss_parameter = parameter
 
-    model = Parametrised(min_samples_leaf=1, learning_rate=1.0, min_hessian_leaf=0.0, **options)
+    model = Parametrised(n_estimators=1, min_samples_leaf=1, learning_rate=1.0, min_hessian_leaf=0.0, **options)
     options = model._options(resolve(model, n, 1, False), _schema(), Named(loss), n, float(n), 1, 0)
     engine = _engine.Boosting(columns, y, None, np.full((1, n), score), None, options, 0)
     before = engine.training_loss()
