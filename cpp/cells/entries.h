@@ -117,13 +117,40 @@ class EntryCuts {
     }
   }
 
+  // One cut of a column: what is on the left adds up to s and w.
+  void add_cut(std::int64_t s, std::int64_t w, std::uint32_t at, std::uint32_t column) {
+    if (n_ + 1 >= s_.size()) make_room(1);
+    s_[n_] = s;
+    w_[n_] = w;
+    at_[n_] = at;
+    column_[n_++] = column;
+  }
+
   // The one cut of a column whose entries add up to s and w.
   void add_flag(std::int64_t s, std::int64_t w, bool is_above, std::uint32_t column) {
-    if (n_ + 1 >= s_.size()) make_room(1);
-    s_[n_] = is_above ? total_.stat[1] - s : s;
-    w_[n_] = is_above ? total_.stat[0] - w : w;
-    at_[n_] = is_above ? 1 : 2;
-    column_[n_++] = column;
+    if (is_above)
+      add_cut(total_.stat[1] - s, total_.stat[0] - w, 1, column);
+    else
+      add_cut(s, w, 2, column);
+  }
+
+  // The cut of a run without missing values that was drawn.
+  template <class Rows>
+  void add_drawn(const Rows& rows, const EntryRun& run, std::uint32_t at, std::uint32_t column, Row min_leaf) {
+    const bool zeros_left = at % 2 != 0;
+    const std::size_t n_entries = at / 2;
+    const Row n_left = static_cast<Row>(n_entries) + (zeros_left ? run.n_zeros : 0);
+    if (n_left < min_leaf || total_.n - n_left < min_leaf) return;
+    std::int64_t s = 0, w = 0;  // of the side without the zeros
+    const std::size_t end = zeros_left ? run.n_present : n_entries;
+    for (std::size_t i = zeros_left ? n_entries : 0; i < end; ++i) {
+      s += rows.value(run.row(i));
+      w += rows.weight(run.row(i));
+    }
+    if (zeros_left)
+      add_cut(total_.stat[1] - s, total_.stat[0] - w, at, column);
+    else
+      add_cut(s, w, at, column);
   }
 
   // To be called after the last column.
@@ -319,7 +346,7 @@ Candidate draw_entries(const Criterion& criterion, const EntryRun& run, const do
   best.has_missing = run.n_missing() > 0;
   best.missing_alone = low == high;
   if (!best.missing_alone) {
-    best.threshold = draw_threshold({}, low, high, random);
+    best.threshold = draw_between(low, high, random);
     best.at = run.at_of(values, best.threshold);
   }
   const std::size_t n_entries = best.missing_alone ? run.n_present : best.at / 2;

@@ -56,11 +56,14 @@ inline double score_sides(AbsoluteError& criterion, std::span<const Row> rows, R
   return score;
 }
 
+// In a range that has an end.
+inline double draw_between(double low, double high, RandomStream& random) {
+  const double cut = low + random.unit() * (high - low);
+  return cut < high ? cut : low;
+}
+
 inline double draw_threshold(const std::vector<double>& values, double low, double high, RandomStream& random) {
-  if (std::isfinite(high - low)) {
-    const double cut = low + random.unit() * (high - low);
-    return cut < high ? cut : low;
-  }
+  if (std::isfinite(high - low)) return draw_between(low, high, random);
   std::vector<double> lower;  // an infinite range: cut at one of the values
   for (const double v : values)
     if (v < high) lower.push_back(v);

@@ -20,6 +20,19 @@ struct Found {  // of one column, in row order
     rows.push_back(row);
     values.push_back(v);
   }
+  // The same of a sparse column.
+  void read(const Column& column) {
+    rows.resize(column.n_sparse);
+    values.resize(column.n_sparse);
+    std::size_t n = 0;
+    read_stored(column, 0, SIZE_MAX, [&](Row row, double v) {  // every entry is written, and kept if it is not 0
+      rows[n] = row;
+      values[n] = v;
+      n += v != 0;
+    });
+    rows.resize(n);
+    values.resize(n);
+  }
 };
 
 // Counts what was found in all columns, and tells when it is too much.
@@ -33,15 +46,14 @@ class Room {
   std::atomic<std::int64_t> left_;
 };
 
-void find_stored(const Column& column, Found& found, Room& room) {
-  if (!room.take(0)) return;
-  found.rows.reserve(column.n_sparse);
-  found.values.reserve(column.n_sparse);
-  read_stored(column, 0, SIZE_MAX, [&](Row row, double v) { found.add(row, v); });
-  room.take(found.rows.size());
+std::size_t count_stored(const Column& column, Room& room) {
+  std::size_t n = 0;
+  if (room.is_left()) read_stored(column, 0, SIZE_MAX, [&](Row, double v) { n += v != 0; });
+  room.take(n);
+  return n;
 }
 
-// The same of columns that are stored in full; tables without zeros are told from their first rows.
+// The entries of columns that are stored in full; tables without zeros are told from their first rows.
 void find_in_all(const Table& table, std::span<const std::size_t> group, std::size_t least_rows,
                  std::vector<Found>& found, Room& room, Interrupt& interrupt) {
   constexpr std::size_t chunk = 256;  // rows that stay in cache from one column to the next
@@ -61,10 +73,10 @@ void find_in_all(const Table& table, std::span<const std::size_t> group, std::si
   }
 }
 
-// Sorts the entries of a column to their place.
+// Sorts the entries of a column to their place, and adds its values to those of others.
 void sort_found(const Found& found, ColumnSorter& sorter, Entries::OfColumn& column, Entry* out,
                 std::vector<double>& values) {
-  values.clear();
+  column.values = values.size();
   if (found.rows.empty()) return;
   const auto first = found.values[0];
   column.is_flag = std::all_of(found.values.begin(), found.values.end(), [&](double v) { return v == first; });
@@ -73,13 +85,61 @@ void sort_found(const Found& found, ColumnSorter& sorter, Entries::OfColumn& col
     values.push_back(first);
   } else {
     const std::span<const Entry> sorted = sorter.sort(found.values);
+    std::uint32_t n_values = 0;
     for (std::size_t i = 0; i < sorted.size(); ++i) {
       const std::uint32_t at = row_of(sorted[i]), code = code_of(sorted[i]);
       out[i] = entry_of(code, found.rows[at]);
-      if (code != missing_code && code == values.size()) values.push_back(found.values[at]);
+      if (code != n_values || code == missing_code) continue;
+      values.push_back(found.values[at]);
+      ++n_values;
     }
   }
-  column.first_above = static_cast<std::uint32_t>(std::lower_bound(values.begin(), values.end(), 0.0) - values.begin());
+  const auto begin = values.begin() + static_cast<std::ptrdiff_t>(column.values);
+  column.first_above = static_cast<std::uint32_t>(std::lower_bound(begin, values.end(), 0.0) - begin);
+}
+
+// Some columns side by side, which one thread sorts.
+struct Piece {
+  std::size_t begin = 0, end = 0;
+  std::vector<double> values;
+};
+
+// Pieces of about as many entries each.
+std::vector<Piece> cut_in_pieces(const std::vector<Entries::OfColumn>& columns, std::size_t n_pieces) {
+  std::vector<Piece> pieces(n_pieces);
+  const std::size_t n_entries = columns.back().end;
+  std::size_t f = 0;
+  for (std::size_t i = 0; i < n_pieces; ++i) {
+    pieces[i].begin = f;
+    while (f < columns.size() && (i + 1 == n_pieces || columns[f].end <= n_entries * (i + 1) / n_pieces)) ++f;
+    pieces[i].end = f;
+  }
+  return pieces;
+}
+
+// Takes what was found in columns that are stored in full, and reads it of others.
+void sort_columns(const Table& table, std::vector<Found>& found, Entries& made, int n_threads) {
+  constexpr std::size_t pieces_a_thread = 4;
+  std::vector<Piece> pieces = cut_in_pieces(made.columns, pieces_a_thread * static_cast<std::size_t>(n_threads));
+  parallel_for(pieces.size(), n_threads, [&](std::size_t i, int) {
+    ColumnSorter sorter;
+    Found here;
+    for (std::size_t f = pieces[i].begin; f < pieces[i].end; ++f) {
+      if (table.columns[f].is_sparse())
+        here.read(table.columns[f]);
+      else
+        here = std::move(found[f]);
+      Entries::OfColumn& column = made.columns[f];
+      sort_found(here, sorter, column, made.by_column.data() + column.begin, pieces[i].values);
+    }
+  });
+  for (const Piece& piece : pieces) {
+    for (std::size_t f = piece.begin; f < piece.end; ++f) {
+      made.columns[f].values += made.values.size();
+      if (made.columns[f].is_flag) made.n_of_flags += made.columns[f].end - made.columns[f].begin;
+    }
+    made.values.insert(made.values.end(), piece.values.begin(), piece.values.end());
+  }
 }
 
 // The same entries row by row.
@@ -106,37 +166,26 @@ Entries make_entries(const Table& table, std::size_t least_rows, int n_threads, 
   const auto is_category = [](const Column& c) { return c.is_category(); };
   if (std::any_of(table.columns.begin(), table.columns.end(), is_category)) return made;
   Room room(table.n_rows * n_columns / least_rows);
-  std::vector<Found> found(n_columns);
+  std::vector<Found> found(n_columns);  // of columns that are stored in full
+  std::vector<std::size_t> n_found(n_columns);
   const auto n_groups = std::min<std::size_t>(static_cast<std::size_t>(n_threads), n_columns);
-  std::vector<std::vector<std::size_t>> full(n_groups);  // columns that are stored in full
+  std::vector<std::vector<std::size_t>> full(n_groups);
   for (std::size_t f = 0; f < n_columns; ++f)
     if (!table.columns[f].is_sparse()) full[f % n_groups].push_back(f);
   parallel_for(n_groups, n_threads, [&](std::size_t g, int) {
     if (!full[g].empty()) find_in_all(table, full[g], least_rows, found, room, interrupt);
     for (std::size_t f = g; f < n_columns; f += n_groups)
-      if (table.columns[f].is_sparse()) find_stored(table.columns[f], found[f], room);
+      n_found[f] = table.columns[f].is_sparse() ? count_stored(table.columns[f], room) : found[f].rows.size();
   });
   if (!room.is_left()) return made;
   made.columns.resize(n_columns);
   std::size_t n_entries = 0;
   for (std::size_t f = 0; f < n_columns; ++f) {
     made.columns[f].begin = n_entries;
-    made.columns[f].end = n_entries += found[f].rows.size();
+    made.columns[f].end = n_entries += n_found[f];
   }
   made.by_column.resize(n_entries);
-  std::vector<std::vector<double>> values(n_columns);
-  parallel_for(n_groups, n_threads, [&](std::size_t g, int) {
-    ColumnSorter sorter;
-    for (std::size_t f = g; f < n_columns; f += n_groups) {
-      sort_found(found[f], sorter, made.columns[f], made.by_column.data() + made.columns[f].begin, values[f]);
-      found[f] = {};
-    }
-  });
-  for (std::size_t f = 0; f < n_columns; ++f) {
-    made.columns[f].values = made.values.size();
-    if (made.columns[f].is_flag) made.n_of_flags += made.columns[f].end - made.columns[f].begin;
-    made.values.insert(made.values.end(), values[f].begin(), values[f].end());
-  }
+  sort_columns(table, found, made, n_threads);
   turn(made, table.n_rows);
   return made;
 }

@@ -16,48 +16,63 @@ namespace spinney {
 namespace {
 
 // The columns to try at a node that tries some of them only, one after the other: those that are always tried, then a
-// random choice of the others in random order.
+// random choice of the others in random order. Each draw is undone in the end: a list made anew for each node would cost
+// more than drawing the few of many columns that are tried.
 class ColumnDraw {
  public:
-  ColumnDraw(const Rules& rules, const OpenNode& node, std::vector<std::uint32_t>& order)
-      : order_(order), random_(derive(node.key, 3)) {
+  ColumnDraw(const Rules& rules, const OpenNode& node, Tried& scratch)
+      : order_(scratch.order), swapped_(scratch.swapped), random_(derive(node.key, 3)) {
     const GrowParams& params = rules.params;
-    const std::size_t n_columns = rules.n_columns(), n_always = params.always_try.size();
     // constants known from above still count as tried, so the draw is from all columns
-    n_first = n_always + params.max_features;
-    if (params.columns.empty()) {
-      order_.resize(n_columns);
-      std::iota(order_.begin(), order_.end(), std::uint32_t{0});
-    } else {
-      order_ = params.columns;
-    }
-    if (n_always > 0) {
-      std::erase_if(order_, [&](std::uint32_t f) {
-        return std::binary_search(params.always_try.begin(), params.always_try.end(), f);
-      });
-      order_.insert(order_.begin(), params.always_try.begin(), params.always_try.end());
-    }
-    drawn_ = n_always;
+    n_first = params.always_try.size() + params.max_features;
+    first_ = params.always_try.size();
+    if (order_.empty()) list(rules);
+    swapped_.clear();
     if (params.feature_weights.empty()) return;
-    const std::span<std::uint32_t> others = std::span(order_).subspan(n_always);
+    const std::span<std::uint32_t> others = std::span(order_).subspan(first_);
     shuffle_columns(others, others.size(), params.feature_weights, random_);
-    drawn_ = order_.size();
+    first_ = order_.size();
+    is_weighted_ = true;
   }
+  ~ColumnDraw() {
+    if (is_weighted_) order_.clear();
+    for (std::size_t i = swapped_.size(); i-- > 0;) std::swap(order_[first_ + i], order_[swapped_[i]]);
+  }
+  ColumnDraw(const ColumnDraw&) = delete;
+  ColumnDraw& operator=(const ColumnDraw&) = delete;
 
   std::size_t size() const { return order_.size(); }
 
   // To be called with i = 0, 1, …; the first draws of shuffle_columns, and no more than are needed.
   std::uint32_t at(std::size_t i) {
-    if (i >= drawn_ && i + 1 < order_.size()) std::swap(order_[i], order_[i + random_.below(order_.size() - i)]);
+    if (i >= first_ && i + 1 < order_.size()) {
+      const std::size_t other = i + random_.below(order_.size() - i);
+      std::swap(order_[i], order_[other]);
+      swapped_.push_back(static_cast<std::uint32_t>(other));
+    }
     return order_[i];
   }
 
   std::size_t n_first;  // tried together; the rest one by one, until a column can be cut
 
  private:
-  std::vector<std::uint32_t>& order_;
+  // Those that are always tried first.
+  void list(const Rules& rules) {
+    const std::vector<std::uint32_t>& always = rules.params.always_try;
+    order_ = rules.params.columns;
+    if (order_.empty()) {
+      order_.resize(rules.n_columns());
+      std::iota(order_.begin(), order_.end(), std::uint32_t{0});
+    }
+    if (always.empty()) return;
+    std::erase_if(order_, [&](std::uint32_t f) { return std::binary_search(always.begin(), always.end(), f); });
+    order_.insert(order_.begin(), always.begin(), always.end());
+  }
+
+  std::vector<std::uint32_t>&order_, &swapped_;
   RandomStream random_;
-  std::size_t drawn_ = 0;  // columns before this one stay where they are
+  std::size_t first_ = 0;  // columns before this one stay where they are
+  bool is_weighted_ = false;
 };
 
 // A bin holds rows of several values: finds those next to the cut among the node's rows, as sorting by value would.
@@ -108,8 +123,8 @@ void mix_columns(const OpenNode& node, std::vector<std::uint32_t>& columns) {
 // The columns that the node draws, until one can be cut.
 static void search_draw(const Rules& rules, const OpenNode& node, Tried& found, FunctionRef<SearchColumns> search,
                         bool unlisted) {
-  auto& [tried, candidates, order, live] = found;
-  ColumnDraw draw(rules, node, order);
+  auto& [tried, candidates, order, swapped, live] = found;
+  ColumnDraw draw(rules, node, found);
   const bool all_live = unlisted || node.features.size() == rules.table.n_columns();
   if (!all_live) {
     live.assign(rules.table.n_columns(), 0);
@@ -132,7 +147,7 @@ static void search_draw(const Rules& rules, const OpenNode& node, Tried& found, 
 
 void search_drawn_columns(const Rules& rules, OpenNode& node, Tried& found, FunctionRef<SearchColumns> search,
                           bool tells_constants) {
-  auto& [tried, candidates, order, live] = found;
+  auto& [tried, candidates, order, swapped, live] = found;
   const bool unlisted = is_unlisted(rules, tells_constants);
   if (rules.draws_columns()) {
     search_draw(rules, node, found, search, unlisted);

@@ -38,8 +38,10 @@ struct Bins {
 struct Tried {
   std::vector<std::uint32_t> columns;
   std::vector<Candidate> candidates;  // one per column
-  std::vector<std::uint32_t> order;   // scratch: columns to try
-  std::vector<std::uint8_t> live;     // scratch, by column
+  // Scratch of one tree: the columns that a node may draw, always in the same order between two nodes, and the draws; by
+  // column, whether it still varies.
+  std::vector<std::uint32_t> order, swapped;
+  std::vector<std::uint8_t> live;
 };
 
 // Below this many rows, sorting all of them is as fast as looking for the few that matter.

@@ -13,13 +13,12 @@ void SparseBlock::start(const OpenNode& root, std::span<Row> rows) {
   row_entries_ = static_cast<double>(all_.by_column.size()) / static_cast<double>(n_rows);
   sums_ = can_sum() && all_.n_of_flags >= all_.by_column.size() / 2;
   side_.assign(n_rows, 0);
-  spare_.resize(rows.size());
+  place_.assign(n_rows, UINT32_MAX);
+  for (std::uint32_t i = 0; i < rows.size(); ++i) place_[rows[i]] = i;
   State& first = pending_.emplace_back();
   first.end = rows.size();
   if (gathers_) {
     asked_.assign(n_columns, 0);
-    place_.assign(n_rows, UINT32_MAX);
-    for (std::uint32_t i = 0; i < rows.size(); ++i) place_[rows[i]] = i;
   } else {
     run_at_.assign(n_columns, 0);
     touched_.assign(n_columns, 0);
@@ -29,14 +28,12 @@ void SparseBlock::start(const OpenNode& root, std::span<Row> rows) {
 
 // The entries of the block's rows. Columns that are summed need none.
 void SparseBlock::start_runs(const OpenNode& root) {
-  std::vector<std::uint8_t> is_here(rules_.table.n_rows, 0);
-  for (const Row r : rows_) is_here[r] = 1;
   std::vector<Run>& runs = pending_.back().runs;
   for (const std::uint32_t f : root.features) {
     if (sums_ && all_.columns[f].is_flag) continue;
     const std::size_t begin = entries_.size();
     for (const Entry e : all_.of_column(f))
-      if (is_here[row_of(e)]) entries_.push_back(e);
+      if (place_[row_of(e)] != UINT32_MAX) entries_.push_back(e);
     if (entries_.size() > begin) runs.push_back({f, begin, entries_.size()});
   }
 }
@@ -74,30 +71,35 @@ void SparseBlock::gather(const OpenNode& node, std::span<const std::uint32_t> co
   double n_entries = 0;  // of the columns
   for (const std::uint32_t f : columns)
     if (!is_summed(f)) n_entries += static_cast<double>(all_.columns[f].end - all_.columns[f].begin);
-  entries_.clear();
   gathered_.assign(columns.size() + 1, 0);
   if (n_entries == 0) return;
   if (n_entries <= node.n() * row_entries_)
-    gather_by_column(node, columns);
+    gather_by_column(node, columns, static_cast<std::size_t>(n_entries));
   else
     gather_by_row(node, columns);
 }
 
-void SparseBlock::gather_by_column(const OpenNode& node, std::span<const std::uint32_t> columns) {
-  const auto begin = static_cast<std::uint32_t>(node.begin);
+void SparseBlock::gather_by_column(const OpenNode& node, std::span<const std::uint32_t> columns, std::size_t most) {
+  constexpr std::size_t ahead = 4;  // columns; they lie far apart
+  entries_.resize(std::max(entries_.size(), most + 1));
+  std::size_t n = 0;
   for (std::size_t c = 0; c < columns.size(); ++c) {
-    gathered_[c] = entries_.size();
+    gathered_[c] = n;
+    if (c + ahead < columns.size()) fetch(columns[c + ahead]);
     if (is_summed(columns[c])) continue;
-    const std::span<const Entry> all = all_.of_column(columns[c]);
-    std::size_t n = entries_.size();
-    entries_.resize(n + all.size() + 1);
-    for (const Entry e : all) {  // every entry is written, and kept if it is the node's: no branch to guess
+    for (const Entry e : all_.of_column(columns[c])) {  // every entry is written, and kept if it is the node's
       entries_[n] = e;
-      n += place_[row_of(e)] - begin < node.n();
+      n += is_in(row_of(e), node);
     }
-    entries_.resize(n);
   }
-  gathered_[columns.size()] = entries_.size();
+  gathered_[columns.size()] = n;
+}
+
+void SparseBlock::fetch(std::uint32_t f) const {
+  constexpr std::size_t line = 64 / sizeof(Entry), most_lines = 8;
+  const std::size_t begin = all_.columns[f].begin, end = all_.columns[f].end;
+  for (std::size_t at = begin; at < std::min(end, begin + most_lines * line); at += line)
+    __builtin_prefetch(all_.by_column.data() + at);
 }
 
 void SparseBlock::gather_by_row(const OpenNode& node, std::span<const std::uint32_t> columns) {
@@ -112,11 +114,11 @@ void SparseBlock::gather_by_row(const OpenNode& node, std::span<const std::uint3
       }
   for (const std::uint32_t f : columns) asked_[f] = 0;
   for (std::size_t c = 0; c < columns.size(); ++c) gathered_[c + 1] += gathered_[c];
-  entries_.resize(found_.size());
+  entries_.resize(std::max(entries_.size(), found_.size()));
   for (std::size_t i = found_.size(); i-- > 0;) entries_[--gathered_[found_[i].column]] = found_[i].entry;
   // each place was moved from its end to its begin, and stands one too far on
   std::copy(gathered_.begin() + 1, gathered_.end(), gathered_.begin());
-  gathered_.back() = entries_.size();
+  gathered_.back() = found_.size();
   for (std::size_t c = 0; c < columns.size(); ++c)
     if (gathered_[c + 1] - gathered_[c] > 1 && !all_.columns[columns[c]].is_flag)
       std::sort(entries_.begin() + static_cast<std::ptrdiff_t>(gathered_[c]),
@@ -156,9 +158,9 @@ void SparseBlock::mark_flag(const OpenNode& node, const Choice& choice) {
   below_ = zeros_left_ ? 0.0 : all_.value(f, 0);
   above_ = zeros_left_ ? all_.value(f, 0) : 0.0;
   const std::span<const Entry> all = all_.of_column(f);
-  if (!place_.empty() && all.size() <= node.n()) {
+  if (all.size() <= node.n()) {
     for (const Entry e : all)
-      if (place_[row_of(e)] - static_cast<std::uint32_t>(node.begin) < node.n()) mark(row_of(e));
+      if (is_in(row_of(e), node)) mark(row_of(e));
     return;
   }
   for (const Row r : rows_of(node)) {
@@ -183,20 +185,22 @@ void SparseBlock::mark_entries(const OpenNode& node, const Choice& choice) {
   above_ = next_to_zeros && !zeros_left_ ? 0.0 : all_.value(f, run.code(n_left));
 }
 
+// The marked rows, which are few in most nodes, change places with those that stand where they belong. Nothing goes by the
+// order of rows within a node.
 std::size_t SparseBlock::part_rows(const OpenNode& node) {
-  std::size_t n_left = 0, n_right = 0;
-  Row* rows = rows_.data() + node.begin;
-  for (std::size_t i = 0; i < node.n(); ++i) {  // both sides are written, one is kept
-    const Row row = rows[i];
-    const std::size_t left = goes_left(row);
-    rows[n_left] = spare_[n_right] = row;
-    n_left += left;
-    n_right += 1 - left;
+  const std::size_t n_marked = marked_.size(), begin = zeros_left_ ? node.end - n_marked : node.begin;
+  std::size_t next = begin;
+  for (const Row row : marked_) {
+    const std::size_t at = place_[row];
+    if (at - begin < n_marked) continue;
+    while (side_[rows_[next]] != 0) ++next;
+    const Row other = rows_[next];
+    rows_[at] = other;
+    place_[other] = static_cast<std::uint32_t>(at);
+    rows_[next] = row;
+    place_[row] = static_cast<std::uint32_t>(next++);
   }
-  std::copy_n(spare_.begin(), n_right, rows + n_left);
-  if (gathers_)
-    for (std::size_t i = node.begin; i < node.end; ++i) place_[rows_[i]] = static_cast<std::uint32_t>(i);
-  return node.begin + n_left;
+  return zeros_left_ ? node.end - n_marked : node.begin + n_marked;
 }
 
 SplitRecord SparseBlock::describe(const Choice& choice, bool left_heavier) {

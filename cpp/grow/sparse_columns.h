@@ -73,8 +73,12 @@ class SparseBlock : public BlockColumns {
   void sum_flags(const OpenNode& node, std::span<const std::uint32_t> columns);
   bool are_sums_worth(const OpenNode& node) const;
   void gather(const OpenNode& node, std::span<const std::uint32_t> columns);
-  void gather_by_column(const OpenNode& node, std::span<const std::uint32_t> columns);
+  void gather_by_column(const OpenNode& node, std::span<const std::uint32_t> columns, std::size_t most);
+  void fetch(std::uint32_t f) const;
   void gather_by_row(const OpenNode& node, std::span<const std::uint32_t> columns);
+  bool is_in(Row row, const OpenNode& node) const {
+    return place_[row] - static_cast<std::uint32_t>(node.begin) < node.n();
+  }
   void mark(Row row);
   void mark_flag(const OpenNode& node, const Choice& choice);
   void mark_entries(const OpenNode& node, const Choice& choice);
@@ -104,7 +108,6 @@ class SparseBlock : public BlockColumns {
   std::vector<Row> marked_;         // those rows
   bool zeros_left_ = false;
   double below_ = 0, above_ = 0;  // the values next to the cut that was made last
-  std::vector<Row> spare_;
   std::vector<Entry> spare_entries_;
 };
 
@@ -118,9 +121,12 @@ class SparseColumns final : public SparseBlock {
   void search(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) override {
     enter(node, columns);
     if constexpr (is_scalar)
-      if (compares(node)) return search_together(node, columns, candidates);
+      if (compares(node))
+        return rules_.params.random_cuts ? draw_together(node, columns, candidates)
+                                         : search_together(node, columns, candidates);
     if constexpr (std::is_same_v<Criterion, Wide<ClassRows>>)
-      if (compares(node) && criterion_.rule == Rule::gini && criterion_.rows.n_outputs == 1)
+      if (compares(node) && !rules_.params.random_cuts && criterion_.rule == Rule::gini &&
+          criterion_.rows.n_outputs == 1)
         return search_classes(node, columns, candidates);
     for (std::size_t c = 0; c < columns.size(); ++c) {
       if (set_if_zeros(columns[c], c, candidates[c])) continue;
@@ -164,8 +170,8 @@ class SparseColumns final : public SparseBlock {
   // May cuts of different columns be compared by their scores alone?
   bool compares(const OpenNode& node) const {
     const Limits limits = rules_.limits(node, 0);
-    return !rules_.params.random_cuts && !rules_.bounded() && rules_.params.feature_costs.empty() &&
-           rules_.target.rule != Rule::gain_ratio && limits.min_weight <= 0 && !limits.watch_ties;
+    return !rules_.bounded() && rules_.params.feature_costs.empty() && rules_.target.rule != Rule::gain_ratio &&
+           limits.min_weight <= 0 && !limits.watch_ties;
   }
 
   // Of the columns that are compared, only the best has a candidate.
@@ -198,6 +204,46 @@ class SparseColumns final : public SparseBlock {
     if (!cuts_.found()) return;
     candidates[cuts_.column()] = cuts_.candidate();
     candidates[cuts_.column()].code_below = cuts_.column();
+  }
+
+  // The same of one cut of each column, drawn at random.
+  void draw_together(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
+    constexpr std::size_t ahead = 4;  // columns, whose values lie far apart
+    const Totals total{node.n(), node.stat.data()};
+    const Row min_leaf = rules_.params.min_samples_leaf;
+    cuts_.start(criterion_.rule, total, decltype(criterion_.rows)::shares);
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      const std::uint32_t f = columns[c];
+      if (c + ahead < columns.size()) fetch_values(columns[c + ahead], c + ahead);
+      if (set_if_zeros(f, c, candidates[c])) continue;
+      if (is_summed(f)) {
+        candidates[c] = search_sum(node, f);
+        candidates[c].code_below = static_cast<std::uint32_t>(c);
+        continue;
+      }
+      const EntryRun run = run_of(node, f, c);
+      candidates[c].score = no_score;
+      candidates[c].constant = run.is_constant();
+      if (candidates[c].constant) continue;
+      const double* values = values_of(f);
+      const auto [low, high] = run.range(values);
+      if (run.n_missing() > 0 || !std::isfinite(high - low)) {
+        candidates[c] = search_run(node, f, c);
+        candidates[c].code_below = static_cast<std::uint32_t>(c);
+        continue;
+      }
+      RandomStream random(derive(node.key, 16 + f));
+      candidates[c].threshold = draw_between(low, high, random);
+      cuts_.add_drawn(criterion_.rows, run, run.at_of(values, candidates[c].threshold), static_cast<std::uint32_t>(c),
+                      min_leaf);
+    }
+    cuts_.settle();
+    if (!cuts_.found()) return;
+    Candidate& best = candidates[cuts_.column()];
+    const double threshold = best.threshold;
+    best = cuts_.candidate();
+    best.threshold = threshold;
+    best.code_below = cuts_.column();
   }
 
   // Only columns whose cuts come near the best so far are searched in full.
@@ -233,7 +279,7 @@ class SparseColumns final : public SparseBlock {
       const double value = all_.value(f, 0), low = std::min(0.0, value), high = std::max(0.0, value);
       if (!std::isfinite(high - low)) return draw_by_rows(node, f);
       RandomStream random(derive(node.key, 16 + f));
-      best.threshold = draw_threshold({}, low, high, random);
+      best.threshold = draw_between(low, high, random);
     }
     if constexpr (is_scalar)
       if (admits(rules_.limits(node, f), total, left, best.n_left)) best.score = criterion_.score(left, total.stat);
@@ -248,7 +294,7 @@ class SparseColumns final : public SparseBlock {
     Candidate best;
     best.constant = run.is_constant();
     if (best.constant) return best;
-    const double* values = all_.values.data() + all_.columns[f].values;
+    const double* values = values_of(f);
     const auto [low, high] = run.range(values);
     if (low < high && !std::isfinite(high - low)) {
       best = draw_by_rows(node, f);
@@ -257,6 +303,16 @@ class SparseColumns final : public SparseBlock {
     }
     return draw_entries(criterion_, run, values, total, limits, low, high, RandomStream(derive(node.key, 16 + f)),
                         buffers_);
+  }
+
+  const double* values_of(std::uint32_t f) const { return all_.values.data() + all_.columns[f].values; }
+
+  // Those at the ends of a run.
+  void fetch_values(std::uint32_t f, std::size_t c) const {
+    const std::span<const Entry> run = entries_of(f, c);
+    if (run.empty()) return;
+    for (const Entry e : {run.front(), run.back()})
+      if (code_of(e) != missing_code) __builtin_prefetch(values_of(f) + code_of(e));
   }
 
   // Ranges without end are cut at one of the rows' values.
