@@ -80,7 +80,7 @@ void SparseBlock::gather(const OpenNode& node, std::span<const std::uint32_t> co
 }
 
 void SparseBlock::gather_by_column(const OpenNode& node, std::span<const std::uint32_t> columns, std::size_t most) {
-  constexpr std::size_t ahead = 4;  // columns; they lie far apart
+  constexpr std::size_t ahead = 16;  // columns; they lie far apart
   entries_.resize(std::max(entries_.size(), most + 1));
   std::size_t n = 0;
   for (std::size_t c = 0; c < columns.size(); ++c) {

@@ -208,7 +208,7 @@ class SparseColumns final : public SparseBlock {
 
   // The same of one cut of each column, drawn at random.
   void draw_together(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
-    constexpr std::size_t ahead = 4;  // columns, whose values lie far apart
+    constexpr std::size_t ahead = 12;  // columns, whose values lie far apart
     const Totals total{node.n(), node.stat.data()};
     const Row min_leaf = rules_.params.min_samples_leaf;
     cuts_.start(criterion_.rule, total, decltype(criterion_.rows)::shares);
