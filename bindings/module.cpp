@@ -40,6 +40,7 @@ NB_MODULE(_engine, m) {
   init_shap(m);
   init_boosting(m);
   init_model_file(m);
+  init_neighbours(m);
   init_proximity(m);
   init_margin(m);
 }

@@ -12,6 +12,7 @@ void init_forest_leaves(nanobind::module_& m);
 void init_growing(nanobind::module_& m);
 void init_margin(nanobind::module_& m);
 void init_model_file(nanobind::module_& m);
+void init_neighbours(nanobind::module_& m);
 void init_proximity(nanobind::module_& m);
 void init_shap(nanobind::module_& m);
 void init_tree(nanobind::module_& m);

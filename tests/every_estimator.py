@@ -61,6 +61,13 @@ _FORESTS = {
     "drawn": {"feature_weights": {"size": 3.0}, "always_try": ["age"], "replace": False},
     "leaves": {"max_leaf_nodes": 5, "max_bins": 8},
 }
+_NEIGHBOURS = {
+    "neighbours": {},
+    "neighbours by folds": {"n_neighbors": "cv", "k_values": [1, 4, 9], "cv": 3, "weights": "tricube"},
+    "neighbours by terms": {"metric": "euclidean", "weights": "distance", "ties": "all", "algorithm": "tree"},
+    "neighbours by covariance": {"metric": "mahalanobis", "n_neighbors": 2},
+    "neighbours by angle": {"metric": "cosine", "scale": "range"},
+}
 _BOOSTING = {
     "boosting": {},
     "stops early": {"early_stopping": True, "n_estimators": 30, "n_iter_no_change": 2, "validation_fraction": 0.3},
@@ -126,6 +133,8 @@ def _models():
         models[f"extra trees {kind}"] = _of(f"ExtraTrees{kind}", y, n_estimators=4)
         for label, options in _BOOSTING.items():
             models[f"{kind} {label}"] = _of(f"GradientBoosting{kind}", y, **({"n_estimators": 5} | options))
+        for label, options in _NEIGHBOURS.items():
+            models[f"{kind} {label}"] = _of(f"KNeighbors{kind}", y, **options)
         for label, members in _members().items():
             member = members[kind == "Regressor"]
             bagging = {"estimator": member, "n_estimators": 3}
@@ -138,6 +147,10 @@ def _models():
         "DecisionTreeClassifier", PAIR, cost_matrix={"no": {"yes": 5.0}}, priors={"no": 0.4, "yes": 0.6}
     )
     models["costs of a forest"] = _of("RandomForestClassifier", PAIR, n_estimators=4, cost_matrix={"no": {"yes": 5.0}})
+    models["neighbours with costs"] = lambda: _of(
+        "KNeighborsClassifier", PAIR, cost_matrix={"no": {"yes": 5.0}}, priors={"no": 0.4, "yes": 0.6}
+    )(sample_weight=np.arange(N_ROWS) % 3)
+    models["neighbours of several outputs"] = _of("KNeighborsRegressor", np.column_stack([VALUES, COUNTS]))
     models["two classes"] = _of("GradientBoostingClassifier", PAIR, n_estimators=5)
     models["exponential"] = _of("GradientBoostingClassifier", PAIR, n_estimators=5, loss="exponential")
     models["exposure"] = lambda: _of("DecisionTreeRegressor", COUNTS, criterion="poisson", max_depth=3)(

@@ -23,6 +23,7 @@ ENGINE_FOLDERS: dict[str, tuple[str, ...]] = {
     "predict": ("tree", "data"),
     "boost": ("tree", "data", "loss"),
     "loss": ("base",),
+    "local": ("base",),
     "margin": ("base",),
     "learn": ("grow", "boost"),
 }
@@ -46,7 +47,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("_pruning",),
     ("_rpart",),
     ("_tree",),
-    ("_forest", "_boosting", "_margin", "learners"),
+    ("_forest", "_boosting", "_margin", "_neighbours", "learners"),
     ("_ensemble",),
     ("_judge",),
     ("cli",),

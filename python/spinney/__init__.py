@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from spinney._keep.predictor import load_predictor
     from spinney._margin.classifier import SVC
     from spinney._margin.regressor import SVR
+    from spinney._neighbours.classifier import KNeighborsClassifier
+    from spinney._neighbours.regressor import KNeighborsRegressor
     from spinney._pruning.table import ComplexityTable
     from spinney._tree.classifier import DecisionTreeClassifier
     from spinney._tree.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
@@ -83,6 +85,8 @@ __all__ = [
     "Importances",
     "IsolationForest",
     "JamesStein",
+    "KNeighborsClassifier",
+    "KNeighborsRegressor",
     "LossCriterion",
     "ModelFileError",
     "ProximityImputer",

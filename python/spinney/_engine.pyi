@@ -750,6 +750,41 @@ class ModelFile:
         Tree i, if it is sound and fits columns of so many categories (0: numbers).
         """
 
+class NeighbourIndex:
+    """Rows prepared to be searched for the nearest to others."""
+
+    def __init__(
+        self,
+        rows: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        metric: str,
+        p: float,
+        algorithm: str,
+        k: int,
+    ) -> None:
+        """
+        rows: n_rows x n_terms. metric: squares, absolute, powers, largest, differing or gower. algorithm: brute,
+        tree, or auto for the cheaper one if k neighbours will be asked for.
+        """
+
+    def nearest(
+        self,
+        queries: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        k: int,
+        n_jobs: int,
+    ) -> tuple[Any, ...]:
+        """
+        The k nearest rows of each query, one query after the other, the nearest first, and their keys: what their
+        distances are compared by.
+        """
+
+    @property
+    def has_tree(self) -> bool:
+        """Whether it is searched by a tree."""
+
 def nearest_rows(
     leaf: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order="C", device="cpu", writable=False)],
     starts: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order="C", device="cpu", writable=False)],

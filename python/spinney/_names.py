@@ -35,6 +35,8 @@ MODULE_OF = {
     "Importances": "spinney.reading.importances",
     "IsolationForest": "spinney._forest.unlabelled.isolation",
     "JamesStein": "spinney._judge.james_stein",
+    "KNeighborsClassifier": "spinney._neighbours.classifier",
+    "KNeighborsRegressor": "spinney._neighbours.regressor",
     "LossCriterion": "spinney.criteria",
     "ModelFileError": "spinney._file.container",
     "ProximityImputer": "spinney._forest.near.imputation",
@@ -85,6 +87,7 @@ FITTED_KINDS = {
     "forest": "spinney._fitted.forest.FittedForest",
     "functions": "spinney._fitted.functions.model.FittedFunctions",
     "kernel_machines": "spinney._fitted.margin.machines.FittedMachines",
+    "neighbours": "spinney._fitted.neighbours.model.FittedNeighbours",
     "tree": "spinney._fitted.tree.FittedTree",
 }
 
@@ -102,6 +105,7 @@ FAMILIES_OF_KIND = {
     "tree": ("DecisionTree", "ExtraTree"),
     "functions": ("FunctionalBoosting",),
     "kernel_machines": ("SV",),
+    "neighbours": ("KNeighbors",),
 }
 
 # what `spinney fit --model` fits: families
@@ -112,6 +116,7 @@ FITTED_BY_COMMAND = {
     "boosting": "GradientBoosting",
     "adaboost": "AdaBoost",
     "svm": "SV",
+    "knn": "KNeighbors",
 }
 
 # estimators whose files do not predict a target

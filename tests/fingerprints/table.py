@@ -10,6 +10,7 @@ from fingerprints import (  # noqa: F401 (they enter their cases)
     functional,
     long,
     margins,
+    neighbours,
     trees,
 )
 from fingerprints.cases import CASES, computed

@@ -528,6 +528,24 @@ def test_margins_are_fitted_shown_and_asked(folder, tmp_path):
     assert "support vectors" in run(*values).stdout
 
 
+# ---- neighbours -------------------------------------------------------------------------------------------
+
+
+def test_neighbours_are_fitted_shown_and_asked(folder, tmp_path):
+    fit = ("fit", folder / "penguins.csv", "--target", "species", "--model", "knn")
+    found = json.loads(run(*fit, "--folds", 3, "--out", tmp_path / "near", "--json").stdout)
+    assert found["scores"]["accuracy"]["neighbours"]["mean"] > 0.95
+    model = spinney.load(tmp_path / "near")
+    assert (found["neighbours"], found["distance"]) == (model.n_neighbors_, "gower")
+    assert "KNeighborsClassifier" in run("show", tmp_path / "near").stdout
+    assert "not of trees" in refused("show", tmp_path / "near", "--tree", 1)
+    assert "Chinstrap" in run("predict", tmp_path / "near", folder / "penguins.csv").stdout
+    assert "4 neighbours" in run(*fit, "--neighbors", 4, "--folds", 0).stdout
+    for option, value in (("--criterion", "gini"), ("--max-depth", 4), ("--trees", 10)):
+        assert "Leave it out" in refused(*fit, option, value, code=2)
+    assert "neither a number from 1 up nor 'cv'" in refused(*fit, "--neighbors", "auto", code=2)
+
+
 # ---- boosting ---------------------------------------------------------------------------------------------
 
 

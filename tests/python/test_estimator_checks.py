@@ -27,6 +27,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarn
         spinney.FunctionalBoostingRegressor(n_estimators=20, learning_rate=0.5),
         spinney.SVC(),
         spinney.SVR(),
+        spinney.KNeighborsClassifier(),
+        spinney.KNeighborsRegressor(),
     ]
 )
 def test_scikit_learns_checks(estimator, check):
@@ -71,6 +73,8 @@ def test_scikit_learns_checks(estimator, check):
         spinney.SVC(kernel="poly", multi_class="ovr", class_weight="balanced", precision="double"),
         spinney.SVC(kernel="linear", scale=False, C=0.1),
         spinney.SVR(kernel="linear", C=10.0, epsilon=0.0),
+        spinney.KNeighborsClassifier("cv", weights="tricube", metric="manhattan"),
+        spinney.KNeighborsRegressor(3, ties="all", metric="mahalanobis"),
     ]
 )
 @pytest.mark.slow

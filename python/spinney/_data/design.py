@@ -2,7 +2,10 @@
 
 Each column becomes one or more terms: a number its value, less the mean and divided by the standard deviation, and, if
 values were missing at fit, whether it is missing; a category whether it is this one, for each that occurred at fit.
-What is missing has the mean. Where the scale matters to the caller, terms are left as they are: numbers, and 0 or 1.
+What is missing has the mean.
+
+Other scales: "range" takes off the lowest value and divides by the range, None leaves numbers as they are, constant
+ones too; with both, terms that say whether are 0 or 1.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from spinney._data.schema import Schema
 Floats = NDArray[np.float64]
 VALUE, MISSING, CATEGORY = 0, 1, 2
 _FARTHEST = 1e100  # so that squared distances are numbers
-_Term = tuple[int, int, int, float, float]  # feature, kind, code, center, scale
+_Term = tuple[int, int, int, float, float, float]  # feature, kind, code, center, scale, fill
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Design:
     center, scale : ndarray of shape (n_terms,)
         What is taken off, and what it is divided by then.
     fill : ndarray of shape (n_terms,), or None
-        What is missing has this value; None: the center.
+        What a missing value has, before that; None: the center.
     """
 
     feature: NDArray[np.int32]
@@ -51,8 +54,8 @@ class Design:
         return len(self.feature)
 
     @classmethod
-    def learn(cls, columns: _engine.Table, schema: Schema, weight: Floats, is_scaled: bool = True) -> Design:
-        """Find the terms that vary among the rows of positive weight; unscaled, those of numbers that do not, too."""
+    def learn(cls, columns: _engine.Table, schema: Schema, weight: Floats, scale: str | None = "standard") -> Design:
+        """Find the terms that vary among the rows of positive weight."""
         found: list[_Term] = []
         used = weight > 0
         kept, total = weight[used], float(weight[used].sum())
@@ -62,26 +65,21 @@ class Design:
             if n_categories:
                 codes = np.where(absent, n_categories, values).astype(np.intp)
                 shares = np.bincount(codes, kept, n_categories + 1)[:n_categories] / total
-                found += [
-                    (j, CATEGORY, c, float(share), float(np.sqrt(share * (1 - share))))
-                    for c, share in enumerate(shares.tolist())
-                    if 0 < share < 1
-                ]
+                found += [_whether(j, CATEGORY, c, share, scale) for c, share in enumerate(shares) if 0 < share < 1]
             else:
-                found += _number_terms(j, values, absent, kept, is_scaled)
-        arrays = zip(*found, strict=True) if found else ((), (), (), (), ())
-        feature, kind, code, center, scale = arrays
+                found += _number_terms(j, values, absent, kept, scale)
+        arrays = zip(*found, strict=True) if found else ((), (), (), (), (), ())
+        feature, kind, code, center, width, fill = arrays
         whole = [np.array(entry, dtype=np.int32) for entry in (feature, kind, code)]
-        centers, scales = np.array(center, dtype=float), np.array(scale, dtype=float)
-        if is_scaled:
-            return cls(whole[0], whole[1], whole[2], centers, scales)
-        return cls(whole[0], whole[1], whole[2], np.zeros_like(centers), np.ones_like(scales), centers)
+        numbers = [np.array(entry, dtype=float) for entry in (center, width, fill)]
+        fills = None if scale == "standard" else numbers[2]
+        return cls(whole[0], whole[1], whole[2], numbers[0], numbers[1], fills)
 
     def matrix(self, columns: _engine.Table) -> Floats:
         """Terms of some rows, (n_terms, n_rows)."""
         terms = np.empty((len(self), columns.n_rows))
-        last, values = -1, np.empty(0)
         fill = self.center if self.fill is None else self.fill
+        last, values = -1, np.empty(0)
         for t, (j, kind) in enumerate(zip(self.feature.tolist(), self.kind.tolist(), strict=True)):
             if j != last:
                 last, values = j, np.asarray(columns.column(j))
@@ -115,15 +113,17 @@ class Design:
         """Rebuild it; ValueError if `fields` cannot be a design of these columns."""
         try:
             integers = [np.array(fields[name], dtype=np.int32).reshape(-1) for name in ("feature", "kind", "code")]
-            center, scale = (np.array(fields[name], dtype=np.float64).reshape(-1) for name in ("center", "scale"))
-            fill = np.array(fields["fill"], dtype=np.float64).reshape(-1) if "fill" in fields else center
+            center, scale, fill = (
+                np.array(fields[name], dtype=np.float64).reshape(-1)
+                for name in ("center", "scale", "fill" if "fill" in fields else "center")
+            )
         except (KeyError, TypeError, ValueError, OverflowError):
             raise ValueError("is damaged: its terms are unusable") from None
         feature, kind, code = integers
         sizes = np.array(schema.n_categories)
         lengths = {entry.size for entry in integers} | {center.size, scale.size, fill.size}
-        fits = len(lengths) == 1
-        if not fits or not np.isfinite([center, fill]).all() or not (np.isfinite(scale) & (scale > 0)).all():
+        fits = len(lengths) == 1 and np.isfinite(fill).all()
+        if not fits or not np.isfinite(center).all() or not (np.isfinite(scale) & (scale > 0)).all():
             raise ValueError("is damaged: its terms are unusable")
         if len(feature) and not (feature.min() >= 0 and feature.max() < len(sizes) and set(kind.tolist()) <= {0, 1, 2}):
             raise ValueError("is damaged: its terms are of columns that it does not have")
@@ -133,16 +133,28 @@ class Design:
         return cls(feature, kind, code, center, scale, fill if "fill" in fields else None)
 
 
-def _number_terms(j: int, values: Floats, absent: NDArray[np.bool_], weight: Floats, is_scaled: bool) -> list[_Term]:
+def _whether(j: int, kind: int, code: int, share: float, scale: str | None) -> _Term:
+    """Term that says whether: its mean is the share."""
+    center = float(share)
+    if scale != "standard":
+        return j, kind, code, 0.0, 1.0, center
+    return j, kind, code, center, float(np.sqrt(center * (1 - center))), center
+
+
+def _number_terms(j: int, values: Floats, absent: NDArray[np.bool_], weight: Floats, scale: str | None) -> list[_Term]:
     """Terms of a column of numbers: its value and, if some are, whether it is missing."""
     found: list[_Term] = []
     there, kept = values[~absent], weight[~absent]
     if len(there):
-        center = float((there * kept).sum() / kept.sum())
-        spread = float(np.sqrt((kept * (there - center) ** 2).sum() / kept.sum()))
-        if np.isfinite(spread) and (spread > 1e-12 * abs(center) or not is_scaled):
-            found.append((j, VALUE, 0, center, spread))
+        mean = float((there * kept).sum() / kept.sum())
+        spread = float(np.sqrt((kept * (there - mean) ** 2).sum() / kept.sum()))
+        varies = spread > 1e-12 * abs(mean)
+        if np.isfinite(spread) and scale is None:
+            found.append((j, VALUE, 0, 0.0, 1.0, mean))
+        elif np.isfinite(spread) and varies:
+            low = float(there.min())
+            center, width = (mean, spread) if scale == "standard" else (low, float(there.max()) - low)
+            found.append((j, VALUE, 0, center, width, mean))
     if absent.any() and len(there):
-        share = float(weight[absent].sum() / weight.sum())
-        found.append((j, MISSING, 0, share, float(np.sqrt(share * (1 - share)))))
+        found.append(_whether(j, MISSING, 0, weight[absent].sum() / weight.sum(), scale))
     return found

@@ -31,7 +31,8 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parameter_to_json(name: str, value: Any) -> Any:
-    if name in _NUMBER_ONLY and not isinstance(value, (int, np.integer)):
+    is_word = name == "cv" and isinstance(value, str)
+    if name in _NUMBER_ONLY and not isinstance(value, (int, np.integer)) and not is_word:
         return _NUMBER_ONLY[name]
     if name == "oob_score" and not isinstance(value, (bool, np.bool_, str)):
         return True

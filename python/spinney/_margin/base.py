@@ -57,7 +57,7 @@ class MarginTable:
         """Terms of the rows of positive weight; the rows; and all rows in these terms, (n_terms, n_rows)."""
         if self.matrix is not None:
             return None, MarginRows.of_matrix(self.matrix, self.target, weight), None
-        design = Design.learn(self.columns, self.schema, weight, self._is_scaled)
+        design = Design.learn(self.columns, self.schema, weight, "standard" if self._is_scaled else None)
         terms = design.matrix(self.columns)
         return design, MarginRows.of(terms, self.target, weight), terms
 

@@ -21,18 +21,18 @@ if find_spec("polars") is None:
 class _NumberOrAuto(click.ParamType[int | str]):
     """A positive number, or the word auto."""
 
-    name = "number or auto"
+    name, word = "number or auto", "auto"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         """Return the number, or the word."""
-        if value == "auto":
-            return "auto"
+        if value == self.word:
+            return self.word
         try:
             number = int(value)
         except ValueError:
             number = 0
         if number < 1:
-            self.fail(f"{value!r} is neither a number from 1 up nor 'auto'.", param, ctx)
+            self.fail(f"{value!r} is neither a number from 1 up nor {self.word!r}.", param, ctx)
         return number
 
 
@@ -54,6 +54,12 @@ class _PositiveOrCv(click.ParamType[float | str]):
         return number
 
 
+class _NumberOrCv(_NumberOrAuto):
+    """A positive number, or the word cv."""
+
+    name, word = "number or cv", "cv"
+
+
 _FILE = click.Path(path_type=Path)
 _LOSSES = tuple(name for name, traits in _engine.losses().items() if not traits["of_classes"])
 _CRITERIA = (
@@ -64,6 +70,7 @@ _KERNELS = ("linear", "poly", "rbf", "sigmoid")
 _OF_TREES = ("tree", "forest", "extra-trees")
 _OF_MARGINS = ("svm",)
 _ONLY_OF = {  # models that an option is for, where it is not for all of them
+    "n_neighbors": ("knn",),
     "learning_rate": ("boosting", "adaboost"),
     "loss": ("boosting",),
     "offset": ("boosting",),
@@ -76,6 +83,10 @@ _ONLY_OF = {  # models that an option is for, where it is not for all of them
     "C": _OF_MARGINS,
     "kernel": ("svm",),
 }
+_OPTION_OF = {
+    "n_estimators": "trees",
+    "n_neighbors": "neighbors",
+}  # where an option has another name than its parameter
 _delimiter = click.option(
     "--delimiter", metavar="D", help="What separates CSV columns: one character, or tab. Default: comma; tab for .tsv."
 )
@@ -146,8 +157,8 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
     type=click.Choice(list(FITTED_BY_COMMAND)),
     default="tree",
     show_default=True,
-    help="One tree, a random forest, a forest of trees that cut at random, gradient boosting, AdaBoost, or a support "
-    "vector machine.",
+    help="One tree, a random forest, a forest of trees that cut at random, gradient boosting, AdaBoost, a support "
+    "vector machine, or the nearest rows.",
 )
 @click.option(
     "--trees",
@@ -163,6 +174,13 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
     type=click.FloatRange(0.0, min_open=True),
     metavar="R",
     help="Boosting and AdaBoost: size of a step.",
+)
+@click.option(
+    "--neighbors",
+    "n_neighbors",
+    type=_NumberOrCv(),
+    metavar="N|cv",
+    help="Nearest rows: how many answer; cv: as many as err least, left out one by one.  [default: cv]",
 )
 @click.option("--loss", type=click.Choice(_LOSSES), metavar="L", help=f"Boosting of numbers: {', '.join(_LOSSES)}.")
 @click.option("--max-depth", type=click.IntRange(1), metavar="N", help="Most questions from the root to a leaf.")
@@ -231,7 +249,7 @@ def fit(
         raise click.BadParameter(why[kind], param_hint="'--trees'")
     for name, value in {**parameters, "offset": offset}.items():
         if value is not None and kind not in _ONLY_OF.get(name, (kind,)):
-            option = f"'--{name.replace('_', '-')}'"
+            option = f"'--{_OPTION_OF.get(name, name.replace('_', '-'))}'"
             raise click.BadParameter(f"This is not a parameter of --model {kind}. Leave it out.", param_hint=option)
     if folds == 1:
         raise click.BadParameter("1 fold leaves no rows to learn from. Use 0, or 2 and more.", param_hint="'--folds'")

@@ -85,6 +85,8 @@ def run_fit(
     if name is None:
         raise fail(f"--model {kind} tells classes apart, and the target holds numbers. Use another model.")
     given = {name: value for name, value in parameters.items() if value is not None}
+    if kind == "knn":
+        given = {"n_neighbors": "cv"} | given
     if kind == "boosting" and isinstance(given.get("n_estimators"), int) and problem.X.height >= _FEWEST_TO_STOP_BY:
         given = _STOPPING | given
     with failures_in_words(), warnings_in_words():

@@ -20,7 +20,8 @@ from spinney._fitted.functions.splines import SplineSteps
 from spinney._fitted.functions.steps import Inputs, KeptSteps, Steps, TreeSteps
 from spinney._fitted.links import CLASS_LINKS, LINKS, predicted
 from spinney._fitted.model import FittedModel, Frame
-from spinney._fitted.row_reader import Row, RowReader
+from spinney._fitted.row_reader import Row
+from spinney._fitted.row_table import RowTableReader
 
 Floats = NDArray[np.float64]
 
@@ -220,7 +221,7 @@ class FittedFunctions(FittedModel):
         return {self.attribute: self, "n_iter_": self.n_rounds}
 
 
-class FunctionsRowPredictor(RowReader):
+class FunctionsRowPredictor(RowTableReader):
     """A fitted sum of functions prepared to predict single rows.
 
     Rows are sequences of values in column order, mappings from column names to values, or float64 arrays. A handle is
@@ -230,20 +231,10 @@ class FunctionsRowPredictor(RowReader):
     def __init__(self, model: FittedFunctions, schema: Schema, unseen: str, classes: Any) -> None:
         super().__init__(schema, unseen)
         self._model = model
-        self._sizes = schema.n_categories
         self._classes = classes
 
     def _scores(self, row: Row) -> Floats:
-        table = _engine.Table(1)
-        numbers = self._numbers(row)
-        for j, n_categories in enumerate(self._sizes):
-            if n_categories:
-                known = numbers[j] >= 0  # NaN is not
-                code = np.array([numbers[j] if known else -1], dtype=np.int32)
-                table.add_category(code, n_categories)
-            else:
-                table.add_number(numbers[j : j + 1].copy())
-        return self._model.scores(table, 1)
+        return self._model.scores(self._table(row), 1)
 
     def predict(self, row: Row) -> Any:
         """Predict one row.

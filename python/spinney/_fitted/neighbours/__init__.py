@@ -1,0 +1,1 @@
+"""Models that remember rows, or count them in cells: neighbours and histograms."""

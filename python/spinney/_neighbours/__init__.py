@@ -1,0 +1,1 @@
+"""Neighbours and regular cells: the estimators."""

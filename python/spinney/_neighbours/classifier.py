@@ -1,0 +1,162 @@
+"""Neighbours that vote for a class."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from spinney._neighbours.queries import FindsNeighbors
+from spinney._neighbours.target import OfClasses
+
+
+class KNeighborsClassifier(OfClasses, FindsNeighbors):
+    """The nearest training rows vote for the class of a row.
+
+    Distances are exact. Tables with categories or missing values are compared column by column (Gower's distance),
+    plain numbers by Euclid's distance of the scaled columns. Of rows equally far away the first in the table counts; of
+    classes with equal votes the first in ``classes_`` wins.
+
+    Parameters
+    ----------
+    n_neighbors : int or "cv", default=5
+        Training rows that answer for a row; all, if there are fewer. "cv": the number among ``k_values`` with the
+        smallest cross-validated error; see ``cv_results_`` and `spinney.plot_error_curve`.
+    weights : str or callable, default="uniform"
+        What a neighbour counts. "uniform": all alike. "distance": 1 / distance; where some are in the same place as the
+        row, they count alone. Kernels of u, the distance divided by that of the next neighbour, the k + 1st:
+        "triangular" 1 - u, "epanechnikov" 1 - u², "biweight" (1 - u²)², "triweight" (1 - u²)³, "tricube" (1 - u³)³,
+        "gaussian" exp(-2 u²). Or a function from an array of distances, a row for each query, to an array of weights.
+    metric : str or callable, default="auto"
+        The distance. "euclidean", "manhattan", "chebyshev", "minkowski" (with ``p``), "cosine" (1 - cosine of the
+        angle), "mahalanobis" (by the covariance of the training rows) go by scaled terms; "hamming" is the share of
+        columns that differ, "gower" the mean over the columns that neither row lacks of the difference as a share of
+        the column's range, at most 1, or of 1 for different categories. "auto": "gower" for tables with categories or
+        missing values, else "euclidean". Or a function of two arrays, the terms of two rows, which is slow.
+    p : float, default=2.0
+        Power of Minkowski's distance.
+    scale : {"standard", "range"} or None, default="standard"
+        How columns are brought to one scale. "standard": less the mean, divided by the standard deviation. "range":
+        less the lowest value, divided by the range. None: as they are. A category is a term for each value, which is 0
+        or 1 before scaling; what is missing has the mean, and a term that says so if some was missing at fit. Without
+        effect on "gower", "hamming" and "mahalanobis".
+    algorithm : {"auto", "brute", "tree"}, default="auto"
+        How neighbours are found: among all rows, by a tree of boxes, or by whichever costs less. The answer is the
+        same. "gower", "hamming" and functions have no tree.
+    ties : {"first", "all"}, default="first"
+        Which rows count of those that are as far away as the last neighbour: the first in the table, or all of them, if
+        their distances differ by less than a part in 10 billion.
+    k_values : array-like of int, optional
+        Numbers of neighbours that ``n_neighbors="cv"`` tries. None: 1 to 30.
+    cv : "loo", int, splitter, iterable of splits, or array of fold numbers, default="loo"
+        Held-out rows of ``n_neighbors="cv"``. "loo": each row is judged by the others, with scales learned from all.
+        Folds: scales are learned from the other folds. For a number, folds are drawn by `random_state` with the classes
+        spread evenly, or, if `fit` is given groups, such that each group stays in one fold.
+    scoring : str, callable or None, default=None
+        A scikit-learn scorer by which cross-validation chooses, which is given nothing but the predictions. None: the
+        share of wrong rows, or the cost of mistakes; the mean squared error of numbers.
+    cost_matrix : array-like of shape (n_classes, n_classes), frame, or dict of dicts by label, optional
+        Cost of predicting class j (column) for a row of class i (row).
+    priors : array-like of shape (n_classes,), dict by label, "uniform" or None, default=None
+        Class probabilities to assume. None: those of the training rows.
+    categorical_features : list of names or positions, or mask, optional
+        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
+    unseen : {"missing", "error", "other"}, default="missing"
+        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
+        differs from all others.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds. Without effect where none are drawn.
+    n_jobs : int, optional
+        Threads. None: all that the process may use. The result is the same for any number.
+
+    Attributes
+    ----------
+    classes_ : ndarray, or list of these
+        Class labels, sorted; one array per output.
+    n_classes_ : int, or ndarray of int
+        Number of classes; one number per output.
+    neighbors_ : FittedNeighbours
+        What predicts: the rows remembered, their distances, and how they count.
+    n_neighbors_ : int
+        Rows that answer for a row.
+    cv_results_ : dict of ndarrays
+        With ``n_neighbors="cv"``: "n_neighbors" tried, their mean "error" over the folds, its standard error
+        "error_se", and the "fold_errors", one column per fold.
+    metric_ : str
+        The distance.
+    terms_ : list of str
+        What distances are made of, in words: columns, categories, whether a value is missing.
+    center_ : ndarray of shape (n_terms,)
+        What is taken off each term.
+    scale_ : ndarray of shape (n_terms,)
+        What each term is divided by then.
+    n_samples_fit_ : int
+        Rows remembered: those of positive weight.
+    cost_matrix_ : ndarray of shape (n_classes, n_classes), or None
+        Costs in the order of `classes_`, if any were given.
+    priors_ : ndarray of shape (n_classes,), or None
+        Class probabilities that were assumed, if any were given.
+    schema_ : Schema
+        Columns, their kinds and their categories in the training table.
+    n_features_in_ : int
+        Number of columns.
+    n_outputs_ : int
+        Number of outputs.
+    feature_names_in_ : ndarray of str
+        Column names, if the table has any and all are strings.
+
+    See Also
+    --------
+    KNeighborsRegressor : The same for numbers.
+    HistogramClassifier : Regular cells instead of neighbours.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.KNeighborsClassifier("cv").fit(X, y)
+    >>> model.metric_
+    'gower'
+    >>> bool(model.score(X, y) > 0.97)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **FindsNeighbors._parameter_constraints,
+        **OfClasses._parameter_constraints,
+    }
+
+    def __init__(
+        self,
+        n_neighbors: int | str = 5,
+        *,
+        weights: Any = "uniform",
+        metric: Any = "auto",
+        p: float = 2.0,
+        scale: str | None = "standard",
+        algorithm: str = "auto",
+        ties: str = "first",
+        k_values: Any = None,
+        cv: Any = "loo",
+        scoring: Any = None,
+        cost_matrix: Any = None,
+        priors: Any = None,
+        categorical_features: Any = None,
+        unseen: str = "missing",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.metric = metric
+        self.p = p
+        self.scale = scale
+        self.algorithm = algorithm
+        self.ties = ties
+        self.k_values = k_values
+        self.cv = cv
+        self.scoring = scoring
+        self.cost_matrix = cost_matrix
+        self.priors = priors
+        self.categorical_features = categorical_features
+        self.unseen = unseen
+        self.random_state = random_state
+        self.n_jobs = n_jobs
