@@ -242,6 +242,7 @@ void read_dictionary(const ColumnSource& source, ArrowColumn& column) {
     malformed("dictionary codes are not integers");
   column.format = schema.dictionary->format;
   if (schema.dictionary->dictionary) return;  // a dictionary of dictionaries: refused
+  if (is_date(column.format)) return;         // so are dates as categories
   auto* codes = allot<std::int32_t>(column, source.n_rows);
   DictionaryValues values(column.format);
   std::vector<std::int32_t> new_code;

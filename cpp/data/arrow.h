@@ -1,10 +1,12 @@
 // Tables that come as an Arrow C stream (https://arrow.apache.org/docs/format/CDataInterface.html).
 //
 // A stream is a schema and any number of chunks. Each column of it becomes one of
-//   number    a run of one arithmetic type: a view of the producer's memory if it lies in one chunk, else a
-//   copy boolean   bytes 0 and 1 coded     int32 codes into `values`, -1 for missing: strings and
-//   dictionaries missing   nothing but nulls refused   a type that no split could use (dates, lists, bytes,
-//   …); `format` says which
+//   number    a run of one arithmetic type: a view of the producer's memory if it lies in one chunk, else a copy; dates
+//             are numbers whose unit `format` tells
+//   boolean   bytes 0 and 1
+//   coded     int32 codes into `values`, -1 for missing: strings and dictionaries
+//   missing   nothing but nulls
+//   refused   a type that no split could use (lists, bytes, durations, …); `format` says which
 //
 // The producer's memory is trusted to be as long as the interface prescribes; what it says in numbers
 // (lengths, offsets, dictionary codes) is checked. Every schema, chunk and stream is released exactly once.

@@ -12,7 +12,16 @@
 
 namespace spinney {
 
+// A date with a time of day: seconds, or as many thousandths of it as the format says, and perhaps a time zone.
+inline bool is_timestamp(std::string_view format) {
+  return format.size() >= 4 && format.starts_with("ts") && format[3] == ':' &&
+         std::string_view("smun").find(format[2]) != std::string_view::npos;
+}
+
+inline bool is_date(std::string_view format) { return format == "tdD" || format == "tdm" || is_timestamp(format); }
+
 inline std::optional<DType> arithmetic_type(std::string_view format) {
+  if (is_date(format)) return format == "tdD" ? DType::i32 : DType::i64;
   if (format.size() != 1) return std::nullopt;
   switch (format[0]) {
     case 'c':

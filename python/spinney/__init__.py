@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from spinney import datasets, learners
     from spinney._boosting.classifier import GradientBoostingClassifier
     from spinney._boosting.regressor import GradientBoostingRegressor
+    from spinney._data.date_parts import date_parts
     from spinney._ensemble.adaboost.classifier import AdaBoostClassifier
     from spinney._ensemble.adaboost.regressor import AdaBoostRegressor
     from spinney._ensemble.bagging import BaggingClassifier, BaggingRegressor
@@ -99,6 +100,7 @@ __all__ = [
     "__version__",
     "bias_variance",
     "datasets",
+    "date_parts",
     "explain_row",
     "export_text",
     "fragility",

@@ -49,6 +49,7 @@ MODULE_OF = {
     "ShapValues": "spinney.reading.shap",
     "Support": "spinney._forest.certainty.support",
     "bias_variance": "spinney._judge.bias_variance",
+    "date_parts": "spinney._data.date_parts",
     "explain_row": "spinney.reading.text",
     "export_text": "spinney.reading.text",
     "fragility": "spinney._judge.fragility",

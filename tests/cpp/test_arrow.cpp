@@ -394,8 +394,19 @@ TEST(null_columns_and_columns_without_chunks_are_missing) {
   CHECK_EQ(n_live, 0);
 }
 
+TEST(dates_are_numbers_in_the_unit_of_their_format) {
+  CHECK(values<std::int32_t>(read_one(schema("tdD"), {array(2, {nullptr, keep<std::int32_t>({-1, 19000})})}), 2) ==
+        (std::vector<std::int32_t>{-1, 19000}));
+  for (const char* format : {"tdm", "tss:", "tsm:", "tsu:UTC", "tsn:Europe/Berlin"}) {
+    const ArrowColumn column = read_one(schema(format), {array(1, {nullptr, keep<std::int64_t>({-7})})});
+    CHECK(column.kind == ArrowKind::number);
+    CHECK_EQ(column.format, format);
+    CHECK(values<std::int64_t>(column, 1) == std::vector<std::int64_t>{-7});
+  }
+}
+
 TEST(types_that_no_split_can_use_are_refused) {
-  for (const char* format : {"tdD", "tsu:UTC", "ttm", "tDs", "tiM", "z", "Z", "vz", "w:4", "+l", "+r", "??", ""}) {
+  for (const char* format : {"td", "ts", "tsx:", "ttm", "tDs", "tiM", "z", "Z", "vz", "w:4", "+l", "+r", "??", ""}) {
     const ArrowColumn column = read_one(schema(format), {array(1, {nullptr, keep<std::int64_t>({1, 2})})});
     CHECK(column.kind == ArrowKind::refused);
     CHECK_EQ(column.format, format);

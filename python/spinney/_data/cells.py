@@ -10,21 +10,24 @@ from typing import Any
 import numpy as np
 
 from spinney._data.columns import Array, CodedColumn, Column, NumberColumn, missing_column, number_column
+from spinney._data.dates import cells_to_dates
 
-_TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+_DATES = (datetime.date, np.datetime64)
+_TIMES = (datetime.time, datetime.timedelta, np.timedelta64)
 _NUMBERS = (int, float, np.integer, np.floating, decimal.Decimal, fractions.Fraction)
 _MISSING_TYPES = {"NoneType", "NAType", "NaTType"}
 
-TIME_REMEDY = "derive numbers such as the year, the hour or the days since a date first"
+TIME_REMEDY = "turn them into numbers first, such as seconds"
 
 
 def kind_of(type_: type) -> str:
-    """Return the kind of a cell: missing, text, boolean, number, complex, time, binary or other."""
+    """Return the kind of a cell: missing, text, boolean, number, date, complex, time, binary or other."""
     if type_.__name__ in _MISSING_TYPES:
         return "missing"
     for kind, types in (
         ("text", (str,)),
         ("boolean", (bool, np.bool_)),
+        ("date", _DATES),
         ("time", _TIMES),
         ("number", _NUMBERS),
         ("complex", (complex, np.complexfloating)),
@@ -32,7 +35,9 @@ def kind_of(type_: type) -> str:
     ):
         if issubclass(type_, types):
             return kind
-    if type_.__name__ in ("Period", "DateOffset"):
+    if type_.__name__ == "Period":
+        return "date"
+    if type_.__name__ == "DateOffset":
         return "time"
     return "other"
 
@@ -50,6 +55,10 @@ def read_cells(values: Array, label: str) -> Column:
     refuse_kinds(kinds, types, label)
     if "text" in kinds:
         return _read_text(cells, label)
+    if "date" in kinds:
+        if not kinds <= {"date", "missing"}:
+            raise TypeError(f"{label} mixes dates and numbers; convert all of its values to one of them.")
+        return cells_to_dates(cells, label)
     if kinds == {"missing"}:
         return missing_column(len(cells))
     return _read_numbers(cells, kinds, types)
@@ -60,7 +69,7 @@ def refuse_kinds(kinds: set[str], types: set[type], label: str) -> None:
     if "complex" in kinds:
         raise ValueError(f"Complex data not supported: {label} holds complex numbers.")
     if "time" in kinds:
-        raise TypeError(f"{label} holds dates or times; {TIME_REMEDY}.")
+        raise TypeError(f"{label} holds times of day or durations; {TIME_REMEDY}.")
     if "binary" in kinds:
         raise TypeError(f"{label} holds bytes; decode them to strings first.")
     if "other" in kinds:
@@ -68,11 +77,11 @@ def refuse_kinds(kinds: set[str], types: set[type], label: str) -> None:
         raise TypeError(f"{label} holds a value of type {name}: its argument must be a string or a number.")
 
 
-def mixed_error(label: str) -> TypeError:
-    """Return the error for strings and numbers in one column."""
+def mixed_error(label: str, others: str = "numbers") -> TypeError:
+    """Return the error for strings and other values in one column."""
     return TypeError(
-        f"{label} mixes strings and numbers; convert all of its values to strings (for a category) "
-        "or all of them to numbers."
+        f"{label} mixes strings and {others}; convert all of its values to strings (for a category) "
+        f"or all of them to {others}."
     )
 
 
@@ -86,7 +95,7 @@ def _read_text(cells: list[Any], label: str) -> Column:
         elif is_missing(cell):
             code_of[cell] = -1
         else:
-            raise mixed_error(label)
+            raise mixed_error(label, "dates" if kind_of(type(cell)) == "date" else "numbers")
     codes = np.fromiter(map(code_of.__getitem__, cells), np.int32, len(cells))
     return CodedColumn(codes, texts)
 

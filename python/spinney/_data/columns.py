@@ -20,10 +20,14 @@ Scalar = str | int | float | bool
 
 @dataclass(slots=True)
 class NumberColumn:
-    """A strided run of real numbers; NaN is missing, and so is a row whose ``missing`` byte is not 0."""
+    """A strided run of real numbers; NaN is missing, and so is a row whose ``missing`` byte is not 0.
+
+    ``clock`` is "" for plain numbers, "local" or "utc" for dates in seconds (see `dates`).
+    """
 
     values: Array
     missing: NDArray[np.uint8] | None = None
+    clock: str = ""
 
 
 @dataclass(slots=True)

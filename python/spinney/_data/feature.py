@@ -22,6 +22,7 @@ from spinney._data.columns import (
     dense_column,
     missing_column,
 )
+from spinney._data.dates import CLOCKS, RESOLUTIONS, clock_error, parsed, resolution_of
 from spinney._data.names import listed
 
 Unseen = Literal["missing", "error", "other"]
@@ -44,12 +45,23 @@ class Feature:
         order.
     empty : bool
         Whether the column had no value at fit.
+    clock : {"", "local", "utc"}
+        For dates, which are numbers to the trees: whether they had a time zone. "" for all else.
+    resolution : {"", "day", "hour", "minute", "second", "microsecond"}
+        For dates: what they were whole multiples of.
     """
 
     name: str
     kind: str
     categories: tuple[Scalar, ...] = ()
     empty: bool = False
+    clock: str = ""
+    resolution: str = ""
+
+    @property
+    def kind_in_words(self) -> str:
+        """The kind as people are told: "date" for numbers that are dates."""
+        return "date" if self.clock else self.kind
 
     @cached_property
     def code_of(self) -> dict[Scalar, int]:
@@ -77,6 +89,8 @@ def learn_feature(name: str, column: Column, forced: bool, n_rows: int, as_decla
             return Feature(name, "boolean" if column.values.dtype.kind == "b" else "number")
         column = dense_column(column, n_rows)
     if isinstance(column, NumberColumn):
+        if column.clock:
+            return _learn_dates(name, column, forced)
         if not forced:
             kind = "boolean" if column.values.dtype.kind == "b" else "number"
             return Feature(name, kind, empty=_is_empty(column))
@@ -91,6 +105,14 @@ def learn_feature(name: str, column: Column, forced: bool, n_rows: int, as_decla
     if as_declared and column.declared:
         return Feature(name, "category", tuple(value for value in dict.fromkeys(column.values) if value in values))
     return Feature(name, "category", tuple(sorted(cast(set[Any], values))))
+
+
+def _learn_dates(name: str, column: NumberColumn, forced: bool) -> Feature:
+    if forced:
+        raise TypeError(
+            f"categorical_features names the column {name!r}, which holds dates. Do not name it, or make it strings."
+        )
+    return Feature(name, "number", (), _is_empty(column), column.clock, resolution_of(column))
 
 
 def _is_empty(column: NumberColumn) -> bool:
@@ -112,9 +134,24 @@ def add_number(target: _engine.Table, feature: Feature, column: Column, unseen: 
     if isinstance(column, SparseColumn):
         target.add_sparse(column.rows, column.values)
         return
+    found = plain_numbers(feature, column, unseen, label)
+    target.add_number(found.values, found.missing)
+
+
+def plain_numbers(feature: Feature, column: NumberColumn | CodedColumn, unseen: Unseen, label: str) -> NumberColumn:
+    """Return the numbers of a column where numbers, True and False or dates are expected."""
     if isinstance(column, CodedColumn):
-        column = numbers_of(feature, column, unseen, label)
-    target.add_number(column.values, column.missing)
+        if feature.clock:
+            return parsed(column, feature.clock, label)
+        return numbers_of(feature, column, unseen, label)
+    if column.clock == feature.clock or _is_empty(column):
+        return column
+    if column.clock and feature.clock:
+        raise clock_error(label, column.clock)
+    if feature.empty:
+        return missing_column(len(column.values))
+    was, now = ("dates", "numbers") if feature.clock else ("numbers", "dates")
+    raise TypeError(f"{label} held {was} at fit and holds {now} now; convert it to {was}.")
 
 
 def numbers_of(feature: Feature, column: CodedColumn, unseen: Unseen, label: str) -> NumberColumn:
@@ -138,9 +175,7 @@ def numbers_of(feature: Feature, column: CodedColumn, unseen: Unseen, label: str
 def add_codes(target: _engine.Table, feature: Feature, column: Column, unseen: Unseen, label: str) -> None:
     if isinstance(column, SparseColumn):
         column = dense_column(column, target.n_rows)
-    if isinstance(column, NumberColumn):
-        column = coded_column(column)
-    new_code = translation(feature, column, label)
+    new_code = translation(feature, column := coded(column, label), label)
     strangers = np.flatnonzero(new_code == NO_CODE).tolist()
     if strangers and unseen == "error":
         raise _unseen_error(label, [column.values[old] for old in strangers])
@@ -153,6 +188,15 @@ def add_codes(target: _engine.Table, feature: Feature, column: Column, unseen: U
         occurring = column.occurring_codes()
         is_same = np.array_equal(new_code[occurring], occurring)
         target.add_category(column.codes.astype(np.int32) if is_same else new_code[column.codes], n_categories)
+
+
+def coded(column: NumberColumn | CodedColumn, label: str) -> CodedColumn:
+    """Return the codes of a column where categories are expected."""
+    if isinstance(column, CodedColumn):
+        return column
+    if column.clock and not _is_empty(column):
+        raise TypeError(f"{label} held categories at fit and holds dates now; convert it to what it was.")
+    return coded_column(column)
 
 
 def translation(feature: Feature, column: CodedColumn, label: str) -> Array:
@@ -186,6 +230,8 @@ def feature_to_dict(feature: Feature) -> dict[str, Any]:
         fields["categories"] = [_value_to_json(value) for value in feature.categories]
     if feature.empty:
         fields["empty"] = True
+    if feature.clock:
+        fields |= {"clock": feature.clock, "resolution": feature.resolution}
     return fields
 
 
@@ -205,7 +251,8 @@ def _value_from_json(value: Any) -> Scalar:
 
 def feature_from_dict(fields: dict[str, Any]) -> Feature:
     categories = tuple(_value_from_json(value) for value in fields.get("categories", ()))
-    feature = Feature(fields["name"], fields["kind"], categories, fields.get("empty", False))
+    clock, resolution = fields.get("clock", ""), fields.get("resolution", "")
+    feature = Feature(fields["name"], fields["kind"], categories, fields.get("empty", False), clock, resolution)
     has_codes = feature.kind in ("ordered", "category")
     same_type = len({isinstance(value, str) for value in categories}) <= 1
     if (
@@ -215,6 +262,9 @@ def feature_from_dict(fields: dict[str, Any]) -> Feature:
         or has_codes != bool(categories)
         or len(feature.code_of) != len(categories)
         or not same_type
+        or clock not in CLOCKS
+        or resolution not in (RESOLUTIONS if clock else ("",))
+        or (clock and feature.kind != "number")
     ):
         raise ValueError(f"This is not a schema: the feature {feature.name!r} is inconsistent.")
     return feature

@@ -80,7 +80,7 @@ def given_numbers(values: Any, name: str, remedy: str = "Convert it to numbers")
 
 def _holds_times(array: Array) -> bool:
     if array.dtype.kind == "O":
-        return any(kind_of(type_) == "time" for type_ in set(map(type, array.ravel().tolist())))
+        return any(kind_of(type_) in ("date", "time") for type_ in set(map(type, array.ravel().tolist())))
     return array.dtype.kind in "mM"
 
 

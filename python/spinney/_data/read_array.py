@@ -9,6 +9,7 @@ import numpy as np
 
 from spinney._data.cells import TIME_REMEDY, read_cells
 from spinney._data.columns import Array, Column, RawTable, number_column, raise_not_2d, readable, require_some
+from spinney._data.dates import date_column
 from spinney._data.given import masked_array
 from spinney._data.names import usable_names
 
@@ -71,8 +72,10 @@ def read_array_column(values: Array, label: str) -> Column:
         return read_cells(values, label)
     if kind == "c":
         raise ValueError(f"Complex data not supported: {label} holds complex numbers.")
-    if kind in "mM":
-        raise TypeError(f"{label} holds dates or times; {TIME_REMEDY}.")
+    if kind == "M":
+        return date_column(values)
+    if kind == "m":
+        raise TypeError(f"{label} holds durations; {TIME_REMEDY}.")
     if kind == "S":
         raise TypeError(f"{label} holds bytes; decode them to strings first.")
     raise TypeError(f"{label} has the dtype {values.dtype}; its argument must be a string or a number.")

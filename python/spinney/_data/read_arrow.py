@@ -17,13 +17,14 @@ from spinney._data.columns import (
     missing_column,
     raise_not_2d,
 )
+from spinney._data.dates import arrow_dates
 from spinney._data.names import usable_names
 
 # (name, kind, format, values or codes, missing, categories, ordered)
 _Parts = tuple[str, str, str, Any, Any, Any, bool]
 
 _REFUSED = (
-    ("t", f"holds dates or times; {TIME_REMEDY}"),
+    ("t", f"holds times of day or durations; {TIME_REMEDY}"),
     ("+r", "is run-end encoded; cast it to the type of its values"),
     ("+", "holds nested values (lists, structs or maps); spread them over columns of their own"),
     ("d", "holds decimals of more than 128 bits; cast it to float64"),
@@ -58,11 +59,14 @@ def _capsule_content(X: Any) -> tuple[int, bool, list[_Parts]]:
 
 def _column(parts: _Parts, n_rows: int, label: str) -> Column:
     _, kind, type_, values, missing, categories, ordered = parts
+    is_date = type_.startswith(("td", "ts"))
     if kind == "refused":
+        if is_date:
+            raise TypeError(f"{label} has dates as categories; convert it to dates, or to strings.")
         reason = next(text for start, text in _REFUSED if type_.startswith(start))
         raise TypeError(f"{label} {reason}.")
     if kind == "missing" or n_rows == 0:
         return missing_column(n_rows)
     if kind == "coded":
         return CodedColumn(values, categories, ordered)
-    return NumberColumn(np.asarray(values), missing)
+    return arrow_dates(values, missing, type_) if is_date else NumberColumn(np.asarray(values), missing)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from spinney._data.cells import TIME_REMEDY, kind_of, mixed_error, read_cells, refuse_kinds
+from spinney._data.cells import kind_of, mixed_error, read_cells, refuse_kinds
 from spinney._data.columns import (
     Array,
     CodedColumn,
@@ -18,6 +18,7 @@ from spinney._data.columns import (
     readable,
     require_some,
 )
+from spinney._data.dates import date_column
 from spinney._data.names import usable_names
 from spinney._data.read_array import read_array_column
 from spinney._data.read_arrow import read_arrow_column
@@ -70,8 +71,10 @@ def read_stored(array: Any, label: str) -> Column:
         return read_categories(array, label)
     if name == "SparseDtype":
         return _read_sparse(array, label)
-    if name in ("DatetimeTZDtype", "PeriodDtype"):
-        raise TypeError(f"{label} holds dates or times; {TIME_REMEDY}.")
+    if name == "DatetimeTZDtype":
+        return date_column(array.tz_convert("UTC").tz_localize(None).to_numpy(), "utc")
+    if name == "PeriodDtype":
+        return date_column(array.to_timestamp().to_numpy())
     if name == "IntervalDtype":
         raise TypeError(f"{label} holds intervals; use their bounds, or convert them to strings for a category.")
     if name == "ArrowDtype" or (name == "StringDtype" and dtype.storage == "pyarrow"):
@@ -100,6 +103,8 @@ def read_categories(array: Any, label: str) -> Column:
     if any(type_.__name__ == "Interval" for type_ in types):
         raise TypeError(f"{label} has intervals as categories; convert it to strings, or to its codes for an order.")
     refuse_kinds(kinds, types, label)
+    if "date" in kinds:
+        raise TypeError(f"{label} has dates as categories; convert it to dates, or to strings.")
     if "text" in kinds and len(kinds) > 1:
         raise mixed_error(label)
     return CodedColumn(array.codes, values, bool(array.ordered), declared=True)

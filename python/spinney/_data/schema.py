@@ -2,7 +2,7 @@
 
 Vocabulary
 ----------
-number    numbers as they are
+number    numbers as they are; dates as seconds since 1970 (see `dates`)
 boolean   True and False, which the engine reads as 1 and 0
 ordered   categories with a declared order; the engine reads the position of a value in it
 category  values without an order; the engine reads the position of a value among those that occurred at fit,
@@ -71,7 +71,9 @@ class Schema:
             self.names, self._all_numbers = self._given.names, True
         else:
             self.names = [feature.name for feature in self._given]
-            self._all_numbers = all(feature.kind in ("number", "boolean") for feature in self._given)
+            self._all_numbers = all(
+                feature.kind in ("number", "boolean") and not feature.clock for feature in self._given
+            )
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data.cells import read_cells
-from spinney._data.columns import CodedColumn, Column, RawTable, SparseColumn, coded_column, column_label, dense_column
-from spinney._data.feature import NO_CODE, Feature, Unseen, numbers_of, translation
+from spinney._data.columns import Column, RawTable, SparseColumn, column_label, dense_column
+from spinney._data.feature import NO_CODE, Feature, Unseen, coded, plain_numbers, translation
 from spinney._data.names import match_columns
 from spinney._data.schema import Schema
 
@@ -40,14 +40,12 @@ def feature_values(feature: Feature, column: Column, n_rows: int, unseen: Unseen
     if isinstance(column, SparseColumn):
         column = dense_column(column, n_rows)
     if feature.kind in ("number", "boolean"):
-        if isinstance(column, CodedColumn):
-            column = numbers_of(feature, column, unseen, label)
+        column = plain_numbers(feature, column, unseen, label)
         values = np.array(column.values, dtype=np.float64)
         if column.missing is not None:
             values[column.missing != 0] = np.nan
         return values
-    if not isinstance(column, CodedColumn):
-        column = coded_column(column)
+    column = coded(column, label)
     codes = translation(feature, column, label)
     is_other = unseen == "other" and feature.kind == "category"
     codes[codes == NO_CODE] = len(feature.categories) if is_other else -1

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import Schema
+from spinney._data.dates import seconds_of
 
 Row = Sequence[Any] | Mapping[str, Any] | NDArray[np.float64]
 
@@ -32,6 +33,7 @@ class RowReader:
         self._names = list(schema.names or [])
         self._has_names = schema.has_names
         self._codes = [(j, {**f.code_of, None: np.nan}, f) for j, f in enumerate(schema.features) if f.categories]
+        self._dates = [(j, f.clock, f"Column '{f.name}'") for j, f in enumerate(schema.features) if f.clock]
         self._unseen = unseen
 
     def _numbers(self, row: Row) -> NDArray[np.float64]:
@@ -40,7 +42,7 @@ class RowReader:
 
     def _inputs(self, row: Row) -> NDArray[np.float64]:
         kind = type(row)
-        if kind is np.ndarray and not self._codes:
+        if kind is np.ndarray and not self._codes and not self._dates:
             array: NDArray[Any] = row  # type: ignore[assignment]
             if array.shape == self._shape:
                 if array.dtype is _FLOAT64 and array.strides == _IN_ONE_PIECE:
@@ -52,6 +54,8 @@ class RowReader:
             row = self._values(row)
         if self._codes:
             row = self._encode(list(row))
+        if self._dates:
+            row = self._read_dates(list(row))
         try:
             struct.pack_into(self._format, self._buffer.data, 0, *row)
         except (struct.error, OverflowError):  # a None, say
@@ -129,6 +133,12 @@ class RowReader:
                 f"Column '{feature.name}' holds categories, but the row has {row[j]!r}. Pass one category, or None if "
                 "it is missing."
             ) from None
+        return row
+
+    def _read_dates(self, row: list[Any]) -> list[Any]:
+        self._check_length(row)
+        for j, clock, label in self._dates:
+            row[j] = seconds_of(row[j], clock, label)
         return row
 
     def _code_of_unseen(self, value: Any, feature: Any) -> float:

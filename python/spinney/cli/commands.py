@@ -193,6 +193,11 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
 @click.option("--C", "C", type=_PositiveOrCv(), metavar="C|cv", help="Margins: what a row beyond the margin pays.")
 @click.option("--kernel", type=click.Choice(_KERNELS), metavar="K", help=f"Margins: {', '.join(_KERNELS)}.")
 @click.option("--drop", multiple=True, metavar="COL", help="Column to leave out; may be given several times.")
+@click.option(
+    "--date-parts",
+    metavar="PART,…",
+    help="Parts of dates to learn from beside the dates, such as month,weekday,hour.",
+)
 @click.option("--weight", metavar="COL", help="Column with the weight of each row.")
 @click.option("--offset", metavar="COL", help="Boosting: column with the score that each row starts from.")
 @click.option(
@@ -218,6 +223,7 @@ def fit(
     out: Path | None,
     task: str,
     drop: tuple[str, ...],
+    date_parts: str | None,
     weight: str | None,
     offset: str | None,
     folds: int,
@@ -229,8 +235,9 @@ def fit(
 ) -> None:
     r"""Grow a tree, a forest or boosted trees on TABLE (CSV or Parquet) and judge it.
 
-    Strings are categories, and empty cells (or NA, NaN, null) are missing values: nothing needs encoding or filling
-    in. The score is that of rows the model has not seen, beside always naming the most frequent class or the mean.
+    Strings are categories, dates such as 2024-05-31 are dates, and empty cells (or NA, NaN, null) are missing values:
+    nothing needs encoding or filling in. The score is that of rows the model has not seen, beside always naming the
+    most frequent class or the mean.
 
     \b
     Example
@@ -255,7 +262,8 @@ def fit(
         raise click.BadParameter("1 fold leaves no rows to learn from. Use 0, or 2 and more.", param_hint="'--folds'")
     from spinney.cli.fit import Source, run_fit
 
-    source = Source(table, target, task, drop, weight, offset, delimiter)
+    parts = () if date_parts is None else tuple(part.strip() for part in date_parts.split(","))
+    source = Source(table, target, task, drop, weight, offset, delimiter, parts)
     run_fit(source, kind, parameters, n_folds=folds, seed=seed, out=out, as_json=as_json)
 
 

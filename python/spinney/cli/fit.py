@@ -42,6 +42,7 @@ class Source:
     weight: str | None = None
     offset: str | None = None
     delimiter: str | None = None
+    date_parts: tuple[str, ...] = ()
 
     @property
     def beside(self) -> dict[str, str]:
@@ -138,12 +139,28 @@ def take_apart(source: Source) -> Problem:
     X = rows.drop({source.target, *source.drop, *source.beside.values()})
     if X.width == 0:
         raise fail("No column is left to learn from. Drop fewer columns.")
+    X = _with_date_parts(X, source)
     task, why = task_of(rows[source.target], source.task)
     weight, offset = (
         number_column(rows[source.beside[option]], option) if option in source.beside else None
         for option in ("--weight", "--offset")
     )
     return Problem(X, _labels(rows[source.target]), weight, offset, task, why, frame.height - rows.height)
+
+
+def _with_date_parts(X: Any, source: Source) -> Any:
+    from spinney._data.date_parts import PARTS, date_parts
+
+    if not source.date_parts:
+        return X
+    if strange := [part for part in source.date_parts if part not in PARTS]:
+        raise fail(f"--date-parts: dates have no part '{strange[0]}'. They have {', '.join(PARTS)}.")
+    if not any(dtype.is_temporal() for dtype in X.dtypes):
+        raise fail(
+            f"--date-parts: '{source.path}' has no column of dates. Write them as in 2024-05-31, or leave it out."
+        )
+    with failures_in_words():
+        return date_parts(X, parts=source.date_parts)
 
 
 def task_of(target: Any, asked: str) -> tuple[str, str]:

@@ -65,7 +65,8 @@ def predicted(
 
     features = model._part.schema.features
     names = matched_columns(model._part.schema, model_path, table, offset, delimiter)
-    types = {name: _csv_type(feature) for name, feature in zip(names, features, strict=True)}
+    parts = derived_parts(model._part.schema, column_names(table, delimiter))
+    types = {name: _csv_type(feature) for name, feature in zip(names, features, strict=True) if name not in parts}
     flags = [] if is_parquet(table) else [n for n, f in zip(names, features, strict=True) if f.kind == "boolean"]
     n_rows = 0
     for batch in batches(table, types if offset is None else {offset: pl.Float64} | types, delimiter):
@@ -73,6 +74,7 @@ def predicted(
             continue
         if flags:
             batch = batch.with_columns([truth_values(batch[name], table) for name in flags])
+        batch = _with_parts(batch, model._part.schema, parts)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a model fitted without names takes columns by position: checked above
             scores = {} if offset is None else {"offset": number_column(batch[offset], "--offset")}
@@ -95,7 +97,7 @@ def matched_columns(schema: Any, model_path: Path, table: Path, offset: str | No
                 f"but '{table}' has {len(present)}. Keep only those columns, in the same order."
             )
         return present
-    absent = [name for name in schema.names if name not in present]
+    absent = [name for name in schema.names if name not in present and name not in derived_parts(schema, present)]
     if not absent:
         return list(schema.names)
     if len(present) == 1 and schema.n_features > 1:
@@ -106,11 +108,41 @@ def matched_columns(schema: Any, model_path: Path, table: Path, offset: str | No
     raise fail(f"'{table}' lacks {len(absent)} {word} that the model needs: {listed}. {hint}")
 
 
+def derived_parts(schema: Any, present: list[str]) -> dict[str, tuple[int, str]]:
+    """Return the columns that ``--date-parts`` made at fit and the table lacks: position of the date, and the part."""
+    from spinney._data.date_parts import part_named
+
+    found = {}
+    for name in set(schema.names) - set(present):
+        column, part = part_named(name) or ("", "")
+        if column in present and column in schema.names:
+            j = schema.names.index(column)
+            if schema.features[j].clock:
+                found[name] = (j, part)
+    return found
+
+
+def _with_parts(batch: Any, schema: Any, parts: dict[str, tuple[int, str]]) -> Any:
+    import polars as pl
+
+    from spinney._data import read_table
+    from spinney._data.date_parts import part_of
+    from spinney._data.values import feature_values
+
+    columns = []
+    for name, (j, part) in parts.items():
+        feature = schema.features[j]
+        dates = read_table(batch.select(feature.name)).column(0)
+        seconds = feature_values(feature, dates, batch.height, "missing", f"Column '{feature.name}'")
+        columns.append(pl.Series(name, part_of(seconds, part)))
+    return batch.with_columns(columns)
+
+
 def _csv_type(feature: Any) -> Any:
     """Choose how to read a column from CSV: as it was at fit, not as its first rows look."""
     import polars as pl
 
-    if feature.empty or feature.kind == "boolean" or feature.holds_text:
+    if feature.empty or feature.kind == "boolean" or feature.holds_text or feature.clock:
         return pl.String
     return pl.Float64
 

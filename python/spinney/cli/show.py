@@ -95,10 +95,10 @@ def described_columns(model: Any) -> list[dict[str, Any]]:
 
     if not hasattr(model, "feature_importances_"):
         return [
-            {"column": feature.name, "kind": feature.kind, "importance": None, "splits": None}
+            {"column": feature.name, "kind": feature.kind_in_words, "importance": None, "splits": None}
             for feature in model.schema_.features
         ]
-    kinds = {feature.name: feature.kind for feature in model.schema_.features}
+    kinds = {feature.name: feature.kind_in_words for feature in model.schema_.features}
     ranked = importance_columns(model)
     return [
         {"column": name, "kind": kinds[name], "importance": importance, "splits": n_splits}

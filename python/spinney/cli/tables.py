@@ -42,6 +42,7 @@ def read_whole(path: Path, delimiter: str | None) -> pl.DataFrame:
                 separator=delimiter_of(path, delimiter),
                 null_values=MISSING,
                 infer_schema_length=None,
+                try_parse_dates=True,
                 glob=False,
             )
     if frame.width == 1:

@@ -209,7 +209,8 @@ def _said(reader: TreeReader, node: int) -> str:
 def _answer(reader: TreeReader, condition: Condition, reach: Condition | None = None) -> list[str]:
     """Write what a branch asks of its column, in short lines."""
     lines = condition.answer(reach, show_missing=reader.shows_missing(condition.column))
-    return [grouped(line, _LONG_NUMBERS) for line in lines] if condition.kind == "number" else lines
+    is_number = condition.kind == "number" and not condition.feature.clock
+    return [grouped(line, _LONG_NUMBERS) for line in lines] if is_number else lines
 
 
 def _short_share(share: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 
 from spinney._charts.axes import axes_of, pyplot
 from spinney._charts.colours import CLASS_MARKERS, INK, VALUE_COLOUR, class_colour, tint
+from spinney._data import Feature
+from spinney._data.dates import date_text
 from spinney._learn.target import encode_labels, read_values
 from spinney._words.digits import elide, one_line
 from spinney.reading.reader import TreeReader
@@ -93,7 +96,14 @@ def plot_partition(
         xlabel=elide(one_line(reader.features[a].name), 60),
         ylabel=elide(one_line(reader.features[b].name), 60),
     )
+    for axis, j in ((ax.xaxis, a), (ax.yaxis, b)):
+        if reader.features[j].clock:
+            axis.set_major_formatter(partial(_date_tick, reader.features[j]))
     return ax
+
+
+def _date_tick(feature: Feature, seconds: float, _: int) -> str:
+    return date_text(seconds, feature.resolution, feature.clock)
 
 
 def _two_columns(reader: TreeReader, features: Sequence[str | int] | None) -> tuple[int, int]:

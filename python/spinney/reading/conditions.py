@@ -8,7 +8,7 @@ fit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,11 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import Feature
-from spinney._words.digits import cut_text, elide, one_line, packed
+from spinney._data.dates import date_text
+from spinney._words.digits import distinct_texts, elide, one_line, packed, strict_texts
 
 # Category names shown before the rest is only counted.
 MOST_NAMES = 5
 _FEW_NAMES, _LINE = 3, 20  # names and letters in a line, where there is little room
+
+
+def cut_texts(feature: Feature, cuts: Iterable[float], decimals: int | None, strict: bool) -> dict[float, str]:
+    """Write the cuts of one column so that no two of them look alike; `strict`: what lies below goes left."""
+    if not feature.clock:
+        return (strict_texts if strict else distinct_texts)(cuts, decimals)
+    at = {cut: math.nextafter(cut, math.inf) if strict else cut for cut in cuts}
+    return {cut: date_text(s, feature.resolution, feature.clock, above=strict) for cut, s in at.items()}
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,7 @@ class Condition:
     upper: float = math.inf
     codes: frozenset[int] | None = None
     missing: bool = True
-    texts: tuple[tuple[float, str], ...] = ()  # how the bounds are written, where that is not `cut_text`
+    texts: tuple[tuple[float, str], ...] = ()  # how the bounds are written beside others
     strict: bool = False  # written x < c, as rpart cuts: each bound is the number before its c
 
     @property
@@ -150,7 +159,7 @@ class Condition:
         return self._interval(say, name, self._number(self.lower), self._number(self.upper))
 
     def _number(self, bound: float) -> str:
-        return dict(self.texts).get(bound) or cut_text(bound)
+        return dict(self.texts).get(bound) or cut_texts(self.feature, [bound], None, self.strict)[bound]
 
     def _interval(self, say: Callable[[str], str], name: str, lower: str, upper: str) -> str:
         below, above = ("<", "≥") if self.strict else ("≤", ">")

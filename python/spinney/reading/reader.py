@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import Feature, read_table
+from spinney._data.dates import date_text
 from spinney._data.values import column_values, row_table
 from spinney._learn.user_criterion import name_of
-from spinney._words.digits import distinct_texts, fixed, one_line, percent, plural, shortest, strict_texts, thousands
-from spinney.reading.conditions import Condition
+from spinney._words.digits import fixed, one_line, percent, plural, shortest, thousands
+from spinney.reading.conditions import Condition, cut_texts
 from spinney.reading.weighed import WeighedSplit, WeighedSplits
 
 _OTHER_LEFT = 4  # the engine's flag: categories that a split does not know go left
@@ -172,8 +173,8 @@ class TreeReader:
         cuts: list[list[float]] = [[] for _ in self.features]
         for node in np.flatnonzero(~self.tree.is_leaf & ~self.tree.is_categorical):
             cuts[self.tree.feature[node]].append(float(self.tree.threshold[node]))
-        write = strict_texts if self.has_strict_cuts else distinct_texts
-        return [write(values, self.decimals) for values in cuts]
+        strict = self.has_strict_cuts
+        return [cut_texts(f, values, self.decimals, strict) for f, values in zip(self.features, cuts, strict=True)]
 
     @property
     def has_strict_cuts(self) -> bool:
@@ -384,6 +385,8 @@ class TreeReader:
             return "missing"
         if feature.kind == "boolean":
             return "true" if value else "false"
+        if feature.clock:
+            return date_text(value, feature.resolution, feature.clock, exact=True)
         if feature.kind == "number":
             return f"{value:.15g}"
         return one_line(feature.categories[int(value)]) if value < len(feature.categories) else "something else"

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import RawTable, Schema
+from spinney._data.dates import cells_of, date_text
 from spinney._data.values import column_values
 from spinney._words.digits import plural, shortest
 from spinney._words.frames import Backend, frame_of
@@ -108,14 +109,16 @@ class ShapValues:
 
     @property
     def data(self) -> NDArray[Any]:
-        """The rows, with categories by name; missing categories are None."""
+        """The rows, with categories by name and dates as datetimes; what is missing of these is None."""
         features = () if self.schema is None else self.schema.features
-        if not any(feature.categories for feature in features):
+        if not any(feature.categories or feature.clock for feature in features):
             return self.numbers
         data = self.numbers.astype(object)
         for j, feature in enumerate(features):
             if feature.categories:
                 data[:, j] = [self._category(j, code) for code in self.numbers[:, j]]
+            elif feature.clock:
+                data[:, j] = cells_of(self.numbers[:, j], feature.resolution, feature.clock)
         return data
 
     def _category(self, column: int, code: float) -> Any:
@@ -132,6 +135,9 @@ class ShapValues:
             return "missing"
         if self.schema is not None and self.schema.features[column].categories:
             return str(self._category(column, number))
+        if self.schema is not None and self.schema.features[column].clock:
+            feature = self.schema.features[column]
+            return date_text(number, feature.resolution, feature.clock)
         return shortest(number, 4)
 
     def is_category(self, column: int) -> bool:

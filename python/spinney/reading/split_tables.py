@@ -17,9 +17,9 @@ from spinney._data.feature import learn_feature
 from spinney._data.values import feature_values
 from spinney._learn.target import read_classes, read_values, read_weights
 from spinney._numbers.same_bits import log, log2
-from spinney._words.digits import distinct_texts, fixed, plural
+from spinney._words.digits import fixed, plural
 from spinney._words.frames import Backend, frame_of
-from spinney.reading.conditions import Condition
+from spinney.reading.conditions import Condition, cut_texts
 
 _CLASS_CRITERIA = ("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio")
 _VALUE_CRITERIA = ("squared_error", "friedman_mse", "poisson")
@@ -316,7 +316,7 @@ def _sides_in_words(cells: _Cells, cuts: list[tuple[tuple[int, ...], bool]]) -> 
     feature, values = cells.feature, cells.values
     columns: dict[str, list[Any]] = {"cut": [], "threshold": [], "categories": [], "missing": []}
     halves = [low / 2 + high / 2 for low, high in itertools.pairwise(values.tolist())]
-    texts = distinct_texts(halves, None)
+    texts = cut_texts(feature, halves, None, strict=False)
     for chosen, missing_left in cuts:
         is_alone = len(chosen) == len(values)
         if feature.kind == "category":

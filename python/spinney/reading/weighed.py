@@ -9,8 +9,7 @@ import numpy as np
 
 from spinney._data import Feature
 from spinney._fitted.tree import FittedTree
-from spinney._words.digits import distinct_texts, strict_texts
-from spinney.reading.conditions import Condition
+from spinney.reading.conditions import Condition, cut_texts
 
 ROLES = ("split", "competitor", "surrogate")
 _OWN, _COMPETITOR, _SURROGATE = range(3)
@@ -100,7 +99,7 @@ class WeighedSplits:
         found = []
         for j in range(len(self._features)):
             cuts = self._arrays["threshold"][numbers & (self._arrays["feature"] == j)]
-            found.append((strict_texts if self._strict else distinct_texts)(cuts.tolist(), self._decimals))
+            found.append(cut_texts(self._features[j], cuts.tolist(), self._decimals, self._strict))
         return found
 
     def _read(self, s: int) -> WeighedSplit:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data import RawTable, Schema, read_table
 from spinney._data.columns import NumberColumn
+from spinney._data.dates import cells_of
 from spinney._data.feature import Feature
 from spinney._data.fill import Fills, fill_table, missing_rows
 from spinney._data.given import given_array
@@ -305,6 +306,8 @@ def _cells(feature: Feature, values: Floats, is_whole: bool) -> list[Any]:
         return [feature.categories[int(code)] for code in values]
     if feature.kind == "boolean":
         return [bool(value) for value in values]
+    if feature.clock:
+        return cells_of(values, feature.resolution, feature.clock)
     cells: list[Any] = np.rint(values).astype(np.int64).tolist() if is_whole else values.tolist()
     return cells
 

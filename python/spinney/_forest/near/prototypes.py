@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from spinney._data import Schema, read_table
+from spinney._data.dates import cells_of
 from spinney._data.feature import Feature
 from spinney._data.values import input_values
 from spinney._forest.near.neighbourhood import Neighbourhood
@@ -157,4 +158,5 @@ def _summary(feature: Feature, values: Floats) -> list[Any]:
     if feature.kind == "ordered":
         places = np.quantile(values, [0.25, 0.5, 0.75], method="lower").astype(np.int64)
         return [feature.categories[place] for place in places.tolist()]
-    return [float(value) for value in np.quantile(values, [0.25, 0.5, 0.75])]
+    quartiles = np.quantile(values, [0.25, 0.5, 0.75])
+    return cells_of(quartiles, feature.resolution, feature.clock) if feature.clock else quartiles.tolist()

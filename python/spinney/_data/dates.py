@@ -1,0 +1,172 @@
+"""Dates and times of day: the numbers that trees cut, and their text.
+
+A date is the number of seconds since 1970-01-01, to the microsecond: of its own clock, or of UTC if it has a time zone.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.columns import Array, CodedColumn, NumberColumn
+
+CLOCKS = ("", "local", "utc")  # not dates; dates without and with a time zone
+# What dates are whole multiples of, in seconds; the finest may be anything.
+RESOLUTIONS = {"day": 86400, "hour": 3600, "minute": 60, "second": 1, "microsecond": 0}
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_ARROW_UNITS = {"s": "s", "m": "ms", "u": "us", "n": "ns"}
+_DAY = 86400.0
+_FIRST, _LAST = -62135596800.0, 253402300799.999999  # years 1 and 9999: what has a text
+
+
+def date_column(values: Array, clock: str = "local") -> NumberColumn:
+    """Make a column of an array of datetime64; NaT is missing."""
+    if isinstance(values, np.ma.MaskedArray):
+        values = np.where(np.ma.getmaskarray(values), np.datetime64("NaT"), np.ma.getdata(values))
+    missing = np.isnat(values)
+    unit = np.datetime_data(values.dtype)[0]
+    if unit in ("Y", "M", "W", "D"):
+        seconds: NDArray[np.float64] = values.astype("M8[D]").view(np.int64).astype(np.float64) * _DAY
+    else:
+        unit = {"h": "s", "m": "s"}.get(unit, unit if unit in _PER_SECOND else "us")
+        seconds = _seconds(values.astype(f"M8[{unit}]").view(np.int64), _PER_SECOND[unit])
+    return _dates(seconds, missing, clock)
+
+
+def arrow_dates(values: NDArray[Any], missing: Any, format_: str) -> NumberColumn:
+    """Make a column of the integers of an Arrow array, whose format tells their unit and whether they have a zone."""
+    whole = np.asarray(values).astype(np.int64)
+    absent = np.zeros(len(whole), dtype=bool) if missing is None else np.asarray(missing) != 0
+    if format_ == "tdD":
+        return _dates(whole.astype(np.float64) * _DAY, absent, "local")
+    unit = "ms" if format_ == "tdm" else _ARROW_UNITS[format_[2]]
+    has_zone = format_ != "tdm" and len(format_) > 4
+    return _dates(_seconds(whole, _PER_SECOND[unit]), absent, "utc" if has_zone else "local")
+
+
+def cells_to_dates(cells: list[Any], label: str) -> NumberColumn:
+    """Read dates and datetimes, None and NaT among them."""
+    aware = {cell.tzinfo is not None for cell in cells if isinstance(cell, datetime.datetime) and cell == cell}
+    if len(aware) > 1:
+        raise TypeError(f"{label} mixes dates with and without a time zone; give all of them one, or none.")
+    if aware == {True}:
+        if any(not isinstance(cell, datetime.datetime) and _is_there(cell) for cell in cells):
+            raise TypeError(f"{label} mixes dates with and without a time zone; give all of them one, or none.")
+        cells = [cell.astimezone(datetime.UTC).replace(tzinfo=None) if _is_there(cell) else None for cell in cells]
+    values = np.array([np.datetime64(_plain(cell), "us") for cell in cells], dtype="M8[us]")
+    return date_column(values, "utc" if aware == {True} else "local")
+
+
+def parsed(column: CodedColumn, clock: str, label: str) -> NumberColumn:
+    """Read texts such as ``2024-05-31`` or ``2024-05-31T12:00:00+02:00`` where dates are expected."""
+    seconds = np.full(len(column.values) + 1, np.nan)
+    for code in column.occurring_codes():
+        seconds[code] = seconds_of(column.values[code], clock, label)
+    return NumberColumn(seconds[column.codes], clock=clock)
+
+
+def seconds_of(value: Any, clock: str, label: str) -> float:
+    """Read one date: a date, a datetime, a datetime64 or a text in ISO 8601; NaN if it is missing."""
+    if isinstance(value, str):
+        try:
+            value = datetime.datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise ValueError(
+                f"{label} held dates at fit and holds {value!r} now; write dates as in 2024-05-31 or "
+                "2024-05-31T12:30:00."
+            ) from None
+    if not _is_there(value):
+        return math.nan
+    if not isinstance(value, (datetime.date, np.datetime64)):
+        raise TypeError(f"{label} held dates at fit and holds {value!r} now; pass a date.")
+    has_zone = isinstance(value, datetime.datetime) and value.tzinfo is not None
+    if has_zone != (clock == "utc"):
+        raise clock_error(label, "utc" if has_zone else "local")
+    return float(cells_to_dates([value], label).values[0])
+
+
+def clock_error(label: str, now: str) -> TypeError:
+    """Return the error for dates that have a time zone where those at fit had none, or the other way round."""
+    was, is_ = ("had a time zone", "have none") if now == "local" else ("had no time zone", "have one")
+    return TypeError(f"{label}: dates {was} at fit and {is_} now; give them the same.")
+
+
+def resolution_of(column: NumberColumn) -> str:
+    """Find the longest unit that all dates of a column are whole multiples of."""
+    known = column.values[~np.isnan(column.values)]
+    return next(name for name, step in RESOLUTIONS.items() if step == 0 or not (known % step).any())
+
+
+def date_text(
+    seconds: float, resolution: str, clock: str = "local", *, above: bool = False, exact: bool = False
+) -> str:
+    """Write a date, down to the unit of its column: the last such not after `seconds`, or the first not before.
+
+    `exact`: down to what it takes.
+    """
+    if not math.isfinite(seconds):
+        return {math.inf: "∞", -math.inf: "−∞"}.get(seconds, "missing")
+    if exact:
+        finer = list(RESOLUTIONS)[list(RESOLUTIONS).index(resolution) :]
+        resolution = next(name for name in finer if RESOLUTIONS[name] == 0 or seconds % RESOLUTIONS[name] == 0)
+    step = RESOLUTIONS[resolution]
+    if step:
+        seconds = (math.ceil if above else math.floor)(seconds / step) * step
+    if not _FIRST <= seconds <= _LAST:
+        return f"{seconds:.15g} s since 1970"
+    date = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)
+    if resolution == "day":
+        return date.strftime("%Y-%m-%d")
+    text = date.isoformat(" ", {"hour": "minutes", "minute": "minutes", "second": "seconds"}.get(resolution, "auto"))
+    return f"{text} UTC" if clock == "utc" else text
+
+
+def to_datetime64(seconds: NDArray[np.float64]) -> NDArray[np.datetime64]:
+    """Turn seconds back into dates, to the microsecond; NaN becomes NaT."""
+    dates = np.full(len(seconds), np.datetime64("NaT"), dtype="M8[us]")
+    known = np.isfinite(seconds)
+    whole = np.floor(seconds[known])
+    ticks = whole.astype(np.int64) * 10**6 + np.rint((seconds[known] - whole) * 1e6).astype(np.int64)
+    dates[known] = ticks.view("M8[us]")
+    return dates
+
+
+def cells_of(seconds: NDArray[np.float64], resolution: str, clock: str) -> list[Any]:
+    """Turn seconds into datetimes, rounded to the unit of their column; into dates if that is a day."""
+    step = RESOLUTIONS[resolution]
+    dates: list[Any] = to_datetime64(np.rint(seconds / step) * step if step else seconds).tolist()
+    if resolution == "day":
+        return [None if date is None else date.date() for date in dates]
+    if clock == "utc":
+        return [None if date is None else date.replace(tzinfo=datetime.UTC) for date in dates]
+    return dates
+
+
+def _seconds(counts: NDArray[np.int64], per_second: int) -> NDArray[np.float64]:
+    whole = counts // per_second
+    rest = counts - whole * per_second
+    if per_second > 10**6:
+        rest, per_second = rest // (per_second // 10**6), 10**6
+    return whole.astype(np.float64) + rest / per_second
+
+
+def _dates(seconds: NDArray[np.float64], missing: NDArray[np.bool_], clock: str) -> NumberColumn:
+    seconds[missing] = np.nan
+    return NumberColumn(seconds, clock=clock)
+
+
+def _is_there(cell: Any) -> bool:
+    return cell is not None and type(cell).__name__ not in ("NAType", "NaTType") and bool(cell == cell)
+
+
+def _plain(cell: Any) -> Any:
+    """Return what NumPy takes: of a pandas Timestamp its datetime, of a period its beginning."""
+    if not _is_there(cell):
+        return "NaT"
+    if type(cell).__name__ == "Period":
+        cell = cell.to_timestamp()
+    return cell.to_pydatetime(warn=False) if hasattr(cell, "to_pydatetime") else cell
