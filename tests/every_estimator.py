@@ -31,7 +31,9 @@ SEED = {"random_state": 3}
 
 def _of(estimator_, y, X=TABLE, **parameters):
     def fit(**more):
-        model = getattr(spinney, estimator_)(**(SEED | parameters))
+        kind = getattr(spinney, estimator_)
+        seed = SEED if "random_state" in kind().get_params(deep=False) else {}
+        model = kind(**(seed | parameters))
         with warnings.catch_warnings(action="ignore"):
             return model.fit(X, *(() if y is None else (y,)), **more)
 
@@ -74,6 +76,16 @@ _BOOSTING = {
     "levels": {"growth": "depth", "max_depth": 3, "l1_regularization": 0.1},
     "drawn rows": {"subsample": 0.6, "max_features": 0.6, "max_bins": 8},
     "categories": {"max_one_hot": 0, "unseen": "other"},
+}
+
+
+_PLAIN = ["tree", ("line", "linear")]
+_STACKS = {
+    "plain": {"estimators": _PLAIN, "cv": 3},
+    "greedy": {"estimators": _PLAIN, "final_estimator": "greedy", "cv": 3},
+    "folds": {"estimators": _PLAIN, "refit": False, "cv": 3},
+    "columns": {"estimators": ["tree"], "final_estimator": "tree", "passthrough": True, "cv": 3},
+    "layers": {"estimators": _PLAIN, "layers": [["linear"]], "cv": 3},
 }
 
 
@@ -143,6 +155,19 @@ def _models():
             f"Bagging{kind}", y, n_estimators=3, max_features=2, oob_score=True, warm_start=True
         )
         models[f"rpart {kind}"] = _rpart(f"DecisionTree{kind}", y)
+        models[f"linear {kind}"] = _of(f"Linear{kind}", y)
+        for label, options in _STACKS.items():
+            models[f"stack {kind} {label}"] = _of(f"Stacking{kind}", y, **options)
+        models[f"vote {kind}"] = _of(f"Voting{kind}", y, estimators=_PLAIN, weights=[1.0, 2.0])
+    models["stack of two classes"] = _of("StackingClassifier", PAIR, estimators=_PLAIN, cv=3)
+    models["greedy stack of two classes"] = _of(
+        "StackingClassifier", PAIR, estimators=_PLAIN, final_estimator="greedy", cv=3
+    )
+    models["stack of decisions"] = _of(
+        "StackingClassifier", PAIR, estimators=["adaboost", "linear"], stack_method="decision_function", cv=3
+    )
+    models["votes"] = _of("VotingClassifier", CLASSES, WHOLE, estimators=_PLAIN, voting="hard")
+    models["linear of two classes"] = _of("LinearClassifier", PAIR, WHOLE, C=10.0, scale=False)
     models["costs"] = _of(
         "DecisionTreeClassifier", PAIR, cost_matrix={"no": {"yes": 5.0}}, priors={"no": 0.4, "yes": 0.6}
     )

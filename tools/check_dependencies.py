@@ -47,7 +47,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("_pruning",),
     ("_rpart",),
     ("_tree",),
-    ("_forest", "_boosting", "_margin", "_neighbours", "learners"),
+    ("_forest", "_boosting", "_linear", "_margin", "_neighbours", "learners"),
     ("_ensemble",),
     ("_judge",),
     ("cli",),

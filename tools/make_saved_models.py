@@ -87,6 +87,23 @@ def models() -> dict[str, Any]:
         "machines_regressor": spinney.SVR(kernel="poly", degree=2, coef0=1.0, scale=False, unseen="other").fit(
             X, score
         ),
+        "linear_classifier": spinney.LinearClassifier().fit(X, labels, weight),
+        "linear_regressor": spinney.LinearRegressor(scale=False).fit(X, score),
+        "stack_classifier": spinney.StackingClassifier(
+            [("shallow", spinney.DecisionTreeClassifier(max_depth=3)), "linear"], cv=3, random_state=4
+        ).fit(X, labels),
+        "stack_layers": spinney.StackingRegressor(
+            [("shallow", spinney.DecisionTreeRegressor(max_depth=3)), "linear"],
+            "greedy",
+            layers=[["linear", ("small", spinney.ExtraTreesRegressor(2, max_depth=3))]],
+            refit=False,
+            cv=3,
+            passthrough=False,
+            random_state=4,
+        ).fit(X, score),
+        "vote_classifier": spinney.VotingClassifier(
+            [("shallow", spinney.DecisionTreeClassifier(max_depth=3)), "linear"], weights=[1, 2], random_state=4
+        ).fit(X, labels),
         "numbers": spinney.DecisionTreeRegressor(max_depth=4).fit(X[["length", "count"]].to_numpy(), score),
         "surrogates": spinney.DecisionTreeClassifier(
             missing="surrogate", missing_fallback="stop", max_competitors=2, max_depth=5
@@ -111,7 +128,7 @@ def answers(model: Any, rows: list[list[Any]]) -> dict[str, Any]:
         X = {name: [row[j] for row in rows] for j, name in enumerate(model.feature_names_in_)}
     else:
         X = np.array(rows, dtype=float)
-    if hasattr(model, "transform"):
+    if not hasattr(model, "predict"):
         return {"transform": {name: np.asarray(column).tolist() for name, column in model.transform(X).items()}}
     found = {"predict": model.predict(X).tolist()}
     if hasattr(model, "classes_"):

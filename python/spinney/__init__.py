@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from spinney._ensemble.bagging import BaggingClassifier, BaggingRegressor
     from spinney._ensemble.functional.classifier import FunctionalBoostingClassifier
     from spinney._ensemble.functional.regressor import FunctionalBoostingRegressor
+    from spinney._ensemble.stacking.classifier import StackingClassifier
+    from spinney._ensemble.stacking.regressor import StackingRegressor
+    from spinney._ensemble.voting import VotingClassifier, VotingRegressor
     from spinney._file.container import ModelFileError
     from spinney._forest.certainty.coverage import CoverageReport
     from spinney._forest.certainty.support import Support
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     from spinney._judge.james_stein import JamesStein, james_stein
     from spinney._keep.estimator import load
     from spinney._keep.predictor import load_predictor
+    from spinney._linear.classifier import LinearClassifier
+    from spinney._linear.regressor import LinearRegressor
     from spinney._margin.classifier import SVC
     from spinney._margin.regressor import SVR
     from spinney._neighbours.classifier import KNeighborsClassifier
@@ -88,6 +93,8 @@ __all__ = [
     "JamesStein",
     "KNeighborsClassifier",
     "KNeighborsRegressor",
+    "LinearClassifier",
+    "LinearRegressor",
     "LossCriterion",
     "ModelFileError",
     "ProximityImputer",
@@ -96,7 +103,11 @@ __all__ = [
     "RandomTreesEmbedding",
     "Rule",
     "ShapValues",
+    "StackingClassifier",
+    "StackingRegressor",
     "Support",
+    "VotingClassifier",
+    "VotingRegressor",
     "__version__",
     "bias_variance",
     "datasets",

@@ -37,6 +37,8 @@ MODULE_OF = {
     "JamesStein": "spinney._judge.james_stein",
     "KNeighborsClassifier": "spinney._neighbours.classifier",
     "KNeighborsRegressor": "spinney._neighbours.regressor",
+    "LinearClassifier": "spinney._linear.classifier",
+    "LinearRegressor": "spinney._linear.regressor",
     "LossCriterion": "spinney.criteria",
     "ModelFileError": "spinney._file.container",
     "ProximityImputer": "spinney._forest.near.imputation",
@@ -47,7 +49,11 @@ MODULE_OF = {
     "SVC": "spinney._margin.classifier",
     "SVR": "spinney._margin.regressor",
     "ShapValues": "spinney.reading.shap",
+    "StackingClassifier": "spinney._ensemble.stacking.classifier",
+    "StackingRegressor": "spinney._ensemble.stacking.regressor",
     "Support": "spinney._forest.certainty.support",
+    "VotingClassifier": "spinney._ensemble.voting",
+    "VotingRegressor": "spinney._ensemble.voting",
     "bias_variance": "spinney._judge.bias_variance",
     "date_parts": "spinney._data.date_parts",
     "explain_row": "spinney.reading.text",
@@ -88,6 +94,7 @@ FITTED_KINDS = {
     "forest": "spinney._fitted.forest.FittedForest",
     "functions": "spinney._fitted.functions.model.FittedFunctions",
     "kernel_machines": "spinney._fitted.margin.machines.FittedMachines",
+    "linear": "spinney._fitted.linear.FittedLinear",
     "neighbours": "spinney._fitted.neighbours.model.FittedNeighbours",
     "tree": "spinney._fitted.tree.FittedTree",
 }
@@ -103,11 +110,15 @@ FAMILIES_OF_KIND = {
     "adaboost_r2": ("AdaBoost",),
     "boosting": ("GradientBoosting",),
     "forest": ("RandomForest", "ExtraTrees"),
-    "tree": ("DecisionTree", "ExtraTree"),
     "functions": ("FunctionalBoosting",),
     "kernel_machines": ("SV",),
+    "linear": ("Linear",),
     "neighbours": ("KNeighbors",),
+    "tree": ("DecisionTree", "ExtraTree"),
 }
+
+# ensembles of different models, by the kind that model files give them: families
+COMBINED_KINDS = {"stack": "Stacking", "vote": "Voting"}
 
 # what `spinney fit --model` fits: families
 FITTED_BY_COMMAND = {
@@ -118,6 +129,9 @@ FITTED_BY_COMMAND = {
     "adaboost": "AdaBoost",
     "svm": "SV",
     "knn": "KNeighbors",
+    "linear": "Linear",
+    "stack": "Stacking",
+    "vote": "Voting",
 }
 
 # estimators whose files do not predict a target

@@ -731,3 +731,22 @@ def test_class_shares_take_the_offset_too(claims, folder, tmp_path):
     run("predict", tmp_path / "m", folder / "claims.csv", *words)
     expected = model.predict_proba(claims.select("age"), offset=offset)
     np.testing.assert_allclose(pl.read_csv(tmp_path / "o.csv")["proba_True"], expected[:, 1], rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["linear", "stack", "vote"])
+def test_models_that_are_not_trees_are_fitted_and_asked(kind, folder, penguins, tmp_path):
+    path, table = tmp_path / "model", folder / "penguins.csv"
+    fitted = run("fit", table, "--target", "species", "--model", kind, "--folds", 0, "--out", path)
+    assert "classification" in fitted.stdout
+    said = pl.read_csv(run("predict", path, table, "--proba").stdout.encode())
+    if kind == "linear":
+        assert "Linear model of 14 terms" in run("show", path).stdout
+    else:
+        assert "named_estimators_" in refused("show", path)
+    assert (said["prediction"].to_numpy() == penguins["species"].to_numpy()).mean() > 0.98
+    assert np.allclose(said.drop("prediction").to_numpy().sum(axis=1), 1)
+    values = run("fit", table, "--target", "body_mass_g", "--model", kind, "--folds", 0, "--json").stdout
+    assert json.loads(values)["importances"] == {}
+    assert "not a parameter of --model" in refused(
+        "fit", table, "--target", "species", "--model", kind, "--trees", 3, code=2
+    )

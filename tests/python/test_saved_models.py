@@ -17,6 +17,7 @@ KINDS = {
     *("extra_classifier", "extra_regressor", "numbers", "surrogates", "rpart"),
     *("forest_classifier", "extra_forest_regressor", "forest_rows"),
     *("boosting_classifier", "boosting_regressor", "functions_classifier", "functions_regressor"),
+    *("linear_classifier", "linear_regressor", "stack_classifier", "stack_layers", "vote_classifier"),
     *("adaboost_classifier", "adaboost_gentle", "adaboost_real", "adaboost_regressor"),
 }
 
@@ -54,14 +55,19 @@ def test_a_saved_model_answers_as_it_did(path, loader):
 
 
 def test_the_saved_models_have_every_kind_of_split():
-    trees = [spinney.load(path).tree_ for path in FILES if not re.search("forest|boost|functions", path.name)]
+    trees = [
+        spinney.load(path).tree_
+        for path in FILES
+        if not re.search("forest|boost|functions|linear|stack|vote", path.name)
+    ]
     trees += [tree.tree_ for path in FILES if "forest" in path.name for tree in spinney.load(path)]
     assert any(tree.is_categorical.any() for tree in trees)
     assert any(tree.missing_go_to_left.any() for tree in trees)
     for path in FILES:
         expected = {"extra": 1, "forest": 2, "rpart": 3, "boosting": 4, "gentle": 4, "functions": 4}
+        expected |= {"stack": 4, "vote": 4}
         seed = next((seed for name, seed in expected.items() if name in path.name), None)
-        assert spinney.load(path).get_params()["random_state"] == seed
+        assert spinney.load(path).get_params().get("random_state") == seed
 
 
 def test_the_saved_models_have_every_kind_of_weighed_split():

@@ -34,6 +34,7 @@ class PickTable:
     names: list[str] | None
     _rows: Callable[[Any, Places], Any]
     _columns: Callable[[Any, Places], Any]
+    _beside: Callable[[Any, dict[str, NDArray[np.float64]]], Any]
 
     def take(self, rows: Places | None = None, columns: Places | None = None) -> Any:
         """Return some rows and columns, in the order given; None: all of them, not copied."""
@@ -41,6 +42,16 @@ class PickTable:
         if columns is not None:
             picked = self._columns(picked, columns)
         return picked if rows is None else self._rows(picked, rows)
+
+    def beside(self, numbers: dict[str, NDArray[np.float64]]) -> Any:
+        """Return a table of the same kind with columns of numbers before its own; a name that is taken is changed."""
+        taken, named = set(self.names or ()), {}
+        for name, column in numbers.items():
+            while name in taken:
+                name += "'"
+            taken.add(name)
+            named[name] = column
+        return self._beside(self.native, named)
 
 
 def pick_table(X: Any) -> PickTable:
@@ -72,15 +83,15 @@ def pick_table(X: Any) -> PickTable:
         X = checked_sparse(X)
         return _pick_array(X if X.format in ("csr", "csc") else X.tocsr())
     if comes_from(X, "pandas", "DataFrame"):
-        return _made(X, len(X), X.shape[1], list(X.columns), _pandas_rows, _pandas_columns)
+        return _made(X, len(X), X.shape[1], list(X.columns), _pandas_rows, _pandas_columns, _pandas_beside)
     if comes_from(X, "polars", "DataFrame"):
-        return _made(X, X.height, X.width, X.columns, _brackets_rows, _polars_columns)
+        return _made(X, X.height, X.width, X.columns, _brackets_rows, _polars_columns, _polars_beside)
     if comes_from(X, "polars", "LazyFrame"):
         raise TypeError("X is a polars LazyFrame; call collect() on it first.")
     if comes_from(X, "narwhals", "DataFrame"):
         return pick_table(X.to_native())
     if comes_from(X, "pyarrow", "Table", "RecordBatch"):
-        return _made(X, X.num_rows, X.num_columns, X.schema.names, _arrow_rows, _arrow_columns)
+        return _made(X, X.num_rows, X.num_columns, X.schema.names, _arrow_rows, _arrow_columns, _arrow_beside)
     if not hasattr(X, "__array__") and (hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__")):
         return pick_table(_as_arrow(X))
     if isinstance(X, Mapping):
@@ -88,10 +99,10 @@ def pick_table(X: Any) -> PickTable:
     return _pick_array(_as_array(X))
 
 
-def _made(native: Any, n_rows: int, n_columns: int, labels: Any, rows: Any, columns: Any) -> PickTable:
+def _made(native: Any, n_rows: int, n_columns: int, labels: Any, rows: Any, columns: Any, beside: Any) -> PickTable:
     require_some(n_rows, n_columns)
     names = None if labels is None else usable_names(labels)
-    return PickTable(native, int(n_rows), int(n_columns), names, rows, columns)
+    return PickTable(native, int(n_rows), int(n_columns), names, rows, columns, beside)
 
 
 def _as_array(X: Any) -> NDArray[Any]:
@@ -118,7 +129,8 @@ def _pick_array(X: Any) -> PickTable:
         raise_not_2d(X.ndim, X)
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported: X holds complex numbers.")
-    return _made(X, X.shape[0], X.shape[1], None, _brackets_rows, _array_columns)
+    beside = _sparse_beside if comes_from(X, "scipy.sparse", "sparray", "spmatrix") else _array_beside
+    return _made(X, X.shape[0], X.shape[1], None, _brackets_rows, _array_columns, beside)
 
 
 def _pick_dict(X: Mapping[Any, Any]) -> PickTable:
@@ -129,7 +141,7 @@ def _pick_dict(X: Mapping[Any, Any]) -> PickTable:
     lengths = {len(values) for values in columns.values()}
     if len(lengths) > 1:
         raise ValueError(f"The columns of X differ in length: {sorted(lengths)}.")
-    return _made(columns, max(lengths, default=0), len(columns), names, _dict_rows, _dict_columns)
+    return _made(columns, max(lengths, default=0), len(columns), names, _dict_rows, _dict_columns, _dict_beside)
 
 
 def _vector(values: Any) -> NDArray[Any]:
@@ -188,6 +200,43 @@ def _dict_rows(X: dict[str, NDArray[Any]], rows: Places) -> Any:
 def _dict_columns(X: dict[str, NDArray[Any]], columns: Places) -> Any:
     names = list(X)
     return {name: X[names[j]] for name, j in zip(_told_apart(names, columns), columns.tolist(), strict=True)}
+
+
+def _array_beside(X: Any, numbers: dict[str, NDArray[np.float64]]) -> Any:
+    stack = np.ma.hstack if isinstance(X, np.ma.MaskedArray) else np.hstack
+    return stack([np.column_stack(list(numbers.values())), X])
+
+
+def _sparse_beside(X: Any, numbers: dict[str, NDArray[np.float64]]) -> Any:
+    from scipy.sparse import csr_array, hstack
+
+    return hstack([csr_array(np.column_stack(list(numbers.values()))), X], format="csr")
+
+
+def _pandas_beside(X: Any, numbers: dict[str, NDArray[np.float64]]) -> Any:
+    import pandas as pd
+
+    joined = pd.concat([pd.DataFrame(numbers, index=X.index), X], axis=1)
+    return (
+        joined if all(isinstance(name, str) for name in X.columns) else joined.set_axis(range(joined.shape[1]), axis=1)
+    )
+
+
+def _polars_beside(X: Any, numbers: dict[str, NDArray[np.float64]]) -> Any:
+    import polars as pl
+
+    return pl.DataFrame(numbers).hstack(X)
+
+
+def _arrow_beside(X: Any, numbers: dict[str, NDArray[np.float64]]) -> Any:
+    import pyarrow as pa
+
+    columns = [pa.array(column) for column in numbers.values()] + list(X.columns)
+    return pa.table(columns, names=[*numbers, *X.schema.names])
+
+
+def _dict_beside(X: dict[str, NDArray[Any]], numbers: dict[str, NDArray[np.float64]]) -> Any:
+    return numbers | X
 
 
 def _told_apart(names: list[Any], columns: Places) -> list[Any]:

@@ -81,7 +81,7 @@ class MemberFit:
 
     def _params_of(self, rows: Places) -> dict[str, Any]:
         n_rows = self.table.n_rows
-        params = {name: _rows_of(value, rows, n_rows) for name, value in self.fit_params.items()}
+        params = {name: rows_of(value, rows, n_rows) for name, value in self.fit_params.items()}
         if self._passed_on is not None:
             params["sample_weight"] = self._passed_on[rows]
         return params
@@ -116,7 +116,7 @@ def set_random_states(estimator: Any, names: list[str], seed: int) -> None:
         estimator.set_params(**states)
 
 
-def _rows_of(value: Any, rows: Places, n_rows: int) -> Any:
+def rows_of(value: Any, rows: Places, n_rows: int) -> Any:
     """Cut metadata that has one entry per row; leave others alone."""
     if isinstance(value, (str, bytes, dict)) or not hasattr(value, "__len__") or len(value) != n_rows:
         return value

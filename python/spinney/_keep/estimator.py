@@ -174,6 +174,27 @@ def unfitted(kind: Any, header: dict[str, Any], **more: Any) -> Any:
     return estimator
 
 
+def template_to_json(estimator: Any) -> dict[str, Any]:
+    """Return an unfitted estimator of spinney, which may have others as parameters, as parameters hold it."""
+    if not isinstance(estimator, Kept) or class_name(estimator) is None:
+        raise TypeError(
+            f"A model file holds models of spinney; one of the parameters is a {type(estimator).__name__}. Pickle the "
+            "model instead."
+        )
+    parameters = estimator._kept_parameters()
+    inner = {name: template_to_json(value) for name, value in parameters.items() if isinstance(value, Kept)}
+    plain = {name: value for name, value in parameters.items() if name not in inner}
+    return {"estimator": class_name(estimator), "parameters": parameters_to_json(plain), "templates": inner}
+
+
+def template_from_json(fields: Any) -> Any:
+    """Turn back what `template_to_json` gives."""
+    if not isinstance(fields, dict):
+        refuse("is damaged: one of its parameters is no estimator")
+    inner = {name: template_from_json(value) for name, value in field(fields, "templates", dict).items()}
+    return unfitted(class_named(fields, Kept), fields, **inner)
+
+
 def class_name(estimator: Any) -> str | None:
     """Return the name under which an estimator is found again; None if it is not one of spinney's own."""
     name = type(estimator).__name__

@@ -10,14 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._data import read_table
+from spinney._data import Schema, read_table
 from spinney._file.container import faults_named, field, from_bytes, refuse
 from spinney._file.disk import Target, label_of, read_file
 from spinney._file.values import parameters_from_json
 from spinney._fitted.model import ModelOfTrees
 from spinney._fitted.offsets import read_offset
+from spinney._keep.combined import StackPredictor, VotePredictor
 from spinney._keep.part import FittedPart, kind_of
-from spinney._names import FAMILIES_OF_KIND, FITTED_KINDS, MODULE_OF, WITHOUT_TARGET, estimator_of
+from spinney._keep.several import read_models
+from spinney._names import COMBINED_KINDS, FAMILIES_OF_KIND, FITTED_KINDS, MODULE_OF, WITHOUT_TARGET, estimator_of
 
 
 class Predictor:
@@ -53,6 +55,16 @@ class Predictor:
         model = self._part.model
         size = f"{model.node_count} nodes" if isinstance(model, ModelOfTrees) else model.noun
         return f"<Predictor of a {self._name}: {size}>"
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return self._part.schema
+
+    @property
+    def takes_offset(self) -> bool:
+        """Whether a score may be added to those of the model."""
+        return self._part.model.takes_offset
 
     def _by_blocks(self, X: Any, work: Callable[[_engine.Table, int], NDArray[Any]]) -> NDArray[Any]:
         blocks = self._part.schema.encode_blocks(read_table(X), self._unseen, self._name)
@@ -159,7 +171,7 @@ class Predictor:
         return part.model.row_predictor(part.schema, self._unseen, getattr(self, "classes_", None))
 
 
-def load_predictor(file: Target) -> Predictor:
+def load_predictor(file: Target) -> Any:
     """Read a saved model in order to predict with it and nothing else: scikit-learn is not imported.
 
     Parameters
@@ -169,8 +181,8 @@ def load_predictor(file: Target) -> Predictor:
 
     Returns
     -------
-    Predictor
-        Predicts to the bit what the model does.
+    Predictor, or CombinedPredictor
+        Predicts to the bit what the model does; the second is for stacking and voting.
 
     Raises
     ------
@@ -195,12 +207,25 @@ def load_predictor(file: Target) -> Predictor:
         name = field(header, "estimator", str)[:100]
         if name in WITHOUT_TARGET:
             refuse(f"holds a model of the kind {name}, which does not predict a target. Read it with spinney.load.")
-        if kind_of(header) not in FITTED_KINDS and name in MODULE_OF:
-            refuse(f"holds a {name}, an ensemble of several models. Read it with spinney.load.")
-        parameters = parameters_from_json(field(header, "parameters", dict))
-        part = FittedPart.from_header(header, model_file, 0, model_file.n_trees)
-        _check_name(name, kind_of(header), part.classes is not None)
-        return Predictor(part, name, parameters)
+        return _predictor_of(header, model_file)
+
+
+def _predictor_of(header: dict[str, Any], file: Any) -> Any:
+    """Make what predicts of a header and its trees."""
+    name, kind = field(header, "estimator", str)[:100], kind_of(header)
+    parameters = parameters_from_json(field(header, "parameters", dict))
+    if kind in COMBINED_KINDS:
+        if name != estimator_of(COMBINED_KINDS[kind], header.get("classes") is not None):
+            refuse("is damaged: its estimator and its models do not go together")
+        models = read_models(header, file, _predictor_of)
+        if kind == "vote":
+            return VotePredictor(name, header, models)
+        return StackPredictor(name, header, parameters, models)
+    if kind not in FITTED_KINDS and name in MODULE_OF:
+        refuse(f"holds a {name}, an ensemble of several models. Read it with spinney.load.")
+    part = FittedPart.from_header(header, file, 0, file.n_trees)
+    _check_name(name, kind, part.classes is not None)
+    return Predictor(part, name, parameters)
 
 
 def _check_name(name: str, kind: str, has_classes: bool) -> None:

@@ -158,7 +158,7 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
     default="tree",
     show_default=True,
     help="One tree, a random forest, a forest of trees that cut at random, gradient boosting, AdaBoost, a support "
-    "vector machine, or the nearest rows.",
+    "vector machine, the nearest rows, a linear model, or several of these: stacked, or averaged.",
 )
 @click.option(
     "--trees",
@@ -233,7 +233,7 @@ def fit(
     kind: str,
     **parameters: Any,
 ) -> None:
-    r"""Grow a tree, a forest or boosted trees on TABLE (CSV or Parquet) and judge it.
+    r"""Fit a tree, a forest, boosted trees or another model to TABLE (CSV or Parquet) and judge it.
 
     Strings are categories, dates such as 2024-05-31 are dates, and empty cells (or NA, NaN, null) are missing values:
     nothing needs encoding or filling in. The score is that of rows the model has not seen, beside always naming the

@@ -91,7 +91,9 @@ def run_fit(
     if kind == "boosting" and isinstance(given.get("n_estimators"), int) and problem.X.height >= _FEWEST_TO_STOP_BY:
         given = _STOPPING | given
     with failures_in_words(), warnings_in_words():
-        model = getattr(spinney, name)(**given, random_state=seed)
+        model = getattr(spinney, name)(**given)
+        if "random_state" in model.get_params(deep=False):
+            model.set_params(random_state=seed)
         scores = cross_validate(model, problem, n_folds, seed) if n_folds else {}
         if kind == "forest":
             model.set_params(oob_score=True)

@@ -37,7 +37,7 @@ def run_predict(
         model: Any = load_predictor(model_path)
     if proba and not hasattr(model, "classes_"):
         raise fail(f"'{model_path}' is a regression model: it has no class shares. Leave out --proba.")
-    if offset is not None and not model._part.model.takes_offset:
+    if offset is not None and not model.takes_offset:
         raise fail(f"--offset is for gradient boosting, and '{model_path}' holds another model. Leave it out.")
     if offset is not None and model._part.model.n_scores > 1:
         raise fail(
@@ -63,9 +63,9 @@ def predicted(
     """Yield a frame of predictions per batch."""
     import polars as pl
 
-    features = model._part.schema.features
-    names = matched_columns(model._part.schema, model_path, table, offset, delimiter)
-    parts = derived_parts(model._part.schema, column_names(table, delimiter))
+    features = model.schema.features
+    names = matched_columns(model.schema, model_path, table, offset, delimiter)
+    parts = derived_parts(model.schema, column_names(table, delimiter))
     types = {name: _csv_type(feature) for name, feature in zip(names, features, strict=True) if name not in parts}
     flags = [] if is_parquet(table) else [n for n, f in zip(names, features, strict=True) if f.kind == "boolean"]
     n_rows = 0

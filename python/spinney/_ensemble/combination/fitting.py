@@ -1,0 +1,130 @@
+"""Fits of members side by side: one thread each where there are many, more where there are few."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from threadpoolctl import ThreadpoolController
+
+from spinney._data.pick import PickTable, Places
+from spinney._ensemble.member import LARGEST_SEED, random_state_names, rows_of, takes_weights
+from spinney._learn.table_estimator import SavedEstimator
+from spinney._learn.threads import count_threads, in_order
+
+Result = TypeVar("Result")
+Weights = NDArray[np.float64] | None
+_THREADS = ("n_jobs", "thread_count")  # what parameters for the number of threads are called
+
+
+def seeded(template: Any, random: np.random.RandomState) -> Any:
+    """Clone an estimator, and set those of its random states that are None."""
+    estimator = clone(template)
+    given = estimator.get_params(deep=True)
+    open_states = {
+        name: int(random.randint(LARGEST_SEED)) for name in random_state_names(estimator) if given[name] is None
+    }
+    return estimator.set_params(**open_states) if open_states else estimator
+
+
+def open_threads(estimator: Any) -> list[str]:
+    """Return the parameters, also of parts of an estimator, that leave the number of threads open; not scikit-learn's.
+
+    There, an open number means one.
+    """
+    given = estimator.get_params(deep=True)
+    found = []
+    for name, value in given.items():
+        part, _, last = name.rpartition("__")
+        owner = given.get(part) if part else estimator
+        if value is None and last in _THREADS and not type(owner).__module__.startswith("sklearn."):
+            found.append(name)
+    return found
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """How many tasks run side by side, and how many threads each may use.
+
+    Estimators of spinney give the same bits for any number of threads, so that they share what there is; others always
+    get one, so that what they give does not depend on `n_jobs`.
+    """
+
+    n_beside: int
+    n_within: int
+
+    @classmethod
+    def of(cls, n_jobs: int | None, n_tasks: int) -> Sharing:
+        """Share the threads of a process out among tasks."""
+        n_threads = count_threads(n_jobs, 2**20)
+        n_beside = min(n_threads, n_tasks)
+        return cls(n_beside, n_threads // n_beside)
+
+    def prepared(self, template: Any) -> Any:
+        """Return a clone whose number of threads is set, where it is open."""
+        estimator = clone(template)
+        n_threads = self.n_within if isinstance(template, SavedEstimator) else 1
+        names = open_threads(template)
+        return estimator.set_params(**dict.fromkeys(names, n_threads)) if names else estimator
+
+    def run(self, work: Callable[[int], Result], n_tasks: int, has_foreign: bool) -> Iterator[Result]:
+        """Yield the results in order; BLAS and OpenMP, which foreign estimators use, get one thread per task."""
+        if self.n_beside == 1 or not has_foreign:
+            yield from in_order(work, n_tasks, self.n_beside)
+            return
+        libraries = ThreadpoolController()
+        openmp = libraries.select(user_api="openmp")
+
+        def alone(k: int) -> Result:
+            with openmp.limit(limits=1):  # a setting of the thread it is made in
+                return work(k)
+
+        with libraries.select(user_api="blas").limit(limits=1):  # a setting of the process
+            yield from in_order(alone, n_tasks, self.n_beside)
+
+
+def released(member: Any, template: Any, n_jobs: int | None) -> Any:
+    """Give a fitted member back the number of threads of its template; where that is open, those of the ensemble."""
+    names = open_threads(template)
+    if names:
+        member.set_params(**dict.fromkeys(names, n_jobs if isinstance(template, SavedEstimator) else None))
+    return member
+
+
+@dataclass(frozen=True, eq=False)
+class MemberRows:
+    """What members are fitted to; threads share it.
+
+    Attributes
+    ----------
+    table : PickTable
+    target, codes : ndarray of shape (n_rows,)
+        Labels or values, and codes of the classes.
+    weight : ndarray of shape (n_rows,), or None
+    """
+
+    table: PickTable
+    target: NDArray[Any]
+    codes: NDArray[Any] | None
+    weight: Weights
+
+    def fit(self, member: Any, name: str, rows: Places | None, by_code: bool, params: dict[str, Any]) -> Any:
+        """Fit a member to some rows; None: to all."""
+        target = self.codes if by_code and self.codes is not None else self.target
+        given = {key: value if rows is None else rows_of(value, rows, len(target)) for key, value in params.items()}
+        if self.weight is not None and takes_weights(member):
+            given["sample_weight"] = self.weight if rows is None else self.weight[rows]
+        try:
+            return member.fit(self.table.take(rows), target if rows is None else target[rows], **given)
+        except Exception as error:
+            error.add_note(f"This happened while fitting {name!r}, a {type(member).__name__}{self._about(member)}.")
+            raise
+
+    def _about(self, member: Any) -> str:
+        if isinstance(member, SavedEstimator):
+            return ""
+        return ", which gets the table as it is; if it takes numbers alone, put it in a pipeline that encodes others"

@@ -1,0 +1,442 @@
+"""Voting: members of different kinds that are averaged, or counted."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from spinney._data.given import given_numbers
+from spinney._data.pick import pick_table
+from spinney._ensemble.combination.base import BaseCombination
+from spinney._ensemble.combination.fitting import MemberRows, Sharing, released, seeded
+from spinney._file.container import refuse
+from spinney._fitted.said import mean_said, member_says
+from spinney._keep.several import check_member
+from spinney._learn.one_target import read_one_class, read_one_value
+from spinney._learn.progress import Progress
+from spinney._learn.table_estimator import SavedEstimator
+from spinney._learn.target import read_weights
+from spinney._numbers.same_bits import log
+
+Floats = NDArray[np.float64]
+
+
+class BaseVoting(TransformerMixin, BaseCombination):
+    """Members that are fitted to all rows and speak together."""
+
+    _kind = "vote"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseCombination._parameter_constraints,
+        "weights": ["array-like", None],
+    }
+
+    @property
+    @abstractmethod
+    def _is_soft(self) -> bool:
+        """Whether members are asked for probabilities."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> Self:
+        """Fit the members.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Any table that the members take: NumPy array, pandas, polars or pyarrow table, scipy sparse matrix, dict of
+            columns or list of rows. Members get tables of the same kind.
+        y : array-like of shape (n_samples,)
+            Target.
+        sample_weight : array-like of shape (n_samples,), optional
+            For members that take weights. A weight of 0 leaves the row out.
+        **fit_params : dict
+            For `fit` of the members that request it, with scikit-learn's metadata routing.
+
+        Returns
+        -------
+        self
+            The fitted ensemble.
+        """
+        self._check_parameters()
+        table = pick_table(X)
+        target, codes, learned = self._read_target(y, table.n_rows)
+        weight = read_weights(sample_weight, table.n_rows)
+        members = self._members()
+        self._check_members(members)
+        names = [name for name, _ in members]
+        self._shares(len(members))
+        if weight is not None:
+            self._warn_of_weights(members)
+        random = check_random_state(self.random_state)
+        templates = [seeded(estimator, random) for _, estimator in members]
+        whole = None if weight is None or (weight > 0).all() else np.flatnonzero(weight)
+        rows = MemberRows(table, target, codes, weight)
+        sharing = Sharing.of(self.n_jobs, len(members))
+        params = self._routed(fit_params, names)
+
+        def work(k: int) -> Any:
+            member = sharing.prepared(templates[k])
+            rows.fit(member, names[k], whole, self._by_code(member), params[names[k]])
+            return released(member, templates[k], self.n_jobs)
+
+        fitted = []
+        has_foreign = any(not isinstance(template, SavedEstimator) for template in templates)
+        with Progress("members", len(members), False, 0, self.verbose) as progress:
+            for member in sharing.run(work, len(members), has_foreign):
+                fitted.append(member)
+                progress.report(len(fitted))
+        coded = [self._by_code(template) for template in templates]
+        self._keep(table, learned | {"_names": names, "estimators_": fitted, "_coded": coded})
+        return self
+
+    def _check_members(self, members: list[tuple[str, Any]]) -> None:
+        """Refuse members that cannot be asked."""
+        return
+
+    def _shares(self, n_members: int) -> Floats:
+        """Return the weight of each member, as shares."""
+        if self.weights is None:
+            return np.full(n_members, 1 / n_members)
+        weights = given_numbers(self.weights, "weights")
+        if weights.shape != (n_members,):
+            raise ValueError(
+                f"Number of `estimators` and weights must be equal; got {weights.size} weights, {n_members} "
+                "estimators. Give one weight per member."
+            )
+        if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+            raise ValueError("weights must be finite numbers of at least 0, and not all 0.")
+        return np.asarray(weights / weights.sum())
+
+    def _each(self, X: Any) -> Iterator[Floats]:
+        table = self._matched(X)
+        for member, coded in zip(self.estimators_, self._coded, strict=True):
+            method = "predict_proba" if self._is_soft else "predict"
+            yield member_says(member, table.native, method, getattr(self, "classes_", None), coded)
+
+    def _mean(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        return mean_said(list(self._each(X)), self._shares(len(self.estimators_)).tolist())
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the columns that `transform` gives, as scikit-learn's.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Not used.
+
+        Returns
+        -------
+        ndarray of str objects
+            Names.
+        """
+        check_is_fitted(self)
+        prefix = type(self).__name__.lower()
+        return np.array([f"{prefix}_{name}{k}" for name in self._names for k in self._suffixes()], dtype=object)
+
+    def _suffixes(self) -> list[Any]:
+        """Return what tells the columns of one member apart."""
+        return [""]
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._names) * len(self._suffixes())
+
+    # ---- files ---------------------------------------------------------------------------------------
+
+    def _to_header(self) -> dict[str, Any]:
+        return {"weights": self._shares(len(self.estimators_)).tolist(), "soft": self._is_soft}
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
+        names, models = learned["_names"], learned["_models"]
+        if len(models) != len(names):
+            refuse("is damaged: it lacks models")
+        for model in models:
+            check_member(model, learned)
+        return {"estimators_": models, "_coded": [False] * len(names)}
+
+    def _check_loaded(self) -> None:
+        self._shares(len(self.estimators_))
+        self._check_members(list(zip(self._names, self.estimators_, strict=True)))
+
+    def _identity(self) -> bytes:
+        return self._shares(len(self.estimators_)).tobytes()
+
+
+class VotingClassifier(ClassifierMixin, BaseVoting):
+    """Classifiers of different kinds, whose probabilities are averaged or whose votes are counted.
+
+    Members run side by side on threads that share the table, and the ensemble is the same for any number of threads.
+
+    Parameters
+    ----------
+    estimators : list or dict, optional
+        The members: estimators of any library, words of ``spinney fit --model`` such as "forest", or pairs of a name
+        and one of these; or a dict from names to these. "drop" leaves a member out. None: a forest, extremely
+        randomised trees, boosting and a linear model. Of other libraries' classifiers, members learn the codes of the
+        classes, as in scikit-learn.
+    voting : {"soft", "hard"}, optional
+        Average the members' probabilities, or count their votes; a tie goes to the class that comes first. None: "soft"
+        if the members have `predict_proba`, else "hard". It may be changed after `fit`.
+    weights : array-like of shape (n_members,), optional
+        Weights of the members. None: all count alike. They may be changed after `fit`.
+    flatten_transform : bool, default=True
+        Whether `transform` gives probabilities as one table, not as one array for each member.
+    n_jobs : int, optional
+        Threads. None: all that the process may use. Members run side by side; those that do not say how many threads
+        they use share what is left, or, if they are of other libraries, use one. The result is the same for any number.
+    random_state : int, RandomState or None, default=None
+        Seed of the random states of members that are None.
+    verbose : int, default=0
+        1 reports members fitted and time left to standard error; 2 reports every one.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Class labels, sorted.
+    n_classes_ : int, or ndarray of int
+        Number of classes; one number per output.
+    estimators_ : list of estimators
+        The fitted members.
+    named_estimators_ : Bunch
+        The fitted members by name.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Column names, if the table has any and all are strings.
+
+    See Also
+    --------
+    VotingRegressor : The same for numbers.
+    StackingClassifier : Learns how to combine the members.
+    BaggingClassifier : Many members of one kind.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.VotingClassifier(["tree", "forest", "linear"], weights=[1, 2, 2], random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.98)
+    True
+    """
+
+    _is_class_target = True
+    _task = "Classifier"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseVoting._parameter_constraints,
+        "voting": [StrOptions({"soft", "hard"}), None],
+        "flatten_transform": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        estimators: Any = None,
+        *,
+        voting: str | None = None,
+        weights: Any = None,
+        flatten_transform: bool = True,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimators = estimators
+        self.voting = voting
+        self.weights = weights
+        self.flatten_transform = flatten_transform
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
+        codes, classes = read_one_class(y, n_rows, "voting")
+        places = codes.astype(np.intp)
+        return classes[places], places, {"classes_": classes, "n_classes_": len(classes)}
+
+    def _check_members(self, members: list[tuple[str, Any]]) -> None:
+        without = [name for name, estimator in members if not hasattr(estimator, "predict_proba")]
+        if self.voting == "soft" and without:
+            raise ValueError(
+                f"voting='soft' averages probabilities, and {without[0]!r} has no predict_proba. Use voting='hard'."
+            )
+
+    @property
+    def _is_soft(self) -> bool:
+        return self.voting != "hard" and all(hasattr(member, "predict_proba") for member in self.estimators_)
+
+    def _labels(self, shares: Floats) -> NDArray[Any]:
+        return np.asarray(self.classes_[shares.argmax(axis=1)])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Class with the highest mean probability, or the most votes; of equal ones the first.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        return self._labels(self._mean(X))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Mean of the members' probabilities, or share of their votes.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+        """
+        return self._mean(X)
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Minus infinity where the probability is 0.
+        """
+        return log(self._mean(X))
+
+    def transform(self, X: Any) -> Floats:
+        """Return what each member says of rows: its probabilities, or the codes of the labels it predicts.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_members), (n_samples, n_members * n_classes) or (n_members, n_samples, n_classes)
+            Codes of votes; or probabilities, the last without `flatten_transform`.
+        """
+        said = list(self._each(X))
+        if not self._is_soft:
+            return np.column_stack([votes.argmax(axis=1) for votes in said])
+        return np.hstack(said) if self.flatten_transform else np.array(said)
+
+    def _suffixes(self) -> list[Any]:
+        return list(range(len(self.classes_))) if self._is_soft else [""]
+
+
+class VotingRegressor(RegressorMixin, BaseVoting):
+    """Regressors of different kinds, whose predictions are averaged.
+
+    Members run side by side on threads that share the table, and the ensemble is the same for any number of threads.
+
+    Parameters
+    ----------
+    estimators : list or dict, optional
+        The members: estimators of any library, words of ``spinney fit --model`` such as "forest", or pairs of a name
+        and one of these; or a dict from names to these. "drop" leaves a member out. None: a forest, extremely
+        randomised trees, boosting and a linear model. Of other libraries' classifiers, members learn the codes of the
+        classes, as in scikit-learn.
+    weights : array-like of shape (n_members,), optional
+        Weights of the members. None: all count alike. They may be changed after `fit`.
+    n_jobs : int, optional
+        Threads. None: all that the process may use. Members run side by side; those that do not say how many threads
+        they use share what is left, or, if they are of other libraries, use one. The result is the same for any number.
+    random_state : int, RandomState or None, default=None
+        Seed of the random states of members that are None.
+    verbose : int, default=0
+        1 reports members fitted and time left to standard error; 2 reports every one.
+
+    Attributes
+    ----------
+    estimators_ : list of estimators
+        The fitted members.
+    named_estimators_ : Bunch
+        The fitted members by name.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Column names, if the table has any and all are strings.
+
+    See Also
+    --------
+    VotingClassifier : The same for classes.
+    StackingRegressor : Learns how to combine the members.
+    BaggingRegressor : Many members of one kind.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> model = spinney.VotingRegressor(["tree", "linear"]).fit([[1.0], [2.0], [3.0]], [1.0, 2.0, 3.0])
+    >>> len(model.estimators_)
+    2
+    """
+
+    _task = "Regressor"
+
+    def __init__(
+        self,
+        estimators: Any = None,
+        *,
+        weights: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimators = estimators
+        self.weights = weights
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _read_target(self, y: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[Any] | None, dict[str, Any]]:
+        return read_one_value(y, n_rows, "voting"), None, {}
+
+    @property
+    def _is_soft(self) -> bool:
+        return False
+
+    def predict(self, X: Any) -> Floats:
+        """Mean of the members' predictions, by their weights.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Values.
+        """
+        return self._mean(X)[:, 0]
+
+    def transform(self, X: Any) -> Floats:
+        """Return what each member predicts.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_members)
+            Values.
+        """
+        return np.hstack(list(self._each(X)))

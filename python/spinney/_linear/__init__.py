@@ -1,0 +1,1 @@
+"""Linear models of tables: logistic and ridge regression."""

@@ -1,0 +1,93 @@
+"""Linear models: scikit-learn's to rounding where both apply, and mixed tables."""
+
+import io
+
+import numpy as np
+import pytest
+import spinney
+from every_estimator import CLASSES, TABLE, VALUES
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(300, 4)) * [1.0, 20.0, 0.05, 3.0] + [0, 5, 1, -2]
+SCORE = X[:, 0] + X[:, 1] / 20 + RNG.normal(size=300)
+WEIGHT = RNG.integers(1, 4, 300).astype(float)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+@pytest.mark.parametrize("C", [0.05, 1.0, 100.0])
+def test_classes_are_scikit_learns_logistic_regression(n_classes, C):
+    y = np.digitize(SCORE, np.quantile(SCORE, np.linspace(0, 1, n_classes + 1)[1:-1]))
+    own = spinney.LinearClassifier(C, scale=False).fit(X, y, WEIGHT)
+    other = LogisticRegression(C=C, solver="newton-cg", tol=1e-11, max_iter=10_000).fit(X, y, sample_weight=WEIGHT)
+    np.testing.assert_allclose(own.predict_proba(X), other.predict_proba(X), atol=2e-7)
+    np.testing.assert_array_equal(own.predict(X), other.predict(X))
+    np.testing.assert_allclose(own.coef_, other.coef_, atol=1e-5)
+
+
+def test_values_are_scikit_learns_ridge_regression():
+    for own, other in (
+        (spinney.LinearRegressor(3.0, scale=False), Ridge(3.0)),
+        (spinney.LinearRegressor(scale=False), RidgeCV()),
+        (spinney.LinearRegressor(0.0), Ridge(0.0)),
+    ):
+        own.fit(X, SCORE)
+        other.fit(X, SCORE)
+        np.testing.assert_allclose(own.predict(X), other.predict(X), rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(own.coef_, other.coef_, rtol=1e-8)
+        np.testing.assert_allclose(own.intercept_, other.intercept_, rtol=1e-8)
+    assert own.alpha_ == 0.0
+
+
+def test_a_weight_of_two_is_a_row_twice():
+    twice = np.repeat(np.arange(300), WEIGHT.astype(int))
+    for model, y in ((spinney.LinearClassifier(), SCORE > 0), (spinney.LinearRegressor(), SCORE)):
+        weighted, repeated = model.fit(X, y, WEIGHT).predict(X), model.fit(X[twice], y[twice]).predict(X)
+        np.testing.assert_allclose(weighted, repeated, atol=1e-12)
+
+
+def test_units_do_not_matter_unless_asked():
+    y = SCORE > 0
+    metres, feet = X.copy(), X * [1, 3.28, 1000, 1]
+    scaled = [spinney.LinearClassifier().fit(table, y).predict_proba(table) for table in (metres, feet)]
+    raw = [spinney.LinearClassifier(scale=False).fit(table, y).predict_proba(table) for table in (metres, feet)]
+    np.testing.assert_allclose(*scaled, atol=1e-10)
+    assert np.abs(raw[0] - raw[1]).max() > 1e-3
+
+
+def test_mixed_tables_are_taken_as_they_are():
+    model = spinney.LinearClassifier().fit(TABLE, CLASSES)
+    assert "colour = red" in model.terms_
+    assert "size is missing" in model.terms_
+    assert model.coef_.shape == (3, len(model.terms_))
+    assert spinney.LinearRegressor().fit(TABLE, VALUES).score(TABLE, VALUES) > 0.9
+
+
+def test_columns_that_are_sums_of_others_do_no_harm():
+    double = np.column_stack([X, X[:, 0] + X[:, 1], X[:, 2]])
+    for model in (spinney.LinearRegressor(0.0), spinney.LinearRegressor(), spinney.LinearClassifier(1e6)):
+        y = SCORE if isinstance(model, spinney.LinearRegressor) else SCORE > 0
+        assert np.isfinite(model.fit(double, y).coef_).all()
+
+
+def test_classes_that_a_line_parts_have_finite_slopes():
+    model = spinney.LinearClassifier(1e8).fit([[0.0], [1.0], [2.0], [3.0]], ["a", "a", "b", "b"])
+    assert np.isfinite(model.coef_).all()
+    assert model.predict([[1.4], [1.6]]).tolist() == ["a", "b"]
+
+
+def test_single_rows_and_files():
+    model = spinney.LinearClassifier().fit(TABLE, CLASSES)
+    row = {name: column[5] for name, column in TABLE.items()}
+    assert model.to_predictor().predict(row) == model.predict(TABLE)[5]
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    predictor = spinney.load_predictor(file)
+    np.testing.assert_array_equal(predictor.predict_proba(TABLE), model.predict_proba(TABLE))
+    assert "LinearClassifier" in repr(predictor)
+
+
+def test_what_cannot_be_learned_is_said():
+    with pytest.raises(ValueError, match="The class 'b' has no row of positive weight"):
+        spinney.LinearClassifier().fit([[1.0], [2.0], [3.0]], ["a", "b", "c"], [1, 0, 1])
