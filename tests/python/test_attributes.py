@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 import spinney
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 from sklearn.exceptions import NotFittedError
 
 ESTIMATORS = [
@@ -41,7 +41,7 @@ def fitted(model):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 3))
     y = X[:, 0] + X[:, 1] ** 2
-    return model.fit(X, (y > 0.5) if type(model).__name__.endswith("Classifier") else y)
+    return model.fit(X, (y > 0.5) if is_classifier(model) else y)
 
 
 def states():

@@ -105,8 +105,8 @@ class FittedModel(Outputs, ABC):
         What people call it.
     takes_offset : bool
         Whether a score may be added to those of the model.
-    takes_costs : bool
-        Whether costs and priors may decide what it predicts.
+    takes_costs, takes_priors : bool
+        Whether costs, and whether priors may decide what it predicts.
     """
 
     kind: ClassVar[str]
@@ -114,6 +114,7 @@ class FittedModel(Outputs, ABC):
     noun: ClassVar[str]
     takes_offset: ClassVar[bool] = False
     takes_costs: ClassVar[bool] = True
+    takes_priors: ClassVar[bool] = True
 
     def trees(self) -> list[_engine.Tree]:
         """Return the engine's trees; none if it is not made of trees."""

@@ -125,7 +125,9 @@ class FittedPart:
             single = len(classes) == 1
             found["classes_"] = classes[0] if single else classes
             if self.model.takes_costs:
-                found["cost_matrix_"], found["priors_"] = self.cost_matrix, self.priors
+                found["cost_matrix_"] = self.cost_matrix
+                if self.model.takes_priors:
+                    found["priors_"] = self.priors
             found["n_classes_"] = len(classes[0]) if single else np.array([len(labels) for labels in classes])
         return found
 

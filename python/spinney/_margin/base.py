@@ -203,7 +203,7 @@ class BaseSupportVectors(TargetEstimator):
 
     @property
     def _effort(self) -> Effort:
-        most = _MOST_STEPS if self.max_iter == -1 else int(self.max_iter)
+        most = _MOST_STEPS if self.max_iter == -1 else min(int(self.max_iter), 2**62)
         return Effort(
             float(self.tol),
             float(self.cache_size),

@@ -74,7 +74,7 @@ def predicted(
             continue
         if flags:
             batch = batch.with_columns([truth_values(batch[name], table) for name in flags])
-        batch = _with_parts(batch, model._part.schema, parts)
+        batch = _with_parts(batch, model.schema, parts)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a model fitted without names takes columns by position: checked above
             scores = {} if offset is None else {"offset": number_column(batch[offset], "--offset")}

@@ -40,6 +40,7 @@ class FittedMachines(FittedMargin):
 
     kind = "kernel_machines"
     noun = "support vector machine"
+    takes_priors = False
 
     def __init__(
         self,
