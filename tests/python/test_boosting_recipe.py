@@ -23,7 +23,7 @@ def classes(**parameters):
 
 
 @pytest.mark.parametrize(("make", "y"), [(values, VALUES), (classes, TWO), (classes, THREE)])
-def test_five_folds_are_one_model(make, y):
+def test_boosters_of_all_folds_are_one_model(make, y):
     model = make().fit(X, y)
     assert len(model.train_score_) == len(model.validation_score_) == model.n_iter_ == model.n_estimators_
     assert "of any fold" in model.stopped_because_
@@ -65,6 +65,30 @@ def test_the_mean_of_the_folds_is_better_than_one():
     model = spinney.GradientBoostingRegressor().fit(X, VALUES)
     errors = [np.mean((m.predict(X_new) - y_new) ** 2) for m in (model, plain)]
     assert errors[0] < 0.85 * errors[1]
+
+
+def test_large_tables_are_dealt_out_once():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(3000, 2))
+    model = values(callbacks=lambda about: about["round"] == 2, keep_best=False)
+    assert model.fit(Z, Z[:, 0]).n_iter_ == 10
+    assert model.fit(Z[:2999], Z[:2999, 0]).n_iter_ == 20
+
+
+def test_effort_buys_boosters_and_small_steps():
+    def first_rounds(n_rows, **parameters):
+        model = spinney.GradientBoostingRegressor(callbacks=lambda about: True, keep_best=False, **parameters)
+        model.fit(np.tile(X, (13, 1))[:n_rows], np.tile(VALUES, 13)[:n_rows])
+        return model.n_iter_, np.abs(model.boosting_.engine.value).max() * model.n_iter_
+
+    few, many = ([first_rounds(n, effort=effort) for effort in (0, 0.5, 1)] for n in (240, 3000))
+    assert [n for n, _ in few] == [5, 10, 20]
+    assert [n for n, _ in many] == [3, 5, 10]
+    for steps in ([step for _, step in few], [step for _, step in many]):
+        assert steps[0] > 1.5 * steps[1] > 2 * steps[2]
+    assert first_rounds(240, effort=1, learning_rate=0.12)[1] > 1.5 * few[1][1]
+    with pytest.raises(ValueError, match="effort"):
+        values(effort=2).fit(X, VALUES)
 
 
 def test_what_is_set_stays():
@@ -138,9 +162,9 @@ def test_callbacks_end_all_folds_at_once(capsys):
     )
     model.fit(X, VALUES)
     assert rounds == [1, 2, 3, 4, 5, 6]
-    assert model.n_iter_ == 30
+    assert model.n_iter_ == 60
     assert model.stopped_because_ == "a callback said so"
-    assert "of the 5 folds the first 6, 6, 6, 6, 6" in capsys.readouterr().err
+    assert "of 10 boosters the first 6, 6, 6, 6, 6, 6, 6, 6, 6, 6, the best" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 5, 9, 10, 12, 30])

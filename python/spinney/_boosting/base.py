@@ -50,6 +50,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
     boosting_: FittedBoosting
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [COUNT, AUTO],
+        "effort": [Interval(Real, 0.0, 1.0, closed="both")],
         "learning_rate": [Interval(Real, 0.0, None, closed="neither"), AUTO],
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None, AUTO],
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
@@ -210,9 +211,10 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
     ) -> list[tuple[LearningRows, LearningRows | None]]:
         """Rows to learn from and rows to be judged by, for each booster."""
         if recipe.n_folds:
-            folds = in_folds(rows, recipe.n_folds, groups, self._is_class_target, seed)
-            if folds:
-                return folds
+            by_class = self._is_class_target
+            deals = [in_folds(rows, recipe.n_folds, groups, by_class, seed + r) for r in range(len(recipe.repeats))]
+            if deals[0]:
+                return [part for deal in deals for part in deal]
         elif held_out is None and recipe.stops_early:
             return [set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed)]
         return [(rows, held_out)]
@@ -314,13 +316,16 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         def view(trees: list[_engine.Tree]) -> FittedBoosting:
             return FittedBoosting(trees, start, loss.link, schema.n_categories, n_classes)
 
-        def options_of(part: LearningRows, seed: int) -> _engine.BoostingOptions:
-            return self._options(recipe, schema, loss, part.n_used, float(part.weights().sum()), len(start), seed)
+        def options_of(i: int, part: LearningRows) -> _engine.BoostingOptions:
+            n_used, weight, key = part.n_used, float(part.weights().sum()), (seed + i) % 2**31
+            return self._options(recipe.of_member(i, len(parts)), schema, loss, n_used, weight, len(start), key)
 
         members = []
-        coded = _engine.CodedTable(rows.columns, rows.weight, options_of(rows, seed)) if len(parts) > 1 else None
+        coded = None
         for i, (learning, held_out) in enumerate(parts):
-            options = options_of(learning, (seed + i) % 2**31)
+            options = options_of(i, learning)
+            if len(parts) > 1 and (coded is None or recipe.draws_bins):
+                coded = _engine.CodedTable(rows.columns, self._weights_for_bins(recipe, rows, seed + i), options)
             engine = self._booster(learning, held_out, loss, start, earlier, options, coded)
             judge = None
             if held_out is not None and self.scoring is not None:
@@ -337,6 +342,12 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             return best_factor(members, held_out, first, loss.name, float(self._loss_parameter))
 
         return Rounds(self, recipe, members, earlier, view, factor)
+
+    def _weights_for_bins(self, recipe: Recipe, rows: LearningRows, seed: int) -> Floats | None:
+        """Weights by which a column is cut into bins; drawn, if each booster is to have cuts of its own."""
+        if not recipe.draws_bins:
+            return rows.weight
+        return rows.weights() * (0.01 + np.random.RandomState(seed % 2**31).random_sample(len(rows.target)))
 
     def _booster(
         self,

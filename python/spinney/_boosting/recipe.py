@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 _WORTH = 0.3  # of a row's first loss, that all held-out rows together must gain: less than that is chance
 _FEWEST_ROWS = 10  # with fewer, folds say nothing
-_N_FOLDS = 5
-_MOST_ROUNDS = 2000
+_N_FOLDS, _FEW_FOLDS = 5, 3
+_FEW_ROWS = 3000  # with fewer, rows are dealt out twice
+_MANY_ROWS = 20_000  # from here on, boosters share one table in codes
+_AGAIN = {"subsample": 0.7}  # the second time
+_ONCE: tuple[dict[str, Any], ...] = ({},)
+_MOST_ROUNDS = 1000
 _PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a booster stops, unless the user says
 
 
@@ -31,6 +35,11 @@ class Recipe:
         Share of the first held-out loss that these must save, besides `tol`, to be an improvement.
     n_folds : int
         One booster for each fold, judged by it; 0: one for all rows.
+    repeats : tuple of dict
+        What is different each time that the rows are dealt out into folds.
+    draws_bins : bool
+        Whether each booster cuts columns into bins of its own. The mean of several then has finer steps than each, and
+        bins may be few; else they share one table in codes.
     is_auto : bool
         Whether nothing was said of the number of rounds.
     """
@@ -47,14 +56,21 @@ class Recipe:
     patience: int
     worth: float
     n_folds: int
+    repeats: tuple[dict[str, Any], ...]
+    draws_bins: bool
     is_auto: bool
+
+    def of_member(self, i: int, n_members: int) -> Recipe:
+        """Return what one of the boosters is to do."""
+        return replace(self, **self.repeats[i * len(self.repeats) // n_members])
 
 
 def fixed(n_rounds: int, learning_rate: float, stops_early: bool, patience: int | None) -> Recipe:
     """All rounds, or fewer by held-out rows, of functions that are not these trees."""
     given = _PLAIN | {"n_rounds": n_rounds, "learning_rate": learning_rate}
     patience = int(patience or _PATIENCE)
-    return Recipe(**given, stops_early=stops_early, patience=patience, worth=0.0, n_folds=0, is_auto=False)
+    never: dict[str, Any] = {"worth": 0.0, "n_folds": 0, "repeats": _ONCE, "draws_bins": False, "is_auto": False}
+    return Recipe(**given, **never, stops_early=stops_early, patience=patience)
 
 
 def stops_early(model: Any) -> bool:
@@ -79,16 +95,40 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool) -> Recip
     stops = stops_early(model)
     if is_auto and not has_held_out and n_rows < _FEWEST_ROWS:
         stops = False
-    found = _by_size(n_rows, n_scores, model._is_class_target) if is_auto and stops else _PLAIN
+    found = _PLAIN
+    if is_auto and stops:
+        found = _by_size(n_rows, n_scores, model._is_class_target, _work(model))
     for name in _PLAIN:
         if not _is_open(getattr(model, name, "auto")):
             found = found | {name: getattr(model, name)}
     if not is_auto:
         found = found | {"n_rounds": int(model.n_estimators)}
-    n_folds = _N_FOLDS if stops and makes_folds(model, has_held_out) else 0
-    patience = int(model.n_iter_no_change or (_PATIENCE_OF_FOLDS if is_auto else _PATIENCE))
-    worth = _WORTH / n_rows if is_auto else 0.0
-    return Recipe(**found, stops_early=stops, patience=patience, worth=worth, n_folds=n_folds, is_auto=is_auto)
+    n_folds, repeats = 0, _ONCE
+    if stops and makes_folds(model, has_held_out):
+        n_folds, repeats = _deals(n_rows, _work(model), _is_open(model.subsample))
+    return Recipe(
+        **found,
+        stops_early=stops,
+        patience=int(model.n_iter_no_change or (_PATIENCE_OF_FOLDS if is_auto else _PATIENCE)),
+        worth=_WORTH / n_rows if is_auto else 0.0,
+        n_folds=n_folds,
+        repeats=repeats,
+        draws_bins=n_folds > 0 and n_rows < _MANY_ROWS,
+        is_auto=is_auto,
+    )
+
+
+def _work(model: Any) -> float:
+    """Return a half to 2, by the effort asked for: as a factor of the boosters, and of their rounds."""
+    effort = float(model.effort)
+    return 0.5 + effort if effort < 0.5 else 2 * effort
+
+
+def _deals(n_rows: int, work: float, may_draw: bool) -> tuple[int, tuple[dict[str, Any], ...]]:
+    """Return the number of folds, and what is different each time that rows are dealt out."""
+    n_deals = work * (2 if n_rows < _FEW_ROWS else 1)
+    n_folds = _N_FOLDS if n_deals >= 0.75 else _FEW_FOLDS
+    return n_folds, tuple(_AGAIN if i % 2 and may_draw else {} for i in range(max(1, round(n_deals))))
 
 
 def _is_open(value: Any) -> bool:
@@ -107,14 +147,15 @@ _PLAIN: dict[str, Any] = {
 }
 
 
-def _by_size(n_rows: int, n_scores: int, is_class_target: bool) -> dict[str, Any]:
+def _by_size(n_rows: int, n_scores: int, is_class_target: bool, work: float) -> dict[str, Any]:
+    """Return what suits a table; `work` is 1 unless the user asks for less or more."""
     return {
-        "n_rounds": _MOST_ROUNDS,
-        "learning_rate": 0.03,
+        "n_rounds": round(_MOST_ROUNDS * work),
+        "learning_rate": 0.06 / work,
         "max_leaf_nodes": 24 if n_scores == 1 else 12,
         "l2_regularization": min(3.0, 100 / n_rows) if is_class_target else 1.0,
-        "subsample": 0.8,
+        "subsample": 1.0,
         "max_features": 0.5,
-        "max_bins": 64 if n_rows < 4000 else 128,
+        "max_bins": 64 if n_rows < _MANY_ROWS else 255,
         "min_samples_leaf": max(3, min(20 if is_class_target else 10, n_rows // 20)),
     }

@@ -122,7 +122,7 @@ class Rounds:
         kept = [member.n_kept() for member in self._members]
         dropped = ""
         if len(kept) > 1:
-            dropped = f"; of the {len(kept)} folds the first {', '.join(map(str, kept))}, the best, are kept"
+            dropped = f"; of {len(kept)} boosters the first {', '.join(map(str, kept))}, the best, are kept"
         elif kept[0] < self._n_done:
             dropped = f"; the first {kept[0]}, the best, are kept"
         print(f"stopped after round {self._n_done}: {self.because}{dropped}", file=sys.stderr, flush=True)

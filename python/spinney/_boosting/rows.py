@@ -126,7 +126,7 @@ def in_folds(
         raise ValueError(
             "groups has one label only, so that no rows can be held out. Leave it out, or pass X_val and y_val."
         )
-    random = np.random.RandomState(seed)
+    random = np.random.RandomState(seed % 2**32)
     folds = read_folds(min(n_folds, int(n_parts)), strata, rows.target, weight, groups, random)
     if by_class:
         counts = np.bincount(rows.target[used].astype(np.intp))
