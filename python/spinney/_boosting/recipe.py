@@ -12,7 +12,6 @@ _FEW_ROWS = 3000  # with fewer, rows are dealt out twice
 _MANY_ROWS = 20_000  # from here on, boosters share one table in codes
 _AGAIN = {"subsample": 0.7}  # the second time
 _ONCE: tuple[dict[str, Any], ...] = ({},)
-_MOST_ROUNDS = 1000
 _PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a booster stops, unless the user says
 
 
@@ -149,13 +148,15 @@ _PLAIN: dict[str, Any] = {
 
 def _by_size(n_rows: int, n_scores: int, is_class_target: bool, work: float) -> dict[str, Any]:
     """Return what suits a table; `work` is 1 unless the user asks for less or more."""
+    is_few = n_rows < _FEW_ROWS
+    smallest_leaf = min(20, n_rows // 60) if is_class_target else min(10, n_rows // 20)
     return {
-        "n_rounds": round(_MOST_ROUNDS * work),
-        "learning_rate": 0.06 / work,
+        "n_rounds": round((1000 if is_few else 700) * work),
+        "learning_rate": (0.08 if is_few else 0.1) / work,
         "max_leaf_nodes": 24 if n_scores == 1 else 12,
         "l2_regularization": min(3.0, 100 / n_rows) if is_class_target else 1.0,
         "subsample": 1.0,
         "max_features": 0.5,
         "max_bins": 64 if n_rows < _MANY_ROWS else 255,
-        "min_samples_leaf": max(3, min(20 if is_class_target else 10, n_rows // 20)),
+        "min_samples_leaf": max(3, smallest_leaf),
     }
