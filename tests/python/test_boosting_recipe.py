@@ -67,7 +67,7 @@ def test_the_mean_of_the_folds_is_better_than_one():
     assert errors[0] < 0.85 * errors[1]
 
 
-def test_large_tables_are_dealt_out_once():
+def test_large_tables_have_fewer_folds():
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(3000, 2))
     model = values(callbacks=lambda about: about["round"] == 2, keep_best=False)

@@ -212,7 +212,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         """Rows to learn from and rows to be judged by, for each booster."""
         if recipe.n_folds:
             by_class = self._is_class_target
-            deals = [in_folds(rows, recipe.n_folds, groups, by_class, seed + r) for r in range(len(recipe.repeats))]
+            deals = [in_folds(rows, recipe.n_folds, groups, by_class, seed + r) for r in range(recipe.n_deals)]
             if deals[0]:
                 return [part for deal in deals for part in deal]
         elif held_out is None and recipe.stops_early:
@@ -318,7 +318,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
 
         def options_of(i: int, part: LearningRows) -> _engine.BoostingOptions:
             n_used, weight, key = part.n_used, float(part.weights().sum()), (seed + i) % 2**31
-            return self._options(recipe.of_member(i, len(parts)), schema, loss, n_used, weight, len(start), key)
+            return self._options(recipe.of_member(i), schema, loss, n_used, weight, len(start), key)
 
         members = []
         coded = None

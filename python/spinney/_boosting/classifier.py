@@ -33,13 +33,13 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         The loss to minimise. "exponential" is that of AdaBoost, for two classes.
     n_estimators : int or "auto", default="auto"
         Number of rounds of one booster. "auto": the mean of five (ten with fewer than 3,000 rows), each of which holds
-        out a fifth of the rows and stops when these no longer improve, with small steps and columns drawn; what else is
+        out one fold of the rows and stops when it no longer improves, with small steps and columns drawn; what else is
         set stays. (One alone where `fit` is given ``X_val``, ``early_stopping=True`` or `init` is an estimator; 100
         plain rounds with ``early_stopping=False`` or fewer than 10 rows.)
     effort : float, default=0.5
         With ``n_estimators="auto"``: how much time to spend, from 0, quick, to 1, thorough. At 1 there are twice as
-        many boosters as at 0.5 and their steps are half as long, at 0 half as many (three with 3,000 rows or more) and
-        twice as long: about four times, or a quarter of, the time.
+        many boosters as at 0.5 and their steps are half as long, at 0 half as many (three instead of five) and twice as
+        long: about four times, or a quarter of, the time.
     learning_rate : float or "auto", default="auto"
         Factor by which the values of each tree are multiplied. "auto": 0.1, or what goes with ``n_estimators="auto"``.
     max_leaf_nodes : int, "auto" or None, default="auto"

@@ -7,11 +7,9 @@ from typing import Any
 
 _WORTH = 0.3  # of a row's first loss, that all held-out rows together must gain: less than that is chance
 _FEWEST_ROWS = 10  # with fewer, folds say nothing
-_N_FOLDS, _FEW_FOLDS = 5, 3
-_FEW_ROWS = 3000  # with fewer, rows are dealt out twice
+_FEW_ROWS = 3000  # with fewer, there are twice as many folds
 _MANY_ROWS = 20_000  # from here on, boosters share one table in codes
-_AGAIN = {"subsample": 0.7}  # the second time
-_ONCE: tuple[dict[str, Any], ...] = ({},)
+_SOME_ROWS = 0.7  # share that every second booster draws of few
 _PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a booster stops, unless the user says
 
 
@@ -34,8 +32,10 @@ class Recipe:
         Share of the first held-out loss that these must save, besides `tol`, to be an improvement.
     n_folds : int
         One booster for each fold, judged by it; 0: one for all rows.
-    repeats : tuple of dict
-        What is different each time that the rows are dealt out into folds.
+    n_deals : int
+        How often the rows are dealt out into folds.
+    draws_rows : bool
+        Whether every second booster draws rows, though the others do not.
     draws_bins : bool
         Whether each booster cuts columns into bins of its own. The mean of several then has finer steps than each, and
         bins may be few; else they share one table in codes.
@@ -55,20 +55,22 @@ class Recipe:
     patience: int
     worth: float
     n_folds: int
-    repeats: tuple[dict[str, Any], ...]
+    n_deals: int
+    draws_rows: bool
     draws_bins: bool
     is_auto: bool
 
-    def of_member(self, i: int, n_members: int) -> Recipe:
+    def of_member(self, i: int) -> Recipe:
         """Return what one of the boosters is to do."""
-        return replace(self, **self.repeats[i * len(self.repeats) // n_members])
+        return replace(self, subsample=_SOME_ROWS) if self.draws_rows and i % 2 else self
 
 
 def fixed(n_rounds: int, learning_rate: float, stops_early: bool, patience: int | None) -> Recipe:
     """All rounds, or fewer by held-out rows, of functions that are not these trees."""
     given = _PLAIN | {"n_rounds": n_rounds, "learning_rate": learning_rate}
     patience = int(patience or _PATIENCE)
-    never: dict[str, Any] = {"worth": 0.0, "n_folds": 0, "repeats": _ONCE, "draws_bins": False, "is_auto": False}
+    no_folds = {"n_folds": 0, "n_deals": 1, "draws_rows": False, "draws_bins": False}
+    never: dict[str, Any] = {"worth": 0.0, "is_auto": False} | no_folds
     return Recipe(**given, **never, stops_early=stops_early, patience=patience)
 
 
@@ -102,16 +104,17 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool) -> Recip
             found = found | {name: getattr(model, name)}
     if not is_auto:
         found = found | {"n_rounds": int(model.n_estimators)}
-    n_folds, repeats = 0, _ONCE
+    n_folds, n_deals = 0, 1
     if stops and makes_folds(model, has_held_out):
-        n_folds, repeats = _deals(n_rows, _work(model), _is_open(model.subsample))
+        n_folds, n_deals = _folds_and_deals(n_rows, _work(model))
     return Recipe(
         **found,
         stops_early=stops,
         patience=int(model.n_iter_no_change or (_PATIENCE_OF_FOLDS if is_auto else _PATIENCE)),
         worth=_WORTH / n_rows if is_auto else 0.0,
         n_folds=n_folds,
-        repeats=repeats,
+        n_deals=n_deals,
+        draws_rows=n_folds > 0 and n_rows < _FEW_ROWS and _is_open(model.subsample),
         draws_bins=n_folds > 0 and n_rows < _MANY_ROWS,
         is_auto=is_auto,
     )
@@ -123,11 +126,11 @@ def _work(model: Any) -> float:
     return 0.5 + effort if effort < 0.5 else 2 * effort
 
 
-def _deals(n_rows: int, work: float, may_draw: bool) -> tuple[int, tuple[dict[str, Any], ...]]:
-    """Return the number of folds, and what is different each time that rows are dealt out."""
-    n_deals = work * (2 if n_rows < _FEW_ROWS else 1)
-    n_folds = _N_FOLDS if n_deals >= 0.75 else _FEW_FOLDS
-    return n_folds, tuple(_AGAIN if i % 2 and may_draw else {} for i in range(max(1, round(n_deals))))
+def _folds_and_deals(n_rows: int, work: float) -> tuple[int, int]:
+    """Return the number of folds, and how often rows are dealt out; `work` is a half to 2."""
+    if n_rows >= _FEW_ROWS:
+        return (3 if work < 0.75 else round(5 * work)), 1
+    return max(5, min(round(10 * min(work, 1.0)), n_rows // 10)), round(max(work, 1.0))
 
 
 def _is_open(value: Any) -> bool:
