@@ -154,7 +154,7 @@ def _by_size(n_rows: int, n_scores: int, is_class_target: bool, work: float) -> 
     is_few = n_rows < _FEW_ROWS
     smallest_leaf = min(20, n_rows // 60) if is_class_target else min(10, n_rows // 20)
     return {
-        "n_rounds": round((1000 if is_few else 700) * work),
+        "n_rounds": round((1000 if is_few else 600) * work),
         "learning_rate": (0.08 if is_few else 0.1) / work,
         "max_leaf_nodes": 24 if n_scores == 1 else 12,
         "l2_regularization": min(3.0, 100 / n_rows) if is_class_target else 1.0,
