@@ -10,7 +10,9 @@
 #include "arrays.h"
 #include "base/threads.h"
 #include "interrupt.h"
+#include "margin/linear.h"
 #include "margin/machines.h"
+#include "margin/perceptron.h"
 #include "module.h"
 
 namespace nb = nanobind;
@@ -104,6 +106,61 @@ static Doubles2Out decisions(const Doubles2& rows, const Doubles2& vectors, cons
   return own_rows(std::move(out), intercepts.size());
 }
 
+static TermTable table_of(const Doubles2& terms) { return {terms.data(), terms.shape(1), terms.shape(0)}; }
+
+static Array<double> scores(const Doubles2& terms, const Doubles1& weights, int n_jobs) {
+  if (weights.size() != terms.shape(0) + 1) throw nb::value_error("terms and weights do not go together");
+  std::vector<double> out(terms.shape(1));
+  const int n_threads = resolve_threads(n_jobs);
+  run_interruptible(
+      [&](Interrupt& interrupt) { weighted_terms(table_of(terms), weights.data(), n_threads, interrupt, out.data()); });
+  return own(std::move(out));
+}
+
+static void check_factors(const Doubles2& terms, const Doubles1& factors) {
+  if (factors.size() != terms.shape(1) || factors.size() == 0)
+    throw nb::value_error("terms and factors do not go together");
+}
+
+static Array<double> sums(const Doubles2& terms, const Doubles1& factors, int n_jobs) {
+  check_factors(terms, factors);
+  const int n_threads = resolve_threads(n_jobs);
+  return own(run_interruptible(
+      [&](Interrupt& interrupt) { return term_sums(table_of(terms), factors.data(), n_threads, interrupt); }));
+}
+
+static Doubles2Out products(const Doubles2& terms, const Doubles1& factors, int n_jobs) {
+  check_factors(terms, factors);
+  const int n_threads = resolve_threads(n_jobs);
+  auto found = run_interruptible(
+      [&](Interrupt& interrupt) { return term_products(table_of(terms), factors.data(), n_threads, interrupt); });
+  return own_rows(std::move(found), terms.shape(0) + 1);
+}
+
+static nb::object solved(const Doubles2& matrix, const Doubles2& right_sides) {
+  const std::size_t n = matrix.shape(0);
+  if (matrix.shape(1) != n || right_sides.shape(1) != n) throw nb::value_error("the system is not square");
+  std::vector<double> a(matrix.data(), matrix.data() + n * n);
+  std::vector<double> x(right_sides.data(), right_sides.data() + right_sides.size());
+  const bool is_solved =
+      run_interruptible([&](Interrupt&) { return solve_positive(a, n, x.data(), right_sides.shape(0)); });
+  if (!is_solved) return nb::none();
+  return nb::cast(own_rows(std::move(x), n));
+}
+
+static nb::tuple perceptron(const Doubles2& rows, const Doubles1& sides, const Doubles1& steps, double rate,
+                            double squared_radius, std::size_t max_epochs, bool averaged, bool shuffles,
+                            std::uint64_t seed) {
+  if (sides.size() != rows.shape(0) || steps.size() != rows.shape(0))
+    throw nb::value_error("rows, sides and steps differ in length");
+  const PerceptronOptions options{rate, squared_radius, max_epochs, averaged, shuffles, seed};
+  auto end = run_interruptible([&](Interrupt& interrupt) {
+    return fit_perceptron(rows.data(), rows.shape(0), rows.shape(1), {sides.data(), sides.size()},
+                          {steps.data(), steps.size()}, options, interrupt);
+  });
+  return nb::make_tuple(own(std::move(end.weights)), end.n_updates, end.n_epochs, end.is_clean);
+}
+
 }  // namespace spinney
 
 void init_margin(nb::module_& m) {
@@ -115,4 +172,15 @@ void init_margin(nb::module_& m) {
       "For each machine and penalty: coefficients, z less kernel sums, intercept, violation, steps, whether bounded.");
   m.def("decisions", &decisions, "rows"_a, "vectors"_a, "kernel"_a, "gamma"_a, "coef0"_a, "degree"_a, "coefficients"_a,
         "parts"_a, "intercepts"_a, "n_jobs"_a, "What machines say of each row, (n_rows, n_machines).");
+  m.def("weighted_terms", &scores, "terms"_a, "weights"_a, "n_jobs"_a,
+        "Sums of terms (n_terms, n_rows) times weights, and the last weight.");
+  m.def("term_sums", &sums, "terms"_a, "factors"_a, "n_jobs"_a,
+        "Sum over rows of each term, and of 1, times factors of the rows.");
+  m.def("term_products", &products, "terms"_a, "factors"_a, "n_jobs"_a,
+        "Sum over rows of each pair of terms, and of 1, times factors of the rows.");
+  m.def("solve_positive", &solved, "matrix"_a, "right_sides"_a,
+        "Solutions of a symmetric positive definite system, one per row; None if it is not definite.");
+  m.def("fit_perceptron", &perceptron, "rows"_a, "sides"_a, "steps"_a, "rate"_a, "squared_radius"_a, "max_epochs"_a,
+        "averaged"_a, "shuffles"_a, "seed"_a,
+        "Weights and intercept, updates, epochs, whether the last had no mistake.");
 }

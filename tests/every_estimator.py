@@ -122,6 +122,12 @@ def _margins():
         "margin of numbers": _of("SVC", PAIR, WHOLE, scale=False, kernel="linear", cost_matrix={"no": {"yes": 5.0}}),
         "margin without end": _of("SVC", PAIR, WHOLE, C=np.inf, gamma=20.0),
         "margin searched": _of("SVC", PAIR, C=[0.1, 1.0], gamma="cv", cv=3),
+        "plane": _of("LinearSVC", CLASSES),
+        "plane, hinge": _of("LinearSVC", PAIR, WHOLE, loss="hinge", class_weight="balanced"),
+        "plane of values": _of("LinearSVR", VALUES, epsilon=0.1),
+        "plane of values, squared": _of("LinearSVR", VALUES, WHOLE, loss="squared_epsilon_insensitive", scale=False),
+        "perceptron": _of("Perceptron", CLASSES, max_iter=20, shuffle=True),
+        "perceptron of two classes": _of("Perceptron", PAIR, max_iter=20, averaged=True),
         "margin of values": _of("SVR", VALUES),
         "margin of values, sigmoid": _of("SVR", VALUES, WHOLE, kernel="sigmoid", gamma=0.01, unseen="other"),
     }

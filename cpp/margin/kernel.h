@@ -64,6 +64,8 @@ struct MarginKernels {
   SmallDualEnd (*solve_short)(const SmallDual<float>& problem);
   SmallDualEnd (*solve_long)(const SmallDual<double>& problem);
   double (*dot)(const double* one, const double* other, std::size_t n);
+  // The four products of two vectors and two others.
+  void (*four_dots)(const double* const* one, const double* const* other, std::size_t n, double* out);
 };
 
 const MarginKernels& margin_kernels();

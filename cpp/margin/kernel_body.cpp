@@ -96,13 +96,20 @@ SPINNEY_INLINE void fill_tile(const KernelBlock<T>& b, std::size_t q, std::size_
   }
 }
 
+// Tiles that stay in the nearest cache are gone through for all queries.
 template <KernelKind kind, class T>
 void fill_kind(const KernelBlock<T>& b) {
-  std::size_t q = 0;
-  for (; q + n_together <= b.n_queries; q += n_together)
-    for (std::size_t tile = 0; tile < b.n_tiles; ++tile) fill_tile<kind, n_together>(b, q, tile);
-  for (; q < b.n_queries; ++q)
-    for (std::size_t tile = 0; tile < b.n_tiles; ++tile) fill_tile<kind, 1>(b, q, tile);
+  constexpr std::size_t near_bytes = 24 * 1024;
+  const std::size_t tile_bytes = (b.n_terms + 1) * tile_rows * sizeof(double);
+  const std::size_t n_near = tile_bytes < near_bytes ? near_bytes / tile_bytes : 1;
+  for (std::size_t first = 0; first < b.n_tiles; first += n_near) {
+    const std::size_t last = first + n_near < b.n_tiles ? first + n_near : b.n_tiles;
+    std::size_t q = 0;
+    for (; q + n_together <= b.n_queries; q += n_together)
+      for (std::size_t tile = first; tile < last; ++tile) fill_tile<kind, n_together>(b, q, tile);
+    for (; q < b.n_queries; ++q)
+      for (std::size_t tile = first; tile < last; ++tile) fill_tile<kind, 1>(b, q, tile);
+  }
 }
 
 template <class T>
@@ -143,6 +150,21 @@ double dot(const double* one, const double* other, std::size_t n) {
   double total = sum_of(sum);
   for (; i < n; ++i) total += one[i] * other[i];
   return total;
+}
+
+void four_dots(const double* const* one, const double* const* other, std::size_t n, double* out) {
+  Numbers sum[4] = {all(0.0), all(0.0), all(0.0), all(0.0)};
+  std::size_t i = 0;
+  for (; i + tile_rows <= n; i += tile_rows) {
+    const Numbers a0 = load<tile_rows>(one[0] + i), a1 = load<tile_rows>(one[1] + i);
+    const Numbers b0 = load<tile_rows>(other[0] + i), b1 = load<tile_rows>(other[1] + i);
+    sum[0] += a0 * b0, sum[1] += a0 * b1, sum[2] += a1 * b0, sum[3] += a1 * b1;
+  }
+#pragma GCC unroll 4
+  for (std::size_t k = 0; k < 4; ++k) {
+    out[k] = sum_of(sum[k]);
+    for (std::size_t j = i; j < n; ++j) out[k] += one[k / 2][j] * other[k % 2][j];
+  }
 }
 
 // ---- small dual problems ---------------------------------------------------------------------------------------------
@@ -270,7 +292,8 @@ const MarginKernels& margin_kernels_of(OfIsa<Isa::SPINNEY_ISA>) {
                                        .subtract_long = subtract<double>,
                                        .solve_short = solve<float>,
                                        .solve_long = solve<double>,
-                                       .dot = dot};
+                                       .dot = dot,
+                                       .four_dots = four_dots};
   return table;
 }
 

@@ -55,6 +55,10 @@ std::vector<std::vector<DualSolution>> fit_machines(const KernelRows& kernel, co
                                                     std::span<const double> penalties, const DualOptions& options,
                                                     int n_threads, Interrupt& interrupt) {
   std::vector<std::vector<DualSolution>> found(problems.size());
+  if (problems.size() == 1) {  // not as a task, inside of which nothing runs in parallel
+    found[0] = fit_path(kernel, problems[0], penalties, options, n_threads, interrupt);
+    return found;
+  }
   DualOptions own = options;
   own.cache_bytes /=
       std::max<std::size_t>(1, std::min<std::size_t>(problems.size(), static_cast<std::size_t>(n_threads)));

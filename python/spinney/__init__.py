@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from spinney._linear.classifier import LinearClassifier
     from spinney._linear.regressor import LinearRegressor
     from spinney._margin.classifier import SVC
+    from spinney._margin.linear_classifier import LinearSVC
+    from spinney._margin.linear_regressor import LinearSVR
+    from spinney._margin.perceptron import Perceptron
     from spinney._margin.regressor import SVR
     from spinney._neighbours.classifier import KNeighborsClassifier
     from spinney._neighbours.regressor import KNeighborsRegressor
@@ -95,8 +98,11 @@ __all__ = [
     "KNeighborsRegressor",
     "LinearClassifier",
     "LinearRegressor",
+    "LinearSVC",
+    "LinearSVR",
     "LossCriterion",
     "ModelFileError",
+    "Perceptron",
     "ProximityImputer",
     "RandomForestClassifier",
     "RandomForestRegressor",

@@ -870,3 +870,61 @@ def decisions(
     n_jobs: int,
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
     """What machines say of each row, (n_rows, n_machines)."""
+
+def weighted_terms(
+    terms: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    n_jobs: int,
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
+    """Sums of terms (n_terms, n_rows) times weights, and the last weight."""
+
+def term_sums(
+    terms: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    factors: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    n_jobs: int,
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
+    """Sum over rows of each term, and of 1, times factors of the rows."""
+
+def term_products(
+    terms: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    factors: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    n_jobs: int,
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
+    """
+    Sum over rows of each pair of terms, and of 1, times factors of the rows.
+    """
+
+def solve_positive(
+    matrix: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    right_sides: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+) -> object:
+    """
+    Solutions of a symmetric positive definite system, one per row; None if it is not definite.
+    """
+
+def fit_perceptron(
+    rows: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    sides: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    steps: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    rate: float,
+    squared_radius: float,
+    max_epochs: int,
+    averaged: bool,
+    shuffles: bool,
+    seed: int,
+) -> tuple[Any, ...]:
+    """
+    Weights and intercept, updates, epochs, whether the last had no mistake.
+    """

@@ -39,8 +39,11 @@ MODULE_OF = {
     "KNeighborsRegressor": "spinney._neighbours.regressor",
     "LinearClassifier": "spinney._linear.classifier",
     "LinearRegressor": "spinney._linear.regressor",
+    "LinearSVC": "spinney._margin.linear_classifier",
+    "LinearSVR": "spinney._margin.linear_regressor",
     "LossCriterion": "spinney.criteria",
     "ModelFileError": "spinney._file.container",
+    "Perceptron": "spinney._margin.perceptron",
     "ProximityImputer": "spinney._forest.near.imputation",
     "RandomForestClassifier": "spinney._forest.random_forests",
     "RandomForestRegressor": "spinney._forest.random_forests",
@@ -96,11 +99,14 @@ FITTED_KINDS = {
     "kernel_machines": "spinney._fitted.margin.machines.FittedMachines",
     "linear": "spinney._fitted.linear.FittedLinear",
     "neighbours": "spinney._fitted.neighbours.model.FittedNeighbours",
+    "planes": "spinney._fitted.margin.planes.FittedPlanes",
     "tree": "spinney._fitted.tree.FittedTree",
 }
 
 # families whose estimators are not called by the family and "Classifier" or "Regressor": of classes, of values
 OWN_NAMES: dict[str, tuple[str | None, str | None]] = {
+    "LinearSV": ("LinearSVC", "LinearSVR"),
+    "Perceptron": ("Perceptron", None),
     "SV": ("SVC", "SVR"),
 }
 
@@ -115,6 +121,7 @@ FAMILIES_OF_KIND = {
     "linear": ("Linear",),
     "neighbours": ("KNeighbors",),
     "tree": ("DecisionTree", "ExtraTree"),
+    "planes": ("LinearSV", "Perceptron"),
 }
 
 # ensembles of different models, by the kind that model files give them: families
@@ -132,6 +139,8 @@ FITTED_BY_COMMAND = {
     "linear": "Linear",
     "stack": "Stacking",
     "vote": "Voting",
+    "linear_svm": "LinearSV",
+    "perceptron": "Perceptron",
 }
 
 # estimators whose files do not predict a target

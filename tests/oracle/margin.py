@@ -48,6 +48,30 @@ def _interior(matrix, linear, most, sign):
     return np.where(a < 1e-9 * most, 0.0, np.where(a > (1 - 1e-9) * most, most, a))
 
 
+def plane_objective(rows, z, weights, intercept, bound, epsilon=None, squared=False):
+    """Half the squared weights, plus what the rows pay: hinges of sides z, or errors beyond epsilon."""
+    scores = rows @ weights + intercept
+    beyond = np.maximum(1 - z * scores if epsilon is None else np.abs(z - scores) - epsilon, 0)
+    return weights @ weights / 2 + bound @ (beyond**2 if squared else beyond)
+
+
+def perceptron(rows, z, n_epochs, rate=1.0):
+    """Rosenblatt's rule, row by row; weights, intercept, number of updates, and the mean of all planes."""
+    weights, intercept, n_updates = np.zeros(rows.shape[1]), 0.0, 0
+    radius = (rows**2).sum(axis=1).max()
+    seen = []
+    for _ in range(n_epochs):
+        before = n_updates
+        for x, side in zip(rows, z, strict=True):
+            if side * (weights @ x + intercept) <= 0:
+                weights, intercept = weights + rate * side * x, intercept + rate * side * radius
+                n_updates += 1
+            seen.append(np.append(weights, intercept))
+        if n_updates == before:
+            break
+    return weights, intercept, n_updates, np.mean(seen, axis=0)
+
+
 def objective(matrix, z, beta, epsilon=0.0):
     """What the dual minimises."""
     return beta @ matrix @ beta / 2 - z @ beta + epsilon * np.abs(beta).sum()

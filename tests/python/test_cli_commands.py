@@ -524,8 +524,12 @@ def test_margins_are_fitted_shown_and_asked(folder, tmp_path):
         assert "Leave it out" in refused(*fit, option, value, code=2)
     assert "neither a positive number nor 'cv'" in refused(*fit, "--C", "-3", code=2)
     assert "Leave it out" in refused(*fit[:-1], "tree", "--C", 2, code=2)
-    values = ("fit", folder / "penguins.csv", "--target", "body_mass_g", "--model", "svm", "--C", "cv", "--folds", 0)
-    assert "support vectors" in run(*values).stdout
+    values = ("fit", folder / "penguins.csv", "--target", "body_mass_g", "--folds", 0, "--model")
+    assert "support vectors" in run(*values, "svm", "--C", "cv").stdout
+    assert "plane of " in run(*values, "linear_svm", "--C", 5).stdout
+    assert "does not choose C" in refused(*values, "linear_svm", "--C", "cv", code=2)
+    assert "tells classes apart" in refused(*values, "perceptron")
+    assert "3 planes of" in run(*fit[:-1], "perceptron", "--folds", 0).stdout
 
 
 # ---- neighbours -------------------------------------------------------------------------------------------

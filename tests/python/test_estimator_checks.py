@@ -35,6 +35,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarn
         spinney.SVR(),
         spinney.KNeighborsClassifier(),
         spinney.KNeighborsRegressor(),
+        spinney.LinearSVC(),
+        spinney.LinearSVR(),
+        spinney.Perceptron(),
     ]
 )
 def test_scikit_learns_checks(estimator, check):
@@ -84,6 +87,9 @@ def test_scikit_learns_checks(estimator, check):
         spinney.SVR(kernel="linear", C=10.0, epsilon=0.0),
         spinney.KNeighborsClassifier("cv", weights="tricube", metric="manhattan"),
         spinney.KNeighborsRegressor(3, ties="all", metric="mahalanobis"),
+        spinney.LinearSVC(loss="hinge", scale=False),
+        spinney.LinearSVR(loss="squared_epsilon_insensitive", epsilon=0.1),
+        spinney.Perceptron(averaged=True, shuffle=True, random_state=0),
     ]
 )
 @pytest.mark.slow

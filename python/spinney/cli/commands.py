@@ -68,7 +68,7 @@ _CRITERIA = (
 )
 _KERNELS = ("linear", "poly", "rbf", "sigmoid")
 _OF_TREES = ("tree", "forest", "extra-trees")
-_OF_MARGINS = ("svm",)
+_OF_MARGINS = ("svm", "linear_svm")
 _ONLY_OF = {  # models that an option is for, where it is not for all of them
     "n_neighbors": ("knn",),
     "learning_rate": ("boosting", "adaboost"),
@@ -158,7 +158,8 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
     default="tree",
     show_default=True,
     help="One tree, a random forest, a forest of trees that cut at random, gradient boosting, AdaBoost, a support "
-    "vector machine, the nearest rows, a linear model, or several of these: stacked, or averaged.",
+    "vector machine, a linear one for many rows, a perceptron, the nearest rows, a linear model, or several of these: "
+    "stacked, or averaged.",
 )
 @click.option(
     "--trees",
@@ -258,6 +259,10 @@ def fit(
         if value is not None and kind not in _ONLY_OF.get(name, (kind,)):
             option = f"'--{_OPTION_OF.get(name, name.replace('_', '-'))}'"
             raise click.BadParameter(f"This is not a parameter of --model {kind}. Leave it out.", param_hint=option)
+    if kind == "linear_svm" and parameters["C"] == "cv":
+        raise click.BadParameter(
+            "--model linear_svm does not choose C. Pass a number, or --model svm.", param_hint="'--C'"
+        )
     if folds == 1:
         raise click.BadParameter("1 fold leaves no rows to learn from. Use 0, or 2 and more.", param_hint="'--folds'")
     from spinney.cli.fit import Source, run_fit

@@ -1,0 +1,250 @@
+"""Planes of large tables: Newton's method for squared losses, an interior point for those with a corner.
+
+Both need the rows for three things alone, which the engine does: scores, sums of terms, and sums of products of terms.
+The intercept is not penalised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+
+Floats = NDArray[np.float64]
+_SHORTEST = 1e-10  # step of a line search
+_CLOSE = 0.995  # share of the way to the nearest bound
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A solution.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_terms + 1,)
+        Weights of the terms, and the intercept.
+    objective : float
+        Half the squared weights, and what the rows pay.
+    gap : float
+        How far that is from the optimum at most, relative to it; for squared losses the relative slope.
+    n_iter : int
+        Rounds.
+    """
+
+    weights: Floats
+    objective: float
+    gap: float
+    n_iter: int
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Terms of the rows, (n_terms, n_rows), and the sums that are needed of them."""
+
+    terms: Floats
+    n_jobs: int
+
+    @property
+    def n_weights(self) -> int:
+        """Number of terms, and the intercept."""
+        return len(self.terms) + 1
+
+    def scores(self, weights: Floats) -> Floats:
+        """Sum of the terms times weights, and the intercept, of each row."""
+        return _engine.weighted_terms(self.terms, np.ascontiguousarray(weights), self.n_jobs)
+
+    def sums(self, factors: Floats) -> Floats:
+        """Sum over rows of each term, and of 1, times factors."""
+        return _engine.term_sums(self.terms, np.ascontiguousarray(factors), self.n_jobs)
+
+    def products(self, factors: Floats) -> Floats:
+        """Sum over rows of each pair of terms times factors."""
+        return _engine.term_products(self.terms, np.ascontiguousarray(factors), self.n_jobs)
+
+
+def _penalised(matrix: Floats) -> Floats:
+    """Add the penalty's part, which the intercept has not."""
+    found = matrix.copy()
+    places = np.arange(len(found) - 1)
+    found[places, places] += 1.0
+    return found
+
+
+def _solved(matrix: Floats, right: Floats) -> Floats:
+    """Solve a system that is definite but for rounding: if need be with a little more on its diagonal."""
+    extra = 0.0
+    while True:
+        padded = matrix + extra * np.eye(len(matrix))
+        found = _engine.solve_positive(np.ascontiguousarray(padded), np.ascontiguousarray(right))
+        if found is not None:
+            return np.asarray(found)
+        extra = max(10 * extra, 1e-13 * max(float(np.abs(matrix).max()), 1e-300))
+
+
+def _square(weights: Floats) -> float:
+    return float((weights[:-1] ** 2).sum())
+
+
+# ---- squared losses ---------------------------------------------------------------------------------------
+
+
+def newton(table: Terms, z: Floats, bound: Floats, epsilon: float | None, tol: float, max_iter: int) -> Plane:
+    """Least ½|w|² + Σ bound · loss²: of hinges for sides z (epsilon None), or of errors beyond epsilon for values z.
+
+    The objective is a parabola in pieces, so that Newton's method ends after a few rounds.
+    """
+    weights = np.zeros(table.n_weights)
+    scores = np.zeros(len(z))
+    first = 0.0
+    for n_iter in range(max_iter + 1):
+        beyond = _beyond(z, scores, epsilon)
+        pull = bound * beyond
+        slope = -2.0 * table.sums(pull)
+        slope[:-1] += weights[:-1]
+        size = float(np.sqrt((slope**2).sum()))
+        first = size if n_iter == 0 else first
+        value = _square(weights) / 2 + float((pull * beyond).sum())
+        if size <= tol * first or n_iter == max_iter:
+            break
+        matrix = _penalised(table.products(2.0 * bound * (beyond != 0)))
+        step = _solved(matrix, -slope[np.newaxis])[0]
+        along = table.scores(step)
+        length = _line_search(z, scores, along, weights, step, bound, epsilon, value, float((slope * step).sum()))
+        if length == 0.0:
+            break
+        weights, scores = weights + length * step, scores + length * along
+    return Plane(weights, value, size / first if first > 0 else 0.0, n_iter)
+
+
+def _beyond(z: Floats, scores: Floats, epsilon: float | None) -> Floats:
+    """How far each row is beyond what costs nothing, with the sign in which its score should go."""
+    if epsilon is None:
+        return np.asarray(np.maximum(1.0 - z * scores, 0.0) * z)
+    error = z - scores
+    return np.asarray(np.where(np.abs(error) > epsilon, error - np.where(error > 0, epsilon, -epsilon), 0.0))
+
+
+def _line_search(
+    z: Floats,
+    scores: Floats,
+    along: Floats,
+    weights: Floats,
+    step: Floats,
+    bound: Floats,
+    epsilon: float | None,
+    value: float,
+    slope: float,
+) -> float:
+    length = 1.0
+    while length > _SHORTEST:
+        beyond = _beyond(z, scores + length * along, epsilon)
+        tried = _square(weights + length * step) / 2 + float((bound * beyond * beyond).sum())
+        if tried <= value + 1e-4 * length * slope:
+            return length
+        length /= 2
+    return 0.0
+
+
+# ---- losses with a corner ---------------------------------------------------------------------------------
+
+
+@dataclass
+class _Inside:
+    """A point inside the bounds of the dual: a in (0, bound) for each row and side, and the prices of both bounds."""
+
+    a: Floats  # (n_sides, n_rows)
+    low: Floats
+    high: Floats
+    weights: Floats
+
+
+def interior(table: Terms, z: Floats, bound: Floats, epsilon: float | None, tol: float, max_iter: int) -> Plane:
+    """Least ½|w|² + Σ bound · loss: of hinges for sides z (epsilon None), or of errors beyond epsilon for values z.
+
+    The dual has a variable a of each row, or two, for errors above and below; w is the sum of sign · a · terms.
+    Newton's method goes to where a times its price and the rest to the bound times its price are all the same and small
+    (Mehrotra's predictor and corrector), with a system no larger than the number of terms.
+    """
+    sign = z[np.newaxis] if epsilon is None else np.array([[1.0], [-1.0]]) * np.ones(len(z))
+    cost = -np.ones((1, len(z))) if epsilon is None else np.array([epsilon - z, epsilon + z])
+    # in units in which bounds are about 1
+    point = _Inside(
+        np.broadcast_to(bound / 2, sign.shape).copy(),
+        np.ones(sign.shape),
+        np.ones(sign.shape),
+        np.zeros(table.n_weights),
+    )
+    for n_iter in range(max_iter + 1):
+        scores = table.scores(point.weights)
+        sums = table.sums((sign * point.a).sum(axis=0))
+        value, gap = _worth(z, scores, bound, epsilon, point, cost, sums)
+        if gap <= tol or n_iter == max_iter:
+            break
+        _advance(table, point, sign, cost, bound, scores, sums)
+    return Plane(point.weights, value, gap, n_iter)
+
+
+def _worth(
+    z: Floats, scores: Floats, bound: Floats, epsilon: float | None, point: _Inside, cost: Floats, sums: Floats
+) -> tuple[float, float]:
+    """Objective of the plane, and how far above that of the dual it is, relative to it."""
+    beyond = np.abs(_beyond(z, scores, epsilon))
+    primal = _square(point.weights) / 2 + float((bound * beyond).sum())
+    dual = -float((cost * point.a).sum()) - _square(sums) / 2
+    off = abs(float(sums[-1]))  # the dual asks for a sum of 0
+    return primal, (abs(primal - dual) + off) / max(abs(primal), 1e-12)
+
+
+def _advance(
+    table: Terms, point: _Inside, sign: Floats, cost: Floats, bound: Floats, scores: Floats, sums: Floats
+) -> None:
+    """Take one step."""
+    rest = bound - point.a
+    mean = float(((point.a * point.low).sum() + (rest * point.high).sum()) / (2 * point.a.size))
+    stiff = 1.0 / (point.low / point.a + point.high / rest)
+    matrix = _penalised(table.products(stiff.sum(axis=0)))
+    residual = sign * scores + cost - point.low + point.high
+    target = -sums.copy()
+    target[:-1] += point.weights[:-1]
+
+    def direction(low_goal: Floats, high_goal: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return the steps of a, both prices and the weights toward a times price being the goals."""
+        push = residual - (low_goal - point.a * point.low) / point.a + (high_goal - rest * point.high) / rest
+        right = -target - table.sums((sign * stiff * push).sum(axis=0))
+        step_w = _solved(matrix, right[np.newaxis])[0]
+        step_a = -stiff * (push + sign * table.scores(step_w))
+        step_low = (low_goal - point.a * point.low - point.low * step_a) / point.a
+        step_high = (high_goal - rest * point.high + point.high * step_a) / rest
+        return step_a, step_low, step_high, step_w
+
+    nothing = np.zeros_like(point.a)
+    a, low, high, _ = direction(nothing, nothing)
+    length = _room(point, rest, a, low, high)
+    reached = ((point.a + length * a) * (point.low + length * low)).sum()
+    reached += ((rest - length * a) * (point.high + length * high)).sum()
+    goal = mean * (float(reached) / (2 * point.a.size) / mean) ** 3
+    a, low, high, weights = direction(goal - a * low, goal + a * high)
+    length = min(1.0, _CLOSE * _room(point, rest, a, low, high, 1.0 / _CLOSE))
+    point.a += length * a
+    point.low += length * low
+    point.high += length * high
+    point.weights = point.weights + length * weights
+
+
+def _room(point: _Inside, rest: Floats, a: Floats, low: Floats, high: Floats, most: float = 1.0) -> float:
+    """How far all of them can go before one is 0."""
+    for value, step in ((point.a, a), (rest, -a), (point.low, low), (point.high, high)):
+        falling = step < 0
+        if falling.any():
+            most = min(most, float((value[falling] / -step[falling]).min()))
+    return most
+
+
+def fit_plane(table: Terms, z: Floats, bound: Floats, epsilon: float | None, **options: Any) -> Plane:
+    """Fit one plane by the method that its loss asks for."""
+    squared = options.pop("squared")
+    return (newton if squared else interior)(table, z, bound, epsilon, **options)
