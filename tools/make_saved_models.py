@@ -104,6 +104,7 @@ def models() -> dict[str, Any]:
         "vote_classifier": spinney.VotingClassifier(
             [("shallow", spinney.DecisionTreeClassifier(max_depth=3)), "linear"], weights=[1, 2], random_state=4
         ).fit(X, labels),
+        "planes_regressor": spinney.LinearSVR(C=3.0, epsilon=0.2).fit(X, score),
         "numbers": spinney.DecisionTreeRegressor(max_depth=4).fit(X[["length", "count"]].to_numpy(), score),
         "surrogates": spinney.DecisionTreeClassifier(
             missing="surrogate", missing_fallback="stop", max_competitors=2, max_depth=5

@@ -1,4 +1,4 @@
-"""Support vector machines: kernels, tasks, searches, and more rows than a working set has."""
+"""Support vector machines and planes: kernels, tasks, losses, searches, and more rows than a working set has."""
 
 import spinney
 
@@ -32,3 +32,23 @@ enter_models("svc two classes", {"platt": classes(probability=True, cv=4, C=5.0)
 enter_models("svr", {kernel: values(kernel=kernel, gamma=0.05, C=3.0) for kernel in KERNELS}, HOLES, VALUES)
 enter_models("svc long", {"rbf": classes(C=4.0)}, LONG[:2000], LONG_VALUES[:2000] > 0)
 enter_models("svr long", {"rbf": values(C=4.0)}, LONG[:1200], LONG_VALUES[:1200])
+enter_models(
+    "planes",
+    {
+        "squared hinge": lambda: spinney.LinearSVC(),
+        "hinge": lambda: spinney.LinearSVC(loss="hinge", class_weight="balanced"),
+        "perceptron": lambda: spinney.Perceptron(max_iter=20, averaged=True, shuffle=True, random_state=0),
+    },
+    MIXED,
+    CLASSES,
+)
+enter_models(
+    "planes of values",
+    {
+        "tube": lambda: spinney.LinearSVR(epsilon=0.5),
+        "squared": lambda: spinney.LinearSVR(loss="squared_epsilon_insensitive"),
+    },
+    HOLES,
+    VALUES,
+)
+enter_models("planes long", {"squared hinge": lambda: spinney.LinearSVC()}, LONG, LONG_VALUES > 0)

@@ -25,8 +25,8 @@ class Perceptron(ClassifierMixin, PlanesOfClasses):
     Goes through the rows and learns from its mistakes alone: where a row x of side y = ±1 is not on its side, the
     weights become β + η y x and the intercept b + η y R², with R the length of the longest row. It ends when an epoch
     goes by without a mistake, which happens if a plane separates the classes: after at most 2 R²/M² updates (Novikoff),
-    where M is the margin of that plane. Rows that are equal in all terms and in class count as one, in an order of their
-    own, and a weight is a factor of η.
+    where M is the margin of that plane. Rows that are equal in all terms and in class count as one, in an order of
+    their own, and a weight is a factor of η.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ class Perceptron(ClassifierMixin, PlanesOfClasses):
         classes.
     max_iter : int, default=1000
         Most epochs: times that it goes through all rows.
-    shuffle : bool, default=False
-        Whether to go through the rows in another random order in each epoch.
+    shuffle : bool, default=True
+        Whether to go through the rows in another random order in each epoch. False: by class, then by the terms.
     scale : bool, default=True
         Whether terms are centred and divided by their standard deviation. False: numbers stay as they are, and a
         category's term is 0 or 1.
@@ -95,7 +95,7 @@ class Perceptron(ClassifierMixin, PlanesOfClasses):
     --------
     >>> import spinney
     >>> X = [[0.0, 1.0], [1.0, 2.0], [3.0, 0.0], [4.0, 1.0]]
-    >>> model = spinney.Perceptron().fit(X, ["left", "left", "right", "right"])
+    >>> model = spinney.Perceptron(random_state=0).fit(X, ["left", "left", "right", "right"])
     >>> bool(model.n_updates_[0] <= model.novikoff_bound_[0])
     True
     """
@@ -116,7 +116,7 @@ class Perceptron(ClassifierMixin, PlanesOfClasses):
         eta: float = 1.0,
         averaged: bool = False,
         max_iter: int = 1000,
-        shuffle: bool = False,
+        shuffle: bool = True,
         scale: bool = True,
         class_weight: Any = None,
         cost_matrix: Any = None,
@@ -161,7 +161,7 @@ class Perceptron(ClassifierMixin, PlanesOfClasses):
             epochs.append(n_epochs)
             clean.append(is_clean)
             bounds.append(_novikoff(plane, rows, radius))
-        if not all(clean):
+        if not all(clean) and not self.averaged:
             warn(
                 f"The perceptron still made mistakes after max_iter={self.max_iter} epochs: no plane may separate the "
                 "classes. Use averaged=True, or LinearSVC.",
