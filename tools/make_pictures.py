@@ -13,7 +13,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import spinney
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_moons
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 from spinney._charts.colours import CLASS_COLOURS, CLASS_MARKERS, INK, PALE
 
@@ -427,6 +427,55 @@ def margin_losses() -> Any:
     return figure
 
 
+def two_groups() -> tuple[Any, Any]:
+    """Make two groups that overlap a little."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(70, 2)) + np.repeat([[0.0, 0.0], [2.4, 1.8]], 35, axis=0)
+    return X, np.repeat(["one", "other"], 35)
+
+
+def margin_pictures(folder: Path) -> None:
+    """Draw a margin, what kernels make of two moons, and losses against the margin."""
+    X, y = two_groups()
+    model = spinney.SVC(kernel="linear", C=1.0, scale=False).fit(X, y)
+    save(spinney.plot_support(model, X, y).figure, folder / "margin.png")
+    moons, side = make_moons(160, noise=0.2, random_state=0)
+    kernels: dict[str, dict[str, Any]] = {
+        "linear": {},
+        "polynomial, degree 3": {"kernel": "poly", "coef0": 1.0},
+        "Gaussian (RBF)": {},
+        "sigmoid": {"kernel": "sigmoid", "gamma": 0.3, "coef0": -0.5},
+    }
+    kernels["linear"]["kernel"], kernels["Gaussian (RBF)"]["kernel"] = "linear", "rbf"
+    figure, axes = mpl.pyplot.subplots(1, 4, figsize=(12, 3.1), layout="constrained", sharey=True)
+    for ax, (name, options) in zip(axes, kernels.items(), strict=True):
+        own = spinney.SVC(**options).fit(moons, side)
+        spinney.plot_support(own, moons, side, slacks=False, ax=ax)
+        ax.get_legend().remove()
+        ax.set(title=f"{name}: {own.score(moons, side):.0%}", xlabel="", ylabel="")
+    save(figure, folder / "kernels.png")
+    save(hinge_and_others(), folder / "hinge.png")
+
+
+def hinge_and_others() -> Any:
+    """Draw the losses that margins, boosting and logistic regression minimise."""
+    margin = np.linspace(-2, 3, 501)
+    curves = {
+        "0–1": (margin < 0).astype(float),
+        "hinge": np.maximum(0, 1 - margin),
+        "squared hinge": np.maximum(0, 1 - margin) ** 2,
+        "exponential": np.exp(-margin),
+        "logistic": np.log2(1 + np.exp(-margin)),
+    }
+    figure, ax = mpl.pyplot.subplots(figsize=(7, 4), layout="constrained")
+    for k, (name, loss) in enumerate(curves.items()):
+        ax.plot(margin, loss, color=CLASS_COLOURS[k], linewidth=2, label=name)
+    ax.set(xlabel="margin y · f", ylabel="loss", xlim=(-2, 3), ylim=(-0.1, 4))
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    return figure
+
+
 def early_stopping() -> Any:
     """Draw a wave and what boosting makes of it after few, the best and many rounds."""
     rng = np.random.default_rng(3)
@@ -493,6 +542,7 @@ def main(arguments: list[str]) -> None:
     save(oob_curve(), folder / "bagging_oob.png")
     save(bias_variance(), folder / "bias_variance.png")
     adaboost_pictures(folder)
+    margin_pictures(folder)
     neighbour_pictures(folder)
     shapley_pictures(folder)
 

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from spinney.drawing.margins import plot_margins
     from spinney.drawing.neighbours import plot_isolation, plot_outlier_scores, plot_proximity_map
     from spinney.drawing.plane import plot_partition
+    from spinney.drawing.support import plot_support
     from spinney.drawing.svg import tree_svg
     from spinney.drawing.tree_plot import plot_pruning, plot_tree
     from spinney.reading.importances import Importances
@@ -136,6 +137,7 @@ __all__ = [
     "plot_partition",
     "plot_proximity_map",
     "plot_pruning",
+    "plot_support",
     "plot_tree",
     "rules",
     "shrink_tree",

@@ -76,6 +76,7 @@ MODULE_OF = {
     "plot_partition": "spinney.drawing.plane",
     "plot_proximity_map": "spinney.drawing.neighbours",
     "plot_pruning": "spinney.drawing.tree_plot",
+    "plot_support": "spinney.drawing.support",
     "plot_tree": "spinney.drawing.tree_plot",
     "rules": "spinney.reading.rule_list",
     "shrink_tree": "spinney._tree.shrinkage",

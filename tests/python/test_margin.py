@@ -385,3 +385,19 @@ def test_wrong_wishes_are_refused_in_words():
         spinney.SVC().fit(X, y, y == 0)
     with pytest.raises(AttributeError, match="kernel is linear"):
         _ = spinney.SVC().fit(X, y).coef_
+
+
+# ---- pictures ---------------------------------------------------------------------------------------------
+
+
+def test_margins_are_drawn():
+    mpl = pytest.importorskip("matplotlib")
+    mpl.use("agg")
+    X, y = blobs(n=40, d=2)
+    frame = pd.DataFrame(X, columns=["wide", "tall"])
+    for model in (spinney.SVC(kernel="linear"), spinney.LinearSVC(), spinney.Perceptron(averaged=True, random_state=0)):
+        ax = spinney.plot_support(model.fit(frame, y), frame, y)
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("wide", "tall")
+        mpl.pyplot.close(ax.figure)
+    with pytest.raises(ValueError, match="two classes in two columns"):
+        spinney.plot_support(spinney.SVR().fit(X, y), X, y)

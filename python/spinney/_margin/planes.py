@@ -80,7 +80,7 @@ class BasePlanes(TargetEstimator):
         columns = schema.encode(raw, unseen=self.unseen, estimator=type(self).__name__)
         given = read_weights(sample_weight, raw.n_rows)
         weight = np.ones(raw.n_rows) if given is None else given
-        design = Design.learn(columns, schema, weight, bool(self.scale))
+        design = Design.learn(columns, schema, weight, "standard" if self.scale else None)
         terms = design.matrix(columns)
         if not (weight > 0).all():
             used = weight > 0
