@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from spinney._forest.unlabelled.embedding import RandomTreesEmbedding
     from spinney._forest.unlabelled.isolation import IsolationForest
     from spinney._judge.bias_variance import BiasVariance, bias_variance
+    from spinney._judge.compare.compare import compare
+    from spinney._judge.compare.result import Comparison
     from spinney._judge.fragility import Fragility, fragility
     from spinney._judge.james_stein import JamesStein, james_stein
     from spinney._keep.estimator import load
@@ -77,6 +79,7 @@ __all__ = [
     "BaggingClassifier",
     "BaggingRegressor",
     "BiasVariance",
+    "Comparison",
     "CompiledCriterion",
     "ComplexityTable",
     "CoverageReport",
@@ -117,6 +120,7 @@ __all__ = [
     "VotingRegressor",
     "__version__",
     "bias_variance",
+    "compare",
     "datasets",
     "date_parts",
     "explain_row",

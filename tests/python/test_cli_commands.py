@@ -754,3 +754,19 @@ def test_models_that_are_not_trees_are_fitted_and_asked(kind, folder, penguins, 
     assert "not a parameter of --model" in refused(
         "fit", table, "--target", "species", "--model", kind, "--trees", 3, code=2
     )
+
+
+def test_models_are_compared(folder, tmp_path):
+    words = ("compare", folder / "penguins.csv", "--target", "species", "--model", "tree", "--model", "linear")
+    shown = run(*words, "--folds", 3, "--repeats", 1, "--plot", tmp_path / "plot.png").stdout
+    assert "3 models, 3 folds" in shown
+    assert (tmp_path / "plot.png").stat().st_size > 5000
+    found = json.loads(run(*words, "--folds", 3, "--metric", "neg_log_loss", "--reference", "tree", "--json").stdout)
+    assert (found["best"], found["reference"], found["folds"]) == ("linear", "tree", 6)
+    assert {row["model"] for row in found["models"]} == {"tree", "linear", "baseline"}
+    by_group = json.loads(run(*words, "--group", "island", "--folds", 3, "--json").stdout)
+    assert by_group["folds"] == 6
+    by_time = json.loads(run(*words, "--time", "year", "--folds", 2, "--json").stdout)
+    assert by_time["rows_to_learn_from"] < 240
+    assert "no column 'yeer'" in refused(*words, "--time", "yeer")
+    assert "'acc'" in refused(*words, "--metric", "acc")

@@ -273,6 +273,85 @@ def fit(
 
 
 @spinney.command()
+@click.argument("table", type=_FILE)
+@click.option("--target", required=True, metavar="COL", help="Column to predict.")
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    type=click.Choice(list(FITTED_BY_COMMAND)),
+    help="Model to compare; give it several times.  [default: tree, forest, extra-trees, boosting, linear]",
+)
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="M",
+    help="Scorer of scikit-learn, such as roc_auc; the first decides. May be given several times.",
+)
+@click.option("--reference", metavar="NAME", help="Model that differences are taken to.  [default: the best]")
+@click.option("--group", metavar="COL", help="Column: rows with the same value are held out together.")
+@click.option("--time", metavar="COL", help="Column: rows are held out that come after those learned from.")
+@click.option("--weight", metavar="COL", help="Column with the weight of each row.")
+@click.option("--drop", multiple=True, metavar="COL", help="Column to leave out; may be given several times.")
+@click.option(
+    "--task",
+    type=click.Choice(["auto", "classification", "regression"]),
+    default="auto",
+    show_default=True,
+    help="Labels or numbers; auto goes by the target's values.",
+)
+@click.option("--folds", type=click.IntRange(2, 100), default=5, show_default=True, metavar="N", help="Folds.")
+@click.option(
+    "--repeats", type=click.IntRange(1, 100), default=2, show_default=True, metavar="N", help="Times folds are drawn."
+)
+@click.option("--curves", is_flag=True, help="Also fit to 10, 25, 50 and 75% of the rows: learning curves.")
+@click.option("--plot", type=_FILE, metavar="FILE", help="Draw the differences, or the curves, here (PNG, SVG, PDF).")
+@click.option("--seconds", type=click.FloatRange(0.0, min_open=True), metavar="S", help="Begin no fit after this time.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of folds and models."
+)
+@_delimiter
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def compare(
+    table: Path,
+    target: str,
+    models: tuple[str, ...],
+    metrics: tuple[str, ...],
+    reference: str | None,
+    group: str | None,
+    time: str | None,
+    weight: str | None,
+    drop: tuple[str, ...],
+    task: str,
+    folds: int,
+    repeats: int,
+    curves: bool,
+    plot: Path | None,
+    seconds: float | None,
+    seed: int,
+    delimiter: str | None,
+    as_json: bool,
+) -> None:
+    r"""Compare models on the same folds of TABLE (CSV or Parquet), beside always saying the same.
+
+    Differences are paired by fold, with standard errors that allow for the rows that folds share, and p-values of the
+    corrected resampled t-test, corrected for the number of models by Holm. Ctrl-C keeps the models that are done.
+
+    \b
+    Example
+      spinney compare loans.csv --target repaid --model forest --model boosting
+    """
+    from spinney.cli.compare import Asked, run_compare
+    from spinney.cli.fit import Source
+
+    chosen = list(dict.fromkeys(models)) or ["tree", "forest", "extra-trees", "boosting", "linear"]
+    source = Source(table, target, task, drop, weight, None, delimiter, group=group, time=time)
+    asked = Asked(chosen, list(metrics), folds, repeats, reference, curves, seconds, seed)
+    run_compare(source, asked, plot=plot, as_json=as_json)
+
+
+@spinney.command()
 @click.argument("model", type=_FILE)
 @click.argument("table", type=_FILE)
 @click.option("--out", type=_FILE, metavar="FILE", help="Write here, CSV or Parquet by its suffix; else CSV to stdout.")

@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,11 +43,13 @@ class Source:
     offset: str | None = None
     delimiter: str | None = None
     date_parts: tuple[str, ...] = ()
+    group: str | None = None
+    time: str | None = None
 
     @property
     def beside(self) -> dict[str, str]:
         """Columns that are not learned from, by the options that name them."""
-        named = {"--weight": self.weight, "--offset": self.offset}
+        named = {"--weight": self.weight, "--offset": self.offset, "--group": self.group, "--time": self.time}
         return {option: name for option, name in named.items() if name is not None}
 
 
@@ -62,6 +64,7 @@ class Problem:
     task: str
     why: str
     n_without_target: int
+    beside: dict[str, NDArray[Any]] = field(default_factory=dict)
 
     def given_offset(self, rows: Any = slice(None)) -> dict[str, Any]:
         """Return the keyword of fit and predict for some rows; none if there is no offset."""
@@ -131,7 +134,9 @@ def take_apart(source: Source) -> Problem:
         if name not in frame.columns:
             raise fail(f"{option}: '{source.path}' has no column '{name}'. {nearest(name, frame.columns)}")
     if source.target in (*source.beside.values(), *source.drop):
-        raise fail(f"'{source.target}' is the target; it cannot also be dropped or be the weight or offset.")
+        raise fail(
+            f"'{source.target}' is the target; it cannot be dropped or be the weight, offset, group or time too."
+        )
     known = frame[source.target].is_not_null()
     if frame[source.target].dtype.is_float():
         known = known & frame[source.target].is_not_nan().fill_null(False)
@@ -147,7 +152,10 @@ def take_apart(source: Source) -> Problem:
         number_column(rows[source.beside[option]], option) if option in source.beside else None
         for option in ("--weight", "--offset")
     )
-    return Problem(X, _labels(rows[source.target]), weight, offset, task, why, frame.height - rows.height)
+    options = [option for option in ("--group", "--time") if option in source.beside]
+    beside: dict[str, NDArray[Any]] = {option: rows[source.beside[option]].to_numpy() for option in options}
+    y = _labels(rows[source.target])
+    return Problem(X, y, weight, offset, task, why, frame.height - rows.height, beside)
 
 
 def _with_date_parts(X: Any, source: Source) -> Any:

@@ -1,0 +1,106 @@
+"""Means over folds and paired differences, with errors that know that folds share rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def corrected_error(values: Floats, test_share: float) -> float:
+    """Return the standard error of the mean of values by fold, corrected for training rows that folds share.
+
+    Nadeau and Bengio's variance: (1 / n + n_test / n_train) times that of the values, where the share is
+    n_test / n_train.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_folds,)
+    test_share : float
+
+    Returns
+    -------
+    float
+        NaN for a single fold.
+    """
+    n = len(values)
+    if n < 2:
+        return float("nan")
+    return float(np.sqrt((1 / n + test_share) * values.var(ddof=1)))
+
+
+def two_sided(mean: float, error: float, n: int) -> float:
+    """Probability of a mean at least so far from 0, by Student's t with n - 1 degrees of freedom."""
+    from scipy.stats import t
+
+    if n < 2 or np.isnan(mean) or np.isnan(error):
+        return float("nan")
+    if error == 0:
+        return 1.0 if mean == 0 else 0.0
+    return float(2 * t.sf(abs(mean / error), n - 1))
+
+
+def holm(p_values: list[float]) -> list[float]:
+    """Holm's correction for several tests at once; NaN is no test."""
+    known = sorted((p, k) for k, p in enumerate(p_values) if not np.isnan(p))
+    found = [float("nan")] * len(p_values)
+    largest = 0.0
+    for rank, (p, k) in enumerate(known):
+        largest = max(largest, min(1.0, p * (len(known) - rank)))
+        found[k] = largest
+    return found
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What one model scores more than the reference.
+
+    Attributes
+    ----------
+    mean, error : float
+        Mean over the folds, and its corrected standard error.
+    low, high : float
+        Ends of the interval that holds the mean difference with 95% probability, each model on its own.
+    p_value, p_holm : float
+        Of the corrected resampled t-test, and corrected for the number of models by Holm.
+    """
+
+    mean: float
+    error: float
+    low: float
+    high: float
+    p_value: float
+    p_holm: float
+
+
+def paired_differences(scores: Floats, reference: int, test_share: float) -> list[Difference]:
+    """Compare each model with one of them, fold by fold.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_models, n_folds)
+        NaN for models without scores.
+    reference : int
+    test_share : float
+        Rows held out of a fold over rows learned from.
+
+    Returns
+    -------
+    list of Difference
+        All 0 for the reference itself, whose p-values are NaN.
+    """
+    from scipy.stats import t
+
+    n = scores.shape[1]
+    gaps = scores - scores[reference]
+    means = [float(gap.mean()) for gap in gaps]
+    errors = [corrected_error(gap, test_share) for gap in gaps]
+    p_values = [float("nan") if k == reference else two_sided(means[k], errors[k], n) for k in range(len(scores))]
+    reach = float(t.ppf(0.975, n - 1)) if n > 1 else float("nan")
+    return [
+        Difference(mean, error, mean - reach * error, mean + reach * error, p, corrected)
+        for mean, error, p, corrected in zip(means, errors, p_values, holm(p_values), strict=True)
+    ]

@@ -1,0 +1,98 @@
+"""``spinney compare``: several models on the same folds of a table, with paired differences."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spinney.cli.failures import failures_in_words, warnings_in_words
+from spinney.cli.fit import Source, take_apart
+from spinney.cli.tables import check_writable
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a comparison is to do.
+
+    Attributes
+    ----------
+    models : list of str
+        Words of ``spinney fit --model``.
+    metrics : list of str
+        Scikit-learn scorers; none: the usual ones.
+    """
+
+    models: list[str]
+    metrics: list[str]
+    n_folds: int
+    repeats: int
+    reference: str | None
+    curves: bool
+    seconds: float | None
+    seed: int
+
+
+def run_compare(source: Source, asked: Asked, *, plot: Path | None, as_json: bool) -> None:
+    """Compare models and print what came of it; draw it if a file is named."""
+    import spinney
+
+    if plot is not None:
+        check_writable(plot)
+    problem = take_apart(source)
+    with failures_in_words(), warnings_in_words():
+        found = spinney.compare(
+            asked.models,
+            problem.X,
+            problem.y,
+            cv=asked.n_folds,
+            repeats=asked.repeats,
+            scoring=asked.metrics or None,
+            groups=problem.beside.get("--group"),
+            time=problem.beside.get("--time"),
+            sample_weight=problem.weight,
+            reference=asked.reference,
+            learning_curves=asked.curves,
+            task=problem.task,
+            max_seconds=asked.seconds,
+            random_state=asked.seed,
+            verbose=int(sys.stderr.isatty()),
+        )
+        if plot is not None:
+            _draw(found, plot, asked.curves)
+    click.echo(json.dumps(_as_json(found, source), ensure_ascii=False, indent=2) if as_json else str(found))
+
+
+def _draw(found: Any, path: Path, curves: bool) -> None:
+    import matplotlib
+
+    matplotlib.use("agg")
+    ax = found.plot_curves() if curves else found.plot()
+    ax.figure.savefig(path, dpi=150)
+
+
+def _as_json(found: Any, source: Source) -> dict[str, Any]:
+    frame = found.to_frame(backend="polars")
+    rows = [{name: _plain(value) for name, value in row.items()} for row in frame.iter_rows(named=True)]
+    return {
+        "table": str(source.path),
+        "target": source.target,
+        "best": found.best_,
+        "reference": found.reference_,
+        "folds": found.n_folds,
+        "rows_to_learn_from": found.n_train,
+        "rows_to_judge_by": found.n_test,
+        "models": rows,
+        "unfinished": found.unfinished,
+        "curves": {name: scores.tolist() for name, scores in found.curves.items()},
+        "curve_rows": found.curve_rows.tolist(),
+    }
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
