@@ -216,52 +216,105 @@ class EntryCuts {
   std::uint32_t best_at_ = 0, best_column_ = 0;
 };
 
-// How good a column's cuts can be by Gini, in a step for each entry, however many classes there are: with G_k the weight of
-// class k on the side without the zeros, T_k the node's, the score is Σ_k (G_k W - T_k W_G)^2 / (W_G (W - W_G)).
-class ClassBound {
+// The cuts of several columns by Gini, however many classes there are. All but the last digits of a score come in a step
+// for each entry: with G_k the weight of class k on the side without the zeros, T_k the node's, it is
+// Σ_k (G_k W - T_k W_G)^2 / (W_G (W - W_G)). Only cuts that may be the best need to be scored in full.
+class ClassCuts {
  public:
+  struct Cut {
+    std::uint32_t column, at;
+    double most = no_score;  // at least its score, and little more
+  };
+
   void start(const Totals& total, std::size_t n_classes) {
     total_ = total;
     part_.resize(n_classes, 0);
     squares_ = 0;
     for (std::size_t k = 0; k < n_classes; ++k) squares_ += number(total.stat[1 + k]) * number(total.stat[1 + k]);
+    cuts_.clear();
+    least_ = no_score;
   }
 
-  // At least the best score of a run without missing values, and little more.
-  double most(const ClassRows& rows, const EntryRun& run) {
-    double most = no_score;
-    most = std::max(most, most_of(rows, run, 0, run.n_below, 1));
-    return std::max(most, most_of(rows, run, run.n_present, run.n_below, -1));
+  // A run without missing values.
+  void add(const ClassRows& rows, const EntryRun& run, std::uint32_t column, Row min_leaf) {
+    const std::size_t m = run.n_present, k = run.n_below;
+    Side side;
+    for (std::size_t i = 0; i < k; ++i) {
+      step(rows, run.row(i), side);
+      if (run.is_cut(i)) keep(side, static_cast<Row>(i + 1), min_leaf, {column, static_cast<std::uint32_t>(2 * i + 2)});
+    }
+    forget(rows, run, 0, k);
+    side = {};
+    for (std::size_t i = m; i-- > k;) {
+      step(rows, run.row(i), side);
+      if (i == k ? run.n_zeros > 0 : run.code(i - 1) != run.code(i))
+        keep(side, static_cast<Row>(m - i), min_leaf, {column, static_cast<std::uint32_t>(2 * i + 1)});
+    }
+    forget(rows, run, k, m);
+  }
+
+  // Those that may be the best, column by column.
+  std::span<const Cut> near_best() {
+    std::erase_if(cuts_, [&](const Cut& cut) { return cut.most < least_; });
+    return cuts_;
   }
 
  private:
-  static double number(std::int64_t x) { return static_cast<double>(x); }
+  struct Side {  // W_G, Σ G_k^2 and Σ G_k T_k
+    double w = 0, squares = 0, products = 0;
+  };
 
-  // From one end of the entries to the zeros.
-  double most_of(const ClassRows& rows, const EntryRun& run, std::size_t begin, std::size_t end, int step) {
+  static double number(std::int64_t x) { return static_cast<double>(x); }
+  static std::size_t class_of(const ClassRows& rows, std::uint32_t row) {
+    return static_cast<std::size_t>(rows.codes[row]);
+  }
+
+  void step(const ClassRows& rows, std::uint32_t row, Side& side) {
+    const std::size_t k = class_of(rows, row);
+    const double weight = rows.w == nullptr ? 1.0 : number(rows.w[row]);
+    side.squares += weight * (2 * part_[k] + weight);
+    side.products += weight * number(total_.stat[1 + k]);
+    part_[k] += weight;
+    side.w += weight;
+  }
+
+  void forget(const ClassRows& rows, const EntryRun& run, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) part_[class_of(rows, run.row(i))] = 0;
+  }
+
+  void keep(const Side& side, Row n, Row min_leaf, Cut cut) {
     constexpr double margin = 1e-9;  // more than rounding can cost
-    const double all = number(total_.stat[0]);
-    double most = no_score, w = 0, squares = 0, products = 0;
-    for (std::size_t i = begin; i != end; i += static_cast<std::size_t>(step)) {
-      const std::uint32_t row = run.row(step > 0 ? i : i - 1);
-      const auto k = static_cast<std::size_t>(rows.codes[row]);
-      const double weight = rows.w == nullptr ? 1.0 : number(rows.w[row]);
-      squares += weight * (2 * part_[k] + weight);
-      products += weight * number(total_.stat[1 + k]);
-      part_[k] += weight;
-      w += weight;
-      const double size = all * all * squares + w * w * squares_, product = w * (all - w);
-      if (product > 0) most = std::max(most, (size * (1 + margin) - 2 * all * w * products) / product);
-    }
-    for (std::size_t i = begin; i != end; i += static_cast<std::size_t>(step))
-      part_[static_cast<std::size_t>(rows.codes[run.row(step > 0 ? i : i - 1)])] = 0;
-    return most;
+    constexpr std::size_t many = 4096;
+    if (n < min_leaf || total_.n - n < min_leaf) return;
+    const double all = number(total_.stat[0]), product = side.w * (all - side.w);
+    if (!(product > 0)) return;
+    const double size = all * all * side.squares + side.w * side.w * squares_;
+    const double score = (size - 2 * all * side.w * side.products) / product, slack = margin * size / product;
+    cut.most = score + slack;
+    if (cut.most < least_) return;
+    least_ = std::max(least_, score - slack);
+    if (cuts_.size() == many) near_best();
+    cuts_.push_back(cut);
   }
 
   Totals total_;
   double squares_ = 0;        // Σ T_k^2
   std::vector<double> part_;  // G_k; all 0 between runs
+  std::vector<Cut> cuts_;
+  double least_ = no_score;  // the best score is no less
 };
+
+// The sums on the left of a cut of a run without missing values.
+template <class Criterion>
+void sum_left(const Criterion& criterion, const EntryRun& run, std::uint32_t at, const Totals& total,
+              std::vector<std::int64_t>& left) {
+  const bool zeros_left = at % 2 != 0;
+  left.assign(criterion.width(), 0);
+  const std::size_t end = zeros_left ? run.n_present : at / 2;
+  for (std::size_t i = zeros_left ? at / 2 : 0; i < end; ++i) criterion.add(run.row(i), left.data());
+  if (zeros_left)
+    for (std::size_t k = 0; k < left.size(); ++k) left[k] = total.stat[k] - left[k];
+}
 
 // The sums of a run's zeros and missing values.
 template <class Criterion>

@@ -246,10 +246,9 @@ class SparseColumns final : public SparseBlock {
     best.code_below = cuts_.column();
   }
 
-  // Only columns whose cuts come near the best so far are searched in full.
+  // The same where there are many classes: only cuts that may be the best are scored in full.
   void search_classes(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
     const Totals total{node.n(), node.stat.data()};
-    double best = no_score;
     classes_.start(total, criterion_.width() - 1);
     for (std::size_t c = 0; c < columns.size(); ++c) {
       const std::uint32_t f = columns[c];
@@ -258,11 +257,25 @@ class SparseColumns final : public SparseBlock {
       candidates[c].score = no_score;
       candidates[c].constant = run.is_constant();
       if (candidates[c].constant) continue;
-      if (run.n_missing() == 0 && !(classes_.most(criterion_.rows, run) >= best)) continue;
-      candidates[c] = scan_entries(criterion_, run, total, rules_.limits(node, f), buffers_);
-      candidates[c].code_below = static_cast<std::uint32_t>(c);
-      best = std::max(best, candidates[c].score);
+      if (run.n_missing() > 0) {
+        candidates[c] = scan_entries(criterion_, run, total, rules_.limits(node, f), buffers_);
+        candidates[c].code_below = static_cast<std::uint32_t>(c);
+      } else {
+        classes_.add(criterion_.rows, run, static_cast<std::uint32_t>(c), rules_.params.min_samples_leaf);
+      }
     }
+    Candidate best;
+    for (const ClassCuts::Cut& cut : classes_.near_best()) {
+      sum_left(criterion_, run_of(node, columns[cut.column], cut.column), cut.at, total, buffers_.left);
+      const double score = criterion_.score(buffers_.left.data(), total.stat);
+      const bool is_lower = score == best.score && best.code_below == cut.column && cut.at < best.at;
+      if (!(score > best.score || is_lower)) continue;
+      best.score = score;
+      best.at = cut.at;
+      best.w_left = static_cast<double>(buffers_.left[0]);
+      best.code_below = cut.column;
+    }
+    if (best.found()) candidates[best.code_below] = best;
   }
 
   Candidate search_sum(const OpenNode& node, std::uint32_t f) {
@@ -325,7 +338,7 @@ class SparseColumns final : public SparseBlock {
   RandomBuffers& random_;
   EntryBuffers buffers_;
   EntryCuts cuts_;
-  ClassBound classes_;
+  ClassCuts classes_;
 };
 
 }  // namespace spinney

@@ -58,6 +58,7 @@ def models(seed):
     for criterion in ("gini", "entropy", "gain_ratio", "misclassification", "chi2"):
         for n_classes in (2, 5):
             yield spinney.DecisionTreeClassifier(criterion=criterion, **every), n_classes
+    yield spinney.DecisionTreeClassifier(**every), 40
     for extra in ({}, {"max_features": "sqrt"}, {"min_weight_fraction_leaf": 0.05}, {"splitter": "random"}):
         yield spinney.DecisionTreeRegressor(**extra, **every), 0
         yield spinney.DecisionTreeClassifier(**extra, **every), 2
