@@ -80,6 +80,21 @@ SPINNEY_INLINE std::uint32_t bits_at(const std::uint8_t* flags, const std::uint3
 
 #if defined(__AVX2__)
 
+// The first n of eight lanes, or all; the others are 0, and nothing of them is read.
+SPINNEY_INLINE __m256i first_of_eight(std::size_t n) {
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(n < 8 ? static_cast<int>(n) : 8), lane);
+}
+SPINNEY_INLINE __m256i load_first(const std::uint32_t* words, std::size_t n) {
+  return _mm256_maskload_epi32(reinterpret_cast<const int*>(words), first_of_eight(n));
+}
+SPINNEY_INLINE std::uint32_t bits_of_sixteen(__m256i low, __m256i high) {
+  const auto bits = [](__m256i flags) __attribute__((always_inline)) {
+    return static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(flags)));
+  };
+  return bits(low) | bits(high) << 8;
+}
+
 SPINNEY_INLINE std::uint32_t bits_at_most(const std::uint32_t* words, std::size_t, std::uint32_t cut) {
   const __m256i last = _mm256_set1_epi32(static_cast<int>(cut));
   const auto eight = [&](const std::uint32_t* from) __attribute__((always_inline)) {

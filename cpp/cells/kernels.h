@@ -75,7 +75,8 @@ struct Kernels {
   std::size_t (*places_of_keys)(const std::uint32_t* keys, std::size_t n, std::uint32_t one, std::uint32_t other,
                                 std::uint32_t* places);
 
-  // How many keys are at most `cut`; adds up their values in `sum`. Bytes are 0 or 1.
+  // How many keys are at most `cut`; adds up their values in `sum`. Bytes are 0 or 1, and are read up to the next multiple
+  // of 16.
   std::size_t (*sum_bytes)(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::uint8_t* values,
                            std::int64_t* sum);
   std::size_t (*sum_values)(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::int64_t* values,

@@ -242,7 +242,12 @@ void read_keys(const std::uint32_t* keys, std::size_t stride, const std::uint32_
     for (std::size_t c = 0; c < n_columns; ++c) {
       const std::size_t column = columns[c];
       std::uint32_t* to = out + c * n + begin;
-      for (std::size_t i = 0; i < n_here; ++i) to[i] = row[i][column];
+      if (n_here == 16) {
+#pragma GCC unroll 16
+        for (std::size_t i = 0; i < 16; ++i) to[i] = row[i][column];
+      } else {
+        for (std::size_t i = 0; i < n_here; ++i) to[i] = row[i][column];
+      }
     }
 #endif
   }
@@ -295,6 +300,28 @@ void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std
   *high = reduce(
       highest, [](__m256i a, __m256i b) { return _mm256_max_epu32(a, b); },
       [](__m128i a, __m128i b) { return _mm_max_epu32(a, b); });
+#elif defined(__AVX2__)
+  const __m256i all = _mm256_set1_epi32(-1);
+  __m256i lowest = all, highest = _mm256_setzero_si256();
+  std::size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m256i k = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(keys + i));
+    lowest = _mm256_min_epu32(lowest, k);
+    highest = _mm256_max_epu32(highest, k);
+  }
+  if (i < n) {
+    const __m256i k = load_first(keys + i, n - i);
+    lowest = _mm256_min_epu32(lowest, _mm256_or_si256(k, _mm256_xor_si256(first_of_eight(n - i), all)));
+    highest = _mm256_max_epu32(highest, k);
+  }
+  const auto reduce = [](__m256i v, auto&& of_four) __attribute__((always_inline)) {
+    __m128i q = of_four(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    q = of_four(q, _mm_shuffle_epi32(q, 0x4e));
+    q = of_four(q, _mm_shuffle_epi32(q, 0xb1));
+    return static_cast<std::uint32_t>(_mm_cvtsi128_si32(q));
+  };
+  *low = reduce(lowest, [](__m128i a, __m128i b) { return _mm_min_epu32(a, b); });
+  *high = reduce(highest, [](__m128i a, __m128i b) { return _mm_max_epu32(a, b); });
 #else
   std::uint32_t lowest = keys[0], highest = keys[0];
   for (std::size_t i = 1; i < n; ++i) {
@@ -347,6 +374,23 @@ std::size_t places_of_keys(const std::uint32_t* keys, std::size_t n, std::uint32
     for (; same != 0; same &= same - 1)
       places[n_found++] = static_cast<std::uint32_t>(i) + static_cast<std::uint32_t>(__builtin_ctz(same));
   }
+#elif defined(__AVX2__)
+  const __m256i first = _mm256_set1_epi32(static_cast<int>(one)), second = _mm256_set1_epi32(static_cast<int>(other));
+  const auto is_one = [&](__m256i k) __attribute__((always_inline)) {
+    return _mm256_or_si256(_mm256_cmpeq_epi32(k, first), _mm256_cmpeq_epi32(k, second));
+  };
+  const auto take = [&](__m256i low, __m256i high, std::uint32_t here) __attribute__((always_inline)) {
+    for (std::uint32_t same = bits_of_sixteen(is_one(low), is_one(high)) & here; same != 0; same &= same - 1)
+      places[n_found++] = static_cast<std::uint32_t>(i) + static_cast<std::uint32_t>(__builtin_ctz(same));
+  };
+  for (; i + 16 <= n; i += 16)
+    take(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(keys + i)),
+         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(keys + i + 8)), 0xffff);
+  if (i < n) {
+    const std::size_t m = n - i;
+    take(load_first(keys + i, m), load_first(keys + i + 8, m < 8 ? 0 : m - 8), (1u << m) - 1);
+    i = n;
+  }
 #else
   for (; i + 16 <= n; i += 16) {  // seldom any
     const auto k = load<16>(keys + i);
@@ -371,6 +415,25 @@ std::size_t sum_bytes(const std::uint32_t* keys, std::size_t n, std::uint32_t cu
     const __m128i v = _mm_maskz_loadu_epi8(left, values + i);
     count += static_cast<std::uint32_t>(__builtin_popcount(left));
     total += static_cast<std::uint32_t>(__builtin_popcount(_mm_test_epi8_mask(v, v)));
+  }
+#elif defined(__AVX2__)
+  const auto take = [&](std::size_t i, std::uint32_t left) __attribute__((always_inline)) {
+    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values + i));
+    const auto ones = static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_slli_epi16(v, 7)));  // by the lowest bit of each
+    count += static_cast<std::uint32_t>(__builtin_popcount(left));
+    total += static_cast<std::uint32_t>(__builtin_popcount(left & ones));
+  };
+  std::size_t i = 0;
+  for (; i + 16 <= n; i += 16) take(i, bits_at_most(keys + i, 16, cut));
+  if (i < n) {
+    const std::size_t m = n - i;
+    const __m256i last = _mm256_set1_epi32(static_cast<int>(cut));
+    const auto at_most = [&](__m256i k) __attribute__((always_inline)) {
+      return _mm256_cmpeq_epi32(_mm256_min_epu32(k, last), k);
+    };
+    const std::uint32_t left =
+        bits_of_sixteen(at_most(load_first(keys + i, m)), at_most(load_first(keys + i + 8, m < 8 ? 0 : m - 8)));
+    take(i, left & ((1u << m) - 1));
   }
 #else
   for (std::size_t i = 0; i < n; ++i) {

@@ -22,7 +22,7 @@ struct ByteRows {                       // two classes, every weight 1
   struct Local {
     std::vector<std::uint8_t> v;
     ByteRows fill(const ByteRows& all, std::span<const Row> rows) {
-      v.resize(rows.size() + 3);  // vector gathers read four bytes
+      v.resize(rows.size() + 15);  // kernels read four bytes at once, or sixteen
       for (std::size_t i = 0; i < rows.size(); ++i) v[i] = all.v[rows[i]];
       return {v.data()};
     }

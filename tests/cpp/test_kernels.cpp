@@ -164,9 +164,9 @@ TEST(few_words_of_any_order_are_sorted) {
 
 TEST(keys_part_rows_and_sums) {
   std::mt19937 g(4);
-  for (const std::size_t n : {1u, 2u, 15u, 16u, 33u, 1000u}) {
+  for (const std::size_t n : {1u, 2u, 7u, 8u, 9u, 15u, 16u, 33u, 1000u}) {
     std::vector<std::uint32_t> keys(n), rows(n), left, right;
-    std::vector<std::uint8_t> bytes(n);
+    std::vector<std::uint8_t> bytes(n + 15, 1);
     std::vector<std::int64_t> values(n);
     const std::uint32_t cut = g();
     std::int64_t byte_sum = 0, value_sum = 0;
@@ -283,7 +283,7 @@ TEST(ranks_are_read_and_part_rows) {
 
 TEST(places_of_keys_are_found) {
   std::mt19937 g(8);
-  for (const std::size_t n : {1u, 2u, 15u, 16u, 33u, 1000u}) {
+  for (const std::size_t n : {1u, 2u, 7u, 8u, 9u, 15u, 16u, 33u, 1000u}) {
     std::vector<std::uint32_t> keys(n), expected;
     for (std::uint32_t& key : keys) key = g() % 9 == 0 ? 5 : g() % 9 == 1 ? 0xfffffff0u : 7 + g() % 3;
     for (std::uint32_t i = 0; i < n; ++i)
