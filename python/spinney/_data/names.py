@@ -8,6 +8,17 @@ from spinney._words.warn import warn
 
 MISMATCH = "The feature names should match those that were passed during fit.\n"
 
+_made: list[str] = []  # x0, x1, …
+
+
+def position_names(n: int) -> list[str]:
+    """Return x0, x1, …, the names of columns that have none; the strings are made once, and shared by all models."""
+    global _made
+    names = _made  # which other threads may replace
+    if len(names) < n:
+        _made = names = [*names, *(f"x{j}" for j in range(len(names), n))]
+    return names[:n]
+
 
 def usable_names(labels: Iterable[object]) -> list[str] | None:
     """Return the names of a frame if all of its labels are strings, None if none is.

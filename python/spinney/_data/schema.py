@@ -36,7 +36,7 @@ from spinney._data.feature import (
     feature_to_dict,
     learn_feature,
 )
-from spinney._data.names import listed, match_columns
+from spinney._data.names import listed, match_columns, position_names
 from spinney._data.rounding import warn_of_rounding
 
 _UNSEEN = ("missing", "error", "other")
@@ -115,7 +115,7 @@ class Schema:
             Number the categories in the order in which they were declared, where they were, instead of sorting them.
         """
         forced = forced_categories(categorical_features, table)
-        names = table.names or [f"x{j}" for j in range(table.n_columns)]
+        names = table.names or position_names(table.n_columns)
         features: list[Feature] | PlainFeatures
         if table.matrix is not None or table.sparse is not None:
             features = _learn_block(table, names, forced)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from spinney._data import Feature, RawTable, read_table
 from spinney._data.feature import learn_feature
+from spinney._data.names import position_names
 from spinney._data.values import feature_values
 from spinney._learn.target import read_classes, read_values, read_weights
 from spinney._numbers.same_bits import log, log2
@@ -269,7 +270,7 @@ def split_table(
 
 
 def _find(table: RawTable, column: str | int) -> tuple[int, str]:
-    names = table.names or [f"x{j}" for j in range(table.n_columns)]
+    names = table.names or position_names(table.n_columns)
     if isinstance(column, str):
         if column not in names:
             raise ValueError(f"X has no column {column!r}; it has {', '.join(map(repr, names[:10]))}.")
