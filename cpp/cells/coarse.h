@@ -3,8 +3,9 @@
 // The sums over each step of the coarse codes give the statistic at the steps' ends, and bound it in between: for two
 // classes by the orders in which all of one class come first, for values by the sums of the deviations above and below
 // the node's mean. Scores are convex in (S, W), so the largest value at the corners of that region bounds every cut
-// inside the step. Only rows of steps whose bound reaches the best score known are sorted. The result is the same, to the
-// bit, as that of sorting them all; on the top nodes of a tree a few percent of the rows remain.
+// inside the step. Only rows of steps whose bound reaches the best score known are sorted, or looked up where they lie sorted.
+// The result is the same, to the bit, as that of sorting them all; on the top nodes of a tree a few percent of the rows
+// remain.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +14,14 @@
 #include <cstdlib>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "cells/candidate.h"
 #include "cells/sorted.h"
 #include "criterion/scalar.h"
 #include "data/coarse.h"
+#include "data/presort.h"
 #include "data/sort.h"
 
 namespace spinney {
@@ -27,6 +30,65 @@ namespace spinney {
 inline bool has_bounds(Rule rule) {
   return is_class_rule(rule) || rule == Rule::squared_error || rule == Rule::friedman_mse;
 }
+
+// Sums of a step side by side, in one addition a row or two: the weight and the sum; then the deviations and the rows.
+template <std::size_t width>
+struct StepSums {
+  typedef std::int64_t Type __attribute__((vector_size(width * 8), may_alias));
+};
+
+// Do cuts need more of a step than its weight and its sum?
+inline bool needs_wide_sums(Rule rule, Row min_leaf) { return !is_class_rule(rule) || min_leaf > 1; }
+
+// Adds the rows of a node to the steps of eight columns whose codes lie side by side; `cells` are 256 a column, all 0.
+// `mean` is that of the node.
+template <std::size_t width, std::size_t lanes, class Rows>
+void sum_steps(const Rows& data, std::int64_t mean, const std::uint8_t* tile, std::span<const Row> rows,
+               typename StepSums<width>::Type* cells) {
+  for (const Row r : rows) {
+    const std::int64_t w = data.weight(r), s = data.value(r);
+    using Sums = typename StepSums<width>::Type;
+    Sums sums;
+    if constexpr (width == 2)
+      sums = Sums{w, s};
+    else
+      sums = Sums{w, s, std::abs(s - mean * w), 1};
+    std::uint64_t codes;
+    __builtin_memcpy(&codes, tile + std::size_t{r} * CoarseTiles::lanes, sizeof codes);
+    [&]<std::size_t... lane>(std::index_sequence<lane...>) __attribute__((always_inline)) {
+      ((cells[256 * lane + (codes >> 8 * lane & 0xff)] += sums), ...);
+    }(std::make_index_sequence<lanes>{});
+  }
+}
+
+// Room for the sums of eight columns.
+struct StepRoom {
+  static constexpr std::size_t n_cells = 256 * CoarseTiles::lanes;
+  std::vector<StepSums<4>::Type> cells;
+
+  template <std::size_t width>
+  typename StepSums<width>::Type* cleared() {
+    cells.resize(n_cells);
+    std::fill_n(cells.begin(), n_cells * width / 4, StepSums<4>::Type{});
+    return reinterpret_cast<typename StepSums<width>::Type*>(cells.data());
+  }
+};
+
+// A column whose rows lie sorted.
+struct SortedSteps {
+  const Presorted& rows;
+  std::uint32_t column;
+  const CoarseTiles::Begins& begin;
+  const std::uint8_t* is_here;  // by row: 1 if it is in the node; null: all are
+
+  // The node's rows of steps first … end - 1; `room` may be used to put them together.
+  std::span<const std::uint32_t> words(std::size_t first, std::size_t end, std::vector<std::uint32_t>& room) const {
+    const std::size_t n = begin[end] - begin[first];
+    if (is_here == nullptr) return rows.column(column).subspan(begin[first], n);
+    if (room.size() < n + 1) room.resize(n + 1);
+    return {room.data(), rows.take(column, begin[first], begin[end], is_here, room.data())};
+  }
+};
 
 // One column of one node.
 template <class Rows>
@@ -49,6 +111,18 @@ class CoarseSearch {
       for (Step& step : steps_) step.w = step.n;
   }
 
+  // The same from sums of a column's steps. Where rows are not counted, a step with rows counts as one of them.
+  template <class Sums>
+  void read(const Sums* cells, const Totals& total) {
+    mean_ = total.stat[1] / total.stat[0];
+    for (std::size_t c = 0; c < steps_.size(); ++c) {
+      if constexpr (sizeof(Sums) == sizeof(StepSums<2>::Type))
+        steps_[c] = {cells[c][1], 0, cells[c][0], cells[c][0] > 0};
+      else
+        steps_[c] = {cells[c][1], cells[c][2], cells[c][0], static_cast<Row>(cells[c][3])};
+    }
+  }
+
   bool has_missing() const { return steps_[coarse_missing].n > 0; }
 
   // The best admissible score at the end of a step.
@@ -60,7 +134,7 @@ class CoarseSearch {
         s += steps_[c].s;
         n += steps_[c].n;
         const std::int64_t left[2] = {w, s};
-        if (steps_[c].n > 0 && n < total.n && admits(limits, total, left, n))
+        if (steps_[c].n > 0 && w < total.stat[0] && admits(limits, total, left, n))
           best = std::max(best, criterion.score(left, total.stat));
       }
     });
@@ -89,12 +163,55 @@ class CoarseSearch {
     return best;
   }
 
+  // The same of rows that lie sorted; `room` is scratch. How many rows go left is not told.
+  Candidate refine(const Scalar<Rows>& criterion, const SortedSteps& sorted, const Totals& total, const Limits& limits,
+                   double floor, std::vector<std::uint32_t>& room, ScanBuffers& b) {
+    Candidate best;
+    best.has_missing = has_missing();
+    best.constant = steps_[coarse_missing].w == total.stat[0];
+    mark_survivors(criterion, total, floor);
+    LeftOfWords left;
+    for (std::size_t c = 0, end = 0; c < n_coarse; c = end) {
+      for (end = c; end < n_coarse && (survives_[end] || steps_[end].n == 0);) ++end;
+      const std::span<const std::uint32_t> words = sorted.words(c, end, room);
+      left.first_at = sorted.begin[c];
+      if (!words.empty()) {
+        sweep_run(criterion, words, total, limits, left, b, best);
+        best.constant = words.size() == total.n && std::none_of(words.begin() + 1, words.end(), [](std::uint32_t word) {
+                          return MarkedWord::differ(0, word);
+                        });
+      }
+      end += end == c;
+      for (; c < end; ++c) {
+        left.w += steps_[c].w;
+        left.s += steps_[c].s;
+        left.n += steps_[c].n;
+      }
+    }
+    if (has_missing()) try_missing_alone(criterion, total, limits, best);
+    return best;
+  }
+
  private:
   // Calls with the statistic of what is on the left before the first step: nothing, then the missing rows.
   template <class Visit>
   void for_each_side(Visit&& visit) const {
     visit(std::int64_t{0}, std::int64_t{0}, Row{0}, false);
     if (has_missing()) visit(steps_[coarse_missing].w, steps_[coarse_missing].s, steps_[coarse_missing].n, true);
+  }
+
+  // Sweeps the words of steps next to each other, with the missing rows right and left.
+  void sweep_run(const Scalar<Rows>& criterion, std::span<const std::uint32_t> words, const Totals& total,
+                 const Limits& limits, const LeftOfWords& left, ScanBuffers& b, Candidate& best) const {
+    for_each_side([&](std::int64_t w, std::int64_t s, Row n, bool missing_left) {
+      const double before = best.score;
+      const std::uint32_t at_before = best.at;
+      const LeftOfWords side{left.w + w, left.s + s, left.n + n, missing_left, left.first_at};
+      sweep_scalar<MarkedWord>(criterion, words.data(), words.size(), total, limits, side, b, best);
+      if (best.score == before && best.at == at_before) return;
+      best.below = MarkedWord::row(words[best.at - left.first_at]);
+      best.above = MarkedWord::row(words[best.at - left.first_at + 1]);
+    });
   }
 
   void mark_survivors(const Scalar<Rows>& criterion, const Totals& total, double floor) {

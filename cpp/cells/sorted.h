@@ -92,14 +92,22 @@ template <class Word, class Rows>
   return n;
 }
 
+// What lies left of words that are swept.
+struct LeftOfWords {
+  std::int64_t w = 0, s = 0;
+  Row n = 0;
+  bool has_missing = false;
+  std::uint32_t first_at = 0;  // the cut behind the first word
+};
+
 // As below, by squared error. `s` and `w` are left of the first cut.
 template <class Word, class Rows>
 void sweep_squares(const Rows& rows, const typename Word::Type* words, std::size_t begin, std::size_t end,
-                   const Totals& total, std::int64_t s, std::int64_t w, bool missing_left, ScanBuffers& b,
+                   const Totals& total, const LeftOfWords& left, std::int64_t s, std::int64_t w, ScanBuffers& b,
                    Candidate& best) {
   while (begin < end) {
     const std::size_t stop = std::min(end, begin + ScanBuffers::chunk);
-    const std::size_t n = emit_sums<Word>(rows, words, begin, stop, 0, s, w, b, 0);
+    const std::size_t n = emit_sums<Word>(rows, words, begin, stop, left.first_at, s, w, b, 0);
     begin = stop;
     if (n == 0) continue;
     double score;
@@ -109,7 +117,7 @@ void sweep_squares(const Rows& rows, const typename Word::Type* words, std::size
       best.score = score;
       best.at = b.at[j];
       best.w_left = static_cast<double>(b.w[j]);
-      best.missing_left = missing_left;
+      best.missing_left = left.has_missing;
     }
   }
 }
@@ -174,24 +182,24 @@ class SmallCuts {
   std::int64_t w_left_ = 0;
 };
 
-// Scalar statistics: sums are emitted at every boundary into buffers, then scored by a vector kernel.
+// Scalar statistics: sums are emitted at every boundary of the n words into buffers, then scored by a vector kernel.
 template <class Word, class Rows>
-void sweep_scalar(const Scalar<Rows>& criterion, const typename Word::Type* words, std::size_t n_present,
-                  const Totals& total, const Limits& limits, Row n_missing_left, ScanBuffers& b, Candidate& best) {
+void sweep_scalar(const Scalar<Rows>& criterion, const typename Word::Type* words, std::size_t n_words,
+                  const Totals& total, const Limits& limits, const LeftOfWords& left, ScanBuffers& b, Candidate& best) {
   const Rows rows = criterion.rows;
-  std::int64_t w = n_missing_left > 0 ? b.missing[0] : 0, s = n_missing_left > 0 ? b.missing[1] : 0;
+  std::int64_t w = left.w, s = left.s;
   const std::int64_t w_total = total.stat[0], s_total = total.stat[1];
   // cut i leaves words 0 … i on the left
-  const std::size_t min_leaf = limits.min_leaf, last = n_present - 1;
-  const std::size_t first = std::min(last, min_leaf > n_missing_left + 1 ? min_leaf - n_missing_left - 1 : 0);
-  const std::size_t room = total.n - n_missing_left;  // rows that may still go left
+  const std::size_t min_leaf = limits.min_leaf, last = n_words - 1;
+  const std::size_t first = std::min(last, min_leaf > left.n + std::size_t{1} ? min_leaf - left.n - 1 : 0);
+  const std::size_t room = total.n - left.n;  // rows that may still go left
   const std::size_t end = std::min(last, room >= min_leaf ? room - min_leaf : 0);
   for (std::size_t i = 0; i < first; ++i) {
     s += rows.value(Word::row(words[i]));
     w += rows.weight(Word::row(words[i]));
   }
   if (is_square(criterion.rule, limits))
-    return sweep_squares<Word>(rows, words, first, end, total, s, w, n_missing_left > 0, b, best);
+    return sweep_squares<Word>(rows, words, first, end, total, left, s, w, b, best);
   const Kernels::Score score = score_kernel(criterion.rule);
   std::size_t i = first;
   while (i < end) {
@@ -205,10 +213,10 @@ void sweep_scalar(const Scalar<Rows>& criterion, const typename Word::Type* word
       b.w_left[n] = static_cast<double>(w);
       b.s_right[n] = static_cast<double>(s_total - s);
       b.w_right[n] = static_cast<double>(w_total - w);
-      b.at[n] = static_cast<std::uint32_t>(i);
+      b.at[n] = left.first_at + static_cast<std::uint32_t>(i);
       n += Word::differ(words[i], words[i + 1]);
     }
-    keep_best(b, n, score, limits, n_missing_left > 0, best);
+    keep_best(b, n, score, limits, left.has_missing, best);
   }
 }
 
@@ -237,10 +245,13 @@ void sweep_any(const Criterion& criterion, const typename Word::Type* words, std
 template <class Word, class Criterion>
 void sweep(const Criterion& criterion, const typename Word::Type* words, std::size_t n_present, const Totals& total,
            const Limits& limits, Row n_missing_left, ScanBuffers& b, Candidate& best) {
-  if constexpr (requires { criterion.rows.value(0); })
-    sweep_scalar<Word>(criterion, words, n_present, total, limits, n_missing_left, b, best);
-  else
+  if constexpr (requires { criterion.rows.value(0); }) {
+    LeftOfWords left;
+    if (n_missing_left > 0) left = {b.missing[0], b.missing[1], n_missing_left, true};
+    sweep_scalar<Word>(criterion, words, n_present, total, limits, left, b, best);
+  } else {
     sweep_any<Word>(criterion, words, n_present, total, limits, n_missing_left, b, best);
+  }
 }
 
 // `one_value`: the words that are not missing, n_present of them, hold no cut.

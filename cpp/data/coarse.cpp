@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "base/pool.h"
 #include "data/bins.h"
 #include "data/edge_search.h"
 #include "data/read.h"
@@ -45,6 +46,50 @@ static void code_rows(const Column& column, std::span<const Row> rows, const Edg
 void fill_coarse_codes(const Column& column, std::span<const Row> rows, std::uint8_t* codes) {
   const EdgeSearch steps(steps_of(column, rows));
   (has_short_keys(column) ? code_rows<float> : code_rows<double>)(column, rows, steps, codes);
+}
+
+CoarseTiles::CoarseTiles(const Table& table, const Presorted& sorted, int n_threads, Interrupt& interrupt)
+    : n_rows(table.n_rows), lane_of(table.n_columns(), none) {
+  for (std::uint32_t f = 0; f < table.n_columns(); ++f) {
+    if (table.columns[f].is_category()) continue;
+    lane_of[f] = static_cast<std::uint32_t>(columns.size());
+    columns.push_back(f);
+  }
+  begin.resize(columns.size());
+  codes = LargeArray<std::uint8_t>(n_tiles() * n_rows * lanes);
+  parallel_for(n_tiles(), n_threads, [&](std::size_t t, int) {
+    const std::size_t end = std::min(columns.size(), (t + 1) * lanes);
+    std::fill_n(codes.data() + t * n_rows * lanes, n_rows * lanes, std::uint8_t{0});
+    for (std::size_t lane = t * lanes; lane < end; ++lane) {
+      interrupt.check();
+      fill(lane, sorted);
+    }
+  });
+}
+
+// Steps end where about their share of the rows is reached, and never between equal values.
+void CoarseTiles::fill(std::size_t lane, const Presorted& sorted) {
+  const std::uint32_t f = columns[lane];
+  const std::span<const std::uint32_t> entries = sorted.column(f);
+  const std::size_t n_present = sorted.n_present[f];
+  std::uint8_t* const out = codes.data() + (lane / lanes * n_rows) * lanes + lane % lanes;
+  Begins& begins = begin[lane];
+  std::size_t code = 0, next = std::max<std::size_t>(1, n_present / n_coarse);  // where the step may end
+  begins[0] = 0;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (i >= n_present) {
+      out[(entries[i] & ~Presorted::new_value) * lanes] = coarse_missing;
+      continue;
+    }
+    if (i >= next && entries[i] >> 31 && code + 1 < n_coarse) {
+      begins[++code] = static_cast<std::uint32_t>(i);
+      next = std::max(i + 1, (code + 1) * n_present / n_coarse);
+    }
+    out[(entries[i] & ~Presorted::new_value) * lanes] = static_cast<std::uint8_t>(code);
+  }
+  std::fill(begins.begin() + static_cast<std::ptrdiff_t>(code) + 1, begins.end() - 1,
+            static_cast<std::uint32_t>(n_present));
+  begins.back() = static_cast<std::uint32_t>(entries.size());
 }
 
 }  // namespace spinney

@@ -4,10 +4,15 @@
 // steps of about equal size; sums over a step bound how good any cut inside it can be.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
+#include "base/interrupt.h"
+#include "base/large_array.h"
 #include "data/column.h"
+#include "data/presort.h"
 
 namespace spinney {
 
@@ -16,5 +21,29 @@ inline constexpr std::uint8_t coarse_missing = 255;
 
 // Writes codes[row] for the rows listed (ascending). The steps come from a fixed sample of these rows.
 void fill_coarse_codes(const Column& column, std::span<const Row> rows, std::uint8_t* codes);
+
+// The same of sorted columns, for trees that are grown on them one after the other: a step is a run of the sorted rows. Codes
+// of eight columns lie side by side, so that a row is read once for all of them.
+struct CoarseTiles {
+  static constexpr std::size_t lanes = 8;
+  static constexpr std::uint32_t none = UINT32_MAX;
+
+  std::size_t n_rows = 0;              // 0: there are none
+  std::vector<std::uint32_t> lane_of;  // by column; none: a category column
+  std::vector<std::uint32_t> columns;  // by lane
+  LargeArray<std::uint8_t> codes;      // tile after tile, a byte a lane
+  using Begins = std::array<std::uint32_t, n_coarse + 2>;
+  std::vector<Begins>
+      begin;  // by lane: where each step begins among the sorted rows, then the missing rows, and the end
+
+  CoarseTiles() = default;
+  CoarseTiles(const Table& table, const Presorted& sorted, int n_threads, Interrupt& interrupt);
+
+  std::size_t n_tiles() const { return (columns.size() + lanes - 1) / lanes; }
+  const std::uint8_t* tile(std::size_t t) const { return codes.data() + t * n_rows * lanes; }
+
+ private:
+  void fill(std::size_t lane, const Presorted& sorted);
+};
 
 }  // namespace spinney

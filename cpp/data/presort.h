@@ -21,21 +21,22 @@ struct Presorted {
 
   std::span<const std::uint32_t> column(std::size_t f) const { return {entries.data() + f * n_rows, n_rows}; }
 
-  // The entries of the rows that `is_here` marks with 1, the others with 0; returns how many have a value. Every entry is
-  // written, and kept if its row is here: no branch to guess. There is room for one entry more.
-  std::size_t take(std::size_t f, const std::uint8_t* is_here, std::uint32_t* out) const {
-    const std::span<const std::uint32_t> all = column(f);
-    std::size_t n = 0, n_here = 0;
+  // Of entries begin … end - 1 those of the rows that `is_here` marks with 1, the others with 0; returns how many. The first of
+  // the entries is of a new value, or of none. Every entry is written, and kept if its row is here: no branch to guess. There
+  // is room for one entry more.
+  std::size_t take(std::size_t f, std::size_t begin, std::size_t end, const std::uint8_t* is_here,
+                   std::uint32_t* out) const {
+    const std::uint32_t* all = entries.data() + f * n_rows;
+    std::size_t n = 0;
     std::uint32_t is_new = 0;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (i == n_present[f]) n_here = n;
+    for (std::size_t i = begin; i < end; ++i) {
       const std::uint32_t row = all[i] & ~new_value, here = is_here[row];
       is_new |= all[i] & new_value;
       out[n] = row | is_new;
       is_new &= here - 1;
       n += here;
     }
-    return n_present[f] == all.size() ? n : n_here;
+    return n;
   }
 
   // From the sorted entries of one column.

@@ -32,6 +32,16 @@ inline constexpr bool is_additive = !needs_positions<Criterion> && !std::is_same
 // Below this many rows, sorting codes beats filling a histogram of a few hundred bins.
 inline constexpr std::size_t histogram_rows = 2000;
 
+// What the search of a node by bounds remembers of its columns; nothing where there are no bounds.
+template <class Criterion>
+struct CoarseScratch {};
+template <class Criterion>
+  requires requires(Criterion c) { c.rows.value(0); }
+struct CoarseScratch<Criterion> {
+  std::vector<CoarseSearch<decltype(Criterion::rows)>> searches;
+  std::vector<double> ends;  // best scores at the ends of steps
+};
+
 template <class Criterion>
 class CriterionWorker final : public Worker {
  public:
@@ -78,12 +88,15 @@ class CriterionWorker final : public Worker {
   void search_columns(Workers workers, const Rules& rules, const Bins& bins, const OpenNode& node,
                       std::span<const Row> rows, std::span<const std::uint32_t> columns,
                       std::span<Candidate> candidates, Interrupt& interrupt) override {
+    if constexpr (requires(Criterion c) { c.rows.value(0); }) {
+      if (reads_presorted(bins, rows) && bins.tiles.n_rows > 0 && 2 * columns.size() > bins.tiles.columns.size())
+        return search_tiles(workers, rules, bins, node, rows, columns, candidates, interrupt);
+      if (rows.size() >= coarse_rows && !bins.coarse.empty() && !columns.empty())
+        return search_coarse(workers, rules, bins, node, rows, columns, candidates, interrupt);
+    }
     if constexpr (is_additive<Criterion>)
       if (reads_presorted(bins, rows))
         return search_presorted(workers, rules, bins, node, rows, columns, candidates, interrupt);
-    if constexpr (requires(Criterion c) { c.rows.value(0); })
-      if (rows.size() >= coarse_rows && !bins.coarse.empty() && !columns.empty())
-        return search_coarse(workers, rules, bins, node, rows, columns, candidates, interrupt);
     for_each_column(workers, rows.size(), columns.size(), interrupt, [&](std::size_t i, Worker& worker) {
       candidates[i] = worker.search_column(rules, bins, node, rows, columns[i]);
     });
@@ -119,14 +132,19 @@ class CriterionWorker final : public Worker {
     return bins.is_kept && bins.presorted.n_rows > 0 && rows.size() > bins.presorted.n_rows / Bins::least_share;
   }
 
+  // Marks the rows of a node, unless they are all there are.
+  const std::uint8_t* mark(std::span<const Row> rows, std::size_t n_rows) {
+    if (rows.size() == n_rows) return nullptr;
+    is_here_.assign(n_rows, 0);
+    for (const Row r : rows) is_here_[r] = 1;
+    return is_here_.data();
+  }
+
   void search_presorted(Workers workers, const Rules& rules, const Bins& bins, const OpenNode& node,
                         std::span<const Row> rows, std::span<const std::uint32_t> columns,
                         std::span<Candidate> candidates, Interrupt& interrupt) {
     const Presorted& all = bins.presorted;
-    const bool takes_all = rows.size() == all.n_rows;
-    is_here_.assign(takes_all ? 0 : all.n_rows, 0);
-    if (!takes_all)
-      for (const Row r : rows) is_here_[r] = 1;
+    const std::uint8_t* is_here = mark(rows, all.n_rows);
     for_each_column(workers, rows.size(), columns.size(), interrupt, [&](std::size_t i, Worker& any) {
       auto& worker = static_cast<CriterionWorker&>(any);
       const std::uint32_t f = columns[i];
@@ -136,9 +154,11 @@ class CriterionWorker final : public Worker {
       }
       const std::uint32_t* words = all.column(f).data();
       std::size_t n_present = all.n_present[f];
-      if (!takes_all) {
+      if (is_here != nullptr) {
         worker.marked_.resize(rows.size() + 1);
-        n_present = all.take(f, is_here_.data(), worker.marked_.data());
+        const std::size_t n_all = n_present;
+        n_present = all.take(f, 0, n_all, is_here, worker.marked_.data());
+        all.take(f, n_all, all.n_rows, is_here, worker.marked_.data() + n_present);
         words = worker.marked_.data();
       }
       const bool one_value = std::none_of(words + (n_present > 0), words + n_present,
@@ -146,6 +166,76 @@ class CriterionWorker final : public Worker {
       candidates[i] = scan_words<MarkedWord>(worker.criterion_, words, n_present, one_value,
                                              {node.n(), node.stat.data()}, rules.limits(node, f), worker.buffers_);
     });
+  }
+
+  // As search_coarse, where the rows lie sorted: the steps of eight columns are summed up together, and nothing is sorted.
+  void search_tiles(Workers workers, const Rules& rules, const Bins& bins, const OpenNode& node,
+                    std::span<const Row> rows, std::span<const std::uint32_t> columns, std::span<Candidate> candidates,
+                    Interrupt& interrupt) {
+    const CoarseTiles& tiles = bins.tiles;
+    std::vector<std::size_t> place(tiles.columns.size(), columns.size()), others;  // among the columns that are tried
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::uint32_t lane = tiles.lane_of[columns[i]];
+      if (lane == CoarseTiles::none)
+        others.push_back(i);
+      else
+        place[lane] = i;
+    }
+    auto& [searches, ends] = coarse_;
+    searches.resize(std::max(searches.size(), columns.size()));
+    ends.assign(columns.size(), no_score);
+    for_each_column(workers, rows.size(), tiles.n_tiles() + others.size(), interrupt, [&](std::size_t t, Worker& any) {
+      auto& worker = static_cast<CriterionWorker&>(any);
+      if (t < tiles.n_tiles()) {
+        if (needs_wide_sums(rules.target.rule, rules.params.min_samples_leaf))
+          read_tile<4>(worker, rules, tiles, t, node, rows, columns, place);
+        else
+          read_tile<2>(worker, rules, tiles, t, node, rows, columns, place);
+        return;
+      }
+      const std::size_t i = others[t - tiles.n_tiles()];
+      candidates[i] = worker.search_column(rules, bins, node, rows, columns[i]);
+      ends[i] = candidates[i].score;
+    });
+    const std::uint8_t* is_here = mark(rows, bins.presorted.n_rows);
+    const double best_end = *std::max_element(ends.begin(), ends.end());
+    for_each_column(workers, rows.size() / 8, columns.size(), interrupt, [&](std::size_t i, Worker& any) {
+      auto& worker = static_cast<CriterionWorker&>(any);
+      const std::uint32_t lane = tiles.lane_of[columns[i]];
+      if (lane == CoarseTiles::none) return;
+      const SortedSteps sorted{bins.presorted, columns[i], tiles.begin[lane], is_here};
+      candidates[i] =
+          searches[i].refine(worker.criterion_, sorted, {node.n(), node.stat.data()}, rules.limits(node, columns[i]),
+                             compares_columns(rules) ? ends[i] : best_end, worker.marked_, worker.buffers_);
+    });
+  }
+
+  // Sums up the steps of a tile's columns, and finds their best ends.
+  template <std::size_t width>
+  void read_tile(CriterionWorker& worker, const Rules& rules, const CoarseTiles& tiles, std::size_t t,
+                 const OpenNode& node, std::span<const Row> rows, std::span<const std::uint32_t> columns,
+                 std::span<const std::size_t> place) {
+    const std::size_t first = t * CoarseTiles::lanes, n = std::min(tiles.columns.size() - first, CoarseTiles::lanes);
+    const std::span<const std::size_t> places = place.subspan(first, n);
+    if (std::all_of(places.begin(), places.end(), [&](std::size_t i) { return i == columns.size(); })) return;
+    const Totals total{node.n(), node.stat.data()};
+    const std::int64_t mean = total.stat[1] / total.stat[0];
+    auto* cells = worker.room_.template cleared<width>();
+    if (n <= CoarseTiles::lanes / 2)
+      sum_steps<width, CoarseTiles::lanes / 2>(worker.criterion_.rows, mean, tiles.tile(t), rows, cells);
+    else
+      sum_steps<width, CoarseTiles::lanes>(worker.criterion_.rows, mean, tiles.tile(t), rows, cells);
+    for (std::size_t lane = 0; lane < n; ++lane) {
+      const std::size_t i = places[lane];
+      if (i == columns.size()) continue;
+      coarse_.searches[i].read(cells + 256 * lane, total);
+      coarse_.ends[i] = coarse_.searches[i].best_end(worker.criterion_, total, rules.limits(node, columns[i]));
+    }
+  }
+
+  // Rules that compare the columns' own best.
+  static bool compares_columns(const Rules& rules) {
+    return rules.target.rule == Rule::gain_ratio || !rules.params.feature_costs.empty();
   }
 
   void search_coarse(Workers workers, const Rules& rules, const Bins& bins, const OpenNode& node,
@@ -167,14 +257,12 @@ class CriterionWorker final : public Worker {
       }
     });
     const double best_end = *std::max_element(ends.begin(), ends.end());
-    // rules that compare the columns' own best
-    const bool by_column = rules.target.rule == Rule::gain_ratio || !rules.params.feature_costs.empty();
     for_each_column(workers, rows.size(), columns.size(), interrupt, [&](std::size_t i, Worker& any) {
       auto& worker = static_cast<CriterionWorker&>(any);
       const std::uint8_t* codes = bins.coarse_codes(rules.table, columns[i]);
       if (codes != nullptr)
         candidates[i] = searches[i].refine(worker.criterion_, rules.table.columns[columns[i]], codes, rows, total,
-                                           rules.limits(node, columns[i]), by_column ? ends[i] : best_end,
+                                           rules.limits(node, columns[i]), compares_columns(rules) ? ends[i] : best_end,
                                            worker.sorter, worker.buffers_);
     });
   }
@@ -185,6 +273,8 @@ class CriterionWorker final : public Worker {
   Histogram histogram_;
   std::vector<std::uint8_t> is_here_;  // by row of the table: the node's
   std::vector<std::uint32_t> marked_;  // words of the node's rows, sorted
+  CoarseScratch<Criterion> coarse_;
+  StepRoom room_;
 };
 
 template <class Criterion>

@@ -7,6 +7,7 @@
 
 #include "base/function_ref.h"
 #include "data/bins.h"
+#include "data/coarse.h"
 #include "data/entries.h"
 #include "data/keys.h"
 #include "data/presort.h"
@@ -21,6 +22,7 @@ struct Bins {
   std::vector<std::uint8_t> coarse;   // by column and row, in one piece that goes back to the system; empty: none
   std::vector<BinnedColumn> columns;  // empty: exact; category columns stay empty inside
   Presorted presorted;                // of all rows, where many trees share it
+  CoarseTiles tiles;                  // of the sorted rows, where they are kept and criteria have bounds
   RowKeys keys;                       // of all rows, where cuts are random
   RowRanks ranks;                     // of all rows, where nodes count the few columns that they try
   Entries entries;                    // of all rows, where most values are 0

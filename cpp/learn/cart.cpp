@@ -14,11 +14,15 @@ CartIndex::CartIndex(const Table& table, int n_threads, Interrupt& interrupt) : 
   bins_.presorted = presort_columns(table, bins_, n_threads, interrupt);
 }
 
-Bins* CartIndex::bins_for(const Table& table, const Target& target, const GrowParams& params, std::uint32_t max_bins) {
+Bins* CartIndex::bins_for(const Table& table, const Target& target, const GrowParams& params, std::uint32_t max_bins,
+                          Interrupt& interrupt) {
   const bool is_additive = target.rule != Rule::absolute_error && target.rule != Rule::user;
   const bool fits =
       bins_.presorted.n_rows > 0 && table.n_rows == bins_.presorted.n_rows && table.n_columns() == n_columns_;
-  return fits && is_additive && max_bins == 0 && !params.random_cuts && !params.weighing.on ? &bins_ : nullptr;
+  if (!fits || !is_additive || max_bins > 0 || params.random_cuts || params.weighing.on) return nullptr;
+  if (bins_.tiles.n_rows == 0 && table.n_rows >= coarse_rows && target.is_scalar() && has_bounds(target.rule))
+    bins_.tiles = CoarseTiles(table, bins_.presorted, params.n_threads, interrupt);
+  return &bins_;
 }
 
 // An index for the exact search of large nodes, where there are enough of them to pay for it.
@@ -40,7 +44,7 @@ Cart grow_cart(const Table& table, const TargetInput& input, Rule rule, const Gr
                std::uint32_t max_bins, Interrupt& interrupt, CartIndex* index) {
   Target target(input, rule);
   Bins own;
-  Bins* bins = index == nullptr ? nullptr : index->bins_for(table, target, params, max_bins);
+  Bins* bins = index == nullptr ? nullptr : index->bins_for(table, target, params, max_bins, interrupt);
   if (bins == nullptr) {
     bins = &own;
     if (max_bins > 0) {

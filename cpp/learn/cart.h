@@ -24,8 +24,9 @@ class CartIndex {
  public:
   CartIndex(const Table& table, int n_threads, Interrupt& interrupt);
 
-  // Where it is of use for such a tree.
-  Bins* bins_for(const Table& table, const Target& target, const GrowParams& params, std::uint32_t max_bins);
+  // Where it is of use for such a tree, else null.
+  Bins* bins_for(const Table& table, const Target& target, const GrowParams& params, std::uint32_t max_bins,
+                 Interrupt& interrupt);
 
  private:
   std::size_t n_columns_;
