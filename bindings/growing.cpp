@@ -181,9 +181,12 @@ void GrowthRequest::read_classes(Codes2 codes, std::vector<std::uint32_t> n_clas
   input.n_outputs = codes_->shape(1);
   input.codes = codes_->data();
   if (n_classes.size() != input.n_outputs) throw nb::value_error("n_classes: one entry per output");
-  for (std::size_t i = 0; i < input.n_rows * input.n_outputs; ++i)
-    if (input.codes[i] < 0 || static_cast<std::uint32_t>(input.codes[i]) >= n_classes[i % input.n_outputs])
-      throw nb::value_error("a class code is out of range");
+  for (std::size_t k = 0; k < input.n_outputs; ++k) {
+    std::uint32_t most = 0;  // a negative code is a large one
+    for (std::size_t i = k; i < input.n_rows * input.n_outputs; i += input.n_outputs)
+      most = std::max(most, static_cast<std::uint32_t>(input.codes[i]));
+    if (input.n_rows > 0 && most >= n_classes[k]) throw nb::value_error("a class code is out of range");
+  }
   input.n_classes = std::move(n_classes);
   if (rule != Rule::generalised_gini) return;
   cost_ = cost;

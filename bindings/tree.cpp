@@ -32,6 +32,7 @@ using namespace nb::literals;
 
 namespace spinney {
 
+// The nodes where rows rest come with the tree where splits are weighed or there is an index.
 static nb::tuple grow_tree(const TableHandle& table, const std::string& criterion, const nb::object& target,
                            std::vector<std::uint32_t> n_classes, std::optional<Doubles1> weight,
                            const GrowthOptions& options, CartIndex* index) {
@@ -39,9 +40,16 @@ static nb::tuple grow_tree(const TableHandle& table, const std::string& criterio
   Cart cart = run_interruptible([&](Interrupt& interrupt) {
     return grow_cart(table.table, request.input, request.rule, request.params, request.max_bins, interrupt, index);
   });
-  nb::object tree =
-      nb::cast(new TreeHandle(std::move(cart.tree), categories_of(table.table)), nb::rv_policy::take_ownership);
-  return nb::make_tuple(tree, own(std::move(cart.resting_node)));
+  auto* handle = new TreeHandle(std::move(cart.tree), categories_of(table.table));
+  nb::object tree = nb::cast(handle, nb::rv_policy::take_ownership);
+  std::vector<std::uint32_t>& rest = cart.resting_node;
+  // rows of weight 0 had no part in it, and go where any other row would
+  if (index != nullptr && !request.params.weighing.on && std::find(rest.begin(), rest.end(), UINT32_MAX) != rest.end())
+    run_interruptible([&](Interrupt& interrupt) {
+      handle->walker.apply(table.table, request.params.n_threads, interrupt, rest.data());
+      return 0;
+    });
+  return nb::make_tuple(tree, own(std::move(rest)));
 }
 
 static void init_index(CartIndex* self, const TableHandle& table, int n_jobs) {

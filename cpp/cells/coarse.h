@@ -40,23 +40,34 @@ struct StepSums {
 // Do cuts need more of a step than its weight and its sum?
 inline bool needs_wide_sums(Rule rule, Row min_leaf) { return !is_class_rule(rule) || min_leaf > 1; }
 
-// Adds the rows of a node to the steps of eight columns whose codes lie side by side; `cells` are 256 a column, all 0.
-// `mean` is that of the node.
+// Adds the rows of a node to the steps of eight columns whose codes lie side by side, or to those of the first few; `cells`
+// are 256 a column. `mean` is that of the node.
 template <std::size_t width, std::size_t lanes, class Rows>
 void sum_steps(const Rows& data, std::int64_t mean, const std::uint8_t* tile, std::span<const Row> rows,
                typename StepSums<width>::Type* cells) {
-  for (const Row r : rows) {
+  using Sums = typename StepSums<width>::Type;
+  const auto codes_of = [tile](Row r) { return tile + std::size_t{r} * CoarseTiles::lanes; };
+  constexpr std::size_t ahead = 24;
+  Sums* of_lane[lanes];
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    of_lane[lane] = cells + 256 * lane;
+#if defined(__aarch64__)
+    asm("" : "+r"(of_lane[lane]));  // eight registers: else each address is put together anew
+#endif
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Row r = rows[i];
+    __builtin_prefetch(codes_of(rows[std::min(i + ahead, rows.size() - 1)]));
     const std::int64_t w = data.weight(r), s = data.value(r);
-    using Sums = typename StepSums<width>::Type;
     Sums sums;
     if constexpr (width == 2)
       sums = Sums{w, s};
     else
       sums = Sums{w, s, std::abs(s - mean * w), 1};
     std::uint64_t codes;
-    __builtin_memcpy(&codes, tile + std::size_t{r} * CoarseTiles::lanes, sizeof codes);
+    __builtin_memcpy(&codes, codes_of(r), sizeof codes);
     [&]<std::size_t... lane>(std::index_sequence<lane...>) __attribute__((always_inline)) {
-      ((cells[256 * lane + (codes >> 8 * lane & 0xff)] += sums), ...);
+      ((of_lane[lane][codes >> 8 * lane & 0xff] += sums), ...);
     }(std::make_index_sequence<lanes>{});
   }
 }

@@ -48,16 +48,37 @@ bool FixedWeights::fix_as_counts(const double* weight, std::span<const Row> rows
   return true;
 }
 
+// The nearest whole number, halves up, of one that is not negative: llround without a call.
+static inline std::int64_t nearest(double x) {
+  const auto whole = static_cast<std::int64_t>(x);
+  return whole + (x - static_cast<double>(whole) >= 0.5);
+}
+
+// f of each row. Where all rows are there, the loop is over numbers that lie side by side.
+template <class F>
+static inline void for_each_row(std::span<const Row> rows, std::size_t n_rows, F&& f) {
+  if (rows.size() == n_rows)
+    for (std::size_t r = 0; r < n_rows; ++r) f(r);
+  else
+    for (const Row r : rows) f(r);
+}
+
 void FixedWeights::round(const double* weight, std::span<const Row> rows, int bits) {
   double heaviest = 0;
-  for (const Row r : rows) heaviest = std::max(heaviest, weight[r]);
+  for_each_row(rows, by_row.size(), [&](std::size_t r) { heaviest = weight[r] > heaviest ? weight[r] : heaviest; });
   int exponent = 0;
   std::frexp(heaviest, &exponent);
+  // 2^(30 - exponent), in two factors that are numbers whatever the exponent; products are exact
+  const double factor = std::ldexp(1.0, std::min(30 - exponent, 1000));
+  const double rest = std::ldexp(1.0, std::max(30 - exponent - 1000, 0));
   std::int64_t parts = 0;  // a sum of doubles would depend on the order of the rows
-  for (const Row r : rows) parts += 1 + static_cast<std::int64_t>(std::ldexp(weight[r], 30 - exponent));
+  for_each_row(rows, by_row.size(),
+               [&](std::size_t r) { parts += 1 + static_cast<std::int64_t>(weight[r] * factor * rest); });
   most = std::ldexp(static_cast<double>(parts), exponent - 30);
   const double scale = scale_below(bits, most, 0.5);
-  for (const Row r : rows) by_row[r] = std::max<std::int64_t>(1, std::llround(weight[r] * scale));
+  std::int64_t* const fixed = by_row.data();
+  for_each_row(rows, by_row.size(),
+               [&](std::size_t r) { fixed[r] = std::max<std::int64_t>(1, nearest(weight[r] * scale)); });
   unit = 1 / scale;
 }
 

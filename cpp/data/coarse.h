@@ -41,6 +41,8 @@ struct CoarseTiles {
 
   std::size_t n_tiles() const { return (columns.size() + lanes - 1) / lanes; }
   const std::uint8_t* tile(std::size_t t) const { return codes.data() + t * n_rows * lanes; }
+  // The codes of a lane, one for every `lanes` bytes.
+  const std::uint8_t* lane(std::size_t l) const { return tile(l / lanes) + l % lanes; }
 
  private:
   void fill(std::size_t lane, const Presorted& sorted);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "base/parting.h"
 #include "base/pool.h"
 #include "criterion/median.h"
 #include "data/read.h"
@@ -138,11 +139,14 @@ class Grower {
     return node.worth > weighing().price * (1 - 1e-6);
   }
 
+  // Is a node known not to be split where columns are sorted for all that lies below a node?
+  bool is_leaf(const OpenNode& node) const { return bins_.is_kept && rules_.too_small(node.n(), node.depth); }
+
   // Nodes of at most n_task_rows rows are left to tasks; 0: none are.
   void grow_depth_first(OpenNode root, std::size_t n_task_rows) {
     std::vector<Open> stack, tasks;
     const auto place = [&](OpenNode node) {
-      const bool is_task = node.n() <= n_task_rows;
+      const bool is_task = node.n() <= n_task_rows && !is_leaf(node);
       const std::size_t at = is_task ? sprouts_.size() : add_sprout(node);
       if (is_task) sprouts_.emplace_back().subtree = tasks.size();
       (is_task ? tasks : stack).push_back({std::move(node), at});
@@ -234,19 +238,15 @@ class Grower {
     if (weighing().on) return split_weighed(open, choice);
     const OpenNode& node = open.node;
     const std::span<Row> rows = rows_of(node);
-    mark_sides(rules_, choice, rows, side_, codes_);
+    if (has_steps(choice.feature))
+      mark_sides(rules_, bins_.tiles, choice, rows, side_);
+    else
+      mark_sides(rules_, choice, rows, side_, codes_);
     OpenNode left, right;
     rules_.inherit(node, choice, left, right);
-    spare_.clear();
-    std::size_t n_left = 0;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const Row r = rows[i];
-      if (side_[i])
-        rows[n_left++] = r;
-      else
-        spare_.push_back(r);
-    }
-    std::copy(spare_.begin(), spare_.end(), rows.begin() + static_cast<std::ptrdiff_t>(n_left));
+    spare_.resize(rows.size());
+    const std::size_t n_left =
+        part_rest(rows.data(), rows.size(), spare_.data(), 0, 0, 0, [&](std::size_t i, Row) { return side_[i] != 0; });
     left.begin = node.begin;
     left.end = right.begin = node.begin + n_left;
     right.end = node.end;
@@ -259,6 +259,10 @@ class Grower {
     if (rules_.bounded()) rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
     sprouts_[open.at].split = describe_split(rules_, choice, left.stat[0] > right.stat[0], codes_);
     return {std::move(left), std::move(right)};
+  }
+
+  bool has_steps(std::uint32_t feature) const {
+    return bins_.tiles.n_rows > 0 && bins_.tiles.lane_of[feature] != CoarseTiles::none;
   }
 
   // As above, with rows that lack a value sent by surrogates; some may stay.

@@ -1,6 +1,7 @@
 #include "grow/search.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <iterator>
 #include <limits>
@@ -227,6 +228,24 @@ void mark_sides(const Rules& rules, const Choice& choice, std::span<const Row> r
   const bool missing_left = choice.candidate.missing_left;
   read_rows(column, rows.data(), rows.size(),
             [&](std::size_t i, double v) { side[i] = v <= threshold || (v != v && missing_left); });
+}
+
+void mark_sides(const Rules& rules, const CoarseTiles& tiles, const Choice& choice, std::span<const Row> rows,
+                std::vector<std::uint8_t>& side) {
+  const Candidate& c = choice.candidate;
+  const std::uint8_t* const codes = tiles.lane(tiles.lane_of[choice.feature]);
+  const auto code_of_row = [codes](Row r) { return codes[std::size_t{r} * CoarseTiles::lanes]; };
+  std::array<std::uint8_t, 256> goes_left{};
+  const std::size_t last = c.missing_alone ? n_coarse - 1 : code_of_row(c.below);
+  std::fill_n(goes_left.begin(), last + 1, std::uint8_t{1});
+  goes_left[coarse_missing] = c.missing_left;
+  side.resize(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) side[i] = goes_left[code_of_row(rows[i])];
+  if (c.missing_alone || code_of_row(c.above) != last) return;
+  const Column& column = rules.table.columns[choice.feature];
+  const double threshold = describe_split(rules, choice, false, {}).threshold;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (code_of_row(rows[i]) == last) side[i] = value_at(column, rows[i]) <= threshold;
 }
 
 }  // namespace spinney

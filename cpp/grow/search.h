@@ -88,4 +88,8 @@ SplitRecord describe_split(const Rules& rules, const Choice& choice, bool left_h
 void mark_sides(const Rules& rules, const Choice& choice, std::span<const Row> rows, std::vector<std::uint8_t>& side,
                 std::vector<std::uint32_t>& codes);
 
+// The same of a number column by its steps: values are read where the cut is inside of one.
+void mark_sides(const Rules& rules, const CoarseTiles& tiles, const Choice& choice, std::span<const Row> rows,
+                std::vector<std::uint8_t>& side);
+
 }  // namespace spinney

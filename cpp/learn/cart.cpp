@@ -58,11 +58,22 @@ Cart grow_cart(const Table& table, const TargetInput& input, Rule rule, const Gr
   GrownTree grown = grow_tree(table, target, params, *bins, buffers, interrupt);
   const bool has_room = grown.tree.feature.capacity() > grown.tree.size();
   Cart cart{has_room ? Tree(grown.tree) : std::move(grown.tree), {}};
-  if (!params.weighing.on) return cart;
+  if (index == nullptr && !params.weighing.on) return cart;
   cart.resting_node.assign(table.n_rows, UINT32_MAX);
-  for (std::uint32_t node = 0; node < grown.resting.size(); ++node)
-    for (std::size_t i = grown.resting[node].first; i < grown.resting[node].second; ++i)
-      cart.resting_node[buffers.rows[i]] = node;
+  const auto rest = [&](std::uint32_t node, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) cart.resting_node[buffers.rows[i]] = node;
+  };
+  if (params.weighing.on) {
+    for (std::uint32_t node = 0; node < grown.resting.size(); ++node)
+      rest(node, grown.resting[node].first, grown.resting[node].second);
+    return cart;
+  }
+  std::size_t begin = 0;
+  for (std::uint32_t node = 0; node < cart.tree.size(); ++node) {
+    if (!cart.tree.is_leaf(node)) continue;
+    rest(node, begin, begin + cart.tree.n_rows[node]);
+    begin += cart.tree.n_rows[node];
+  }
   return cart;
 }
 

@@ -15,7 +15,8 @@ namespace spinney {
 
 struct Cart {
   Tree tree;
-  std::vector<std::uint32_t> resting_node;  // by row, where splits are weighed; UINT32_MAX: not grown on
+  std::vector<std::uint32_t>
+      resting_node;  // by row, where splits are weighed or there is an index; UINT32_MAX: not grown on
 };
 
 // What many trees share that are grown on one table with other weights or targets: the rows of each column, sorted once.

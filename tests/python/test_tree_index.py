@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import spinney
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from spinney import _engine
 from spinney._data import Schema, read_table
 from spinney._ensemble.weak import WeakTrees
@@ -43,6 +45,52 @@ def test_the_tree_is_the_same(n_rows, n_jobs, criterion, n_classes):
             found = trees.fit(target, np.ascontiguousarray(weights), seed=0)
             if n_classes is None or len(alone.classes_) == n_classes:
                 assert found.__getstate__() == alone.tree_.engine.__getstate__()
+
+
+def any_column(random, kind, n_rows):
+    """A column of one of several kinds, with ties and gaps."""
+    numbers = random.normal(size=n_rows)
+    return {
+        "numbers": numbers,
+        "skewed": np.exp(3 * numbers),
+        "few": np.round(numbers),
+        "two": (numbers > 1).astype(float),
+        "ties": np.where(numbers > 0.5, 7.0, np.round(50 * numbers)),
+        "gaps": np.where(random.random(n_rows) < 0.2, np.nan, numbers),
+        "sorted": np.sort(numbers),
+        "empty": np.full(n_rows, np.nan),
+    }[kind]
+
+
+KINDS = ["numbers", "skewed", "few", "two", "ties", "gaps", "sorted", "empty"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=11),
+    criterion=st.sampled_from(["gini", "entropy", "misclassification", "gain_ratio", "chi2", "squared_error"]),
+    heavy=st.sampled_from([0.0, 1.0, 4.0]),
+    leaf=st.sampled_from([1, 1, 40]),
+    depth=st.integers(1, 3),
+)
+def test_steps_find_the_cuts_of_sorted_rows(seed, kinds, criterion, heavy, leaf, depth):
+    random = np.random.default_rng(seed)
+    n_rows = int(random.integers(4096, 5000))  # below 4096 rows there are no steps
+    X = np.column_stack([any_column(random, kind, n_rows) for kind in kinds])
+    score = np.nan_to_num(X).clip(-2, 2).sum(axis=1) + random.normal(size=n_rows)
+    kind = spinney.DecisionTreeRegressor if criterion == "squared_error" else spinney.DecisionTreeClassifier
+    target = score if criterion == "squared_error" else (score > np.median(score)).astype(np.int32)
+    weight = np.exp(heavy * random.normal(size=n_rows)) * (random.random(n_rows) < 0.95)
+    tree = kind(criterion=criterion, max_depth=depth, min_samples_leaf=leaf).fit(X, target, sample_weight=weight)
+    raw = read_table(X)
+    schema = Schema.learn(raw, categorical_features=None, unseen="missing")
+    columns = schema.encode(raw, unseen="missing", estimator="test")
+    template = kind(criterion=criterion, max_depth=depth, min_samples_leaf=leaf)
+    trees = WeakTrees(template, schema, columns, None if criterion == "squared_error" else 2)
+    found = trees.fit(target, weight, seed=0)
+    assert found.__getstate__() == tree.tree_.engine.__getstate__()
+    np.testing.assert_array_equal(trees._leaves(found, columns), tree.apply(X))
 
 
 def test_an_index_of_another_table_is_not_used():

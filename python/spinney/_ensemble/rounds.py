@@ -150,10 +150,11 @@ class Rounds:
     def _advance(self) -> bool:
         """Do one round; False if it is the last."""
         largest = np.iinfo(np.int32).max
-        members = [
-            self._learner.fit(target, weight, int(self._seeds.randint(largest))) for target, weight in self._rule.asks()
-        ]
-        step = self._rule.judge([self._say(member, self._table) for member in members])
+        members, said = [], []
+        for target, weight in self._rule.asks():
+            members.append(self._learner.fit(target, weight, int(self._seeds.randint(largest))))
+            said.append(self._say(members[-1], self._table))
+        step = self._rule.judge(said)
         if step.ended:
             self.stopped = step.ended
         if step.ended == CHANCE and self.steps:

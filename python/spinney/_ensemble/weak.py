@@ -8,7 +8,7 @@ once (`WeakTrees`); anything else reads it at every fit, and gets a sample of th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -52,7 +52,7 @@ def is_plain_tree(template: Any) -> bool:
     return all(getattr(template, name, value) == value for name, value in _PLAIN.items())
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class WeakTrees(WeakLearner):
     """Trees of spinney, all grown on one view of the table.
 
@@ -71,6 +71,7 @@ class WeakTrees(WeakLearner):
     schema: Schema
     columns: _engine.Table
     n_classes: int | None
+    _newest: tuple[_engine.Tree, NDArray[np.uint32]] | None = field(default=None, init=False, repr=False)  # and leaves
 
     @cached_property
     def _index(self) -> _engine.TreeIndex:
@@ -85,21 +86,21 @@ class WeakTrees(WeakLearner):
             self.schema, self.columns.n_rows, float(weight.sum()), (array, n_classes), None, None, seed
         )
         criterion = self.template._engine_criterion(None, False)
-        tree: _engine.Tree = _engine.grow_tree(self.columns, criterion, array, n_classes, weight, options, self._index)[
-            0
-        ]
-        return tree
+        self._newest = _engine.grow_tree(self.columns, criterion, array, n_classes, weight, options, self._index)
+        return self._newest[0]
 
     def values(self, member: _engine.Tree, table: _engine.Table) -> NDArray[Any]:
         """Return the values of the leaves that rows come to."""
-        found = member.value.reshape(member.size, -1)[self._leaves(member, table)]
-        return found[:, 0] if self.n_classes is None else found
+        value = member.value.reshape(member.size, -1)
+        return (value[:, 0] if self.n_classes is None else value).take(self._leaves(member, table), axis=0)
 
     def codes(self, member: _engine.Tree, table: _engine.Table) -> NDArray[np.intp]:
         """Return the largest class of the leaves that rows come to; the first of several."""
-        return np.asarray(member.value.reshape(member.size, -1).argmax(axis=1)[self._leaves(member, table)])
+        return member.value.reshape(member.size, -1).argmax(axis=1).take(self._leaves(member, table))
 
     def _leaves(self, member: _engine.Tree, table: _engine.Table) -> NDArray[np.uint32]:
+        if self._newest is not None and member is self._newest[0] and table is self.columns:
+            return self._newest[1]  # known from growing it
         return member.apply(table, self.template._n_threads)
 
 

@@ -88,6 +88,5 @@ class _TreeFitter(Fitter):
         options = self._template._growth_options(
             self._schema, columns.n_rows, float(weight.sum()), (target, []), None, None, seed
         )
-        tree, _ = _engine.grow_tree(columns, "squared_error", target, [], weight, options, self._index)
-        values = np.asarray(tree.value)[tree.apply(columns, self._inputs.n_jobs)]
-        return Candidate(values, lambda: self.steps.add(tree))
+        tree, leaves = _engine.grow_tree(columns, "squared_error", target, [], weight, options, self._index)
+        return Candidate(np.asarray(tree.value).take(leaves), lambda: self.steps.add(tree))

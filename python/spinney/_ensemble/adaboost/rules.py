@@ -40,6 +40,7 @@ class ScoresRule(Rule):
         self.sayings = sayings
         self.scores = np.zeros((len(codes), sayings.n_scores))
         self._codes = codes
+        self._targets = codes.astype(np.int32)
         self._start: Floats = weight / weight.sum()
         self._used = self._start > 0
         self._rate = learning_rate
@@ -58,7 +59,8 @@ class ScoresRule(Rule):
     @property
     def training_error(self) -> float:
         """Share of the training rows, by weight, that are given another class than their own."""
-        return float(self._start[self.sayings.codes(self.scores) != self._codes].sum())
+        wrong = self.sayings.codes(self.scores) != self._codes
+        return float(self._start.take(np.flatnonzero(wrong)).sum())
 
     def _reach(self, added: Floats) -> float:
         """Most by which the difference between two classes is moved, over the rows that count."""
@@ -80,6 +82,7 @@ class VotesRule(ScoresRule):
         super().__init__(sayings, codes, weight, learning_rate)
         self._weight: Floats = self._start
         self._total = 0.0
+        self._wrong = np.array([], dtype=np.intp)  # rows that the member judged last gets wrong
 
     @property
     def weights(self) -> Floats:
@@ -93,11 +96,12 @@ class VotesRule(ScoresRule):
 
     def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
         """Yield the classes, with weights that earlier mistakes have raised."""
-        yield self._codes.astype(np.int32), per_row(self._weight)
+        yield self._targets, per_row(self._weight)
 
     def judge(self, said: list[NDArray[Any]]) -> Step:
         """Weigh a member by its error."""
-        error = float(self._weight[said[0] != self._codes].sum())
+        self._wrong = np.flatnonzero(said[0] != self._codes)
+        error = float(self._weight.take(self._wrong).sum())
         ended = CHANCE if error > self.most_error - _NOTHING else "" if error > 0 else PERFECT
         if ended == CHANCE:
             weight = 1.0
@@ -111,10 +115,12 @@ class VotesRule(ScoresRule):
 
     def take(self, step: Step) -> None:
         """Raise the weights of the rows that the member gets wrong."""
-        self.scores += self.added(step.said, step.weight)
+        votes = self.sayings.scores(np.arange(self.sayings.n_classes), step.weight)  # by class
+        self.scores += votes.take(step.said[0], axis=0)
         self._total += step.weight
-        weight = np.where(step.said[0] != self._codes, self._weight * float(exp(step.weight)), self._weight)
-        self._weight = weight / weight.sum()
+        weight = self._weight.copy()
+        weight.put(self._wrong, self._weight.take(self._wrong) * float(exp(step.weight)))
+        self._weight = np.divide(weight, weight.sum(), out=weight)
 
 
 class RealRule(ScoresRule):
@@ -131,7 +137,7 @@ class RealRule(ScoresRule):
 
     def asks(self) -> Iterator[tuple[NDArray[Any], Floats]]:
         """Yield the classes, with weights that earlier mistakes have raised."""
-        yield self._codes.astype(np.int32), per_row(self._weight)
+        yield self._targets, per_row(self._weight)
 
     def _margins(self, added: Floats) -> Floats:
         if self.sayings.n_scores == 1:
@@ -140,7 +146,8 @@ class RealRule(ScoresRule):
 
     def judge(self, said: list[NDArray[Any]]) -> Step:
         """Weigh a member by what it does to the loss."""
-        error = float(self._weight[said[0].argmax(axis=1) != self._codes].sum())
+        wrong = np.flatnonzero(said[0].argmax(axis=1) != self._codes)
+        error = float(self._weight.take(wrong).sum())
         added = self.added(said, self._rate)
         factor = dot(self._weight, exp(-self._margins(added)))
         ended = CHANCE if factor > 1 - _NOTHING else PERFECT if error == 0 else ""
