@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import spinney
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from spinney import _engine
 from spinney._data import Schema, read_table
 from spinney._ensemble.weak import WeakTrees
+from sweep import examples
 
 
 def table(n_rows, seed):
@@ -65,7 +66,7 @@ def any_column(random, kind, n_rows):
 KINDS = ["numbers", "skewed", "few", "two", "ties", "gaps", "sorted", "empty"]
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     seed=st.integers(0, 2**31),
     kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=11),
