@@ -328,7 +328,7 @@ class CoarseSearch {
                          Candidate& best) const {
     const std::int64_t left[2] = {total.stat[0] - steps_[coarse_missing].w, total.stat[1] - steps_[coarse_missing].s};
     const Row n_left = total.n - steps_[coarse_missing].n;
-    if (n_left == 0 || !admits(limits, total, left, n_left)) return;
+    if (left[0] == 0 || !admits(limits, total, left, n_left)) return;
     const double score = criterion.score(left, total.stat);
     if (!(score > best.score)) return;
     best.score = score;

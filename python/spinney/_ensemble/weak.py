@@ -96,7 +96,7 @@ class WeakTrees(WeakLearner):
 
     def codes(self, member: _engine.Tree, table: _engine.Table) -> NDArray[np.intp]:
         """Return the largest class of the leaves that rows come to; the first of several."""
-        return member.value.reshape(member.size, -1).argmax(axis=1).take(self._leaves(member, table))
+        return np.asarray(member.value.reshape(member.size, -1).argmax(axis=1).take(self._leaves(member, table)))
 
     def _leaves(self, member: _engine.Tree, table: _engine.Table) -> NDArray[np.uint32]:
         if self._newest is not None and member is self._newest[0] and table is self.columns:
