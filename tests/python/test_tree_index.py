@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import spinney
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from spinney import _engine
 from spinney._data import Schema, read_table
@@ -75,6 +75,8 @@ KINDS = ["numbers", "skewed", "few", "two", "ties", "gaps", "sorted", "empty"]
     leaf=st.sampled_from([1, 1, 40]),
     depth=st.integers(1, 3),
 )
+@example(seed=1, kinds=["numbers", "empty", "numbers"], criterion="entropy", heavy=4.0, leaf=1, depth=1)
+@example(seed=1, kinds=["empty"], criterion="entropy", heavy=4.0, leaf=1, depth=1)
 def test_steps_find_the_cuts_of_sorted_rows(seed, kinds, criterion, heavy, leaf, depth):
     random = np.random.default_rng(seed)
     n_rows = int(random.integers(4096, 5000))  # below 4096 rows there are no steps
