@@ -52,10 +52,9 @@ struct EntryRun {
   };
   // Of the values in the node, of which there are some; `values` are the column's by code.
   Range range(const double* values) const {
-    Range range{0, 0};
-    if (n_present == 0) return range;
-    range = {values[code(0)], values[code(n_present - 1)]};
-    return n_zeros == 0 ? range : Range{std::min(range.low, 0.0), std::max(range.high, 0.0)};
+    const bool zeros = n_zeros > 0 || n_present == 0;
+    return {zeros && n_below == 0 ? 0.0 : values[code(0)],
+            zeros && n_below == n_present ? 0.0 : values[code(n_present - 1)]};
   }
   // The cut at a threshold.
   std::uint32_t at_of(const double* values, double threshold) const {

@@ -82,17 +82,19 @@ void SparseBlock::gather(const OpenNode& node, std::span<const std::uint32_t> co
 void SparseBlock::gather_by_column(const OpenNode& node, std::span<const std::uint32_t> columns, std::size_t most) {
   constexpr std::size_t ahead = 16;  // columns; they lie far apart
   entries_.resize(std::max(entries_.size(), most + 1));
-  std::size_t n = 0;
+  Entry* out = entries_.data();
+  const std::uint32_t* place = place_.data();
+  const auto begin = static_cast<std::uint32_t>(node.begin), n_rows = node.n();
   for (std::size_t c = 0; c < columns.size(); ++c) {
-    gathered_[c] = n;
+    gathered_[c] = static_cast<std::size_t>(out - entries_.data());
     if (c + ahead < columns.size()) fetch(columns[c + ahead]);
     if (is_summed(columns[c])) continue;
     for (const Entry e : all_.of_column(columns[c])) {  // every entry is written, and kept if it is the node's
-      entries_[n] = e;
-      n += is_in(row_of(e), node);
+      *out = e;
+      out += place[row_of(e)] - begin < n_rows;
     }
   }
-  gathered_[columns.size()] = n;
+  gathered_[columns.size()] = static_cast<std::size_t>(out - entries_.data());
 }
 
 void SparseBlock::fetch(std::uint32_t f) const {
@@ -123,17 +125,6 @@ void SparseBlock::gather_by_row(const OpenNode& node, std::span<const std::uint3
     if (gathered_[c + 1] - gathered_[c] > 1 && !all_.columns[columns[c]].is_flag)
       std::sort(entries_.begin() + static_cast<std::ptrdiff_t>(gathered_[c]),
                 entries_.begin() + static_cast<std::ptrdiff_t>(gathered_[c + 1]));
-}
-
-std::span<const Entry> SparseBlock::entries_of(std::uint32_t f, std::size_t c) const {
-  if (gathers_) return std::span(entries_).subspan(gathered_[c], gathered_[c + 1] - gathered_[c]);
-  const std::size_t at = run_at_[f];
-  if (at >= state_.runs.size() || state_.runs[at].column != f) return {};
-  return std::span(entries_).subspan(state_.runs[at].begin, state_.runs[at].end - state_.runs[at].begin);
-}
-
-EntryRun SparseBlock::run_of(const OpenNode& node, std::uint32_t f, std::size_t c) const {
-  return EntryRun(entries_of(f, c), all_.columns[f].first_above, node.n());
 }
 
 std::size_t SparseBlock::part(const OpenNode& node, const Choice& choice) {

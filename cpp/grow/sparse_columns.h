@@ -59,8 +59,15 @@ class SparseBlock : public BlockColumns {
   bool is_summed(std::uint32_t f) const { return !state_.sums.empty() && all_.columns[f].is_flag; }
   bool is_above(std::uint32_t f) const { return all_.columns[f].first_above == 0; }  // a flag's value
   // The node's entries in columns[c] of the search.
-  std::span<const Entry> entries_of(std::uint32_t f, std::size_t c) const;
-  EntryRun run_of(const OpenNode& node, std::uint32_t f, std::size_t c) const;
+  std::span<const Entry> entries_of(std::uint32_t f, std::size_t c) const {
+    if (gathers_) return std::span(entries_).subspan(gathered_[c], gathered_[c + 1] - gathered_[c]);
+    const std::size_t at = run_at_[f];
+    if (at >= state_.runs.size() || state_.runs[at].column != f) return {};
+    return std::span(entries_).subspan(state_.runs[at].begin, state_.runs[at].end - state_.runs[at].begin);
+  }
+  EntryRun run_of(const OpenNode& node, std::uint32_t f, std::size_t c) const {
+    return EntryRun(entries_of(f, c), all_.columns[f].first_above, node.n());
+  }
   std::span<const Row> rows_of(const OpenNode& node) const { return rows_.subspan(node.begin, node.n()); }
 
   const Rules& rules_;
@@ -320,12 +327,10 @@ class SparseColumns final : public SparseBlock {
 
   const double* values_of(std::uint32_t f) const { return all_.values.data() + all_.columns[f].values; }
 
-  // Those at the ends of a run.
+  // The highest of a run; the lowest is 0 in most.
   void fetch_values(std::uint32_t f, std::size_t c) const {
     const std::span<const Entry> run = entries_of(f, c);
-    if (run.empty()) return;
-    for (const Entry e : {run.front(), run.back()})
-      if (code_of(e) != missing_code) __builtin_prefetch(values_of(f) + code_of(e));
+    if (!run.empty() && code_of(run.back()) != missing_code) __builtin_prefetch(values_of(f) + code_of(run.back()));
   }
 
   // Ranges without end are cut at one of the rows' values.
