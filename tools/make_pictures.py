@@ -170,6 +170,19 @@ def bias_variance() -> Any:
     return found.plot().figure
 
 
+def comparison_pictures(folder: Path) -> None:
+    """Draw models compared on one table, their learning curves, and a stack beside its members."""
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    found = spinney.compare(["tree", "forest", "linear"], X, y)
+    save(found.plot().figure, folder / "comparison.png")
+    curves = spinney.compare(["tree", "forest", "linear"], X, y, repeats=1, learning_curves=True, baseline=False)
+    save(curves.plot_curves().figure, folder / "comparison_curves.png")
+    members = ["forest", "boosting", "linear"]
+    models = [*members, ("stack", spinney.StackingRegressor(members)), ("vote", spinney.VotingRegressor(members))]
+    stacked = spinney.compare(models, X, y, reference="stack", baseline=False)
+    save(stacked.plot().figure, folder / "stacking.png")
+
+
 def lost_columns() -> Any:
     """Draw the accuracy of trees after losing each column, with and without surrogates."""
     X, y = spinney.datasets.load_penguins(as_frame="pandas")
@@ -541,6 +554,7 @@ def main(arguments: list[str]) -> None:
     save(thirty_rows(), folder / "bagging_thirty_rows.png")
     save(oob_curve(), folder / "bagging_oob.png")
     save(bias_variance(), folder / "bias_variance.png")
+    comparison_pictures(folder)
     adaboost_pictures(folder)
     margin_pictures(folder)
     neighbour_pictures(folder)
