@@ -7,6 +7,7 @@ from typing import Any
 
 _WORTH = 0.3  # of a row's first loss, that all held-out rows together must gain: less than that is chance
 _FEWEST_ROWS = 10  # with fewer, folds say nothing
+_VERY_FEW_ROWS = 1000  # with fewer, trees are small
 _FEW_ROWS = 3000  # with fewer, there are twice as many folds
 _MANY_ROWS = 20_000  # from here on, boosters share one table in codes
 _SOME_ROWS = 0.7  # share that every second booster draws of few
@@ -153,10 +154,11 @@ def _by_size(n_rows: int, n_scores: int, is_class_target: bool, work: float) -> 
     """Return what suits a table; `work` is 1 unless the user asks for less or more."""
     is_few = n_rows < _FEW_ROWS
     smallest_leaf = min(20, n_rows // 60) if is_class_target else min(10, n_rows // 20)
+    most_leaves = 6 if n_rows < _VERY_FEW_ROWS else 12 if is_few or n_scores > 1 else 24
     return {
         "n_rounds": round((1000 if is_few else 600) * work),
         "learning_rate": (0.08 if is_few else 0.1) / work,
-        "max_leaf_nodes": 24 if n_scores == 1 else 12,
+        "max_leaf_nodes": most_leaves,
         "l2_regularization": min(3.0, 100 / n_rows) if is_class_target else 1.0,
         "subsample": 1.0,
         "max_features": 0.5,
