@@ -14,7 +14,8 @@ namespace {
 
 using Places = std::vector<std::uint32_t>;
 
-constexpr std::size_t most_at_work = 512;
+constexpr std::size_t fewest_at_work = 64, most_at_work = 512;
+constexpr std::size_t most_at_once = 256;  // rows of a problem that is one working set
 constexpr std::size_t tiles_per_task = 64;
 constexpr std::size_t rows_at_once = 64;
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -25,6 +26,11 @@ struct LeftOut {
   Places rows;
   std::vector<double> beta;
 };
+
+// An eighth of the rows: of a small problem the matrix of a large working set would cost more than all rows that change.
+std::size_t at_work_of(std::size_t n) {
+  return n <= most_at_once ? n : std::clamp(padded(n / 8), fewest_at_work, most_at_work);
+}
 
 template <class T>
 class DualSolver {
@@ -37,6 +43,7 @@ class DualSolver {
         n_threads_(n_threads),
         interrupt_(interrupt),
         n_(problem.z.size()),
+        n_at_work_(at_work_of(n_)),
         beta_(std::move(start.beta)),
         pull_(std::move(start.pull)),
         diagonal_(n_),
@@ -110,7 +117,7 @@ class DualSolver {
   }
 
   void choose(double highest, double lowest) {
-    if (active_.size() <= most_at_work) {
+    if (active_.size() <= n_at_work_) {
       at_work_ = active_;
       return;
     }
@@ -119,14 +126,14 @@ class DualSolver {
       if (up(i) > lowest) rising.push_back(i);
       if (down(i) < highest) falling.push_back(i);
     }
-    constexpr std::size_t most_new = most_at_work / 2;
+    const std::size_t most_new = n_at_work_ / 2;
     first_by(rising, most_new / 2, [&](std::uint32_t i) { return up(i); });
     first_by(falling, most_new / 2, [&](std::uint32_t i) { return -down(i); });
     std::vector<bool>& is_in = is_in_;
     is_in.assign(n_, false);
     Places chosen;
     const auto add = [&](std::uint32_t i) {
-      if (chosen.size() < most_at_work && !is_in[i]) {
+      if (chosen.size() < n_at_work_ && !is_in[i]) {
         is_in[i] = true;
         chosen.push_back(i);
       }
@@ -224,12 +231,11 @@ class DualSolver {
     Places fresh;
     for (const std::uint32_t i : changed)
       if (!cache_.has(i)) fresh.push_back(i);
-    const std::size_t n_kept = cache_.make_room(changed, fresh);
+    cache_.make_room(changed, fresh);
     std::vector<bool> is_fresh(changed.size());  // its values are not there yet
     std::size_t k = 0;
     for (std::size_t c = 0; c < changed.size(); ++c)
       is_fresh[c] = k < fresh.size() && fresh[k] == changed[c] ? (++k, true) : false;
-    static_cast<void>(n_kept);
     double* pull = active_pull_.data();
     for (std::size_t i = 0; i < active_.size(); ++i) pull[i] = pull_[active_[i]];
     subtract(columns_, changed, steps, pull, &is_fresh);
@@ -281,7 +287,7 @@ class DualSolver {
 
   void set_columns() {
     Places rows;
-    if (n_ <= most_at_work) return;
+    if (n_ <= n_at_work_) return;
     for (const std::uint32_t i : active_) rows.push_back(problem_.rows[i]);
     columns_ = kernel_.columns(rows);
     active_pull_.assign(padded(active_.size()), 0.0);
@@ -295,10 +301,10 @@ class DualSolver {
   }
 
   void leave_out(double highest, double lowest) {
-    if (n_ <= most_at_work) return;
+    if (n_ <= n_at_work_) return;
     std::size_t n_firm = 0;
     for (const std::uint32_t i : active_) n_firm += is_firm(i, highest, lowest);
-    if (n_firm * 5 < active_.size() || active_.size() - n_firm < most_at_work) return;
+    if (n_firm * 5 < active_.size() || active_.size() - n_firm < n_at_work_) return;
     LeftOut left{{}, beta_};
     Places kept, places;
     for (std::size_t k = 0; k < active_.size(); ++k) {
@@ -314,7 +320,7 @@ class DualSolver {
     left_out_.push_back(std::move(left));
     active_ = std::move(kept);
     set_columns();
-    cache_.keep_places(places, padded(active_.size()));
+    cache_.keep_places(places, padded(active_.size()), n_threads_);
   }
 
   void bring_back() {
@@ -370,7 +376,7 @@ class DualSolver {
   const DualOptions& options_;
   const int n_threads_;
   Interrupt& interrupt_;
-  const std::size_t n_;
+  const std::size_t n_, n_at_work_;
   std::vector<double> beta_, pull_, diagonal_;
   Places active_, place_, at_work_;
   std::vector<bool> is_active_, is_in_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/large_array.h"
+#include "base/pool.h"
 
 namespace spinney {
 
@@ -22,37 +23,48 @@ class RowCache {
   // Rows have n values from now on; those kept so far are gone.
   void clear(std::size_t n) {
     width_ = n;
-    const std::size_t n_slots = std::min(most_ / std::max<std::size_t>(n, 1), slot_of_.size());
-    if (values_.size() < n_slots * n) values_ = LargeArray<T>(n_slots * n);
+    chunks_.clear();
     std::fill(slot_of_.begin(), slot_of_.end(), nowhere);
-    row_in_.assign(n_slots, nowhere);
-    used_.assign(n_slots, 0);
+    row_in_.clear();
+    used_.clear();
   }
 
   // Keeps of each row only some of its values, by their places; width is their number, padded.
-  void keep_places(std::span<const std::uint32_t> places, std::size_t width) {
-    for (std::size_t slot = 0; slot < row_in_.size(); ++slot) {
-      const T* from = values_.data() + slot * width_;
-      T* to = values_.data() + slot * width;  // never ahead of `from`
-      for (std::size_t i = 0; i < places.size(); ++i) to[i] = from[places[i]];
-      std::fill(to + places.size(), to + width, T{0});
-    }
+  void keep_places(std::span<const std::uint32_t> places, std::size_t width, int n_threads) {
+    parallel_for(chunks_.size(), n_threads, [&](std::size_t chunk, int) {
+      LargeArray<T> kept(chunk_slots * width);
+      for (std::size_t slot = 0; slot < chunk_slots; ++slot) {
+        if (row_in_[chunk * chunk_slots + slot] == nowhere) continue;
+        const T* from = chunks_[chunk].data() + slot * width_;
+        T* to = kept.data() + slot * width;
+        for (std::size_t i = 0; i < places.size(); ++i) to[i] = from[places[i]];
+        std::fill(to + places.size(), to + width, T{0});
+      }
+      chunks_[chunk] = std::move(kept);
+    });
     width_ = width;
-    const std::size_t n_slots = std::min(values_.size() / std::max<std::size_t>(width, 1), slot_of_.size());
-    row_in_.resize(n_slots, nowhere);
-    used_.resize(n_slots, 0);
   }
 
   bool has(std::uint32_t row) const { return slot_of_[row] != nowhere; }
-  T* values(std::uint32_t row) { return values_.data() + slot_of_[row] * width_; }
-  const T* values(std::uint32_t row) const { return values_.data() + slot_of_[row] * width_; }
+  T* values(std::uint32_t row) {
+    return chunks_[slot_of_[row] / chunk_slots].data() + slot_of_[row] % chunk_slots * width_;
+  }
 
   // Makes room for rows that are not kept, as far as there is any, at the cost of those not used for longest; `in_use` are
-  // not given up. Their values are for the caller to set. Returns how many of `rows` have room: the first ones.
-  std::size_t make_room(std::span<const std::uint32_t> in_use, std::span<const std::uint32_t> rows) {
+  // not given up. Their values are for the caller to set.
+  void make_room(std::span<const std::uint32_t> in_use, std::span<const std::uint32_t> rows) {
     ++now_;
+    std::size_t n_free = 0;
     for (const std::uint32_t row : in_use)
       if (has(row)) used_[slot_of_[row]] = now_;
+    for (const std::uint32_t row : row_in_) n_free += row == nowhere;
+    while (n_free < rows.size() && (chunks_.size() + 1) * chunk_slots * width_ <= most_ &&
+           chunks_.size() * chunk_slots < slot_of_.size()) {
+      chunks_.emplace_back(chunk_slots * width_);
+      row_in_.resize(chunks_.size() * chunk_slots, nowhere);
+      used_.resize(row_in_.size(), 0);
+      n_free += chunk_slots;
+    }
     std::vector<std::uint32_t> slots(row_in_.size());
     std::iota(slots.begin(), slots.end(), 0u);
     std::erase_if(slots, [&](std::uint32_t slot) { return used_[slot] == now_; });
@@ -67,14 +79,15 @@ class RowCache {
       slot_of_[rows[i]] = slots[i];
       used_[slots[i]] = now_;
     }
-    return n;
   }
 
  private:
+  static constexpr std::size_t chunk_slots = 64;  // rows that lie in one piece of memory
+
   std::size_t most_, width_ = 0;
-  LargeArray<T> values_;
-  std::vector<std::uint32_t> slot_of_, row_in_;
-  std::vector<std::uint64_t> used_;
+  std::vector<LargeArray<T>> chunks_;
+  std::vector<std::uint32_t> slot_of_, row_in_;  // of rows; of slots
+  std::vector<std::uint64_t> used_;              // when each slot was used last; 0: never
   std::uint64_t now_ = 0;
 };
 
