@@ -160,6 +160,9 @@ def _models():
         models[f"bagging {kind} columns"] = _of(
             f"Bagging{kind}", y, n_estimators=3, max_features=2, oob_score=True, warm_start=True
         )
+        models[f"cells {kind}"] = _of(f"Histogram{kind}", y)
+        models[f"cells by folds {kind}"] = _of(f"Histogram{kind}", y, scale="standard", cv=3, empty="overall")
+        models[f"cells of one edge {kind}"] = _of(f"Histogram{kind}", y, X=WHOLE, cell=1.5, scale=None)
         models[f"rpart {kind}"] = _rpart(f"DecisionTree{kind}", y)
         models[f"linear {kind}"] = _of(f"Linear{kind}", y)
         for label, options in _STACKS.items():
@@ -178,6 +181,7 @@ def _models():
         "DecisionTreeClassifier", PAIR, cost_matrix={"no": {"yes": 5.0}}, priors={"no": 0.4, "yes": 0.6}
     )
     models["costs of a forest"] = _of("RandomForestClassifier", PAIR, n_estimators=4, cost_matrix={"no": {"yes": 5.0}})
+    models["density"] = lambda: spinney.HistogramDensity().fit(WHOLE[:, :2])
     models["neighbours with costs"] = lambda: _of(
         "KNeighborsClassifier", PAIR, cost_matrix={"no": {"yes": 5.0}}, priors={"no": 0.4, "yes": 0.6}
     )(sample_weight=np.arange(N_ROWS) % 3)
@@ -210,7 +214,7 @@ MODELS = _models()
 
 def rows_of(model):
     """Return the table that a model of `MODELS` was fitted on."""
-    return TABLE if hasattr(model, "feature_names_in_") else WHOLE
+    return TABLE if hasattr(model, "feature_names_in_") else WHOLE[:, : model.n_features_in_]
 
 
 _ASKED = ("predict", "predict_proba", "decision_function", "score_samples", "transform", "apply")

@@ -105,6 +105,13 @@ def models() -> dict[str, Any]:
             [("shallow", spinney.DecisionTreeClassifier(max_depth=3)), "linear"], weights=[1, 2], random_state=4
         ).fit(X, labels),
         "planes_regressor": spinney.LinearSVR(C=3.0, epsilon=0.2).fit(X, score),
+        "neighbours_classifier": spinney.KNeighborsClassifier(
+            "cv", weights="tricube", k_values=[2, 5, 9], priors="uniform"
+        ).fit(X, labels, weight),
+        "neighbours_regressor": spinney.KNeighborsRegressor(3, metric="mahalanobis", ties="all", unseen="other").fit(
+            X, two
+        ),
+        "cells_classifier": spinney.HistogramClassifier().fit(X, labels),
         "numbers": spinney.DecisionTreeRegressor(max_depth=4).fit(X[["length", "count"]].to_numpy(), score),
         "surrogates": spinney.DecisionTreeClassifier(
             missing="surrogate", missing_fallback="stop", max_competitors=2, max_depth=5

@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from spinney._margin.perceptron import Perceptron
     from spinney._margin.regressor import SVR
     from spinney._neighbours.classifier import KNeighborsClassifier
+    from spinney._neighbours.density import HistogramDensity
+    from spinney._neighbours.histogram_classifier import HistogramClassifier
+    from spinney._neighbours.histogram_regressor import HistogramRegressor
     from spinney._neighbours.regressor import KNeighborsRegressor
     from spinney._pruning.table import ComplexityTable
     from spinney._tree.classifier import DecisionTreeClassifier
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from spinney._tree.shrinkage import shrink_tree
     from spinney.criteria import CompiledCriterion, Criterion, LossCriterion
     from spinney.drawing.curves import plot_cp, plot_importances, plot_impurity_curves
+    from spinney.drawing.error_curve import plot_error_curve
     from spinney.drawing.learning_curve import plot_learning_curve
     from spinney.drawing.margins import plot_margins
     from spinney.drawing.neighbours import plot_isolation, plot_outlier_scores, plot_proximity_map
@@ -95,6 +99,9 @@ __all__ = [
     "FunctionalBoostingRegressor",
     "GradientBoostingClassifier",
     "GradientBoostingRegressor",
+    "HistogramClassifier",
+    "HistogramDensity",
+    "HistogramRegressor",
     "Importances",
     "IsolationForest",
     "JamesStein",
@@ -132,6 +139,7 @@ __all__ = [
     "load",
     "load_predictor",
     "plot_cp",
+    "plot_error_curve",
     "plot_importances",
     "plot_impurity_curves",
     "plot_isolation",

@@ -33,6 +33,9 @@ MODULE_OF = {
     "FunctionalBoostingRegressor": "spinney._ensemble.functional.regressor",
     "GradientBoostingClassifier": "spinney._boosting.classifier",
     "GradientBoostingRegressor": "spinney._boosting.regressor",
+    "HistogramClassifier": "spinney._neighbours.histogram_classifier",
+    "HistogramDensity": "spinney._neighbours.density",
+    "HistogramRegressor": "spinney._neighbours.histogram_regressor",
     "Importances": "spinney.reading.importances",
     "IsolationForest": "spinney._forest.unlabelled.isolation",
     "JamesStein": "spinney._judge.james_stein",
@@ -69,6 +72,7 @@ MODULE_OF = {
     "load": "spinney._keep.estimator",
     "load_predictor": "spinney._keep.predictor",
     "plot_cp": "spinney.drawing.curves",
+    "plot_error_curve": "spinney.drawing.error_curve",
     "plot_importances": "spinney.drawing.curves",
     "plot_impurity_curves": "spinney.drawing.curves",
     "plot_isolation": "spinney.drawing.neighbours",
@@ -97,6 +101,8 @@ FITTED_KINDS = {
     "adaboost": "spinney._fitted.adaboost.FittedAdaBoost",
     "adaboost_r2": "spinney._fitted.median.FittedMedian",
     "boosting": "spinney._fitted.boosting.FittedBoosting",
+    "cells": "spinney._fitted.neighbours.cells.FittedCells",
+    "density": "spinney._fitted.neighbours.density.FittedDensity",
     "forest": "spinney._fitted.forest.FittedForest",
     "functions": "spinney._fitted.functions.model.FittedFunctions",
     "kernel_machines": "spinney._fitted.margin.machines.FittedMachines",
@@ -118,6 +124,7 @@ FAMILIES_OF_KIND = {
     "adaboost": ("AdaBoost",),
     "adaboost_r2": ("AdaBoost",),
     "boosting": ("GradientBoosting",),
+    "cells": ("Histogram",),
     "forest": ("RandomForest", "ExtraTrees"),
     "functions": ("FunctionalBoosting",),
     "kernel_machines": ("SV",),
@@ -139,6 +146,7 @@ FITTED_BY_COMMAND = {
     "adaboost": "AdaBoost",
     "svm": "SV",
     "knn": "KNeighbors",
+    "histogram": "Histogram",
     "linear": "Linear",
     "stack": "Stacking",
     "vote": "Voting",
@@ -147,7 +155,7 @@ FITTED_BY_COMMAND = {
 }
 
 # estimators whose files do not predict a target
-WITHOUT_TARGET = frozenset({"IsolationForest", "ProximityImputer", "RandomTreesEmbedding"})
+WITHOUT_TARGET = frozenset({"HistogramDensity", "IsolationForest", "ProximityImputer", "RandomTreesEmbedding"})
 
 
 def estimator_of(family: str, has_classes: bool) -> str | None:

@@ -1,8 +1,9 @@
 """Neighbours: every distance, every way to count."""
 
+import numpy as np
 import spinney
 
-from fingerprints.cases import enter_models
+from fingerprints.cases import case, enter_models
 from fingerprints.tables import CLASSES, HOLES, MIXED, TWO, VALUES
 
 METRICS = ("euclidean", "manhattan", "chebyshev", "minkowski", "cosine", "mahalanobis", "hamming", "gower")
@@ -29,3 +30,21 @@ enter_models(
     MIXED,
     TWO,
 )
+enter_models(
+    "cells",
+    {
+        "leave one out": lambda: spinney.HistogramClassifier(),
+        "folds": lambda: spinney.HistogramClassifier(cv=4, random_state=0, scale="standard", empty="overall"),
+        "one edge": lambda: spinney.HistogramClassifier(3.0, scale=None, priors="uniform"),
+    },
+    MIXED,
+    CLASSES,
+)
+enter_models("cells of values", {"range": lambda: spinney.HistogramRegressor()}, HOLES, VALUES)
+
+
+@case("density")
+def density(n_jobs):
+    x = np.nan_to_num(np.asarray(VALUES, dtype=float))[:, np.newaxis]
+    model = spinney.HistogramDensity(n_jobs=n_jobs).fit(x)
+    return {"model": model.fingerprint(), "score_samples": model.score_samples(x), "risk": model.cv_results_["risk"]}

@@ -72,3 +72,21 @@ def shares(distance, codes, k, n_classes, weights="uniform", ties="first", weigh
         votes = KERNELS[weights](np.minimum(near / bandwidth if bandwidth > 0 else 0 * near, 1 - 1e-6))
     found = np.bincount(codes[:n], votes, n_classes)
     return found / found.sum()
+
+
+def cell_answers(X, y, queries, edge, n_classes=None):
+    """Answers of plain cells of numbers from 0 on, by lists of their rows; None for empty cells."""
+    rows = {}
+    for row, value in zip(X, y, strict=True):
+        rows.setdefault(tuple(np.floor(row / edge)), []).append(value)
+    lows, highs = np.floor(X.min(axis=0) / edge), np.floor(X.max(axis=0) / edge)
+    found = []
+    for query in queries:
+        values = rows.get(tuple(np.clip(np.floor(query / edge), lows, highs)))
+        if values is None:
+            found.append(None)
+        elif n_classes is None:
+            found.append(np.array([np.mean(values)]))
+        else:
+            found.append(np.bincount(values, minlength=n_classes) / len(values))
+    return found

@@ -550,6 +550,12 @@ def test_neighbours_are_fitted_shown_and_asked(folder, tmp_path):
     assert "neither a number from 1 up nor 'cv'" in refused(*fit, "--neighbors", "auto", code=2)
 
 
+def test_histograms_are_fitted_and_shown(folder, tmp_path):
+    fit = ("fit", folder / "penguins.csv", "--target", "body_mass_g", "--model", "histogram", "--folds", 0)
+    assert "cells with rows" in run(*fit, "--out", tmp_path / "cells").stdout
+    assert "HistogramRegressor" in run("show", tmp_path / "cells").stdout
+
+
 # ---- boosting ---------------------------------------------------------------------------------------------
 
 

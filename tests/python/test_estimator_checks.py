@@ -41,6 +41,9 @@ pytestmark = [
         spinney.LinearSVC(),
         spinney.LinearSVR(),
         spinney.Perceptron(),
+        spinney.HistogramClassifier(),
+        spinney.HistogramRegressor(),
+        spinney.HistogramDensity(),
     ]
 )
 def test_scikit_learns_checks(estimator, check):

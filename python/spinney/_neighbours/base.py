@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -26,7 +25,7 @@ from spinney._learn.costs import ClassCosts
 from spinney._learn.folds import read_folds
 from spinney._learn.parameters import COUNT
 from spinney._learn.target import read_weights
-from spinney._neighbours.choice import Judge, SaidClasses, SaidValues, Trial, choose
+from spinney._neighbours.choice import Trial, choose, read_results
 from spinney._neighbours.target import LocalEstimator
 
 Floats = NDArray[np.float64]
@@ -102,7 +101,7 @@ class BaseNeighbors(LocalEstimator):
             trials = self._make_trials(make, columns, target, weight, groups)
             fewest = int(min(trial.model.total_weight - (trial.n_rows < len(trial.model.rows)) for trial in trials))
             judge = self._make_judge(target, weight, costs, learned)
-            k, results = choose(trials, self._read_values(max(1, fewest)), judge)
+            k, results = choose(trials, "n_neighbors", self._read_values(max(1, fewest)), judge)
         elif groups is not None:
             raise ValueError('groups say which rows are held out together, which needs n_neighbors="cv" and folds.')
         model = make(weight, int(k))
@@ -183,26 +182,6 @@ class BaseNeighbors(LocalEstimator):
             trials.append(Trial.of(model, terms, fold.held_out, self._n_threads))
         return trials
 
-    def _make_judge(self, target: NDArray[Any], weight: Floats, costs: ClassCosts, learned: dict[str, Any]) -> Judge:
-        scorer = None
-        if self.scoring is not None:
-            scorer = self.scoring if callable(self.scoring) else get_scorer(self.scoring)
-
-        def judge(model: FittedNeighbours, rows: NDArray[np.intp], flat: Floats) -> tuple[float, Floats | None]:
-            if scorer is None:
-                losses = self._losses(target[rows], flat, model, costs)
-                return float(np.average(losses, weights=None if model.weight is None else weight[rows])), losses
-            shares = model.spread(flat)
-            if "classes_" not in learned:
-                actual = target[rows, 0] if model.n_outputs == 1 else target[rows]
-                return -float(scorer(SaidValues(shares), rows[:, np.newaxis], actual)), None
-            classes = [learned["classes_"]] if model.n_outputs == 1 else learned["classes_"]
-            said = SaidClasses(model.labels(model.best_codes(flat), classes), shares, learned["classes_"])
-            actual = model.labels(target[rows].astype(np.intp), classes)
-            return -float(scorer(said, rows[:, np.newaxis], actual)), None
-
-        return judge
-
     def _keep(
         self,
         schema: Schema,
@@ -213,17 +192,9 @@ class BaseNeighbors(LocalEstimator):
         n_rows: int,
     ) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
-        self.__dict__.pop("cv_results_", None)
-        self._keep_schema(schema)
         self.neighbors_ = model
-        self.n_outputs_ = model.n_outputs
         self._n_rows_given = n_rows
-        if results is not None:
-            self.cv_results_ = results
-        if "classes_" in learned:
-            learned = learned | {"cost_matrix_": costs.cost, "priors_": costs.priors}
-        for name, value in learned.items():
-            setattr(self, name, value)
+        self._keep_learned(schema, model, learned, costs, results)
 
     # ---- what was learned ----------------------------------------------------------------------------
 
@@ -304,16 +275,3 @@ class BaseNeighbors(LocalEstimator):
             sentence += f", chosen by cross-validation (error {error:.4g})"
         why = "the model is made of rows, not of trees."
         return About("neighbours", size, lines, sentence, why_no_trees=why)
-
-
-def read_results(fields: dict[str, Any], first: str, kind: Any) -> dict[str, Any]:
-    """Read the table of a cross-validation; refuse one that cannot be."""
-    names = (first, "error", "error_se", "fold_errors")
-    try:
-        found = {name: np.array(fields[name], dtype=kind if name == first else np.float64) for name in names}
-    except (KeyError, ValueError, TypeError, OverflowError):
-        refuse("is damaged: its cross-validation is unusable")
-    lengths = {len(values) if values.ndim else 0 for values in found.values()}
-    if len(lengths) != 1 or not min(lengths) or found["fold_errors"].ndim != 2 or not np.isfinite(found["error"]).all():
-        refuse("is damaged: its cross-validation is unusable")
-    return found

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
+from spinney._file.container import refuse
 from spinney._fitted.neighbours.model import Find, FittedNeighbours
 from spinney._fitted.neighbours.votes import Rows
 
@@ -88,25 +89,42 @@ class Trial:
 
 
 # from the numbers of rows in the table and what is said of them to their mean error, and each row's if there is one
-Judge = Callable[[FittedNeighbours, Rows, Floats], tuple[float, Floats | None]]
+Judge = Callable[[Any, Rows, Floats], tuple[float, Floats | None]]
 
 
-def choose(trials: list[Trial], values: Sequence[int], judge: Judge) -> tuple[int, dict[str, Any]]:
-    """Return the number of neighbours with the smallest mean error over the trials, the first of equals, and the table.
+class Answers(Protocol):
+    """Rows that a setting is judged by, and what a model says of them with each value of it."""
+
+    @property
+    def model(self) -> Any:
+        """A model that knows how answers are laid out."""
+
+    @property
+    def held_out(self) -> Rows:
+        """Numbers of the rows."""
+
+    def answers(self, values: Sequence[Any]) -> Iterator[Floats]:
+        """Yield the answers for each value."""
+
+
+def choose(trials: Sequence[Answers], name: str, values: Sequence[Any], judge: Judge) -> tuple[Any, dict[str, Any]]:
+    """Return the value with the smallest mean error over the trials, the first of equals, and the table.
 
     Parameters
     ----------
-    trials : list of Trial
-    values : sequence of int
-        Numbers of neighbours, rising.
+    trials : sequence of Answers
+    name : str
+        What is chosen.
+    values : sequence
+        What may be chosen.
     judge : callable
         Error of what is said of some rows.
 
     Returns
     -------
-    best : int
+    best : one of the values
     results : dict of ndarray
-        By number of neighbours: "n_neighbors", "error", its standard error "error_se", and "fold_errors".
+        By value: the values by their name, "error", its standard error "error_se", and "fold_errors".
     """
     errors, spread = np.empty((len(values), len(trials))), np.zeros(len(values))
     for f, trial in enumerate(trials):
@@ -118,12 +136,12 @@ def choose(trials: list[Trial], values: Sequence[int], judge: Judge) -> tuple[in
         spread = errors.std(axis=1, ddof=1) / np.sqrt(len(trials))
     mean = errors.mean(axis=1)
     results = {
-        "n_neighbors": np.array(values, dtype=np.int64),
+        name: np.array(values),
         "error": mean,
         "error_se": spread,
         "fold_errors": errors,
     }
-    return int(values[int(mean.argmin())]), results
+    return values[int(mean.argmin())], results
 
 
 class _Said(BaseEstimator):
@@ -152,3 +170,16 @@ class SaidClasses(ClassifierMixin, _Said):
 
 class SaidValues(RegressorMixin, _Said):
     """The same of values."""
+
+
+def read_results(fields: dict[str, Any], first: str, kind: Any) -> dict[str, Any]:
+    """Read the table of a cross-validation; refuse one that cannot be."""
+    names = (first, "error", "error_se", "fold_errors")
+    try:
+        found = {name: np.array(fields[name], dtype=kind if name == first else np.float64) for name in names}
+    except (KeyError, ValueError, TypeError, OverflowError):
+        refuse("is damaged: its cross-validation is unusable")
+    lengths = {len(values) if values.ndim else 0 for values in found.values()}
+    if len(lengths) != 1 or not min(lengths) or found["fold_errors"].ndim != 2 or not np.isfinite(found["error"]).all():
+        refuse("is damaged: its cross-validation is unusable")
+    return found

@@ -7,12 +7,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import get_scorer
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import column_or_1d
 
+from spinney._data import Schema
 from spinney._learn.costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._learn.table_estimator import TargetEstimator
 from spinney._learn.target import read_classes, read_values
+from spinney._neighbours.choice import Judge, SaidClasses, SaidValues
 from spinney._numbers.same_bits import log
 
 Floats = NDArray[np.float64]
@@ -32,6 +35,40 @@ class LocalEstimator(TargetEstimator):
     def _losses(self, target: NDArray[Any], flat: Floats, model: Any, costs: ClassCosts) -> Floats:
         """Loss of each row."""
         raise NotImplementedError
+
+    def _keep_learned(
+        self, schema: Schema, model: Any, learned: dict[str, Any], costs: ClassCosts, results: dict[str, Any] | None
+    ) -> None:
+        """Set the fitted attributes that come from the table, the target and the choice."""
+        self.__dict__.pop("cv_results_", None)
+        self._keep_schema(schema)
+        self.n_outputs_ = model.n_outputs
+        if results is not None:
+            self.cv_results_ = results
+        if "classes_" in learned:
+            learned = learned | {"cost_matrix_": costs.cost, "priors_": costs.priors}
+        for name, value in learned.items():
+            setattr(self, name, value)
+
+    def _make_judge(self, target: NDArray[Any], weight: Floats, costs: ClassCosts, learned: dict[str, Any]) -> Judge:
+        scorer = None
+        if self.scoring is not None:
+            scorer = self.scoring if callable(self.scoring) else get_scorer(self.scoring)
+
+        def judge(model: Any, rows: NDArray[np.intp], flat: Floats) -> tuple[float, Floats | None]:
+            if scorer is None:
+                losses = self._losses(target[rows], flat, model, costs)
+                return float(np.average(losses, weights=weight[rows])), losses
+            shares = model.spread(flat)
+            if "classes_" not in learned:
+                actual = target[rows, 0] if model.n_outputs == 1 else target[rows]
+                return -float(scorer(SaidValues(shares), rows[:, np.newaxis], actual)), None
+            classes = [learned["classes_"]] if model.n_outputs == 1 else learned["classes_"]
+            said = SaidClasses(model.labels(model.best_codes(flat), classes), shares, learned["classes_"])
+            actual = model.labels(target[rows].astype(np.intp), classes)
+            return -float(scorer(said, rows[:, np.newaxis], actual)), None
+
+        return judge
 
 
 class OfClasses(ClassifierMixin, LocalEstimator):

@@ -1,0 +1,307 @@
+"""The histogram as a density."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import DensityMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from spinney._charts.histogram import draw_histogram
+from spinney._data import Schema, read_table
+from spinney._data.given import given_numbers
+from spinney._file.container import field, refuse
+from spinney._fitted.neighbours.cells import Grid, Places, table_values
+from spinney._fitted.neighbours.density import FittedDensity
+from spinney._keep.part import FittedPart
+from spinney._learn.about import About, counted
+from spinney._learn.table_estimator import TableEstimator
+from spinney._learn.target import read_weights
+
+Floats = NDArray[np.float64]
+_MOST_TRIED = 100  # bins of a column, if the caller does not say
+
+
+class HistogramDensity(DensityMixin, TableEstimator):
+    """The histogram as an estimate of the density that rows were drawn from.
+
+    Bins are boxes of equal edges, by default from the lowest value of each column on. Cross-validation takes the edges
+    of least risk, the expected squared distance from the density up to a constant, estimated by leaving one row out:
+    2 / ((n - 1) v) - (n + 1) / ((n - 1) v) Σ p², where v is the volume of a bin and p the share of the rows in each.
+
+    Parameters
+    ----------
+    bin_width : float, array-like of shape (n_features,) or "cv", default="cv"
+        Edge of the bins, in the columns' own units. "cv": that of least estimated risk among ``bin_counts``; see
+        ``cv_results_`` and `spinney.plot_error_curve`.
+    origin : float or array-like of shape (n_features,), optional
+        Where a bin begins. None: at the lowest value of each column.
+    bin_counts : array-like of int, optional
+        Numbers of bins, from the origin to the largest value of each column, that ``bin_width="cv"`` tries. None: 1 to
+        100, or to the number of rows if that is less.
+    n_jobs : int, optional
+        Threads. None: all that the process may use. The result is the same for any number.
+
+    Attributes
+    ----------
+    histogram_ : FittedDensity
+        The bins that hold training rows, and the share of these in each.
+    bin_width_ : ndarray of shape (n_features,)
+        Edges of the bins by column.
+    origin_ : ndarray of shape (n_features,)
+        Where bins begin in each column.
+    bins_ : dict of ndarray
+        Bins that hold training rows: "low" and "high" of shape (n_bins, n_features), the "share" of the rows and the
+        "density" of shape (n_bins,).
+    cv_results_ : dict of ndarrays
+        With ``bin_width="cv"``: numbers of bins tried ("bin_count"), and their estimated "risk".
+    schema_ : Schema
+        Columns, their kinds and their categories in the training table.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Column names, if the table has any and all are strings.
+
+    See Also
+    --------
+    HistogramRegressor : Means of a target in such bins.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> model = spinney.HistogramDensity(1.0).fit([[0.0], [0.4], [0.5], [1.5]])
+    >>> model.bins_["density"].tolist()
+    [0.75, 0.25]
+    """
+
+    _model_attribute = "histogram_"
+    histogram_: FittedDensity
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "bin_width": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"cv"}), "array-like"],
+        "origin": [Real, "array-like", None],
+        "bin_counts": ["array-like", None],
+        "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
+    }
+    unseen = "missing"
+
+    def __init__(
+        self,
+        bin_width: Any = "cv",
+        *,
+        origin: Any = None,
+        bin_counts: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.bin_width = bin_width
+        self.origin = origin
+        self.bin_counts = bin_counts
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Count the rows of each bin; with ``bin_width="cv"``, choose how wide bins are.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Columns of numbers, without missing values.
+        y : None
+            Not used.
+        sample_weight : array-like of shape (n_samples,), optional
+            A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self._check_parameters()
+        table = read_table(X)
+        schema = Schema.learn(table)
+        given = read_weights(sample_weight, table.n_rows)
+        weight = np.ones(table.n_rows) if given is None else given
+        values = self._read_values(schema, schema.encode(table, estimator=type(self).__name__))
+        values, weight = values[weight > 0], weight[weight > 0]
+        low, top = values.min(axis=0), values.max(axis=0)
+        origin = low if self.origin is None else self._by_column(self.origin, "origin", len(low))
+        results: dict[str, Any] | None = None
+        if isinstance(self.bin_width, str):
+            edge, results = self._choose(values, weight, origin, top)
+        else:
+            edge = self._by_column(self.bin_width, "bin_width", len(low))
+            if not (edge > 0).all():
+                raise ValueError(f"bin_width must be positive numbers. Got {self.bin_width!r}.")
+        if not np.isfinite(edge).all() or ((top - low) / edge > 2.0**38).any():
+            raise ValueError("The bins are too narrow, or the range of a column too wide for a number. Rescale X.")
+        self.histogram_ = _counted(values, weight, origin, edge, top)
+        self.__dict__.pop("cv_results_", None)
+        if results is not None:
+            self.cv_results_ = results
+        self._keep_schema(schema)
+        return self
+
+    def _read_values(self, schema: Schema, columns: Any) -> Floats:
+        for feature in schema.features:
+            if feature.kind in ("category", "ordered"):
+                raise ValueError(f"Column '{feature.name}' holds categories, which have no density. Leave it out.")
+        values = table_values(columns)
+        if not np.isfinite(values).all():
+            j = int(np.flatnonzero(~np.isfinite(values).all(axis=0))[0])
+            raise ValueError(
+                f"Column '{schema.names[j]}' contains NaN, a missing value, or infinity, which has no place in a "
+                "histogram. Drop such rows."
+            )
+        return values
+
+    @staticmethod
+    def _by_column(value: Any, name: str, n_columns: int) -> Floats:
+        numbers = given_numbers(value, name).reshape(-1)
+        if len(numbers) not in (1, n_columns) or not np.isfinite(numbers).all():
+            raise ValueError(
+                f"{name} must be one finite number, or one for each of {n_columns} columns. Got {value!r}."
+            )
+        return np.broadcast_to(numbers, (n_columns,)).astype(np.float64)
+
+    def _choose(self, values: Floats, weight: Floats, origin: Floats, top: Floats) -> tuple[Floats, dict[str, Any]]:
+        """Return the edges of least risk, and the table of all that were tried."""
+        total = float(weight.sum())
+        if self.bin_counts is None:
+            counts = np.arange(1, min(_MOST_TRIED, max(2, len(values))) + 1)
+        else:
+            counts = np.unique(np.asarray(self.bin_counts))
+            if counts.dtype.kind not in "iu" or not len(counts) or counts[0] < 1:
+                raise ValueError(f"bin_counts must be whole numbers from 1 up. Got {self.bin_counts!r}.")
+        span = top - origin
+        span = np.where(span > 0, span, 1.0)
+        risks = np.zeros(len(counts))
+        for i, n_bins in enumerate(counts.tolist()):
+            model = _counted(values, weight, origin, span / n_bins, top)
+            if total > 1:
+                squares = float((model.share * model.share).sum())
+                risks[i] = (2 - (total + 1) * squares) / ((total - 1) * model.volume)
+        best = int(risks.argmin())
+        return span / counts[best], {"bin_count": counts.astype(np.int64), "risk": risks}
+
+    # ---- using ---------------------------------------------------------------------------------------
+
+    def score_samples(self, X: Any) -> Floats:
+        """Logarithm of the density at each row; minus infinity in bins without training rows.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Logarithms of densities.
+        """
+        columns = self._columns(X)
+        return self.histogram_.predictions(columns, self._n_threads)[:, 0]
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Sum of the logarithms of the densities at some rows.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        float
+            Log-likelihood.
+        """
+        return float(self.score_samples(X).sum())
+
+    @property
+    def bin_width_(self) -> Floats:
+        """Edges of the bins by column."""
+        check_is_fitted(self)
+        return self.histogram_.grid.edge
+
+    @property
+    def origin_(self) -> Floats:
+        """Where bins begin in each column."""
+        check_is_fitted(self)
+        return self.histogram_.grid.origin
+
+    @property
+    def bins_(self) -> dict[str, NDArray[Any]]:
+        """Bins with training rows."""
+        check_is_fitted(self)
+        model = self.histogram_
+        low = model.grid.origin + model.places.cells * model.grid.edge
+        return {"low": low, "high": low + model.grid.edge, "share": model.share, "density": model.density}
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the density of one column as bars, or of two as a map.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw.
+
+        Returns
+        -------
+        matplotlib axes
+            The picture.
+        """
+        check_is_fitted(self)
+        if self.n_features_in_ > 2:
+            raise ValueError(f"A histogram of {self.n_features_in_} columns cannot be drawn. Fit one or two columns.")
+        bins = self.bins_
+        return draw_histogram(bins["low"], bins["high"], bins["density"], list(self.schema_.names), ax)
+
+    # ---- files ---------------------------------------------------------------------------------------
+
+    def _to_header(self) -> dict[str, Any]:
+        if not hasattr(self, "cv_results_"):
+            return {}
+        return {"cv_results": {name: values.tolist() for name, values in self.cv_results_.items()}}
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+        if "cv_results" not in header:
+            return {}
+        fields = field(header, "cv_results", dict)
+        try:
+            found = {
+                "bin_count": np.array(fields["bin_count"], dtype=np.int64),
+                "risk": np.array(fields["risk"], float),
+            }
+        except (KeyError, ValueError, TypeError, OverflowError):
+            refuse("is damaged: its cross-validation is unusable")
+        if found["risk"].ndim != 1 or found["risk"].shape != found["bin_count"].shape or not len(found["risk"]):
+            refuse("is damaged: its cross-validation is unusable")
+        return {"cv_results_": found}
+
+    def _about(self) -> About:
+        bins = counted(len(self.histogram_.share), "bin", "bins")
+        width = ", ".join(f"{edge:.4g}" for edge in self.bin_width_)
+        lines = {"histogram": f"{bins} with rows", "width": width}
+        size = {"bins": len(self.histogram_.share), "bin_width": self.bin_width_.tolist()}
+        sentence = f"{bins} with rows, {width} wide"
+        return About("histogram", size, lines, sentence, why_no_trees="the model is made of bins, not of trees.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = False
+        tags.input_tags.categorical = False
+        tags.input_tags.string = False
+        return tags
+
+
+def _counted(values: Floats, weight: Floats, origin: Floats, edge: Floats, top: Floats) -> FittedDensity:
+    """Count the rows of each bin."""
+    sizes = [0] * len(edge)
+    grid = Grid.over(values, sizes, origin, edge, True)
+    places = Places(grid.cells(values, sizes))
+    share = np.bincount(places.of_rows, weight, len(places.cells)) / weight.sum()
+    return FittedDensity(grid, places, share, top)
