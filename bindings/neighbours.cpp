@@ -30,13 +30,15 @@ static const std::map<std::string, Search> searches{
     {"brute", Search::all_rows}, {"tree", Search::tree}, {"auto", Search::cheaper}};
 
 static void make_index(NeighbourIndex* self, const Doubles2& rows, const std::string& metric, double p,
-                       const std::string& algorithm, std::size_t k) {
+                       const std::string& algorithm, std::size_t k, int n_jobs) {
   if (rows.shape(0) == 0 || rows.shape(0) >= NeighbourIndex::no_row) throw nb::value_error("rows: too few or too many");
   if (!(p > 0)) throw nb::value_error("p must be positive");
   const Measure measure{named(metrics, metric, "metric"), p};
   const Search search = named(searches, algorithm, "algorithm");
+  const int n_threads = resolve_threads(n_jobs);
   run_interruptible([&](Interrupt& interrupt) {
-    new (self) NeighbourIndex({rows.data(), rows.size()}, rows.shape(0), rows.shape(1), measure, search, k, interrupt);
+    new (self) NeighbourIndex({rows.data(), rows.size()}, rows.shape(0), rows.shape(1), measure, search, k, n_threads,
+                              interrupt);
   });
 }
 
@@ -58,7 +60,7 @@ static nb::tuple nearest(const NeighbourIndex& index, const Doubles2& queries, s
 void init_neighbours(nb::module_& m) {
   using namespace spinney;
   nb::class_<NeighbourIndex>(m, "NeighbourIndex", "Rows prepared to be searched for the nearest to others.")
-      .def("__init__", &make_index, "rows"_a, "metric"_a, "p"_a, "algorithm"_a, "k"_a,
+      .def("__init__", &make_index, "rows"_a, "metric"_a, "p"_a, "algorithm"_a, "k"_a, "n_jobs"_a,
            "rows: n_rows x n_terms. metric: squares, absolute, powers, largest, differing or gower. algorithm: brute,\n"
            "tree, or auto for the cheaper one if k neighbours will be asked for.")
       .def(

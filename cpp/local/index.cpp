@@ -6,12 +6,13 @@
 #include <utility>
 
 #include "base/pool.h"
+#include "local/tree.h"
 
 namespace spinney {
 
 namespace {
 
-constexpr std::size_t n_lanes = NeighbourIndex::n_lanes, n_together = LocalKernels::n_together;
+constexpr std::size_t n_together = LocalKernels::n_together;
 constexpr std::size_t queries_per_task = 32, bytes_at_once = std::size_t{1} << 17;
 
 // An order of rows in which those near each other in the table are far apart, so that the limits of the search fall soon
@@ -33,17 +34,18 @@ bool adds_up(Metric metric) { return metric != Metric::differing && metric != Me
 }  // namespace
 
 NeighbourIndex::NeighbourIndex(std::span<const double> rows, std::size_t n_rows, std::size_t n_terms, Measure measure,
-                               Search search, std::size_t k, Interrupt& interrupt)
+                               Search search, std::size_t k, int n_threads, Interrupt& interrupt)
     : n_rows_(n_rows), n_terms_(n_terms), n_blocks_((n_rows + n_lanes - 1) / n_lanes), measure_(measure) {
   // With many terms hardly a box is too far away, and few blocks are met one by one as soon as chosen.
   constexpr std::size_t most_terms = 20, fewest_blocks = 16;
   const bool may_pay = n_terms_ <= most_terms && n_blocks_ >= fewest_blocks;
   const bool wants_tree = search == Search::tree || (search == Search::cheaper && may_pay);
   if (wants_tree && adds_up(measure.metric) && n_terms_ > 0) {
-    std::vector<Row> order(n_rows_);
-    std::iota(order.begin(), order.end(), Row{0});
-    grow_tree(rows, order, interrupt);
-    fill_blocks(rows, order);
+    fill_blocks(rows, tree_order(rows, n_rows_, n_terms_, n_threads, interrupt));
+    boxes_.assign((2 * n_blocks_ - 1) * 2 * n_terms_, 0.0);
+    fill_boxes(0, 0, n_blocks_);
+    // Keys and boxes are sums of as many rounded terms, none of them negative; powers err more.
+    box_slack_ = measure.metric == Metric::powers ? 1e-9 : static_cast<double>(n_terms_ + 8) * 0x1p-50;
     if (search == Search::tree || tree_is_cheaper(rows, k, interrupt)) return;
     boxes_ = {};
   }

@@ -29,7 +29,7 @@ class NeighbourIndex {
   // rows: one after the other, n_terms numbers each; they are copied. k: how many neighbours will be asked for, by which the
   // cheaper search is chosen. Only distances that are sums of differences, or their largest, have a tree.
   NeighbourIndex(std::span<const double> rows, std::size_t n_rows, std::size_t n_terms, Measure measure, Search search,
-                 std::size_t k, Interrupt& interrupt);
+                 std::size_t k, int n_threads, Interrupt& interrupt);
 
   std::size_t n_rows() const { return n_rows_; }
   std::size_t n_terms() const { return n_terms_; }
@@ -48,9 +48,7 @@ class NeighbourIndex {
 
   void fill_blocks(std::span<const double> rows, const std::vector<Row>& order);
   void fill_rough(std::span<const double> rows);
-  void grow_tree(std::span<const double> rows, std::vector<Row>& order, Interrupt& interrupt);
-  void grow_node(std::span<const double> rows, std::vector<Row>& order, std::size_t node, std::size_t first,
-                 std::size_t last);
+  void fill_boxes(std::size_t node, std::size_t first, std::size_t last);
   bool tree_is_cheaper(std::span<const double> rows, std::size_t k, Interrupt& interrupt) const;
 
   void walk(const double* query, Nearest& nearest, Visits& visits) const;

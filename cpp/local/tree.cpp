@@ -1,8 +1,12 @@
 // The tree of boxes of an index.
-#include <algorithm>
-#include <cmath>
-#include <utility>
+#include "local/tree.h"
 
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/pool.h"
 #include "local/index.h"
 
 namespace spinney {
@@ -12,39 +16,97 @@ namespace {
 // A node over n blocks has 2 n - 1 nodes below it, itself included, in preorder.
 constexpr std::size_t right_child(std::size_t node, std::size_t n_left_blocks) { return node + 2 * n_left_blocks; }
 
+// Rows of blocks [first, last) that are still to be ordered, and a box around them, not the smallest.
+struct Part {
+  std::size_t first, last;
+  std::vector<double> low, high;
+};
+
+struct Ordering {
+  static constexpr std::size_t n_lanes = NeighbourIndex::n_lanes;
+
+  std::span<const double> rows;
+  std::size_t n_rows, n_terms;
+  std::vector<Row> order;
+
+  // Halves the rows across the longest side of their box, by value and then by number.
+  std::pair<Part, Part> halve(const Part& part, std::vector<std::pair<double, Row>>& spare) {
+    std::size_t longest = 0;
+    for (std::size_t t = 1; t < n_terms; ++t)
+      if (part.high[t] - part.low[t] > part.high[longest] - part.low[longest]) longest = t;
+    const std::size_t begin = part.first * n_lanes, end = std::min(n_rows, part.last * n_lanes);
+    const std::size_t middle = part.first + (part.last - part.first) / 2;
+    spare.clear();
+    for (std::size_t i = begin; i < end; ++i) spare.emplace_back(rows[order[i] * n_terms + longest], order[i]);
+    const auto at_middle = spare.begin() + static_cast<std::ptrdiff_t>(middle * n_lanes - begin);
+    std::nth_element(spare.begin(), at_middle, spare.end());
+    for (std::size_t i = begin; i < end; ++i) order[i] = spare[i - begin].second;
+    Part left{part.first, middle, part.low, part.high}, right{middle, part.last, part.low, part.high};
+    left.high[longest] = right.low[longest] = at_middle->first;
+    return {std::move(left), std::move(right)};
+  }
+
+  void finish(Part part, std::vector<std::pair<double, Row>>& spare) {
+    while (part.last - part.first > 1) {
+      auto [left, right] = halve(part, spare);
+      finish(std::move(left), spare);
+      part = std::move(right);
+    }
+  }
+};
+
 }  // namespace
 
-void NeighbourIndex::grow_tree(std::span<const double> rows, std::vector<Row>& order, Interrupt& interrupt) {
-  boxes_.assign((2 * n_blocks_ - 1) * 2 * n_terms_, 0.0);
-  // Keys and boxes are sums of as many rounded terms, none of them negative; powers err more.
-  box_slack_ = measure_.metric == Metric::powers ? 1e-9 : static_cast<double>(n_terms_ + 8) * 0x1p-50;
-  interrupt.check();
-  grow_node(rows, order, 0, 0, n_blocks_);
+std::vector<Row> tree_order(std::span<const double> rows, std::size_t n_rows, std::size_t n_terms, int n_threads,
+                            Interrupt& interrupt) {
+  Ordering ordering{rows, n_rows, n_terms, std::vector<Row>(n_rows)};
+  std::iota(ordering.order.begin(), ordering.order.end(), Row{0});
+  const std::size_t n_blocks = (n_rows + Ordering::n_lanes - 1) / Ordering::n_lanes;
+  Part whole{0, n_blocks, {rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(n_terms)}, {}};
+  whole.high = whole.low;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    whole.low[i % n_terms] = std::min(whole.low[i % n_terms], rows[i]);
+    whole.high[i % n_terms] = std::max(whole.high[i % n_terms], rows[i]);
+  }
+  constexpr std::size_t n_parts = 16;
+  std::vector<std::pair<double, Row>> spare;
+  std::vector<Part> parts{std::move(whole)};
+  while (parts.size() < n_parts && parts.front().last - parts.front().first > n_parts) {
+    std::vector<Part> halves;
+    for (const Part& part : parts) {
+      interrupt.check();
+      auto [left, right] = ordering.halve(part, spare);
+      halves.push_back(std::move(left));
+      halves.push_back(std::move(right));
+    }
+    parts = std::move(halves);
+  }
+  parallel_for(parts.size(), n_threads, [&](std::size_t task, int) {
+    interrupt.check();
+    std::vector<std::pair<double, Row>> own;
+    ordering.finish(std::move(parts[task]), own);
+  });
+  return std::move(ordering.order);
 }
 
-void NeighbourIndex::grow_node(std::span<const double> rows, std::vector<Row>& order, std::size_t node,
-                               std::size_t first, std::size_t last) {
-  const std::size_t begin = first * n_lanes, end = std::min(n_rows_, last * n_lanes);
+void NeighbourIndex::fill_boxes(std::size_t node, std::size_t first, std::size_t last) {
   double *low = boxes_.data() + node * 2 * n_terms_, *high = low + n_terms_;
-  std::copy_n(rows.data() + order[begin] * n_terms_, n_terms_, low);
-  std::copy_n(low, n_terms_, high);
-  for (std::size_t i = begin + 1; i < end; ++i)
+  if (last - first == 1) {
+    const double* block = blocks_.data() + first * n_terms_ * n_lanes;
     for (std::size_t t = 0; t < n_terms_; ++t) {
-      const double number = rows[order[i] * n_terms_ + t];
-      low[t] = std::min(low[t], number);
-      high[t] = std::max(high[t], number);
+      const auto [least, most] = std::minmax_element(block + t * n_lanes, block + (t + 1) * n_lanes);
+      low[t] = *least, high[t] = *most;
     }
-  if (last - first == 1) return;
-  std::size_t widest = 0;
-  for (std::size_t t = 1; t < n_terms_; ++t)
-    if (high[t] - low[t] > high[widest] - low[widest]) widest = t;
-  const std::size_t middle = first + (last - first) / 2;
-  const auto at = [&](std::size_t place) { return order.begin() + static_cast<std::ptrdiff_t>(place); };
-  std::nth_element(at(begin), at(middle * n_lanes), at(end), [&](Row a, Row b) {
-    return std::pair(rows[a * n_terms_ + widest], a) < std::pair(rows[b * n_terms_ + widest], b);
-  });
-  grow_node(rows, order, node + 1, first, middle);
-  grow_node(rows, order, right_child(node, middle - first), middle, last);
+    return;
+  }
+  const std::size_t middle = first + (last - first) / 2, left = node + 1, right = right_child(node, middle - first);
+  fill_boxes(left, first, middle);
+  fill_boxes(right, middle, last);
+  const double *one = boxes_.data() + left * 2 * n_terms_, *other = boxes_.data() + right * 2 * n_terms_;
+  for (std::size_t t = 0; t < n_terms_; ++t) {
+    low[t] = std::min(one[t], other[t]);
+    high[t] = std::max(one[n_terms_ + t], other[n_terms_ + t]);
+  }
 }
 
 void NeighbourIndex::walk(const double* query, Nearest& nearest, Visits& visits) const {

@@ -762,6 +762,7 @@ class NeighbourIndex:
         p: float,
         algorithm: str,
         k: int,
+        n_jobs: int,
     ) -> None:
         """
         rows: n_rows x n_terms. metric: squares, absolute, powers, largest, differing or gower. algorithm: brute,

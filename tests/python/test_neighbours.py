@@ -62,7 +62,7 @@ def test_both_searches_find_what_measuring_every_pair_finds(search, metric, p):
     expected = nearest(rows, queries, k, metric, p)
     for algorithm in ("brute", "tree", "auto"):
         for n_jobs in (1, 2):
-            index = _engine.NeighbourIndex(np.ascontiguousarray(rows), metric, p, algorithm, k)
+            index = _engine.NeighbourIndex(np.ascontiguousarray(rows), metric, p, algorithm, k, n_jobs)
             found, keys = index.nearest(np.ascontiguousarray(queries), k, n_jobs)
             np.testing.assert_array_equal(found.reshape(-1, k), expected[0])
             np.testing.assert_array_equal(keys.reshape(-1, k), expected[1])
@@ -74,16 +74,16 @@ def test_single_precision_leaves_out_no_row():
     for scale in (1e-12, 1e-7, 1e-3):
         rows = np.ones((3000, 5)) + scale * rng.normal(size=(3000, 5))
         rows[::3] *= 1e4
-        index = _engine.NeighbourIndex(rows, "squares", 2.0, "brute", 7)
+        index = _engine.NeighbourIndex(rows, "squares", 2.0, "brute", 7, 1)
         found, _ = index.nearest(rows[:60].copy(), 7, 1)
         np.testing.assert_array_equal(found.reshape(-1, 7), nearest(rows, rows[:60], 7, "squares")[0])
 
 
 def test_the_cheaper_search_is_a_tree_in_space_and_none_in_twelve_dimensions():
     rng = np.random.default_rng(0)
-    assert _engine.NeighbourIndex(rng.normal(size=(20_000, 3)), "squares", 2.0, "auto", 5).has_tree
-    assert not _engine.NeighbourIndex(rng.normal(size=(20_000, 12)), "squares", 2.0, "auto", 5).has_tree
-    assert not _engine.NeighbourIndex(rng.normal(size=(100, 3)), "squares", 2.0, "auto", 5).has_tree
+    assert _engine.NeighbourIndex(rng.normal(size=(20_000, 3)), "squares", 2.0, "auto", 5, 2).has_tree
+    assert not _engine.NeighbourIndex(rng.normal(size=(20_000, 12)), "squares", 2.0, "auto", 5, 2).has_tree
+    assert not _engine.NeighbourIndex(rng.normal(size=(100, 3)), "squares", 2.0, "auto", 5, 2).has_tree
 
 
 # ---- distances --------------------------------------------------------------------------------------------

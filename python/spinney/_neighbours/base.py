@@ -106,7 +106,7 @@ class BaseNeighbors(LocalEstimator):
             raise ValueError('groups say which rows are held out together, which needs n_neighbors="cv" and folds.')
         model = make(weight, int(k))
         if model.measure.function is None:
-            _ = model.index
+            model.index(self._n_threads)
         self._keep(schema, model, learned, costs, results, table.n_rows)
         return self
 

@@ -176,7 +176,7 @@ class FittedCells(FittedModel):
 
     @cached_property
     def _near(self) -> _engine.NeighbourIndex:
-        return _engine.NeighbourIndex(self._terms(self.places.cells), "absolute", 1.0, "auto", 2)
+        return _engine.NeighbourIndex(self._terms(self.places.cells), "absolute", 1.0, "auto", 2, 1)
 
     def _terms(self, cells: Cells) -> Floats:
         """Numbers whose differences add up to steps between cells; another category, or none, is one step."""

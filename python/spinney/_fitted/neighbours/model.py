@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -74,12 +73,13 @@ class FittedNeighbours(FittedModel):
         self.algorithm = algorithm
         self.factor = factor
         self.row_numbers = row_numbers
+        self._index: _engine.NeighbourIndex | None = None
 
     def __repr__(self) -> str:
         return f"<FittedNeighbours: {self.counting.k} of {len(self.rows)} rows>"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "index"}
+        return self.__dict__ | {"_index": None}
 
     @property
     def total_weight(self) -> float:
@@ -88,17 +88,18 @@ class FittedNeighbours(FittedModel):
 
     # ---- neighbours ------------------------------------------------------------------------------------------
 
-    @cached_property
-    def index(self) -> _engine.NeighbourIndex:
-        """The rows, prepared for the search."""
-        measure, k = self.measure, min(self.counting.n_wanted, len(self.rows))
-        return _engine.NeighbourIndex(self.rows, measure.engine_metric, measure.p, self.algorithm, k)
+    def index(self, n_jobs: int) -> _engine.NeighbourIndex:
+        """Prepare the rows for the search, the first time that it is asked for."""
+        if self._index is None:
+            measure, k = self.measure, min(self.counting.n_wanted, len(self.rows))
+            self._index = _engine.NeighbourIndex(self.rows, measure.engine_metric, measure.p, self.algorithm, k, n_jobs)
+        return self._index
 
     def nearest(self, terms: Floats, k: int, n_jobs: int) -> tuple[Rows, Floats]:
         """Rows and distances of the k nearest of each query, (n_queries, k); of those equally far, the first."""
         if self.measure.function is not None:
             return _nearest_by(self.measure.function, self.rows, terms, k)
-        rows, keys = self.index.nearest(terms, k, n_jobs)
+        rows, keys = self.index(n_jobs).nearest(terms, k, n_jobs)
         distances = self.measure.distances(np.asarray(keys), self.rows.shape[1])
         return np.asarray(rows).astype(np.intp).reshape(-1, k), distances.reshape(-1, k)
 
