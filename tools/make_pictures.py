@@ -15,7 +15,7 @@ import pandas as pd
 import spinney
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_moons
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
-from spinney._charts.colours import CLASS_COLOURS, CLASS_MARKERS, INK, PALE
+from spinney._charts.colours import CLASS_COLOURS, CLASS_MARKERS, INK, PALE, class_colour, tint
 
 mpl.use("agg")
 TWO = ["bill_length_mm", "flipper_length_mm"]
@@ -421,6 +421,42 @@ def adaboost_pictures(folder: Path) -> None:
     save(margin_losses(), folder / "adaboost_losses.png")
 
 
+def local_pictures(folder: Path) -> None:
+    """Draw the chapter on neighbours and cells: error against k, regions, the histogram of least risk."""
+    X, y = spinney.datasets.load_penguins(as_frame="pandas")
+    numbers = X[["bill_length_mm", "body_mass_g"]].dropna()
+    species = y[numbers.index]
+    chosen = spinney.KNeighborsClassifier("cv", k_values=range(1, 41)).fit(numbers, species)
+    save(spinney.plot_error_curve(chosen).figure, folder / "neighbours_error.png")
+    models = {f"{k} neighbour{'s' * (k > 1)}": spinney.KNeighborsClassifier(k) for k in (1, chosen.n_neighbors_, 150)}
+    models |= {"cells of a fifth of the range": spinney.HistogramClassifier(0.2)}
+    figure, all_axes = mpl.pyplot.subplots(1, 4, figsize=(14, 3.6), layout="constrained", sharey=True)
+    for ax, (title, model) in zip(all_axes, models.items(), strict=True):
+        draw_regions(ax, model.fit(numbers, species), numbers, species)
+        ax.set_title(title, fontsize=10)
+    all_axes[0].set_ylabel("body_mass_g")
+    save(figure, folder / "neighbours_regions.png")
+    density = spinney.HistogramDensity().fit(numbers[["bill_length_mm"]])
+    figure, (left, right) = mpl.pyplot.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
+    spinney.plot_error_curve(density, ax=left)
+    density.plot(ax=right)
+    save(figure, folder / "histogram_density.png")
+
+
+def draw_regions(ax: Any, model: Any, X: Any, y: Any) -> None:
+    """Draw what a classifier of two columns says of the plane, and the rows."""
+    low, high = X.min().to_numpy(), X.max().to_numpy()
+    across, up = (np.linspace(low[j], high[j], 200) for j in range(2))
+    grid = pd.DataFrame(np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2), columns=X.columns)
+    codes = np.searchsorted(model.classes_, model.predict(grid)).reshape(200, 200)
+    colours = mpl.colors.ListedColormap([tint(class_colour(code), 0.5) for code in range(len(model.classes_))])
+    ax.pcolormesh(across, up, codes, cmap=colours, rasterized=True)
+    for code, label in enumerate(model.classes_):
+        rows = X[y == label].to_numpy()
+        ax.scatter(*rows.T, s=6, color=class_colour(code), marker=CLASS_MARKERS[code])
+    ax.set_xlabel(X.columns[0])
+
+
 def margin_losses() -> Any:
     """Draw losses of two classes against the margin."""
     margin = np.linspace(-2, 2, 401)
@@ -558,6 +594,7 @@ def main(arguments: list[str]) -> None:
     adaboost_pictures(folder)
     margin_pictures(folder)
     neighbour_pictures(folder)
+    local_pictures(folder)
     shapley_pictures(folder)
 
 

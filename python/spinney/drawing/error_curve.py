@@ -53,9 +53,8 @@ def plot_error_curve(model: Any, *, ax: Axes | None = None) -> Axes:
         )
     ax = axes_of(ax, 7.0, 4.2, "top", "right")
     values, error = results[name], results["risk" if name == "bin_count" else "error"]
-    spread = results.get("error_se", np.zeros(len(error)))
     line: dict[str, Any] = {"color": VALUE_COLOUR, "linewidth": 1.5, "marker": "o", "markersize": 4}
-    ax.errorbar(values, error, spread, capsize=3, elinewidth=1, label="held-out rows", **line)
+    ax.errorbar(values, error, results.get("error_se"), capsize=3, elinewidth=1, label="held-out rows", **line)
     best = int(np.argmin(error))
     ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": CLASS_COLOURS[5], "markeredgewidth": 2}
     ax.plot([values[best]], [error[best]], "o", markersize=11, label=f"chosen: {values[best]:.4g}", **ring)
