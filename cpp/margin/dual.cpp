@@ -27,9 +27,9 @@ struct LeftOut {
   std::vector<double> beta;
 };
 
-// An eighth of the rows: of a small problem the matrix of a large working set would cost more than all rows that change.
+// A sixteenth of the rows: of a small problem the matrix of a large working set would cost more than all rows that change.
 std::size_t at_work_of(std::size_t n) {
-  return n <= most_at_once ? n : std::clamp(padded(n / 8), fewest_at_work, most_at_work);
+  return n <= most_at_once ? n : std::clamp(padded(n / 16), fewest_at_work, most_at_work);
 }
 
 template <class T>
