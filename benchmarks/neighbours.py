@@ -91,7 +91,7 @@ def choice(options: argparse.Namespace) -> Iterator[Row]:
         cpu_ratio=ratio(rounds, "peer", "ours", "cpu"),
         target=">= 20",
         evidence=f"k = {ours.n_neighbors_} | {peer.best_params_['n_neighbors']}, scores differ by {scores:.1g}",
-        same_work=same and scores < 1e-9,
+        same_work=bool(same and scores < 1e-9),
         rounds=rounds,
     )
 

@@ -105,7 +105,7 @@ def test_several_outputs_costs_and_priors(plane):
 @pytest.mark.parametrize("empty", ["nearest", "overall"])
 @pytest.mark.parametrize("folds", [KFold(5), LeaveOneOut()])
 def test_the_edge_is_that_of_a_grid_search(plane, folds, empty):
-    X, y, values = (part[:70] for part in plane)
+    X, y, values = (part[:40] for part in plane)
     edges = [4.0, 1.5, 0.7, 0.2]
     X = np.vstack([[[-2, -2], [2, 2], [-2, 2], [2, -2]], X[4:]])  # whatever is left out, the range stays
     kept = {"scale": None, "empty": empty}
