@@ -133,6 +133,35 @@ def _margins():
     }
 
 
+def _boosted():
+    """AdaBoost by each algorithm and of several members; functional boosting of each weak learner."""
+    few = {"n_estimators": 3}
+    models = {
+        f"adaboost {name}": _of("AdaBoostClassifier", CLASSES, algorithm=name, **few)
+        for name in ("m1", "samme", "real", "gentle", "logit")
+    }
+    for loss in ("linear", "square", "exponential"):
+        models[f"adaboost of values, {loss}"] = _of("AdaBoostRegressor", VALUES, loss=loss, **few)
+    models["adaboost of two classes"] = _of("AdaBoostClassifier", PAIR, max_depth=2, **few)
+    models["adaboost that stops"] = _of(
+        "AdaBoostClassifier", PAIR, n_estimators=20, early_stopping=True, validation_fraction=0.3, n_iter_no_change=2
+    )
+    for label in ("forests", "boosting", "pruned"):
+        of_classes, of_values = _members()[label]
+        models[f"adaboost of {label}"] = _of("AdaBoostClassifier", CLASSES, estimator=of_classes, **few)
+        models[f"adaboost of values by {label}"] = _of("AdaBoostRegressor", VALUES, estimator=of_values, **few)
+    models["gentle adaboost of forests"] = _of(
+        "AdaBoostClassifier", CLASSES, estimator=_members()["forests"][1], algorithm="gentle", n_estimators=2
+    )
+    models["adaboost of drawn rows"] = _of("AdaBoostClassifier", PAIR, resample=True, **few)
+    for learner in ("stumps", "trees", "linear", "linear_pairs", "splines", "neighbors", "kernel_ridge"):
+        models[f"functional {learner}"] = _of("FunctionalBoostingRegressor", VALUES, learners=learner, **few)
+    mixed = ["stumps", "splines", spinney.learners.Logistic()]
+    models["functional of several learners"] = _of("FunctionalBoostingClassifier", CLASSES, learners=mixed, **few)
+    models["functional of two classes"] = _of("FunctionalBoostingClassifier", PAIR, learners="trees", **few)
+    return models
+
+
 def _models():
     models = {}
     for label, options in _TREES.items():
@@ -197,7 +226,7 @@ def _models():
     for loss in ("absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"):
         y = COUNTS + 1 if loss in ("poisson", "gamma", "tweedie") else VALUES
         models[f"loss {loss}"] = _of("GradientBoostingRegressor", y, n_estimators=4, loss=loss)
-    models |= _margins()
+    models |= _margins() | _boosted()
     models["no names"] = _of("RandomForestRegressor", VALUES, WHOLE, n_estimators=3)
     models["numbers as classes"] = _of("DecisionTreeClassifier", CLASSES == "no", WHOLE)
     models["isolation"] = _of("IsolationForest", None, n_estimators=4)

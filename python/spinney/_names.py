@@ -144,6 +144,7 @@ FITTED_BY_COMMAND = {
     "extra-trees": "ExtraTrees",
     "boosting": "GradientBoosting",
     "adaboost": "AdaBoost",
+    "functional": "FunctionalBoosting",
     "svm": "SV",
     "knn": "KNeighbors",
     "histogram": "Histogram",

@@ -54,9 +54,70 @@ def test_a_regressor_comes_back_as_it_was():
     assert sorted(vars(loaded)) == sorted(vars(model))
 
 
+@pytest.mark.parametrize(
+    ("member", "algorithm"),
+    [
+        (spinney.RandomForestClassifier(n_estimators=3, random_state=0), "samme"),
+        (spinney.DecisionTreeClassifier(prune="cv", cv=3), "real"),
+        (spinney.GradientBoostingRegressor(n_estimators=2), "gentle"),
+        (spinney.BaggingClassifier(n_estimators=2, random_state=0), "samme"),
+        (spinney.FunctionalBoostingRegressor(["stumps", "linear"], n_estimators=2), "logit"),
+        (None, "samme"),
+    ],
+    ids=str,
+)
+def test_members_that_are_models_of_spinney_come_back_too(member, algorithm):
+    X, y = PENGUINS.iloc[::3], SPECIES.iloc[::3]
+    model = spinney.AdaBoostClassifier(member, 2, algorithm=algorithm, resample=member is None, random_state=0)
+    model.fit(X, y)
+    loaded = through_bytes(model)
+    for other in (loaded, pickle.loads(pickle.dumps(loaded))):
+        assert_same_answers(model, other, X)
+        assert_array_equal(other.margins(X, y), model.margins(X, y))
+        for name in (*RECORD, "stopped_", "n_iter_"):
+            assert_array_equal(getattr(other, name), getattr(model, name))
+    assert bytes_of(loaded) == bytes_of(model)
+    assert sorted(vars(loaded)) == sorted(vars(model))
+    assert str(loaded) == str(model)
+    with pytest.raises(spinney.ModelFileError, match=r"an ensemble of several models. Read it with spinney.load"):
+        through_bytes(model, spinney.load_predictor)
+
+
+def test_values_by_other_members_come_back_too():
+    forest = spinney.ExtraTreesRegressor(n_estimators=2, random_state=0)
+    model = spinney.AdaBoostRegressor(forest, 3, random_state=0).fit(DIABETES, PROGRESS)
+    loaded = through_bytes(model)
+    assert_array_equal(loaded.predict(DIABETES), model.predict(DIABETES))
+    assert_array_equal(loaded.feature_importances_, model.feature_importances_)
+    assert bytes_of(loaded) == bytes_of(model)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda h: h.update(weights=h["weights"][:1]),
+        lambda h: h.update(weights=[]),
+        lambda h: h.update(classes=None),
+        lambda h: h.update(models=h["models"][:1], members=["0"]),
+        lambda h: h.update(n_features=3, names=None),
+        lambda h: h.update(template={"estimator": "os"}),
+        lambda h: h["rounds"].update(stopped="by the moon"),
+        lambda h: h["models"][0]["model"].update(estimator="RandomForestRegressor"),
+        lambda h: h["parameters"].update(algorithm="gentle"),
+    ],
+)
+def test_damaged_members_are_refused(change):
+    model = spinney.AdaBoostClassifier(spinney.RandomForestClassifier(n_estimators=2, random_state=0), 2)
+    header, _ = from_bytes(bytes_of(model.fit(PENGUINS.iloc[::3], SPECIES.iloc[::3])))
+    trees = model._file_parts()[1]
+    change(header)
+    with pytest.raises(spinney.ModelFileError):
+        spinney.load(io.BytesIO(to_bytes(header, trees)))
+
+
 def test_members_of_other_kinds_are_refused_in_words_and_can_be_pickled():
     model = spinney.AdaBoostClassifier(KNeighborsClassifier(), 3, random_state=0).fit(DIABETES, PROGRESS > 100)
-    with pytest.raises(TypeError, match="of the type KNeighborsClassifier"):
+    with pytest.raises(TypeError, match=r"of the type KNeighborsClassifier\. Pickle"):
         model.save(io.BytesIO())
     other = pickle.loads(pickle.dumps(model))
     assert_array_equal(other.decision_function(DIABETES), model.decision_function(DIABETES))

@@ -507,6 +507,35 @@ def test_adaboost_is_fitted_shown_and_asked(folder, penguins, tmp_path):
     assert "rounds" in run(*values).stdout
 
 
+# ---- functional boosting ----------------------------------------------------------------------------------
+
+
+def test_functional_boosting_is_fitted_shown_and_asked(folder, tmp_path):
+    fit = ("fit", folder / "penguins.csv", "--target", "body_mass_g", "--model", "functional", "--folds", 0)
+    words = (
+        "--learner",
+        "linear",
+        "--learner",
+        "stumps",
+        "--trees",
+        30,
+        "--learning-rate",
+        0.3,
+        "--out",
+        tmp_path / "f",
+    )
+    run(*fit, *words)
+    model = spinney.load(tmp_path / "f")
+    assert type(model) is spinney.FunctionalBoostingRegressor
+    assert (model.learners, model.n_iter_, model.learning_rate) == (["linear", "stumps"], 30, 0.3)
+    assert "FunctionalBoostingRegressor" in run("show", tmp_path / "f").stdout
+    assert run("predict", tmp_path / "f", folder / "penguins.csv").stdout.count("\n") > 300
+    for option, value in (("--criterion", "gini"), ("--max-depth", 2), ("--trees", "auto")):
+        assert "eave it out" in refused(*fit, option, value, code=2)
+    tree = ("fit", folder / "penguins.csv", "--target", "species", "--learner", "stumps")
+    assert "--model tree" in refused(*tree, code=2)
+
+
 # ---- margins ----------------------------------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+from itertools import permutations
 
 import numpy as np
 import pandas as pd
@@ -593,3 +594,55 @@ def test_an_interrupted_fit_leaves_nothing_or_what_is_done(numbers):
     with pytest.warns(UserWarning, match="interrupted after 4 of 15 rounds"):
         model.set_params(keep_interrupted=True).fit(X, y)
     assert model.n_iter_ == 4
+
+
+# ---- Shapley values ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learner", ["stumps", "trees", "linear", "splines", ["trees", "splines", "logistic"]])
+@pytest.mark.parametrize("given", [False, True])
+def test_shapley_values_add_up_to_the_scores(learner, given):
+    X, y = shap_table()
+    background = X[:7] if given else None
+    for model, target in (
+        (spinney.FunctionalBoostingRegressor(learner, n_estimators=6), y),
+        (spinney.FunctionalBoostingClassifier(learner, n_estimators=4), (y > 0).astype(int)),
+        (spinney.FunctionalBoostingClassifier(learner, n_estimators=3), np.digitize(y, [-0.5, 0.5])),
+    ):
+        model.fit(X, target)
+        explained = model.shap_values(X[:9], background=background)
+        scores = model.decision_function(X[:9]) if hasattr(model, "classes_") else model.predict(X[:9])
+        np.testing.assert_allclose(explained.predictions, scores, atol=1e-12)
+        if given:  # base: the mean score of the background
+            mean = model.decision_function(X[:7]) if hasattr(model, "classes_") else model.predict(X[:7])
+            np.testing.assert_allclose(explained.base_value, mean.mean(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("learner", ["stumps", "trees", ["splines", "trees"]])
+def test_shapley_values_are_the_mean_over_all_orders(learner):
+    X, y = shap_table()
+    model = spinney.FunctionalBoostingRegressor(learner, n_estimators=5).fit(X, y)
+    background, row = X[:4], X[11]
+    expected = np.zeros(3)
+    for order in permutations(range(3)):
+        known = background.copy()
+        before = model.predict(known).mean()
+        for j in order:
+            known[:, j] = row[j]
+            after = model.predict(known).mean()
+            expected[j] += (after - before) / 6
+            before = after
+    found = model.shap_values(X[11:12], background=background)
+    np.testing.assert_allclose(found.values[0], expected, atol=1e-12)
+
+
+def test_steps_of_several_columns_that_are_no_trees_are_not_parted():
+    X, y = shap_table()
+    model = spinney.FunctionalBoostingRegressor("linear_pairs", n_estimators=2).fit(X, y)
+    with pytest.raises(ValueError, match="only trees are parted"):
+        model.shap_values(X)
+
+
+def shap_table():
+    X = np.random.default_rng(3).normal(size=(60, 3))
+    return X, X[:, 0] * (X[:, 1] > 0) + np.sin(X[:, 2])

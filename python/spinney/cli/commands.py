@@ -66,12 +66,17 @@ _CRITERIA = (
     *("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"),
     *("squared_error", "friedman_mse", "absolute_error", "poisson"),
 )
+_LEARNERS = (
+    *("stumps", "trees", "linear", "linear_pairs", "logistic", "logistic_pairs"),
+    *("splines", "neighbors", "kernel_ridge"),
+)
 _KERNELS = ("linear", "poly", "rbf", "sigmoid")
 _OF_TREES = ("tree", "forest", "extra-trees")
 _OF_MARGINS = ("svm", "linear_svm")
 _ONLY_OF = {  # models that an option is for, where it is not for all of them
     "n_neighbors": ("knn",),
-    "learning_rate": ("boosting", "adaboost"),
+    "learning_rate": ("boosting", "adaboost", "functional"),
+    "learners": ("functional",),
     "loss": ("boosting",),
     "offset": ("boosting",),
     "ccp_alpha": _OF_TREES,
@@ -79,13 +84,14 @@ _ONLY_OF = {  # models that an option is for, where it is not for all of them
     "min_samples_leaf": (*_OF_TREES, "boosting"),
     "max_leaf_nodes": (*_OF_TREES, "boosting"),
     "max_depth": (*_OF_TREES, "boosting", "adaboost"),
-    "n_estimators": (*_OF_TREES, "boosting", "adaboost"),
+    "n_estimators": (*_OF_TREES, "boosting", "adaboost", "functional"),
     "C": _OF_MARGINS,
     "kernel": ("svm",),
 }
 _OPTION_OF = {
     "n_estimators": "trees",
     "n_neighbors": "neighbors",
+    "learners": "learner",
 }  # where an option has another name than its parameter
 _delimiter = click.option(
     "--delimiter", metavar="D", help="What separates CSV columns: one character, or tab. Default: comma; tab for .tsv."
@@ -157,9 +163,9 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
     type=click.Choice(list(FITTED_BY_COMMAND)),
     default="tree",
     show_default=True,
-    help="One tree, a random forest, a forest of trees that cut at random, gradient boosting, AdaBoost, a support "
-    "vector machine, a linear one for many rows, a perceptron, the nearest rows, the rows of a regular cell, a linear "
-    "model, or several of these: stacked, or averaged.",
+    help="One tree, a random forest, a forest of trees that cut at random, gradient boosting, AdaBoost, a sum of "
+    "simple functions, a support vector machine, a linear one for many rows, a perceptron, the nearest rows, the rows "
+    "of a regular cell, a linear model, or several of these: stacked, or averaged.",
 )
 @click.option(
     "--trees",
@@ -168,13 +174,23 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
     metavar="N|auto",
     help="Trees of a forest (auto: until its out-of-bag error has settled); most rounds of boosting, which stops when "
     "held-out rows no longer improve (auto: the mean of five boosters, each stopped by a fifth of the rows); most "
-    "rounds of AdaBoost.  [default: 100; boosting: auto; adaboost: 50]",
+    "rounds of AdaBoost and of functional boosting.  [default: 100; boosting: auto; adaboost: 50]",
 )
 @click.option(
     "--learning-rate",
     type=click.FloatRange(0.0, min_open=True),
     metavar="R",
     help="Boosting and AdaBoost: size of a step.",
+)
+@click.option(
+    "--learner",
+    "learners",
+    multiple=True,
+    type=click.Choice(_LEARNERS),
+    callback=lambda _context, _option, chosen: list(chosen) or None,
+    metavar="L",
+    help=f"Functional boosting: what steps are made of; may be given several times, and each round takes the best. "
+    f"{', '.join(_LEARNERS)}.  [default: stumps]",
 )
 @click.option(
     "--neighbors",
@@ -249,8 +265,9 @@ def fit(
     """
     if kind == "tree" and parameters["n_estimators"] is not None:
         raise click.BadParameter("It is for ensembles. Pass --model forest or boosting too.", param_hint="'--trees'")
-    if kind in ("extra-trees", "adaboost") and parameters["n_estimators"] == "auto":
+    if kind in ("extra-trees", "adaboost", "functional") and parameters["n_estimators"] == "auto":
         why = {
+            "functional": "Functional boosting has no rows out of bag. Pass the number of rounds, or leave it out.",
             "adaboost": "AdaBoost has no rows out of bag. Pass the number of rounds, or leave it out.",
             "extra-trees": "Extra-trees see every row, so that none is out of bag. Pass a number, or --model forest.",
         }

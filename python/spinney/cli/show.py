@@ -100,9 +100,10 @@ def described_columns(model: Any) -> list[dict[str, Any]]:
         ]
     kinds = {feature.name: feature.kind_in_words for feature in model.schema_.features}
     ranked = importance_columns(model)
+    splits = ranked.get("n_splits", [None] * len(kinds))
     return [
         {"column": name, "kind": kinds[name], "importance": importance, "splits": n_splits}
-        for name, importance, n_splits in zip(*ranked.values(), strict=True)
+        for name, importance, n_splits in zip(ranked["column"], ranked["importance"], splits, strict=True)
     ]
 
 
@@ -116,7 +117,9 @@ def columns_table(columns: list[dict[str, Any]]) -> Table:
             table.add_row(Text(entry["column"]), entry["kind"])
         return table
     table.add_column("importance", justify="right")
-    table.add_column("splits", justify="right")
+    if columns[0]["splits"] is not None:
+        table.add_column("splits", justify="right")
     for entry in columns:
-        table.add_row(Text(entry["column"]), entry["kind"], f"{entry['importance']:.3f}", str(entry["splits"]))
+        splits = [] if entry["splits"] is None else [str(entry["splits"])]
+        table.add_row(Text(entry["column"]), entry["kind"], f"{entry['importance']:.3f}", *splits)
     return table

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from spinney._fitted.functions.model import FittedFunctions
 from spinney._learn.table_estimator import trees_of
 from spinney._learn.user_criterion import name_of
 from spinney._words.frames import Backend, frame_of
@@ -325,7 +326,7 @@ def importance_frame(model: Any, backend: Backend | None = None) -> Any:
     Returns
     -------
     frame
-        Column, importance and number of splits; the most important column first.
+        Column, importance and number of splits (of trees); the most important column first.
 
     Examples
     --------
@@ -342,15 +343,17 @@ def importance_frame(model: Any, backend: Backend | None = None) -> Any:
 
 
 def importance_columns(model: Any) -> dict[str, list[Any]]:
-    """Return the columns of `importance_frame`."""
-    fitted = trees_of(model)
-    features = model.schema_.features
-    importances, n_splits = model.feature_importances_, fitted.split_counts(model.schema_.n_split_features)
-    if model.schema_.pool is not None:
-        n_splits = model.schema_.pool.uses(n_splits)
+    """Return the columns of `importance_frame`; a sum of functions of several kinds has no splits to count."""
+    fitted = None if isinstance(getattr(model, "functions_", None), FittedFunctions) else trees_of(model)
+    features, importances = model.schema_.features, model.feature_importances_
     order = sorted(range(len(features)), key=lambda j: (-importances[j], j))
-    return {
+    found: dict[str, list[Any]] = {
         "column": [features[j].name for j in order],
         "importance": [float(importances[j]) for j in order],
-        "n_splits": [int(n_splits[j]) for j in order],
     }
+    if fitted is not None:
+        n_splits = fitted.split_counts(model.schema_.n_split_features)
+        if model.schema_.pool is not None:
+            n_splits = model.schema_.pool.uses(n_splits)
+        found["n_splits"] = [int(n_splits[j]) for j in order]
+    return found

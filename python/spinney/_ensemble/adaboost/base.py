@@ -17,7 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._boosting.rows import LearningRows, set_aside
 from spinney._data import Schema
-from spinney._ensemble.adaboost.kept import opening_of, refuse_members, rounds_from_json, rounds_to_json, template_of
+from spinney._ensemble.adaboost.kept import (
+    KIND,
+    members_from_file,
+    members_parts,
+    opening_of,
+    rounds_from_json,
+    rounds_to_json,
+    template_of,
+)
 from spinney._ensemble.readers import AnyReader, Reader, TreeReader
 from spinney._ensemble.rounds import REASONS, Judge, Rounds, Rule
 from spinney._ensemble.weak import WeakLearner, is_plain_tree
@@ -25,7 +33,7 @@ from spinney._file.container import refuse
 from spinney._fitted.lazy import LazySequence
 from spinney._fitted.model import FittedModel
 from spinney._fitted.tree import FittedTree
-from spinney._keep.part import FittedPart
+from spinney._keep.part import FittedPart, kind_of
 from spinney._learn.about import About, counted
 from spinney._learn.members import SequenceOfMembers
 from spinney._learn.one_target import check_held_out, check_scoring
@@ -109,6 +117,14 @@ class BaseAdaBoost(SequenceOfMembers, ExplainedByColumns, TargetEstimator):
     @abstractmethod
     def _of_rule(self, rule: Any) -> dict[str, Any]:
         """Return what the algorithm has fixed at its start and predictions need, as attributes."""
+
+    @abstractmethod
+    def _known_rule(self, learned: dict[str, Any]) -> dict[str, Any]:
+        """Return what `_of_rule` gives of a fit that is known by its parameters and what was learned."""
+
+    @abstractmethod
+    def _members_of_round(self, learned: dict[str, Any]) -> int:
+        """Return how many members a round has."""
 
     @abstractmethod
     def _advice_on_chance(self) -> str:
@@ -226,9 +242,16 @@ class BaseAdaBoost(SequenceOfMembers, ExplainedByColumns, TargetEstimator):
 
     def _file_parts(self) -> tuple[dict[str, Any], list[_engine.Tree]]:
         if not self._has_trees:
-            return refuse_members(self._members)
+            return members_parts(self)
         part = self._part()
         return opening_of(self) | self._to_header() | part.header(), part.model.trees()
+
+    @classmethod
+    def _from_file(cls, header: dict[str, Any], file: _engine.ModelFile) -> Self:
+        if kind_of(header) != KIND:
+            return super()._from_file(header, file)
+        model: Self = members_from_file(cls, header, file)
+        return model
 
     def _to_header(self) -> dict[str, Any]:
         return rounds_to_json(self.__dict__)

@@ -237,6 +237,12 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
     def _of_rule(self, rule: ScoresRule) -> dict[str, Any]:
         return {"_sayings": rule.sayings}
 
+    def _known_rule(self, learned: dict[str, Any]) -> dict[str, Any]:
+        return {"_sayings": Sayings(self.algorithm, len(learned["classes_"]))}
+
+    def _members_of_round(self, learned: dict[str, Any]) -> int:
+        return int(learned["_sayings"].n_members)
+
     def _member_classes(self, learned: dict[str, Any]) -> NDArray[Any] | None:
         if self._fits_values:
             return None

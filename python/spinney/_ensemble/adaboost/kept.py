@@ -1,7 +1,7 @@
 """AdaBoost ⇄ model files: the template and the record of the rounds, beside what predicts.
 
-Members that are plain trees are one model, like a forest. Others must be models of spinney themselves, and each has its
-header in that of the ensemble.
+Members that are plain trees are one model, like a forest. Others must be models of spinney themselves: the file holds
+each as a file of its own would.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._ensemble.combination.kept import models_of, models_parts
 from spinney._ensemble.rounds import REASONS
 from spinney._file.arrays import numbers_from_json
 from spinney._file.container import field, refuse
-from spinney._keep.estimator import KeptModel, class_named, opening, unfitted
+from spinney._file.values import labels_to_json
+from spinney._keep.estimator import KeptModel, class_named, opening, template_from_json, template_to_json, unfitted
+from spinney._keep.several import check_member, read_frame
+
+KIND = "adaboost_members"
 
 _CURVES = {
     "errors": "estimator_errors_",
@@ -70,9 +75,42 @@ def _curve(entry: dict[str, Any], name: str, n_rounds: int) -> NDArray[np.float6
     return numbers
 
 
-def refuse_members(members: list[Any]) -> tuple[dict[str, Any], list[_engine.Tree]]:
-    """Say that a model file cannot hold these members."""
-    raise TypeError(
-        "A model file holds AdaBoost of plain decision trees of spinney; the members of this one are of the type "
-        f"{type(members[0]).__name__}. Pickle it instead."
-    )
+def members_parts(model: Any) -> tuple[dict[str, Any], list[_engine.Tree]]:
+    """Return header and trees of a fitted AdaBoost whose members are other models than plain trees, all of spinney."""
+    headers, trees = models_parts(model._members)
+    parameters = model.get_params(deep=False)
+    template = parameters.pop("estimator")
+    header: dict[str, Any] = {
+        **opening(model, parameters),
+        "kind": KIND,
+        "template": None if template is None else template_to_json(template),
+        "classes": labels_to_json(model.classes_) if hasattr(model, "classes_") else None,
+        "names": model._column_names,
+        "n_features": int(model.n_features_in_),
+        "members": [str(number) for number in range(len(headers))],
+        "models": headers,
+        "weights": model.estimator_weights_.tolist(),
+    }
+    return header | rounds_to_json(model.__dict__), trees
+
+
+def members_from_file(kind: Any, header: dict[str, Any], file: Any) -> Any:
+    """Turn back what `members_parts` gives."""
+    template = None if header.get("template") is None else template_from_json(header["template"])
+    model = unfitted(kind, header, estimator=template)
+    frame = read_frame(header)
+    if ("classes_" in frame) != kind._is_class_target:
+        refuse("is damaged: its estimator and its classes do not go together")
+    weights = numbers_from_json(field(header, "weights", list), "weights")
+    members = models_of(header, file)
+    n_of_round = len(members) // max(1, len(weights))
+    learned = {name: value for name, value in frame.items() if name != "_names"}
+    learned |= rounds_from_json(header, len(weights)) | model._known_rule(learned)
+    if not len(weights) or len(members) != n_of_round * len(weights) or n_of_round != model._members_of_round(learned):
+        refuse("is damaged: its weights do not fit its members")
+    of_values = model._member_classes(learned) is None
+    for member in members:
+        check_member(member, {"n_features_in_": frame["n_features_in_"]} if of_values else frame)
+    learned |= {"_members": members, "_n_of_round": n_of_round, "estimator_weights_": weights, "n_iter_": len(weights)}
+    model.__dict__.update(learned | {"estimator_": model._template()})
+    return model

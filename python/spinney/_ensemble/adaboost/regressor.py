@@ -195,6 +195,12 @@ class AdaBoostRegressor(RegressorMixin, BaseAdaBoost):
     def _of_rule(self, rule: R2Rule) -> dict[str, Any]:
         return {}
 
+    def _known_rule(self, learned: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def _members_of_round(self, learned: dict[str, Any]) -> int:
+        return 1
+
     def _member_classes(self, learned: dict[str, Any]) -> NDArray[Any] | None:
         return None
 

@@ -20,11 +20,11 @@ from spinney._keep.estimator import (
 from spinney._keep.several import read_frame, read_models
 
 
-def combination_parts(model: Any) -> tuple[dict[str, Any], list[_engine.Tree]]:
-    """Return header and trees of a fitted ensemble whose models are all of spinney."""
+def models_parts(models: list[Any]) -> tuple[list[dict[str, Any]], list[_engine.Tree]]:
+    """Return headers and trees of fitted models, which must all be of spinney."""
     headers: list[dict[str, Any]] = []
     trees: list[_engine.Tree] = []
-    for part in model._parts():
+    for part in models:
         if not isinstance(part, Kept) or class_name(part) is None:
             raise TypeError(
                 f"A model file holds models of spinney; one of this ensemble is of the type {type(part).__name__}. "
@@ -33,6 +33,17 @@ def combination_parts(model: Any) -> tuple[dict[str, Any], list[_engine.Tree]]:
         header, own = part._file_parts()
         headers.append({"n_trees": len(own), "model": header})
         trees += own
+    return headers, trees
+
+
+def models_of(header: dict[str, Any], file: Any) -> list[Any]:
+    """Turn back what `models_parts` gives."""
+    return read_models(header, file, lambda own, trees: class_named(own, Kept)._from_file(own, trees))
+
+
+def combination_parts(model: Any) -> tuple[dict[str, Any], list[_engine.Tree]]:
+    """Return header and trees of a fitted ensemble whose models are all of spinney."""
+    headers, trees = models_parts(model._parts())
     header = {
         **opening(model, model._kept_parameters()),
         "kind": model._kind,
@@ -51,7 +62,7 @@ def combination_from_file(kind: Any, header: dict[str, Any], file: Any) -> Any:
     learned = read_frame(header)
     if ("classes_" in learned) != (kind._task == "Classifier"):
         refuse("is damaged: its estimator and its classes do not go together")
-    models = read_models(header, file, lambda own, trees: class_named(own, Kept)._from_file(own, trees))
+    models = models_of(header, file)
     model.__dict__.update(learned | kind._from_header(header, learned | {"_models": models}))
     model._check_loaded()
     return model

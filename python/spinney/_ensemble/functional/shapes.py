@@ -11,12 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._charts.functions import draw_shapes
-from spinney._data import Schema
+from spinney._data import Schema, read_table
 from spinney._fitted.functions.model import FittedFunctions
 from spinney._fitted.functions.steps import TreeSteps
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from spinney.reading.shap import ShapValues
 
 Floats = NDArray[np.float64]
 _N_POINTS = 200
@@ -111,6 +113,50 @@ class WithShapes:
             The figure.
         """
         return draw_shapes(self.shapes(label)[:max_columns])
+
+    def shap_values(self, X: Any, *, background: Any = None) -> ShapValues:
+        """Part each score among the columns: Shapley values.
+
+        Starting from the base value, each column adds its value; together they are the score. A step that reads one
+        column adds what it says less its mean over the training rows; trees of several columns are parted by TreeSHAP,
+        by the weight of the rows that they were grown on.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        background : table of shape (n_background, n_features), optional
+            Rows that columns take their values from while they are not known: means are over these rows, and so is the
+            base value. None: the training rows, as above.
+
+        Returns
+        -------
+        ShapValues
+            Has `values` and `base_value`; with more than two classes, for each class.
+
+        Raises
+        ------
+        ValueError
+            If a step that is no tree reads several columns.
+        """
+        from spinney.reading.shap import ShapValues, explain
+
+        check_is_fitted(self)
+        classes = getattr(self, "classes_", None)
+        of = "prediction" if self.functions_.link == "identity" else "score"
+        if classes is not None:
+            of = f"score of {classes[1]}" if len(classes) == 2 else "score of the class"
+        explained = explain(self, read_table(X), False, background, of=of)
+        assert isinstance(explained, ShapValues)
+        return explained
+
+    def _shap_sums(
+        self, columns: _engine.Table, background: _engine.Table | None, interactions: bool
+    ) -> tuple[Floats, Floats, Floats]:
+        n_jobs, model = getattr(self, "n_jobs", None) or 0, self.functions_
+        unknown = None if background is None else model.inputs(background, n_jobs)
+        base, values = model.shap_sums(model.inputs(columns, n_jobs), unknown, self.schema_.n_categories)
+        return base, values, np.empty(0)
 
     def _score_of(self, label: Any) -> int:
         classes = getattr(self, "classes_", None)

@@ -14,6 +14,7 @@ from spinney._data import Schema
 from spinney._data.design import Design
 from spinney._file.arrays import array_from_json, array_to_json, numbers_from_json
 from spinney._file.container import field, refuse
+from spinney._fitted.boosting import FittedBoosting
 from spinney._fitted.functions.linear import LinearSteps, LogisticSteps
 from spinney._fitted.functions.local import KernelSteps, NeighbourSteps
 from spinney._fitted.functions.splines import SplineSteps
@@ -144,6 +145,38 @@ class FittedFunctions(FittedModel):
                 total += self.factors[round_, score] * part.values(inputs, step)
         return total
 
+    def shap_sums(self, inputs: Inputs, background: Inputs | None, n_categories: list[int]) -> tuple[Floats, Floats]:
+        """Return scores when no column is known, (n_scores,), and what columns add, (n_rows, n_features, n_scores).
+
+        A step of one column adds what it says less its mean, over the background or else over the training rows. A tree
+        of several is parted as in any sum of trees; other steps of several columns are refused.
+        """
+        base, values = self.start.copy(), np.zeros((inputs.n_rows, len(n_categories), self.n_scores))
+        for k in range(self.n_scores):
+            trees, alone = [], set()
+            for round_ in range(self.n_rounds):
+                (part, step), read = self.step(round_, k), self.features(round_, k)
+                if len(read) == 1:
+                    alone.add(read[0])
+                elif isinstance(part, TreeSteps):
+                    trees.append(_times(part.trees()[step], float(self.factors[round_, k])))
+                elif read:
+                    raise ValueError(
+                        f"A step of the kind {part.kind!r} reads several columns together, and only trees are parted "
+                        "among their columns. Fit stumps, trees, 'linear', 'logistic' or 'splines'."
+                    )
+            for j in sorted(alone):
+                mean = self.means[k, j] if background is None else self.of_column(background, j, k).mean()
+                values[:, j, k] += self.of_column(inputs, j, k) - mean
+                base[k] += mean
+            if trees:
+                forest = FittedBoosting(trees, np.zeros(1), "identity", n_categories, None)
+                unknown = None if background is None else background.columns
+                of_trees, parted, _ = forest.shap_sums(inputs.columns, unknown, False, inputs.n_jobs)
+                base[k] += of_trees[0]
+                values[:, :, k] += parted.reshape(values.shape[:2])
+        return base, values
+
     def predicted(self, scores: Floats) -> Floats:
         """Turn scores into values, (n_rows, 1), or class shares, (n_rows, n_classes)."""
         return predicted(self.link, scores)
@@ -270,6 +303,11 @@ class FunctionsRowPredictor(RowTableReader):
         if self._classes is None:
             raise AttributeError("The model predicts numbers and has no class shares. Use predict.")
         return np.asarray(self._model.predicted(self._scores(row))[0])
+
+
+def _times(tree: _engine.Tree, factor: float) -> _engine.Tree:
+    """Return a tree that says a multiple."""
+    return tree.with_values(np.asarray(tree.value)[:, np.newaxis] * factor, tree.weight, tree.impurity)
 
 
 def _places(part_of: NDArray[np.int32], n_parts: int) -> NDArray[np.intp]:
