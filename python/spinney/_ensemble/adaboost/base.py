@@ -26,6 +26,7 @@ from spinney._ensemble.adaboost.kept import (
     rounds_to_json,
     template_of,
 )
+from spinney._ensemble.combination.kept import fingerprint_of
 from spinney._ensemble.readers import AnyReader, Reader, TreeReader
 from spinney._ensemble.rounds import REASONS, Judge, Rounds, Rule
 from spinney._ensemble.weak import WeakLearner, is_plain_tree
@@ -269,6 +270,19 @@ class BaseAdaBoost(SequenceOfMembers, ExplainedByColumns, TargetEstimator):
         if not is_plain_tree(model.estimator_):
             refuse("is damaged: its members are not what its parameters ask for")
         return model
+
+    def fingerprint(self) -> str:
+        """Hash of the members, in their order, and of their weights; all must be models of spinney.
+
+        Returns
+        -------
+        str
+            64 hexadecimal digits; the same for every number of threads, chunking of the rows and kind of table.
+        """
+        if self._has_trees:
+            return super().fingerprint()
+        how = str(getattr(self, "algorithm", "median")).encode()
+        return fingerprint_of(self._members, how + np.ascontiguousarray(self.estimator_weights_).tobytes())
 
     # ---- members -------------------------------------------------------------------------------------
 

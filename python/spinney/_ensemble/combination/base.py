@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -22,6 +21,7 @@ from spinney._data.pick import PickTable, pick_table
 from spinney._ensemble.combination.kept import (
     combination_from_file,
     combination_parts,
+    fingerprint_of,
     members_from_json,
     members_to_json,
 )
@@ -254,11 +254,4 @@ class BaseCombination(SavedEstimator):
             64 hexadecimal digits; the same for every number of threads and kind of table.
         """
         check_is_fitted(self)
-        digest = hashlib.sha256(self._identity())
-        for part in self._parts():
-            if not hasattr(part, "fingerprint"):
-                raise TypeError(
-                    f"Models of the type {type(part).__name__} have no fingerprint, so the ensemble has none."
-                )
-            digest.update(part.fingerprint().encode())
-        return digest.hexdigest()
+        return fingerprint_of(self._parts(), self._identity())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import spinney._engine as _engine
@@ -39,6 +40,16 @@ def models_parts(models: list[Any]) -> tuple[list[dict[str, Any]], list[_engine.
 def models_of(header: dict[str, Any], file: Any) -> list[Any]:
     """Turn back what `models_parts` gives."""
     return read_models(header, file, lambda own, trees: class_named(own, Kept)._from_file(own, trees))
+
+
+def fingerprint_of(models: list[Any], identity: bytes) -> str:
+    """Hash fitted models, in their order, and the numbers that turn what they say into predictions."""
+    digest = hashlib.sha256(identity)
+    for model in models:
+        if not hasattr(model, "fingerprint"):
+            raise TypeError(f"Models of the type {type(model).__name__} have no fingerprint, so the ensemble has none.")
+        digest.update(model.fingerprint().encode())
+    return digest.hexdigest()
 
 
 def combination_parts(model: Any) -> tuple[dict[str, Any], list[_engine.Tree]]:
