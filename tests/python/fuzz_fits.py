@@ -252,6 +252,33 @@ def bagging(rng, kind):
     return {"estimator": members[rng.integers(0, len(members))], "n_estimators": int(rng.integers(1, 5))} | more
 
 
+def adaboost(rng, kind):
+    more = pick(rng, max_depth=[2, 5], learning_rate=[0.3], resample=[True], early_stopping=[True], keep_best=[False])
+    if kind == "Classifier":
+        more |= pick(rng, algorithm=["m1", "real", "gentle", "logit"])
+    else:
+        more |= pick(rng, loss=["square", "exponential"])
+    takes_values = kind == "Regressor" or more.get("algorithm") in ("gentle", "logit")
+    if rng.random() < 0.3:
+        more["estimator"] = (spinney.RandomForestRegressor if takes_values else spinney.RandomForestClassifier)(2)
+    return {"n_estimators": int(rng.integers(1, 5))} | more
+
+
+def functional(rng):
+    learners = [
+        "trees",
+        "linear",
+        "linear_pairs",
+        "logistic",
+        "splines",
+        "neighbors",
+        "kernel_ridge",
+        ["linear", "stumps"],
+    ]
+    more = pick(rng, learners=learners, learning_rate=[1.0], step=["fixed"], subsample=[0.6])
+    return {"n_estimators": int(rng.integers(1, 5))} | more
+
+
 def class_costs(rng):
     return pick(rng, class_weight=["balanced"], priors=["uniform"])
 
@@ -261,7 +288,7 @@ def drawn(rng):
     kind = str(rng.choice(["Classifier", "Regressor"]))
     make = classes if kind == "Classifier" else values
     extra = class_costs(rng) if kind == "Classifier" else {}
-    family = rng.integers(0, 12)
+    family = rng.integers(0, 14)
     if family in (0, 1):
         if kind == "Regressor" and rng.random() < 0.3:
             return "DecisionTreeRegressor", tree_parameters(rng) | {"criterion": "poisson"}, counts
@@ -283,6 +310,10 @@ def drawn(rng):
         return f"GradientBoosting{kind}", boosting(rng) | more, make
     if family == 9:
         return f"Bagging{kind}", bagging(rng, kind), make
+    if family == 12:
+        return f"AdaBoost{kind}", adaboost(rng, kind), make
+    if family == 13:
+        return f"FunctionalBoosting{kind}", functional(rng), make
     if family == 10 and rng.random() < 0.3:
         return "RandomTreesEmbedding", {"n_estimators": 3} | pick(rng, max_depth=[2], sparse_output=[False]), None
     if family == 10:
@@ -350,21 +381,25 @@ def check_equal(one, other, what):
         assert np.all(same), f"{name} differs after {what}"
 
 
+SUMS = ("boosting_", "adaboost_", "functions_")  # models whose scores are what Shapley values add up to
+
+
 def check_sums(case, model, found):
     if "predict_proba" in found:
         n_outputs = getattr(model, "n_outputs_", 1)
         np.testing.assert_allclose(found["predict_proba"].sum(axis=1), n_outputs, atol=1e-9)
     if "predict" in found and found["predict"].dtype.kind == "f":
         assert np.isfinite(found["predict"]).all(), "a prediction is not finite"
-    if not hasattr(model, "shap_values") or getattr(model, "oblique", None):
+    if not is_parted(model):
         return
     explained = model.shap_values(case.few)
     if isinstance(explained, list):
         total = np.column_stack([part.predictions for part in explained])
         np.testing.assert_allclose(total, found["predict_proba"], atol=1e-9, err_msg="Shapley values do not sum up")
         return
-    if hasattr(model, "boosting_"):
-        expected = model.boosting_.scores(model._columns(case.few), 1)
+    summed = next((getattr(model, name) for name in SUMS if hasattr(model, name)), None)
+    if summed is not None:
+        expected = summed.scores(model._columns(case.few), 1)
     else:
         expected = found["predict_proba"] if "predict_proba" in found else found["predict"]
     total = explained.predictions.reshape(len(expected), -1)
@@ -375,8 +410,22 @@ def check_sums(case, model, found):
     np.testing.assert_allclose(total, expected, rtol=1e-9, atol=1e-9 * scale, err_msg="Shapley values do not sum up")
 
 
+def is_parted(model):
+    """Whether what the model predicts can be parted among the columns."""
+    if not hasattr(model, "shap_values") or getattr(model, "oblique", None):
+        return False
+    if hasattr(model, "functions_"):
+        return model.learners not in ("linear_pairs", "neighbors", "kernel_ridge")
+    return has_one_model(model) and not isinstance(model, spinney.AdaBoostRegressor)
+
+
+def has_one_model(model):
+    """Whether one model predicts, not members of any kind together."""
+    return not hasattr(model, "_members")
+
+
 def check_handles(case, model, found):
-    if not hasattr(model, "to_predictor"):
+    if not hasattr(model, "to_predictor") or not has_one_model(model):
         return
     handle = model.to_predictor()
     rows = rows_of(case.columns, slice(0, 3))
@@ -395,7 +444,7 @@ def check(case, model):
     model.save(file)
     check_equal(found, said(spinney.load(io.BytesIO(file.getvalue())), case.few), "a file")
     check_equal(found, said(pickle.loads(pickle.dumps(model)), case.few), "a pickle")
-    if hasattr(model, "to_predictor") and case.name != "IsolationForest":
+    if hasattr(model, "to_predictor") and has_one_model(model) and case.name != "IsolationForest":
         predictor = spinney.load_predictor(io.BytesIO(file.getvalue()))
         check_equal({"predict": found["predict"]}, {"predict": predictor.predict(case.few)}, "load_predictor")
     check_sums(case, model, found)
@@ -404,6 +453,8 @@ def check(case, model):
     for part in (again, getattr(again, "forest_", None)):  # the number of threads is a parameter that files hold
         if hasattr(part, "n_jobs"):
             part.n_jobs = getattr(model, "n_jobs", 1)
+    for one, part in zip(getattr(model, "_members", ()), getattr(again, "_members", ()), strict=True):
+        part.n_jobs = one.n_jobs
     again.save(other)
     assert file.getvalue() == other.getvalue(), "three threads give another model"
 

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import warnings
 from itertools import permutations
 
 import numpy as np
@@ -641,6 +642,22 @@ def test_steps_of_several_columns_that_are_no_trees_are_not_parted():
     model = spinney.FunctionalBoostingRegressor("linear_pairs", n_estimators=2).fit(X, y)
     with pytest.raises(ValueError, match="only trees are parted"):
         model.shap_values(X)
+
+
+def test_a_step_of_no_column_is_part_of_the_base():
+    X, y = np.ones((6, 2)), np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])
+    model = spinney.FunctionalBoostingRegressor("linear", n_estimators=3, subsample=0.5, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.shap_values(X).predictions, model.predict(X), atol=1e-12)
+
+
+def test_squares_that_are_no_numbers_are_not_formed():
+    X = np.array([[-3e200, 1e-211], [4e200, 3e-211], [1e200, -2e-211], [0.0, 4e-211]])
+    model = spinney.FunctionalBoostingRegressor(["stumps", "linear"], n_estimators=2)
+    with warnings.catch_warnings(action="error", category=RuntimeWarning):
+        model.fit(X, np.array([-7e76, 1e77, 0.0, 3e76]))
+    assert np.isfinite(model.functions_.design.scale).all()
+    assert len(model.functions_.design) == 2
+    assert np.isfinite(model.gains_).all()
 
 
 def shap_table():

@@ -146,8 +146,7 @@ def _number_terms(j: int, values: Floats, absent: NDArray[np.bool_], weight: Flo
     found: list[_Term] = []
     there, kept = values[~absent], weight[~absent]
     if len(there):
-        mean = float((there * kept).sum() / kept.sum())
-        spread = float(np.sqrt((kept * (there - mean) ** 2).sum() / kept.sum()))
+        mean, spread = _mean_and_spread(there, kept)
         varies = spread > 1e-12 * abs(mean)
         if np.isfinite(spread) and scale is None:
             found.append((j, VALUE, 0, 0.0, 1.0, mean))
@@ -158,3 +157,13 @@ def _number_terms(j: int, values: Floats, absent: NDArray[np.bool_], weight: Flo
     if absent.any() and len(there):
         found.append(_whether(j, MISSING, 0, weight[absent].sum() / weight.sum(), scale))
     return found
+
+
+def _mean_and_spread(values: Floats, weight: Floats) -> tuple[float, float]:
+    """Mean and standard deviation, in a unit in which no square is too large or too small to be a number."""
+    _, exponent = np.frexp(np.abs(values).max())
+    power = 0 if -300 < exponent < 300 else int(exponent)
+    there = np.ldexp(values, -power)
+    mean = float((there * weight).sum() / weight.sum())
+    spread = float(np.sqrt((weight * (there - mean) ** 2).sum() / weight.sum()))
+    return float(np.ldexp(mean, power)), float(np.ldexp(spread, power))

@@ -136,6 +136,8 @@ class Dictionary:
             size = float((weight * candidate.values * candidate.values).sum())
             along = float((weight * candidate.values * residual).sum())
             gain = along * along / size if size > 0 else 0.0
+            if gain == np.inf:  # the square alone is too large
+                gain = along * (along / size)
             if found is None or gain > found.gain:
                 found = Chosen(part, candidate, gain)
         assert found is not None

@@ -160,7 +160,9 @@ class FittedFunctions(FittedModel):
                     alone.add(read[0])
                 elif isinstance(part, TreeSteps):
                     trees.append(_times(part.trees()[step], float(self.factors[round_, k])))
-                elif read:
+                elif not read:  # the same of every row
+                    base[k] += self.factors[round_, k] * part.values(inputs, step).mean()
+                else:
                     raise ValueError(
                         f"A step of the kind {part.kind!r} reads several columns together, and only trees are parted "
                         "among their columns. Fit stumps, trees, 'linear', 'logistic' or 'splines'."
