@@ -164,7 +164,6 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
     default="tree",
     show_default=True,
     help="One tree, a random forest, a forest of trees that cut at random, gradient boosting, AdaBoost, a sum of "
-    help="One tree, a random forest, a forest of trees that cut at random, gradient boosting, AdaBoost, a sum of "
     "simple functions, a support vector machine, a linear one for many rows, a perceptron, the nearest rows, the rows "
     "of a regular cell, a linear model, or several of these: stacked, or averaged.",
 )
