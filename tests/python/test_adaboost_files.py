@@ -107,9 +107,10 @@ def test_values_by_other_members_come_back_too():
     ],
 )
 def test_damaged_members_are_refused(change):
-    model = spinney.AdaBoostClassifier(spinney.RandomForestClassifier(n_estimators=2, random_state=0), 2)
+    model = spinney.AdaBoostClassifier(spinney.RandomForestClassifier(n_estimators=2, max_depth=1), 2, random_state=0)
     header, _ = from_bytes(bytes_of(model.fit(PENGUINS.iloc[::3], SPECIES.iloc[::3])))
     trees = model._file_parts()[1]
+    assert model.n_iter_ == 2
     change(header)
     with pytest.raises(spinney.ModelFileError):
         spinney.load(io.BytesIO(to_bytes(header, trees)))
