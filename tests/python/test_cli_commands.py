@@ -363,7 +363,7 @@ def test_show_and_predict_take_a_forest(folder, forest, penguins, tmp_path):
         ("fit penguins.csv --target species --drop Sex", "Did you mean 'sex'?"),
         ("fit penguins.csv --target species --weight sex", "Weights must be numbers"),
         ("fit penguins.csv --target species --weight body_mass_g", "missing values"),
-        ("fit penguins.csv --target species --drop species", "cannot also be dropped"),
+        ("fit penguins.csv --target species --drop species", "cannot be dropped"),
         ("fit penguins.csv --target species --task regression", "needs numbers"),
         ("fit penguins.csv --target bill_length_mm --task classification", "holds fractions"),
         ("fit penguins.csv --target species --criterion poisson", "criterion"),

@@ -44,7 +44,7 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     effort : float, default=0.5
         With ``n_estimators="auto"``: how much time to spend, from 0, quick, to 1, thorough. At 1 there are twice as
         many boosters as at 0.5 and their steps are half as long, at 0 half as many (three instead of five) and twice as
-        long: about four times, or a quarter of, the time.
+        long: about three times, or a third of, the time.
     learning_rate : float or "auto", default="auto"
         Factor by which the values of each tree are multiplied. "auto": 0.1, or what goes with ``n_estimators="auto"``.
     max_leaf_nodes : int, "auto" or None, default="auto"
