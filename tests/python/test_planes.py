@@ -175,3 +175,27 @@ def test_classes_that_no_plane_separates_are_told():
         model = spinney.Perceptron(max_iter=30).fit(X, [0, 0, 1, 1])
     assert model.novikoff_bound_[0] == np.inf
     assert model.n_iter_[0] == 30
+
+
+@pytest.mark.parametrize(("y", "epsilon", "level"), [([1.3] * 30, 0.0, 1.3), ([1.0, 2.0, 4.0] * 10, 1.5, 2.5)])
+def test_values_that_one_level_meets_have_a_flat_plane(y, epsilon, level):
+    """The least objective is 0: nothing is relative to it."""
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    model = spinney.LinearSVR(epsilon=epsilon).fit(X, y)
+    np.testing.assert_array_equal(model.coef_, 0.0)
+    np.testing.assert_array_equal(model.predict(X), level)
+    np.testing.assert_array_equal(model.objective_, 0.0)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("options", [{"tol": 1e-300, "max_iter": 10_000}, {"C": 1e300}])
+@pytest.mark.parametrize("kind", ["LinearSVC", "LinearSVR"])
+def test_what_rounding_does_not_reach_ends_and_is_told(kind, options):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 8))
+    y = X[:, 0] + rng.normal(size=60)
+    loss = {"loss": "hinge"} if kind == "LinearSVC" else {}
+    with pytest.warns(ConvergenceWarning, match="as near as rounding allows"):
+        model = getattr(spinney, kind)(**loss, **options).fit(X, y > 0 if loss else y)
+    assert np.isfinite(model.coef_).all()
+    assert model.score(X, y > 0 if loss else y) > 0.3 or "C" in options

@@ -182,10 +182,17 @@ def interior(table: Terms, z: Floats, bound: Floats, epsilon: float | None, tol:
         scores = table.scores(point.weights)
         sums = table.sums((sign * point.a).sum(axis=0))
         value, gap = _worth(z, scores, bound, epsilon, point, cost, sums)
-        if gap <= tol or n_iter == max_iter:
+        if gap <= tol or n_iter == max_iter or not _advance(table, point, sign, cost, bound, scores, sums):
             break
-        _advance(table, point, sign, cost, bound, scores, sums)
     return Plane(point.weights, value, gap, n_iter)
+
+
+def _flat(table: Terms, z: Floats, epsilon: float | None) -> Plane | None:
+    """Return the plane that costs nothing, if there is one: a level within epsilon of all values."""
+    if epsilon is None or not float(z.max()) - float(z.min()) <= 2 * epsilon:
+        return None
+    low, high = float(z.min()), float(z.max())
+    return Plane(np.append(np.zeros(table.n_weights - 1), low + (high - low) / 2), 0.0, 0.0, 0)
 
 
 def _worth(
@@ -201,12 +208,16 @@ def _worth(
 
 def _advance(
     table: Terms, point: _Inside, sign: Floats, cost: Floats, bound: Floats, scores: Floats, sums: Floats
-) -> None:
-    """Take one step."""
+) -> bool:
+    """Take one step; return False, and take none, where rounding leaves none to take."""
     rest = bound - point.a
     mean = float(((point.a * point.low).sum() + (rest * point.high).sum()) / (2 * point.a.size))
+    if not (mean > 0 and point.a.min() > 0 and rest.min() > 0):
+        return False
     stiff = 1.0 / (point.low / point.a + point.high / rest)
     matrix = _penalised(table.products(stiff.sum(axis=0)))
+    if not np.isfinite(matrix).all():
+        return False
     residual = sign * scores + cost - point.low + point.high
     target = -sums.copy()
     target[:-1] += point.weights[:-1]
@@ -228,11 +239,14 @@ def _advance(
     reached += ((rest - length * a) * (point.high + length * high)).sum()
     goal = mean * (float(reached) / (2 * point.a.size) / mean) ** 3
     a, low, high, weights = direction(goal - a * low, goal + a * high)
+    if not all(np.isfinite(step).all() for step in (a, low, high, weights)):
+        return False
     length = min(1.0, _CLOSE * _room(point, rest, a, low, high, 1.0 / _CLOSE))
     point.a += length * a
     point.low += length * low
     point.high += length * high
     point.weights = point.weights + length * weights
+    return True
 
 
 def _room(point: _Inside, rest: Floats, a: Floats, low: Floats, high: Floats, most: float = 1.0) -> float:
@@ -247,4 +261,4 @@ def _room(point: _Inside, rest: Floats, a: Floats, low: Floats, high: Floats, mo
 def fit_plane(table: Terms, z: Floats, bound: Floats, epsilon: float | None, **options: Any) -> Plane:
     """Fit one plane by the method that its loss asks for."""
     squared = options.pop("squared")
-    return (newton if squared else interior)(table, z, bound, epsilon, **options)
+    return _flat(table, z, epsilon) or (newton if squared else interior)(table, z, bound, epsilon, **options)

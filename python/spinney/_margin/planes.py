@@ -250,10 +250,14 @@ class Penalised:
             if not kept.all():
                 own, z, weight = np.ascontiguousarray(own[:, kept]), z[kept], weight[kept]
             planes.append(fit_plane(Terms(own, self._n_threads), z, float(self.C) * weight, epsilon, **options))
-        if max(plane.gap for plane in planes) > self.tol:
+        worst = max(planes, key=lambda plane: plane.gap)
+        if not worst.gap <= self.tol:
             warn(
                 f"The fit stopped after max_iter={self.max_iter} rounds before tol={self.tol:g} was reached: "
-                f"{max(plane.gap for plane in planes):.3g} is left. Raise max_iter, or scale the columns (scale=True).",
+                f"{worst.gap:.3g} is left. Raise max_iter, or scale the columns (scale=True)."
+                if worst.n_iter >= self.max_iter
+                else f"The fit came as near as rounding allows before tol={self.tol:g} was reached: {worst.gap:.3g} is "
+                f"left. Raise tol, lower C={self.C:g}, or scale the columns (scale=True).",
                 ConvergenceWarning,
             )
         known = {
