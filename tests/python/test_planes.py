@@ -199,3 +199,13 @@ def test_what_rounding_does_not_reach_ends_and_is_told(kind, options):
         model = getattr(spinney, kind)(**loss, **options).fit(X, y > 0 if loss else y)
     assert np.isfinite(model.coef_).all()
     assert model.score(X, y > 0 if loss else y) > 0.3 or "C" in options
+
+
+@pytest.mark.parametrize("kind", ["LinearClassifier", "LinearSVC", "SVC", "KNeighborsClassifier"])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_columns_with_infinite_numbers_are_left_out_and_named(kind):
+    X = pd.DataFrame({"width": [1.0, np.inf, 3.0, 5.0] * 5, "height": [2.0, 3.0, 1.0, 9.0] * 5})
+    with pytest.warns(UserWarning, match=r"Column 'width' holds infinite numbers"):
+        model = getattr(spinney, kind)().fit(X, [0, 1, 0, 1] * 5)
+    alone = getattr(spinney, kind)().fit(X[["height"]], [0, 1, 0, 1] * 5)
+    np.testing.assert_array_equal(model.predict(X), alone.predict(X[["height"]]))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.schema import Schema
+from spinney._words.warn import warn
 
 Floats = NDArray[np.float64]
 VALUE, MISSING, CATEGORY = 0, 1, 2
@@ -66,6 +67,8 @@ class Design:
                 codes = np.where(absent, n_categories, values).astype(np.intp)
                 shares = np.bincount(codes, kept, n_categories + 1)[:n_categories] / total
                 found += [_whether(j, CATEGORY, c, share, scale) for c, share in enumerate(shares) if 0 < share < 1]
+            elif np.isinf(values).any():
+                _warn_of_infinite(schema.features[j].name)
             else:
                 found += _number_terms(j, values, absent, kept, scale)
         arrays = zip(*found, strict=True) if found else ((), (), (), (), (), ())
@@ -131,6 +134,14 @@ class Design:
         if ((sizes[feature] > 0) != is_category).any() or (code[is_category] >= sizes[feature][is_category]).any():
             raise ValueError("is damaged: its terms do not fit its columns")
         return cls(feature, kind, code, center, scale, fill if "fill" in fields else None)
+
+
+def _warn_of_infinite(name: str) -> None:
+    """Say that a column is left out, since infinite numbers have no mean and no distance."""
+    warn(
+        f"Column {name!r} holds infinite numbers and is left out by models that need its mean or distances. Replace "
+        "them by missing values or by the largest number that makes sense."
+    )
 
 
 def _whether(j: int, kind: int, code: int, share: float, scale: str | None) -> _Term:
