@@ -75,6 +75,7 @@ def errors(case, y, models):
     return [float(m.oob_curve_[-1]) for m in models]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", quick_or_slow([name for name in CASES if name != STOPS_EARLIER_IN_R]))
 def test_the_out_of_bag_error_is_that_of_r(name):
     case, _, y = load(name)

@@ -482,6 +482,7 @@ def test_a_small_table_with_a_heavy_row_is_split_too(heavy):
     assert all(tree.tree_.n_leaves > 1 for tree in model.estimators_.ravel())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("l2", [1e10, 1e15, 1e21])
 def test_a_penalty_beyond_all_bounds_gives_the_same_tree_everywhere(l2):
     program = (

@@ -140,6 +140,7 @@ def test_classes_and_trees_must_fit():
         spinney.load(io.BytesIO(_engine.write_model_file(json.dumps(lying).encode(), two.boosting_.trees())))
 
 
+@pytest.mark.slow
 def test_it_works_with_scikit_learns_tools():
     X, y = table()
     model = spinney.GradientBoostingRegressor(n_estimators=5, random_state=0)

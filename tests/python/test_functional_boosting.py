@@ -404,6 +404,7 @@ def test_settings_of_learners_are_kept(mixed):
     assert again.fit(frame, y).learners_ == ["Trees(n_splits=2)", "linear", "KernelRidge(alpha=2.0)"]
 
 
+@pytest.mark.slow
 def test_any_number_of_threads_gives_the_same_model(mixed):
     frame, y = mixed
     for learners in (*NAMES, ["linear", "splines", "trees"]):
@@ -663,3 +664,12 @@ def test_squares_that_are_no_numbers_are_not_formed():
 def shap_table():
     X = np.random.default_rng(3).normal(size=(60, 3))
     return X, X[:, 0] * (X[:, 1] > 0) + np.sin(X[:, 2])
+
+
+def test_no_knot_of_a_spline_is_minus_zero():
+    """Which of equal numbers `numpy.unique` returns is chance, and a model must not depend on it."""
+    x = np.r_[np.full(3, -0.0), np.full(3, 0.0), 1.0, 2.0, 3.0]
+    model = spinney.FunctionalBoostingRegressor(n_estimators=1, learners="splines").fit(-x[:, None], x)
+    knots = model.functions_.parts[0].bases[0].knots
+    assert (knots == 0).sum() == 1
+    assert not np.signbit(knots[knots == 0]).any()

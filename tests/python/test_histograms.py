@@ -102,6 +102,7 @@ def test_several_outputs_costs_and_priors(plane):
 # ---- how wide ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("empty", ["nearest", "overall"])
 @pytest.mark.parametrize("folds", [KFold(5), LeaveOneOut()])
 def test_the_edge_is_that_of_a_grid_search(plane, folds, empty):

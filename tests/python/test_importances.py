@@ -53,6 +53,7 @@ def fitted(kind, n_outputs=1, weight=None, **parameters):
 # ---- slow twins -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(*covering(kind=CLASSIFIERS + REGRESSORS, n_outputs=[1, 2]))
 def test_permutation_is_the_slow_twins(kind, n_outputs):
     forest, X, y = fitted(kind, n_outputs, max_depth=5)

@@ -75,6 +75,7 @@ def test_cuts_do_not_follow_a_target(rows):
     assert abs(np.mean(place < 0.25) - 0.25) < 0.07
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["normal", "ring", "clusters"])
 def test_ranks_outliers_as_well_as_scikit_learn(shape):
     rng = np.random.default_rng(5)

@@ -493,6 +493,7 @@ AROUND_VALUES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("around", AROUND_CLASSES)
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 @pytest.mark.parametrize("library", ["pandas", "polars"])
@@ -505,6 +506,7 @@ def test_classifiers_of_scikit_learn_around_ours(around, kind, library):
         assert model.score(X, y) > 0.8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("around", AROUND_VALUES)
 @pytest.mark.parametrize("kind", REGRESSORS)
 @pytest.mark.parametrize("library", ["pandas", "polars"])

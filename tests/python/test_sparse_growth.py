@@ -106,6 +106,7 @@ def test_growing_from_entries_is_growing_from_all_rows(seed):
             compare(a.threshold[splits], b.threshold[splits] - SHIFT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_split_is_the_best_of_all(seed):
     X, random = make_table(seed)

@@ -424,7 +424,7 @@ def test_files_predict_without_scikit_learn(name, tmp_path):
     np.testing.assert_array_equal(predictor.predict(X), model.predict(X))
     if hasattr(model, "classes_"):
         np.testing.assert_array_equal(predictor.predict_proba(X), model.predict_proba(X))
-    row = list(X[3]) if X is WHOLE else {key: column[3] for key, column in X.items()}
+    row = list(X[3]) if isinstance(X, np.ndarray) else {key: column[3] for key, column in X.items()}
     assert predictor.predict_one(row) == model.predict(X)[3]
     assert predictor.schema.n_features == model.n_features_in_
     assert type(model).__name__ in repr(predictor)

@@ -70,6 +70,11 @@ class TableEstimator(KeptModel, SavedEstimator):
         fitted: FittedModel = getattr(self, self._model_attribute)
         return fitted
 
+    @property
+    def _unseen_policy(self) -> Any:
+        """What becomes of categories that did not occur at fit; models of numbers have no parameter for it."""
+        return getattr(self, "unseen", "missing")
+
     def _keep_schema(self, schema: Schema) -> None:
         """Set the fitted attributes that come from the table."""
         self.schema_ = schema
@@ -82,12 +87,12 @@ class TableEstimator(KeptModel, SavedEstimator):
     def _columns(self, X: Any) -> _engine.Table:
         """Read rows for prediction."""
         check_is_fitted(self)
-        return self.schema_.encode(read_table(X), unseen=self.unseen, estimator=type(self).__name__)
+        return self.schema_.encode(read_table(X), unseen=self._unseen_policy, estimator=type(self).__name__)
 
     def _by_blocks(self, X: Any, work: Callable[[_engine.Table], NDArray[Any]]) -> NDArray[Any]:
         """Read rows for prediction and do something with them, a block of rows at a time where that saves memory."""
         check_is_fitted(self)
-        blocks = self.schema_.encode_blocks(read_table(X), self.unseen, type(self).__name__)
+        blocks = self.schema_.encode_blocks(read_table(X), self._unseen_policy, type(self).__name__)
         found = [work(block) for block in blocks]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
@@ -137,7 +142,7 @@ class TargetEstimator(TableEstimator):
         """
         check_is_fitted(self)
         handle: RowPredictor | ForestRowPredictor | BoostingRowPredictor = self._fitted.row_predictor(
-            self.schema_, self.unseen, getattr(self, "classes_", None)
+            self.schema_, self._unseen_policy, getattr(self, "classes_", None)
         )
         return handle
 

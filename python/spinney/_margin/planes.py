@@ -178,7 +178,7 @@ class PlanesOfClasses(BasePlanes):
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
         codes, classes = read_one_class(y, n_rows, "a margin")
         cost = None if self.cost_matrix is None else read_cost_matrix(self.cost_matrix, classes)
-        learned = {"classes_": classes, "n_classes_": len(classes), "cost_matrix_": cost, "priors_": None}
+        learned = {"classes_": classes, "n_classes_": len(classes), "cost_matrix_": cost}
         return codes, learned
 
     def _sides(self, target: Floats, weight: Floats, learned: dict[str, Any]) -> list[tuple[Floats, Floats]]:

@@ -86,7 +86,6 @@ class HistogramDensity(DensityMixin, TableEstimator):
         "bin_counts": ["array-like", None],
         "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
     }
-    unseen = "missing"
 
     def __init__(
         self,

@@ -122,7 +122,7 @@ def _make_basis(feature: int, table: LearningTable, n_categories: int, n_knots: 
     if n_categories:
         return Basis(feature, np.empty(0), 0, n_categories)
     values = np.asarray(table.inputs.columns.column(feature))[table.weight > 0]
-    values = np.unique(values[~np.isnan(values)])
+    values = np.unique(values[~np.isnan(values)]) + 0.0  # of 0 and -0, either may be left
     if len(values) < 2:
         return None
     places = np.linspace(0, len(values) - 1, min(n_knots, len(values))).astype(np.intp)

@@ -40,7 +40,6 @@ class FittedMachines(FittedMargin):
 
     kind = "kernel_machines"
     noun = "support vector machine"
-    takes_priors = False
 
     def __init__(
         self,

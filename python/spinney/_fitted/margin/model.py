@@ -41,6 +41,8 @@ class FittedMargin(FittedModel):
 
     attribute = "margin_"
 
+    takes_priors = False
+
     def __init__(
         self,
         design: Design | None,
