@@ -161,7 +161,7 @@ def test_a_single_row_takes_dates_in_every_form(stays, tmp_path):
         np.testing.assert_array_equal(one.predict_proba([form, 1.0]), expected)
         np.testing.assert_array_equal(one.predict_proba({"x": 1.0, "when": form}), expected)
     absent = model.predict_proba(pd.DataFrame({"when": [pd.NaT], "x": [1.0]}))[0]
-    for form in (None, pd.NaT, np.datetime64("NaT"), float("nan")):
+    for form in (None, pd.NaT, np.datetime64("NaT", "us"), float("nan")):
         np.testing.assert_array_equal(one.predict_proba([form, 1.0]), absent)
     with pytest.raises(ValueError, match="write dates as in 2024-05-31"):
         one.predict_proba(["May", 1.0])

@@ -168,7 +168,10 @@ def test_dates_are_classes_like_any_other(kind):
     model = CLASSIFIERS[kind]().set_params(random_state=0).fit(X, labels)
     twin = CLASSIFIERS[kind]().set_params(random_state=0).fit(X, CLASSES)
     np.testing.assert_array_equal(model.predict(X), twin.predict(X).astype("M8[D]"))
-    for missing in (np.where(LAST, np.datetime64("NaT"), labels), np.where(LAST, np.timedelta64("NaT"), CLASSES)):
+    for missing in (
+        np.where(LAST, np.datetime64("NaT", "D"), labels),
+        np.where(LAST, np.timedelta64("NaT", "s"), CLASSES.astype("m8[s]")),
+    ):
         with pytest.raises(ValueError, match=r"missing value.*row 19"):
             CLASSIFIERS[kind]().fit(X, missing)
 

@@ -200,7 +200,7 @@ def noisy(seed, n=150, is_class=True):
     ],
 )
 def test_noise_of_many_values_gets_nothing_unless_by_impurity(kind):
-    n_tables = 30
+    n_tables = 60  # so that three standard errors, which four columns of noise hardly ever exceed by chance, are little
     found = {"impurity": [], "unbiased": [], "permutation": []}
     for seed in range(n_tables):
         X, y = noisy(seed, is_class=kind in CLASSIFIERS)
@@ -212,7 +212,7 @@ def test_noise_of_many_values_gets_nothing_unless_by_impurity(kind):
         error = np.std(found[name], axis=0, ddof=1) / np.sqrt(n_tables)
         assert mean[0] > 8 * error[0]
         assert mean[0] > 5 * abs(mean[1:]).max()
-        assert (abs(mean[1:]) < (2 if name == "unbiased" else 3) * error[1:]).all(), (name, mean / error)
+        assert (abs(mean[1:]) < 3 * error[1:]).all(), (name, mean / error)
     impurity = np.mean(found["impurity"], axis=0)
     assert impurity[3] > impurity[0]  # noise of many values beats the column that matters
     assert impurity[1] < impurity[2] < impurity[3]

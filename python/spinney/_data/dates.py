@@ -26,7 +26,8 @@ _FIRST, _LAST = -62135596800.0, 253402300799.999999  # years 1 and 9999: what ha
 def date_column(values: Array, clock: str = "local") -> NumberColumn:
     """Make a column of an array of datetime64; NaT is missing."""
     if isinstance(values, np.ma.MaskedArray):
-        values = np.where(np.ma.getmaskarray(values), np.datetime64("NaT"), np.ma.getdata(values))
+        masked, values = np.ma.getmaskarray(values), np.ma.getdata(values).copy()
+        values[masked] = np.array("NaT", dtype=values.dtype)
     missing = np.isnat(values)
     unit = np.datetime_data(values.dtype)[0]
     if unit in ("Y", "M", "W", "D"):
@@ -127,7 +128,7 @@ def date_text(
 
 def to_datetime64(seconds: NDArray[np.float64]) -> NDArray[np.datetime64]:
     """Turn seconds back into dates, to the microsecond; NaN becomes NaT."""
-    dates = np.full(len(seconds), np.datetime64("NaT"), dtype="M8[us]")
+    dates = np.full(len(seconds), np.datetime64("NaT", "us"), dtype="M8[us]")
     known = np.isfinite(seconds)
     whole = np.floor(seconds[known])
     ticks = whole.astype(np.int64) * 10**6 + np.rint((seconds[known] - whole) * 1e6).astype(np.int64)

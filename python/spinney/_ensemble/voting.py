@@ -169,6 +169,11 @@ class BaseVoting(TransformerMixin, BaseCombination):
     def _identity(self) -> bytes:
         return self._shares(len(self.estimators_)).tobytes()
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []  # votes are whole numbers
+        return tags
+
 
 class VotingClassifier(ClassifierMixin, BaseVoting):
     """Classifiers of different kinds, whose probabilities are averaged or whose votes are counted.
