@@ -584,3 +584,12 @@ def test_clones_and_checks_of_scikit_learn():
     assert copy.get_params()["cv"].n_splits == 3
     search = GridSearchCV(model, {"rule": ["min", "1se"], "prune": ["cv", None]}, cv=3).fit(X, y)
     assert search.best_params_["prune"] in ("cv", None)
+
+
+def test_the_unit_of_the_target_does_not_matter():
+    """Penalties are in squares of it, and the products of two of them vanish."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    y = X[:, 0] + rng.normal(size=100)
+    sizes = [Regressor(prune="cv", cv=3, random_state=0).fit(X, y * unit).get_n_leaves() for unit in (1.0, 1e-120)]
+    assert sizes[0] == sizes[1] > 1

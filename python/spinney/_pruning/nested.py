@@ -49,7 +49,13 @@ class NestedTrees:
     @property
     def cuts(self) -> Floats:
         """A penalty that stands for each tree: the geometric mean of its own and the next; infinite for the root."""
-        return np.append(np.sqrt(self.alpha[:-1] * self.alpha[1:]), np.inf)
+        low, high = self.alpha[:-1], self.alpha[1:]
+        with np.errstate(over="ignore", under="ignore"):
+            products = low * high
+        means = np.sqrt(products)
+        lost = ~np.isfinite(products) | ((products < np.finfo(np.float64).tiny) & (low > 0))
+        means[lost] = np.sqrt(low[lost]) * np.sqrt(high[lost])
+        return np.append(means, np.inf)
 
 
 def reached(alpha: Floats | float) -> Floats:
