@@ -50,6 +50,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("_forest", "_boosting", "_linear", "_margin", "_neighbours", "learners"),
     ("_ensemble",),
     ("_judge",),
+    ("_report",),
     ("cli",),
 )
 FACE = "spinney"  # loads all public names: only what stands above every floor may import it

@@ -18,6 +18,13 @@ REQUIRED = (
     r"spinney/_engine\.pyi",
     r"spinney/datasets/penguins\.csv",
     r"spinney/datasets/README\.md",
+    r"spinney/_report/assets/template\.html",
+    r"spinney/_report/assets/report\.css",
+    r"spinney/_report/assets/page\.js",
+    r"spinney/_report/assets/d3\.min\.js",
+    r"spinney/_report/assets/d3\.LICENSE",
+    r"spinney/_report/assets/plot\.umd\.min\.js",
+    r"spinney/_report/assets/plot\.LICENSE",
     r"spinney-[^/]*\.dist-info/licenses/LICENSE",
     r"spinney-[^/]*\.dist-info/entry_points\.txt",
 )

@@ -1,0 +1,132 @@
+// What the model goes by: importances, Shapley values of many rows, and one row taken apart.
+drawers.importances = (found) => {
+  const draw = chart("Importances of the columns with their intervals", (width) => importance_bars(found, width));
+  return [card(found.title, found.note, draw)];
+};
+
+function importance_bars(found, width) {
+  const margin = name_margin(found.columns.map((c) => c.name), width);
+  const rows = found.columns.map((c, k) => ({ ...c, k, words: fit_name(c.name, margin) }));
+  return plot(width, {
+    height: 40 + 26 * rows.length, marginLeft: margin, marginTop: 6, marginBottom: 34,
+    x: { label: found.unit, labelAnchor: "center", labelArrow: "none", ticks: Math.min(7, width / 90), tickFormat: tick },
+    y: { domain: rows.map((r) => r.k), tickFormat: (k) => rows[k].words, tickSize: 0, label: null },
+    marks: [
+      grid_x({ ticks: Math.min(7, width / 90) }),
+      Plot.barX(rows, { x: "value", y: "k", fill: "var(--accent)", fillOpacity: 0.8, insetTop: 5, insetBottom: 5, rx2: 3 }),
+      Plot.ruleX([0], { stroke: "var(--line-2)" }),
+      Plot.ruleY(rows.filter((r) => r.low !== null), { x1: "low", x2: "high", y: "k", stroke: "var(--ink)", strokeWidth: 1.6 }),
+      Plot.tip(rows, Plot.pointerY({ ...TIP, x: "value", y: "k", title: (r) => `${r.name}\n${num(r.value, 3)}${r.low === null ? "" : `, ${num(r.low, 3)} to ${num(r.high, 3)}`}` })),
+    ],
+  });
+}
+
+// ---- Shapley values -----------------------------------------------------------------------------------------------------
+drawers.shap = (found) => {
+  let output = found.outputs.length > 2 ? 0 : found.outputs.length - 1, row = 0;
+  const swarm = chart("Shapley values: a point per row and column", (width) => beeswarm(found, output, row, width, pick));
+  const fall = chart("One prediction, column by column", (width) => waterfall(found, output, row, width));
+  const about = el("div", { class: "figures", id: "row-figures" });
+  const list = el("select", { id: "row-picker", onchange: () => pick(Number(list.value)) }, found.rows.map((at, k) =>
+    el("option", { value: k }, `row ${at + 1}: ${elide(found.truth[k], 24)}`)));
+  const of = (part) => (part.name === null ? found.of : found.of.replace("of the class", `of ${elide(part.name, 20)}`));
+  function pick(k) {
+    row = Math.min(found.rows.length - 1, Math.max(0, k));
+    list.value = row;
+    tell();
+    if (swarm.isConnected) { swarm.redraw(); fall.redraw(); }
+  }
+  function tell() {
+    const part = found.outputs[output], total = total_of(part, row);
+    about.replaceChildren(figure("target of the row", elide(found.truth[row], 22)), figure("what the model says", num(total, 3), of(part)),
+      figure("without any column", num(part.base[row], 3), "base value"));
+  }
+  tell();
+  const outputs = found.outputs.length > 1 ? select("Class", found.outputs.map((part, k) => [k, part.name]), output, (value) => { output = Number(value); tell(); swarm.redraw(); fall.redraw(); }) : null;
+  const controls = el("div", { class: "bar" }, el("label", { class: "field" }, "Test row", list), button("Previous", () => pick(row - 1)), button("Next", () => pick(row + 1)),
+    button("Highest", () => pick(extreme(found, output, 1))), button("Lowest", () => pick(extreme(found, output, -1))));
+  return [
+    card(`What each column adds, for ${plural(found.rows.length, "test row")}`, `Each point is a row: to the right the column raises the ${found.outputs.length === 1 ? of(found.outputs[0]) : found.of}, to the left it lowers it. Click a point to take its row apart.`,
+      el("div", { class: "bar" }, outputs, el("span", { class: "field" }, "low value", el("span", { class: "ramp" }), "high value")), swarm),
+    card("One row, taken apart", "From what the model says of no row in particular to what it says of this one.", controls, about, fall),
+  ];
+};
+
+function total_of(part, row) { return part.base[row] + d3.sum(part.values[row]) + part.rest[row]; }
+
+function extreme(found, output, sign) {
+  const part = found.outputs[output];
+  return d3.maxIndex(found.rows, (at, k) => sign * total_of(part, k));
+}
+
+function place_colour(place) {
+  return place === null ? "var(--ink-3)" : `color-mix(in oklch, var(--high) ${Math.round(100 * place)}%, var(--low))`;
+}
+
+function beeswarm(found, output, row, width, pick) {
+  const part = found.outputs[output], band = 34;
+  const margin = name_margin(found.columns, width);
+  const x = d3.scaleLinear(d3.extent(part.values.flat()), [margin, width - 16]).nice();
+  const points = found.columns.flatMap((name, j) => swarm_of(part.values.map((values, k) => ({ k, j, name, value: values[j], place: found.place[j][k], cell: found.cells[k][j] })), x, band));
+  const chosen = points.filter((point) => point.k === row);
+  const picture = plot(width, {
+    height: 44 + band * found.columns.length, marginLeft: margin, marginTop: 6, marginBottom: 34,
+    x: { domain: x.domain(), label: "what the column adds", labelAnchor: "center", labelArrow: "none", ticks: Math.min(8, width / 90), tickFormat: tick },
+    y: { domain: [found.columns.length - 0.5, -0.5], ticks: d3.range(found.columns.length), tickFormat: (j) => fit_name(found.columns[j], margin), tickSize: 0, label: null },
+    color: { type: "identity" },
+    marks: [
+      grid_x({ ticks: Math.min(8, width / 90) }), Plot.ruleX([0], { stroke: "var(--line-2)", strokeWidth: 1.5 }),
+      Plot.dot(points, { x: "value", y: (p) => p.j + p.off, r: 2.7, fill: (p) => place_colour(p.place), fillOpacity: 0.85 }),
+      Plot.dot(chosen, { x: "value", y: (p) => p.j + p.off, r: 5.5, fill: (p) => place_colour(p.place), stroke: "var(--ink)", strokeWidth: 1.8 }),
+      Plot.tip(points, Plot.pointer({ ...TIP, x: "value", y: (p) => p.j + p.off, maxRadius: 30, title: (p) => `${p.name} = ${p.cell}\nadds ${num(p.value, 3)}\nrow ${found.rows[p.k] + 1}, ${found.truth[p.k]}` })),
+    ],
+  });
+  picture.addEventListener("click", () => { if (picture.value) pick(picture.value.k); });
+  picture.style.cursor = "pointer";
+  return picture;
+}
+
+// Points of one column move up and down where they are dense: each takes the free place nearest to the line.
+function swarm_of(points, x, band) {
+  const bins = new Map(), step = 4.2;
+  for (const point of points) {
+    const bin = Math.round(x(point.value) / 4.5);
+    const n = bins.get(bin) ?? 0;
+    bins.set(bin, n + 1);
+    point.up = (n % 2 ? 1 : -1) * Math.ceil(n / 2) * step;
+  }
+  const most = Math.max(...points.map((point) => Math.abs(point.up)), 1), squeeze = Math.min(1, (band * 0.42) / most);
+  for (const point of points) point.off = (point.up * squeeze) / band;
+  return points;
+}
+
+function waterfall(found, output, row, width) {
+  const part = found.outputs[output], margin = name_margin(found.columns.map((name, j) => `${name} = ${found.cells[row][j]}`), width, 0.46);
+  const steps = found.columns.map((name, j) => ({ words: `${name} = ${found.cells[row][j]}`, adds: part.values[row][j] }));
+  steps.sort((a, b) => Math.abs(b.adds) - Math.abs(a.adds));
+  const shown = steps.slice(0, 10), others = d3.sum(steps.slice(10), (step) => step.adds) + part.rest[row], n_others = steps.length - shown.length + found.n_rest;
+  if (n_others > 0) shown.push({ words: `${plural(n_others, "other column")}`, adds: others });
+  let at = part.base[row];
+  shown.reverse().forEach((step) => { step.from = at; at += step.adds; step.to = at; });
+  shown.reverse().forEach((step, k) => { step.k = k; });
+  const ends = [{ k: shown.length, value: part.base[row], words: "without any column" }];
+  const rows = [...shown.map((step) => step.words), ends[0].words];
+  const span = d3.extent([...shown.flatMap((step) => [step.from, step.to]), part.base[row]]), pad = (span[1] - span[0]) * 0.14 || 1;
+  return plot(width, {
+    height: 40 + 28 * rows.length, marginLeft: margin, marginTop: 22, marginBottom: 30, marginRight: 26,
+    x: { domain: [span[0] - pad, span[1] + pad], label: null, ticks: Math.min(6, width / 90), tickFormat: tick },
+    y: { domain: d3.range(rows.length), tickFormat: (k) => fit_name(rows[k], margin), tickSize: 0, label: null },
+    marks: [
+      grid_x({ ticks: Math.min(6, width / 90) }),
+      Plot.ruleX([at], { stroke: "var(--ink)", strokeDasharray: "3 3" }),
+      Plot.text([at], { x: (v) => v, frameAnchor: "top", dy: -14, text: (v) => num(v, 3), fontWeight: 650, fill: "var(--ink)" }),
+      Plot.ruleX([part.base[row]], { stroke: "var(--line-2)", strokeDasharray: "3 3" }),
+      Plot.barX(shown, { x1: "from", x2: "to", y: "k", fill: (step) => (step.adds >= 0 ? "var(--high)" : "var(--low)"), insetTop: 4, insetBottom: 4, rx: 2 }),
+      Plot.text(shown, { x: (step) => (step.adds >= 0 ? Math.max(step.from, step.to) : Math.min(step.from, step.to)), y: "k", text: (step) => `${step.adds > 0 ? "+" : ""}${num(step.adds, 2)}`,
+        dx: 5, textAnchor: "start", fill: "var(--ink-2)", filter: (step) => step.adds >= 0 }),
+      Plot.text(shown, { x: (step) => Math.min(step.from, step.to), y: "k", text: (step) => num(step.adds, 2), dx: -5, textAnchor: "end", fill: "var(--ink-2)", filter: (step) => step.adds < 0 }),
+      Plot.dot(ends, { x: "value", y: "k", fill: "var(--ink-3)", r: 4 }),
+      Plot.text(ends, { x: "value", y: "k", text: (e) => num(e.value, 3), dx: 9, textAnchor: "start", fill: "var(--ink-2)" }),
+    ],
+  });
+}

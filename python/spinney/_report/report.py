@@ -1,0 +1,65 @@
+"""What the report says, gathered section by section."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from spinney._names import __version__
+from spinney._report.board import board_section
+from spinney._report.importances import importances_section
+from spinney._report.page import page
+from spinney._report.shap import shap_section
+from spinney._report.summary import eyebrow, summary
+from spinney._report.tree import tree_section
+from spinney._report.view import View
+from spinney._words.digits import one_line
+
+
+def write_report(study: Any, path: str | os.PathLike[str]) -> Path:
+    """Write a study as one HTML file that needs nothing else.
+
+    Parameters
+    ----------
+    study : Study
+        What `spinney.study` found, or an object with the same attributes.
+    path : str or path
+        Where to write.
+
+    Returns
+    -------
+    Path
+        The file.
+    """
+    title, sentences, data = gather(study)
+    file = Path(path)
+    file.write_text(page(data, title, sentences), encoding="utf-8", newline="\n")
+    return file
+
+
+def gather(study: Any) -> tuple[str, list[str], dict[str, Any]]:
+    """Return the title, the sentences of the answer, and the data of all sections."""
+    train, test = View(study.tree, study.X_train), View(study.tree, study.X_test)
+    shap = shap_section(study, test)
+    importances = importances_section(shap)
+    columns = [] if importances is None else [column["name"] for column in importances["columns"]]
+    sentences, tiles = summary(study, columns)
+    data = {
+        "target": one_line(study.target),
+        "task": study.task,
+        "eyebrow": eyebrow(study),
+        "tiles": tiles,
+        "made_by": f"spinney {__version__}",
+        "sections": [
+            _section("board", "Leader board", "Leader board", board_section(study)),
+            _section("tree", "Readable tree", "A tree that can be read", tree_section(study, train, test)),
+            _section("importances", "Importances", "Which columns matter", importances),
+            _section("shap", "Single rows", "What moves single predictions", shap),
+        ],
+    }
+    return f"What tells {one_line(study.target)}?", sentences, data
+
+
+def _section(section: str, name: str, title: str, content: Any, lede: str = "") -> dict[str, Any]:
+    return {"id": section, "name": name, "title": title, "lede": lede, "content": content}

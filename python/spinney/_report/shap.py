@@ -1,0 +1,82 @@
+"""What each column adds to single predictions: a sample of test rows, explained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spinney._report.view import View, sample
+from spinney._words.digits import one_line
+
+_MOST_NUMBERS = 40_000  # in the file, all classes together
+_MOST_ROWS, _FEWEST_ROWS, _MOST_COLUMNS, _MOST_CLASSES = 300, 40, 14, 8
+
+
+def shap_section(study: Any, test: View) -> dict[str, Any] | None:
+    """Explain test rows by the best model that can tell; None if none can."""
+    name = explainable(study)
+    if name is None:
+        return None
+    model = study.models[name]
+    classes = _explained_classes(study)
+    n_columns = min(len(test.names), _MOST_COLUMNS)
+    n_rows = int(np.clip(_MOST_NUMBERS // (n_columns * len(classes)), _FEWEST_ROWS, _MOST_ROWS))
+    rows = sample(test.n_rows, n_rows)
+    explained = model.shap_values(test.take(rows))
+    parts = [explained.output(label) for label in classes] if explained.output_names is not None else [explained]
+    size = np.max([np.abs(part.values).mean(axis=0) for part in parts], axis=0)
+    order = np.argsort(-size, kind="stable")
+    shown, rest = order[:n_columns], order[n_columns:]
+    predictions = study.test_predictions[name][rows]
+    return {
+        "model": name,
+        "is_best": name == study.best,
+        "of": explained.of,
+        "columns": [explained.feature_names[j] for j in shown],
+        "is_category": [explained.is_category(int(j)) for j in shown],
+        "n_rest": len(rest),
+        "rows": rows,
+        "cells": [[explained.text_of(i, int(j)) for j in shown] for i in range(len(rows))],
+        "place": [_places(explained.numbers[:, j]) for j in shown],
+        "truth": [_text(value) for value in np.asarray(study.y_test)[rows].tolist()],
+        "predictions": predictions,
+        "outputs": [
+            {
+                "name": None if part is explained else one_line(label),
+                "base": part.base_values,
+                "values": part.values[:, shown],
+                "rest": part.values[:, rest].sum(axis=1),
+            }
+            for part, label in zip(parts, classes, strict=False)
+        ],
+    }
+
+
+def explainable(study: Any) -> str | None:
+    """Name the best model whose predictions can be parted among the columns; None if there is none."""
+    for entry in study.leaderboard:
+        if hasattr(study.models.get(entry.name), "shap_values"):
+            return str(entry.name)
+    return None
+
+
+def _explained_classes(study: Any) -> list[Any]:
+    if study.classes is None:
+        return [None]
+    classes = np.asarray(study.classes).tolist()
+    return classes[1:] if len(classes) == 2 else classes[:_MOST_CLASSES]
+
+
+def _places(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]:
+    """Place of each value among the others, 0 to 1: how the page colours it. None: missing."""
+    known = ~np.isnan(values)
+    places = np.full(len(values), np.nan)
+    if known.any():
+        low, high = np.quantile(values[known], [0.05, 0.95])
+        places[known] = np.clip((values[known] - low) / (high - low), 0, 1) if high > low else 0.5
+    return [None if np.isnan(place) else round(float(place), 2) for place in places]
+
+
+def _text(value: Any) -> str:
+    return one_line(value) if isinstance(value, str) else f"{value:.6g}" if isinstance(value, float) else str(value)

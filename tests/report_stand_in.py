@@ -1,0 +1,179 @@
+"""Studies of small tables, put together from plain estimators: what the report needs, without a study's time."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+import spinney
+from spinney._data.pick import pick_table
+from spinney._judge.compare.statistics import paired_differences
+
+_METRICS = {
+    "binary": ["neg_log_loss", "roc_auc"],
+    "multiclass": ["neg_log_loss", "accuracy"],
+    "regression": ["neg_root_mean_squared_error", "r2"],
+}
+
+
+def stand_in(X: Any, y: Any, target: str, *, n_folds: int = 4, seed: int = 0) -> Any:
+    """Fit four models and a baseline; return an object with the attributes of a study."""
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    y = np.asarray(y)
+    is_values = y.dtype.kind == "f"
+    task = "regression" if is_values else "binary" if len(np.unique(y)) == 2 else "multiclass"
+    order = np.random.default_rng(seed).permutation(len(y))
+    n_test = len(y) // 4
+    table = pick_table(X)
+    X_test, y_test = table.take(np.sort(order[:n_test])), y[np.sort(order[:n_test])]
+    X_train, y_train = table.take(np.sort(order[n_test:])), y[np.sort(order[n_test:])]
+    split = KFold if is_values else StratifiedKFold
+    folds = list(split(n_folds, shuffle=True, random_state=seed).split(y_train, y_train))
+    kind = "Regressor" if is_values else "Classifier"
+    models = {
+        "gradient boosting": getattr(spinney, f"GradientBoosting{kind}")(n_estimators=20),
+        "random forest": getattr(spinney, f"RandomForest{kind}")(n_estimators=30, random_state=seed),
+        "tree": getattr(spinney, f"DecisionTree{kind}")(prune="cv", random_state=seed),
+        "baseline": DummyRegressor() if is_values else DummyClassifier(),
+    }
+    fitted = {name: model.fit(*_for(name, X_train), y_train) for name, model in models.items()}
+    board, out_of_fold = _judged(models, X_train, y_train, folds, _METRICS[task])
+    test = {name: _said(model, *_for(name, X_test)) for name, model in fitted.items()}
+    entries = _entries(board, fitted, X_test, y_test, _METRICS[task], folds)
+    fitted.pop("baseline")
+    return SimpleNamespace(
+        task=task,
+        metric=_METRICS[task][0],
+        metrics=_METRICS[task],
+        target=target,
+        classes=None if is_values else np.unique(y),
+        columns=_profiles(table),
+        notes=["The table was read.", "A quarter of the rows was locked away for the test."],
+        X_train=X_train,
+        y_train=y_train,
+        X_test=X_test,
+        y_test=y_test,
+        folds=folds,
+        leaderboard=entries,
+        models=fitted,
+        out_of_fold=out_of_fold,
+        test_predictions=test,
+        best=next(entry.name for entry in entries if not entry.is_baseline),
+        model=fitted[next(entry.name for entry in entries if not entry.is_baseline)],
+        calibration="none",
+        tree=fitted["tree"],
+        n_rows=len(y),
+        seconds=1.5,
+        versions={"spinney": spinney.__version__, "numpy": np.__version__},
+    )
+
+
+def _for(name: str, X: Any) -> tuple[Any]:
+    """Give scikit-learn's baseline numbers: it looks at none of them, but at their number."""
+    return (np.zeros((pick_table(X).n_rows, 1)) if name == "baseline" else X,)
+
+
+def _said(model: Any, X: Any) -> Any:
+    return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
+
+
+def _judged(models: Any, X: Any, y: Any, folds: Any, metrics: Any) -> Any:
+    from sklearn.base import clone
+    from sklearn.metrics import get_scorer
+
+    table = pick_table(X)
+    scores = {name: {metric: [] for metric in metrics} for name in models}
+    said: dict[str, Any] = {}
+    for learned, held in folds:
+        for name, model in models.items():
+            part = clone(model).fit(*_for(name, table.take(learned)), y[learned])
+            (inputs,) = _for(name, table.take(held))
+            for metric in metrics:
+                scores[name][metric].append(get_scorer(metric)(part, inputs, y[held]))
+            found = _said(part, inputs)
+            said.setdefault(name, np.full((len(y), *found.shape[1:]), np.nan))[held] = found
+    return scores, said
+
+
+def _entries(board: Any, fitted: Any, X_test: Any, y_test: Any, metrics: Any, folds: Any) -> list[Any]:
+    from sklearn.metrics import get_scorer
+
+    order = sorted(board, key=lambda name: -np.mean(board[name][metrics[0]]))
+    matrix = np.array([board[name][metrics[0]] for name in order])
+    gaps = paired_differences(matrix, 0, len(folds[0][1]) / len(folds[0][0]))
+    entries = []
+    for name, gap in zip(order, gaps, strict=True):
+        test = {metric: get_scorer(metric)(fitted[name], *_for(name, X_test), y_test) for metric in metrics}
+        entries.append(
+            SimpleNamespace(
+                name=name,
+                scores={metric: np.array(values) for metric, values in board[name].items()},
+                mean=float(np.mean(board[name][metrics[0]])),
+                error=gap.error,
+                difference=gap,
+                fit_seconds=0.01,
+                predict_seconds=0.001,
+                test={m: SimpleNamespace(value=v, low=v - abs(v) / 10, high=v + abs(v) / 10) for m, v in test.items()},
+                is_baseline=name == "baseline",
+                is_peer=False,
+            )
+        )
+    return entries
+
+
+def _profiles(table: Any) -> list[Any]:
+    names = table.names or [f"x{j}" for j in range(table.n_columns)]
+    return [
+        SimpleNamespace(
+            name=name,
+            kind="number",
+            missing=0,
+            distinct=10,
+            examples=("1", "2"),
+            is_identifier=False,
+            is_leak=False,
+            is_date=False,
+            is_constant=False,
+            is_used=True,
+            note="",
+        )
+        for name in names
+    ]
+
+
+def binary_table(n_rows: int = 400, seed: int = 1) -> tuple[Any, Any]:
+    """Columns of numbers and categories, some missing; two classes."""
+    rng = np.random.default_rng(seed)
+    age, income = rng.uniform(18, 80, n_rows).round(), rng.lognormal(10, 0.6, n_rows).round()
+    home = rng.choice(["own", "rent", "with parents"], n_rows)
+    debt = rng.gamma(2.0, 4000, n_rows).round()
+    score = 0.04 * (age - 45) + 1.5 * (home == "own") - 0.0001 * debt + 0.6 * np.log(income / 22000)
+    y = np.where(score + rng.logistic(0, 0.7, n_rows) > 0, "repaid", "default")
+    income = np.where(rng.random(n_rows) < 0.05, np.nan, income)
+    return {"age": age, "income": income, "home": home.astype(object), "debt": debt}, y
+
+
+def multiclass_table() -> tuple[Any, Any]:
+    """Read the penguins."""
+    return spinney.datasets.load_penguins(as_frame="pandas")
+
+
+def regression_table(n_rows: int = 400, seed: int = 2) -> tuple[Any, Any]:
+    """Friedman's first function, with a column of categories that matters."""
+    rng = np.random.default_rng(seed)
+    x = rng.random((n_rows, 4))
+    area = rng.choice(["north", "south", "east", "west"], n_rows)
+    y = 10 * np.sin(np.pi * x[:, 0] * x[:, 1]) + 20 * (x[:, 2] - 0.5) ** 2 + 10 * x[:, 3] + 4 * (area == "south")
+    columns = {f"x{j + 1}": x[:, j] for j in range(4)}
+    return {**columns, "area": area.astype(object)}, y + rng.normal(0, 1, n_rows)
+
+
+TABLES = {
+    "binary": (binary_table, "outcome"),
+    "multiclass": (multiclass_table, "species"),
+    "regression": (regression_table, "price"),
+}
