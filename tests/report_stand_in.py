@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-
 import spinney
 from spinney._data.pick import pick_table
 from spinney._judge.compare.statistics import paired_differences

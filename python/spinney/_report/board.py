@@ -31,9 +31,9 @@ def board_section(study: Any) -> dict[str, Any]:
     n_folds = len(study.folds)
     return {
         "note": (
-            f"Scores are from {plural(n_folds, 'fold')} of {plural(len(study.y_train), 'training row')}, the same for all "
-            "models; intervals allow for the rows that folds share. Differences are paired by fold, and p is corrected "
-            "for the number of models (Holm). No model was chosen by the test rows."
+            f"Scores are from {plural(n_folds, 'fold')} of {plural(len(study.y_train), 'training row')}, the same for "
+            "all models; intervals allow for the rows that folds share. Differences are paired by fold, and p is "
+            "corrected for the number of models (Holm). No model was chosen by the test rows."
         ),
         "metrics": [{"name": name, "words": metric_words(name), "is_loss": is_loss(name)} for name in metrics],
         "entries": [_entry(entry, study, metrics, share, n_folds) for entry in study.leaderboard],
@@ -74,7 +74,7 @@ def _scores(entry: Any, metric: str, share: float, n_folds: int) -> dict[str, An
 
 
 def mean_interval(folds: Any, share: float, n_folds: int) -> tuple[float, float]:
-    """Ends of the 95 % interval of a mean over folds; NaN for a single fold."""
+    """Return the ends of the 95 % interval of a mean over folds; NaN for a single fold."""
     mean, error = float(np.mean(folds)), corrected_error(np.asarray(folds), share)
     reach = float(t.ppf(0.975, n_folds - 1)) * error if n_folds > 1 else float("nan")
     return mean - reach, mean + reach

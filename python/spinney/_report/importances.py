@@ -18,10 +18,17 @@ def importances_section(shap: dict[str, Any] | None) -> dict[str, Any] | None:
     order = np.argsort(-mean, kind="stable")[:_MOST_COLUMNS]
     return {
         "title": "Mean size of what each column adds to a prediction",
-        "note": f"{shap['model']}, {len(values)} test rows; lines are 95 % intervals.",
-        "unit": f"mean size in the {shap['of']}" + (", mean of the classes" if len(shap["outputs"]) > 1 else ""),
+        "note": f"{shap['model']}, {len(values)} test rows; in the {shap['of']}"
+        + (", mean of the classes" if len(shap["outputs"]) > 1 else "")
+        + "; lines are 95 % intervals.",
+        "unit": "mean size of what the column adds",
         "columns": [
-            {"name": shap["columns"][j], "value": mean[j], "low": mean[j] - 1.96 * error[j], "high": mean[j] + 1.96 * error[j]}
+            {
+                "name": shap["columns"][j],
+                "value": mean[j],
+                "low": mean[j] - 1.96 * error[j],
+                "high": mean[j] + 1.96 * error[j],
+            }
             for j in order
         ],
     }

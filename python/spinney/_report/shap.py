@@ -64,7 +64,7 @@ def explainable(study: Any) -> str | None:
 def _explained_classes(study: Any) -> list[Any]:
     if study.classes is None:
         return [None]
-    classes = np.asarray(study.classes).tolist()
+    classes: list[Any] = np.asarray(study.classes).tolist()
     return classes[1:] if len(classes) == 2 else classes[:_MOST_CLASSES]
 
 

@@ -46,8 +46,8 @@ class _Lines:
         n_models = sum(not entry.is_baseline for entry in study.leaderboard)
         return (
             f"Asked: how well can {what} be told from {plural(n_columns, 'column')}? "
-            f"{plural(n_models, 'model')} learned from {plural(len(study.y_train), 'row')} and were judged on rows that "
-            "they had not seen."
+            f"{plural(n_models, 'model')} learned from {plural(len(study.y_train), 'row')} and were judged on rows "
+            "that they had not seen."
         )
 
     def answer(self) -> str:
@@ -59,7 +59,8 @@ class _Lines:
             text += f"; a baseline that looks at no column has {self.score(self.baseline.mean)}"
         test = best.test.get(self.metric)
         if test is not None:
-            text += f". On the {plural(len(self.study.y_test), 'row')} locked away for the end it has {self.score(test.value)}"
+            rows = plural(len(self.study.y_test), "row")
+            text += f". On the {rows} locked away for the end it has {self.score(test.value)}"
         return text + "."
 
     def goes_by(self, columns: list[str]) -> str:
@@ -83,9 +84,10 @@ class _Lines:
         test = best.test.get(self.metric)
         if test is not None:
             ends = sorted(shown_value(self.metric, v) for v in (test.low, test.high))
-            more = f"{plural(len(study.y_test), 'row')} never used before"
-            if all(math.isfinite(v) for v in ends):
-                more = f"{fixed(ends[0], self.decimals)} to {fixed(ends[1], self.decimals)} on {plural(len(study.y_test), 'row')}"
+            rows = plural(len(study.y_test), "row")
+            known = all(math.isfinite(v) for v in ends)
+            low, high = (fixed(v, self.decimals) for v in ends)
+            more = f"{low} to {high} on {rows}" if known else f"{rows} never used before"
             tiles.append({"what": "the same on test rows", "figure": self.score(test.value), "more": more})
         if self.baseline is not None:
             more = f"{self.baseline.name}: {_baseline_words(study)}"

@@ -1,7 +1,7 @@
 """The readable tree: every tree of the nested sequence from one, with the errors that tell how far to prune.
 
-The page gets the largest tree that it can draw and, for each node, the first penalty at which the node is a leaf. So one
-number per node gives all nested trees.
+The page gets the largest tree that it can draw and, for each node, the first penalty at which the node is a leaf. So
+one number per node gives all nested trees.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def tree_section(study: Any, train: View, test: View) -> dict[str, Any]:
         "cv": held_out,
         "cv_error": held_out_error,
         "test": truth.test_errors(first, test_leaves, len(rows))[::-1],
-        "chosen": int(np.searchsorted(rows, table.chosen)) if table.chosen in rows.tolist() else None,
+        "chosen": rows.tolist().index(table.chosen) if table.chosen in rows.tolist() else None,
         "chosen_leaves": int(study.tree.tree_.n_leaves),
         "rule": "none" if table.rule is None else str(table.rule),
         "nodes": _nodes(reader, first, truth, train_leaves, test_leaves),
@@ -213,11 +213,12 @@ def _histograms(reader: TreeReader, leaves: NDArray[np.intp], values: Floats, ed
     counts = np.zeros((reader.tree.node_count, len(edges) - 1))
     np.add.at(counts, (leaves, bins), 1)
     columns = [_sums_below(reader, counts[:, k]) for k in range(counts.shape[1])]
-    return np.stack(columns, axis=1).astype(int).tolist()
+    found: list[list[int]] = np.stack(columns, axis=1).astype(int).tolist()
+    return found
 
 
 def _sampled_rows(reader: TreeReader, train: View, leaves: NDArray[np.intp], y: Any) -> dict[str, Any]:
-    """Some training rows with their leaves, in the columns that the tree asks most."""
+    """Take some training rows with their leaves, in the columns that the tree asks most."""
     gains = np.zeros(len(reader.features))
     for node in reader.inner_nodes:
         gains[reader.column(node)] += reader.gain(node) * reader.weight(node)

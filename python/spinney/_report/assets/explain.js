@@ -101,7 +101,7 @@ function swarm_of(points, x, band) {
 }
 
 function waterfall(found, output, row, width) {
-  const part = found.outputs[output], margin = name_margin(found.columns.map((name, j) => `${name} = ${found.cells[row][j]}`), width, 0.46);
+  const part = found.outputs[output], margin = name_margin(["without any column", ...found.columns.map((name, j) => `${name} = ${found.cells[row][j]}`)], width, 0.46);
   const steps = found.columns.map((name, j) => ({ words: `${name} = ${found.cells[row][j]}`, adds: part.values[row][j] }));
   steps.sort((a, b) => Math.abs(b.adds) - Math.abs(a.adds));
   const shown = steps.slice(0, 10), others = d3.sum(steps.slice(10), (step) => step.adds) + part.rest[row], n_others = steps.length - shown.length + found.n_rest;
@@ -111,7 +111,7 @@ function waterfall(found, output, row, width) {
   shown.reverse().forEach((step, k) => { step.k = k; });
   const ends = [{ k: shown.length, value: part.base[row], words: "without any column" }];
   const rows = [...shown.map((step) => step.words), ends[0].words];
-  const span = d3.extent([...shown.flatMap((step) => [step.from, step.to]), part.base[row]]), pad = (span[1] - span[0]) * 0.14 || 1;
+  const span = d3.extent([...shown.flatMap((step) => [step.from, step.to]), part.base[row]]), pad = ((span[1] - span[0]) * 56) / Math.max(120, width - margin - 140) || 1;
   return plot(width, {
     height: 40 + 28 * rows.length, marginLeft: margin, marginTop: 22, marginBottom: 30, marginRight: 26,
     x: { domain: [span[0] - pad, span[1] + pad], label: null, ticks: Math.min(6, width / 90), tickFormat: tick },

@@ -10,7 +10,7 @@ function text_width(words, font) {
 
 // Where the nodes stand: as narrow as can be without overlap, parents midway above their children. A branch keeps its
 // outline, its leftmost and rightmost point at every depth (Reingold and Tilford 1981, with widths).
-function place(root) {
+function place(root, gap) {
   const outline_of = (node) => {
     const half = node.width / 2;
     if (!node.children) return { low: [-half], high: [half] };
@@ -18,7 +18,7 @@ function place(root) {
     const n = Math.min(left.low.length, right.low.length);
     let apart = 0;
     for (let k = 0; k < n; k++) apart = Math.max(apart, left.high[k] - right.low[k]);
-    const shift = (apart + GAP_X) / 2;
+    const shift = (apart + gap) / 2;
     node.children[0].offset = -shift;
     node.children[1].offset = shift;
     const low = [-half], high = [half];
@@ -45,6 +45,10 @@ class TreePicture {
     this.folded = new Set();
     this.now = 0;
     this.frame = el("div", { class: "tree-frame" });
+    this.tip = el("div", { class: "node-tip no-print", hidden: true, "aria-hidden": "true" });
+    this.frame.addEventListener("mouseleave", () => { this.tip.hidden = true; });
+    this.frame.addEventListener("focusout", () => { this.tip.hidden = true; });
+    this.frame.addEventListener("scroll", () => { this.tip.hidden = true; });
     this.svg = d3.select(this.frame).append("svg").attr("role", "tree").attr("aria-label", "The tree; arrow keys move, Enter folds");
     this.edges = this.svg.append("g");
     this.labels = this.svg.append("g");
@@ -115,13 +119,13 @@ class TreePicture {
     this.cut = this.tree.n_leaves.length - 1 - position;
     this.position = position;
     const { root, list } = this.visible();
-    const width = place(root) + 28, height = this.stand(list);
+    const width = place(root, this.is_small ? 8 : GAP_X) + 28, height = this.stand(list);
     for (const shown of list) shown.x += 14;
     this.list = list;
     const ids = new Set(list.map((shown) => shown.i));
     while (!ids.has(this.now)) this.now = this.parent[this.now];
     const room = this.frame.clientWidth || 900;
-    const scale = Math.min(1, Math.max(room / width, room < 600 ? 0.55 : 0.62));
+    const scale = Math.min(1, Math.max(room / width, room < 600 ? 0.6 : 0.5));
     this.svg.attr("viewBox", `0 0 ${width} ${height}`).attr("width", width * scale).attr("height", height * scale);
     const time = is_quick ? 0 : motion;
     this.draw_edges(list, time);
@@ -221,6 +225,20 @@ class TreePicture {
     this.now = i;
     this.light();
     this.on_node(i);
+    this.hint(i);
+  }
+
+  // The node in words, beside it.
+  hint(i) {
+    const node = this.tree.nodes[i], box = this.boxes.selectAll("g.node").filter((d) => d.i === i).node();
+    if (!box) return;
+    this.tip.replaceChildren(el("b", {}, `${node.said}`), ...node.rule.map((line) => el("div", {}, line)),
+      el("div", { class: "faint" }, `${plural(node.n, "training row")}, ${plural(node.n_test, "test row")}`));
+    const at = box.querySelector(".box").getBoundingClientRect(), home = this.frame.parentElement.getBoundingClientRect();
+    this.tip.hidden = false;
+    const left = Math.min(Math.max(8, at.left - home.left + at.width / 2 - this.tip.offsetWidth / 2), home.width - this.tip.offsetWidth - 8);
+    this.tip.style.left = `${left}px`;
+    this.tip.style.top = `${at.bottom - home.top + 8}px`;
   }
 
   // The way from the root to the node pointed at.
@@ -253,10 +271,9 @@ function node_panel(tree, i, is_split) {
   const node = tree.nodes[i];
   const rule = node.rule.length ? el("ol", {}, node.rule.map((line) => el("li", {}, line))) : el("p", { class: "note" }, "All rows.");
   return [
-    el("h4", {}, `${is_split ? "Branch" : "Leaf"}: ${node.said}`),
-    rule,
-    el("div", { class: "figures" }, figure("training rows", whole(node.n), pct(node.share)), figure("test rows", whole(node.n_test))),
-    node.shares ? share_bars(tree, node) : value_bars(node),
+    el("div", {}, el("h4", {}, `${is_split ? "Branch" : "Leaf"}: ${node.said}`), rule,
+      el("div", { class: "figures" }, figure("training rows", whole(node.n), pct(node.share)), figure("test rows", whole(node.n_test)))),
+    el("div", {}, node.shares ? share_bars(tree, node) : value_bars(node)),
     node_rows(tree, i),
   ];
 }
@@ -327,7 +344,7 @@ drawers.tree = (tree) => {
   move(start, true);
   return [
     card("How far to prune", `Each position of the slider is a tree of the nested sequence; the error is the ${tree.error}.`, figures, curve, el("div", { style: { padding: "0 6px 0 42px" }, class: "slider-row" }, slider), controls),
-    el("div", { class: "grid wide-left stack-in-print", style: { "margin-top": "14px" } }, card(null, null, folds, classes, picture.frame), panel),
+    el("div", { class: "card tree-card" }, folds, classes, picture.frame, picture.tip), panel,
   ];
 };
 
