@@ -51,6 +51,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("_ensemble",),
     ("_judge",),
     ("_report",),
+    ("_study",),
     ("cli",),
 )
 FACE = "spinney"  # loads all public names: only what stands above every floor may import it

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from spinney._neighbours.histogram_regressor import HistogramRegressor
     from spinney._neighbours.regressor import KNeighborsRegressor
     from spinney._pruning.table import ComplexityTable
+    from spinney._study.result import Study
+    from spinney._study.study import study
     from spinney._tree.classifier import DecisionTreeClassifier
     from spinney._tree.extra_trees import ExtraTreeClassifier, ExtraTreeRegressor
     from spinney._tree.regressor import DecisionTreeRegressor
@@ -122,6 +124,7 @@ __all__ = [
     "ShapValues",
     "StackingClassifier",
     "StackingRegressor",
+    "Study",
     "Support",
     "VotingClassifier",
     "VotingRegressor",
@@ -155,6 +158,7 @@ __all__ = [
     "shrink_tree",
     "split_table",
     "splits_frame",
+    "study",
     "to_dict",
     "to_frame",
     "to_json",

@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._numbers.same_bits import exp, log
+
 Floats = NDArray[np.float64]
+_LEAST_SHARE = 2.0**-52
 METHODS = ("predict_proba", "decision_function", "predict")
 
 
@@ -74,6 +77,18 @@ def mean_said(said: list[Floats], weights: list[float] | None = None) -> Floats:
     if weights is not None:
         return np.asarray(sum(weight * one for weight, one in zip(weights, said, strict=True)))
     return np.asarray(sum(said[1:], start=said[0]) / len(said))
+
+
+def tempered(shares: Floats, temperature: float | None) -> Floats:
+    """Divide the logarithms of shares by a temperature: above 1 they become less sure. None: leave them."""
+    if temperature is None:
+        return shares
+    scores = log(np.maximum(shares, _LEAST_SHARE)) / temperature
+    sizes = exp(scores - scores.max(axis=1, keepdims=True))
+    total = sizes[:, 0].copy()
+    for column in sizes.T[1:]:
+        total += column  # in this order, whatever the processor
+    return np.asarray(sizes / total[:, np.newaxis])
 
 
 # ---- the table that what combines them learns from -------------------------------------------------------------------

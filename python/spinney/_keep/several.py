@@ -116,6 +116,8 @@ class StackPlan:
     weights : ndarray of shape (n_members,), or None
     scores : list of float
         Out-of-fold scores of the members.
+    temperature : float, or None
+        By which logarithms of the mean shares are divided, where weights combine them.
     """
 
     methods: list[str]
@@ -125,6 +127,7 @@ class StackPlan:
     final: Any
     weights: Floats | None
     scores: list[float]
+    temperature: float | None = None
 
     @classmethod
     def read(cls, header: dict[str, Any], frame: dict[str, Any], models: list[Any]) -> StackPlan:
@@ -147,7 +150,18 @@ class StackPlan:
             check_outputs(final, frame)
             if final.n_features_in_ not in (sum(widths), sum(widths) + frame["n_features_in_"]):
                 refuse("is damaged: what combines its members does not fit them")
-        return cls(methods, widths, members, [n > 0 for n in folds], final, weights, [_score(s) for s in scores])
+        temperature = _read_temperature(header, weights is not None and "classes_" in frame)
+        known = [_score(s) for s in scores]
+        return cls(methods, widths, members, [n > 0 for n in folds], final, weights, known, temperature)
+
+
+def _read_temperature(header: dict[str, Any], is_averaged: bool) -> float | None:
+    value = header.get("temperature")
+    if value is None:
+        return None
+    if not is_averaged or type(value) not in (int, float) or not 1e-3 <= value <= 1e3:
+        refuse("is damaged: its temperature is impossible")
+    return float(value)
 
 
 def _check_methods(methods: list[Any], widths: list[Any], classes: Any, is_averaged: bool) -> None:

@@ -149,6 +149,81 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
 @spinney.command()
 @click.argument("table", type=_FILE)
 @click.option("--target", required=True, metavar="COL", help="Column to predict.")
+@click.option("--out", type=_FILE, metavar="FOLDER", help="Keep model and report here.  [default: TABLE-study]")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0.0, min_open=True),
+    default=2.0,
+    show_default=True,
+    metavar="M",
+    help="Time to spend.",
+)
+@click.option("--group", metavar="COL", help="Column: rows with the same value stay together.")
+@click.option("--time", metavar="COL", help="Column: rows to judge by come later than those learned from.")
+@click.option(
+    "--metric",
+    multiple=True,
+    metavar="M",
+    help="Scorer of scikit-learn, such as roc_auc; the first decides. May be given several times.",
+)
+@click.option(
+    "--task",
+    type=click.Choice(["auto", "classification", "regression"]),
+    default="auto",
+    show_default=True,
+    help="Labels or numbers; auto goes by the target's values.",
+)
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    type=click.Choice([word for word in FITTED_BY_COMMAND if word not in ("stack", "vote", "perceptron")]),
+    help="Model to study; give it several times.  [default: the usual ones]",
+)
+@click.option("--peers", is_flag=True, help="Also compare scikit-learn, LightGBM, XGBoost, CatBoost, where installed.")
+@click.option("--keep", multiple=True, metavar="COL", help="Column to learn from, whatever it looks like.")
+@click.option("--drop", multiple=True, metavar="COL", help="Column to leave out.")
+@click.option("--folds", type=click.IntRange(2, 100), default=5, show_default=True, metavar="N", help="Folds.")
+@click.option("--repeats", type=click.IntRange(1, 100), metavar="N", help="Times folds are drawn.  [default: up to 3]")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of folds and models."
+)
+@_delimiter
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def study(
+    table: Path,
+    target: str,
+    out: Path | None,
+    metric: tuple[str, ...],
+    models: tuple[str, ...],
+    seed: int,
+    delimiter: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    r"""Study TABLE: fit a family of models, compare them honestly, keep the best, write a report.
+
+    A fifth of the rows is locked away. The others are learned from: a pruned tree, boosting, forests, a linear model,
+    AdaBoost, neighbours, support vectors and a stack of them are compared on the same folds, beside always saying the
+    same. Columns that name rows or give the target away are left out and named; --keep brings them back.
+
+    The same command gives the same result, unless time runs out: then it says what was cut. Ctrl-C keeps what is done.
+
+    \b
+    Example
+      spinney study loans.csv --target repaid
+      spinney study loans.csv --target repaid --group customer --minutes 10
+      spinney predict loans-study/best.model applicants.csv
+    """
+    from spinney.cli.study import Source, run_study
+
+    options |= {"metric": list(metric) or None, "models": list(dict.fromkeys(models)) or None, "random_state": seed}
+    run_study(Source(table, target, delimiter), options, out=out, as_json=as_json)
+
+
+@spinney.command()
+@click.argument("table", type=_FILE)
+@click.option("--target", required=True, metavar="COL", help="Column to predict.")
 @click.option("--out", type=_FILE, metavar="FILE", help="Keep the model here.")
 @click.option(
     "--task",

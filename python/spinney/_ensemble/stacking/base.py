@@ -380,4 +380,6 @@ class BaseStacking(TransformerMixin, BaseCombination):
 
     def _identity(self) -> bytes:
         weights = getattr(self.final_estimator_, "weights_", np.empty(0))
-        return "|".join(self.stack_method_).encode() + weights.tobytes()
+        temperature = getattr(self.final_estimator_, "temperature_", None)
+        heat = b"" if temperature is None else np.float64(temperature).tobytes()
+        return "|".join(self.stack_method_).encode() + weights.tobytes() + heat

@@ -49,8 +49,14 @@ def stack_header(model: Any) -> dict[str, Any]:
         "widths": list(model._widths),
         "folds": [len(one.estimators_) if isinstance(one, FoldAverage) else 0 for one in model.estimators_],
         "weights": final.weights_.tolist() if isinstance(final, GreedySelection) else None,
+        **_temperature(final),
         "scores": [score if math.isfinite(score) else None for score in model.oof_scores_.values()],
     }
+
+
+def _temperature(final: Any) -> dict[str, Any]:
+    temperature = final.temperature_ if isinstance(final, GreedySelection) else None
+    return {} if temperature is None else {"temperature": temperature}
 
 
 def stack_from_header(header: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
@@ -66,6 +72,7 @@ def stack_from_header(header: dict[str, Any], learned: dict[str, Any]) -> dict[s
     if plan.weights is not None:
         final = GreedySelection(len(estimators))
         final.weights_ = plan.weights
+        final.temperature_ = plan.temperature
         if classes is not None:
             final.classes_ = classes
     return {

@@ -235,12 +235,12 @@ class Comparison:
         cells = [elide(one_line(name), 32)]
         for metric in self.metrics:
             mean, error = self.mean(name, metric)
-            cells.append(_with_error(shown_value(metric, mean), error))
+            cells.append(with_error(shown_value(metric, mean), error))
         if name == self.reference_:
             cells += ["", "", ""]
         else:
             sign = -1 if is_loss(self.metrics[0]) else 1
-            cells += [_with_error(sign * gap.mean, gap.error), _chance(gap.p_value), _chance(gap.p_holm)]
+            cells += [with_error(sign * gap.mean, gap.error), chance_text(gap.p_value), chance_text(gap.p_holm)]
         seconds = (_means(self.fit_seconds)[k], _means(self.predict_seconds)[k])
         return [*cells, *("–" if math.isnan(s) else f"{s:.3g}" for s in seconds)]
 
@@ -260,7 +260,8 @@ def shown_value(metric: str, value: float) -> float:
     return -value if is_loss(metric) else value
 
 
-def _with_error(value: float, error: float) -> str:
+def with_error(value: float, error: float) -> str:
+    """Write a mean with its standard error, to two digits of that."""
     if math.isnan(value):
         return "–"
     if math.isnan(error) or error == 0:
@@ -269,7 +270,8 @@ def _with_error(value: float, error: float) -> str:
     return f"{fixed(value, decimals)} ± {fixed(error, decimals)}"
 
 
-def _chance(p: float) -> str:
+def chance_text(p: float) -> str:
+    """Write a p-value."""
     if math.isnan(p):
         return "–"
     return "<0.001" if p < 0.001 else f"{p:.3f}"

@@ -1,0 +1,1 @@
+"""From a table to a compared family of models: the main job."""

@@ -1,0 +1,184 @@
+"""The models of a study, in the order in which they are tried, and how much work each is.
+
+Work is counted, not timed, so that the plan of a study is the same on every machine: seconds of two cores of a
+Neoverse-N1, roughly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from spinney._ensemble.combination.members import estimator_of_word
+from spinney._judge.compare.baseline import ConstantClassifier, ConstantRegressor
+
+BASELINE, TREE, STACK = "baseline", "tree", "stack"
+USUAL = ("tree", "boosting", "forest", "extra-trees", "linear", "adaboost", "knn", "svm")
+CORE = ("tree", "boosting", "forest")  # what a study of a large table does at least
+PLANNED_SHARE = 0.6  # of the budget: what is left is for the last fits, and for machines that are slower
+_OPTIONAL_SHARE = 0.1  # of the budget: what a model beyond the core may take
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a problem is.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows to learn from.
+    n_columns : int
+    n_terms : int
+        Columns once categories have one each.
+    n_classes : int
+        0 for values.
+    """
+
+    n_rows: int
+    n_columns: int
+    n_terms: int
+    n_classes: int
+
+    @property
+    def cells(self) -> float:
+        """Rows times columns, and a thousand more for what small tables take all the same."""
+        return (self.n_rows + 1000.0) * self.n_columns
+
+    @property
+    def scores(self) -> int:
+        """Trees of a round of boosting."""
+        return self.n_classes if self.n_classes > 2 else 1
+
+    def of(self, n_rows: int) -> Size:
+        """Return the size of another number of rows."""
+        return Size(n_rows, self.n_columns, self.n_terms, self.n_classes)
+
+
+@dataclass(frozen=True)
+class Care:
+    """How thorough models are: effort of boosting, trees of a forest."""
+
+    effort: float
+    n_trees: int
+
+
+CARES = (Care(1.0, 300), Care(1.0, 200), Care(1.0, 100), Care(0.5, 100), Care(0.5, 50), Care(0.0, 50))
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One model of a study: its name, the unfitted estimator, and the work of a fit and its predictions."""
+
+    name: str
+    estimator: Any
+    work: float
+    is_baseline: bool = False
+    is_peer: bool = False
+
+
+def work_of(word: str, size: Size, care: Care) -> float:
+    """Count the work of one fit, and of predictions for a quarter as many rows."""
+    cells, n, k = size.cells, float(size.n_rows), size.n_classes
+    boosting = 2e-5 if k == 0 else 8e-6 if k == 2 else 1e-5 * k
+    return {
+        "tree": cells * (7e-6 if k == 0 else 1.3e-6 * (1 + k / 4)),
+        "boosting": boosting * cells * 3 ** (2 * care.effort - 1),
+        "forest": 8e-8 * cells * care.n_trees,
+        "extra-trees": 1.5e-7 * cells * care.n_trees,
+        "linear": 2e-8 * n * size.n_terms**2 * size.scores + 1e-6 * cells,
+        "adaboost": 2e-6 * cells * (1 + k / 4),
+        "knn": 3e-10 * n * n * size.n_terms + 1e-6 * cells,
+        "svm": 2e-9 * n * n * size.n_terms * size.scores + 1e-6 * cells,
+    }.get(word, 3e-6 * cells * size.scores)
+
+
+def estimator_for(word: str, task: str, care: Care, seed: int) -> Any:
+    """Return the unfitted model that a word stands for in a study."""
+    model = estimator_of_word(word, "Regressor" if task == "regression" else "Classifier")
+    given = _given(word.replace("_", "-"), task, care)
+    known = model.get_params(deep=False)
+    if "random_state" in known:
+        given = given | {"random_state": seed}
+    return model.set_params(**{key: value for key, value in given.items() if key in known})
+
+
+def _given(word: str, task: str, care: Care) -> dict[str, Any]:
+    found: dict[str, dict[str, Any]] = {
+        "tree": {"prune": "cv"},
+        "boosting": {"effort": care.effort},
+        "forest": {"n_estimators": care.n_trees},
+        "extra-trees": {"n_estimators": care.n_trees},
+        "knn": {"n_neighbors": "cv"},
+        "svm": {"C": "cv", "probability": task != "regression"},
+    }
+    return found.get(word, {})
+
+
+def baseline_for(task: str) -> Candidate:
+    """Return the model that always says the same."""
+    model = ConstantRegressor() if task == "regression" else ConstantClassifier()
+    return Candidate(BASELINE, model, 0.0, is_baseline=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a study does, if time allows.
+
+    Attributes
+    ----------
+    words : list of str
+        Models, in the order in which they are tried.
+    care : Care
+    n_rows : int
+        Rows to study.
+    repeats : int
+    left_out : list of str
+        Models that are too much work for the budget.
+    """
+
+    words: list[str]
+    care: Care
+    n_rows: int
+    repeats: int
+    left_out: list[str]
+
+
+def make_plan(size: Size, budget: float, words: list[str] | None, n_folds: int, repeats: int | None) -> Plan:
+    """Choose models, how thorough they are, rows and repeats, by counting work.
+
+    Parameters
+    ----------
+    size : Size
+        Of all rows to learn from.
+    budget : float
+        Seconds.
+    words : list of str, or None
+        Models that are asked for; None: the usual ones.
+    n_folds : int
+    repeats : int or None
+        None: as many as there is time for, up to three.
+    """
+    allowed = PLANNED_SHARE * budget
+    wanted = list(USUAL if words is None else words)
+    core = [word for word in wanted if word in CORE or words is not None] or wanted[:1]
+    n_rows = size.n_rows
+
+    def total(chosen: list[str], care: Care, rows: int) -> float:
+        return (n_folds + 1) * sum(work_of(word, size.of(rows), care) for word in chosen)
+
+    while total(core, CARES[-1], n_rows) > allowed and n_rows > 1000:
+        n_rows = int(0.9 * n_rows)
+    small = size.of(n_rows)
+    care = next((one for one in CARES if total(core, one, n_rows) <= 0.75 * allowed), CARES[-1])
+    chosen, left_out, spent = list[str](), list[str](), total(core, care, n_rows)
+    for word in wanted:
+        if word not in core:
+            cost = (n_folds + 1) * work_of(word, small, care)
+            if cost > _OPTIONAL_SHARE * budget or spent + cost > allowed:
+                left_out.append(word)
+                continue
+            spent += cost
+        chosen.append(word)
+    if repeats is None:
+        repeats = max(1, min(3, int(allowed / max(spent, 1e-9))))
+    return Plan(chosen, care, n_rows, repeats, left_out)

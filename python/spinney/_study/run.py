@@ -1,0 +1,165 @@
+"""Models fitted to folds, within a budget of time: what they say of rows held out, and how long they take."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from spinney._data.pick import PickTable
+from spinney._ensemble.combination.fitting import MemberRows
+from spinney._ensemble.combination.saying import gets_codes
+from spinney._fitted.said import member_says
+from spinney._learn.folds import Fold
+from spinney._study.family import Candidate
+
+Floats = NDArray[np.float64]
+REFIT = 1.4  # time of a fit to all rows to learn from, over that of a fold: they are a quarter more
+Report = Callable[[str, int, int], None]
+
+
+@dataclass
+class Trial:
+    """What a model has said of rows held out.
+
+    Attributes
+    ----------
+    candidate : Candidate
+    said : list of lists of ndarray of shape (n_held_out, n_classes or 1)
+        By repeat and fold.
+    fit_seconds, predict_seconds : list of float
+        Of each fold.
+    failure : str
+        Why it has none; empty if it has.
+    """
+
+    candidate: Candidate
+    said: list[list[Floats]] = field(default_factory=list)
+    fit_seconds: list[float] = field(default_factory=list)
+    predict_seconds: list[float] = field(default_factory=list)
+    failure: str = ""
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return self.candidate.name
+
+    @property
+    def fold_seconds(self) -> float:
+        """Time of a fold."""
+        return float(np.mean(self.fit_seconds) + np.mean(self.predict_seconds)) if self.fit_seconds else 0.0
+
+
+class Budget:
+    """Seconds that a study may take, and how fast the machine is against the counted work."""
+
+    def __init__(self, seconds: float, start: float) -> None:
+        self.seconds = seconds
+        self._start = start
+        self._pace = 1.0
+        self._worked = self._spent = 0.0
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the study began."""
+        return clock.monotonic() - self._start
+
+    @property
+    def left(self) -> float:
+        """Seconds left."""
+        return self.seconds - self.elapsed
+
+    def expected(self, work: float) -> float:
+        """Seconds that some counted work may take here, by what was done so far."""
+        return work * self._pace
+
+    def learn(self, work: float, seconds: float) -> None:
+        """Note how long some counted work took."""
+        self._worked, self._spent = self._worked + work, self._spent + seconds
+        if self._worked > 0.5:  # short fits tell little
+            self._pace = self._spent / self._worked
+
+
+@dataclass(eq=False)
+class Runner:
+    """Fits models to folds of the rows to learn from.
+
+    Attributes
+    ----------
+    table : PickTable
+    y : ndarray of shape (n_rows,)
+        Labels or values.
+    codes, classes : ndarray or None
+    repeats : list of lists of Fold
+    budget : Budget
+    """
+
+    table: PickTable
+    y: NDArray[Any]
+    codes: NDArray[np.intp] | None
+    classes: NDArray[Any] | None
+    repeats: list[list[Fold]]
+    budget: Budget
+
+    def __post_init__(self) -> None:
+        self._rows = MemberRows(self.table, self.y, self.codes, None)
+
+    def fit(self, candidate: Candidate, rows: NDArray[np.intp] | None) -> Any:
+        """Fit a model to some rows; None: to all."""
+        model = clone(candidate.estimator)
+        return self._rows.fit(model, candidate.name, rows, self._by_code(model), {})
+
+    def _by_code(self, model: Any) -> bool:
+        return self.classes is not None and gets_codes(model)
+
+    def says(self, model: Any, X: Any) -> Floats:
+        """Return what a model says of rows: class shares, or values in one column."""
+        method = "predict" if self.classes is None or not hasattr(model, "predict_proba") else "predict_proba"
+        return member_says(model, X, method, self.classes, self._by_code(model))
+
+    def repeat(self, trial: Trial, k: int, reserve: float, report: Report) -> bool:
+        """Fit a model to the folds of a repeat; tell whether it got done in time.
+
+        Parameters
+        ----------
+        trial : Trial
+            Gets what the model says, if all folds are done.
+        k : int
+            The repeat.
+        reserve : float
+            Seconds that later work needs.
+        report : callable
+            Told the model, how many folds are done, and of how many.
+        """
+        folds, said, times = self.repeats[k], list[Floats](), list[tuple[float, float]]()
+        for n, fold in enumerate(folds):
+            ahead = self._ahead(trial, times, len(folds) - n, k)
+            if not trial.candidate.is_baseline and ahead + reserve > self.budget.left:
+                return False
+            start = clock.perf_counter()
+            try:
+                model = self.fit(trial.candidate, fold.grown_on)
+                fitted = clock.perf_counter()
+                said.append(self.says(model, self.table.take(fold.held_out)))
+            except Exception as error:  # of any library: the others go on
+                trial.failure = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                return False
+            times.append((fitted - start, clock.perf_counter() - fitted))
+            report(trial.name, n + 1, len(folds))
+        trial.said.append(said)
+        trial.fit_seconds += [fit for fit, _ in times]
+        trial.predict_seconds += [predict for _, predict in times]
+        self.budget.learn(len(folds) * trial.candidate.work, sum(map(sum, times)))
+        return True
+
+    def _ahead(self, trial: Trial, times: list[tuple[float, float]], n_left: int, k: int) -> float:
+        """Seconds that the rest of a repeat may take, and, in the first, the fit to all rows after it."""
+        one = self.budget.expected(trial.candidate.work)
+        if times or trial.fit_seconds:
+            one = float(np.mean([sum(pair) for pair in times])) if times else trial.fold_seconds
+        return one * (n_left + (REFIT if k == 0 else 0.0))

@@ -1,0 +1,416 @@
+"""One study from prepared rows to its result: plan, folds, stack, test part, last fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.pick import pick_table
+from spinney._ensemble.stacking.assembled import weighted_stack
+from spinney._ensemble.stacking.out_of_fold import OutOfFold
+from spinney._judge.compare.problem import read_metrics, read_models
+from spinney._judge.compare.result import Comparison
+from spinney._learn.folds import Fold
+from spinney._learn.table_estimator import SavedEstimator
+from spinney._names import __version__
+from spinney._study.answers import Scorers
+from spinney._study.combine import Calibration, HeldOut, calibrate, stacked, weights_of
+from spinney._study.family import (
+    STACK,
+    TREE,
+    Candidate,
+    Plan,
+    Size,
+    baseline_for,
+    estimator_for,
+    make_plan,
+    work_of,
+)
+from spinney._study.prepare import Prepared
+from spinney._study.profile import Columns
+from spinney._study.progress import Teller
+from spinney._study.result import Entry, Study
+from spinney._study.run import REFIT, Budget, Runner, Trial
+from spinney._study.split import TEST_SHARE, make_splits, split_off_test
+from spinney._words.digits import plural
+
+Floats = NDArray[np.float64]
+_METRICS = {
+    "binary": ["neg_log_loss", "roc_auc", "accuracy"],
+    "multiclass": ["neg_log_loss", "accuracy"],
+    "regression": ["neg_root_mean_squared_error", "r2"],
+}
+_LIBRARIES = ("numpy", "scipy", "scikit-learn")
+_LARGEST_SEED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the caller wants, as `study` takes it; the budget in seconds."""
+
+    metric: Any
+    budget: float
+    peers: bool
+    models: Any
+    n_folds: int
+    repeats: int | None
+    progress: Any
+
+
+class Session:
+    """Does one study.
+
+    Parameters
+    ----------
+    data : Prepared
+    asked : Asked
+    random : RandomState
+    start : float
+        When the study began, by the monotonic clock.
+    """
+
+    def __init__(self, data: Prepared, asked: Asked, random: np.random.RandomState, start: float) -> None:
+        self.whole, self.asked, self.notes = data, asked, list(data.notes)
+        self.seed = int(random.randint(_LARGEST_SEED))
+        self.budget = Budget(asked.budget, start)
+        scoring = _METRICS[data.task] if asked.metric is None else asked.metric
+        task = "Regressor" if data.classes is None else "Classifier"
+        self.scorers = Scorers(read_metrics(scoring, task), data.classes)
+        self.metrics = list(self.scorers.metrics)
+        self.plan = self._planned()
+        self.data = self._sampled(random)
+        train, test = split_off_test(self.data, random)
+        self.train, self.test = self.data.take(train), self.data.take(test)
+        splits = make_splits(self.train, asked.n_folds, self.plan.repeats, random)
+        repeats = [[Fold(a, b) for a, b in folds] for folds in splits]
+        one = self.train
+        self.runner = Runner(pick_table(one.X), one.y, one.codes, one.classes, repeats, self.budget)
+        self.candidates = self._candidates()
+        self.was_cut = False
+
+    # ---- before ------------------------------------------------------------------------------------------------------
+
+    def _planned(self) -> Plan:
+        """Decide what to do by counting."""
+        data = self.whole
+        columns = Columns.read(data.X)
+        terms = sum(max(1, len(feature.categories)) for feature in columns.features)
+        n_classes = 0 if data.classes is None else len(data.classes)
+        self.size = Size(round((1 - TEST_SHARE) * data.n_rows), len(columns.names), terms, n_classes)
+        words = None
+        if self.asked.models is not None:
+            words = [one if isinstance(one, str) else name for name, one in read_models(self.asked.models)]
+        plan = make_plan(self.size, self.asked.budget, words, self.asked.n_folds, self.asked.repeats)
+        if plan.left_out:
+            self.notes.append(f"Left out, as too much work for the time allowed: {', '.join(plan.left_out)}.")
+        return plan
+
+    def _sampled(self, random: np.random.RandomState) -> Prepared:
+        """Draw the rows to study, where there are more than the time allows."""
+        n_rows = round(self.plan.n_rows / (1 - TEST_SHARE))
+        if self.plan.n_rows >= self.size.n_rows:
+            return self.whole
+        self.notes.append(
+            f"{n_rows:,} of {self.whole.n_rows:,} rows were drawn at random to be studied, as many as the time allows. "
+            "More time (minutes, --minutes) takes more of them."
+        )
+        return self.whole.take(np.sort(random.permutation(self.whole.n_rows)[:n_rows]))
+
+    def _candidates(self) -> list[Candidate]:
+        """Return the models, in the order in which they are tried."""
+        size, care, task = self.size.of(self.plan.n_rows), self.plan.care, self.whole.task
+        found = [baseline_for(task)]
+        given = dict(read_models(self.plan.words if self.asked.models is None else self.asked.models))
+        for name, one in given.items():
+            word = one if isinstance(one, str) else name
+            if not isinstance(one, str) and not isinstance(one, SavedEstimator):
+                raise TypeError(f"models holds {one!r:.100}, which is no estimator of spinney. Use compare for others.")
+            model = estimator_for(one, task, care, self.seed) if isinstance(one, str) else one
+            found.append(Candidate(word.replace("_", "-"), model, work_of(word, size, care)))
+        return found
+
+    # ---- the folds ---------------------------------------------------------------------------------------------------
+
+    def run(self) -> Study:
+        """Do it."""
+        trials = [Trial(candidate) for candidate in self.candidates]
+        repeats = self.runner.repeats
+        n_fits = len(trials) * sum(map(len, repeats))
+        with Teller(self.asked.progress, n_fits + len(trials) + 1, self.budget) as teller:
+            try:
+                n_repeats = self._cross_validate(trials, teller)
+            except KeyboardInterrupt:
+                if not any(trial.said for trial in trials if not trial.candidate.is_baseline):
+                    raise
+                self.was_cut, n_repeats = True, 1
+                self.notes.append("Interrupted: what was done by then is here.")
+            done = [trial for trial in trials if len(trial.said) >= n_repeats]
+            self._add_stack(done, n_repeats)
+            return _Finish(self, done, n_repeats, teller).study()
+
+    def _cross_validate(self, trials: list[Trial], teller: Teller) -> int:
+        """Fit all models to the folds, repeat by repeat; return how many repeats all of them have."""
+        first = next((trial for trial in trials if not trial.candidate.is_baseline), trials[0])
+        for trial in trials:
+            reserve = sum(REFIT * one.fold_seconds for one in trials if one.said)
+            self.runner.repeat(trial, 0, -np.inf if trial is first else reserve, teller.fold)
+        for trial in trials:
+            if trial.failure:
+                self.notes.append(f"{trial.name} failed and was left out. {trial.failure}")
+        late = [trial.name for trial in trials if not trial.said and not trial.failure]
+        if late:
+            self.was_cut = True
+            self.notes.append(
+                f"Time ran out before these were done: {', '.join(late)}. Allow more minutes (--minutes)."
+            )
+        done = [trial for trial in trials if trial.said]
+        reserve = sum(REFIT * one.fold_seconds for one in done)
+        for k in range(1, len(self.runner.repeats)):
+            for n, trial in enumerate(done):
+                ahead = sum(one.fold_seconds for one in done[n + 1 :]) * len(self.runner.repeats[k])
+                if not self.runner.repeat(trial, k, reserve + ahead, teller.fold):
+                    self.was_cut = True
+                    self.notes.append(
+                        f"Time ran out: folds were drawn {plural(k, 'time')}, not {len(self.runner.repeats)}."
+                    )
+                    return k
+        return len(self.runner.repeats)
+
+    def held_out(self, k: int) -> HeldOut:
+        """Return the folds of a repeat with the targets of the rows to learn from."""
+        target = self.train.y if self.train.codes is None else self.train.codes
+        return HeldOut(self.runner.repeats[k], target, self.whole.classes, self.whole.time is not None)
+
+    def _add_stack(self, done: list[Trial], n_repeats: int) -> None:
+        """Add the stack of the models that are done, made of what they say of rows held out."""
+        members = [trial for trial in done if not trial.candidate.is_baseline and not trial.candidate.is_peer]
+        if len(members) < 2:
+            return
+        stack = Trial(Candidate(STACK, None, 0.0))
+        for k in range(n_repeats):
+            stack.said.append(stacked([member.said[k] for member in members], self.held_out(k)))
+        stack.fit_seconds = [sum(float(np.mean(member.fit_seconds)) for member in members)]
+        stack.predict_seconds = [sum(float(np.mean(member.predict_seconds)) for member in members)]
+        done.append(stack)
+
+
+@dataclass(eq=False)
+class _Finish:
+    """What comes after the folds."""
+
+    session: Session
+    done: list[Trial]
+    n_repeats: int
+    teller: Teller
+    models: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        session = self.session
+        self.folds = [fold for folds in session.runner.repeats[: self.n_repeats] for fold in folds]
+        self.out_of_fold = {trial.name: self._out_of_fold(trial) for trial in self.done}
+        self.members = [t for t in self.done if not (t.candidate.is_baseline or t.candidate.is_peer or t.name == STACK)]
+
+    def study(self) -> Study:
+        """Fit, test, choose, calibrate, refit."""
+        session, scores = self.session, self._scores()
+        order = sorted(self.done, key=lambda t: -np.nan_to_num(scores[t.name][session.metrics[0]].mean(), nan=-np.inf))
+        self.weights = self._weights()
+        self._fit_all(order)
+        order = [trial for trial in order if trial.name in self.models]
+        own = [t for t in order if not (t.candidate.is_baseline or t.candidate.is_peer)]
+        best = (own or order)[0]
+        said = {t.name: session.runner.says(self.models[t.name], session.test.X) for t in order}
+        model, calibration = self._last(best)
+        tree = self.models.get(TREE)
+        if tree is None:
+            tree = session.runner.fit(self._tree(), None)
+        self._say_peers(order, best)
+        self.teller.done()
+        return Study(
+            task=session.whole.task,
+            metrics=session.metrics,
+            target=session.whole.target,
+            classes=session.whole.classes,
+            columns=session.whole.columns,
+            notes=session.notes,
+            X_train=session.train.X,
+            y_train=session.train.y,
+            X_test=session.test.X,
+            y_test=session.test.y,
+            folds=[(fold.grown_on, fold.held_out) for fold in self.folds],
+            leaderboard=self._entries(order, scores, said),
+            models={t.name: self.models[t.name] for t in order},
+            out_of_fold={t.name: self._flat(self.out_of_fold[t.name]) for t in order},
+            test_predictions={name: self._flat(one) for name, one in said.items()},
+            best=best.name,
+            model=model,
+            calibration=calibration.why,
+            tree=tree,
+            n_rows=session.whole.n_rows,
+            seconds=session.budget.elapsed,
+            versions=_versions(),
+        )
+
+    # ---- what the models said ----------------------------------------------------------------------------------------
+
+    def _flat(self, said: Floats) -> Floats:
+        return said if self.session.whole.classes is not None else np.asarray(said[:, 0])
+
+    def _out_of_fold(self, trial: Trial) -> Floats:
+        found = OutOfFold(self.session.train.n_rows)
+        for k in range(self.n_repeats):
+            for fold, said in zip(self.session.runner.repeats[k], trial.said[k], strict=True):
+                found.add(fold.held_out, said)
+        return found.mean
+
+    def _scores(self) -> dict[str, dict[str, Floats]]:
+        """Return the scores by model, metric and fold."""
+        session, found = self.session, {}
+        for trial in self.done:
+            said = [one for k in range(self.n_repeats) for one in trial.said[k]]
+            rows = [
+                session.scorers.scores(one, session.train.y[fold.held_out])
+                for one, fold in zip(said, self.folds, strict=True)
+            ]
+            found[trial.name] = {metric: np.array([row[metric] for row in rows]) for metric in session.metrics}
+        return found
+
+    def _weights(self) -> dict[str, float]:
+        """Return the weights of the stack's members, by all rows that were held out."""
+        if len(self.members) < 2:
+            return {}
+        said = [self.out_of_fold[trial.name] for trial in self.members]
+        judged = ~np.isnan(said[0][:, 0])
+        held_out = self.session.held_out(0)
+        found = weights_of([one[judged] for one in said], held_out.target[judged], held_out.classes)
+        return {trial.name: weight for trial, weight in zip(self.members, found, strict=True) if weight > 0}
+
+    # ---- fits --------------------------------------------------------------------------------------------------------
+
+    def _fit_all(self, order: list[Trial]) -> None:
+        """Fit the models to all rows to learn from, the best first; an interruption leaves out the rest."""
+        session = self.session
+        try:
+            for trial in order:
+                if trial.name == STACK:
+                    continue
+                self.teller.step(f"{trial.name}, all rows to learn from")
+                self.models[trial.name] = session.runner.fit(trial.candidate, None)
+        except KeyboardInterrupt:
+            if not self.models:
+                raise
+            session.notes.append("Interrupted: models that were not fitted by then are left out.")
+            session.was_cut = True
+        if self.weights and all(name in self.models for name in self.weights):
+            self.models[STACK] = self._stack({name: self.models[name] for name in self.weights}, None)
+
+    def _stack(self, members: dict[str, Any], temperature: float | None) -> Any:
+        session = self.session
+        scores = {name: self._score(name) for name in members}
+        weights = [self.weights[name] for name in members]
+        X = session.train.X
+        return weighted_stack(members, weights, X, session.whole.classes, scores=scores, temperature=temperature)
+
+    def _score(self, name: str) -> float:
+        """Score of what a model says of rows held out: accuracy, or R²."""
+        session, said = self.session, self.out_of_fold[name]
+        judged = ~np.isnan(said[:, 0])
+        metric = "r2" if session.whole.classes is None else "accuracy"
+        scorers = Scorers(read_metrics([metric], ""), session.whole.classes)
+        return scorers.score(metric, said[judged], session.train.y[judged])
+
+    def _last(self, best: Trial) -> tuple[Any, Calibration]:
+        """Fit the best model to all rows, and calibrate it."""
+        session = self.session
+        calibration = Calibration(None, "")
+        if session.whole.classes is not None and not best.candidate.is_baseline:
+            calibration = calibrate(best.said[0], session.held_out(0))
+            session.notes.append(f"{best.name} is the best. {calibration.why}")
+        parts = [t for t in self.members if t.name in self.weights] if best.name == STACK else [best]
+        fitted = self._refitted(parts)
+        if best.name == STACK:
+            return self._stack(fitted, calibration.temperature), calibration
+        if calibration.temperature is None:
+            return fitted[best.name], calibration
+        X, classes, scores = session.train.X, session.whole.classes, {best.name: self._score(best.name)}
+        model = weighted_stack(fitted, [1.0], X, classes, scores=scores, temperature=calibration.temperature)
+        return model, calibration
+
+    def _refitted(self, parts: list[Trial]) -> dict[str, Any]:
+        """Fit models to all rows, the test part too, if time is left; else return those of the rows to learn from."""
+        session, whole = self.session, self.session.whole
+        as_fitted = {trial.name: self.models[trial.name] for trial in parts}
+        seconds = sum(trial.fold_seconds for trial in parts) * 1.5 * whole.n_rows / session.data.n_rows
+        names = ", ".join(as_fitted)
+        if session.was_cut or seconds > session.budget.left:
+            session.notes.append(
+                f"The model that is kept ({names}) learned from {session.train.n_rows:,} rows: there was no time "
+                "to fit it to all."
+            )
+            return as_fitted
+        runner = Runner(pick_table(whole.X), whole.y, whole.codes, whole.classes, [], session.budget)
+        try:
+            found = {}
+            for trial in parts:
+                self.teller.step(f"{trial.name}, all rows")
+                found[trial.name] = runner.fit(trial.candidate, None)
+        except KeyboardInterrupt:
+            session.notes.append(f"Interrupted: the model that is kept learned from {session.train.n_rows:,} rows.")
+            return as_fitted
+        session.notes.append(
+            f"The model that is kept ({names}) learned from all {whole.n_rows:,} rows, those of the test part too."
+        )
+        return found
+
+    def _tree(self) -> Candidate:
+        session = self.session
+        return Candidate(TREE, estimator_for(TREE, session.whole.task, session.plan.care, session.seed), 0.0)
+
+    # ---- the board ---------------------------------------------------------------------------------------------------
+
+    def _entries(
+        self, order: list[Trial], scores: dict[str, dict[str, Floats]], said: dict[str, Floats]
+    ) -> list[Entry]:
+        session, names = self.session, [trial.name for trial in order]
+        metrics, first = session.metrics, names[0]
+        sizes = np.array([[len(fold.grown_on), len(fold.held_out)] for fold in self.folds]).mean(axis=0)
+        times = np.zeros((len(names), len(self.folds)))
+        by_metric = {metric: np.array([scores[name][metric] for name in names]) for metric in metrics}
+        compared = Comparison(names, metrics, by_metric, times, times, {}, first, {}, float(sizes[0]), float(sizes[1]))
+        gaps = compared.differences()
+        return [
+            Entry(
+                trial.name,
+                scores[trial.name],
+                *compared.mean(trial.name),
+                gaps[trial.name],
+                float(np.mean(trial.fit_seconds)),
+                float(np.mean(trial.predict_seconds)),
+                {
+                    metric: session.scorers.with_interval(metric, said[trial.name], session.test.y, session.seed)
+                    for metric in metrics
+                },
+                trial.candidate.is_baseline,
+                trial.candidate.is_peer,
+            )
+            for trial in order
+        ]
+
+    def _say_peers(self, order: list[Trial], best: Trial) -> None:
+        ahead = [trial.name for trial in order[: order.index(best)] if trial.candidate.is_peer]
+        if ahead:
+            self.session.notes.append(f"On these folds {', '.join(ahead)} did better than {best.name}.")
+
+
+def _versions() -> dict[str, str]:
+    found = {"spinney": __version__}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # installed under another name
+            continue
+    return found

@@ -1,0 +1,112 @@
+"""``study``: from a table and a target to a compared family of models."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Sequence
+from typing import Any
+
+from sklearn.utils import check_random_state
+
+from spinney._study.prepare import Wishes, prepare
+from spinney._study.result import Study
+from spinney._study.session import Asked, Session
+
+LARGEST_SEED = 2**31 - 1
+
+
+def study(
+    table: Any,
+    target: Any,
+    *,
+    group: str | None = None,
+    time: str | None = None,
+    metric: Any = None,
+    task: str = "auto",
+    minutes: float = 2.0,
+    peers: bool = False,
+    models: Any = None,
+    folds: int = 5,
+    repeats: int | None = None,
+    keep: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    random_state: Any = 0,
+    progress: Any = False,
+) -> Study:
+    """Study a table: fit a family of models to it, compare them honestly, and keep the best.
+
+    A fifth of the rows is locked away. On the others a pruned tree, boosting, a forest, extra-trees, a linear model,
+    AdaBoost, neighbours, a support vector machine (the last four where they are not too much work) and a stack of them
+    are compared by cross-validation on the same folds. All are then judged on the rows that were locked away, and the
+    best by cross-validation is fitted to all rows. `notes` say what was done and why.
+
+    Columns that name rows, hold one value, or tell the target nearly alone are left out; dates are taken apart; equal
+    rows stay together. How much is done follows from the size of the table and from `minutes` by counting, so that the
+    same call gives the same bits, unless time runs out: then `notes` say what was cut. Ctrl-C keeps what is done.
+
+    Parameters
+    ----------
+    table : frame, dict of columns or array
+        Rows: a pandas, polars or pyarrow table, a dict of arrays, or an array.
+    target : str or array-like of shape (n_samples,)
+        Name of the column to predict, or its values.
+    group : str, optional
+        Column: rows with the same value stay together, all learned from or all judged by.
+    time : str, optional
+        Column: rows to judge by come later than those learned from.
+    metric : str or list of str, optional
+        Scikit-learn scorers; the first decides. None: log loss and accuracy (and the area under the ROC curve for two
+        classes), or the root of the mean squared error and R².
+    task : {"auto", "classification", "regression"}, default="auto"
+        "auto": classes if the target holds labels or at most ten different whole numbers.
+    minutes : float, default=2.0
+        Time that the study may take.
+    peers : bool, default=False
+        Whether to compare with scikit-learn, LightGBM, XGBoost and CatBoost with their defaults, where installed.
+    models : list, optional
+        Words of ``spinney fit --model``, or pairs of a name and an estimator of spinney. None: the usual ones.
+    folds : int, default=5
+        Folds of the cross-validation.
+    repeats : int, optional
+        How often folds are drawn anew. None: up to three times, as time allows.
+    keep, drop : sequence of str, optional
+        Columns to learn from, or not, whatever they look like.
+    random_state : int, RandomState or None, default=0
+        Seed of the parts, folds and models.
+    progress : bool or callable, default=False
+        True: tell what is done on standard error. A function is called with the number of fits done, the number there
+        will be, what is being done, and the seconds left.
+
+    Returns
+    -------
+    Study
+        Prints as a leader board; has `leaderboard`, `best`, `model`, `notes`, `report`, `save`.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> found = spinney.study(X, y, models=["tree", "linear"], repeats=1)
+    >>> found.task, len(found.leaderboard)
+    ('multiclass', 4)
+    >>> found.model.predict(X)[:2].tolist()
+    ['Adelie', 'Adelie']
+    """
+    start = clock.monotonic()
+    if not minutes > 0:
+        raise ValueError(f"minutes must be above 0. Got {minutes!r}.")
+    if folds < 2:
+        raise ValueError(f"folds must be at least 2, so that some rows are learned from. Got {folds!r}.")
+    random = check_random_state(random_state)
+    wishes = Wishes(group, time, _names(keep, "keep"), _names(drop, "drop"), task)
+    data = prepare(table, target, wishes, int(random.randint(LARGEST_SEED)))
+    asked = Asked(metric, 60.0 * minutes, peers, models, folds, repeats, progress)
+    return Session(data, asked, random, start).run()
+
+
+def _names(given: Sequence[str], what: str) -> tuple[str, ...]:
+    if isinstance(given, str):
+        return (given,)
+    if not all(isinstance(name, str) for name in given):
+        raise TypeError(f"{what} must be names of columns. Got {given!r}.")
+    return tuple(given)

@@ -1,0 +1,96 @@
+"""``spinney study``: a table, a family of models, a leader board, and files that keep them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from spinney.cli.failures import fail, failures_in_words, os_failure, warnings_in_words
+from spinney.cli.tables import read_whole
+
+MODEL, FACTS = "best.model", "study.json"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table on disk, and the column to predict."""
+
+    path: Path
+    target: str
+    delimiter: str | None = None
+
+
+def run_study(source: Source, options: dict[str, Any], *, out: Path | None, as_json: bool) -> None:
+    """Study a table, print the leader board and keep the best model."""
+    folder = Path(f"{source.path.stem}-study") if out is None else out
+    _check_folder(folder)
+    frame = read_whole(source.path, source.delimiter)
+    with failures_in_words(), warnings_in_words():
+        found = studied(frame, source.target, options)
+        files = _kept(found, folder)
+    if as_json:
+        click.echo(json.dumps(found.to_dict() | {"files": files}, ensure_ascii=False, allow_nan=False, indent=2))
+        return
+    print_study(found, files)
+
+
+def studied(table: Any, target: str, options: dict[str, Any]) -> Any:
+    """Study a table, with a bar on the terminal if there is one."""
+    import spinney
+
+    with _bar() as progress:
+        return spinney.study(table, target, progress=progress, **options)
+
+
+@contextmanager
+def _bar() -> Iterator[Any]:
+    """Show how far a study is, on a terminal only."""
+    if not sys.stderr.isatty():
+        yield False
+        return
+    columns = (BarColumn(30), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("reading the columns", total=None)
+
+        def tell(n_done: int, n_fits: int, what: str, left: float) -> None:
+            text = f"{what} · at most {left:.0f} s left"
+            shown.update(task, completed=n_done, total=n_fits, description=text)
+
+        yield tell
+
+
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise fail(f"Cannot keep the study in '{folder}': it is a file. Name a folder with --out.")
+    if not folder.resolve().parent.is_dir():
+        raise fail(f"Cannot keep the study in '{folder}': its folder does not exist. Make it first, or use --out.")
+
+
+def _kept(found: Any, folder: Path) -> dict[str, str]:
+    """Write what a study found into a folder; return the files by what they hold."""
+    try:
+        folder.mkdir(exist_ok=True)
+        found.save(folder / MODEL)
+        files = {"model": str(folder / MODEL), "facts": str(folder / FACTS)}
+        text = json.dumps(found.to_dict() | {"files": files}, ensure_ascii=False, allow_nan=False, indent=2)
+        (folder / FACTS).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise fail(os_failure(error, folder)) from error
+    return files
+
+
+def print_study(found: Any, files: dict[str, str]) -> None:
+    """Print the leader board, the notes and the files."""
+    click.echo(str(found))
+    click.echo()
+    for what, path in files.items():
+        click.echo(f"{what:6} {path}")

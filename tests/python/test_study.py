@@ -1,0 +1,357 @@
+"""From a table to a compared family of models."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import date, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+import spinney
+from sklearn.metrics import get_scorer
+from spinney._study.answers import Scorers
+from spinney._study.combine import HeldOut, calibrate, stacked
+from spinney._study.family import CARES, Size, make_plan
+from spinney._study.prepare import Wishes, prepare
+from spinney._study.run import Budget
+from spinney._study.split import make_splits, split_off_test
+
+QUICK = {"models": ["tree", "linear"], "repeats": 1, "folds": 3}
+
+
+def made(task: str, n: int = 120) -> pl.DataFrame:
+    random = np.random.default_rng(0)
+    x, z = random.standard_normal(n), random.integers(0, 3, n)
+    score = x + z + 0.5 * random.standard_normal(n)
+    cut = {"binary": [1.0], "multiclass": [0.5, 1.5]}.get(task)
+    y = score if cut is None else np.array(["low", "middle", "high"])[np.digitize(score, cut)]
+    return pl.DataFrame({"x": x, "z": np.array(["a", "b", "c"])[z], "noise": random.standard_normal(n), "y": y})
+
+
+@pytest.fixture(scope="module")
+def studies():
+    return {task: spinney.study(made(task), "y", **QUICK) for task in ("binary", "multiclass", "regression")}
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
+def test_a_study_has_what_a_report_needs(studies, task):
+    found = studies[task]
+    n_train, n_test = len(found.y_train), len(found.y_test)
+    assert found.task == task
+    assert (n_train, n_test) == (96, 24)
+    assert found.X_train.height == n_train
+    assert {entry.name for entry in found.leaderboard} == {"tree", "linear", "stack", "baseline"}
+    assert found.best != "baseline"
+    assert set(found.models) == set(found.out_of_fold) == set(found.test_predictions)
+    shape = {"binary": (2,), "multiclass": (3,), "regression": ()}[task]
+    for name in found.models:
+        assert found.out_of_fold[name].shape == (n_train, *shape)
+        assert found.test_predictions[name].shape == (n_test, *shape)
+    assert (found.classes is None) == (task == "regression")
+    assert len(found.folds) == 3
+    assert sorted(np.concatenate([held for _, held in found.folds]).tolist()) == list(range(n_train))
+    assert isinstance(found.tree, spinney.DecisionTreeRegressor if not shape else spinney.DecisionTreeClassifier)
+    means = [entry.mean for entry in found.leaderboard]
+    assert means == sorted(means, reverse=True)
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert "baseline" in str(found)
+    assert "baseline" in found._repr_html_()
+    assert found.to_frame("polars").height == 4
+
+
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_scores_are_those_of_the_predictions(studies, task):
+    found = studies[task]
+    entry = found["tree"]
+    tree = spinney.DecisionTreeClassifier if task == "binary" else spinney.DecisionTreeRegressor
+    grown, held = found.folds[1]
+    seed = found.models["tree"].random_state
+    again = tree(prune="cv", random_state=seed).fit(found.X_train[grown], found.y_train[grown])
+    for metric in found.metrics:
+        expected = get_scorer(metric)(again, found.X_train[held], found.y_train[held])
+        assert entry.scores[metric][1] == pytest.approx(expected)
+        tested = get_scorer(metric)(found.models["tree"], found.X_test, found.y_test)
+        assert entry.test[metric].value == pytest.approx(tested)
+        assert not entry.test[metric].low > tested
+
+
+def test_the_same_call_gives_the_same_bits(studies):
+    again = spinney.study(made("binary"), "y", **QUICK)
+    first = studies["binary"]
+    assert again.model.fingerprint() == first.model.fingerprint()
+    for name in first.models:
+        assert again.out_of_fold[name].tobytes() == first.out_of_fold[name].tobytes()
+        assert again.test_predictions[name].tobytes() == first.test_predictions[name].tobytes()
+    assert again.notes == first.notes
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass", "regression"])
+def test_the_stack_is_kept_in_a_file(studies, task):
+    found = studies[task]
+    stack, X = found.models["stack"], found.X_test
+    file = io.BytesIO()
+    stack.save(file)
+    loaded, predictor = spinney.load(io.BytesIO(file.getvalue())), spinney.load_predictor(io.BytesIO(file.getvalue()))
+    ask = "predict" if task == "regression" else "predict_proba"
+    expected = found.test_predictions["stack"]
+    for model in (stack, loaded, predictor):
+        assert getattr(model, ask)(X).tobytes() == expected.tobytes()
+    assert loaded.fingerprint() == stack.fingerprint()
+
+
+def test_a_temperature_is_kept_in_a_file():
+    from spinney._ensemble.stacking.assembled import weighted_stack
+
+    table = made("multiclass")
+    X, y = table.drop("y"), table["y"].to_numpy()
+    tree = spinney.DecisionTreeClassifier(max_depth=3).fit(X, y)
+    model = weighted_stack({"tree": tree}, [1.0], X, tree.classes_, scores={"tree": 0.5}, temperature=2.0)
+    shares = np.maximum(tree.predict_proba(X), 2.0**-52) ** 0.5
+    np.testing.assert_allclose(model.predict_proba(X), shares / shares.sum(axis=1, keepdims=True), rtol=1e-12)
+    file = io.BytesIO()
+    model.save(file)
+    for again in (spinney.load(io.BytesIO(file.getvalue())), spinney.load_predictor(io.BytesIO(file.getvalue()))):
+        assert again.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+        assert (again.predict(X) == tree.predict(X)).all()
+    plain = weighted_stack({"tree": tree}, [1.0], X, tree.classes_, scores={"tree": 0.5})
+    assert plain.fingerprint() != model.fingerprint()
+
+
+def test_calibration_is_judged_by_other_folds():
+    from spinney._learn.folds import Fold
+
+    random = np.random.default_rng(0)
+    share = random.uniform(0.05, 0.95, 2000)
+    codes = (random.random(2000) < share).astype(np.intp)
+    folds = [Fold(np.flatnonzero(np.arange(2000) % 5 != k), np.flatnonzero(np.arange(2000) % 5 == k)) for k in range(5)]
+    odds = (share / (1 - share)) ** 2.0  # twice too sure
+    sure = odds / (1 + odds)
+    held_out = HeldOut(folds, codes, np.array([0, 1]), False)
+    for shares, expected in ((share, None), (sure, 2.0)):
+        said = [np.column_stack([1 - shares, shares])[fold.held_out] for fold in folds]
+        found = calibrate(said, held_out)
+        assert found.temperature is None if expected is None else found.temperature == pytest.approx(expected, rel=0.2)
+
+
+def test_weights_of_a_fold_come_from_the_others():
+    from spinney._learn.folds import Fold
+
+    folds = [Fold(np.arange(10, 20), np.arange(10)), Fold(np.arange(10), np.arange(10, 20))]
+    y = np.arange(20.0)
+    right, wrong = y[:, np.newaxis], np.zeros((20, 1))
+    said = [[right[:10], wrong[10:]], [wrong[:10], right[10:]]]  # each is right on one fold
+    first, second = stacked(said, HeldOut(folds, y, None, False))
+    assert (first == 0).all()  # the second member was right on the other fold
+    assert (second == 0).all()
+    first, second = stacked(said, HeldOut(folds, y, None, True))
+    assert (first[:, 0] == y[:10] / 2).all()  # nothing comes before: equal weights
+    assert (second == 0).all()
+
+
+# ---- the columns -----------------------------------------------------------------------------------------------------
+
+
+def with_columns(n: int = 120, **columns) -> pl.DataFrame:
+    return made("binary", n).with_columns(**{name: pl.Series(values) for name, values in columns.items()})
+
+
+def test_columns_that_must_not_be_learned_from_are_left_out_and_named():
+    n = 120
+    table = with_columns(
+        number=range(1000, 1000 + n), name=[f"person {k}" for k in range(n)], same=[1] * n, empty=[None] * n
+    )
+    table = table.with_columns(given_away=pl.when(pl.col("y") == "low").then(3.0).otherwise(7.0))
+    found = {one.name: one for one in prepare(table, "y", Wishes(), 0).columns}
+    assert [name for name, one in found.items() if one.is_used] == ["x", "z", "noise"]
+    assert found["number"].is_identifier
+    assert found["name"].is_identifier
+    assert found["same"].is_constant
+    assert found["empty"].is_constant
+    assert found["given_away"].is_leak
+    kept = prepare(table, "y", Wishes(keep=("name", "given_away"), drop=("x",)), 0)
+    assert [one.name for one in kept.columns if one.is_used] == ["z", "noise", "name", "given_away"]
+    assert kept.X.columns == ["z", "noise", "name", "given_away"]
+    assert any("'given_away' is used as you say" in note for note in kept.notes)
+    assert any("'number' was left out" in note and "keep=['number']" in note for note in kept.notes)
+
+
+def test_leaks_are_found_among_many_columns_and_for_values():
+    random = np.random.default_rng(0)
+    columns = {f"c{j}": random.standard_normal(100) for j in range(300)}
+    y = random.standard_normal(100)
+    columns |= {"twice": 2 * y, "rounded": y.round(2)}
+    found = prepare(columns, y, Wishes(), 0)
+    assert {one.name for one in found.columns if one.is_leak} == {"twice", "rounded"}
+
+
+def test_honest_columns_are_not_called_leaks_or_names():
+    X, y = spinney.datasets.load_penguins()
+    assert all(one.is_used for one in prepare(X, y, Wishes(), 0).columns)
+    random = np.random.default_rng(0)
+    table = {
+        "age": random.integers(18, 90, 200),
+        "income": random.uniform(0, 1e5, 200),
+        "n": random.permutation(900)[:200],
+    }
+    assert all(one.is_used for one in prepare(table, random.standard_normal(200), Wishes(), 0).columns)
+
+
+def test_dates_are_taken_apart():
+    start = date(2024, 1, 1)
+    table = with_columns(day=[start + timedelta(days=3 * k) for k in range(120)])
+    found = prepare(table, "y", Wishes(), 0)
+    assert {"day", "day.month", "day.weekday"} <= set(found.X.columns)
+    assert any("year, month, weekday" in note for note in found.notes)
+
+
+def test_equal_rows_stay_together():
+    table = pl.concat([made("binary"), made("binary")[:50]])
+    found = prepare(table, "y", Wishes(), 0)
+    assert any("50 rows repeat" in note for note in found.notes)
+    random = np.random.RandomState(0)
+    splits = [split_off_test(found, random), *make_splits(found, 5, 1, random)[0]]
+    for train, test in splits:
+        assert not set(found.groups[train]) & set(found.groups[test])
+        assert len(train) + len(test) == 170
+    few = made("binary").select("z", "y")
+    found = prepare(few, "y", Wishes(), 0)
+    assert found.groups is None
+    assert any("not kept together" in note for note in found.notes)
+
+
+def test_groups_stay_together_and_time_goes_on():
+    table = with_columns(who=np.repeat(np.arange(24), 5), when=np.random.default_rng(1).permutation(120))
+    random = np.random.RandomState(0)
+    found = prepare(table, "y", Wishes(group="who"), 0)
+    assert "who" not in found.X.columns
+    for train, test in [split_off_test(found, random), *make_splits(found, 5, 1, random)[0]]:
+        assert not set(found.groups[train]) & set(found.groups[test])
+    found = prepare(table, "y", Wishes(time="when"), 0)
+    assert "when" not in found.X.columns
+    train, test = split_off_test(found, random)
+    assert found.time[train].max() < found.time[test].min()
+    assert len(test) == 24
+    for train, test in make_splits(found, 5, 3, random)[0]:
+        assert found.time[train].max() < found.time[test].min()
+
+
+def test_rows_without_a_target_are_left_out():
+    table = made("regression").with_columns(y=pl.when(pl.col("x") > 1.5).then(None).otherwise(pl.col("y")))
+    found = prepare(table, "y", Wishes(), 0)
+    assert found.n_rows == table["y"].is_not_null().sum()
+    assert any("without a value of 'y'" in note for note in found.notes)
+
+
+def test_the_task_follows_from_the_target():
+    table = made("binary")
+    for values, task in (
+        ([0, 1] * 60, "binary"),
+        ([0.0, 1.0] * 60, "binary"),
+        ([True, False] * 60, "binary"),
+        ([1, 2, 3] * 40, "multiclass"),
+        (list(range(120)), "regression"),
+        ([0.5, 1.5] * 60, "regression"),
+        (["a", "b"] * 60, "binary"),
+    ):
+        assert prepare(table.with_columns(y=pl.Series(values)), "y", Wishes(), 0).task == task
+    numbers = table.with_columns(y=pl.Series([0, 1] * 60))
+    assert prepare(numbers, "y", Wishes(task="regression"), 0).task == "regression"
+
+
+@pytest.mark.parametrize(
+    ("change", "wishes", "words"),
+    [
+        (lambda t: t.select("y"), {}, "one column only"),
+        (lambda t: t[:0], {}, "no rows"),
+        (lambda t: t.rename({"y": "Y"}), {}, "Did you mean 'Y'?"),
+        (lambda t: t.with_columns(y=pl.lit("a")), {}, "is a in all 120 rows"),
+        (lambda t: t.with_columns(y=pl.lit(None, pl.Float64)), {}, "no values at all"),
+        (lambda t: t[:10], {}, "10 rows with a target"),
+        (lambda t: t.with_columns(y=pl.Series([f"n{k}" for k in range(120)])), {}, "too many to learn"),
+        (lambda t: t.with_columns(y=pl.lit(date(2024, 1, 1))), {}, "holds dates"),
+        (lambda t: t, {"group": "y"}, "which is the target"),
+        (lambda t: t, {"keep": ("q",)}, "keep: the table has no column 'q'"),
+        (lambda t: t, {"group": "z"}, "has 3 groups"),
+        (lambda t: t, {"group": "z", "time": "x"}, "Give one of both"),
+        (lambda t: t, {"drop": ("x", "z", "noise")}, "No column is left"),
+        (lambda t: t, {"task": "regression"}, "holds labels"),
+    ],
+)
+def test_bad_tables_are_refused_with_a_remedy(change, wishes, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        prepare(change(made("binary")), "y", Wishes(**wishes), 0)
+    assert str(caught.value).count(".") >= 1
+    assert "\n" not in str(caught.value)
+
+
+# ---- time ------------------------------------------------------------------------------------------------------------
+
+
+def test_plans_are_made_by_counting():
+    small, large = Size(1000, 10, 10, 2), Size(1_000_000, 50, 50, 2)
+    plan = make_plan(small, 120.0, None, 5, None)
+    assert plan.n_rows == 1000
+    assert plan.care == CARES[0]
+    assert not plan.left_out
+    plan = make_plan(large, 120.0, None, 5, None)
+    assert plan.n_rows < 200_000
+    assert plan.repeats == 1
+    assert {"svm", "knn"} <= set(plan.left_out)
+    assert make_plan(large, 1200.0, None, 5, None).n_rows > plan.n_rows
+    assert make_plan(small, 120.0, ["svm"], 5, 2).words == ["svm"]
+
+
+def test_a_budget_that_is_too_small_ends_with_what_is_done():
+    found = spinney.study(made("binary"), "y", minutes=1e-4, repeats=2, folds=3, models=["tree", "svm", "linear"])
+    assert {"tree", "baseline"} <= set(found.models)
+    assert any("Time ran out" in note for note in found.notes)
+    assert any("no time to fit it to all" in note for note in found.notes)
+    found.model.predict(found.X_test)
+
+
+def test_an_interruption_keeps_what_is_done():
+    def interrupt(n_done, n_fits, what, left):
+        if what.startswith("forest, fold 1"):
+            raise KeyboardInterrupt
+
+    found = spinney.study(made("binary"), "y", models=["tree", "forest"], repeats=1, folds=3, progress=interrupt)
+    assert set(found.models) == {"tree", "baseline"}
+    assert any("Interrupted" in note for note in found.notes)
+
+    def at_once(n_done, n_fits, what, left):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        spinney.study(made("binary"), "y", progress=at_once, **QUICK)
+
+
+def test_progress_counts_to_the_end():
+    told = []
+    spinney.study(made("regression"), "y", progress=lambda *what: told.append(what), **QUICK)
+    assert told[-1][:2] == (told[-1][1], told[-1][1])
+    assert all(left >= 0 for *_, left in told)
+    assert [n for n, *_ in told] == sorted(n for n, *_ in told)
+
+
+def test_paces_are_learned():
+    budget = Budget(10.0, 0.0)
+    assert budget.expected(2.0) == 2.0
+    budget.learn(1.0, 3.0)
+    assert budget.expected(2.0) == 6.0
+
+
+def test_scorers_judge_predictions_as_models():
+    random = np.random.default_rng(0)
+    y = random.integers(0, 2, 200)
+    said = random.dirichlet([1, 1], 200)
+    scorers = Scorers({"neg_log_loss": get_scorer("neg_log_loss"), "roc_auc": get_scorer("roc_auc")}, np.array([0, 1]))
+    found = scorers.with_interval("roc_auc", said, y, 0)
+    assert found.low < found.value < found.high
+    from sklearn.metrics import log_loss, roc_auc_score
+
+    assert found.value == roc_auc_score(y, said[:, 1])
+    assert scorers.score("neg_log_loss", said, y) == pytest.approx(-log_loss(y, said))
+    assert scorers.score("neg_log_loss", said[:3], np.zeros(3)) < 0  # one class alone
+    assert np.isnan(scorers.score("roc_auc", said[:3], np.zeros(3)))
