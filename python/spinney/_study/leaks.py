@@ -35,8 +35,8 @@ def find_leaks(
     """Find columns each of which predicts the target nearly perfectly by itself.
 
     Each is judged by cross-validation. Of many columns not all are: one that predicts the target is where a tree of all
-    columns splits first, so a small tree is grown, and the columns that it asks are judged; if one is a leak, the search
-    goes on without it.
+    columns splits first, so a small tree is grown, and the columns that it asks are judged; if one is a leak, the
+    search goes on without it.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _tree(
     is_category: list[bool], has_classes: bool, depth: int | None
 ) -> DecisionTreeClassifier | DecisionTreeRegressor:
     kind = DecisionTreeClassifier if has_classes else DecisionTreeRegressor
-    return kind(max_depth=depth, min_samples_leaf=2, categorical_features=is_category, random_state=0)
+    return kind(max_depth=depth, categorical_features=is_category, random_state=0)
 
 
 def _asked(X: Floats, is_category: list[bool], y: NDArray[np.generic], has_classes: bool) -> list[int]:
@@ -90,17 +90,29 @@ def _asked(X: Floats, is_category: list[bool], y: NDArray[np.generic], has_class
 
 def _share(x: Floats, is_category: bool, y: NDArray[np.generic], has_classes: bool, seed: int) -> float:
     """Share of the baseline's errors that one column takes away, cross-validated."""
-    splitter = (StratifiedKFold if has_classes and np.bincount(y.astype(int)).min() >= _FOLDS else KFold)(
-        _FOLDS, shuffle=True, random_state=seed
-    )
-    errors = worst = 0.0
+    is_spread = has_classes and np.bincount(y.astype(int)).min() >= _FOLDS
+    splitter = (StratifiedKFold if is_spread else KFold)(_FOLDS, shuffle=True, random_state=seed)
+    errors, worst = np.zeros(2), 0.0
     for train, test in splitter.split(x, y):
-        said = _tree([is_category], has_classes, None).fit(x[train], y[train]).predict(x[test])
+        said = [_tree([is_category], has_classes, None).fit(x[train], y[train]).predict(x[test])] * 2
         if has_classes:
             most = np.bincount(y[train].astype(int)).argmax()
-            errors, worst = errors + float((said != y[test]).sum()), worst + float((y[test] != most).sum())
-        else:
-            centre = y[train].astype(float).mean()
-            errors += float(((said - y[test].astype(float)) ** 2).sum())
-            worst += float(((y[test].astype(float) - centre) ** 2).sum())
-    return 1 - errors / worst if worst > 0 else 0.0
+            errors += [float((one != y[test]).sum()) for one in said]
+            worst += float((y[test] != most).sum())
+            continue
+        before, truth = y[train].astype(float), y[test].astype(float)
+        if not is_category:
+            said[1] = _between(x[train, 0], before, x[test, 0])
+        errors += [float(((one - truth) ** 2).sum()) for one in said]
+        worst += float(((truth - before.mean()) ** 2).sum())
+    return 1 - float(errors.min()) / worst if worst > 0 else 0.0
+
+
+def _between(x: Floats, y: Floats, asked: Floats) -> Floats:
+    """Read values off the line through known points; the mean where x is missing."""
+    known = ~np.isnan(x)
+    if not known.any():
+        return np.full(len(asked), y.mean())
+    at, place = np.unique(x[known], return_inverse=True)
+    line = np.bincount(place, weights=y[known]) / np.bincount(place)
+    return np.where(np.isnan(asked), y.mean(), np.interp(np.nan_to_num(asked), at, line))
