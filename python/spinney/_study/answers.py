@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import UndefinedMetricWarning
 
 Floats = NDArray[np.float64]
 _N_GROUPS = 20  # of the jackknife
@@ -88,7 +90,9 @@ class Scorers:
             model = _SaidClasses(said, self.classes)
         rows = np.arange(len(said))[:, np.newaxis]
         try:
-            return float(_scored(self.metrics[metric], model, rows, y, self.classes))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UndefinedMetricWarning)  # the score says it: it is NaN
+                return float(_scored(self.metrics[metric], model, rows, y, self.classes))
         except ValueError:
             return float("nan")
 

@@ -92,9 +92,9 @@ def _share(x: Floats, is_category: bool, y: NDArray[np.generic], has_classes: bo
     """Share of the baseline's errors that one column takes away, cross-validated."""
     is_spread = has_classes and np.bincount(y.astype(int)).min() >= _FOLDS
     splitter = (StratifiedKFold if is_spread else KFold)(_FOLDS, shuffle=True, random_state=seed)
-    errors, worst = np.zeros(2), 0.0
+    errors, worst = np.zeros(3), 0.0
     for train, test in splitter.split(x, y):
-        said = [_tree([is_category], has_classes, None).fit(x[train], y[train]).predict(x[test])] * 2
+        said = [_tree([is_category], has_classes, None).fit(x[train], y[train]).predict(x[test])] * 3
         if has_classes:
             most = np.bincount(y[train].astype(int)).argmax()
             errors += [float((one != y[test]).sum()) for one in said]
@@ -102,17 +102,20 @@ def _share(x: Floats, is_category: bool, y: NDArray[np.generic], has_classes: bo
             continue
         before, truth = y[train].astype(float), y[test].astype(float)
         if not is_category:
-            said[1] = _between(x[train, 0], before, x[test, 0])
+            said[1:] = _between(x[train, 0], before, x[test, 0])
         errors += [float(((one - truth) ** 2).sum()) for one in said]
         worst += float(((truth - before.mean()) ** 2).sum())
     return 1 - float(errors.min()) / worst if worst > 0 else 0.0
 
 
-def _between(x: Floats, y: Floats, asked: Floats) -> Floats:
-    """Read values off the line through known points; the mean where x is missing."""
+def _between(x: Floats, y: Floats, asked: Floats) -> list[Floats]:
+    """Read values off the line through all known points, and off the straight one nearest to them."""
     known = ~np.isnan(x)
-    if not known.any():
-        return np.full(len(asked), y.mean())
     at, place = np.unique(x[known], return_inverse=True)
+    if len(at) < 2:
+        return [np.full(len(asked), y.mean())] * 2
     line = np.bincount(place, weights=y[known]) / np.bincount(place)
-    return np.where(np.isnan(asked), y.mean(), np.interp(np.nan_to_num(asked), at, line))
+    centre, spread = at.mean(), at.std()
+    slope, height = np.polyfit((x[known] - centre) / spread, y[known], 1)
+    found = [np.interp(np.nan_to_num(asked), at, line), slope * (np.nan_to_num(asked) - centre) / spread + height]
+    return [np.where(np.isnan(asked), y.mean(), one) for one in found]
