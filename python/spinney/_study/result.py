@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -152,6 +153,23 @@ class Study:
             Where to write.
         """
         self.model.save(file)
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write the report: one HTML file that needs nothing else.
+
+        Parameters
+        ----------
+        path : str or path, optional
+            Where to write. None: ``study.html`` in the current folder.
+
+        Returns
+        -------
+        Path
+            The file.
+        """
+        from spinney._report import write_report
+
+        return write_report(self, "study.html" if path is None else path)
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """Return the leader board as a frame: one row per model.

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from spinney.cli.failures import fail, failures_in_words, os_failure, warnings_in_words
 from spinney.cli.tables import read_whole
 
-MODEL, FACTS = "best.model", "study.json"
+REPORT, MODEL, FACTS = "report.html", "best.model", "study.json"
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,11 @@ def _kept(found: Any, folder: Path) -> dict[str, str]:
     try:
         folder.mkdir(exist_ok=True)
         found.save(folder / MODEL)
-        files = {"model": str(folder / MODEL), "facts": str(folder / FACTS)}
+        files = {
+            "report": str(found.report(folder / REPORT)),
+            "model": str(folder / MODEL),
+            "facts": str(folder / FACTS),
+        }
         text = json.dumps(found.to_dict() | {"files": files}, ensure_ascii=False, allow_nan=False, indent=2)
         (folder / FACTS).write_text(text + "\n", encoding="utf-8")
     except OSError as error:
