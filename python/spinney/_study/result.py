@@ -107,6 +107,16 @@ class Study:
         Time it took.
     versions : dict of str to str
         Of the libraries.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> found = spinney.study(X, y, models=["tree", "linear"], repeats=1)
+    >>> found["baseline"].mean < found[found.best].mean
+    True
+    >>> [column.name for column in found.columns if not column.is_used]
+    []
     """
 
     task: str
