@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <tuple>
 
@@ -39,6 +40,7 @@ nb::dict losses() {
   for (const LossTraits& loss : all_losses) {
     nb::dict traits;
     traits["of_classes"] = loss.of_classes;
+    traits["of_two_classes"] = loss.of_two_classes;
     traits["refits_leaves"] = loss.refits_leaves;
     traits["tempers_steps"] = loss.tempers_steps;
     all[loss.name] = traits;
@@ -239,12 +241,23 @@ Doubles2Out sums(const AdditiveHandle& self, const TableHandle& table, std::size
   return Doubles2Out(kept->data(), {table.table.n_rows, width}, owner);
 }
 
-Link link_named(const std::string& name) {
-  static constexpr std::pair<const char*, Link> names[] = {
-      {"identity", Link::identity},     {"log", Link::log},         {"logit", Link::logit},
-      {"half_logit", Link::half_logit}, {"softmax", Link::softmax}, {"one_vs_rest", Link::one_vs_rest}};
-  for (const auto& [known, link] : names)
-    if (name == known) return link;
+// By name; a parameter stands behind a space.
+Link link_named(const std::string& given) {
+  static constexpr std::pair<const char*, LinkKind> names[] = {
+      {"identity", LinkKind::identity}, {"log", LinkKind::log},
+      {"logit", LinkKind::logit},       {"half_logit", LinkKind::half_logit},
+      {"focal", LinkKind::focal},       {"hinge", LinkKind::hinge},
+      {"softmax", LinkKind::softmax},   {"one_vs_rest", LinkKind::one_vs_rest}};
+  const std::size_t space = given.find(' ');
+  const std::string name = given.substr(0, space);
+  double parameter = 0;
+  if (space != std::string::npos) {
+    const char *first = given.data() + space + 1, *last = given.data() + given.size();
+    if (const auto [end, error] = std::from_chars(first, last, parameter); error != std::errc{} || end != last)
+      throw nb::value_error("no such link");
+  }
+  for (const auto& [known, kind] : names)
+    if (name == known && (kind == LinkKind::focal) == (space != std::string::npos)) return {kind, parameter};
   throw nb::value_error("no such link");
 }
 

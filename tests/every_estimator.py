@@ -216,14 +216,15 @@ def _models():
     )(sample_weight=np.arange(N_ROWS) % 3)
     models["neighbours of several outputs"] = _of("KNeighborsRegressor", np.column_stack([VALUES, COUNTS]))
     models["two classes"] = _of("GradientBoostingClassifier", PAIR, n_estimators=5)
-    models["exponential"] = _of("GradientBoostingClassifier", PAIR, n_estimators=5, loss="exponential")
+    for loss in ("exponential", "focal", "smooth_hinge"):
+        models[loss] = _of("GradientBoostingClassifier", PAIR, n_estimators=5, loss=loss)
     models["exposure"] = lambda: _of("DecisionTreeRegressor", COUNTS, criterion="poisson", max_depth=3)(
         exposure=np.arange(1.0, N_ROWS + 1)
     )
     models["rpart rates"] = _rpart("DecisionTreeRegressor", COUNTS, method="poisson")
     for criterion in ("absolute_error", "friedman_mse"):
         models[criterion] = _of("DecisionTreeRegressor", VALUES, criterion=criterion, max_depth=4)
-    for loss in ("absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"):
+    for loss in ("absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie"):
         y = COUNTS + 1 if loss in ("poisson", "gamma", "tweedie") else VALUES
         models[f"loss {loss}"] = _of("GradientBoostingRegressor", y, n_estimators=4, loss=loss)
     models |= _margins() | _boosted()

@@ -203,12 +203,18 @@ BoostedTree Boosting::grow(std::uint32_t k, Workspace& space, Interrupt& interru
 void Boosting::fill_pairs(std::vector<LossSum>* losses) {
   const std::size_t n = n_rows(), n_chunks = (n + chunk_rows - 1) / chunk_rows, n_classes = params_.n_scores;
   LossParams loss{params_.loss_parameter};
-  if (params_.loss == Loss::huber) {
+  if (traits_of(params_.loss).bends) {
     std::vector<std::pair<double, double>> sizes;
     for (const Row r : all_)
       sizes.emplace_back(std::abs(rows_.target[r] - rows_.scores[0][r]),
                          rows_.weight == nullptr ? 1.0 : rows_.weight[r]);
-    loss.a = delta_ = weighted_quantile(sizes, params_.loss_parameter);
+    delta_ = weighted_quantile(sizes, params_.loss_parameter);
+    if (params_.loss == Loss::log_cosh &&
+        !(delta_ > 0)) {  // it has no corner to bend at: all but a few residuals are 0
+      for (const auto& [size, weight] : sizes) delta_ = std::max(delta_, weight > 0 ? size : 0.0);
+      if (!(delta_ > 0)) delta_ = 1;
+    }
+    loss.a = delta_;
   }
   std::vector<GradientSums> sums(n_chunks * n_classes);
   if (losses != nullptr) losses->assign(n_chunks, {});
@@ -391,7 +397,7 @@ void Boosting::walk(const BoostedTree& grown, const Codes& codes, std::span<cons
 }
 
 double Boosting::training_loss() {
-  if (params_.loss == Loss::huber) return mean_loss(rows_);  // by the delta of the round that is over
+  if (traits_of(params_.loss).bends) return mean_loss(rows_);  // by the delta of the round that is over
   std::vector<LossSum> sums;
   fill_pairs(&sums);
   has_pairs_ = true;
@@ -452,7 +458,7 @@ Boosting::LossSum Boosting::sum_of_losses(const double* target, const double* we
   if (params_.loss == Loss::multinomial) {
     boost_kernels().softmax_loss(scores.data(), params_.n_scores, target, n, losses.data());
   } else {
-    const double a = params_.loss == Loss::huber ? delta_ : params_.loss_parameter;
+    const double a = traits_of(params_.loss).bends ? delta_ : params_.loss_parameter;
     kernels_of(params_.loss).values(target, scores[0], n, {a}, losses.data());
   }
   LossSum sum;

@@ -14,23 +14,29 @@
 namespace spinney {
 
 struct LossTraits {
-  const char* name;            // in Python
-  bool of_classes = false;     // targets are classes
-  bool refits_leaves = false;  // a leaf's value is found from its residuals, as the gradients tell their signs only
-  bool tempers_steps = false;  // Newton's steps may run away, as the hessian is not constant
+  const char* name;             // in Python
+  bool of_classes = false;      // targets are classes
+  bool of_two_classes = false;  // and never of more; Python calls it by its name
+  bool refits_leaves = false;   // a leaf's value is found from its residuals, as the gradients tell their signs only
+  bool tempers_steps = false;   // Newton's steps may run away, as the hessian is not constant
+  bool bends = false;           // its parameter is a share of the residuals: where the largest of these lie it bends
 };
 
 // LOSS(enumerator, type, traits)
-#define SPINNEY_LOSSES(LOSS)                                                                           \
-  LOSS(squared, SquaredLoss, .name = "squared_error")                                                  \
-  LOSS(absolute, AbsoluteLoss, .name = "absolute_error", .refits_leaves = true)                        \
-  LOSS(huber, HuberLoss, .name = "huber", .refits_leaves = true)                                       \
-  LOSS(quantile, QuantileLoss, .name = "quantile", .refits_leaves = true)                              \
-  LOSS(logistic, LogisticLoss, .name = "logistic", .of_classes = true, .tempers_steps = true)          \
-  LOSS(multinomial, MultinomialLoss, .name = "multinomial", .of_classes = true, .tempers_steps = true) \
-  LOSS(exponential, ExponentialLoss, .name = "exponential", .of_classes = true, .tempers_steps = true) \
-  LOSS(poisson, PoissonLoss, .name = "poisson", .tempers_steps = true)                                 \
-  LOSS(gamma, GammaLoss, .name = "gamma", .tempers_steps = true)                                       \
+#define SPINNEY_LOSSES(LOSS)                                                                                 \
+  LOSS(squared, SquaredLoss, .name = "squared_error")                                                        \
+  LOSS(absolute, AbsoluteLoss, .name = "absolute_error", .refits_leaves = true)                              \
+  LOSS(huber, HuberLoss, .name = "huber", .refits_leaves = true, .bends = true)                              \
+  LOSS(log_cosh, LogCoshLoss, .name = "log_cosh", .bends = true)                                             \
+  LOSS(quantile, QuantileLoss, .name = "quantile", .refits_leaves = true)                                    \
+  LOSS(logistic, LogisticLoss, .name = "logistic", .of_classes = true, .tempers_steps = true)                \
+  LOSS(multinomial, MultinomialLoss, .name = "multinomial", .of_classes = true, .tempers_steps = true)       \
+  LOSS(exponential, ExponentialLoss, .name = "exponential", .of_classes = true, .of_two_classes = true,      \
+       .tempers_steps = true)                                                                                \
+  LOSS(focal, FocalLoss, .name = "focal", .of_classes = true, .of_two_classes = true, .tempers_steps = true) \
+  LOSS(smooth_hinge, SmoothHingeLoss, .name = "smooth_hinge", .of_classes = true, .of_two_classes = true)    \
+  LOSS(poisson, PoissonLoss, .name = "poisson", .tempers_steps = true)                                       \
+  LOSS(gamma, GammaLoss, .name = "gamma", .tempers_steps = true)                                             \
   LOSS(tweedie, TweedieLoss, .name = "tweedie", .tempers_steps = true)
 
 #define SPINNEY_LOSS_ENUMERATOR(id, Type, ...) id,

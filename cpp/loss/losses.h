@@ -39,6 +39,21 @@ struct HuberLoss {  // quadratic within delta of y, linear beyond
   }
 };
 
+struct LogCoshLoss {  // delta^2 log(cosh((f - y) / delta)): quadratic near y, linear far from it, smooth between
+  // Instead of the second derivative, which vanishes far from y, the curvature of the parabola that touches the loss here
+  // and lies above it everywhere: its steps end among the residuals.
+  [[gnu::always_inline]] static inline GradientPair at(double y, double f, double delta) {
+    const double r = f - y, size = __builtin_fabs(r), e = exp_ieee(-2.0 * (size / delta));
+    const double pull = delta * ((1.0 - e) / (1.0 + e));
+    return {r < 0 ? -pull : pull, size > 1e-4 * delta ? pull / size : 1.0};
+  }
+  [[gnu::always_inline]] static inline double value(double y, double f, double delta) {
+    const double u = __builtin_fabs(f - y) / delta;
+    const double curved = u + log_ieee((1.0 + exp_ieee(-2.0 * u)) / 2.0);
+    return delta * delta * (u > 1e-4 ? curved : u * u / 2.0);
+  }
+};
+
 struct QuantileLoss {  // (y - f) q above, (f - y) (1 - q) below
   [[gnu::always_inline]] static inline GradientPair at(double y, double f, double q) {
     return {y > f ? -q : 1.0 - q, 1.0};
@@ -74,6 +89,45 @@ struct ExponentialLoss {  // exp(-(2y - 1) f); f is half the log-odds
   }
   [[gnu::always_inline]] static inline double value(double y, double f, double) {
     return exp_ieee((1.0 - 2.0 * y) * f);
+  }
+};
+
+// -(1 - p)^gamma log p, where p is the probability that the log-odds f give to the row's class: rows that are well told apart
+// count for less. Far on the wrong side it curves downwards; there it is given the curvature of the log loss.
+struct FocalLoss {
+  struct Parts {
+    double other, log_p, weight;  // 1 - p, log p, (1 - p)^gamma
+  };
+  [[gnu::always_inline]] static inline Parts parts(double sign, double f, double gamma) {
+    const double e = exp_ieee(-__builtin_fabs(f)), log_factor = log_ieee(1.0 + e);
+    const double z = sign * f, other = (z > 0 ? e : 1.0) / (1.0 + e);
+    const double log_p = (z > 0 ? 0.0 : z) - log_factor, log_other = (z > 0 ? -z : 0.0) - log_factor;
+    return {other, log_p, exp_ieee(gamma * log_other)};
+  }
+  [[gnu::always_inline]] static inline GradientPair at(double y, double f, double gamma) {
+    const double sign = 2.0 * y - 1.0;
+    const Parts row = parts(sign, f, gamma);
+    const double p = 1.0 - row.other, p_log_p = p * row.log_p;
+    const double curve = row.other * (gamma * row.log_p + 2.0 * gamma + 1.0) - gamma * gamma * p_log_p;
+    return {sign * row.weight * (gamma * p_log_p - row.other),
+            p * row.weight * (curve > row.other ? curve : row.other)};
+  }
+  [[gnu::always_inline]] static inline double value(double y, double f, double gamma) {
+    const Parts row = parts(2.0 * y - 1.0, f, gamma);
+    return -row.weight * row.log_p;
+  }
+};
+
+struct SmoothHingeLoss {  // of the margin z = (2y - 1) f: 0 above 1, (1 - z)^2 / 2, linear below 0
+  [[gnu::always_inline]] static inline GradientPair at(double y, double f, double) {
+    const double sign = 2.0 * y - 1.0, short_of = 1.0 - sign * f;
+    const double above = short_of > 0 ? short_of : 0.0, pull = above < 1.0 ? above : 1.0;
+    return {-sign * pull, above > 0 ? pull / above : 0.0};
+  }
+  [[gnu::always_inline]] static inline double value(double y, double f, double) {
+    const double short_of = 1.0 - (2.0 * y - 1.0) * f;
+    const double above = short_of > 0 ? short_of : 0.0, near = above < 1.0 ? above : 1.0;
+    return near * (above - near / 2);
   }
 };
 

@@ -1,17 +1,39 @@
 #include "predict/link.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/math.h"
 
 namespace spinney {
 
-static void two_shares(const double* scores, std::size_t n_rows, double slope, double* shares) {
+// Of two classes; the second's share is a function of the score.
+template <class Share>
+static void two_shares(const double* scores, std::size_t n_rows, double* shares, Share share) {
   for (std::size_t r = 0; r < n_rows; ++r) {
-    const double second = 1.0 / (1.0 + exp_ieee(-slope * scores[r]));
+    const double second = share(scores[r]);
     shares[2 * r] = 1.0 - second;
     shares[2 * r + 1] = second;
   }
+}
+
+static double logistic(double score) { return 1.0 / (1.0 + exp_ieee(-score)); }
+
+// The share at which the score has the least expected loss: there the pulls of the two classes cancel out. Both are divided
+// by (p (1 - p))^gamma, p the larger of the logistic shares, so that neither vanishes.
+static double focal_share(double score, double gamma) {
+  const double size = std::min(std::abs(score), 700.0), e = exp_ieee(-size), log_factor = log_ieee(1.0 + e);
+  const double p = 1.0 / (1.0 + e), q = e / (1.0 + e), log_p = -log_factor, log_q = -size - log_factor;
+  const double of_winner = exp_ieee(gamma * (log_q - log_p)) * (q - gamma * p * log_p);
+  const double of_loser = p - gamma * q * log_q;
+  const double larger = of_loser / (of_winner + of_loser);
+  return score < 0 ? 1.0 - larger : larger;
+}
+
+// The same for the smooth hinge: beyond 1 nothing pulls back.
+static double hinge_share(double score) {
+  const double larger = 1.0 / (2.0 - std::min(std::abs(score), 1.0));
+  return score < 0 ? 1.0 - larger : larger;
 }
 
 static void softmax(const double* scores, std::size_t n_rows, std::size_t n, double* shares) {
@@ -38,20 +60,24 @@ static void one_vs_rest(const double* scores, std::size_t n_rows, std::size_t n,
 }
 
 void apply_link(Link link, const double* scores, std::size_t n_rows, std::size_t n_scores, double* predicted) {
-  switch (link) {
-    case Link::identity:
+  switch (link.kind) {
+    case LinkKind::identity:
       std::copy_n(scores, n_rows * n_scores, predicted);
       return;
-    case Link::log:
+    case LinkKind::log:
       for (std::size_t i = 0; i < n_rows * n_scores; ++i) predicted[i] = exp_ieee(scores[i]);
       return;
-    case Link::logit:
-      return two_shares(scores, n_rows, 1.0, predicted);
-    case Link::half_logit:
-      return two_shares(scores, n_rows, 2.0, predicted);
-    case Link::softmax:
+    case LinkKind::logit:
+      return two_shares(scores, n_rows, predicted, logistic);
+    case LinkKind::half_logit:
+      return two_shares(scores, n_rows, predicted, [](double score) { return logistic(2.0 * score); });
+    case LinkKind::focal:
+      return two_shares(scores, n_rows, predicted, [&](double score) { return focal_share(score, link.parameter); });
+    case LinkKind::hinge:
+      return two_shares(scores, n_rows, predicted, hinge_share);
+    case LinkKind::softmax:
       return softmax(scores, n_rows, n_scores, predicted);
-    case Link::one_vs_rest:
+    case LinkKind::one_vs_rest:
       return one_vs_rest(scores, n_rows, n_scores, predicted);
   }
 }

@@ -6,10 +6,15 @@
 
 namespace spinney {
 
-enum class Link : std::uint8_t { identity, log, logit, half_logit, softmax, one_vs_rest };
+enum class LinkKind : std::uint8_t { identity, log, logit, half_logit, focal, hinge, softmax, one_vs_rest };
+
+struct Link {
+  LinkKind kind = LinkKind::identity;
+  double parameter = 0;  // of the focal loss
+};
 
 inline std::size_t n_predicted(Link link, std::size_t n_scores) {
-  return link == Link::logit || link == Link::half_logit ? 2 : n_scores;
+  return link.kind >= LinkKind::logit && link.kind <= LinkKind::hinge ? 2 : n_scores;
 }
 
 // predicted[row][n_predicted] for scores[row][n_scores]: values, or shares of the classes.

@@ -111,14 +111,14 @@ TEST(every_way_gives_the_same_bits) {
 TEST(shares_sum_to_one_and_rows_are_independent) {
   const double scores[] = {-800.0, 0.0, 3.0, 1000.0, 1000.0, -1000.0};
   double shares[6], one[3];
-  apply_link(Link::softmax, scores, 2, 3, shares);
+  apply_link({LinkKind::softmax}, scores, 2, 3, shares);
   CHECK_NEAR(shares[0] + shares[1] + shares[2], 1.0, 1e-15);
   CHECK_NEAR(shares[3], 0.5, 1e-15);
-  apply_link(Link::softmax, scores + 3, 1, 3, one);
+  apply_link({LinkKind::softmax}, scores + 3, 1, 3, one);
   CHECK_EQ(one[2], shares[5]);
   double two[4];
   const double odds[] = {0.0, 40.0};
-  apply_link(Link::logit, odds, 2, 1, two);
+  apply_link({LinkKind::logit}, odds, 2, 1, two);
   CHECK_EQ(two[0], 0.5);
   CHECK_EQ(two[2] + two[3], 1.0);
 }

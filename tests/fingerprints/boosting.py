@@ -18,7 +18,7 @@ from fingerprints.tables import (
     whole,
 )
 
-LOSSES = ("squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie")
+LOSSES = ("squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie")
 OPTIONS = {
     "": {},
     ", sampled": {"subsample": 0.6, "max_features_per_tree": 0.6, "max_features": 0.7, "random_state": 3},
@@ -49,7 +49,8 @@ enter_models("boosting", BY_LOSS, HOLES, VALUES + 11)
 enter_models(
     "boosting two classes", {f"log_loss{name}": classes(**options) for name, options in OPTIONS.items()}, HOLES, TWO
 )
-enter_models("boosting two classes", {"exponential": classes(loss="exponential")}, HOLES, TWO)
+TWO_CLASS_LOSSES = ("exponential", "focal", "smooth_hinge")
+enter_models("boosting two classes", {loss: classes(loss=loss) for loss in TWO_CLASS_LOSSES}, HOLES, TWO)
 enter_models(
     "boosting classes",
     {f"log_loss{name}": classes(**o) for name, o in OPTIONS.items() if o != OPTIONS[", monotone"]},
@@ -77,7 +78,7 @@ enter_models(
 )
 enter_models(
     "boosting classes beside an offset",
-    {"log_loss": classes(), "exponential": classes(loss="exponential")},
+    {"log_loss": classes()} | {loss: classes(loss=loss) for loss in TWO_CLASS_LOSSES},
     HOLES,
     TWO,
     offset=OFFSET,

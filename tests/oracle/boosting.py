@@ -26,6 +26,20 @@ def gradients(loss, y, f, parameter=0.0):
     if loss == "exponential":
         e = np.exp(-(2 * y - 1) * f)
         return -(2 * y - 1) * e, e
+    if loss == "log_cosh":  # the parabola that touches the loss and lies above it
+        delta = np.quantile(np.abs(y - f), parameter, method="averaged_inverted_cdf") or np.abs(y - f).max() or 1.0
+        r = (f - y) / delta
+        return delta * np.tanh(r), np.where(np.abs(r) > 1e-4, np.tanh(r) / np.where(r == 0, 1, r), 1.0)
+    if loss == "focal":
+        sign = 2 * y - 1
+        p = 1 / (1 + np.exp(-sign * f))
+        q = 1 - p
+        curve = q * (parameter * np.log(p) + 2 * parameter + 1) - parameter**2 * p * np.log(p)
+        return sign * q**parameter * (parameter * p * np.log(p) - q), p * q**parameter * np.maximum(curve, q)
+    if loss == "smooth_hinge":
+        sign = 2 * y - 1
+        short = np.maximum(1 - sign * f, 0)
+        return -sign * np.minimum(short, 1), np.where(short > 0, 1 / np.maximum(short, 1), 0.0)
     if loss == "poisson":
         return np.exp(f) - y, np.exp(f)
     if loss == "gamma":
@@ -35,7 +49,7 @@ def gradients(loss, y, f, parameter=0.0):
 
 
 def losses(loss, y, f, parameter=0.0):
-    """Loss of each row, without terms that do not depend on f; the huber loss has its delta as parameter."""
+    """Loss of each row, without terms that do not depend on f; huber and log_cosh have their delta as parameter."""
     if loss == "squared_error":
         return (f - y) ** 2 / 2
     if loss == "absolute_error":
@@ -49,6 +63,14 @@ def losses(loss, y, f, parameter=0.0):
         return np.logaddexp(0, f) - y * f
     if loss == "exponential":
         return np.exp(-(2 * y - 1) * f)
+    if loss == "log_cosh":  # its delta as parameter
+        return parameter**2 * np.log(np.cosh((f - y) / parameter))
+    if loss == "focal":
+        p = 1 / (1 + np.exp(-(2 * y - 1) * f))
+        return -((1 - p) ** parameter) * np.log(p)
+    if loss == "smooth_hinge":
+        z = (2 * y - 1) * f
+        return np.where(z > 1, 0, np.where(z > 0, (1 - z) ** 2 / 2, 0.5 - z))
     if loss == "poisson":
         return np.exp(f) - y * f
     if loss == "gamma":
@@ -176,7 +198,7 @@ def leaf_value(loss, residuals, g, h, rules, parameter):
         share = 0.5 if loss == "absolute_error" else parameter
         return float(np.quantile(residuals, share, method="averaged_inverted_cdf"))
     newton = step(g.sum(), h.sum(), rules)
-    return newton if loss == "squared_error" else tempered(newton)
+    return newton if loss in ("squared_error", "log_cosh", "smooth_hinge") else tempered(newton)
 
 
 def tempered(newton):

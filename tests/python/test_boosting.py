@@ -9,6 +9,7 @@ import spinney
 from processes import run
 from sklearn.datasets import load_breast_cancer, load_iris
 from spinney import _engine
+from spinney._boosting.row_losses import row_slopes
 from spinney._fitted.tree import FittedTree
 
 
@@ -56,6 +57,41 @@ def test_two_classes_are_told_apart_by_the_log_odds():
     assert ((odds > 0) == (model.predict(X) == "up")).all()
     half = spinney.GradientBoostingClassifier("exponential", n_estimators=10).fit(X, labels)
     np.testing.assert_allclose(half.predict_proba(X)[:, 1], 1 / (1 + np.exp(-2 * half.decision_function(X))))
+
+
+@pytest.mark.parametrize(("loss", "gamma"), [("smooth_hinge", 2.0), ("focal", 0.0), ("focal", 1.0), ("focal", 3.0)])
+def test_shares_of_margin_losses_are_those_whose_expected_loss_is_least_at_the_score(loss, gamma):
+    X, y = regression()
+    model = spinney.GradientBoostingClassifier(loss, n_estimators=20, focal_gamma=gamma).fit(X, y > 0)
+    scores, shares = model.decision_function(X), model.predict_proba(X)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert ((scores > 0) == model.predict(X)).all()
+    assert ((shares[:, 1] > 0.5) == model.predict(X)).all()
+    of_first, of_second = (row_slopes(loss, gamma, np.full(len(scores), code), scores) for code in (0.0, 1.0))
+    inside = np.abs(scores) < 1
+    np.testing.assert_allclose((shares[:, 1] * of_second + shares[:, 0] * of_first)[inside], 0, atol=1e-12)
+
+
+def test_a_constant_start_of_margin_losses_tells_the_share():
+    X, y = np.zeros((400, 1)), np.arange(400) < 90
+    for loss in ("focal", "smooth_hinge"):
+        model = spinney.GradientBoostingClassifier(loss, n_estimators=1).fit(X, y)
+        np.testing.assert_allclose(model.predict_proba(X)[:, 1], 90 / 400, atol=1e-9)
+
+
+def test_log_cosh_is_not_carried_off_by_wild_values_and_has_no_unit():
+    X, y = regression()
+    wild = y.copy()
+    wild[::25] += 1e6
+
+    def fit(loss, target):
+        return spinney.GradientBoostingRegressor(loss, n_estimators=100).fit(X, target)
+
+    calm = np.arange(len(y)) % 25 != 0
+    off = {loss: np.abs(fit(loss, wild).predict(X) - y)[calm].mean() for loss in ("squared_error", "log_cosh", "huber")}
+    assert off["log_cosh"] < 0.5 * np.abs(y - y.mean()).mean() < off["squared_error"]
+    small, large = fit("log_cosh", y).predict(X), fit("log_cosh", 2.0**30 * y).predict(X)
+    np.testing.assert_array_equal(2.0**30 * small, large)
 
 
 def test_poisson_gamma_and_tweedie_predict_means():

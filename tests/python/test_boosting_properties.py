@@ -17,7 +17,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-LOSSES = ["squared_error", "absolute_error", "quantile", "poisson", "gamma", "tweedie", "log_loss", "exponential"]
+OF_CLASSES = ["log_loss", "exponential", "focal", "smooth_hinge"]
+LOSSES = ["squared_error", "absolute_error", "log_cosh", "quantile", "poisson", "gamma", "tweedie", *OF_CLASSES]
 seeds = st.integers(0, 2**31 - 1)
 
 
@@ -32,14 +33,14 @@ def make_rows(seed, n=60, n_columns=3, missing=False):
 
 def make_model(loss, **parameters):
     given = {"n_estimators": 8, "min_samples_leaf": 3, "max_leaf_nodes": 5, "random_state": 0} | parameters
-    if loss in ("log_loss", "exponential"):
+    if loss in OF_CLASSES:
         return spinney.GradientBoostingClassifier(loss, **given)
     return spinney.GradientBoostingRegressor(loss, **given)
 
 
 def as_target(loss, y, wild=False):
     """Classes, or values; wild: a rare class, or values that a few rows dominate."""
-    if loss in ("log_loss", "exponential"):
+    if loss in OF_CLASSES:
         return (y > np.quantile(y, 0.93 if wild else 0.5)).astype(int)
     return np.exp(np.clip(3 * y if wild else y, -15, 15)) if loss in ("poisson", "gamma", "tweedie") else y
 

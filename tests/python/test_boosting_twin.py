@@ -8,8 +8,8 @@ from spinney import _engine
 from spinney._boosting.recipe import resolve
 from sweep import covering
 
-REGRESSION = ["squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"]
-PARAMETER = {"quantile": 0.7, "huber": 0.9, "tweedie": 1.4}
+REGRESSION = ["squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie"]
+PARAMETER = {"quantile": 0.7, "huber": 0.9, "log_cosh": 0.9, "tweedie": 1.4, "focal": 2.0}
 
 
 def make_table(seed=0, n=90, missing=0.0, categories=0):
@@ -66,14 +66,16 @@ def test_losses_agree_with_the_twin(loss, seed):
         assert_agree(model, X, scores, trees)
 
 
-@pytest.mark.parametrize("loss", ["log_loss", "exponential"])
+@pytest.mark.parametrize("loss", ["log_loss", "exponential", "focal", "smooth_hinge"])
 def test_two_classes_agree_with_the_twin(loss):
     X, y = make_table(3)
     codes = (y > np.median(y)).astype(float)
     model = spinney.GradientBoostingClassifier(loss, n_estimators=4, max_leaf_nodes=5, min_samples_leaf=4).fit(X, codes)
     name = {"log_loss": "logistic"}.get(loss, loss)
     rules = twin.Rules(max_leaves=5, min_rows=4)
-    scores, trees = twin.boost(X, codes, np.ones(len(y)), name, 4, 0.1, rules, model.boosting_.start[0])
+    scores, trees = twin.boost(
+        X, codes, np.ones(len(y)), name, 4, 0.1, rules, model.boosting_.start[0], PARAMETER.get(loss, 0.0)
+    )
     assert_agree(model, X, scores, trees)
 
 
@@ -212,6 +214,36 @@ def test_long_steps_are_newtons_own_where_that_is_asked_for(loss):
         value, _ = stump_free(loss, y, score, parameter, max_step=max_step)
         assert value == pytest.approx(wanted, rel=1e-6)
     assert loss == "exponential" or abs(newton) > 1.9
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 2.0, 5.0])
+def test_the_focal_losses_slope_is_its_own_and_its_curvature_at_least_a_log_losses_share(gamma):
+    y, e = np.array([1.0]), 1e-4
+    for score in (-4.0, -1.0, 0.0, 0.7, 3.0):
+        at = [float(twin.losses("focal", y, np.full(1, f), gamma)[0]) for f in (score - e, score, score + e)]
+        g, h = (v[0] for v in twin.gradients("focal", y, np.full(1, score), gamma))
+        assert g == pytest.approx((at[2] - at[0]) / (2 * e), rel=1e-5)
+        p = 1 / (1 + np.exp(-score))
+        assert h == pytest.approx(max((at[2] - 2 * at[1] + at[0]) / e**2, p * (1 - p) ** (1 + gamma)), rel=1e-4)
+        value, found = stump_free("focal", y, score, gamma)
+        assert found == pytest.approx(at[1], rel=1e-13)
+        assert value == pytest.approx(twin.tempered(-g / h), rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["log_cosh", "smooth_hinge"])
+def test_parabolas_touch_these_losses_from_above(loss):
+    delta, far, e = 1.7, np.linspace(-30, 30, 4001), 1e-5
+
+    def value(f):
+        return twin.losses(loss, np.ones_like(f), f, delta)
+
+    for score in (-9.0, -1.3, 0.0, 0.4, 0.99):
+        here = np.full(1, score)
+        g, h = (v[0] for v in twin.gradients(loss, np.ones(1), here, 0.9))
+        if loss == "log_cosh":  # the twin takes delta from the residuals
+            g, h = delta * np.tanh((score - 1) / delta), np.tanh((score - 1) / delta) / ((score - 1) / delta)
+        assert g == pytest.approx((value(here + e) - value(here - e))[0] / (2 * e), abs=1e-5)
+        assert (value(here)[0] + g * (far - score) + h * (far - score) ** 2 / 2 >= value(far) - 1e-9).all()
 
 
 @pytest.mark.parametrize("loss", ["absolute_error", "quantile", "huber"])

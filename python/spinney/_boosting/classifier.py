@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils._param_validation import HasMethods, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from spinney._boosting.base import BaseBoosting
-from spinney._boosting.losses import Loss, class_constants, class_loss
+from spinney._boosting.losses import TWO_CLASS_LOSSES, Loss, class_constants, class_loss
 from spinney._boosting.rows import LearningRows
 from spinney._fitted.boosting import FittedBoosting
 from spinney._learn.one_target import known_codes, read_one_class
@@ -29,8 +30,14 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
 
     Parameters
     ----------
-    loss : {"log_loss", "exponential"}, default="log_loss"
-        The loss to minimise. "exponential" is that of AdaBoost, for two classes.
+    loss : {"log_loss", "exponential", "focal", "smooth_hinge"}, default="log_loss"
+        The loss to minimise. The others are for two classes: "exponential" is that of AdaBoost; "focal" lets rows count
+        for less the better they are told apart (``focal_gamma``); "smooth_hinge" does not ask for more than a margin of
+        1. Probabilities are those whose expected loss is least at the score, so that they are not biased by the choice
+        of the loss.
+    focal_gamma : float, default=2.0
+        With ``loss="focal"``: the exponent of the share that the other class gets, by which the log loss of a row is
+        multiplied. 0 is the log loss itself.
     n_estimators : int or "auto", default="auto"
         Number of rounds of one booster. "auto": the mean of five (ten with fewer than 3,000 rows), each of which holds
         out one fold of the rows and stops when it no longer improves, with small steps and columns drawn; what else is
@@ -192,7 +199,8 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     _is_class_target = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBoosting._parameter_constraints,
-        "loss": [StrOptions({"log_loss", "exponential"})],
+        "loss": [StrOptions({"log_loss", *TWO_CLASS_LOSSES})],
+        "focal_gamma": [Interval(Real, 0.0, 10.0, closed="both")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "init": [StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict_proba"])],
     }
@@ -201,6 +209,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         self,
         loss: str = "log_loss",
         *,
+        focal_gamma: float = 2.0,
         n_estimators: int | str = "auto",
         effort: float = 0.5,
         learning_rate: float | str = "auto",
@@ -243,6 +252,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         n_jobs: int | None = None,
     ) -> None:
         self.loss = loss
+        self.focal_gamma = focal_gamma
         self.n_estimators = n_estimators
         self.effort = effort
         self.learning_rate = learning_rate
@@ -286,8 +296,8 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
         codes, classes = read_one_class(y, n_rows, "boosting")
-        if self.loss == "exponential" and len(classes) > 2:
-            raise ValueError(f"loss='exponential' is for two classes; y has {len(classes)}. Use loss='log_loss'.")
+        if self.loss in TWO_CLASS_LOSSES and len(classes) > 2:
+            raise ValueError(f"loss={self.loss!r} is for two classes; y has {len(classes)}. Use loss='log_loss'.")
         n_scores = 1 if len(classes) == 2 else len(classes)
         return codes, {"_n_scores": n_scores, "classes_": classes, "n_classes_": len(classes)}
 
@@ -316,7 +326,11 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         return by_class
 
     def _make_loss(self, learned: dict[str, Any]) -> Loss:
-        return class_loss(self.loss, len(learned["classes_"]))
+        return class_loss(self.loss, len(learned["classes_"]), float(self.focal_gamma))
+
+    @property
+    def _loss_parameter(self) -> float:
+        return float(self.focal_gamma) if self.loss == "focal" else 0.0
 
     def _best_constant(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
         codes = rows.target.astype(np.intp)

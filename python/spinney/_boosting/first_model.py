@@ -13,12 +13,13 @@ from spinney._boosting.losses import Loss
 from spinney._boosting.rows import LearningRows
 from spinney._data.pick import pick_table
 from spinney._fitted.boosting import FittedBoosting
-from spinney._fitted.links import CLASS_LINKS
+from spinney._fitted.links import is_of_classes
 from spinney._fitted.offsets import read_offset
 from spinney._learn.table_estimator import TargetEstimator
 from spinney._numbers.same_bits import log
 
 Floats = NDArray[np.float64]
+_INVERTED = ("logit", "half_logit", "softmax")  # links by which a share has one score
 _LEAST_SHARE = float(np.finfo(np.float32).eps)  # a share of 0 has no finite score
 
 
@@ -42,7 +43,7 @@ def first_scores(model: Any, X: Any, link: str, n_classes: int) -> Floats:
     """Scores at which a model's predictions lie, (n_scores, n_rows)."""
     X = pick_table(X).native
     name = type(model).__name__
-    if link not in CLASS_LINKS:
+    if not is_of_classes(link):
         found = np.asarray(model.predict(X), dtype=np.float64).reshape(1, -1)
         if link == "log" and not (found > 0).all():
             row = int(np.flatnonzero(~(found[0] > 0))[0])
@@ -51,6 +52,8 @@ def first_scores(model: Any, X: Any, link: str, n_classes: int) -> Floats:
                 "Start from a model that predicts positive numbers."
             )
         return log(found) if link == "log" else found
+    if link not in _INVERTED:
+        raise ValueError(f"This loss does not start at another model. Drop init={name}, or use loss='log_loss'.")
     shares = np.asarray(model.predict_proba(X), dtype=np.float64)
     if shares.ndim != 2 or shares.shape[1] != n_classes:
         raise ValueError(f"init={name} gives shares of shape {shares.shape}; they need a column for each class.")

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._boosting.judge import HeldOutScore
-from spinney._boosting.losses import row_losses
+from spinney._boosting.row_losses import row_losses
 from spinney._boosting.rows import LearningRows
 from spinney._fitted.offsets import read_offset
 from spinney._learn.parameters import read_column_groups

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.rows import LearningRows
-from spinney._numbers.same_bits import exp, log, log_sum_exp
+from spinney._boosting.row_losses import row_slopes, weighted_quantile
+from spinney._numbers.same_bits import exp, log
 
 NUMBER_LOSSES = tuple(name for name, traits in _engine.losses().items() if not traits["of_classes"])
 
@@ -28,18 +29,6 @@ def _mean_anywhere(y: Floats, weight: Floats) -> float:
     return first + _mean(y - first, weight) if np.isfinite(first) else first
 
 
-def weighted_quantile(y: Floats, weight: Floats, share: float) -> float:
-    """Smallest value that at least `share` of the weight does not exceed; the mean of two that both would do."""
-    order = np.argsort(y, kind="stable")
-    below = np.cumsum(weight[order])
-    wanted = share * below[-1]
-    at = int(np.searchsorted(below, wanted * (1 - 1e-12)))
-    value = float(y[order[at]])
-    if below[at] <= wanted * (1 + 1e-12) and at + 1 < len(y):
-        return (value + float(y[order[at + 1]])) / 2
-    return value
-
-
 @dataclass(frozen=True)
 class Loss:
     """One loss.
@@ -51,7 +40,7 @@ class Loss:
     start : callable
         ``start(y, weight, offset)``: the constant score of least loss beside an offset.
     link : str
-        How scores become predictions, a name in `LINKS`.
+        How scores become predictions, as `_fitted.links` names them.
     least_target : float
         No target may be smaller.
     positive : bool
@@ -96,7 +85,7 @@ def regression_loss(name: str, quantile: float, tweedie_power: float) -> Loss:
     """Return a loss of values by its name."""
     if name == "squared_error":
         return Loss(name, lambda y, w, offset: _mean_anywhere(y - offset, w))
-    if name in ("absolute_error", "huber"):
+    if name in ("absolute_error", "huber", "log_cosh"):
         return Loss(name, lambda y, w, offset: weighted_quantile(y - offset, w, 0.5))
     if name == "quantile":
         return Loss(name, lambda y, w, offset: weighted_quantile(y - offset, w, quantile))
@@ -108,7 +97,9 @@ def regression_loss(name: str, quantile: float, tweedie_power: float) -> Loss:
 
 # ---- classes ----------------------------------------------------------------------------------------------
 
+TWO_CLASS_LOSSES = tuple(name for name, traits in _engine.losses().items() if traits["of_two_classes"])
 _MOST_STEPS, _CLOSE = 100, 1e-12
+_FAR, _HALVINGS = 700.0, 60
 
 
 def _log_odds(y: Floats, weight: Floats, offset: Floats) -> float:
@@ -146,38 +137,36 @@ def class_constants(totals: Floats, weight: Floats, offset: Floats | None) -> Fl
     return np.asarray(constants if offset is None else constants - constants.mean())
 
 
-def class_loss(name: str, n_classes: int) -> Loss:
+def _where_slopes_cancel(name: str, parameter: float) -> Start:
+    """Constant at which the slopes of the rows' losses add up to 0, halved in on."""
+
+    def start(y: Floats, weight: Floats, offset: Floats) -> float:
+        high = 1 + float(np.abs(offset).max(initial=0.0))
+        low = -high
+
+        def slope_at(at: float) -> float:
+            return math.fsum((row_slopes(name, parameter, y, at + offset) * weight).tolist())
+
+        while slope_at(high) < 0 and high < _FAR:
+            low, high = high, 2 * high
+        while slope_at(low) > 0 and low > -_FAR:
+            low, high = 2 * low, low
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if slope_at(middle) < 0 else (low, middle)
+        return (low + high) / 2
+
+    return start
+
+
+def class_loss(name: str, n_classes: int, focal_gamma: float = 2.0) -> Loss:
     """Return a loss of classes, whose targets are codes."""
     if name == "exponential":
         return Loss(name, _half_log_odds, "half_logit")
+    if name == "smooth_hinge":
+        return Loss(name, _where_slopes_cancel(name, 0.0), "hinge")
+    if name == "focal":
+        return Loss(name, _where_slopes_cancel(name, focal_gamma), f"focal {float(focal_gamma)!r}")
     if n_classes == 2:
         return Loss("logistic", _log_odds, "logit")
     return Loss("multinomial", lambda y, w, offset: 0.0, "softmax")
-
-
-# ---- losses of rows ---------------------------------------------------------------------------------------
-
-
-def row_losses(name: str, parameter: float, scores: Floats, rows: LearningRows) -> Floats:
-    """Loss of each row at its scores, (n_rows, n_scores), as the engine has it, without terms that do not change."""
-    y, f = rows.target, scores[:, 0]
-    if name == "multinomial":
-        return np.asarray(log_sum_exp(scores) - scores[np.arange(len(y)), y.astype(np.intp)])
-    if name == "logistic":
-        return log_sum_exp(np.column_stack([np.zeros(len(y)), (1 - 2 * y) * f]))
-    if name == "exponential":
-        return np.asarray(exp((1 - 2 * y) * f))
-    if name == "poisson":
-        return np.asarray(exp(f) - y * f)
-    if name == "gamma":
-        return np.asarray(y * exp(-f) + f)
-    if name == "tweedie":
-        p = parameter
-        return np.asarray(exp((2 - p) * f) / (2 - p) - y * exp((1 - p) * f) / (1 - p))
-    far = np.abs(y - f)
-    if name == "quantile":
-        return np.asarray(np.where(y > f, parameter, 1 - parameter) * far)
-    if name == "huber":
-        near = np.minimum(far, weighted_quantile(far, rows.weights(), parameter))
-        return np.asarray(near * (far - near / 2))
-    return far if name == "absolute_error" else far**2 / 2

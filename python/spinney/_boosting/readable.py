@@ -113,6 +113,8 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns):
         classes: Any = getattr(self, "classes_", None)
         if link in ("logit", "half_logit"):
             return f"{'half the ' if link == 'half_logit' else ''}log-odds of class {classes[1]}"
+        if link == "hinge" or link.startswith("focal "):
+            return f"score of class {classes[1]}"
         return {"identity": "prediction", "log": "log of the prediction", "softmax": "score of the class"}[link]
 
     def _about(self) -> About:

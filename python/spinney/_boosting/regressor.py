@@ -26,14 +26,15 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
 
     Parameters
     ----------
-    loss : {"squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"}, \
+    loss : {"squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie"}, \
             default="squared_error"
-        The loss to minimise. "poisson", "gamma" and "tweedie" model the logarithm of the mean.
+        The loss to minimise. "huber" and "log_cosh" are squared for small residuals and absolute for large ones, with a
+        corner between them or without. "poisson", "gamma" and "tweedie" model the logarithm of the mean.
     quantile : float, default=0.5
         The quantile to estimate, with ``loss="quantile"``. scikit-learn's name, ``alpha``, is understood too.
     huber_share : float, default=0.9
-        With ``loss="huber"``: share of the residuals that are squared. Larger ones count by their absolute value.
-        scikit-learn's name, ``alpha``, is understood too.
+        With ``loss="huber"`` or ``"log_cosh"``: share of the residuals that are squared. Larger ones count by their
+        absolute value. scikit-learn's name, ``alpha``, is understood too.
     tweedie_power : float, default=1.5
         With ``loss="tweedie"``: the variance is the mean to this power, between 1 and 2.
     n_estimators : int or "auto", default="auto"
@@ -303,6 +304,7 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         return {
             "quantile": self.quantile,
             "huber": self.huber_share,
+            "log_cosh": self.huber_share,
             "tweedie": self.tweedie_power,
         }.get(self.loss, 0.0)
 

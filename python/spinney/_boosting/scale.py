@@ -9,8 +9,8 @@ from math import fsum
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._boosting.losses import row_losses
 from spinney._boosting.members import Member
+from spinney._boosting.row_losses import row_losses
 from spinney._boosting.rows import LearningRows
 
 Floats = NDArray[np.float64]

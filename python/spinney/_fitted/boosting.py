@@ -13,7 +13,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._file.arrays import numbers_from_json
 from spinney._file.container import field, refuse
-from spinney._fitted.links import CLASS_LINKS, LINKS, predicted
+from spinney._fitted.links import is_link, is_of_classes, predicted
 from spinney._fitted.model import Frame, ModelOfTrees
 from spinney._fitted.one_row import BoostingRowPredictor
 
@@ -119,7 +119,7 @@ class FittedBoosting(ModelOfTrees):
         link, start = field(header, "link", str), numbers_from_json(field(header, "start", list), "start")
         if frame.n_outputs != 1:
             refuse("is damaged: its number of outputs is wrong")
-        if link not in LINKS or (link in CLASS_LINKS) != (n_classes is not None):
+        if not is_link(link) or is_of_classes(link) != (n_classes is not None):
             refuse("is damaged: its scores and its target do not go together")
         if n_classes is not None and (n_classes[0] < 2 or (link != "softmax" and n_classes[0] != 2)):
             refuse("is damaged: its scores do not fit its classes")

@@ -61,7 +61,8 @@ class _NumberOrCv(_NumberOrAuto):
 
 
 _FILE = click.Path(path_type=Path)
-_LOSSES = tuple(name for name, traits in _engine.losses().items() if not traits["of_classes"])
+_NUMBER_LOSSES = tuple(name for name, traits in _engine.losses().items() if not traits["of_classes"])
+_CLASS_LOSSES = ("log_loss", *(name for name, traits in _engine.losses().items() if traits["of_two_classes"]))
 _CRITERIA = (
     *("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"),
     *("squared_error", "friedman_mse", "absolute_error", "poisson"),
@@ -274,7 +275,12 @@ def study(
     metavar="N|cv",
     help="Nearest rows: how many answer; cv: as many as err least, left out one by one.  [default: cv]",
 )
-@click.option("--loss", type=click.Choice(_LOSSES), metavar="L", help=f"Boosting of numbers: {', '.join(_LOSSES)}.")
+@click.option(
+    "--loss",
+    type=click.Choice((*_NUMBER_LOSSES, *_CLASS_LOSSES)),
+    metavar="L",
+    help=f"Boosting. Of numbers: {', '.join(_NUMBER_LOSSES)}; of classes: {', '.join(_CLASS_LOSSES)}.",
+)
 @click.option("--max-depth", type=click.IntRange(1), metavar="N", help="Most questions from the root to a leaf.")
 @click.option("--min-samples-leaf", type=click.IntRange(1), metavar="N", help="Fewest rows in a leaf.")
 @click.option("--max-leaf-nodes", type=click.IntRange(2), metavar="N", help="Most leaves.")

@@ -112,10 +112,15 @@ def run_fit(
 
 def check_boosting(problem: Problem, parameters: dict[str, Any]) -> None:
     """Refuse what boosting cannot do with the target."""
+    from spinney._boosting.losses import NUMBER_LOSSES
+
+    loss = parameters.get("loss")
     if problem.task != "classification":
+        if loss is not None and loss not in NUMBER_LOSSES:
+            raise fail(f"--loss {loss} is for classes, and the target holds numbers. Pass --task classification.")
         return
-    if parameters.get("loss") is not None:
-        raise fail("--loss is for numbers, and the target holds classes. Leave it out, or pass --task regression.")
+    if loss in NUMBER_LOSSES:
+        raise fail(f"--loss {loss} is for numbers, and the target holds classes. Pass --task regression.")
     if problem.offset is not None and len(set(problem.y)) > 2:
         raise fail(
             "--offset goes with numbers or two classes: with more, each row needs a number for every class, which the "

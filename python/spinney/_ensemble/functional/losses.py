@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._boosting.losses import Loss, class_constants, class_loss, regression_loss, row_losses, weighted_quantile
+from spinney._boosting.losses import Loss, class_constants, class_loss, regression_loss
+from spinney._boosting.row_losses import BENDING, bend_of, row_losses, row_slopes, values_at
 from spinney._boosting.rows import LearningRows
 from spinney._ensemble.functional.line_search import least_along
-from spinney._fitted.links import CLASS_LINKS, LINKS
+from spinney._fitted.links import is_link, is_of_classes
 from spinney._numbers.same_bits import exp
 
 Floats = NDArray[np.float64]
@@ -62,7 +63,7 @@ class NamedLoss(FunctionalLoss):
     def __init__(self, loss: Loss, parameter: float) -> None:
         self._loss = loss
         self._parameter = parameter
-        self._width = np.inf  # of huber's middle
+        self._bend = np.inf
         self.link = loss.link
 
     def check(self, rows: LearningRows, name: str) -> None:
@@ -80,43 +81,30 @@ class NamedLoss(FunctionalLoss):
         return np.array([self._loss.start(target, kept, np.zeros(len(target)))])
 
     def begin_round(self, scores: Floats, rows: LearningRows) -> None:
-        """Set where huber's squares end: it follows the residuals from round to round."""
-        if self._loss.name == "huber":
+        """Set where the loss bends, if it does: that follows the residuals from round to round."""
+        if self._loss.name in BENDING:
             weight = rows.weights()
             far = np.abs(rows.target - scores[0])[weight > 0]
-            self._width = weighted_quantile(far, weight[weight > 0], self._parameter)
+            self._bend = bend_of(self._loss.name, self._parameter, far, weight[weight > 0])
+
+    @property
+    def _in_effect(self) -> float:
+        return self._bend if self._loss.name in BENDING else self._parameter
 
     def values(self, scores: Floats, rows: LearningRows) -> Floats:
         """Loss of each row."""
-        if self._loss.name == "huber":
-            far = np.abs(rows.target - scores[0])
-            near = np.minimum(far, self._width)
-            return np.asarray(near * (far - near / 2))
-        return row_losses(self._loss.name, self._parameter, scores.T, rows)
+        if self._loss.name == "multinomial":
+            return row_losses(self._loss.name, self._parameter, scores.T, rows)
+        return values_at(self._loss.name, self._in_effect, rows.target, scores[0])
 
     def slopes(self, scores: Floats, rows: LearningRows) -> Floats:
         """Return the slope of each row's loss by its scores."""
-        y, f, name, parameter = rows.target, scores[0], self._loss.name, self._parameter
-        if name == "multinomial":
+        if self._loss.name == "multinomial":
             raised = exp(scores - scores.max(axis=0))
             shares = raised / raised.sum(axis=0)
-            shares[y.astype(np.intp), np.arange(len(y))] -= 1
+            shares[rows.target.astype(np.intp), np.arange(len(rows.target))] -= 1
             return np.asarray(shares)
-        if name == "logistic":
-            return np.asarray(1 / (1 + exp(-np.clip(f, -700, 700))) - y)[np.newaxis]
-        if name == "exponential":
-            return np.asarray((1 - 2 * y) * exp((1 - 2 * y) * f))[np.newaxis]
-        if name == "poisson":
-            return np.asarray(exp(f) - y)[np.newaxis]
-        if name == "gamma":
-            return np.asarray(1 - y * exp(-f))[np.newaxis]
-        if name == "tweedie":
-            return np.asarray(exp((2 - parameter) * f) - y * exp((1 - parameter) * f))[np.newaxis]
-        if name == "quantile":
-            return np.where(y > f, -parameter, np.where(y < f, 1 - parameter, 0.0))[np.newaxis]
-        if name == "absolute_error":
-            return np.asarray(np.sign(f - y))[np.newaxis]
-        return np.asarray(np.clip(f - y, -self._width, self._width))[np.newaxis]
+        return row_slopes(self._loss.name, self._in_effect, rows.target, scores[0])[np.newaxis]
 
 
 class OwnLoss(FunctionalLoss):
@@ -126,7 +114,7 @@ class OwnLoss(FunctionalLoss):
         self._given = given
         self._of_classes = of_classes
         self.link = getattr(given, "link", "logit" if of_classes else "identity")
-        if self.link not in LINKS - {"softmax"} or (self.link in CLASS_LINKS) != of_classes:
+        if self.link == "softmax" or not is_link(self.link) or is_of_classes(self.link) != of_classes:
             raise ValueError(f"The loss has link={self.link!r}, which scores of this target cannot have.")
 
     def _target(self, rows: LearningRows) -> Floats:
@@ -163,7 +151,7 @@ def make_loss(given: Any, parameters: dict[str, float], n_classes: int | None) -
     if n_classes is not None:
         return NamedLoss(class_loss(given, n_classes), 0.0)
     loss = regression_loss(given, parameters["quantile"], parameters["tweedie"])
-    return NamedLoss(loss, parameters.get(given, 0.0))
+    return NamedLoss(loss, parameters.get("huber" if given in BENDING else given, 0.0))
 
 
 def _checked(values: Any, n_rows: int, method: str) -> Floats:

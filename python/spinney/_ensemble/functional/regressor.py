@@ -30,16 +30,16 @@ class FunctionalBoostingRegressor(WithShapes, RegressorMixin, BaseFunctionalBoos
         "stumps", "trees" (of depth 3), "linear", "linear_pairs", "logistic", "logistic_pairs", "splines", "neighbors",
         "kernel_ridge". With other settings: the classes of `spinney.learners`. Any regressor with ``fit`` and
         ``predict`` will do.
-    loss : {"squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "tweedie"} or object, \
-            default="squared_error"
+    loss : {"squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie"} or \
+            object, default="squared_error"
         The loss to minimise. Or a loss of your own: an object with ``loss(y, f)`` and ``gradient(y, f)``, which are
         given target and score of each row and return a number each; it may have a ``link``, "identity" (the default) or
         "log".
     quantile : float, default=0.5
         The quantile to estimate, with ``loss="quantile"``. scikit-learn's name, ``alpha``, is understood too.
     huber_share : float, default=0.9
-        With ``loss="huber"``: share of the residuals that are squared. Larger ones count by their absolute value.
-        scikit-learn's name, ``alpha``, is understood too.
+        With ``loss="huber"`` or ``"log_cosh"``: share of the residuals that are squared. Larger ones count by their
+        absolute value. scikit-learn's name, ``alpha``, is understood too.
     tweedie_power : float, default=1.5
         With ``loss="tweedie"``: the variance is the mean to this power, between 1 and 2.
     n_estimators : int, default=100

@@ -19,7 +19,7 @@ from spinney._fitted.functions.linear import LinearSteps, LogisticSteps
 from spinney._fitted.functions.local import KernelSteps, NeighbourSteps
 from spinney._fitted.functions.splines import SplineSteps
 from spinney._fitted.functions.steps import Inputs, KeptSteps, Steps, TreeSteps
-from spinney._fitted.links import CLASS_LINKS, LINKS, predicted
+from spinney._fitted.links import is_link, is_of_classes, predicted
 from spinney._fitted.model import FittedModel, Frame
 from spinney._fitted.row_reader import Row
 from spinney._fitted.row_table import RowTableReader
@@ -222,7 +222,7 @@ class FittedFunctions(FittedModel):
         """Turn back what `to_header` and `trees` give."""
         link, start = field(header, "link", str), numbers_from_json(field(header, "start", list), "start")
         n_classes, n_features = frame.n_classes, frame.schema.n_features
-        if frame.n_outputs != 1 or link not in LINKS or (link in CLASS_LINKS) != (n_classes is not None):
+        if frame.n_outputs != 1 or not is_link(link) or is_of_classes(link) != (n_classes is not None):
             refuse("is damaged: its scores and its target do not go together")
         wanted = n_classes[0] if n_classes is not None and link == "softmax" else 1
         if len(start) != wanted or (n_classes is not None and link != "softmax" and n_classes[0] != 2):
