@@ -42,7 +42,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("_keep",),
     ("_learn",),
     ("reading",),
-    ("drawing",),
+    ("drawing", "explaining"),
     ("_growing",),
     ("_pruning",),
     ("_rpart",),

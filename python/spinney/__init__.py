@@ -14,7 +14,7 @@ from spinney import _names
 from spinney._names import __version__
 
 if TYPE_CHECKING:
-    from spinney import datasets, learners
+    from spinney import datasets, explaining, learners
     from spinney._boosting.classifier import GradientBoostingClassifier
     from spinney._boosting.regressor import GradientBoostingRegressor
     from spinney._data.date_parts import date_parts
@@ -70,6 +70,11 @@ if TYPE_CHECKING:
     from spinney.drawing.support import plot_support
     from spinney.drawing.svg import tree_svg
     from spinney.drawing.tree_plot import plot_pruning, plot_tree
+    from spinney.explaining.counterfactual import Counterfactual, Counterfactuals, counterfactual
+    from spinney.explaining.dependence import PartialDependence, partial_dependence
+    from spinney.explaining.interactions import Interactions, interaction_strength
+    from spinney.explaining.nearest import NearestRows, nearest_rows
+    from spinney.explaining.permutation import permutation_importance
     from spinney.reading.importances import Importances
     from spinney.reading.rule_list import Rule, rules
     from spinney.reading.shap import ShapValues
@@ -88,6 +93,8 @@ __all__ = [
     "Comparison",
     "CompiledCriterion",
     "ComplexityTable",
+    "Counterfactual",
+    "Counterfactuals",
     "CoverageReport",
     "Criterion",
     "DecisionTreeClassifier",
@@ -105,6 +112,7 @@ __all__ = [
     "HistogramDensity",
     "HistogramRegressor",
     "Importances",
+    "Interactions",
     "IsolationForest",
     "JamesStein",
     "KNeighborsClassifier",
@@ -115,6 +123,8 @@ __all__ = [
     "LinearSVR",
     "LossCriterion",
     "ModelFileError",
+    "NearestRows",
+    "PartialDependence",
     "Perceptron",
     "ProximityImputer",
     "RandomForestClassifier",
@@ -131,16 +141,22 @@ __all__ = [
     "__version__",
     "bias_variance",
     "compare",
+    "counterfactual",
     "datasets",
     "date_parts",
     "explain_row",
+    "explaining",
     "export_text",
     "fragility",
     "importance_frame",
+    "interaction_strength",
     "james_stein",
     "learners",
     "load",
     "load_predictor",
+    "nearest_rows",
+    "partial_dependence",
+    "permutation_importance",
     "plot_cp",
     "plot_error_curve",
     "plot_importances",

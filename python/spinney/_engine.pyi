@@ -732,6 +732,22 @@ def predicted(
     """Values, or shares of the classes, by row, for scores by row."""
 
 def make_additive(trees: Sequence[Tree], n_outputs: int, n_categories: Sequence[int]) -> Additive: ...
+def replaced_in_tree(
+    tree: Tree, table: Table, points: Table, columns: Sequence[int], n_jobs: int
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
+    """
+    Values of the leaves of each row with the columns of each point: rows by point, then row, by output.
+    """
+
+def replaced_in_forest(
+    forest: Forest, table: Table, points: Table, columns: Sequence[int], n_jobs: int
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
+    """As replaced_in_tree, summed over the trees."""
+
+def replaced_in_additive(
+    additive: Additive, table: Table, points: Table, columns: Sequence[int], n_jobs: int
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
+    """As replaced_in_tree, for sums of trees."""
 
 MODEL_FORMAT: int = 1
 

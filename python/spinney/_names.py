@@ -20,6 +20,8 @@ MODULE_OF = {
     "Comparison": "spinney._judge.compare.result",
     "CompiledCriterion": "spinney.criteria",
     "ComplexityTable": "spinney._pruning.table",
+    "Counterfactual": "spinney.explaining.counterfactual",
+    "Counterfactuals": "spinney.explaining.counterfactual",
     "CoverageReport": "spinney._forest.certainty.coverage",
     "Criterion": "spinney.criteria",
     "DecisionTreeClassifier": "spinney._tree.classifier",
@@ -37,6 +39,7 @@ MODULE_OF = {
     "HistogramDensity": "spinney._neighbours.density",
     "HistogramRegressor": "spinney._neighbours.histogram_regressor",
     "Importances": "spinney.reading.importances",
+    "Interactions": "spinney.explaining.interactions",
     "IsolationForest": "spinney._forest.unlabelled.isolation",
     "JamesStein": "spinney._judge.james_stein",
     "KNeighborsClassifier": "spinney._neighbours.classifier",
@@ -47,6 +50,8 @@ MODULE_OF = {
     "LinearSVR": "spinney._margin.linear_regressor",
     "LossCriterion": "spinney.criteria",
     "ModelFileError": "spinney._file.container",
+    "NearestRows": "spinney.explaining.nearest",
+    "PartialDependence": "spinney.explaining.dependence",
     "Perceptron": "spinney._margin.perceptron",
     "ProximityImputer": "spinney._forest.near.imputation",
     "RandomForestClassifier": "spinney._forest.random_forests",
@@ -63,15 +68,20 @@ MODULE_OF = {
     "VotingClassifier": "spinney._ensemble.voting",
     "VotingRegressor": "spinney._ensemble.voting",
     "bias_variance": "spinney._judge.bias_variance",
+    "counterfactual": "spinney.explaining.counterfactual",
     "date_parts": "spinney._data.date_parts",
     "compare": "spinney._judge.compare.compare",
     "explain_row": "spinney.reading.text",
     "export_text": "spinney.reading.text",
     "fragility": "spinney._judge.fragility",
     "importance_frame": "spinney.reading.tables",
+    "interaction_strength": "spinney.explaining.interactions",
     "james_stein": "spinney._judge.james_stein",
     "load": "spinney._keep.estimator",
     "load_predictor": "spinney._keep.predictor",
+    "nearest_rows": "spinney.explaining.nearest",
+    "partial_dependence": "spinney.explaining.dependence",
+    "permutation_importance": "spinney.explaining.permutation",
     "plot_cp": "spinney.drawing.curves",
     "plot_error_curve": "spinney.drawing.error_curve",
     "plot_importances": "spinney.drawing.curves",
@@ -96,7 +106,7 @@ MODULE_OF = {
     "tree_svg": "spinney.drawing.svg",
 }
 
-SUBMODULES = frozenset({"datasets", "learners"})
+SUBMODULES = frozenset({"datasets", "explaining", "learners"})
 
 # what predicts, by the kind that model files give it
 FITTED_KINDS = {

@@ -104,6 +104,15 @@ class FittedBoosting(ModelOfTrees):
         base, values, pairs = _engine.shap_of_additive(self._engine, columns, background, interactions, n_jobs)
         return base + self.start, values, pairs
 
+    def at_points(
+        self, columns: _engine.Table, points: _engine.Table, which: list[int], scores: bool, n_jobs: int
+    ) -> Floats:
+        """Predictions, or scores, of each row with the values of each point in some columns."""
+        found = _engine.replaced_in_additive(self._engine, columns, points, which, n_jobs) + self.start
+        if not scores:
+            found = self.predicted(found)
+        return found.reshape(columns.n_rows, points.n_rows, -1)
+
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> BoostingRowPredictor:
         """Prepare a handle that predicts single rows."""
         return BoostingRowPredictor(self, schema, unseen, classes)

@@ -80,6 +80,13 @@ class FittedForest(ModelOfTrees):
         """Values without columns by output, flat values by row, column and output, and flat values of pairs."""
         return _engine.shap_of_forest(self._forest, columns, background, interactions, 1.0 / self.n_trees, n_jobs)
 
+    def at_points(
+        self, columns: _engine.Table, points: _engine.Table, which: list[int], scores: bool, n_jobs: int
+    ) -> Floats:
+        """Flat predictions of each row with the values of each point in some columns."""
+        sums = _engine.replaced_in_forest(self._forest, columns, points, which, n_jobs)
+        return sums.reshape(columns.n_rows, points.n_rows, -1) / float(self.n_trees)
+
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> ForestRowPredictor:
         """Prepare a handle that predicts single rows."""
         return ForestRowPredictor(self, schema, unseen, classes)

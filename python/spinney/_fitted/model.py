@@ -198,6 +198,16 @@ class ModelOfTrees(FittedModel):
     ) -> tuple[Floats, Floats, Floats]:
         """Values without columns by output, flat values by row, column and output, and flat values of pairs."""
 
+    def at_points(
+        self, columns: _engine.Table, points: _engine.Table, which: list[int], scores: bool, n_jobs: int
+    ) -> Floats | None:
+        """Flat predictions of each row with the values that each point has in some columns.
+
+        Has the shape (n_rows, n_points, n_outputs), and the bits of `predictions`; with `scores`, those of the scores
+        where a model has them. None: there is no faster way than to predict the changed rows.
+        """
+        return None
+
 
 def check_width(trees: list[_engine.Tree], frame: Frame) -> None:
     """Refuse trees whose values do not fit the classes or outputs."""

@@ -105,6 +105,15 @@ class FittedTree(ModelOfTrees):
         """Values without columns by output, flat values by row, column and output, and flat values of pairs."""
         return _engine.shap_of_tree(self._tree, columns, background, interactions, n_jobs)
 
+    def at_points(
+        self, columns: _engine.Table, points: _engine.Table, which: list[int], scores: bool, n_jobs: int
+    ) -> NDArray[np.float64] | None:
+        """Flat values of each row with the values of each point in some columns; None with surrogates."""
+        if self.splits is not None:
+            return None
+        found = _engine.replaced_in_tree(self._tree, columns, points, which, n_jobs)
+        return found.reshape(columns.n_rows, points.n_rows, -1)
+
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> RowPredictor:
         """Prepare a handle that predicts single rows."""
         return RowPredictor(self, schema, unseen, classes)

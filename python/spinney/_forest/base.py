@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -21,7 +23,7 @@ from spinney._fitted.tree import FittedTree
 from spinney._forest.certainty.support import ColumnRanges
 from spinney._forest.certainty.uncertainty import UncertainClasses, UncertainForest, UncertainValues
 from spinney._forest.growing.kept import forest_from_json, forest_to_json
-from spinney._forest.growing.out_of_bag import Metric, OutOfBag
+from spinney._forest.growing.out_of_bag import KnownShares, KnownValues, Metric, OutOfBag
 from spinney._forest.growing.rows import Draws, draw_rows, relative_weights, row_keys, rows_with_weight, whole_weights
 from spinney._forest.growing.training_rows import keep_training_rows
 from spinney._forest.growing.turns import ForestRequest, Grown, balanced_weights, grow_in_turns
@@ -370,6 +372,25 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         weight = read_weights(sample_weight, columns.n_rows)
         oob = OutOfBag(columns, draws, array, y_known, classes, weight, self._n_threads)
         return oob.curve(self.forest_, metric)
+
+    def _judge_unseen(
+        self, X: Any, y: Any, weight: Floats | None
+    ) -> tuple[NDArray[np.intp], Callable[[Any], KnownShares | KnownValues]]:
+        """Read the training rows; return which of them have unseen trees, and how these answer if values change.
+
+        What is returned second makes of the rows with other values a model that is asked by row numbers.
+        """
+        columns, draws, target, (array, n_classes) = self._read_training_rows(X, y)
+        classes = target.classes if n_classes else None
+        oob = OutOfBag(columns, draws, array, np.asarray(y), classes, weight, self._n_threads)
+        oob.add(self.forest_)
+
+        def answer(changed: Any) -> KnownShares | KnownValues:
+            changed_oob = replace(oob, columns=self._columns(changed), n_trees=0, sums=None)
+            changed_oob.add(self.forest_)
+            return changed_oob.as_model(self.forest_)
+
+        return oob.judged, answer
 
     def _read_training_rows(self, X: Any, y: Any) -> tuple[_engine.Table, Draws, Any, tuple[NDArray[Any], list[int]]]:
         """Read the rows that the forest was fitted on: columns, draws, target, and target as the engine takes it."""

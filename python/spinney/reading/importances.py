@@ -54,12 +54,13 @@ class Importances:
         What the means are of; NaN for trees without out-of-bag rows. Boosting: a row per permutation.
     by_row : ndarray of shape (n_samples, n_names), or None
         With ``by_row=True``: mean rise of the row's loss over the trees that have not seen it; NaN if all have.
-    n_splits : ndarray of shape (n_names,)
-        Splits on the columns in all trees; oblique splits count for each of their columns.
+    n_splits : ndarray of shape (n_names,), or None
+        Splits on the columns in all trees; oblique splits count for each of their columns. None: there are no trees to
+        count them in.
     tree_loss : float or None
         Mean loss of a single tree on its out-of-bag rows, or of a boosted model on the rows given: what permutation
         adds to.
-    unit : {"tree", "permutation"}
+    unit : {"tree", "permutation", "fold"}
         What the means are over.
 
     Examples
@@ -80,7 +81,7 @@ class Importances:
     z: Floats
     by_tree: Floats
     by_row: Floats | None
-    n_splits: NDArray[np.intp]
+    n_splits: NDArray[np.intp] | None
     tree_loss: float | None
     unit: str = "tree"
 
@@ -108,12 +109,13 @@ class Importances:
         Returns
         -------
         frame
-            `column`, `importance`, `standard_error`, `z`, `n_splits`.
+            `column`, `importance`, `standard_error`, `z`, and `n_splits` of models of trees.
         """
         order = self.order
         columns: dict[str, list[Any]] = {"column": [self.names[j] for j in order]}
         for name in ("importance", "standard_error", "z", "n_splits"):
-            columns[name] = getattr(self, name)[order].tolist()
+            if getattr(self, name) is not None:
+                columns[name] = getattr(self, name)[order].tolist()
         return frame_of(columns, backend)
 
     def rows_to_frame(self, backend: Backend | None = None) -> Any:
@@ -190,8 +192,8 @@ class Importances:
         if self.tree_loss is not None and self.unit == "tree":
             lines.append(f"Out-of-bag loss of a single tree: {shortest(self.tree_loss, 4)}")
         elif self.tree_loss is not None:
-            what = "Loss" if self.loss == "loss" else f"-{self.loss}"
-            lines.append(f"{what} of the model: {shortest(self.tree_loss, 4)}")
+            what, score = ("Loss", self.tree_loss) if self.loss == "loss" else (self.loss, -self.tree_loss)
+            lines.append(f"{what} of the model: {shortest(score, 4)}")
         names = [elide(one_line(self.names[j]), 40) for j in self.order[:_MOST_LINES]]
         width = max((len(name) for name in names), default=0)
         largest = np.nanmax(self.standard_error, initial=0.0) or 0.01

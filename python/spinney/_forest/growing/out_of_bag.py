@@ -115,9 +115,9 @@ class OutOfBag:
         if len(rows) == 0:
             return float("nan")
         if isinstance(metric, str):
-            return float(get_scorer(metric)(self._as_model(forest), rows, self.y[rows]))
+            return float(get_scorer(metric)(self.as_model(forest), rows, self.y[rows]))
         if metric is not None:
-            return float(metric(self.y[rows], self._as_model(forest).predict(rows)))
+            return float(metric(self.y[rows], self.as_model(forest).predict(rows)))
         if self.classes is not None:  # as `score`: all outputs of a row must be right
             right = (forest.best_codes(self.means(rows)) == self.target[rows]).all(axis=1)
             return self._average(right.astype(np.float64), rows)
@@ -134,7 +134,8 @@ class OutOfBag:
         judge = self.error if metric is None else (lambda f: self.score(f, metric))
         return np.array([judge(forest) for _ in self.each_tree(forest)])
 
-    def _as_model(self, forest: FittedForest) -> Any:
+    def as_model(self, forest: FittedForest) -> KnownShares | KnownValues:
+        """Return what the trees say of rows that they have not seen, as a model that is asked by row numbers."""
         predictions = forest.spread(self.means())
         if self.classes is None:
             return KnownValues(predictions)

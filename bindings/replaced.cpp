@@ -1,0 +1,72 @@
+// Trees, forests and sums of trees asked about rows with some columns replaced.
+#include "predict/replaced.h"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
+
+#include <vector>
+
+#include "additive_handle.h"
+#include "arrays.h"
+#include "base/threads.h"
+#include "forest_handle.h"
+#include "growing.h"
+#include "interrupt.h"
+#include "module.h"
+#include "table.h"
+#include "tree_handle.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace spinney {
+
+using Columns = std::vector<std::uint32_t>;
+
+// Rows of points by outputs: those of the first row, of the second …
+static Doubles2Out replaced(const SummedTrees& trees, const std::vector<std::uint32_t>& n_categories,
+                            const TableHandle& table, const TableHandle& points, const Columns& columns, int n_jobs) {
+  if (categories_of(table.table) != n_categories || categories_of(points.table) != n_categories)
+    throw nb::value_error("the table does not fit the trees");
+  if (!trees.nodes.splits.empty()) throw nb::value_error("these trees have surrogates");
+  if (trees.turns > 1 && trees.nodes.value_width != 1) throw nb::value_error("trees that take turns have one value");
+  for (const std::uint32_t f : columns)
+    if (f >= n_categories.size()) throw nb::index_error("no such column");
+  std::vector<double> sums(table.table.n_rows * points.table.n_rows * trees.n_outputs(), 0.0);
+  const int n_threads = resolve_threads(n_jobs);
+  run_interruptible([&](Interrupt& interrupt) {
+    sum_replaced(trees, table.table, points.table, columns, n_threads, interrupt, sums.data());
+    return 0;
+  });
+  return own_rows(std::move(sums), trees.n_outputs());
+}
+
+static Doubles2Out replaced_in_tree(const TreeHandle& self, const TableHandle& table, const TableHandle& points,
+                                    const Columns& columns, int n_jobs) {
+  const std::uint32_t root[] = {0, static_cast<std::uint32_t>(self.tree.size())};
+  return replaced({self.tree, root, 1.0, 1}, self.n_categories, table, points, columns, n_jobs);
+}
+
+static Doubles2Out replaced_in_forest(const ForestHandle& self, const TableHandle& table, const TableHandle& points,
+                                      const Columns& columns, int n_jobs) {
+  return replaced({self.forest.nodes, self.forest.root, 1.0, 1}, self.n_categories, table, points, columns, n_jobs);
+}
+
+static Doubles2Out replaced_in_additive(const AdditiveHandle& self, const TableHandle& table, const TableHandle& points,
+                                        const Columns& columns, int n_jobs) {
+  const Forest& forest = self.additive.forest();
+  return replaced({forest.nodes, forest.root, 1.0, self.additive.n_outputs()}, self.n_categories, table, points,
+                  columns, n_jobs);
+}
+
+}  // namespace spinney
+
+void init_replaced(nb::module_& m) {
+  using namespace spinney;
+  m.def("replaced_in_tree", &replaced_in_tree, "tree"_a, "table"_a, "points"_a, "columns"_a, "n_jobs"_a,
+        "Values of the leaves of each row with the columns of each point: rows by point, then row, by output.");
+  m.def("replaced_in_forest", &replaced_in_forest, "forest"_a, "table"_a, "points"_a, "columns"_a, "n_jobs"_a,
+        "As replaced_in_tree, summed over the trees.");
+  m.def("replaced_in_additive", &replaced_in_additive, "additive"_a, "table"_a, "points"_a, "columns"_a, "n_jobs"_a,
+        "As replaced_in_tree, for sums of trees.");
+}

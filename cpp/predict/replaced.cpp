@@ -1,0 +1,120 @@
+#include "predict/replaced.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+#include <vector>
+
+#include "base/pool.h"
+#include "data/read.h"
+
+namespace spinney {
+
+namespace {
+
+// Up to 64 points go down a tree together with a row: a mask says which of them are at a node.
+constexpr std::size_t points_at_once = 64, rows_at_once = 64, columns_copied = 512;
+using PointMask = std::uint64_t;
+
+PointMask first_points(std::size_t n) { return n == points_at_once ? ~PointMask{0} : (PointMask{1} << n) - 1; }
+
+// Some points, as masks of those that go left at the splits on replaced columns.
+class Points {
+ public:
+  Points(const SummedTrees& trees, const std::vector<std::uint8_t>& is_replaced, const Table& points, std::size_t begin,
+         std::size_t end)
+      : all(first_points(end - begin)), left_(trees.nodes.size(), 0) {
+    std::vector<Row> rows(end - begin);
+    std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
+    std::vector<double> values(points.n_columns() * points_at_once);
+    for (std::size_t f = 0; f < points.n_columns(); ++f)
+      if (is_replaced[f]) read_values(points.columns[f], rows.data(), rows.size(), values.data() + f * points_at_once);
+    for (std::size_t i = 0; i < trees.nodes.size(); ++i) {
+      if (trees.nodes.is_leaf(i) || !is_replaced[static_cast<std::size_t>(trees.nodes.feature[i])]) continue;
+      const double* x = values.data() + static_cast<std::size_t>(trees.nodes.feature[i]) * points_at_once;
+      for (std::size_t p = 0; p < rows.size(); ++p) left_[i] |= PointMask{goes_left(trees.nodes, i, x[p])} << p;
+    }
+  }
+  PointMask left_at(std::size_t node) const { return left_[node]; }
+
+  const PointMask all;
+
+ private:
+  std::vector<PointMask> left_;
+};
+
+// Adds a leaf's values to those of its points: most often a run of them.
+void add_leaf(std::span<const double> value, PointMask points, std::size_t n_outputs, double* sums) {
+  const auto first = static_cast<std::size_t>(std::countr_zero(points)),
+             n = static_cast<std::size_t>(std::popcount(points));
+  if (n_outputs == 1 && points >> first == first_points(n)) {
+    for (std::size_t p = first; p < first + n; ++p) sums[p] += value[0];
+    return;
+  }
+  for (; points != 0; points &= points - 1) {
+    double* of_point = sums + static_cast<std::size_t>(std::countr_zero(points)) * n_outputs;
+    for (std::size_t k = 0; k < value.size(); ++k) of_point[k] += value[k];
+  }
+}
+
+// A row goes down one tree for all points; where these part, one side waits.
+template <class ValueOf>
+void walk_points(const Tree& nodes, std::uint32_t root, const std::vector<std::uint8_t>& is_replaced,
+                 const Points& points, ValueOf&& value_of, std::size_t n_outputs, double* sums) {
+  struct Waiting {
+    std::uint32_t node;
+    PointMask points;
+  };
+  std::array<Waiting, points_at_once> waiting;
+  waiting[0] = {root, points.all};
+  for (std::size_t n_waiting = 1; n_waiting > 0;) {
+    auto [at, here] = waiting[--n_waiting];
+    while (!nodes.is_leaf(at)) {
+      const auto f = static_cast<std::uint32_t>(nodes.feature[at]);
+      if (!is_replaced[f]) {
+        at = goes_left(nodes, at, value_of(f)) ? at + 1 : nodes.right[at];
+        continue;
+      }
+      const PointMask left = here & points.left_at(at), right = here & ~left;
+      if (left != 0 && right != 0) waiting[n_waiting++] = {nodes.right[at], right};
+      here = left != 0 ? left : right;
+      at = left != 0 ? at + 1 : nodes.right[at];
+    }
+    add_leaf(nodes.value_of(at), here, n_outputs, sums);
+  }
+}
+
+}  // namespace
+
+void sum_replaced(const SummedTrees& trees, const Table& table, const Table& points,
+                  std::span<const std::uint32_t> columns, int n_threads, Interrupt& interrupt, double* sums) {
+  const std::size_t n_columns = table.n_columns(), n_outputs = trees.n_outputs();
+  std::vector<std::uint8_t> is_replaced(n_columns, 0);
+  for (const std::uint32_t f : columns) is_replaced[f] = 1;
+  for (std::size_t first = 0; first < points.n_rows; first += points_at_once) {
+    const std::size_t last = std::min(points.n_rows, first + points_at_once);
+    const Points some(trees, is_replaced, points, first, last);
+    const std::size_t n_blocks = (table.n_rows + rows_at_once - 1) / rows_at_once;
+    const double estimated_ns = 60.0 * static_cast<double>(table.n_rows) * static_cast<double>(trees.n_trees());
+    parallel_for_if_worth(estimated_ns, n_blocks, n_threads, [&](std::size_t block, int) {
+      interrupt.check();
+      const std::size_t begin = block * rows_at_once, n = std::min(rows_at_once, table.n_rows - begin);
+      std::vector<double> values(n_columns <= columns_copied ? n * n_columns : 0);
+      std::array<Row, rows_at_once> rows;
+      std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
+      for (std::size_t f = 0; !values.empty() && f < n_columns; ++f)
+        read_rows(table.columns[f], rows.data(), n, [&](std::size_t i, double v) { values[i * n_columns + f] = v; });
+      for (std::size_t t = 0; t < trees.n_trees(); ++t)
+        for (std::size_t i = 0; i < n; ++i) {
+          double* of_row = sums + ((begin + i) * points.n_rows + first) * n_outputs + trees.output_of(t);
+          const auto value_of = [&](std::uint32_t f) {
+            return values.empty() ? value_at(table.columns[f], rows[i]) : values[i * n_columns + f];
+          };
+          walk_points(trees.nodes, trees.root[t], is_replaced, some, value_of, n_outputs, of_row);
+        }
+    });
+  }
+}
+
+}  // namespace spinney

@@ -1,0 +1,144 @@
+"""The caller's table with some columns replaced, as a table of the same kind: for models that read it themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.columns import comes_from
+from spinney._data.pick import PickTable
+
+Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """One value for all rows, that need not occur in the column."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A value for each row, that need not occur in the column."""
+
+    values: list[Any]
+
+
+New = Places | Constant | Cells
+
+
+def with_columns(table: PickTable, new: Mapping[int, New]) -> Any:
+    """Return the table with columns replaced: by the values that the column has in other rows, or by one value.
+
+    Parameters
+    ----------
+    table : PickTable
+        The table; it is not changed.
+    new : dict
+        By position of the column: a row number for each row, whose value is taken; a `Constant`; or `Cells`.
+
+    Returns
+    -------
+    table
+        Of the same kind.
+    """
+    X = table.native
+    if comes_from(X, "pandas", "DataFrame"):
+        return _pandas(X, new)
+    if comes_from(X, "polars", "DataFrame"):
+        return X.with_columns([_polars(X, j, by) for j, by in new.items()])
+    if comes_from(X, "pyarrow", "Table", "RecordBatch"):
+        return _arrow(X, new)
+    if isinstance(X, Mapping):
+        names = list(X)
+        return dict(X) | {names[j]: _array(X[names[j]], by, table.n_rows) for j, by in new.items()}
+    if comes_from(X, "scipy.sparse", "sparray", "spmatrix"):
+        return _sparse(X, new)
+    columns = {j: _array(X[:, j], by, table.n_rows) for j, by in new.items()}
+    X = X.astype(np.result_type(X, *columns.values()) if X.dtype != object else object)  # astype copies
+    for j, column in columns.items():
+        X[:, j] = column
+    return X
+
+
+def _array(column: NDArray[Any], by: New, n_rows: int) -> NDArray[Any]:
+    if not isinstance(by, (Constant, Cells)):
+        return column[by]
+    if isinstance(by, Cells):
+        return np.array(by.values, dtype=object if column.dtype == object else None)
+    return np.broadcast_to(np.asarray(by.value, dtype=object if column.dtype == object else None), (n_rows,))
+
+
+def _values(by: Constant | Cells) -> list[Any]:
+    return by.values if isinstance(by, Cells) else [by.value]
+
+
+def _pandas(X: Any, new: Mapping[int, New]) -> Any:
+    import pandas as pd
+
+    X, old = X.copy(deep=False), X
+    for j, by in new.items():
+        column = old.iloc[:, j]
+        if not isinstance(by, (Constant, Cells)):
+            X.isetitem(j, column.array.take(by))
+            continue
+        values = _values(by)
+        try:
+            cells = pd.array(values, dtype=column.dtype)
+        except (TypeError, ValueError):
+            cells = pd.array(values)
+        if column.dtype.kind in "iu" and any(float(value) % 1 for value in values):  # half a child
+            cells = pd.Series(values, dtype="float64").array
+        X.isetitem(j, cells if isinstance(by, Cells) else cells.take(np.zeros(len(old), dtype=np.intp)))
+    return X
+
+
+def _polars(X: Any, j: int, by: New) -> Any:
+    import polars as pl
+
+    column = X.to_series(j)
+    if not isinstance(by, (Constant, Cells)):
+        return column.gather(by)
+    values = _values(by)
+    try:
+        cells = pl.Series(column.name, values, dtype=column.dtype, strict=True)
+    except (TypeError, pl.exceptions.PolarsError):
+        cells = pl.Series(column.name, values)
+    return cells if isinstance(by, Cells) else cells.new_from_index(0, X.height)
+
+
+def _arrow(X: Any, new: Mapping[int, New]) -> Any:
+    import pyarrow as pa
+
+    for j, by in new.items():
+        column, name = X.column(j), X.schema.names[j]
+        if not isinstance(by, (Constant, Cells)):
+            X = X.set_column(j, name, column.take(pa.array(by)))
+            continue
+        values = _values(by) * (1 if isinstance(by, Cells) else X.num_rows)
+        try:
+            cells = pa.array(values, type=column.type)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            cells = pa.array(values)
+        X = X.set_column(j, name, cells)
+    return X
+
+
+def _sparse(X: Any, new: Mapping[int, New]) -> Any:
+    from scipy.sparse import csc_array, hstack
+
+    order = np.arange(X.shape[1])
+    parts = [X.tocsc()]
+    for k, (j, by) in enumerate(new.items()):
+        if isinstance(by, (Constant, Cells)):
+            column = np.broadcast_to(np.array(_values(by), dtype=np.float64), (X.shape[0],))
+            parts.append(csc_array(column[:, np.newaxis]))
+        else:
+            parts.append(X.tocsc()[:, [j]].tocsr()[by])
+        order[j] = X.shape[1] + k
+    return hstack(parts, format="csc")[:, order].asformat(X.format)
