@@ -8,11 +8,17 @@ from typing import Any
 
 from spinney._names import __version__
 from spinney._report.board import board_section
+from spinney._report.decide import decide_section
 from spinney._report.importances import importances_section
+from spinney._report.learning import learning_section
+from spinney._report.made import made_section
 from spinney._report.page import page
+from spinney._report.profile import profile_section
+from spinney._report.residuals import residuals_section
 from spinney._report.shap import shap_section
 from spinney._report.summary import eyebrow, summary
 from spinney._report.tree import tree_section
+from spinney._report.trust import trust_section
 from spinney._report.view import View
 from spinney._words.digits import one_line
 
@@ -56,6 +62,12 @@ def gather(study: Any) -> tuple[str, list[str], dict[str, Any]]:
             _section("tree", "Readable tree", "A tree that can be read", tree_section(study, train, test)),
             _section("importances", "Importances", "Which columns matter", importances),
             _section("shap", "Single rows", "What moves single predictions", shap),
+            _section("decide", "Decisions", "Probabilities and decisions", decide_section(study, test)),
+            _section("residuals", "Residuals", "Where predictions miss", residuals_section(study, test)),
+            _section("learning", "Learning curves", "Would more rows help?", learning_section(study)),
+            _section("trust", "Trust", "Where not to trust it", trust_section(study, train, test)),
+            _section("profile", "The data", "The data", profile_section(study, train)),
+            _section("made", "How it was made", "How it was made", made_section(study)),
         ],
     }
     return f"What tells {one_line(study.target)}?", sentences, data
