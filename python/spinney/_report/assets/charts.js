@@ -22,6 +22,7 @@ function plot(width, options) {
     width,
     height: options.height ?? Math.round(Math.min(340, Math.max(230, width * 0.62))),
     marginLeft: 52,
+    marginBottom: 40,
     marginRight: 16,
     ...options,
     style: { background: "transparent", fontSize: "12px", overflow: "visible", color: "inherit" },

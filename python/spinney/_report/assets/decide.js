@@ -36,11 +36,11 @@ drawers.decide = (found) => {
     found.classes.length > 1 ? select("Class", found.classes.map((c, k) => [k, c.name]), at, (value) => { at = Number(value); tell(); }) : null,
     select("Judged on", [["test", "test rows"], ["folds", "rows held out in folds"]], rows, (value) => { rows = value; tell(); }));
   return [
-    card(`What should a mistake cost?`, `The threshold is the one of least cost on the rows held out in folds; all else shows what it does to the rows chosen here. ${found.model} gives the probabilities.`,
+    card(`What should a mistake cost?`, `The threshold is the one of least cost on the rows held out in folds; all else shows what it does to the rows chosen here. Probabilities are those of ${found.model}.`,
       pickers, el("p", { class: "cost-line" }, ratio), el("div", { class: "ends" }, el("span", {}, "false alarms cost more"), slider, el("span", {}, "misses cost more")), figures,
-      el("div", { class: "grid" }, el("div", {}, matrix), el("div", {}, charts[4]), el("div", {}, charts[3]))),
-    card("How well the classes are told apart", null, areas, el("div", { class: "grid" }, captioned("ROC: rows found against false alarms", charts[0]), captioned("Precision against recall", charts[1]),
-      captioned(`Calibration: what is said of ${elide(found.classes[at].name, 20)} against what came`, charts[2]))),
+      el("div", { class: "grid three" }, captioned("Decisions", matrix), captioned("Cost per 100 rows by threshold", charts[4]), captioned("What is said of rows of the class, and of others", charts[3]))),
+    card("How well the classes are told apart", null, areas, el("div", { class: "grid three" }, captioned("ROC: rows found against false alarms", charts[0]), captioned("Precision against recall", charts[1]),
+      captioned("Calibration: what is said against what came", charts[2]))),
     el("div", { class: "grid stack-in-print" }, confusion_card(found), surprise_card(found)),
   ];
 };
@@ -52,8 +52,8 @@ function prices(cost) {  // of a miss and of a false alarm; the slider goes by p
 }
 function cost_words(cost, name) {
   const price = prices(cost), times = num(Math.max(price.miss, price.alarm), 2);
-  if (cost === 0) return `A missed ${name} costs as much as a false alarm.`;
-  return cost > 0 ? `A missed ${name} costs as much as ${times} false alarms.` : `A false alarm costs as much as ${times} missed ${name}.`;
+  if (cost === 0) return `A missed “${name}” costs as much as a false alarm.`;
+  return cost > 0 ? `A missed “${name}” costs as much as ${times} false alarms.` : `A false alarm costs as much as ${times} missed “${name}”.`;
 }
 function best_threshold(part, cost) {
   const price = prices(cost);
@@ -87,7 +87,7 @@ function roc_chart(part, chosen, width) {
   const here = points[index_at(part, chosen.threshold)];
   return plot(width, { height: square(width), marginLeft: 40, x: { ...UNIT, label: "share of others called", labelAnchor: "center", labelArrow: "none" }, y: UNIT, marks: [
     grid_x({ ticks: 5 }), grid_y({ ticks: 5 }), Plot.line([[0, 0], [1, 1]], { stroke: "var(--line-2)", strokeDasharray: "3 4" }),
-    Plot.areaY(points, { x: "x", y: "y", fill: "var(--accent)", fillOpacity: 0.08 }), Plot.line(points, { x: "x", y: "y", stroke: "var(--accent)", strokeWidth: 2.2 }),
+    Plot.areaY(points, { x: "x", y1: 0, y2: "y", fill: "var(--accent)", fillOpacity: 0.08 }), Plot.line(points, { x: "x", y: "y", stroke: "var(--accent)", strokeWidth: 2.2 }),
     Plot.dot([here], { x: "x", y: "y", r: 6, fill: "var(--test)", stroke: "var(--card)", strokeWidth: 2 }),
     Plot.tip(points, Plot.pointer({ ...TIP, x: "x", y: "y", title: (p) => `threshold ${fixed(p.t, 3)}\nfound ${pct(p.y, 1)}\nfalse alarms ${pct(p.x, 1)}` })) ] });
 }
@@ -106,31 +106,31 @@ function recall_chart(part, chosen, width) {
 function calibration_chart(of, width) {
   const parts = [["folds", "var(--cv)"], ["test", "var(--test)"]];
   const bins = parts.flatMap(([name, colour]) => of[name].bins.map((bin) => ({ ...bin, name, colour })));
-  return plot(width, { height: square(width), marginLeft: 40, x: { ...UNIT, label: "probability said", labelAnchor: "center", labelArrow: "none" }, y: UNIT, color: { type: "identity" }, marks: [
+  const words = legend([["var(--cv)", "rows held out in folds", "line"], ["var(--test)", "test rows", "line"]]);
+  return el("div", {}, plot(width, { height: square(width), marginLeft: 40, x: { ...UNIT, label: "probability said", labelAnchor: "center", labelArrow: "none" }, y: UNIT, color: { type: "identity" }, marks: [
     grid_x({ ticks: 5 }), grid_y({ ticks: 5 }), Plot.line([[0, 0], [1, 1]], { stroke: "var(--line-2)", strokeDasharray: "3 4" }),
     Plot.ruleX(bins, { x: "said", y1: "low", y2: "high", stroke: "colour", strokeWidth: 1.4, strokeOpacity: 0.6 }),
     Plot.line(bins, { x: "said", y: "came", z: "name", stroke: "colour", strokeWidth: 1.6 }), Plot.dot(bins, { x: "said", y: "came", fill: "colour", r: 3.6 }),
-    Plot.text([["folds", "var(--cv)", "held-out folds"], ["test", "var(--test)", "test rows"]], { frameAnchor: "top-left", dx: 8, dy: (d, i) => 8, text: () => "", fill: (d) => d[1] }),
-    Plot.tip(bins, Plot.pointer({ ...TIP, x: "said", y: "came", title: (b) => `${b.name === "test" ? "test rows" : "rows held out in folds"}\nsaid ${pct(b.said, 1)}, came ${pct(b.came, 1)}\n${plural(b.n, "row")}` })) ] });
+    Plot.tip(bins, Plot.pointer({ ...TIP, x: "said", y: "came", title: (b) => `${b.name === "test" ? "test rows" : "rows held out in folds"}\nsaid ${pct(b.said, 1)}, came ${pct(b.came, 1)}\n${plural(b.n, "row")}` })) ] }), words);
 }
 
 function share_chart(part, chosen, width) {
-  const step = 1 / part.bars[0].length, kinds = [["var(--accent)", "of the class", part.bars[0], 1], ["var(--train)", "others", part.bars[1], -1]];
+  const step = 1 / part.bars[0].length, kinds = [["var(--accent)", "rows of the class", part.bars[0], 1], ["var(--train)", "other rows", part.bars[1], -1]];
   const bars = kinds.flatMap(([colour, name, counts, sign]) => counts.map((n, k) => ({ colour, name, n, x1: k * step, x2: (k + 1) * step, y: (sign * n) / Math.max(1, d3.max(counts)) })));
   const picture = plot(width, { height: 190, marginLeft: 10, marginRight: 10, marginTop: 20, x: { ...UNIT, label: "probability said", labelAnchor: "center", labelArrow: "none" }, y: { axis: null, domain: [-1, 1] }, color: { type: "identity" }, marks: [
     Plot.rect(bars, { x1: "x1", x2: "x2", y1: 0, y2: "y", fill: "colour", insetLeft: 0.5, insetRight: 0.5 }), Plot.ruleY([0], { stroke: "var(--line-2)" }),
     Plot.ruleX([Math.min(1, chosen.threshold)], { stroke: "var(--test)", strokeWidth: 2 }), Plot.text([Math.min(1, chosen.threshold)], { x: (t) => t, frameAnchor: "top", dy: -12, text: () => "threshold", fill: "var(--test)", fontWeight: 600 }),
     Plot.tip(bars, Plot.pointerX({ ...TIP, x: (b) => (b.x1 + b.x2) / 2, y: "y", title: (b) => `${b.name}: ${plural(b.n, "row")}\nsaid ${pct(b.x1)} to ${pct(b.x2)}` })) ] });
-  return el("div", {}, legend(kinds.map(([colour, name]) => [colour, `rows ${name}`])), picture);
+  return el("div", {}, legend([["var(--accent)", "rows of the class"], ["var(--train)", "other rows"]]), picture);
 }
 
 function cost_chart(part, chosen, cost, width) {
   const price = prices(cost), total = part.n_yes + part.n_no;
   const points = part.threshold.map((t, k) => ({ t: Math.min(1, t), paid: (100 * (price.miss * (part.n_yes - part.hits[k]) + price.alarm * part.alarms[k])) / total }));
   const here = points[index_at(part, chosen.threshold)];
-  return el("div", {}, el("p", { class: "note", style: { margin: "0 0 4px" } }, "Cost per 100 rows by threshold"), plot(width, { height: 190, marginLeft: 40, marginTop: 10, x: { ...UNIT, label: "threshold", labelAnchor: "center", labelArrow: "none" }, y: { label: null, ticks: 4, tickFormat: tick, zero: true }, marks: [
+  return plot(width, { height: 190, marginLeft: 40, marginTop: 10, x: { ...UNIT, label: "threshold", labelAnchor: "center", labelArrow: "none" }, y: { label: null, ticks: 4, tickFormat: tick, zero: true }, marks: [
     grid_y({ ticks: 4 }), Plot.ruleX([Math.min(1, chosen.threshold)], { stroke: "var(--test)", strokeWidth: 2 }),
-    Plot.line(points, { x: "t", y: "paid", stroke: "var(--accent)", strokeWidth: 2, curve: "step-before" }), Plot.dot([{ ...here, t: Math.min(1, chosen.threshold) }], { x: "t", y: "paid", r: 5, fill: "var(--test)", stroke: "var(--card)", strokeWidth: 2 }) ] }));
+    Plot.line(points, { x: "t", y: "paid", stroke: "var(--accent)", strokeWidth: 2, curve: "step-before" }), Plot.dot([{ ...here, t: Math.min(1, chosen.threshold) }], { x: "t", y: "paid", r: 5, fill: "var(--test)", stroke: "var(--card)", strokeWidth: 2 }) ] });
 }
 
 // ---- all classes at once, and single rows ---------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ function confusion_card(found) {
     return el("tr", {}, el("th", { scope: "row" }, names[i]), row.map((count, j) => el("td", { class: "heat", style: { background: tint(i === j ? "var(--accent)" : "var(--high)", n ? 0.9 * (count / n) : 0) } }, count ? whole(count) : "")), el("td", { class: "number" }, n ? pct(row[i] / n) : "–"));
   });
   const hidden = found.confusion.n_hidden ? ` ${plural(found.confusion.n_hidden, "rarer class", "rarer classes")} not shown.` : "";
-  return card("Confusion, test rows", `Each row is given its most probable class.${hidden}`, el("div", { class: "scroll", tabindex: 0 }, el("table", { class: "matrix" }, el("thead", {}, head), el("tbody", {}, body))));
+  return card("Confusion, test rows", `Each row is given its most probable class.${hidden}`, el("div", { class: "scroll", tabindex: 0 }, el("table", { class: "matrix full" }, el("thead", {}, head), el("tbody", {}, body))));
 }
 
 function surprise_card(found) {

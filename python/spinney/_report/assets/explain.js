@@ -8,7 +8,7 @@ function importance_bars(found, width) {
   const margin = name_margin(found.columns.map((c) => c.name), width);
   const rows = found.columns.map((c, k) => ({ ...c, k, words: fit_name(c.name, margin) }));
   return plot(width, {
-    height: 40 + 26 * rows.length, marginLeft: margin, marginTop: 6, marginBottom: 34,
+    height: 40 + 26 * rows.length, marginLeft: margin, marginTop: 6, marginBottom: 40,
     x: { label: found.unit, labelAnchor: "center", labelArrow: "none", ticks: Math.min(7, width / 90), tickFormat: tick },
     y: { domain: rows.map((r) => r.k), tickFormat: (k) => rows[k].words, tickSize: 0, label: null },
     marks: [
@@ -70,7 +70,7 @@ function beeswarm(found, output, row, width, pick) {
   const points = found.columns.flatMap((name, j) => swarm_of(part.values.map((values, k) => ({ k, j, name, value: values[j], place: found.place[j][k], cell: found.cells[k][j] })), x, band));
   const chosen = points.filter((point) => point.k === row);
   const picture = plot(width, {
-    height: 44 + band * found.columns.length, marginLeft: margin, marginTop: 6, marginBottom: 34,
+    height: 44 + band * found.columns.length, marginLeft: margin, marginTop: 6, marginBottom: 40,
     x: { domain: x.domain(), label: "what the column adds", labelAnchor: "center", labelArrow: "none", ticks: Math.min(8, width / 90), tickFormat: tick },
     y: { domain: [found.columns.length - 0.5, -0.5], ticks: d3.range(found.columns.length), tickFormat: (j) => fit_name(found.columns[j], margin), tickSize: 0, label: null },
     color: { type: "identity" },

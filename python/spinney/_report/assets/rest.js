@@ -2,14 +2,15 @@
 
 // ---- the table --------------------------------------------------------------------------------------------------------------
 drawers.profile = (found) => {
+  const has_notes = found.columns.some((column) => column.note || column.flags.length || !column.is_used);
   const body = el("tbody", {}), n = found.columns.length;
   const show = (words) => {
     const wanted = found.columns.filter((column) => column.name.toLowerCase().includes(words.toLowerCase()));
-    body.replaceChildren(...wanted.map(profile_row));
+    body.replaceChildren(...wanted.map((column) => profile_row(column, has_notes)));
   };
   show("");
   const search = n > 12 ? el("label", { class: "field" }, "Find a column", el("input", { type: "search", oninput: (event) => show(event.target.value) })) : null;
-  const head = ["Column", "Kind", "Missing", "Distinct", "Values in training rows", "Examples", "What was done"];
+  const head = ["Column", "Kind", "Missing", "Distinct", "Values in training rows", "Examples", ...(has_notes ? ["What was done"] : [])];
   return [
     el("div", { class: "grid wide-left" }, card(`The target: ${elide(found.target.name, 40)}`, `In ${plural(found.n_train, "training row")}; ${plural(found.n_test, "row")} more were kept for the test.`, target_chart(found.target)),
       card("The table", null, el("div", { class: "figures" }, figure("rows with a target", whole(found.n_rows)), figure("columns", whole(n + found.n_hidden)), figure("learned from", whole(found.n_used)),
@@ -19,12 +20,12 @@ drawers.profile = (found) => {
   ];
 };
 
-function profile_row(column) {
+function profile_row(column, has_notes) {
   const tags = [column.is_used ? null : el("span", { class: "tag warn" }, "left out"), ...column.flags.map((word) => el("span", { class: word === "tells the target" ? "tag bad" : "tag" }, word))];
   return el("tr", {}, el("td", { class: "name" }, column.name), el("td", {}, column.kind),
     el("td", {}, column.missing > 0 ? [el("span", { class: "gap" }, el("span", { style: { width: `${Math.max(3, 100 * column.missing)}%` } })), ` ${pct(column.missing)}`] : el("span", { class: "faint" }, "none")),
     el("td", { class: "number" }, whole(column.distinct)), el("td", {}, column.bars ? spark(column.bars) : el("span", { class: "faint" }, "–")),
-    el("td", { class: "faint" }, column.examples.join(", ")), el("td", {}, tags, column.note ? el("span", { class: "note" }, ` ${column.note}`) : null));
+    el("td", { class: "faint" }, column.examples.join(", ")), has_notes ? el("td", {}, tags, column.note ? el("span", { class: "note" }, ` ${column.note}`) : null) : null);
 }
 
 function spark(bars) {
@@ -41,7 +42,7 @@ function target_chart(target) {
   return chart("Values of the target", (width) => {
     if (target.edges) {
       const bars = target.counts.map((n, k) => ({ n, x1: target.edges[k], x2: target.edges[k + 1] }));
-      return plot(width, { height: 190, x: { label: null, ticks: Math.min(7, width / 90), tickFormat: tick }, y: { label: null, ticks: 4, tickFormat: whole }, marks: [grid_y({ ticks: 4 }), Plot.rectY(bars, { x1: "x1", x2: "x2", y: "n", fill: "var(--class-0)", fillOpacity: 0.85, insetLeft: 0.5, insetRight: 0.5 }), Plot.ruleY([0], { stroke: "var(--line-2)" })] });
+      return plot(width, { height: 190, x: { label: null, ticks: Math.min(7, width / 90), tickFormat: tick }, y: { label: null, ticks: 4, tickFormat: (v) => whole(v) }, marks: [grid_y({ ticks: 4 }), Plot.rectY(bars, { x1: "x1", x2: "x2", y: "n", fill: "var(--class-0)", fillOpacity: 0.85, insetLeft: 0.5, insetRight: 0.5 }), Plot.ruleY([0], { stroke: "var(--line-2)" })] });
     }
     const margin = name_margin(target.words, width), total = d3.sum(target.counts);
     const rows = target.words.map((words, k) => ({ k, words, n: target.counts[k], colour: class_colour(target.codes[k]) }));
@@ -62,7 +63,7 @@ drawers.residuals = (found) => {
     Plot.areaY(found.bins, { x: "said", y1: "low", y2: "high", fill: "var(--class-0)", fillOpacity: 0.13, curve: "monotone-x" }), Plot.areaY(found.bins, { x: "said", y1: "lower", y2: "upper", fill: "var(--class-0)", fillOpacity: 0.22, curve: "monotone-x" }),
     Plot.line(found.bins, { x: "said", y: "middle", stroke: "var(--class-0)", strokeWidth: 2.2, curve: "monotone-x" }) ] }));
   const bars = found.bars.map((n, k) => ({ n, x1: found.edges[k], x2: found.edges[k + 1] }));
-  const counts = chart("Distribution of the residuals", (width) => plot(width, { height: 220, x: { label: "value less prediction", labelAnchor: "center", labelArrow: "none", ticks: Math.min(6, width / 80), tickFormat: tick }, y: { label: null, ticks: 4, tickFormat: whole }, marks: [grid_y({ ticks: 4 }), Plot.rectY(bars, { x1: "x1", x2: "x2", y: "n", fill: "var(--class-0)", fillOpacity: 0.8, insetLeft: 0.5, insetRight: 0.5 }), Plot.ruleX([0], { stroke: "var(--ink)", strokeDasharray: "3 3" })] }));
+  const counts = chart("Distribution of the residuals", (width) => plot(width, { height: 220, x: { label: "value less prediction", labelAnchor: "center", labelArrow: "none", ticks: Math.min(6, width / 80), tickFormat: tick }, y: { label: null, ticks: 4, tickFormat: (v) => whole(v) }, marks: [grid_y({ ticks: 4 }), Plot.rectY(bars, { x1: "x1", x2: "x2", y: "n", fill: "var(--class-0)", fillOpacity: 0.8, insetLeft: 0.5, insetRight: 0.5 }), Plot.ruleX([0], { stroke: "var(--ink)", strokeDasharray: "3 3" })] }));
   const worst = found.worst;
   return [
     card(null, null, el("div", { class: "figures" }, figure("root mean squared error", num(found.rmse, 4)), figure("mean size of a miss", num(found.mean_miss, 4)), found.within.map((w) => figure(`${pct(w.share)} of the rows miss by less than`, num(w.miss, 3))), figure("mean residual", num(found.bias, 2), found.bias_error === null ? null : `± ${num(found.bias_error, 2)}`))),
@@ -77,7 +78,7 @@ drawers.learning = (found) => {
   const colours = ["var(--class-0)", "var(--class-1)", "var(--class-2)"];
   const points = found.curves.flatMap((curve, c) => found.sizes.map((size, k) => ({ size, name: curve.name, colour: colours[c], held_out: curve.mean[k], learned: curve.learned[k], folds: curve.held_out[k].filter((v) => v !== null) })));
   const known = points.filter((p) => p.held_out !== null);
-  const draw = chart("Learning curves", (width) => plot(width, { height: 320, x: { type: "log", label: "rows learned from", labelAnchor: "center", labelArrow: "none", ticks: found.sizes.filter((s, k) => width > 560 || k % 2 === 0), tickFormat: whole }, y: { label: null, ticks: 6, tickFormat: tick, nice: true }, color: { type: "identity" }, marks: [
+  const draw = chart("Learning curves", (width) => plot(width, { height: 320, x: { type: "log", label: "rows learned from", labelAnchor: "center", labelArrow: "none", ticks: found.sizes.filter((s, k) => width > 560 || k % 2 === 0), tickFormat: (v) => whole(v) }, y: { label: null, ticks: 6, tickFormat: tick, nice: true }, color: { type: "identity" }, marks: [
     grid_y({ ticks: 6 }), Plot.ruleX(known, { x: "size", y1: (p) => d3.min(p.folds), y2: (p) => d3.max(p.folds), stroke: "colour", strokeWidth: 1.4, strokeOpacity: 0.6 }),
     Plot.line(points.filter((p) => p.learned !== null), { x: "size", y: "learned", z: "name", stroke: "colour", strokeWidth: 1.4, strokeDasharray: "4 4" }),
     Plot.line(known, { x: "size", y: "held_out", z: "name", stroke: "colour", strokeWidth: 2.4 }), Plot.dot(known, { x: "size", y: "held_out", fill: "colour", r: 4, stroke: "var(--card)", strokeWidth: 1.5 }),
@@ -116,7 +117,7 @@ function drift_card(found) {
   const rows = found.drift.map((d, k) => ({ ...d, k, is_far: d.distance > d.chance }));
   const draw = chart("Distance between training and test rows by column", (width) => {
     const margin = name_margin(rows.map((r) => r.name), width);
-    return plot(width, { height: 40 + 24 * rows.length, marginLeft: margin, marginTop: 6, marginBottom: 34, x: { label: "largest gap between the distributions", labelAnchor: "center", labelArrow: "none", ticks: 5, tickFormat: tick, zero: true }, y: { domain: rows.map((r) => r.k), tickFormat: (k) => fit_name(rows[k].name, margin), tickSize: 0, label: null }, color: { type: "identity" }, marks: [
+    return plot(width, { height: 40 + 24 * rows.length, marginLeft: margin, marginTop: 6, marginBottom: 40, x: { label: "largest gap between the distributions", labelAnchor: "center", labelArrow: "none", ticks: 5, tickFormat: tick, zero: true }, y: { domain: rows.map((r) => r.k), tickFormat: (k) => fit_name(rows[k].name, margin), tickSize: 0, label: null }, color: { type: "identity" }, marks: [
       grid_x({ ticks: 5 }), Plot.barX(rows, { x: "distance", y: "k", fill: (r) => (r.is_far ? "var(--test)" : "var(--train)"), fillOpacity: 0.85, insetTop: 5, insetBottom: 5, rx2: 3 }), Plot.tickX(rows, { x: "chance", y: "k", stroke: "var(--ink)", strokeWidth: 1.6 }),
       Plot.tip(rows, Plot.pointerY({ ...TIP, x: "distance", y: "k", title: (r) => `${r.name}\ndistance ${num(r.distance, 2)}, by chance up to ${num(r.chance, 2)}` })) ] });
   });

@@ -355,7 +355,7 @@ function error_curve(tree, position, width) {
   const dot = (y, fill) => Plot.dot([points[position]], { x: "k", y, fill, r: 5, stroke: "var(--card)", strokeWidth: 2 });
   const percent = tree.classes !== null;
   return plot(width, {
-    height: 230, marginBottom: 34, marginTop: 12,
+    height: 230, marginBottom: 40, marginTop: 12,
     x: { domain: [0, Math.max(1, points.length - 1)], ticks, tickFormat: (k) => whole(tree.n_leaves[k]), label: "leaves", labelAnchor: "center", labelArrow: "none" },
     y: { zero: true, nice: true, label: null, tickFormat: percent ? (value) => pct(value) : tick, ticks: 5 },
     marks: [
