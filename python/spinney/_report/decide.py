@@ -117,7 +117,9 @@ def _calibration(share: Floats, is_it: NDArray[np.bool_]) -> list[dict[str, Any]
         came = float(is_it[rows].mean())
         middle = (came + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
         half = _Z * np.sqrt(came * (1 - came) / n + _Z**2 / (4 * n**2)) / (1 + _Z**2 / n)
-        bins.append({"said": float(share[rows].mean()), "came": came, "low": middle - half, "high": middle + half, "n": n})
+        bins.append(
+            {"said": float(share[rows].mean()), "came": came, "low": middle - half, "high": middle + half, "n": n}
+        )
     return bins
 
 

@@ -54,6 +54,7 @@ def _worst(test: View, said: Any, truth: Any, most: int = 8) -> dict[str, Any]:
     return {
         "columns": [test.names[j] for j in columns],
         "rows": [
-            {"row": int(r), "is": truth[r], "said": said[r], "cells": [test.text(int(r), j) for j in columns]} for r in rows
+            {"row": int(r), "is": truth[r], "said": said[r], "cells": [test.text(int(r), j) for j in columns]}
+            for r in rows
         ],
     }

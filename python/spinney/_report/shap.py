@@ -10,6 +10,7 @@ from spinney._report.view import View, sample
 from spinney._words.digits import one_line
 
 _MOST_NUMBERS = 40_000  # in the file, all classes together
+_MOST_STEPS = 100_000_000  # rows times leaves that are walked: some seconds
 _MOST_ROWS, _FEWEST_ROWS, _MOST_COLUMNS, _MOST_CLASSES = 300, 40, 14, 8
 
 
@@ -21,7 +22,9 @@ def shap_section(study: Any, test: View) -> dict[str, Any] | None:
     model = study.models[name]
     classes = _explained_classes(study)
     n_columns = min(len(test.names), _MOST_COLUMNS)
-    n_rows = int(np.clip(_MOST_NUMBERS // (n_columns * len(classes)), _FEWEST_ROWS, _MOST_ROWS))
+    n_leaves = getattr(getattr(model, "_fitted", None), "n_leaves", 1)
+    most = min(_MOST_NUMBERS // (n_columns * len(classes)), _MOST_STEPS // max(int(n_leaves), 1))
+    n_rows = int(np.clip(most, _FEWEST_ROWS, _MOST_ROWS))
     rows = sample(test.n_rows, n_rows)
     explained = model.shap_values(test.take(rows))
     parts = [explained.output(label) for label in classes] if explained.output_names is not None else [explained]
