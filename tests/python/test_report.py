@@ -7,11 +7,16 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+import spinney
 from report_stand_in import TABLES, stand_in
+from spinney import DecisionTreeRegressor
 from spinney._report import write_report
+from spinney._report.decide import _area_error, _one_class
 from spinney._report.encode import short, to_json
 from spinney._report.page import asset, page
 from spinney._report.report import gather
+from spinney._report.trust import _distance, _outside
+from spinney._report.view import View
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 
@@ -206,3 +211,133 @@ def test_a_table_of_hostile_names_is_harmless(tmp_path):
     parser, plain = _read(html), _read(page({"sections": []}, "", [""] * 3))
     assert sorted(parser.tags) == sorted(plain.tags)
     assert "onerror" not in [name for name, _ in parser.attributes]
+
+
+# ---- decisions -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_rows", [37, 3000])
+def test_counts_above_thresholds_are_those_of_the_rows(n_rows):
+    rng = np.random.default_rng(n_rows)
+    share = rng.random(n_rows).round(2 if n_rows < 100 else 6)
+    is_it = rng.random(n_rows) < share
+    part = _one_class(share, is_it)
+    assert len(part["threshold"]) <= 201
+    assert part["hits"][-1] == is_it.sum()
+    assert part["alarms"][-1] == (~is_it).sum()
+    for threshold, hits, alarms in zip(part["threshold"], part["hits"], part["alarms"], strict=True):
+        assert hits == (is_it & (share >= threshold)).sum()
+        assert alarms == (~is_it & (share >= threshold)).sum()
+    assert sum(entry["n"] for entry in part["bins"]) == n_rows
+    assert all(entry["low"] <= entry["came"] <= entry["high"] for entry in part["bins"])
+    assert sum(part["bars"][0]) + sum(part["bars"][1]) == n_rows
+
+
+def test_the_error_of_an_area_is_delongs():
+    rng = np.random.default_rng(0)
+    yes, no = rng.normal(1, 1, 40).round(1), rng.normal(0, 1, 55).round(1)
+    wins = (yes[:, None] > no).astype(float) + 0.5 * (yes[:, None] == no)
+    twin = np.sqrt(wins.mean(axis=1).var(ddof=1) / len(yes) + wins.mean(axis=0).var(ddof=1) / len(no))
+    assert _area_error(yes, no) == pytest.approx(twin)
+
+
+@pytest.mark.parametrize("kind", ["binary", "multiclass"])
+def test_decisions_are_judged_on_rows_that_were_not_learned_from(studies, gathered, kind):
+    study, decide = studies[kind], gathered[kind][3]["decide"]
+    for part in decide["classes"]:
+        assert part["test"]["n_yes"] + part["test"]["n_no"] == len(study.y_test)
+        assert part["folds"]["n_yes"] == (study.y_train == study.classes[part["code"]]).sum()
+    right = np.trace(decide["confusion"]["counts"])
+    assert decide["surprises"]["n_wrong"] == len(study.y_test) - right
+    said = study.classes[study.test_predictions[study.best].argmax(axis=1)]
+    assert right == (said == study.y_test).sum()
+    assert gathered[kind][3]["residuals"] is None
+
+
+def test_residuals_are_those_of_the_test_rows(studies, gathered):
+    study, found = studies["regression"], gathered["regression"][3]["residuals"]
+    missed = study.y_test - study.test_predictions[study.best]
+    assert found["rmse"] == pytest.approx(np.sqrt(np.mean(missed**2)))
+    assert sum(found["bars"]) == len(missed)
+    assert (np.abs(missed) <= found["within"][1]["miss"]).mean() == pytest.approx(0.8, abs=0.011)
+    worst = [row["row"] for row in found["worst"]["rows"]]
+    assert np.abs(missed)[worst].min() >= np.sort(np.abs(missed))[-len(worst)] - 1e-12
+    assert gathered["regression"][3]["decide"] is None
+
+
+# ---- doubts ----------------------------------------------------------------------------------------------------------
+
+
+def test_drift_is_told_from_chance():
+    from scipy.stats import ks_2samp
+
+    rng = np.random.default_rng(3)
+    learned, asked = rng.normal(size=300), rng.normal(0.6, 1, 200)
+    distance, line = _distance(learned, asked, False)
+    assert distance == pytest.approx(ks_2samp(learned, asked).statistic)
+    assert distance > line
+    assert _distance(learned, np.append(learned, np.nan), False)[0] == pytest.approx(1 / 301)
+    passed = 0
+    for _ in range(200):
+        codes = rng.choice(4, 500, p=[0.4, 0.3, 0.2, 0.1]).astype(float)
+        distance, line = _distance(codes[:300], codes[300:], True)
+        passed += distance > line
+    assert 2 <= passed <= 22  # one in twenty
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_parts_and_odd_rows_are_of_all_rows(studies, gathered, kind):
+    study, trust = studies[kind], gathered[kind][3]["trust"]
+    if trust["parts"]:
+        assert sum(part["n"] for part in trust["parts"]) == len(study.y_train)
+        assert sum(part["n_test"] for part in trust["parts"]) == len(study.y_test)
+        losses = [part["held_out"] for part in trust["parts"]]
+        assert losses == sorted(losses, reverse=True)
+    assert trust["odd"]["n"] == len(study.y_test)
+    assert 0.3 < trust["told_apart"]["area"] < 0.7  # the parts were drawn at random
+
+
+def test_values_beyond_the_training_rows_are_counted():
+    X = {"number": np.arange(60.0), "word": np.array(["a", "b", "c"] * 20, dtype=object)}
+    tree = DecisionTreeRegressor(unseen="other").fit(X, np.arange(60.0))
+    asked = {"number": np.array([-1.0, 3.0, 99.0, np.nan]), "word": np.array(["a", "z", "b", "c"], dtype=object)}
+    found = {entry["name"]: entry for entry in _outside(View(tree, X), View(tree, asked))}
+    assert found["number"] == {"name": "number", "n": 3, "missing": 1, "below": 1, "above": 1}
+    assert found["word"]["unseen"] == 1
+
+
+# ---- explanations ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_dependence_is_the_mean_of_the_rows(studies, gathered, kind):
+    study, found = studies[kind], gathered[kind][3]["dependence"]
+    column = found["columns"][0]
+    twin = spinney.partial_dependence(
+        study.models[found["model"]], study.X_test, column["name"], n_points=24, percentiles=(0.02, 0.98)
+    )
+    averages = np.asarray(column["average"]).T
+    np.testing.assert_allclose(averages.reshape(twin.average.shape), twin.average)
+    assert len(column["single"]) == len(column["average"])
+    assert found["outputs"] is None or len(found["outputs"]) == len(column["average"])
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_importances_have_intervals_and_name_the_answer(gathered, kind):
+    _, sentences, _, content = gathered[kind]
+    columns = content["importances"]["columns"]
+    assert columns[0]["name"] in sentences[2]
+    assert all(entry["low"] <= entry["value"] <= entry["high"] for entry in columns)
+    values = [entry["value"] for entry in columns]
+    assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_profiles_and_learning_curves_know_their_rows(studies, gathered, kind):
+    study, content = studies[kind], gathered[kind][3]
+    assert sum(content["profile"]["target"]["counts"]) == len(study.y_train)
+    assert content["profile"]["n_used"] == len(study.columns)
+    assert content["learning"]["sizes"][-1] == len(study.folds[0][0])
+    assert study.tree is study.models["tree"]
+    assert any(curve["name"] == "tree" for curve in content["learning"]["curves"])
+    assert "--target" in content["made"]["command"]

@@ -5,7 +5,6 @@ import shutil
 import numpy as np
 import pytest
 from report_stand_in import TABLES, stand_in
-
 from spinney._report import write_report
 
 pytestmark = pytest.mark.slow

@@ -96,7 +96,7 @@ def _counts_above(share: Floats, is_it: NDArray[np.bool_]) -> tuple[Floats, NDAr
 
 
 def _area_error(yes: Floats, no: Floats) -> float:
-    """Standard error of the area under the ROC curve, from the places of rows among the other kind (DeLong 1988)."""
+    """Return the standard error of the area under the ROC curve, from the places of rows among the others (DeLong 1988)."""
 
     def places(values: Floats, others: Floats) -> Floats:
         ordered = np.sort(others)

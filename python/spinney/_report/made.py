@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from spinney._words.digits import one_line
@@ -9,13 +10,13 @@ from spinney._words.digits import one_line
 
 def made_section(study: Any) -> dict[str, Any]:
     """Gather notes, versions, time and command."""
-    command = getattr(study, "command", None)
+    code = f"found = spinney.study(table, {study.target!r})"
     return {
         "notes": [one_line(note) for note in study.notes],
         "calibration": one_line(getattr(study, "calibration", "") or ""),
         "seconds": float(study.seconds),
         "versions": dict(study.versions),
         "n_folds": len(study.folds),
-        "command": one_line(command) if command else None,
-        "code": f"import spinney\n\nfound = spinney.study(table, {study.target!r})\nfound.save('model.spinney')\nfound.report('report.html')",
+        "command": f"spinney study TABLE --target {shlex.quote(one_line(study.target))}",
+        "code": f"import spinney\n\n{code}\nfound.save('best.model')\nfound.report('report.html')",
     }

@@ -52,7 +52,7 @@ def _column(column: Any, train: View, j: int | None, n_rows: int) -> dict[str, A
 
 
 def _bars(view: View, j: int) -> dict[str, Any] | None:
-    """Counts for a small picture of a column: bins of numbers, or the commonest categories."""
+    """Count for a small picture of a column: bins of numbers, or the commonest categories."""
     values = view.numbers[j]
     known = values[~np.isnan(values)]
     if not len(known):
@@ -76,7 +76,7 @@ def _target(study: Any) -> dict[str, Any]:
         counts, edges = np.histogram(y.astype(float), 40)
         return {"name": one_line(study.target), "counts": counts, "edges": edges}
     labels = np.asarray(study.classes).tolist()
-    count = {label: 0 for label in labels}
+    count = dict.fromkeys(labels, 0)
     for label in y.tolist():
         count[label] = count.get(label, 0) + 1
     order = sorted(range(len(labels)), key=lambda k: -count[labels[k]])[:30]

@@ -9,6 +9,7 @@ from typing import Any
 from spinney._names import __version__
 from spinney._report.board import board_section
 from spinney._report.decide import decide_section
+from spinney._report.dependence import dependence_section
 from spinney._report.importances import importances_section
 from spinney._report.learning import learning_section
 from spinney._report.made import made_section
@@ -48,8 +49,9 @@ def gather(study: Any) -> tuple[str, list[str], dict[str, Any]]:
     """Return the title, the sentences of the answer, and the data of all sections."""
     train, test = View(study.tree, study.X_train), View(study.tree, study.X_test)
     shap = shap_section(study, test)
-    importances = importances_section(shap)
+    importances = importances_section(study, test, shap)
     columns = [] if importances is None else [column["name"] for column in importances["columns"]]
+    dependence = dependence_section(study, test, columns)
     sentences, tiles = summary(study, columns)
     data = {
         "target": one_line(study.target),
@@ -61,6 +63,7 @@ def gather(study: Any) -> tuple[str, list[str], dict[str, Any]]:
             _section("board", "Leader board", "Leader board", board_section(study)),
             _section("tree", "Readable tree", "A tree that can be read", tree_section(study, train, test)),
             _section("importances", "Importances", "Which columns matter", importances),
+            _section("dependence", "Dependence", "How predictions change with a column", dependence),
             _section("shap", "Single rows", "What moves single predictions", shap),
             _section("decide", "Decisions", "Probabilities and decisions", decide_section(study, test)),
             _section("residuals", "Residuals", "Where predictions miss", residuals_section(study, test)),

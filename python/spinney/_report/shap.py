@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from spinney._report.models import explainable
 from spinney._report.view import View, sample
 from spinney._words.digits import one_line
 
@@ -54,14 +55,6 @@ def shap_section(study: Any, test: View) -> dict[str, Any] | None:
             for part, label in zip(parts, classes, strict=False)
         ],
     }
-
-
-def explainable(study: Any) -> str | None:
-    """Name the best model whose predictions can be parted among the columns; None if there is none."""
-    for entry in study.leaderboard:
-        if hasattr(study.models.get(entry.name), "shap_values"):
-            return str(entry.name)
-    return None
 
 
 def _explained_classes(study: Any) -> list[Any]:

@@ -1,7 +1,9 @@
 // What the model goes by: importances, Shapley values of many rows, and one row taken apart.
 drawers.importances = (found) => {
   const draw = chart("Importances of the columns with their intervals", (width) => importance_bars(found, width));
-  return [card(found.title, found.note, draw)];
+  if (!found.pairs) return [card(found.title, found.note, draw)];
+  const pairs = chart("Pairs of columns that act together", (width) => importance_bars({ unit: "Friedman's H", columns: found.pairs.pairs.map((p) => ({ ...p, low: null, high: null })) }, width));
+  return [card(found.title, found.note, draw), card("Columns that act together", `Share of what a pair does in the ${found.pairs.of} that neither column does alone: 0, they add up; 1, they only act together. ${found.pairs.model}, ${plural(found.pairs.n_rows, "test row")}.`, pairs)];
 };
 
 function importance_bars(found, width) {
@@ -19,6 +21,43 @@ function importance_bars(found, width) {
       Plot.tip(rows, Plot.pointerY({ ...TIP, x: "value", y: "k", title: (r) => `${r.name}\n${num(r.value, 3)}${r.low === null ? "" : `, ${num(r.low, 3)} to ${num(r.high, 3)}`}` })),
     ],
   });
+}
+
+// ---- partial dependence -------------------------------------------------------------------------------------------------
+drawers.dependence = (found) => {
+  let output = 0, centred = false;
+  const charts = found.columns.map((column) => chart(`Predictions by ${column.name}`, (width) => dependence_chart(column, output, centred, width)));
+  const redraw = () => charts.forEach((host) => host.redraw());
+  const centre = button("Start all rows at 0", () => { centred = !centred; centre.setAttribute("aria-pressed", String(centred)); redraw(); }, { "aria-pressed": "false", id: "centre" });
+  const of = found.outputs === null ? found.of : found.outputs.length === 1 ? `${found.of.replace("of the class", "")} of ${found.outputs[0]}` : found.of;
+  return [card(`${found.model}: mean ${of}`, `The thick line is the mean over ${plural(found.n_rows, "test row")} if all of them had the value below; thin lines are single rows. Where these run apart, other columns decide too. Marks below: tenths of the rows.`,
+    el("div", { class: "bar" }, found.outputs && found.outputs.length > 1 ? select("Class", found.outputs.map((name, k) => [k, name]), 0, (value) => { output = Number(value); redraw(); }) : null, centre),
+    el("div", { class: "grid three" }, found.columns.map((column, k) => captioned(elide(column.name, 34), charts[k]))))];
+};
+
+function dependence_chart(column, output, centred, width) {
+  const less = (values) => (centred ? values.map((value) => value - values[0]) : values);
+  const at = column.at ?? d3.range(column.texts.length), average = less(column.average[output]);
+  const mean = average.map((y, k) => ({ x: at[k], y, words: column.texts[k] }));
+  const single = column.single[output].flatMap((curve, row) => less(curve).map((y, k) => ({ row, x: at[k], y })));
+  const every = Math.max(1, Math.ceil(column.texts.length / Math.max(2, width / 64)));
+  const x = column.is_category ? { domain: [-0.4, at.length - 0.6], ticks: at.filter((k) => k % every === 0), tickFormat: (k) => elide(column.texts[k] ?? "", 11), label: null }
+    : { label: null, ticks: Math.min(5, width / 60), tickFormat: (value) => text_near(column, value) };
+  const thin = { stroke: "var(--ink-3)", strokeOpacity: 0.22, strokeWidth: 1 }, thick = { stroke: "var(--accent)", strokeWidth: 2.6 };
+  return plot(width, { height: 210, marginLeft: 44, marginBottom: 30, marginTop: 10, x, y: { label: null, ticks: 5, tickFormat: tick }, marks: [
+    grid_y({ ticks: 5 }), centred ? Plot.ruleY([0], { stroke: "var(--line-2)" }) : null,
+    column.is_category ? Plot.dot(single, { x: (p) => p.x + ((p.row % 9) - 4) * 0.03, y: "y", r: 1.6, fill: "var(--ink-3)", fillOpacity: 0.35 }) : Plot.line(single, { x: "x", y: "y", z: "row", ...thin }),
+    column.is_category ? null : Plot.line(mean, { x: "x", y: "y", ...thick }),
+    column.is_category ? Plot.dot(mean, { x: "x", y: "y", r: 6, fill: "var(--accent)", stroke: "var(--card)", strokeWidth: 2 }) : null,
+    column.deciles.length ? Plot.tickX(column.deciles.filter((v) => v >= at[0] && v <= at[at.length - 1]), { x: (v) => v, stroke: "var(--ink-2)", insetTop: 172 - 12, strokeWidth: 1.2 }) : null,
+    Plot.tip(mean, Plot.pointerX({ ...TIP, x: "x", y: "y", title: (p) => `${column.name} = ${p.words}\n${num(p.y, 3)}` })),
+  ] });
+}
+
+// Dates are numbers to the axis; their texts come with the grid.
+function text_near(column, value) {
+  const k = d3.minIndex(column.at, (at) => Math.abs(at - value));
+  return /^[\d.,−-]+$/.test(column.texts[k]) ? tick(value) : elide(column.texts[k], 12);
 }
 
 // ---- Shapley values -----------------------------------------------------------------------------------------------------

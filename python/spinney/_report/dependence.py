@@ -1,0 +1,68 @@
+"""What the model says as one column changes: partial dependence, and the curves of single rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spinney._report.models import affordable
+from spinney._report.view import View, sample
+from spinney._words.digits import elide, one_line
+from spinney.explaining.dependence import PartialDependence, partial_dependence
+
+_MOST_COLUMNS = 9
+_POINTS = 24
+_MOST_ROWS = 200
+_CURVES = 40  # of single rows
+_MOST_CATEGORIES, _MOST_CLASSES = 15, 8
+
+
+def dependence_section(study: Any, test: View, columns: list[str]) -> dict[str, Any] | None:
+    """Ask the model about the columns that matter most; None if no model answers in time."""
+    shown = [name for name in columns if name in test.names][:_MOST_COLUMNS]
+    rows = sample(test.n_rows, _MOST_ROWS)
+    name = affordable(study, len(rows) * _POINTS * max(len(shown), 1))
+    if name is None or not shown:
+        return None
+    classes = None if study.classes is None else np.asarray(study.classes).tolist()
+    X = test.take(rows)
+    drawn = np.unique(np.linspace(0, len(rows) - 1, min(_CURVES, len(rows))).round().astype(int))
+    found = [
+        partial_dependence(study.models[name], X, column, individual=True, n_points=_POINTS, percentiles=(0.02, 0.98))
+        for column in shown
+    ]
+    labels = classes if classes is None or len(classes) > 2 else classes[1:]
+    return {
+        "model": name,
+        "of": found[0].of,
+        "n_rows": len(rows),
+        "outputs": None if labels is None else [elide(one_line(label), 40) for label in labels[:_MOST_CLASSES]],
+        "columns": [_column(part, drawn) for part in found],
+    }
+
+
+def _column(part: PartialDependence, drawn: Any) -> dict[str, Any]:
+    """Lay out one column: the mean by output, and the curves of some rows."""
+    average, alone = part.average, part.individual
+    assert alone is not None
+    if part.outputs is None:
+        average, alone = average[:, None], alone[:, :, None]
+    texts = part.texts()
+    kept = np.arange(len(texts))[: _MOST_CATEGORIES if part.is_category() else len(texts)]
+    digits = 3 if float(np.abs(average).max()) <= 1 else 5
+    single = [[_rounded(alone[row, kept, k], digits) for row in drawn] for k in range(alone.shape[2])][:_MOST_CLASSES]
+    return {
+        "name": one_line(part.columns[0]),
+        "is_category": part.is_category(),
+        "texts": [elide(texts[k], 20) for k in kept],
+        "at": None if part.is_category() else part.numbers[0],
+        "deciles": part.deciles[0],
+        "average": [average[kept, k] for k in range(average.shape[1])][:_MOST_CLASSES],
+        "single": single,
+    }
+
+
+def _rounded(values: Any, digits: int) -> list[float]:
+    found: list[float] = np.asarray(values).round(digits).tolist()
+    return found

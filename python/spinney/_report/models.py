@@ -1,0 +1,34 @@
+"""Which model is asked: the best that can answer in the time that a report may take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+SECONDS = 6.0  # that one section may spend on asking
+
+
+def affordable(study: Any, n_rows: int) -> str | None:
+    """Name the best model that can predict so many rows in time, by what the study measured; None if none can.
+
+    Parameters
+    ----------
+    study : Study
+    n_rows : int
+        Rows to be predicted, all questions together.
+    """
+    held_out = float(np.mean([len(held) for _, held in study.folds]))
+    for entry in study.leaderboard:
+        is_quick = entry.predict_seconds / max(held_out, 1.0) * n_rows <= SECONDS
+        if is_quick and entry.name in study.models and not entry.is_baseline:
+            return str(entry.name)
+    return None
+
+
+def explainable(study: Any) -> str | None:
+    """Name the best model whose predictions can be parted among the columns; None if there is none."""
+    for entry in study.leaderboard:
+        if hasattr(study.models.get(entry.name), "shap_values"):
+            return str(entry.name)
+    return None
