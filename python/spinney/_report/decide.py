@@ -87,16 +87,17 @@ def _counts_above(share: Floats, is_it: NDArray[np.bool_]) -> tuple[Floats, NDAr
     last = np.flatnonzero(np.append(sorted_share[1:] != sorted_share[:-1], True)) if len(share) else np.empty(0, int)
     hits, alarms = np.cumsum(sorted_yes)[last], np.cumsum(~sorted_yes)[last]
     if len(last) > _MOST_THRESHOLDS:
-        spread = [np.linspace(0, len(last) - 1, _MOST_THRESHOLDS // 2)]
+        spread = [np.linspace(0, len(last) - 1, _MOST_THRESHOLDS // 2).round().astype(np.intp)]
         for counts in (hits, alarms):
-            spread.append(np.searchsorted(counts, np.linspace(0, counts[-1], _MOST_THRESHOLDS // 4)))
-        kept = np.unique(np.clip(np.concatenate(spread).round().astype(int), 0, len(last) - 1))
+            places = np.searchsorted(counts, np.linspace(0, counts[-1], _MOST_THRESHOLDS // 4))
+            spread.append(places.astype(np.intp))
+        kept = np.unique(np.clip(np.concatenate(spread), 0, len(last) - 1))
         last, hits, alarms = last[kept], hits[kept], alarms[kept]
     return np.append(1.01, sorted_share[last]), np.append(0, hits), np.append(0, alarms)
 
 
 def _area_error(yes: Floats, no: Floats) -> float:
-    """Return the standard error of the area under the ROC curve, from the places of rows among the others (DeLong 1988)."""
+    """Return the standard error of the area under the ROC curve (DeLong 1988)."""
 
     def places(values: Floats, others: Floats) -> Floats:
         ordered = np.sort(others)

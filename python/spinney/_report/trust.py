@@ -115,7 +115,7 @@ def _mean(values: Floats) -> float | None:
 
 def _outside(train: View, test: View) -> list[dict[str, Any]]:
     """Count test values that no training row came near: beyond the range, unseen, missing where nothing was."""
-    found = []
+    found: list[dict[str, Any]] = []
     for j, name in enumerate(test.names):
         learned, asked = train.numbers[j], test.numbers[j]
         known = learned[~np.isnan(learned)]
@@ -131,7 +131,7 @@ def _outside(train: View, test: View) -> list[dict[str, Any]]:
 
 def _drift(train: View, test: View) -> list[dict[str, Any]]:
     """How far the columns of the two parts lie apart: the largest gap between their distributions."""
-    found = []
+    found: list[dict[str, Any]] = []
     for j, name in enumerate(test.names):
         distance, line = _distance(train.numbers[j], test.numbers[j], train.is_category(j))
         found.append({"name": one_line(name), "distance": distance, "chance": line})
