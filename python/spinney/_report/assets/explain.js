@@ -3,7 +3,7 @@ drawers.importances = (found) => {
   const draw = chart("Importances of the columns with their intervals", (width) => importance_bars(found, width));
   if (!found.pairs) return [card(found.title, found.note, draw)];
   const pairs = chart("Pairs of columns that act together", (width) => importance_bars({ unit: "Friedman's H", columns: found.pairs.pairs.map((p) => ({ ...p, low: null, high: null })) }, width));
-  return [card(found.title, found.note, draw), card("Columns that act together", `Share of what a pair does in the ${found.pairs.of} that neither column does alone: 0, they add up; 1, they only act together. ${found.pairs.model}, ${plural(found.pairs.n_rows, "test row")}.`, pairs)];
+  return [el("div", { class: "grid" }, card(found.title, found.note, draw), card("Columns that act together", `How much of what a pair does neither column does alone: 0, they add up; 1, they only act together. Asked of ${found.pairs.model}, ${plural(found.pairs.n_rows, "test row")}.`, pairs))];
 };
 
 function importance_bars(found, width) {
