@@ -139,13 +139,13 @@ Coding Coding::learn(const Table& table, const Table* later, const double* weigh
 
 namespace {
 
-// Codes of one column for a block of rows.
+// A sparse column is listed if it is not 0 in no more than one in so many rows.
+constexpr std::size_t least_rows_an_entry = 8;
+
+// Codes of one column that is not listed, for a block of rows.
 class ColumnCoder {
  public:
-  ColumnCoder(const Column& column, const CodedColumn& coded) : column_(column), coded_(coded), search_(coded.edges) {
-    const double zero = 0;
-    if (column.is_sparse()) search_.find(&zero, 1, &code_of_zero_);
-  }
+  ColumnCoder(const Column& column, const CodedColumn& coded) : column_(column), coded_(coded), search_(coded.edges) {}
 
   // Rows rows[0] … rows[0] + n - 1.
   void code(const Row* rows, std::size_t n, std::uint32_t* out) const {
@@ -155,9 +155,7 @@ class ColumnCoder {
                 [&](std::size_t i, double v) { out[i] = v == v && v < last ? static_cast<std::uint32_t>(v) : last; });
       return;
     }
-    if (column_.is_sparse())
-      code_stored(rows[0], n, out);
-    else if (has_short_keys(column_))
+    if (has_short_keys(column_))
       code_numbers<float>(rows, n, out);
     else
       code_numbers<double>(rows, n, out);
@@ -173,19 +171,9 @@ class ColumnCoder {
       for (std::size_t i = 0; i < n; ++i) out[i] = values[i] == values[i] ? out[i] : coded_.n_codes - 1;
   }
 
-  void code_stored(Row first, std::size_t n, std::uint32_t* out) const {
-    std::fill(out, out + n, code_of_zero_);
-    read_stored(column_, first, first + n, [&](Row row, double v) {
-      std::uint32_t& code = out[row - first];
-      search_.find(&v, 1, &code);
-      if (coded_.has_missing && v != v) code = coded_.n_codes - 1;
-    });
-  }
-
   const Column& column_;
   const CodedColumn& coded_;
   EdgeSearch search_;
-  std::uint32_t code_of_zero_ = 0;
 };
 
 template <class Code>
@@ -194,32 +182,104 @@ void store(const std::uint32_t* codes, std::size_t n, std::uint8_t* column, std:
   for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<Code>(codes[i]);
 }
 
+// Codes of the values that sparse columns store, on one thread.
+class ColumnLister {
+ public:
+  // Those that are not the code of 0 go to `rows` and `codes`, where there is room for all; their number to list.end.
+  void list(const Column& column, const CodedColumn& coded, Codes::List& list, Row* rows, std::uint16_t* codes) {
+    const EdgeSearch search(coded.edges);
+    const double zero = 0;
+    search.find(&zero, 1, &list.common);
+    values_.clear();
+    read_stored(column, 0, SIZE_MAX, [&](Row, double v) { values_.push_back(v); });
+    found_.resize(values_.size());
+    search.find(values_.data(), values_.size(), found_.data());
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const bool is_missing = coded.has_missing && values_[i] != values_[i];
+      const std::uint32_t code = is_missing ? coded.n_codes - 1 : found_[i];
+      rows[n] = static_cast<Row>(column.sparse_rows[i]);
+      codes[n] = static_cast<std::uint16_t>(code);
+      n += code != list.common;
+    }
+    list.end = list.begin + n;
+  }
+
+ private:
+  std::vector<double> values_;
+  std::vector<std::uint32_t> found_;
+};
+
+// Gives each column its place.
+void lay_out(const Table& table, const Coding& coding, Codes& codes) {
+  std::size_t n_bytes = 0, n_listed = 0;
+  codes.lists.resize(table.n_columns());
+  for (std::size_t f = 0; f < table.n_columns(); ++f) {
+    const Column& column = table.columns[f];
+    codes.first.push_back(n_bytes);
+    Codes::List& list = codes.lists[f];
+    list.is_listed = column.is_sparse() && column.n_sparse * least_rows_an_entry <= table.n_rows;
+    list.begin = list.end = n_listed;
+    if (list.is_listed)
+      n_listed += column.n_sparse;
+    else
+      n_bytes += (table.n_rows * (coding.columns[f].is_wide ? 2 : 1) + 63) / 64 * 64;
+  }
+  codes.bytes = LargeArray<std::uint8_t>(n_bytes + 4);
+  codes.listed_rows.resize(n_listed);
+  codes.listed_codes.resize(n_listed);
+}
+
+void list_columns(const Table& table, const Coding& coding, Codes& codes, int n_threads, Interrupt& interrupt) {
+  constexpr std::size_t beside = 16;
+  const std::size_t n_columns = table.n_columns();
+  std::vector<ColumnLister> listers(static_cast<std::size_t>(n_threads));
+  const double estimated_ns = 10.0 * static_cast<double>(codes.listed_rows.size());
+  parallel_for_if_worth(estimated_ns, (n_columns + beside - 1) / beside, n_threads, [&](std::size_t group, int worker) {
+    interrupt.check();
+    for (std::size_t f = group * beside; f < std::min(n_columns, (group + 1) * beside); ++f) {
+      Codes::List& list = codes.lists[f];
+      if (list.is_listed)
+        listers[static_cast<std::size_t>(worker)].list(table.columns[f], coding.columns[f], list,
+                                                       codes.listed_rows.data() + list.begin,
+                                                       codes.listed_codes.data() + list.begin);
+    }
+  });
+}
+
 }  // namespace
+
+std::uint32_t Codes::listed_code(std::uint32_t f, Row r) const {
+  const std::span<const Row> rows = rows_off(f);
+  const auto at = std::lower_bound(rows.begin(), rows.end(), r);
+  return at == rows.end() || *at != r ? lists[f].common : codes_off(f)[static_cast<std::size_t>(at - rows.begin())];
+}
 
 Codes encode(const Table& table, const Coding& coding, int n_threads, Interrupt& interrupt) {
   Codes codes;
   codes.n_rows = table.n_rows;
+  lay_out(table, coding, codes);
+  list_columns(table, coding, codes, n_threads, interrupt);
   std::vector<ColumnCoder> coders;
-  std::size_t n_bytes = 0;
+  std::vector<std::size_t> columns;  // of the coders
   for (std::size_t f = 0; f < table.n_columns(); ++f) {
+    if (codes.lists[f].is_listed) continue;
     coders.emplace_back(table.columns[f], coding.columns[f]);
-    codes.first.push_back(n_bytes);
-    n_bytes += (table.n_rows * (coding.columns[f].is_wide ? 2 : 1) + 63) / 64 * 64;
+    columns.push_back(f);
   }
-  codes.bytes = LargeArray<std::uint8_t>(n_bytes + 4);
-  const std::size_t n_blocks = (table.n_rows + block_rows - 1) / block_rows;
-  const double estimated_ns = 5.0 * static_cast<double>(table.n_rows) * static_cast<double>(table.n_columns());
+  const std::size_t n_blocks = columns.empty() ? 0 : (table.n_rows + block_rows - 1) / block_rows;
+  const double estimated_ns = 5.0 * static_cast<double>(table.n_rows) * static_cast<double>(columns.size());
   parallel_for_if_worth(estimated_ns, n_blocks, n_threads, [&](std::size_t block, int) {
     interrupt.check();
     const std::size_t begin = block * block_rows, n = std::min(block_rows, table.n_rows - begin);
     std::array<Row, block_rows> rows;
     std::array<std::uint32_t, block_rows> found;
     std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
-    for (std::size_t f = 0; f < table.n_columns(); ++f) {
-      const CodedColumn& coded = coding.columns[f];
-      coders[f].code(rows.data(), n, found.data());
-      (coded.is_wide ? store<std::uint16_t> : store<std::uint8_t>)(found.data(), n, codes.bytes.data() + codes.first[f],
-                                                                   begin);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const std::size_t f = columns[i];
+      coders[i].code(rows.data(), n, found.data());
+      const auto store_codes = coding.columns[f].is_wide ? store<std::uint16_t> : store<std::uint8_t>;
+      store_codes(found.data(), n, codes.bytes.data() + codes.first[f], begin);
     }
   });
   return codes;

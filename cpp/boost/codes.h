@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/interrupt.h"
@@ -33,16 +34,40 @@ struct Coding {
   std::vector<CodedColumn> columns;
 };
 
+// Most columns have a code for each row. Sparse ones are listed: all rows have the code of 0 but those that are named.
 struct Codes {
-  std::size_t n_rows = 0;
-  LargeArray<std::uint8_t> bytes;  // column after column; 4 more than the codes need
-  std::vector<std::size_t> first;  // byte of each column
+  struct List {
+    bool is_listed = false;
+    std::uint32_t common = 0;        // code of the rows that are not named
+    std::size_t begin = 0, end = 0;  // of those that are
+  };
 
+  std::size_t n_rows = 0;
+  LargeArray<std::uint8_t> bytes;           // column after column; 4 more than the codes need
+  std::vector<std::size_t> first;           // byte of each column
+  std::vector<List> lists;                  // by column; empty: none is listed
+  std::vector<Row> listed_rows;             // by column, ascending
+  std::vector<std::uint16_t> listed_codes;  // none is the column's common one
+
+  bool is_listed(std::uint32_t f) const { return !lists.empty() && lists[f].is_listed; }
+  std::span<const Row> rows_off(std::uint32_t f) const {
+    return std::span(listed_rows).subspan(lists[f].begin, lists[f].end - lists[f].begin);
+  }
+  std::span<const std::uint16_t> codes_off(std::uint32_t f) const {
+    return std::span(listed_codes).subspan(lists[f].begin, lists[f].end - lists[f].begin);
+  }
+
+  // Of columns that are not listed.
   const std::uint8_t* narrow(std::uint32_t f) const { return bytes.data() + first[f]; }
   const std::uint16_t* wide(std::uint32_t f) const { return reinterpret_cast<const std::uint16_t*>(narrow(f)); }
+
   std::uint32_t code(const Coding& coding, std::uint32_t f, Row r) const {
+    if (is_listed(f)) return listed_code(f, r);
     return coding.columns[f].is_wide ? wide(f)[r] : narrow(f)[r];
   }
+
+ private:
+  std::uint32_t listed_code(std::uint32_t f, Row r) const;
 };
 
 Codes encode(const Table& table, const Coding& coding, int n_threads, Interrupt& interrupt);

@@ -23,6 +23,7 @@ struct BoostGrower::Leaf {
   Bounds bounds;
   std::vector<std::uint32_t> groups;  // that may still be split on; empty: no constraint
   Histogram histogram;
+  Histogram listed;  // of the listed columns, where there are entries enough
   BoostSplit best;
   std::unique_ptr<Leaf> left, right;  // once its split has been carried out, ahead of its turn perhaps
   bool is_taken = false;              // a thread is splitting it
@@ -46,20 +47,20 @@ class BoostGrower::Growing {
         rows_(rows),
         units_(units),
         interrupt_(interrupt),
-        search_(home.coding_, home.tiles_, home.params_, units),
+        search_(home.coding_, home.params_, units),
         columns_(home.coding_, home.params_, key),
         histograms_(home.tiles_, search_, columns_.of_tree(), pairs, home.scratch_, interrupt) {}
 
   BoostedTree grow(const Packed* root_histogram) {
     nodes_.push_back({});
     push(plant(root_histogram));
-    const double to_share = histograms_.estimated_ns(static_cast<double>(rows_.size())) / (4.0 * n_threads_);
+    const double to_share = estimated_ns_of_root() / (4.0 * n_threads_);
     alone_ns_ = std::clamp(to_share, 100'000.0, 500'000.0);
     for (commit_splits(); !is_done(); commit_splits()) {
       interrupt_.check();
       Leaf& next = *heap_.front();
       const double ns = estimated_ns(next);
-      if (n_threads_ > 1 && ns <= alone_ns_ && is_worth_splitting_ahead())
+      if (n_threads_ > 1 && is_for_one_thread(next) && is_worth_splitting_ahead())
         split_ahead();
       else
         settle(next, split(next, ns < worth_a_wake_up_ns ? 1 : n_threads_, 0, n_to_come() > 1));
@@ -119,7 +120,7 @@ class BoostGrower::Growing {
   }
 
   void finish(Leaf& leaf) {
-    home_.pool_.give_back(std::move(leaf.histogram), leaf.made_by);
+    give_back(leaf, leaf.made_by);
     if (!leaf.is_split()) return;
     finish(*leaf.left);
     finish(*leaf.right);
@@ -137,7 +138,7 @@ class BoostGrower::Growing {
   // Threads are woken once for all splits to come, so these may be small.
   bool is_worth_splitting_ahead() const {
     if (n_to_come() < 2 || histograms_.shares_tiles(n_threads_)) return false;
-    double ns = static_cast<double>(n_to_come()) * histograms_.estimated_ns(0);
+    double ns = static_cast<double>(n_to_come()) * histograms_.estimated_ns(0, 0);
     for (const auto& leaf : heap_) ns += estimated_ns(*leaf);
     return ns >= worth_a_wake_up_ns;
   }
@@ -172,7 +173,7 @@ class BoostGrower::Growing {
       std::pop_heap(soon_.begin(), soon_.end(), order());
       Leaf* leaf = soon_.back();
       soon_.pop_back();
-      if (!leaf->is_split() && !leaf->is_taken && estimated_ns(*leaf) <= alone_ns_) {
+      if (!leaf->is_split() && !leaf->is_taken && is_for_one_thread(*leaf)) {
         if (leaf->made_by == worker) return leaf;
         if (first == nullptr) first = leaf;
       }
@@ -235,25 +236,46 @@ class BoostGrower::Growing {
     root->end = rows_.size();
     for (std::uint32_t g = 0; g < params_.interaction_cst.size(); ++g) root->groups.push_back(g);
     root->histogram = home_.pool_.take(0);
+    if (is_worth_listed(*root)) root->listed = home_.listed_pool_.take(0);
     SearchedNode searched = searched_node(*root, may_split(*root));
-    const bool alone = histograms_.estimated_ns(static_cast<double>(rows_.size())) < worth_a_wake_up_ns;
-    histograms_.plant(searched, known, rows_.data(), rows_.size(), alone ? 1 : n_threads_);
+    histograms_.plant(searched, known, estimated_ns_of_root() < worth_a_wake_up_ns ? 1 : n_threads_);
     root->sums = searched.terms.total;
     root->best = std::move(searched.best);
     return root;
   }
 
   SearchedNode searched_node(const Leaf& leaf, bool search) const {
-    SearchedNode node{leaf.histogram.get(), search_.terms(leaf.sums, leaf.n(), leaf.bounds), {}, {}};
+    SearchedNode node{.histogram = leaf.histogram.get(),
+                      .listed = leaf.listed.get(),
+                      .rows = rows_.data() + leaf.begin,
+                      .terms = search_.terms(leaf.sums, leaf.n(), leaf.bounds)};
     if (search) node.columns = columns_.of_node(leaf.depth, leaf.path, leaf.groups);
     return node;
+  }
+
+  bool is_worth_listed(const Leaf& leaf) const {
+    const ListedColumns& listed = home_.tiles_.listed();
+    return !listed.empty() && listed.is_worth_cells(leaf.n());
+  }
+
+  void give_back(Leaf& leaf, int worker) {
+    home_.pool_.give_back(std::move(leaf.histogram), worker);
+    home_.listed_pool_.give_back(std::move(leaf.listed), worker);
+  }
+
+  double estimated_ns_of_root() const {
+    return histograms_.estimated_ns(static_cast<double>(rows_.size()), static_cast<double>(rows_.size()));
   }
 
   // How long one thread takes to split a leaf, roughly: all rows are parted, those of the smaller child are added up.
   double estimated_ns(const Leaf& leaf) const {
     const auto all = static_cast<double>(leaf.sums.hessian), left = static_cast<double>(leaf.best.left.hessian);
     const double n_rows = leaf.n();
-    return n_rows + histograms_.estimated_ns(n_rows * std::min(left, all - left) / std::max(all, 1.0));
+    return n_rows + histograms_.estimated_ns(n_rows, n_rows * std::min(left, all - left) / std::max(all, 1.0));
+  }
+
+  bool is_for_one_thread(const Leaf& leaf) const {
+    return estimated_ns(leaf) <= alone_ns_ && !(leaf.listed && histograms_.shares_listed());
   }
 
   // Carries out the best split of a leaf. `search`: the children may have to be split in turn.
@@ -269,18 +291,26 @@ class BoostGrower::Growing {
     const bool left_smaller = n_left * 2 <= leaf.n();
     Leaf &small = left_smaller ? *outcome.left : *outcome.right, &large = left_smaller ? *outcome.right : *outcome.left;
     if (!search || (!may_split(small) && !may_split(large))) {
-      home_.pool_.give_back(std::move(leaf.histogram), worker);
+      give_back(leaf, worker);
       return outcome;
     }
-    small.histogram = home_.pool_.take(worker);
-    large.histogram = std::move(leaf.histogram);
+    share_histograms(leaf, small, large, worker);
     SearchedNode a = searched_node(small, may_split(small)), b = searched_node(large, may_split(large));
-    histograms_.divide(a, b, rows_.data() + small.begin, small.n(), n_threads, worker);
+    histograms_.divide(a, b, n_threads, worker);
     small.best = std::move(a.best);
     large.best = std::move(b.best);
     for (Leaf* child : {&small, &large})
-      if (!(child->best.gain > 0)) home_.pool_.give_back(std::move(child->histogram), worker);
+      if (!(child->best.gain > 0)) give_back(*child, worker);
     return outcome;
+  }
+
+  // The larger child gets the histograms of its parent.
+  void share_histograms(Leaf& leaf, Leaf& small, Leaf& large, int worker) {
+    small.histogram = home_.pool_.take(worker);
+    large.histogram = std::move(leaf.histogram);
+    if (!leaf.listed || !is_worth_listed(large)) return home_.listed_pool_.give_back(std::move(leaf.listed), worker);
+    large.listed = std::move(leaf.listed);
+    if (may_split(small) && is_worth_listed(small)) small.listed = home_.listed_pool_.take(worker);
   }
 
   std::unique_ptr<Leaf> make_child(const Leaf& leaf, bool is_left, std::size_t n_left) const {
@@ -336,16 +366,11 @@ class BoostGrower::Growing {
   // The hessian had promised more rows than there were. Columns are counted until the best split is one of them: few are,
   // where all would take as long as the histogram.
   BoostSplit best_counted(const Leaf& leaf, int worker) {
-    SplitScratch& scratch = home_.scratch_.search[static_cast<std::size_t>(worker)];
     std::vector<std::vector<Row>> counts(coding_.columns.size());
     for (std::uint32_t to_count = leaf.best.feature;;) {
       counts[to_count] = counted(leaf, to_count);
       SearchedNode node = searched_node(leaf, true);
-      for (std::uint32_t f = 0; f < node.columns.size(); ++f) {
-        if (!node.columns[f]) continue;
-        const Row* known = counts[f].empty() ? nullptr : counts[f].data();
-        node.consider(search_.search(f, node.histogram, node.terms, node.best.score, scratch, known));
-      }
+      histograms_.search_counted(node, counts, worker);
       if (!(node.best.gain > 0) || !counts[node.best.feature].empty()) return std::move(node.best);
       to_count = node.best.feature;
     }
@@ -460,6 +485,7 @@ BoostGrower::BoostGrower(const Coding& coding, const Codes& codes, const Tiles& 
       params_(params),
       n_threads_(n_threads),
       pool_(tiles.n_cells(), n_threads),
+      listed_pool_(tiles.listed().n_cells(), n_threads),
       scratch_(tiles.n_cells(), n_threads),
       parter_(coding, codes, n_threads) {}
 

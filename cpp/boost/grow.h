@@ -49,7 +49,7 @@ class BoostGrower {
   const Tiles& tiles_;
   const BoostParams& params_;
   const int n_threads_;
-  HistogramPool pool_;
+  HistogramPool pool_, listed_pool_;
   HistogramScratch scratch_;
   RowParter parter_;
 };

@@ -82,7 +82,47 @@ void HistogramSearch::subtract_lane(std::uint32_t lane, Packed* large, const Pac
 void HistogramSearch::search_lane(std::uint32_t lane, SearchedNode& node, SplitScratch& scratch) const {
   if (node.columns.empty()) return;
   for (const std::uint32_t f : tiles_.columns(lane))
-    if (node.columns[f]) node.consider(search_.search(f, node.histogram, node.terms, node.best.score, scratch));
+    if (node.columns[f])
+      search_column(f, tiles_.cells(f, node.histogram, packed(node.terms.total), scratch.cells), node, scratch);
+}
+
+void HistogramSearch::search_column(std::uint32_t f, const Packed* cells, SearchedNode& node, SplitScratch& scratch,
+                                    const Counts* counts) const {
+  const Row* known = counts == nullptr || (*counts)[f].empty() ? nullptr : (*counts)[f].data();
+  node.consider(search_.search(f, cells, node.terms, node.best.score, scratch, known));
+}
+
+// The listed columns begin … end - 1; all of them in a node that has no histogram of them.
+void HistogramSearch::search_listed(std::size_t begin, std::size_t end, SearchedNode& node, SplitScratch& scratch,
+                                    const Counts* counts) const {
+  if (node.columns.empty()) return;
+  const Packed total = packed(node.terms.total);
+  const auto search = [&](std::uint32_t f, const Packed* cells) {
+    if (node.columns[f]) search_column(f, cells, node, scratch, counts);
+  };
+  if (node.listed != nullptr)
+    tiles_.listed().visit(begin, end, node.listed, total, node.terms.least, search);
+  else
+    tiles_.listed().visit_rows(pairs_, node.rows, node.terms.n_rows, total, node.terms.least, scratch.listed, search);
+}
+
+void HistogramSearch::search_counted(SearchedNode& node, const Counts& counts, int worker) const {
+  SplitScratch& scratch = scratch_.search[static_cast<std::size_t>(worker)];
+  for (std::uint32_t f = 0; f < node.columns.size(); ++f)
+    if (node.columns[f] && tiles_.has_lane(f))
+      search_column(f, tiles_.cells(f, node.histogram, packed(node.terms.total), scratch.cells), node, scratch,
+                    &counts);
+  if (!tiles_.listed().empty()) search_listed(0, tiles_.listed().n_columns(), node, scratch, &counts);
+}
+
+double HistogramSearch::estimated_ns(double n_rows, double n_small) const {
+  const ListedColumns& listed = tiles_.listed();
+  const double ns =
+      0.5 * static_cast<double>(lanes_in_use_.size()) * n_small + 2.0 * static_cast<double>(scratch_.n_cells);
+  if (listed.empty()) return ns;
+  const double ns_large = listed.is_worth_cells(n_rows - n_small) ? 0.5 * static_cast<double>(listed.n_cells())
+                                                                  : 4 * listed.n_entries(n_rows - n_small);
+  return ns + 4 * listed.n_entries(n_small) + ns_large + 2.0 * static_cast<double>(listed.n_columns());
 }
 
 // body(lane, worker), a few lanes to a task
@@ -138,23 +178,21 @@ Packed HistogramSearch::sum_of_lane(std::uint32_t lane, const Packed* histogram,
   return sum;
 }
 
-void HistogramSearch::plant(SearchedNode& root, const Packed* known, const Row* rows, std::size_t n,
-                            int n_threads) const {
+void HistogramSearch::plant(SearchedNode& root, const Packed* known, int n_threads) const {
+  const Row* rows = root.rows;
+  const std::size_t n = root.terms.n_rows;
   Packed sum = 0;
-  if (lanes_in_use_.empty()) {
-    for (std::size_t i = 0; i < n; ++i) sum += pairs_[rows[i]];
-    root.terms.total = {gradient_of(sum), hessian_of(sum)};
-    return;
-  }
   std::vector<std::uint8_t> used;
-  if (known != nullptr)
+  if (lanes_in_use_.empty())
+    for (std::size_t i = 0; i < n; ++i) sum += pairs_[rows[i]];
+  else if (known != nullptr)
     std::copy_n(known, tiles_.n_cells(), root.histogram);
   else if (shares_tiles(n_threads) || n_threads == 1)
     parallel_for(tiles_in_use_.size(), n_threads,
                  [&](std::size_t i, int) { fill_tile(tiles_in_use_[i], root.histogram, rows, n); });
   else
     used = fill_parts(root.histogram, rows, n, n_threads);
-  sum = sum_of_lane(lanes_in_use_[0], root.histogram, used);
+  if (!lanes_in_use_.empty()) sum = sum_of_lane(lanes_in_use_[0], root.histogram, used);
   root.terms = search_.terms({gradient_of(sum), hessian_of(sum)}, static_cast<Row>(n), root.terms.bounds);
   std::vector<SearchedNode> roots = copies(root, n_threads);
   for_each_lane(n_threads, [&](std::uint32_t lane, int worker) {
@@ -164,21 +202,84 @@ void HistogramSearch::plant(SearchedNode& root, const Packed* known, const Row* 
     search_lane(lane, roots[w], scratch_.search[w]);
   });
   choose(root, roots);
+  plant_listed(root, n_threads);
 }
 
-void HistogramSearch::divide(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n, int n_threads,
-                             int worker) const {
+void HistogramSearch::plant_listed(SearchedNode& root, int n_threads) const {
+  const ListedColumns& listed = tiles_.listed();
+  if (listed.empty()) return;
+  if (root.listed != nullptr) fill_listed(root);
+  const std::size_t n = listed.n_columns(), n_pieces = pieces_of_listed(root, n_threads);
+  std::vector<SearchedNode> roots = copies(root, n_threads);
+  parallel_for(n_pieces, n_pieces == 1 ? 1 : n_threads, [&](std::size_t p, int worker) {
+    const auto w = static_cast<std::size_t>(worker);
+    search_listed(p * n / n_pieces, (p + 1) * n / n_pieces, roots[w], scratch_.search[w]);
+  });
+  choose(root, roots);
+}
+
+void HistogramSearch::fill_listed(SearchedNode& node) const {
+  tiles_.listed().clear(node.listed);
+  tiles_.listed().add_rows(pairs_, node.rows, node.terms.n_rows, node.listed);
+}
+
+// How many tasks the search of a node's listed columns is.
+std::size_t HistogramSearch::pieces_of_listed(const SearchedNode& node, int n_threads) const {
+  if (node.listed == nullptr || n_threads == 1) return 1;
+  return std::min<std::size_t>(tiles_.listed().n_columns(), 4 * static_cast<std::size_t>(n_threads));
+}
+
+// A small child without a histogram is one task more.
+void HistogramSearch::divide_listed(SearchedNode& small, SearchedNode& large, int n_threads, int worker) const {
+  const ListedColumns& listed = tiles_.listed();
+  if (listed.empty()) return;
+  if (small.listed != nullptr)
+    fill_listed(small);
+  else if (large.listed != nullptr)
+    listed.take_rows(pairs_, small.rows, small.terms.n_rows, large.listed);
+  const std::size_t n = listed.n_columns(), n_pieces = pieces_of_listed(large, n_threads);
+  const auto divide_piece = [&](std::size_t p, SearchedNode& a, SearchedNode& b, SplitScratch& scratch) {
+    if (p == n_pieces) return search_listed(0, n, a, scratch);
+    const std::size_t begin = p * n / n_pieces, end = (p + 1) * n / n_pieces;
+    if (small.listed != nullptr) {
+      listed.subtract(begin, end, large.listed, small.listed);
+      search_listed(begin, end, a, scratch);
+    }
+    search_listed(begin, end, b, scratch);
+  };
+  const std::size_t n_tasks = n_pieces + (small.listed == nullptr);
+  if (n_threads == 1) {
+    for (std::size_t p = 0; p < n_tasks; ++p)
+      divide_piece(p, small, large, scratch_.search[static_cast<std::size_t>(worker)]);
+    return;
+  }
+  std::vector<SearchedNode> smalls = copies(small, n_threads), larges = copies(large, n_threads);
+  parallel_for(n_tasks, n_threads, [&](std::size_t p, int w) {
+    const auto mine = static_cast<std::size_t>(w);
+    divide_piece(p, smalls[mine], larges[mine], scratch_.search[mine]);
+  });
+  choose(small, smalls);
+  choose(large, larges);
+}
+
+void HistogramSearch::divide(SearchedNode& small, SearchedNode& large, int n_threads, int worker) const {
   constexpr std::size_t few = 2048;  // rows that are not worth sharing
-  if (n_threads > 1 && shares_tiles(n_threads)) return divide_tiles(small, large, rows, n, n_threads);
-  if (n_threads > 1 && n >= few) return divide_rows(small, large, rows, n, n_threads);
-  for (const std::uint32_t t : tiles_in_use_)
-    divide_tile(t, small, large, rows, n, scratch_.search[static_cast<std::size_t>(worker)]);
+  if (n_threads > 1 && shares_tiles(n_threads))
+    divide_tiles(small, large, n_threads);
+  else if (n_threads > 1 && small.terms.n_rows >= few && !tiles_in_use_.empty())
+    divide_rows(small, large, n_threads);
+  else
+    for (const std::uint32_t t : tiles_in_use_)
+      divide_tile(t, small, large, scratch_.search[static_cast<std::size_t>(worker)]);
+  divide_listed(small, large, n_threads, worker);
 }
 
 // Lane by lane, as long as its cells are near. A child that is not searched needs no histogram: its rows are taken away from
 // its parent's.
-void HistogramSearch::divide_tile(std::uint32_t tile, SearchedNode& small, SearchedNode& large, const Row* rows,
-                                  std::size_t n, SplitScratch& scratch) const {
+void HistogramSearch::divide_tile(std::uint32_t tile, SearchedNode& small, SearchedNode& large,
+                                  SplitScratch& scratch) const {
+  const Row* rows = small.rows;
+  const std::size_t n = small.terms.n_rows;
   const bool is_small_searched = !small.columns.empty();
   if (is_small_searched)
     fill_tile(tile, small.histogram, rows, n);
@@ -192,20 +293,18 @@ void HistogramSearch::divide_tile(std::uint32_t tile, SearchedNode& small, Searc
   }
 }
 
-void HistogramSearch::divide_tiles(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n,
-                                   int n_threads) const {
+void HistogramSearch::divide_tiles(SearchedNode& small, SearchedNode& large, int n_threads) const {
   std::vector<SearchedNode> smalls = copies(small, n_threads), larges = copies(large, n_threads);
   parallel_for(tiles_in_use_.size(), n_threads, [&](std::size_t i, int worker) {
     const auto w = static_cast<std::size_t>(worker);
-    divide_tile(tiles_in_use_[i], smalls[w], larges[w], rows, n, scratch_.search[w]);
+    divide_tile(tiles_in_use_[i], smalls[w], larges[w], scratch_.search[w]);
   });
   choose(small, smalls);
   choose(large, larges);
 }
 
-void HistogramSearch::divide_rows(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n,
-                                  int n_threads) const {
-  const std::vector<std::uint8_t> used = fill_parts(small.histogram, rows, n, n_threads);
+void HistogramSearch::divide_rows(SearchedNode& small, SearchedNode& large, int n_threads) const {
+  const std::vector<std::uint8_t> used = fill_parts(small.histogram, small.rows, small.terms.n_rows, n_threads);
   std::vector<SearchedNode> smalls = copies(small, n_threads), larges = copies(large, n_threads);
   for_each_lane(n_threads, [&](std::uint32_t lane, int worker) {
     const auto w = static_cast<std::size_t>(worker);

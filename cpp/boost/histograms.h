@@ -1,7 +1,8 @@
 // Histograms of nodes, and the best splits that they show.
 //
 // A tile is a part of every histogram that fits a core's own cache. Where threads share a node they take its tiles if
-// there are enough, else its rows; a tile is filled, taken from the parent's and searched in one go.
+// there are enough, else its rows; a tile is filled, taken from the parent's and searched in one go. Listed columns have a
+// histogram of their own in nodes of many entries, and are searched from the rows in others.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +34,11 @@ class HistogramPool {
 // A node as the search sees it.
 struct SearchedNode {
   Packed* histogram = nullptr;
+  Packed* listed = nullptr;   // of the listed columns; null: these are searched from the rows
+  const Row* rows = nullptr;  // terms.n_rows of them
   NodeTerms terms;
-  std::vector<std::uint8_t> columns;  // by column: may it be split on? Empty: the node is not searched
-  BoostSplit best;
+  std::vector<std::uint8_t> columns = {};  // by column: may it be split on? Empty: the node is not searched
+  BoostSplit best = {};
 
   void consider(BoostSplit split);  // of equal splits that on the first column
 };
@@ -55,16 +58,19 @@ class HistogramSearch {
                   const Packed* pairs, HistogramScratch& scratch, Interrupt& interrupt);
 
   // The histogram of the root, unless it is `known` (else null), its sums and its best split.
-  void plant(SearchedNode& root, const Packed* known, const Row* rows, std::size_t n, int n_threads) const;
+  void plant(SearchedNode& root, const Packed* known, int n_threads) const;
 
-  // `large` comes with the histogram of the parent; `rows` are those of `small`.
-  void divide(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n, int n_threads,
-              int worker) const;
+  // `large` comes with the histograms of the parent. `small` has one of the listed columns only if `large` has.
+  void divide(SearchedNode& small, SearchedNode& large, int n_threads, int worker) const;
 
-  // How long one thread takes to divide a node whose smaller child has so many rows, roughly.
-  double estimated_ns(double n_rows) const {
-    return 0.5 * static_cast<double>(lanes_in_use_.size()) * n_rows + 2.0 * static_cast<double>(scratch_.n_cells);
-  }
+  // The best split of a node that has its histograms. Rows by code are known of some columns; empty: not of this one.
+  void search_counted(SearchedNode& node, const std::vector<std::vector<Row>>& counts, int worker) const;
+
+  // How long one thread takes to divide a node of n_rows, n_small in its smaller child, roughly.
+  double estimated_ns(double n_rows, double n_small) const;
+
+  // Is a node that has a histogram of listed columns work for several threads?
+  bool shares_listed() const { return tiles_.listed().n_cells() >= std::size_t{1} << 15; }
 
   // Does a node have tiles enough for the threads?
   bool shares_tiles(int n_threads) const { return tiles_in_use_.size() >= 4 * static_cast<std::size_t>(n_threads); }
@@ -75,12 +81,20 @@ class HistogramSearch {
   void subtract_lane(std::uint32_t lane, Packed* large, const Packed* small) const;
   std::vector<std::uint8_t> fill_parts(Packed* histogram, const Row* rows, std::size_t n, int n_threads) const;
   void add_parts(std::uint32_t lane, Packed* histogram, const std::vector<std::uint8_t>& used) const;
-  void divide_tiles(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n, int n_threads) const;
-  void divide_rows(SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n, int n_threads) const;
-  void divide_tile(std::uint32_t tile, SearchedNode& small, SearchedNode& large, const Row* rows, std::size_t n,
-                   SplitScratch& scratch) const;
+  void divide_tiles(SearchedNode& small, SearchedNode& large, int n_threads) const;
+  void divide_rows(SearchedNode& small, SearchedNode& large, int n_threads) const;
+  void divide_tile(std::uint32_t tile, SearchedNode& small, SearchedNode& large, SplitScratch& scratch) const;
   Packed sum_of_lane(std::uint32_t lane, const Packed* histogram, const std::vector<std::uint8_t>& used) const;
   void search_lane(std::uint32_t lane, SearchedNode& node, SplitScratch& scratch) const;
+  using Counts = std::vector<std::vector<Row>>;
+  void search_column(std::uint32_t column, const Packed* cells, SearchedNode& node, SplitScratch& scratch,
+                     const Counts* counts = nullptr) const;
+  void search_listed(std::size_t begin, std::size_t end, SearchedNode& node, SplitScratch& scratch,
+                     const Counts* counts = nullptr) const;
+  void fill_listed(SearchedNode& node) const;
+  std::size_t pieces_of_listed(const SearchedNode& node, int n_threads) const;
+  void plant_listed(SearchedNode& root, int n_threads) const;
+  void divide_listed(SearchedNode& small, SearchedNode& large, int n_threads, int worker) const;
   template <class Body>
   void for_each_lane(int n_threads, Body&& body) const;
 

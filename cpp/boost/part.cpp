@@ -10,19 +10,56 @@ namespace {
 
 constexpr std::size_t chunk = 1 << 13;
 
+// In this order, so that a cut parts the rows whichever side the common code takes.
+constexpr std::uint8_t marked_left = 0, unmarked = 1, marked_right = 2;
+
 std::size_t size_of_chunk(std::size_t c, std::size_t n) { return std::min(chunk, n - c * chunk); }
 
 }  // namespace
 
 RowParter::RowParter(const Coding& coding, const Codes& codes, int n_threads)
-    : coding_(coding), codes_(codes), spare_(static_cast<std::size_t>(n_threads)) {}
+    : coding_(coding),
+      codes_(codes),
+      spare_(static_cast<std::size_t>(n_threads)),
+      marks_(static_cast<std::size_t>(n_threads)) {}
 
 std::size_t RowParter::part(const BoostSplit& split, Row* rows, std::size_t n, int n_threads, int worker) {
-  if (n_threads == 1 || n < 2 * chunk) return part_serial(split, rows, n, worker);
-  std::vector<std::size_t> n_left((n + chunk - 1) / chunk);
-  parallel_for(n_left.size(), n_threads,
-               [&](std::size_t c, int w) { n_left[c] = part_serial(split, rows + c * chunk, size_of_chunk(c, n), w); });
-  return join(rows, n, n_left, n_threads);
+  std::vector<std::uint8_t>& marks = marks_[static_cast<std::size_t>(worker)];
+  const bool is_listed = codes_.is_listed(split.feature);
+  if (is_listed) mark(split, marks, [](bool goes_left) { return goes_left ? marked_left : marked_right; });
+  const auto part_rows = [&](Row* some, std::size_t m, int w) {
+    return part_serial(split, some, m, is_listed ? marks.data() : nullptr, w);
+  };
+  std::size_t n_left = 0;
+  if (n_threads == 1 || n < 2 * chunk) {
+    n_left = part_rows(rows, n, worker);
+  } else {
+    std::vector<std::size_t> lefts((n + chunk - 1) / chunk);
+    parallel_for(lefts.size(), n_threads,
+                 [&](std::size_t c, int w) { lefts[c] = part_rows(rows + c * chunk, size_of_chunk(c, n), w); });
+    n_left = join(rows, n, lefts, n_threads);
+  }
+  if (is_listed) mark(split, marks, [](bool) { return unmarked; });
+  return n_left;
+}
+
+// Listed columns are numbers.
+bool RowParter::goes_left(const BoostSplit& split, std::uint32_t code) const {
+  const CodedColumn& column = coding_.columns[split.feature];
+  return column.has_missing && code + 1 == column.n_codes ? split.missing_left : code <= split.cut;
+}
+
+// Marks the rows that a listed column sends to another side than its common code.
+template <class Side>
+void RowParter::mark(const BoostSplit& split, std::vector<std::uint8_t>& marks, Side&& side) const {
+  if (marks.empty()) marks.assign(codes_.n_rows + 4, unmarked);
+  const bool common_left = goes_left(split, codes_.lists[split.feature].common);
+  const std::span<const Row> rows = codes_.rows_off(split.feature);
+  const std::span<const std::uint16_t> off = codes_.codes_off(split.feature);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const bool is_left = goes_left(split, off[i]);
+    if (is_left != common_left) marks[rows[i]] = side(is_left);
+  }
 }
 
 // Left parts first, then right parts, each in the order of the chunks.
@@ -49,10 +86,15 @@ std::size_t RowParter::join(Row* rows, std::size_t n, const std::vector<std::siz
   return total;
 }
 
-std::size_t RowParter::part_serial(const BoostSplit& split, Row* rows, std::size_t n, int worker) {
+std::size_t RowParter::part_serial(const BoostSplit& split, Row* rows, std::size_t n, const std::uint8_t* marks,
+                                   int worker) {
   std::vector<Row>& spare = spare_[static_cast<std::size_t>(worker)];
   if (spare.size() < n + 16) spare.resize(n + 16);
   const CodedColumn& column = coding_.columns[split.feature];
+  if (marks != nullptr) {
+    const bool common_left = goes_left(split, codes_.lists[split.feature].common);
+    return boost_kernels().part(rows, n, marks, common_left ? unmarked : marked_left, UINT32_MAX, spare.data());
+  }
   if (column.is_category || column.is_wide) return part_by_bits(split, rows, n, spare.data());
   return boost_kernels().part(rows, n, codes_.narrow(split.feature), split.cut,
                               split.missing_left ? column.n_codes - 1 : UINT32_MAX, spare.data());

@@ -6,12 +6,8 @@
 
 namespace spinney {
 
-SplitSearch::SplitSearch(const Coding& coding, const Tiles& tiles, const BoostParams& params, Units units)
-    : coding_(coding),
-      tiles_(tiles),
-      params_(params),
-      units_(units),
-      plain_(params.l1_regularization == 0 && params.max_step == 0) {}
+SplitSearch::SplitSearch(const Coding& coding, const BoostParams& params, Units units)
+    : coding_(coding), params_(params), units_(units), plain_(params.l1_regularization == 0 && params.max_step == 0) {}
 
 struct SplitSearch::Query : NodeTerms {
   std::uint32_t feature;
@@ -231,13 +227,12 @@ NodeTerms SplitSearch::terms(Sums total, Row n_rows, Bounds bounds) const {
   return {total, n_rows, bounds, least, parent};
 }
 
-BoostSplit SplitSearch::search(std::uint32_t feature, const Packed* histogram, const NodeTerms& terms, double floor,
+BoostSplit SplitSearch::search(std::uint32_t feature, const Packed* cells, const NodeTerms& terms, double floor,
                                SplitScratch& scratch, const Row* counts) const {
   const CodedColumn& column = coding_.columns[feature];
   BoostSplit best;
   best.feature = feature;
   if (column.n_codes < 2) return best;
-  const Packed* cells = tiles_.cells(feature, histogram, packed(terms.total), scratch.cells);
   const Query q{terms, feature, params_.monotonic_cst.empty() ? std::int8_t{0} : params_.monotonic_cst[feature], floor,
                 counts};
   if (scratch.prefix.size() < column.n_codes + std::size_t{16}) {

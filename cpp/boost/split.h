@@ -9,7 +9,7 @@
 
 #include "boost/codes.h"
 #include "boost/kernels.h"
-#include "boost/tiles.h"
+#include "boost/listed.h"
 
 namespace spinney {
 
@@ -76,18 +76,19 @@ struct SplitScratch {
     std::vector<double> steps;
   } order;
   std::vector<Packed> ordered;
+  ListedScratch listed;
 };
 
 class SplitSearch {
  public:
-  SplitSearch(const Coding& coding, const Tiles& tiles, const BoostParams& params, Units units);
+  SplitSearch(const Coding& coding, const BoostParams& params, Units units);
 
   NodeTerms terms(Sums total, Row n_rows, Bounds bounds) const;
 
-  // The best split of a node on one column. Whether a side holds enough rows is judged by its share of the hessian; if
+  // The best split of a node on one column, from its cells. Whether a side holds enough rows is judged by its share of the hessian; if
   // `counts` (rows by code) is given, by their number as well. So counting never finds a better split, and it does not
   // matter when a leaf is counted. Number splits with a score below `floor` need not be found.
-  BoostSplit search(std::uint32_t feature, const Packed* histogram, const NodeTerms& terms, double floor,
+  BoostSplit search(std::uint32_t feature, const Packed* cells, const NodeTerms& terms, double floor,
                     SplitScratch& scratch, const Row* counts = nullptr) const;
 
   // The step that a node's sums ask for, within bounds, before the learning rate.
@@ -111,7 +112,6 @@ class SplitSearch {
   double worth(double gradient, double hessian, Bounds bounds, double extra_l2) const;
 
   const Coding& coding_;
-  const Tiles& tiles_;
   const BoostParams& params_;
   const Units units_;
   const bool plain_;  // no L1, no limit on steps

@@ -11,7 +11,18 @@ namespace spinney {
 
 struct Tiles::Sparse {
   std::uint32_t column = 0, common = 0;
-  std::vector<std::uint64_t> off;  // bit by row: not at the common code
+  std::vector<std::uint64_t> off = {};  // bit by row: not at the common code
+  std::span<const Row> rows_off = {};   // the same of a listed column
+
+  bool meets(const std::vector<std::uint64_t>& others) const {
+    for (std::size_t i = 0; i < off.size(); ++i)
+      if (off[i] & others[i]) return true;
+    return std::any_of(rows_off.begin(), rows_off.end(), [&](Row r) { return others[r / 64] >> r % 64 & 1; });
+  }
+  void join(std::vector<std::uint64_t>& others) const {
+    for (std::size_t i = 0; i < off.size(); ++i) others[i] |= off[i];
+    for (const Row r : rows_off) others[r / 64] |= std::uint64_t{1} << r % 64;
+  }
 };
 
 namespace {
@@ -32,7 +43,7 @@ std::array<std::size_t, most_shared> count_codes(const std::uint8_t* codes, std:
   return sums;
 }
 
-// A bit a row: its code is another. Bits of eight rows at a time, in an order that is the same for all columns.
+// A bit a row: its code is another. Bits of eight rows at a time.
 std::vector<std::uint64_t> bits_unlike(const std::uint8_t* codes, std::size_t n, std::uint8_t common) {
   constexpr std::uint64_t each = 0x0101010101010101, low = 0x7f7f7f7f7f7f7f7f;
   std::vector<std::uint64_t> bits((n + 63) / 64, 0);
@@ -53,6 +64,7 @@ std::vector<std::uint64_t> bits_unlike(const std::uint8_t* codes, std::size_t n,
 Tiles::Tiles(const Coding& coding, const Codes& codes, int n_threads, Interrupt& interrupt) : coding_(coding) {
   places_.resize(coding.columns.size());
   share_lanes(codes, n_threads);
+  list_columns(codes);
   cross_lanes(codes, interrupt);
   add_lanes_of_one();
   arrange();
@@ -65,6 +77,11 @@ std::vector<Tiles::Sparse> Tiles::sparse_columns(const Codes& codes, int n_threa
   parallel_for_if_worth(estimated_ns, found.size(), n_threads, [&](std::size_t f, int) {
     const std::uint32_t n_codes = coding_.columns[f].n_codes;
     if (n_codes < 2 || n_codes > most_shared) return;
+    if (codes.is_listed(static_cast<std::uint32_t>(f))) {
+      const auto column = static_cast<std::uint32_t>(f);
+      found[f] = {column, codes.lists[f].common, {}, codes.rows_off(column)};
+      return;
+    }
     const std::uint8_t* code = codes.narrow(static_cast<std::uint32_t>(f));
     const std::array<std::size_t, most_shared> counts = count_codes(code, codes.n_rows);
     const auto common = static_cast<std::uint32_t>(std::max_element(counts.begin(), counts.end()) - counts.begin());
@@ -74,40 +91,40 @@ std::vector<Tiles::Sparse> Tiles::sparse_columns(const Codes& codes, int n_threa
     s.common = common;
     s.off = bits_unlike(code, codes.n_rows, static_cast<std::uint8_t>(common));
   });
-  std::erase_if(found, [](const Sparse& s) { return s.off.empty(); });
+  std::erase_if(found, [](const Sparse& s) { return s.off.empty() && s.rows_off.empty(); });
   return found;
 }
 
-// Each column that may share goes to the first lane where it never meets another.
+// Each column that may share goes to the first lane where it never meets another. Listed columns share one only where that
+// has more rows off their common codes than a lane is worth.
 void Tiles::share_lanes(const Codes& codes, int n_threads) {
-  constexpr std::size_t most_open = 16;
+  constexpr std::size_t most_open = 16, least_rows_an_entry = 8;
   struct Open {
     std::vector<std::uint64_t> off;
     std::vector<Sparse*> members;
     std::uint32_t n_codes = 1;
+    std::size_t n_listed = 0;  // entries
+    bool is_listed = true;
   };
   std::vector<Open> open;
   std::vector<Sparse> sparse = sparse_columns(codes, n_threads);
   for (Sparse& s : sparse) {
     const std::uint32_t n_more = coding_.columns[s.column].n_codes - 1;
-    const auto has_room = [&](const Open& o) {
-      if (o.n_codes + n_more > 256) return false;
-      for (std::size_t i = 0; i < s.off.size(); ++i)
-        if (o.off[i] & s.off[i]) return false;
-      return true;
-    };
-    auto at = std::find_if(open.begin(), open.end(), has_room);
+    auto at = std::find_if(open.begin(), open.end(),
+                           [&](const Open& o) { return o.n_codes + n_more <= 256 && !s.meets(o.off); });
     if (at == open.end()) {
       if (open.size() == most_open) continue;
-      open.push_back({std::vector<std::uint64_t>(s.off.size(), 0), {}, 1});
+      open.push_back({std::vector<std::uint64_t>((codes.n_rows + 63) / 64, 0), {}});
       at = open.end() - 1;
     }
-    for (std::size_t i = 0; i < s.off.size(); ++i) at->off[i] |= s.off[i];
+    s.join(at->off);
     at->members.push_back(&s);
     at->n_codes += n_more;
+    at->n_listed += s.rows_off.size();
+    at->is_listed &= s.off.empty();
   }
   for (const Open& o : open) {
-    if (o.members.size() < 2) continue;
+    if (o.members.size() < 2 || (o.is_listed && o.n_listed * least_rows_an_entry < codes.n_rows)) continue;
     Lane& lane = lanes_.emplace_back();
     for (const Sparse* s : o.members) {
       places_[s->column] = {Place::Kind::shared, static_cast<std::uint32_t>(lanes_.size() - 1), lane.n_codes,
@@ -116,6 +133,16 @@ void Tiles::share_lanes(const Codes& codes, int n_threads) {
       lane.columns.push_back(s->column);
     }
   }
+}
+
+void Tiles::list_columns(const Codes& codes) {
+  std::vector<std::uint32_t> columns;
+  for (std::uint32_t f = 0; f < places_.size(); ++f) {
+    if (places_[f].kind != Place::Kind::nowhere || !codes.is_listed(f) || coding_.columns[f].n_codes < 2) continue;
+    places_[f].kind = Place::Kind::listed;
+    columns.push_back(f);
+  }
+  listed_ = ListedColumns(coding_, codes, std::move(columns));
 }
 
 // Each column of few codes goes to the first lane that has room for it, large ones first: a row then costs fewer additions.
@@ -231,6 +258,14 @@ void Tiles::fill_lane(const Codes& codes, const Lane& lane, std::size_t first_ce
   for (std::size_t r = begin; r < end; ++r) out[r * stride] = static_cast<Code>(first_cell);
   for (const std::uint32_t f : lane.columns) {
     const Place& place = places_[f];
+    if (codes.is_listed(f)) {
+      const std::span<const Row> rows = codes.rows_off(f);
+      const std::span<const std::uint16_t> off = codes.codes_off(f);
+      for (auto i = static_cast<std::size_t>(std::lower_bound(rows.begin(), rows.end(), begin) - rows.begin());
+           i < rows.size() && rows[i] < end; ++i)
+        out[rows[i] * stride] = static_cast<Code>(first_cell + place.first + off[i] - (off[i] > place.common));
+      continue;
+    }
     const std::uint8_t* from = codes.narrow(f);
     if (place.kind == Place::Kind::shared) {
       for (std::size_t r = begin; r < end; ++r) {

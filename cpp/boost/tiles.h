@@ -4,6 +4,7 @@
 //   shared   columns that are hardly ever off their common code, and never two of them in the same row (such as those of a
 //            one-hot code). The rows at the common code are what is missing from the node's sum.
 //   crossed  columns of few codes; the lane has one for each combination that occurs. A column's cells are sums over those.
+// Listed columns that share no lane have none: see listed.h.
 // Lanes lie side by side in tiles. A tile is narrow, a byte a lane and as much room in the histogram for each of them; or
 // wide, with two bytes that say which of the tile's cells it is, so that lanes of any size stand side by side.
 #pragma once
@@ -18,6 +19,7 @@
 #include "boost/codes.h"
 #include "boost/crossed.h"
 #include "boost/kernels.h"
+#include "boost/listed.h"
 
 namespace spinney {
 
@@ -26,6 +28,8 @@ class Tiles {
   Tiles(const Coding& coding, const Codes& codes, int n_threads, Interrupt& interrupt);
 
   std::size_t n_cells() const { return n_cells_; }  // of a histogram
+  const ListedColumns& listed() const { return listed_; }
+  bool has_lane(std::uint32_t column) const { return places_[column].kind != Place::Kind::listed; }
 
   std::uint32_t n_tiles() const { return static_cast<std::uint32_t>(tiles_.size()); }
   std::span<const std::uint32_t> lanes(std::uint32_t tile) const { return tiles_[tile].lanes; }
@@ -49,7 +53,7 @@ class Tiles {
   // Sets the cells of a lane's columns that are sums of its cells.
   void sum_up(std::uint32_t lane, Packed* histogram) const;
 
-  // The cells of a column, one a code. `total` is the node's sum; `room` may be used to put them together.
+  // The cells of a column that has a lane, one a code. `total` is the node's sum; `room` may be used to put them together.
   const Packed* cells(std::uint32_t column, const Packed* histogram, Packed total, std::vector<Packed>& room) const;
 
  private:
@@ -61,7 +65,7 @@ class Tiles {
     std::optional<CrossedLane> crossed = {};
   };
   struct Place {  // of a column
-    enum class Kind : std::uint8_t { nowhere, alone, shared, crossed } kind = Kind::nowhere;
+    enum class Kind : std::uint8_t { nowhere, alone, shared, crossed, listed } kind = Kind::nowhere;
     std::uint32_t lane = 0;
     std::uint32_t first = 0, common = 0;  // shared: codes but the common one are counted from `first`
     std::size_t first_cell = 0;           // crossed
@@ -79,6 +83,7 @@ class Tiles {
 
   std::vector<Sparse> sparse_columns(const Codes& codes, int n_threads) const;
   void share_lanes(const Codes& codes, int n_threads);
+  void list_columns(const Codes& codes);
   void cross_lanes(const Codes& codes, Interrupt& interrupt);
   void add_lanes_of_one();
   std::vector<Tile> arranged(bool all_wide) const;
@@ -94,6 +99,7 @@ class Tiles {
   std::vector<Place> places_;  // by column
   std::vector<Tile> tiles_;
   std::size_t n_cells_ = 0;
+  ListedColumns listed_;
 };
 
 }  // namespace spinney

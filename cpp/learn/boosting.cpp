@@ -160,7 +160,8 @@ std::uint32_t Boosting::n_trees_apart() const {
   constexpr double most_bytes = 1 << 28;  // of histograms
   const auto n_threads = static_cast<std::uint32_t>(params_.tree.n_threads);
   const double n_leaves = std::min<double>(params_.tree.max_leaf_nodes, static_cast<double>(all_.size()));
-  const double bytes = 8.0 * static_cast<double>(coded_->tiles.n_cells()) * n_leaves * n_threads;
+  const Tiles& tiles = coded_->tiles;
+  const double bytes = 8.0 * static_cast<double>(tiles.n_cells() + tiles.listed().n_cells()) * n_leaves * n_threads;
   return n_threads < 2 || bytes > most_bytes ? 0 : params_.n_scores - params_.n_scores % n_threads;
 }
 
@@ -173,7 +174,8 @@ void Boosting::advance(Interrupt& interrupt) {
   if (roots_) fill_roots(interrupt);
   std::vector<BoostedTree> grown(params_.n_scores);
   const std::uint32_t n_apart = n_trees_apart();
-  const double ns_per_tree = static_cast<double>(rows_of_round().size()) + static_cast<double>(coded_->tiles.n_cells());
+  const Tiles& tiles = coded_->tiles;
+  const double ns_per_tree = static_cast<double>(rows_of_round().size() + tiles.n_cells() + tiles.listed().n_cells());
   parallel_for_if_worth(ns_per_tree * n_apart, n_apart, params_.tree.n_threads, [&](std::size_t k, int worker) {
     grown[k] = grow(static_cast<std::uint32_t>(k), *spaces_[static_cast<std::size_t>(worker)], interrupt);
   });
@@ -310,7 +312,7 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
     g[i].fetch_add(sums.gradient, std::memory_order_relaxed);
     h[i].fetch_add(sums.hessian, std::memory_order_relaxed);
   });
-  const SplitSearch search(coded_->coding, coded_->tiles, params_.tree, {});
+  const SplitSearch search(coded_->coding, params_.tree, {});
   const bool is_tempered = params_.temper_steps && traits_of(params_.loss).tempers_steps;
   for (std::size_t i = 0; i < n_leaves; ++i) {
     const auto& [node, begin, end, bounds] = grown.leaves[i];
