@@ -88,6 +88,7 @@ void HistogramSearch::search_lane(std::uint32_t lane, SearchedNode& node, SplitS
 
 void HistogramSearch::search_column(std::uint32_t f, const Packed* cells, SearchedNode& node, SplitScratch& scratch,
                                     const Counts* counts) const {
+  if (search_.is_hopeless(f, cells, node.terms, node.best.score)) return;
   const Row* known = counts == nullptr || (*counts)[f].empty() ? nullptr : (*counts)[f].data();
   node.consider(search_.search(f, cells, node.terms, node.best.score, scratch, known));
 }

@@ -73,9 +73,7 @@ void SplitSearch::count_cuts(const Query& q, std::uint32_t n_cuts, bool missing_
 }
 
 // May cuts be compared by their sums alone?
-bool SplitSearch::is_free(const Query& q) const {
-  return plain_ && q.monotone == 0 && q.bounds.low < -1e300 && q.bounds.high > 1e300;
-}
+bool SplitSearch::is_free(const Query& q) const { return plain_ && q.monotone == 0 && !is_bounded(q.bounds); }
 
 std::optional<std::uint32_t> SplitSearch::try_free_cuts(const Query& q, const Packed* cells, std::size_t n_cuts,
                                                         Packed before, CutQuery query, SplitScratch& scratch,

@@ -1,6 +1,7 @@
 // The best split of a node of a boosted tree, from its histogram.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -91,6 +92,21 @@ class SplitSearch {
   BoostSplit search(std::uint32_t feature, const Packed* cells, const NodeTerms& terms, double floor,
                     SplitScratch& scratch, const Row* counts = nullptr) const;
 
+  // Columns of two codes are many in some tables. Is it clear that such a one has no split with a score of `floor`?
+  bool is_hopeless(std::uint32_t feature, const Packed* cells, const NodeTerms& terms, double floor) const {
+    const CodedColumn& column = coding_.columns[feature];
+    if (column.n_codes != 2 || column.has_missing || column.is_category || !params_.monotonic_cst.empty() || !plain_ ||
+        is_bounded(terms.bounds))
+      return false;
+    const Sums l{gradient_of(cells[0]), hessian_of(cells[0])};
+    const Sums r{terms.total.gradient - l.gradient, terms.total.hessian - l.hessian};
+    if (static_cast<double>(std::min(l.hessian, r.hessian)) < terms.least) return true;
+    const double lambda = params_.l2_regularization / units_.hessian;
+    const double left = static_cast<double>(l.hessian) + lambda, right = static_cast<double>(r.hessian) + lambda;
+    const auto g_left = static_cast<double>(l.gradient), g_right = static_cast<double>(r.gradient);
+    return g_left * g_left * right + g_right * g_right * left < floor * (1 - 2e-9) * left * right;
+  }
+
   // The step that a node's sums ask for, within bounds, before the learning rate.
   double step(double gradient, double hessian, Bounds bounds, double extra_l2 = 0) const;
 
@@ -104,6 +120,7 @@ class SplitSearch {
   void sort_by_step(const Packed* cells, SplitScratch& scratch) const;
   std::size_t try_sorted(const Query& q, const Packed* cells, SplitScratch& scratch, BoostSplit& best) const;
   std::size_t try_in_order(const Query& q, const Packed* cells, SplitScratch& scratch, BoostSplit& best) const;
+  static bool is_bounded(Bounds bounds) { return !(bounds.low < -1e300 && bounds.high > 1e300); }
   bool is_free(const Query& q) const;
   std::optional<std::uint32_t> try_free_cuts(const Query& q, const Packed* cells, std::size_t n_cuts, Packed before,
                                              CutQuery query, SplitScratch& scratch, BoostSplit& best,

@@ -105,17 +105,35 @@ std::vector<double> bin_edges(const Column& column, std::span<const Row> rows, c
   return edges;
 }
 
+namespace {
+
+// Values that a sparse column stores of the rows (ascending), in order; zeros and missing ones are left out. Takes the number of
+// rows that are not 0 from `n_zeros`.
+std::vector<double> stored_values(const Column& column, std::span<const Row> rows, std::size_t& n_zeros) {
+  std::vector<double> values;
+  values.reserve(column.n_sparse);
+  const std::size_t begin = rows.front(), end = rows.back() + std::size_t{1};
+  const bool are_all = end - begin == rows.size();
+  auto at = rows.begin();
+  bool in_order = true;
+  read_stored(column, begin, end, [&](Row row, double v) {
+    if (!are_all) at = std::lower_bound(at, rows.end(), row);
+    if (v == 0 || (!are_all && *at != row)) return;
+    --n_zeros;
+    if (v != v) return;
+    in_order &= values.empty() || values.back() <= v;
+    values.push_back(v);
+  });
+  if (!in_order) std::sort(values.begin(), values.end());
+  return values;
+}
+
+}  // namespace
+
 std::vector<double> bin_edges_of_stored(const Column& column, std::span<const Row> rows, std::uint32_t max_bins) {
   if (rows.empty()) return {};
-  std::vector<double> values;
-  std::size_t n_zeros = rows.size(), i = 0;
-  read_stored(column, rows.front(), rows.back() + std::size_t{1}, [&](Row row, double v) {
-    while (rows[i] < row) ++i;
-    if (rows[i] != row || v == 0) return;
-    --n_zeros;
-    if (v == v) values.push_back(v);
-  });
-  std::sort(values.begin(), values.end());
+  std::size_t n_zeros = rows.size();
+  const std::vector<double> values = stored_values(column, rows, n_zeros);
   std::vector<double> distinct, counts;
   const auto add = [&](double v, double n) {
     if (distinct.empty() || distinct.back() != v) {

@@ -9,6 +9,7 @@
 
 #include "base/math.h"
 #include "boost/kernels.h"
+#include "boost/listed.h"
 #include "boost/roots.h"
 #include "boost/tiles.h"
 #include "check.h"
@@ -296,6 +297,35 @@ struct CodedRows {
         if (r % (2 * columns.size()) != i) codes.bytes.data()[codes.first[columns[i]] + r] = 0;
   }
 
+  // The same codes with these columns listed: most rows get the column's middle code.
+  void list(const std::vector<std::uint32_t>& columns) {
+    codes.lists.resize(coding.columns.size());
+    for (const std::uint32_t f : columns) {
+      Codes::List list{true, coding.columns[f].n_codes / 2, codes.listed_rows.size(), 0};
+      for (std::size_t r = f % 2; r < codes.n_rows; r += 10 + f) {
+        const std::uint32_t code = codes.code(coding, f, static_cast<Row>(r));
+        if (code == list.common) continue;
+        codes.listed_rows.push_back(static_cast<Row>(r));
+        codes.listed_codes.push_back(static_cast<std::uint16_t>(code));
+      }
+      list.end = codes.listed_rows.size();
+      codes.lists[f] = list;
+    }
+  }
+
+  // Sums of some rows by code, the slow way.
+  std::vector<Packed> cells(std::uint32_t f, const std::vector<Row>& some) const {
+    std::vector<Packed> sums(coding.columns[f].n_codes, 0);
+    for (const Row r : some) sums[codes.code(coding, f, r)] += pairs[r];
+    return sums;
+  }
+
+  Packed total(const std::vector<Row>& some) const {
+    Packed sum = 0;
+    for (const Row r : some) sum += pairs[r];
+    return sum;
+  }
+
   Coding coding;
   Codes codes;
   std::vector<Packed> pairs;
@@ -312,13 +342,10 @@ void check_cells(const CodedRows& rows, std::uint32_t n_tiles) {
     tiles.add_rows(t, rows.pairs.data(), some.data(), some.size(), histogram.data());
   for (std::uint32_t t = 0; t < tiles.n_tiles(); ++t)
     for (const std::uint32_t lane : tiles.lanes(t)) tiles.sum_up(lane, histogram.data());
-  Packed total = 0;
-  for (const Row r : some) total += rows.pairs[r];
   for (std::uint32_t f = 0; f < rows.coding.columns.size(); ++f) {
-    if (rows.coding.columns[f].n_codes < 2) continue;
-    std::vector<Packed> expected(rows.coding.columns[f].n_codes, 0);
-    for (const Row r : some) expected[rows.codes.code(rows.coding, f, r)] += rows.pairs[r];
-    const Packed* cells = tiles.cells(f, histogram.data(), total, room);
+    if (rows.coding.columns[f].n_codes < 2 || !tiles.has_lane(f)) continue;
+    const std::vector<Packed> expected = rows.cells(f, some);
+    const Packed* cells = tiles.cells(f, histogram.data(), rows.total(some), room);
     CHECK(same_bits(expected, std::vector<Packed>(cells, cells + expected.size())));
   }
 }
@@ -336,6 +363,96 @@ TEST(a_column_has_its_cells_whatever_lane_it_is_in) {
   CodedRows one_hot({2, 2, 2, 3, 4, 200, 12, 2}, 20'000, 7);
   one_hot.make_exclusive({0, 1, 2, 3, 4});
   check_cells(one_hot, 1);
+}
+
+namespace {
+
+struct Found {
+  std::vector<std::uint32_t> columns;
+  std::vector<std::vector<Packed>> cells;
+};
+
+// What is visited with a least hessian must be the columns that have it, and their cells.
+void check_found(const CodedRows& rows, const std::vector<std::uint32_t>& listed, const std::vector<Row>& some,
+                 double least, const Found& found) {
+  std::size_t i = 0;
+  for (const std::uint32_t f : listed) {
+    const std::vector<Packed> expected = rows.cells(f, some);
+    const Packed off = rows.total(some) - expected[rows.codes.lists[f].common];
+    if (static_cast<double>(hessian_of(off)) < least) continue;
+    CHECK(i < found.columns.size() && found.columns[i] == f && same_bits(found.cells[i], expected));
+    ++i;
+  }
+  CHECK_EQ(i, found.columns.size());
+}
+
+}  // namespace
+
+TEST(listed_columns_have_their_cells_with_a_histogram_and_without) {
+  CodedRows rows({40, 2, 300, 3, 100, 7}, 5'000, 11);
+  const std::vector<std::uint32_t> columns{0, 2, 3, 5};
+  rows.list(columns);
+  const ListedColumns listed(rows.coding, rows.codes, columns);
+  std::vector<Row> all(rows.codes.n_rows), small, large;
+  std::iota(all.begin(), all.end(), Row{0});
+  for (const Row r : all) (r % 7 < 3 ? small : large).push_back(r);
+  const Packed* pairs = rows.pairs.data();
+  std::vector<Packed> parent(listed.n_cells()), part(listed.n_cells());
+  listed.clear(parent.data());
+  listed.add_rows(pairs, all.data(), all.size(), parent.data());
+  std::vector<Packed> taken = parent, subtracted = parent;
+  listed.take_rows(pairs, small.data(), small.size(), taken.data());
+  listed.clear(part.data());
+  listed.add_rows(pairs, small.data(), small.size(), part.data());
+  listed.subtract(0, 1, subtracted.data(), part.data());
+  listed.subtract(1, listed.n_columns(), subtracted.data(), part.data());
+  ListedScratch scratch;
+  for (const double least : {0.0, 40'000.0, 100'000.0, 1e9}) {
+    const auto check = [&](const std::vector<Row>& some, std::vector<Packed>& histogram) {
+      Found found;
+      const auto note = [&](std::uint32_t f, const Packed* cells) {
+        found.columns.push_back(f);
+        found.cells.emplace_back(cells, cells + rows.coding.columns[f].n_codes);
+      };
+      listed.visit(0, 2, histogram.data(), rows.total(some), least, note);
+      listed.visit(2, listed.n_columns(), histogram.data(), rows.total(some), least, note);
+      check_found(rows, columns, some, least, found);
+      found = {};
+      listed.visit_rows(pairs, some.data(), some.size(), rows.total(some), least, scratch, note);
+      check_found(rows, columns, some, least, found);
+    };
+    check(all, parent);
+    check(small, part);
+    check(large, taken);
+    check(large, subtracted);
+  }
+}
+
+// Listed columns that never meet share a lane where it is worth one, beside others; the rest have none.
+TEST(listed_columns_share_lanes_that_are_worth_it) {
+  CodedRows rows({3, 2, 3, 40, 200, 2, 1}, 6'000, 12);
+  rows.list({1, 2, 3, 4, 5, 6});
+  const auto set_rows = [&](std::uint32_t f, std::size_t first, std::size_t step) {
+    Codes::List& list = rows.codes.lists[f];
+    list.begin = rows.codes.listed_rows.size();
+    for (std::size_t r = first; r < rows.codes.n_rows; r += step) {
+      rows.codes.listed_rows.push_back(static_cast<Row>(r));
+      rows.codes.listed_codes.push_back(static_cast<std::uint16_t>(list.common == 0 ? 1 : 0));
+    }
+    list.end = rows.codes.listed_rows.size();
+  };
+  for (const std::uint32_t f : {1u, 2u, 3u}) set_rows(f, f, 12);  // a quarter of the rows together
+  set_rows(5, 0, 1'000);
+  Interrupt interrupt;
+  const Tiles tiles(rows.coding, rows.codes, 2, interrupt);
+  for (const std::uint32_t f : {0u, 1u, 2u, 3u, 5u}) CHECK(tiles.has_lane(f));
+  CHECK(!tiles.has_lane(4));
+  CHECK_EQ(tiles.listed().n_columns(), 1u);
+  check_cells(rows, 1);
+  CodedRows few({2, 2}, 6'000, 13);
+  few.list({0, 1});
+  for (const std::uint32_t f : {0u, 1u}) few.codes.lists[f].end = few.codes.lists[f].begin + 100;
+  CHECK_EQ(Tiles(few.coding, few.codes, 1, interrupt).listed().n_columns(), 2u);
 }
 
 // The second and third column say nothing that the first does not: the lane has its codes, less one that never occurs.

@@ -131,6 +131,51 @@ def test_sparse_and_dense_are_boosted_alike(seed):
             assert len(prints) == 1
 
 
+def listed_table(seed, n_rows=1_500):
+    """Columns of many values: below 0, missing, all the same, hardly or never there; and one that is full."""
+    random = np.random.default_rng(seed)
+    X = np.where(random.random((n_rows, 40)) < 0.04, random.standard_normal((n_rows, 40)).round(2), 0.0)
+    X[:, 30:34] = np.abs(X[:, 30:34])
+    X[:, 34] *= -np.sign(X[:, 34])
+    X[:, 35] = (random.random(n_rows) < 0.03) * 2.5
+    X[:, 36] = 0.0
+    X[3, 37:39] = 1.0
+    X[:, 38] = np.where(random.random(n_rows) < 0.02, np.nan, 0.0)
+    X[random.random(n_rows) < 0.02, 5] = np.nan
+    X[:, 39] = random.standard_normal(n_rows)  # no list
+    return X, random
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"subsample": 0.5},
+        {"max_features": 0.5, "max_depth": 3},
+        {"min_samples_leaf": 1, "max_leaf_nodes": 60},
+        {"monotonic_cst": [1, -1] * 20},
+        {"interaction_cst": [list(range(20)), list(range(15, 40))]},
+        {"early_stopping": True, "n_iter_no_change": 2},
+        {"l1_regularization": 2.0, "categorical_features": [35]},
+        {"growth": "depth", "min_samples_leaf": 40},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_listed_columns_are_boosted_as_full_ones(options, n_classes):
+    """Nodes of many rows have histograms of these columns, those of few have none."""
+    X, random = listed_table(n_classes)
+    y = target_of(X, random, n_classes)
+    w = random.integers(0, 4, len(X)).astype(float) if "subsample" in options or "max_features" in options else None
+    kind = spinney.GradientBoostingClassifier if n_classes else spinney.GradientBoostingRegressor
+    every = {"n_estimators": 3, "learning_rate": 0.4, "random_state": 1, **options}
+    prints = {
+        kind(n_jobs=n_jobs, **every).fit(table, y, sample_weight=w).fingerprint()
+        for table, n_jobs in ((X, 1), (sp.csc_matrix(X), 1), (sp.csr_matrix(X), 3))
+    }
+    assert len(prints) == 1
+
+
 def test_infinite_values_are_cut_off_the_zeros():
     X = np.zeros((40, 5))
     X[:4, 0], X[4:8, 1], X[8:12, 2] = np.inf, -np.inf, 3.0
@@ -154,7 +199,12 @@ def test_a_column_of_stored_zeros_is_a_column_of_zeros():
         "RandomForestClassifier(4)",
         *(
             pytest.param(model, marks=pytest.mark.slow)
-            for model in ("DecisionTreeClassifier()", "ExtraTreesClassifier(4)", "RandomForestRegressor(2)")
+            for model in (
+                "DecisionTreeClassifier()",
+                "ExtraTreesClassifier(4)",
+                "RandomForestRegressor(2)",
+                "GradientBoostingClassifier(n_estimators=3)",
+            )
         ),
     ],
 )
