@@ -69,6 +69,13 @@ struct EntryBuffers {
   std::vector<std::int64_t> zeros, missing, left;
 };
 
+// What a drawn cut parts from a column's zeros.
+struct DrawnSide {
+  bool zeros_left = false;
+  Row n = 0;
+  std::int64_t s = 0, w = 0;
+};
+
 // The cuts of several columns, scored together by one weight and one sum: only the best of all is kept; of equals, the
 // first column and its lowest cut.
 class EntryCuts {
@@ -136,20 +143,24 @@ class EntryCuts {
   // The cut of a run without missing values that was drawn.
   template <class Rows>
   void add_drawn(const Rows& rows, const EntryRun& run, std::uint32_t at, std::uint32_t column, Row min_leaf) {
-    const bool zeros_left = at % 2 != 0;
     const std::size_t n_entries = at / 2;
-    const Row n_left = static_cast<Row>(n_entries) + (zeros_left ? run.n_zeros : 0);
-    if (n_left < min_leaf || total_.n - n_left < min_leaf) return;
-    std::int64_t s = 0, w = 0;  // of the side without the zeros
-    const std::size_t end = zeros_left ? run.n_present : n_entries;
-    for (std::size_t i = zeros_left ? n_entries : 0; i < end; ++i) {
-      s += rows.value(run.row(i));
-      w += rows.weight(run.row(i));
+    DrawnSide side{.zeros_left = at % 2 != 0};
+    const std::size_t begin = side.zeros_left ? n_entries : 0, end = side.zeros_left ? run.n_present : n_entries;
+    side.n = static_cast<Row>(end - begin);
+    for (std::size_t i = begin; i < end; ++i) {
+      side.s += rows.value(run.row(i));
+      side.w += rows.weight(run.row(i));
     }
-    if (zeros_left)
-      add_cut(total_.stat[1] - s, total_.stat[0] - w, at, column);
+    add_side(side, at, column, min_leaf);
+  }
+
+  // The cut of a column, by the side that the zeros are not on.
+  void add_side(const DrawnSide& side, std::uint32_t at, std::uint32_t column, Row min_leaf) {
+    if (side.n < min_leaf || total_.n - side.n < min_leaf) return;
+    if (side.zeros_left)
+      add_cut(total_.stat[1] - side.s, total_.stat[0] - side.w, at, column);
     else
-      add_cut(s, w, at, column);
+      add_cut(side.s, side.w, at, column);
   }
 
   // To be called after the last column.

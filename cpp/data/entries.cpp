@@ -93,6 +93,7 @@ void sort_found(const Found& found, ColumnSorter& sorter, Entries::OfColumn& col
       values.push_back(found.values[at]);
       ++n_values;
     }
+    column.has_missing = code_of(sorted.back()) == missing_code;
   }
   const auto begin = values.begin() + static_cast<std::ptrdiff_t>(column.values);
   column.first_above = static_cast<std::uint32_t>(std::lower_bound(begin, values.end(), 0.0) - begin);

@@ -20,6 +20,7 @@ struct Entries {
     std::size_t values = 0;         // where its values begin
     std::uint32_t first_above = 0;  // codes from here on are values above 0
     bool is_flag = false;           // one value besides 0, and none is missing
+    bool has_missing = false;
   };
 
   std::vector<OfColumn> columns;  // empty: there are none

@@ -46,7 +46,6 @@ void SparseBlock::enter(const OpenNode& node, std::span<const std::uint32_t> col
   }
   for (std::uint32_t i = 0; i < state_.runs.size(); ++i) run_at_[state_.runs[i].column] = i;
   if (sums_) sum_flags(node, columns);
-  if (gathers_) gather(node, columns);
 }
 
 // Where every column is tried, those that are constant are no longer asked for, and their sums mean nothing.
@@ -67,34 +66,66 @@ bool SparseBlock::are_sums_worth(const OpenNode& node) const {
   return !gathers_ || 2 * node.n() * row_entries_ >= static_cast<double>(all_.columns.size());
 }
 
-void SparseBlock::gather(const OpenNode& node, std::span<const std::uint32_t> columns) {
-  double n_entries = 0;  // of the columns
+bool SparseBlock::gathers_by_column(const OpenNode& node, std::span<const std::uint32_t> columns) const {
+  if (!gathers_) return false;
+  std::size_t n_entries = 0;  // of the columns
   for (const std::uint32_t f : columns)
-    if (!is_summed(f)) n_entries += static_cast<double>(all_.columns[f].end - all_.columns[f].begin);
+    if (!is_summed(f)) n_entries += all_.columns[f].end - all_.columns[f].begin;
+  return static_cast<double>(n_entries) <= node.n() * row_entries_;
+}
+
+void SparseBlock::gather(const OpenNode& node, std::span<const std::uint32_t> columns, bool by_column) {
+  in_place_ = false;
+  if (!gathers_) return;
   gathered_.assign(columns.size() + 1, 0);
-  if (n_entries == 0) return;
-  if (n_entries <= node.n() * row_entries_)
-    gather_by_column(node, columns, static_cast<std::size_t>(n_entries));
+  if (by_column)
+    gather_by_column(node, columns);
   else
     gather_by_row(node, columns);
 }
 
-void SparseBlock::gather_by_column(const OpenNode& node, std::span<const std::uint32_t> columns, std::size_t most) {
+void SparseBlock::gather_by_column(const OpenNode& node, std::span<const std::uint32_t> columns) {
   constexpr std::size_t ahead = 16;  // columns; they lie far apart
-  entries_.resize(std::max(entries_.size(), most + 1));
+  std::size_t n_entries = 0;
+  for (const std::uint32_t f : columns) n_entries += all_.of_column(f).size();
+  entries_.resize(std::max(entries_.size(), n_entries + 1));
   Entry* out = entries_.data();
-  const std::uint32_t* place = place_.data();
-  const auto begin = static_cast<std::uint32_t>(node.begin), n_rows = node.n();
   for (std::size_t c = 0; c < columns.size(); ++c) {
     gathered_[c] = static_cast<std::size_t>(out - entries_.data());
     if (c + ahead < columns.size()) fetch(columns[c + ahead]);
-    if (is_summed(columns[c])) continue;
-    for (const Entry e : all_.of_column(columns[c])) {  // every entry is written, and kept if it is the node's
-      *out = e;
-      out += place[row_of(e)] - begin < n_rows;
-    }
+    if (!is_summed(columns[c])) out = copy_entries(node, columns[c], out);
   }
   gathered_[columns.size()] = static_cast<std::size_t>(out - entries_.data());
+}
+
+// Every entry is written, and kept if it is the node's.
+Entry* SparseBlock::copy_entries(const OpenNode& node, std::uint32_t f, Entry* out) const {
+  const std::uint32_t* place = place_.data();
+  const auto begin = static_cast<std::uint32_t>(node.begin), n_rows = node.n();
+  for (const Entry e : all_.of_column(f)) {
+    *out = e;
+    out += place[row_of(e)] - begin < n_rows;
+  }
+  return out;
+}
+
+void SparseBlock::gather_none(std::size_t n_columns) {
+  in_place_ = true;
+  gathered_.assign(n_columns + 1, 0);
+}
+
+void SparseBlock::gather_one(const OpenNode& node, std::uint32_t f, std::size_t c) {
+  entries_.resize(std::max(entries_.size(), all_.of_column(f).size() + 1));
+  gathered_[c] = 0;
+  gathered_[c + 1] = static_cast<std::size_t>(copy_entries(node, f, entries_.data()) - entries_.data());
+}
+
+// The last lines of a column's entries.
+void SparseBlock::fetch_last(std::uint32_t f) const {
+  constexpr std::size_t line = 64 / sizeof(Entry), most_lines = 4;
+  const std::size_t begin = all_.columns[f].begin, end = all_.columns[f].end;
+  for (std::size_t i = 0; i < most_lines && begin + i * line < end; ++i)
+    __builtin_prefetch(all_.by_column.data() + end - 1 - i * line);
 }
 
 void SparseBlock::fetch(std::uint32_t f) const {
@@ -163,9 +194,11 @@ void SparseBlock::mark_flag(const OpenNode& node, const Choice& choice) {
 void SparseBlock::mark_entries(const OpenNode& node, const Choice& choice) {
   const Candidate& c = choice.candidate;
   const std::uint32_t f = choice.feature;
+  if (in_place_) gather_one(node, f, c.code_below);
   const EntryRun run = run_of(node, f, c.code_below);
-  const std::size_t n_left = c.missing_alone ? run.n_present : c.at / 2;
-  zeros_left_ = c.missing_alone || c.at % 2 != 0;
+  const std::uint32_t at = in_place_ ? run.at_of(all_.values.data() + all_.columns[f].values, c.threshold) : c.at;
+  const std::size_t n_left = c.missing_alone ? run.n_present : at / 2;
+  zeros_left_ = c.missing_alone || at % 2 != 0;
   for (std::size_t i = 0; i < run.n_present; ++i)
     if ((i < n_left) != zeros_left_) mark(run.row(i));
   for (std::size_t i = run.n_present; i < run.entries.size(); ++i)

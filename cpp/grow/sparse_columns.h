@@ -3,7 +3,7 @@
 //   runs      where every column is tried: each column's entries lie node by node, sorted, and are parted with the rows.
 //             A split touches the columns that its smaller side has entries in; the others' runs pass on as they are.
 //   gathered  where few are tried: their entries in the node are looked for when they are needed, column by column or row
-//             by row, whichever is less.
+//             by row, whichever is less. Random cuts need none of them but those beyond the cut, and are drawn in place.
 //   sums      columns of one value besides 0 have one cut, and need no more than the sum of their entries. The larger
 //             child's sums are the node's less those of the smaller child's rows.
 #pragma once
@@ -56,6 +56,16 @@ class SparseBlock : public BlockColumns {
 
   // Makes ready for a search of the node's columns: a node is searched once, or some columns after others.
   void enter(const OpenNode& node, std::span<const std::uint32_t> columns);
+  // Where few columns are tried: is it less to go through their entries than through those of the node's rows?
+  bool gathers_by_column(const OpenNode& node, std::span<const std::uint32_t> columns) const;
+  void gather(const OpenNode& node, std::span<const std::uint32_t> columns, bool by_column);
+  // Nothing is gathered but the column that is chosen, when rows are parted.
+  void gather_none(std::size_t n_columns);
+  void gather_one(const OpenNode& node, std::uint32_t f, std::size_t c);
+  void fetch_last(std::uint32_t f) const;
+  bool is_in(Row row, const OpenNode& node) const {
+    return place_[row] - static_cast<std::uint32_t>(node.begin) < node.n();
+  }
   bool is_summed(std::uint32_t f) const { return !state_.sums.empty() && all_.columns[f].is_flag; }
   bool is_above(std::uint32_t f) const { return all_.columns[f].first_above == 0; }  // a flag's value
   // The node's entries in columns[c] of the search.
@@ -79,13 +89,10 @@ class SparseBlock : public BlockColumns {
   void start_runs(const OpenNode& root);
   void sum_flags(const OpenNode& node, std::span<const std::uint32_t> columns);
   bool are_sums_worth(const OpenNode& node) const;
-  void gather(const OpenNode& node, std::span<const std::uint32_t> columns);
-  void gather_by_column(const OpenNode& node, std::span<const std::uint32_t> columns, std::size_t most);
+  void gather_by_column(const OpenNode& node, std::span<const std::uint32_t> columns);
+  Entry* copy_entries(const OpenNode& node, std::uint32_t f, Entry* out) const;
   void fetch(std::uint32_t f) const;
   void gather_by_row(const OpenNode& node, std::span<const std::uint32_t> columns);
-  bool is_in(Row row, const OpenNode& node) const {
-    return place_[row] - static_cast<std::uint32_t>(node.begin) < node.n();
-  }
   void mark(Row row);
   void mark_flag(const OpenNode& node, const Choice& choice);
   void mark_entries(const OpenNode& node, const Choice& choice);
@@ -102,6 +109,7 @@ class SparseBlock : public BlockColumns {
   std::vector<Entry> entries_;         // runs, or those gathered last
   std::vector<std::uint32_t> run_at_;  // by column: where its run is in the state's, if it has one
   std::vector<std::size_t> gathered_;  // by column that is searched: where its entries begin, and the end
+  bool in_place_ = false;              // the columns that were searched last are not gathered
   std::vector<std::uint32_t> place_;   // by row: where it is in the row index
   std::vector<std::uint32_t> asked_;   // by column: 1 + its place among those that are searched; 0: it is not
   struct Asked {
@@ -127,6 +135,11 @@ class SparseColumns final : public SparseBlock {
 
   void search(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) override {
     enter(node, columns);
+    const bool by_column = gathers_by_column(node, columns);
+    if constexpr (is_scalar)
+      if (by_column && rules_.params.random_cuts && state_.sums.empty() && compares(node))
+        return draw_in_place(node, columns, candidates);
+    gather(node, columns, by_column);
     if constexpr (is_scalar)
       if (compares(node))
         return rules_.params.random_cuts ? draw_together(node, columns, candidates)
@@ -216,9 +229,7 @@ class SparseColumns final : public SparseBlock {
   // The same of one cut of each column, drawn at random.
   void draw_together(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
     constexpr std::size_t ahead = 12;  // columns, whose values lie far apart
-    const Totals total{node.n(), node.stat.data()};
-    const Row min_leaf = rules_.params.min_samples_leaf;
-    cuts_.start(criterion_.rule, total, decltype(criterion_.rows)::shares);
+    cuts_.start(criterion_.rule, {node.n(), node.stat.data()}, decltype(criterion_.rows)::shares);
     for (std::size_t c = 0; c < columns.size(); ++c) {
       const std::uint32_t f = columns[c];
       if (c + ahead < columns.size()) fetch_values(columns[c + ahead], c + ahead);
@@ -228,22 +239,83 @@ class SparseColumns final : public SparseBlock {
         candidates[c].code_below = static_cast<std::uint32_t>(c);
         continue;
       }
-      const EntryRun run = run_of(node, f, c);
-      candidates[c].score = no_score;
-      candidates[c].constant = run.is_constant();
-      if (candidates[c].constant) continue;
-      const double* values = values_of(f);
-      const auto [low, high] = run.range(values);
-      if (run.n_missing() > 0 || !std::isfinite(high - low)) {
-        candidates[c] = search_run(node, f, c);
-        candidates[c].code_below = static_cast<std::uint32_t>(c);
-        continue;
-      }
-      RandomStream random(derive(node.key, 16 + f));
-      candidates[c].threshold = draw_between(low, high, random);
-      cuts_.add_drawn(criterion_.rows, run, run.at_of(values, candidates[c].threshold), static_cast<std::uint32_t>(c),
-                      min_leaf);
+      draw_run(node, f, c, candidates[c]);
     }
+    take_drawn(candidates);
+  }
+
+  // One cut of a column whose entries are gathered.
+  void draw_run(const OpenNode& node, std::uint32_t f, std::size_t c, Candidate& candidate) {
+    const EntryRun run = run_of(node, f, c);
+    candidate.score = no_score;
+    candidate.constant = run.is_constant();
+    if (candidate.constant) return;
+    const double* values = values_of(f);
+    const auto [low, high] = run.range(values);
+    if (run.n_missing() > 0 || !std::isfinite(high - low)) {
+      candidate = search_run(node, f, c);
+      candidate.code_below = static_cast<std::uint32_t>(c);
+      return;
+    }
+    RandomStream random(derive(node.key, 16 + f));
+    candidate.threshold = draw_between(low, high, random);
+    cuts_.add_drawn(criterion_.rows, run, run.at_of(values, candidate.threshold), static_cast<std::uint32_t>(c),
+                    rules_.params.min_samples_leaf);
+  }
+
+  // The same without gathering: the node's first and last entry tell the range, and those beyond the cut the sums.
+  void draw_in_place(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) {
+    constexpr std::size_t ahead = 16, half_way = 8;  // columns, which lie far apart
+    cuts_.start(criterion_.rule, {node.n(), node.stat.data()}, decltype(criterion_.rows)::shares);
+    gather_none(columns.size());
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      if (c + ahead < columns.size()) fetch_last(columns[c + ahead]);
+      if (c + half_way < columns.size()) fetch_last_value(columns[c + half_way]);
+      const std::uint32_t f = columns[c];
+      if (draw_short(node, f, c, candidates[c])) continue;
+      gather_one(node, f, c);
+      if (!set_if_zeros(f, c, candidates[c])) draw_run(node, f, c, candidates[c]);
+    }
+    take_drawn(candidates);
+  }
+
+  // False if the column may have no zeros in the node, lacks values or has no finite range.
+  bool draw_short(const OpenNode& node, std::uint32_t f, std::size_t c, Candidate& candidate) {
+    const std::span<const Entry> all = all_.of_column(f);
+    const std::uint32_t first_above = all_.columns[f].first_above;
+    if (all.size() >= node.n() || all_.columns[f].has_missing) return false;
+    std::size_t begin = 0, end = all.size();  // of the node's entries, and perhaps others between them
+    while (end > 0 && !is_in(row_of(all[end - 1]), node)) --end;
+    candidate.score = no_score;
+    candidate.constant = end == 0;
+    if (end == 0) return true;
+    const double* values = values_of(f);
+    double low = 0, high = 0;
+    if (first_above > 0) {
+      while (!is_in(row_of(all[begin]), node)) ++begin;
+      if (code_of(all[begin]) < first_above) low = values[code_of(all[begin])];
+    }
+    if (code_of(all[end - 1]) >= first_above) high = values[code_of(all[end - 1])];
+    if (!std::isfinite(high - low)) return false;
+    RandomStream random(derive(node.key, 16 + f));
+    const double threshold = candidate.threshold = draw_between(low, high, random);
+    DrawnSide side{.zeros_left = 0 <= threshold};
+    const auto add = [&](std::uint32_t row) {
+      const std::int64_t mask = -std::int64_t{is_in(row, node)};
+      side.n -= static_cast<Row>(mask);
+      side.s += criterion_.rows.value(row) & mask;
+      side.w += criterion_.rows.weight(row) & mask;
+    };
+    if (side.zeros_left)
+      for (std::size_t i = end; i-- > begin && values[code_of(all[i])] > threshold;) add(row_of(all[i]));
+    else
+      for (std::size_t i = begin; i < end && values[code_of(all[i])] <= threshold; ++i) add(row_of(all[i]));
+    cuts_.add_side(side, 0, static_cast<std::uint32_t>(c), rules_.params.min_samples_leaf);
+    return true;
+  }
+
+  // The best of the cuts that were drawn and compared.
+  void take_drawn(std::span<Candidate> candidates) {
     cuts_.settle();
     if (!cuts_.found()) return;
     Candidate& best = candidates[cuts_.column()];
@@ -326,6 +398,11 @@ class SparseColumns final : public SparseBlock {
   }
 
   const double* values_of(std::uint32_t f) const { return all_.values.data() + all_.columns[f].values; }
+
+  void fetch_last_value(std::uint32_t f) const {
+    const std::span<const Entry> all = all_.of_column(f);
+    if (!all.empty() && code_of(all.back()) != missing_code) __builtin_prefetch(values_of(f) + code_of(all.back()));
+  }
 
   // The highest of a run; the lowest is 0 in most.
   void fetch_values(std::uint32_t f, std::size_t c) const {

@@ -147,22 +147,23 @@ def listed_table(seed, n_rows=1_500):
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("n_classes", "options"),
     [
-        {},
-        {"subsample": 0.5},
-        {"max_features": 0.5, "max_depth": 3},
-        {"min_samples_leaf": 1, "max_leaf_nodes": 60},
-        {"monotonic_cst": [1, -1] * 20},
-        {"interaction_cst": [list(range(20)), list(range(15, 40))]},
-        {"early_stopping": True, "n_iter_no_change": 2},
-        {"l1_regularization": 2.0, "categorical_features": [35]},
-        {"growth": "depth", "min_samples_leaf": 40},
+        (0, {}),
+        (2, {}),
+        (3, {}),
+        (2, {"subsample": 0.5}),
+        (3, {"max_features": 0.5, "max_depth": 3}),
+        (0, {"min_samples_leaf": 1, "max_leaf_nodes": 60}),
+        (2, {"monotonic_cst": [1, -1] * 20}),
+        (0, {"interaction_cst": [list(range(20)), list(range(15, 40))]}),
+        (2, {"early_stopping": True, "n_iter_no_change": 2}),
+        (0, {"l1_regularization": 2.0, "categorical_features": [35]}),
+        (3, {"growth": "depth", "min_samples_leaf": 40}),
     ],
-    ids=str,
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else str(value),
 )
-@pytest.mark.parametrize("n_classes", [0, 2, 3])
-def test_listed_columns_are_boosted_as_full_ones(options, n_classes):
+def test_listed_columns_are_boosted_as_full_ones(n_classes, options):
     """Nodes of many rows have histograms of these columns, those of few have none."""
     X, random = listed_table(n_classes)
     y = target_of(X, random, n_classes)
