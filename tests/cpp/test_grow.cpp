@@ -290,7 +290,7 @@ TEST(cuts_scored_together_are_those_of_column_by_column) {
 }
 
 TEST(random_cuts_from_keys_are_those_from_values) {
-  const Sample s(3000, 11);
+  const Sample s(2000, 11);
   Interrupt interrupt;
   for (const Rule rule : all_rules)
     for (const std::uint32_t max_features : {2u, 5u}) {
@@ -440,7 +440,7 @@ TEST(search_by_bounds_equals_sorting_all_rows) {
                           Rule::squared_error, Rule::friedman_mse})
     for (const bool weighted : {false, true}) {
       GrowParams p;
-      p.max_depth = 5;
+      p.max_depth = 4;
       p.min_samples_leaf = weighted ? 1 : 100;
       const Tree block = grow_cart(s.table, s.target(rule, weighted, 2), rule, p, 0, interrupt).tree;
       p.max_leaf_nodes = 1000000;
