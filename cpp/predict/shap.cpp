@@ -11,8 +11,10 @@
 
 namespace spinney {
 
-static constexpr std::size_t most_kept_bytes = std::size_t{256} << 20;  // constants of all trees; beyond, tree by tree
-static constexpr std::size_t most_tree_bytes = std::size_t{32} << 20;   // of one tree; beyond, split by split
+static constexpr std::size_t most_kept_bytes = std::size_t{256} << 20;   // constants of all trees; beyond, tree by tree
+static constexpr std::size_t most_tree_bytes = std::size_t{32} << 20;    // of one tree; beyond, split by split
+static constexpr std::size_t most_table_bytes = std::size_t{128} << 10;  // of one tree: what a cache holds
+static constexpr std::size_t least_table_rows = 64;                      // for fewer they are not worth making
 static constexpr std::size_t most_block_bytes = std::size_t{4} << 20, most_block_rows = 256;
 
 static std::vector<double> mean_prediction(const SummedTrees& trees, const Table& background) {
@@ -68,6 +70,7 @@ void ShapScratch::fit(const ShapTree& tree, bool pairs) {
   grow(edge, pairs ? levels * tree.n_points : 0);
   for (auto* masks : {&left, &right, &before, &alive}) grow(*masks, levels);
   grow(constants, ShapKernels::n_constants * tree.n_points);
+  grow(places, tree.tables.empty() ? 0 : levels * shap_lanes);
   grow(open, levels);
   grow(hidden, levels);
 }
@@ -159,7 +162,7 @@ void Explanation::explain(std::size_t begin, std::size_t end, Interrupt& interru
   ShapTree made;
   for (std::size_t t = 0; t < trees.n_trees(); ++t) {
     interrupt.check();
-    if (kept.empty()) made = prepared.tree(t, most_tree_bytes);
+    if (kept.empty()) made = prepared.tree(t, most_tree_bytes, 0);
     const ShapTree& tree = kept.empty() ? made : kept[t];
     if (tree.splits.empty()) continue;
     block.scratch.fit(tree, pairs != nullptr);
@@ -223,9 +226,12 @@ void shap_values(const SummedTrees& trees, const Table& table, const Table* back
   std::vector<ShapTree> kept;
   if (background == nullptr && prepared.constant_bytes() <= most_kept_bytes) {
     kept.resize(trees.n_trees());
+    // tables take less than three times what constants take
+    const bool with_tables = table.n_rows >= least_table_rows && prepared.constant_bytes() <= most_kept_bytes / 4;
+    const std::size_t table_bytes = with_tables ? most_table_bytes : 0;
     const double estimated_ns = 0.5 * static_cast<double>(prepared.constant_bytes());
     parallel_for_if_worth(estimated_ns, kept.size(), n_threads,
-                          [&](std::size_t t, int) { kept[t] = prepared.tree(t, most_tree_bytes); });
+                          [&](std::size_t t, int) { kept[t] = prepared.tree(t, most_tree_bytes, table_bytes); });
   }
   Explanation job{trees, table, background, prepared, kept, values, pairs};
   job.read_background();

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/lanes.h"
+#include "predict/shap_pairs.h"
 #include "predict/shap_tree.h"
 
 namespace spinney {
@@ -11,6 +12,7 @@ namespace {
 
 using Numbers = Lanes<double, shap_lanes>;
 using Mask = Flags<double, shap_lanes>;
+constexpr bool by_pairs = register_bytes == 16;
 
 SPINNEY_INLINE Numbers every(double c) { return every<shap_lanes>(c); }
 
@@ -51,10 +53,12 @@ void fill_split(const ShapTree& tree, const ShapSplit& s, double* c) {
 }
 
 void fill(ShapTree& tree) {
-  double* c = tree.constants.data();
+  double *c = tree.constants.data(), *table = tree.tables.data();
   for (const ShapSplit& s : tree.splits) {
     fill_split(tree, s, c);
+    if (by_pairs && !tree.tables.empty()) fill_table(c, tree.n_points, table);
     c += ShapKernels::n_constants * tree.n_points;
+    table += 2 * table_of_side * tree.n_points;
   }
 }
 
@@ -295,6 +299,12 @@ void walk(const ShapTree& tree, const ShapLanes* x, const ShapSides* sides, std:
 
 void explain(const ShapTree& tree, const ShapLanes* x, const ShapSides* sides, std::size_t n_slots,
              ShapScratch& scratch, ShapLanes* values, ShapLanes* pairs) {
+  if constexpr (by_pairs) {
+    static constexpr decltype(&walk_pairs<1>) by_points[] = {walk_pairs<1>, walk_pairs<2>, walk_pairs<3>,
+                                                             walk_pairs<4>, walk_pairs<5>, walk_pairs<6>};
+    if (!tree.tables.empty() && pairs == nullptr && tree.n_points <= most_table_points)
+      return by_points[tree.n_points - 1](tree, x, sides, scratch, values);
+  }
   auto* chosen = &walk<0, false, false>;
   if (pairs != nullptr) {
     chosen = &walk<0, false, true>;
@@ -316,6 +326,7 @@ void explain(const ShapTree& tree, const ShapLanes* x, const ShapSides* sides, s
 
 const ShapKernels& shap_kernels_of(OfIsa<Isa::SPINNEY_ISA>) {
   static constexpr ShapKernels table{
+      .table_size = by_pairs ? 2 * table_of_side : 0,
       .fill = fill,
       .explain = explain,
   };

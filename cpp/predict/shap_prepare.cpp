@@ -86,7 +86,15 @@ void ShapPreparation::find_columns() {
     }
 }
 
-ShapTree ShapPreparation::tree(std::size_t t, std::size_t most_bytes) const {
+// Of a small tree whose leaves hold one number each, and whose rows all reach one.
+static std::size_t size_of_tables(const ShapTree& tree, std::size_t most_bytes) {
+  const std::size_t size = tree.splits.size() * tree.n_points * shap_kernels().table_size;
+  const bool stops =
+      std::any_of(tree.splits.begin(), tree.splits.end(), [](const ShapSplit& s) { return s.stop_value != nullptr; });
+  return tree.n_values > 1 || stops || size * sizeof(double) > most_bytes ? 0 : size;
+}
+
+ShapTree ShapPreparation::tree(std::size_t t, std::size_t most_bytes, std::size_t most_table_bytes) const {
   const Tree& nodes = trees_.nodes;
   const Quadrature& rule = rules_.at(n_points_[t]);
   ShapTree made;
@@ -133,6 +141,7 @@ ShapTree ShapPreparation::tree(std::size_t t, std::size_t most_bytes) const {
   const std::size_t n_constants = made.splits.size() * made.n_points * ShapKernels::n_constants;
   if (n_constants * sizeof(double) <= most_bytes) {
     made.constants.resize(n_constants);
+    made.tables.resize(size_of_tables(made, most_table_bytes));
     shap_kernels().fill(made);
   }
   return made;

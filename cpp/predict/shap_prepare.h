@@ -22,7 +22,8 @@ class ShapPreparation {
  public:
   explicit ShapPreparation(const SummedTrees& trees);
 
-  ShapTree tree(std::size_t t, std::size_t most_bytes) const;     // without constants if they take more
+  // Without constants, or without tables, if they take more.
+  ShapTree tree(std::size_t t, std::size_t most_bytes, std::size_t most_table_bytes) const;
   std::size_t constant_bytes() const { return constant_bytes_; }  // of all trees
 
   std::vector<std::uint32_t> used;  // columns in use, ascending

@@ -44,6 +44,7 @@ struct ShapSplit {
 struct ShapTree {
   std::vector<ShapSplit> splits;         // in preorder
   std::vector<double> constants;         // n_constants × n_points per split; empty: made on the way
+  std::vector<double> tables;            // the same for every pair of rows that may be: see shap_pairs.h; empty: none
   std::vector<std::uint32_t> looked_up;  // nodes whose sides are not a matter of one comparison
   std::size_t n_points = 0;
   const double *t = nullptr, *u = nullptr, *weight = nullptr;
@@ -68,6 +69,7 @@ struct ShapScratch {
   std::vector<ShapLanes> edge;      // [level][point] g of the edge taken
   std::vector<ShapMask> left, right, before, alive;  // [level]
   std::vector<double> constants;                     // of one split
+  std::vector<std::uint32_t> places;                 // [level][side][pair of rows] in a split's table
   std::vector<std::uint32_t> open;                   // [level] split
   std::vector<std::uint8_t> hidden;                  // [level] a later edge is on the same column
 
@@ -92,6 +94,7 @@ struct ShapKernels {
     n_constants
   };
 
+  std::size_t table_size;  // numbers of a table per split and point; 0: this instruction set knows no tables
   void (*fill)(ShapTree& tree);
   // Adds to `values` [value][slot] and, unless null, `pairs` [value][slot][slot], the lower slot first.
   void (*explain)(const ShapTree& tree, const ShapLanes* x, const ShapSides* sides, std::size_t n_slots,

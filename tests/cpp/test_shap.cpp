@@ -1,4 +1,6 @@
 // Shapley values: the quadrature is exact, and every way to walk gives the same bits.
+#include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -18,23 +20,23 @@ static std::vector<const ShapKernels*> available() {
 }
 
 // Grows a random subtree and returns its weight. Few columns, so that they come again on a path.
-static double grow(Tree& t, std::mt19937& g, int depth) {
+static double grow(Tree& t, std::mt19937& g, int depth, bool stops) {
   const std::size_t node = t.add_leaf();
   for (double& v : t.value_of(node)) v = static_cast<double>(g() % 1000) / 100;
   if (depth == 0 || g() % 8 == 0) return t.weight[node] = 1 + g() % 20;
   t.feature[node] = static_cast<std::int32_t>(g() % 5);
   t.threshold[node] = static_cast<double>(g() % 10);
-  t.flags[node] = (g() % 2 ? Tree::missing_left : 0) | (g() % 6 == 0 ? Tree::stops : 0);
-  const double left = grow(t, g, depth - 1);
+  t.flags[node] = (g() % 2 ? Tree::missing_left : 0) | (g() % 6 == 0 && stops ? Tree::stops : 0);
+  const double left = grow(t, g, depth - 1, stops);
   t.right[node] = static_cast<std::uint32_t>(t.size());
-  return t.weight[node] = left + grow(t, g, depth - 1) + (t.flags[node] & Tree::stops ? 3 : 0);
+  return t.weight[node] = left + grow(t, g, depth - 1, stops) + (t.flags[node] & Tree::stops ? 3 : 0);
 }
 
-static Tree random_tree(unsigned seed, std::uint32_t width, int depth) {
+static Tree random_tree(unsigned seed, std::uint32_t width, int depth, bool stops = true) {
   std::mt19937 g(seed);
   Tree t;
   t.value_width = width;
-  grow(t, g, depth);
+  grow(t, g, depth, stops);
   return t;
 }
 
@@ -56,8 +58,8 @@ TEST(every_way_to_walk_gives_the_same_bits) {
   for (ShapLanes& column : x)
     for (double& v : column.of) v = g() % 9 == 0 ? NAN : static_cast<double>(g() % 10);
   for (const std::uint32_t width : {1u, 3u})
-    for (const int depth : {1, 3, 7}) {
-      const Tree t = random_tree(static_cast<unsigned>(depth), width, depth);
+    for (const int depth : {1, 3, 7, -7}) {  // below 0: no row stops at a split
+      const Tree t = random_tree(static_cast<unsigned>(std::abs(depth)), width, std::abs(depth), depth > 0);
       const std::vector<std::uint32_t> root{0, static_cast<std::uint32_t>(t.size())};
       const SummedTrees trees{t, root};
       const ShapPreparation prepared(trees);
@@ -68,7 +70,7 @@ TEST(every_way_to_walk_gives_the_same_bits) {
       for (const ShapKernels* k : available())
         for (const std::size_t most_bytes : {std::size_t{0}, std::size_t{1} << 30})
           for (const bool with_pairs : {true, false}) {
-            const ShapTree tree = prepared.tree(0, most_bytes);
+            const ShapTree tree = prepared.tree(0, most_bytes, most_bytes);
             CHECK_EQ(tree.constants.empty(), most_bytes == 0);
             ShapScratch scratch;
             scratch.fit(tree, with_pairs);
