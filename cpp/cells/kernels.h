@@ -60,7 +60,7 @@ struct Kernels {
                      std::uint32_t shift, std::uint32_t mask, std::uint16_t* out);
 
   // Writes the keys of n rows in some columns, one column after the other. A row of `keys` has `stride` of them; those of
-  // rows further on are fetched ahead where a row is not too long for it.
+  // rows further on are fetched ahead where a row is not too long for it. `out` holds 15 more than are written for good.
   void (*read_keys)(const std::uint32_t* keys, std::size_t stride, const std::uint32_t* rows, std::size_t n,
                     const std::uint32_t* columns, std::size_t n_columns, std::uint32_t* out);
 

@@ -9,6 +9,7 @@
 #include "base/vectorise.h"
 #include "cells/best_square.h"
 #include "cells/kernels.h"
+#include "cells/read_rows.h"
 #include "cells/sort_few.h"
 #include "criterion/entropy.h"
 #include "criterion/misclassification.h"
@@ -183,98 +184,6 @@ std::size_t partition_flags_by_rank(std::uint64_t* flags, std::size_t n, const s
 #endif
   return part_rest(flags, n, spare, i, n_left, n_right,
                    [&](std::size_t at, std::uint64_t) { return ranks[at] <= cut; });
-}
-
-void read_ranks(const std::uint8_t* bits, std::size_t stride, const std::uint32_t* rows, std::size_t n,
-                std::uint32_t shift, std::uint32_t mask, std::uint16_t* out) {
-  std::size_t i = 0;
-#if defined(__AVX512BW__)
-  const __m512i step = _mm512_set1_epi32(static_cast<int>(stride)), only = _mm512_set1_epi32(static_cast<int>(mask));
-  const __m128i by = _mm_cvtsi32_si128(static_cast<int>(shift));
-  for (; i < n; i += 16) {
-    const __mmask16 here = first_lanes(n - i);
-    const __m512i at = _mm512_mullo_epi32(_mm512_maskz_loadu_epi32(here, rows + i), step);
-    const __m512i words = _mm512_mask_i32gather_epi32(only, here, at, bits, 8);
-    _mm256_mask_storeu_epi16(
-        out + i, here,
-        _mm512_maskz_cvtepi32_epi16(here, _mm512_and_si512(_mm512_maskz_srl_epi32(here, words, by), only)));
-  }
-#endif
-  for (; i < n; ++i) {
-    std::uint32_t word;
-    __builtin_memcpy(&word, bits + 8 * stride * rows[i], sizeof word);
-    out[i] = static_cast<std::uint16_t>(word >> shift & mask);
-  }
-}
-
-void read_keys(const std::uint32_t* keys, std::size_t stride, const std::uint32_t* rows, std::size_t n,
-               const std::uint32_t* columns, std::size_t n_columns, std::uint32_t* out) {
-  constexpr std::size_t ahead = 32, longest = 64;
-  const auto fetch = [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i)
-      for (std::size_t f = 0; f < stride; f += 16) __builtin_prefetch(keys + rows[i] * stride + f);
-  };
-  for (std::size_t begin = 0; begin < n; begin += 16) {
-    const std::size_t n_here = n - begin < 16 ? n - begin : 16;
-    if (stride <= longest && begin + ahead < n) fetch(begin + ahead, begin + ahead + 16 < n ? begin + ahead + 16 : n);
-#if defined(__AVX512F__)
-    // 64-bit places: a table may have more keys than 31 bits count
-    const __mmask16 here = first_lanes(n_here);
-    const __m512i at = _mm512_maskz_loadu_epi32(here, rows + begin),
-                  step = _mm512_set1_epi64(static_cast<long long>(stride));
-    const __m512i low = _mm512_maskz_mul_epu32(
-        0xff, _mm512_maskz_cvtepu32_epi64(0xff, _mm512_maskz_extracti64x4_epi64(0xff, at, 0)), step);
-    const __m512i high = _mm512_maskz_mul_epu32(
-        0xff, _mm512_maskz_cvtepu32_epi64(0xff, _mm512_maskz_extracti64x4_epi64(0xff, at, 1)), step);
-    for (std::size_t c = 0; c < n_columns; ++c) {
-      const __m256i a =
-          _mm512_mask_i64gather_epi32(_mm256_setzero_si256(), static_cast<__mmask8>(here), low, keys + columns[c], 4);
-      std::uint32_t* to = out + c * n + begin;
-      _mm256_mask_storeu_epi32(to, static_cast<__mmask8>(here), a);
-      if (n_here <= 8) continue;
-      const __m256i b = _mm512_mask_i64gather_epi32(_mm256_setzero_si256(), static_cast<__mmask8>(here >> 8), high,
-                                                    keys + columns[c], 4);
-      _mm256_mask_storeu_epi32(to + 8, static_cast<__mmask8>(here >> 8), b);
-    }
-#else
-    const std::uint32_t* row[16];
-    for (std::size_t i = 0; i < n_here; ++i) row[i] = keys + rows[begin + i] * stride;
-    for (std::size_t c = 0; c < n_columns; ++c) {
-      const std::size_t column = columns[c];
-      std::uint32_t* to = out + c * n + begin;
-      if (n_here == 16) {
-#pragma GCC unroll 16
-        for (std::size_t i = 0; i < 16; ++i) to[i] = row[i][column];
-      } else {
-        for (std::size_t i = 0; i < n_here; ++i) to[i] = row[i][column];
-      }
-    }
-#endif
-  }
-}
-
-void read_column(const std::uint32_t* keys, const std::uint32_t* rows, std::size_t n, std::uint32_t* out) {
-  std::size_t i = 0;
-#if defined(__AVX512F__)
-  const __m512i places = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-  for (; i + 16 <= n; i += 16) {
-    const __m512i at = _mm512_loadu_si512(rows + i);
-    const __m512i from = _mm512_add_epi32(_mm512_set1_epi32(static_cast<int>(rows[i])), places);
-    if (_mm512_cmpneq_epi32_mask(at, from) == 0) {  // neighbours
-      _mm512_storeu_si512(out + i, _mm512_loadu_si512(keys + rows[i]));
-      continue;
-    }
-    const __m256i a = _mm512_mask_i64gather_epi32(
-        _mm256_setzero_si256(), 0xff, _mm512_maskz_cvtepu32_epi64(0xff, _mm512_maskz_extracti64x4_epi64(0xff, at, 0)),
-        keys, 4);
-    const __m256i b = _mm512_mask_i64gather_epi32(
-        _mm256_setzero_si256(), 0xff, _mm512_maskz_cvtepu32_epi64(0xff, _mm512_maskz_extracti64x4_epi64(0xff, at, 1)),
-        keys, 4);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), a);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i + 8), b);
-  }
-#endif
-  for (; i < n; ++i) out[i] = keys[rows[i]];
 }
 
 void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high) {

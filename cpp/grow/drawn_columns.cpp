@@ -29,7 +29,7 @@ SplitRecord DrawnBlock::describe(const Choice& choice, bool left_heavier) {
 
 void DrawnBlock::read_keys(const OpenNode& node, std::span<const std::uint32_t> columns) {
   const std::size_t n = node.n();
-  if (keys_.size() < n * columns.size()) keys_ = LargeArray<std::uint32_t>(n * columns.size());
+  if (keys_.size() < n * columns.size() + 16) keys_ = LargeArray<std::uint32_t>(n * columns.size() + 16);
   if (const std::size_t n_rows = rules_.table.n_rows; all_.by_column.size() > 0 && n >= n_rows / many_rows) {
     for (std::size_t c = 0; c < columns.size(); ++c)
       kernels_.read_column(all_.by_column.data() + columns[c] * n_rows, rows_.data() + node.begin, n,
