@@ -73,12 +73,24 @@ inline bool is_square(Rule rule, const Limits& limits) {
   return !limited && score_kernel(rule) == kernels().squared_error;
 }
 
+// Every row weighs 1.
+template <class Rows>
+concept OfUnitWeight = requires { requires Rows::weight(0) == 1; };
+
 // Emits the sums s and w at the boundaries behind words begin … end - 1, from place n of the buffers on. Returns the
 // place after the last; that is at most end - begin further.
 template <class Word, class Rows>
 [[gnu::always_inline]] inline std::size_t emit_sums(const Rows& rows, const typename Word::Type* words,
                                                     std::size_t begin, std::size_t end, std::uint32_t first_at,
                                                     std::int64_t& s, std::int64_t& w, ScanBuffers& b, std::size_t n) {
+  if constexpr (OfUnitWeight<Rows> && requires { Word::is_distinct; }) {  // a boundary behind each word
+    const std::size_t size = end - begin;
+    for (std::size_t i = 0; i < size; ++i) b.s[n + i] = s += rows.value(Word::row(words[begin + i]));
+    for (std::size_t i = 0; i < size; ++i) b.w[n + i] = w + 1 + static_cast<std::int64_t>(i);
+    for (std::size_t i = 0; i < size; ++i) b.at[n + i] = first_at + static_cast<std::uint32_t>(begin + i);
+    w += static_cast<std::int64_t>(size);
+    return n + size;
+  }
   typename Word::Type next = words[begin];  // at hand, or it would be loaded again after the stores
   for (std::size_t i = begin; i < end; ++i) {
     const typename Word::Type word = next;
