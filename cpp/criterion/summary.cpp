@@ -1,9 +1,12 @@
 #include "criterion/summary.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <span>
 #include <vector>
 
+#include "base/any_order.h"
 #include "base/math.h"
 #include "criterion/entropy.h"
 #include "criterion/median.h"
@@ -73,32 +76,50 @@ static Summary summarise_classes(const Target& target, const std::int64_t* stat,
 }
 
 // Mean and squared (or Poisson) deviance of one output, from the lowest value on: a pure leaf gives its rows' value
-// exactly.
-static double summarise_value(const Target& target, std::span<const Row> rows, std::size_t k, std::int64_t total,
-                              double* value) {
-  const std::size_t p = target.input.n_outputs;
-  const double* y = target.input.y + k;
-  double low = y[rows[0] * p], high = low;
-  for (const Row r : rows) {
-    low = std::min(low, y[r * p]);
-    high = std::max(high, y[r * p]);
+// exactly. `y(i)` is a value, `i` of `places`; `sum(largest, term)` adds up term(i), none larger than `largest`.
+template <class Places, class Y, class Sum>
+static double summarise_output(const Target& target, const Places& places, std::int64_t total, Y&& y, Sum&& sum,
+                               double* value) {
+  double low = y(places[0]), high = low;
+  for (const auto i : places) {
+    low = std::min(low, y(i));
+    high = std::max(high, y(i));
   }
   *value = low;
   if (low == high && !counts_events(target.rule)) return 0;
   const auto weight = static_cast<double>(total);
   const double part = std::isfinite(high - low) ? 1 : 0.5;
-  const double sum =
-      weighted_sum(target, rows, total, part * high - part * low, [&](Row r) { return part * y[r * p] - part * low; });
-  const double mean = *value = (part * low + sum / weight) / part;
+  const double mean = *value =
+      (part * low + sum(part * high - part * low, [&](auto i) { return part * y(i) - part * low; }) / weight) / part;
   if (!counts_events(target.rule)) {
     const double reach = high - low;
-    const auto square = [&](Row r) { return (y[r * p] - mean) * (y[r * p] - mean); };
-    return weighted_sum(target, rows, total, reach * reach, square) / weight;
+    return sum(reach * reach, [&](auto i) { return (y(i) - mean) * (y(i) - mean); }) / weight;
   }
   if (!(mean > 0)) return 0;
-  const auto deviance = [&](Row r) { return y[r * p] > 0 ? y[r * p] * log_ieee(y[r * p] / mean) : 0.0; };
+  const auto deviance = [&](auto i) { return y(i) > 0 ? y(i) * log_ieee(y(i) / mean) : 0.0; };
   const double largest = std::max(mean, std::abs(high * log_ieee(high / mean)));
-  return std::max(0.0, weighted_sum(target, rows, total, largest, deviance) / weight);
+  return std::max(0.0, sum(largest, deviance) / weight);
+}
+
+static double summarise_value(const Target& target, std::span<const Row> rows, std::size_t k, std::int64_t total,
+                              double* value) {
+  constexpr std::size_t few = 512;
+  const std::size_t p = target.input.n_outputs;
+  const double* y = target.input.y + k;
+  if (target.fixed_weight.empty() && rows.size() <= few) {  // brought together once, not looked for in each pass
+    std::array<double, few> near;
+    for (std::size_t i = 0; i < rows.size(); ++i) near[i] = y[rows[i] * p];
+    const std::span<const double> values(near.data(), rows.size());
+    const auto sum = [&](double largest, auto&& term) {
+      if (!std::isfinite(largest)) return largest;
+      AnyOrderSum all(largest, static_cast<double>(total));
+      for (const double v : values) all.add(term(v));
+      return all.value();
+    };
+    return summarise_output(target, values, total, [](double v) { return v; }, sum, value);
+  }
+  const auto sum = [&](double largest, auto&& term) { return weighted_sum(target, rows, total, largest, term); };
+  return summarise_output(target, rows, total, [&](Row r) { return y[r * p]; }, sum, value);
 }
 
 static Summary summarise_values(const Target& target, std::span<const Row> rows, std::int64_t total, double* value) {
