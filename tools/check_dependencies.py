@@ -38,7 +38,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("_numbers", "_words"),
     ("_data",),
     ("_file", "_charts"),
-    ("_fitted",),
+    ("_fitted", "_tables"),
     ("_keep",),
     ("_learn",),
     ("reading",),

@@ -209,7 +209,7 @@ def test_dates_are_taken_apart():
 def test_equal_rows_stay_together():
     table = pl.concat([made("binary"), made("binary")[:50]])
     found = prepare(table, "y", Wishes(), 0)
-    assert any("50 rows repeat" in note for note in found.notes)
+    assert any("50 rows equal to another" in note for note in found.notes)
     random = np.random.RandomState(0)
     splits = [split_off_test(found, random), *make_splits(found, 5, 1, random)[0]]
     for train, test in splits:

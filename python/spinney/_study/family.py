@@ -15,8 +15,8 @@ from spinney._judge.compare.baseline import ConstantClassifier, ConstantRegresso
 BASELINE, TREE, STACK = "baseline", "tree", "stack"
 USUAL = ("tree", "boosting", "forest", "extra-trees", "linear", "adaboost", "knn", "svm")
 CORE = ("tree", "boosting", "forest")  # what a study of a large table does at least
-PLANNED_SHARE = 0.6  # of the budget: what is left is for the last fits, and for machines that are slower
-_OPTIONAL_SHARE = 0.1  # of the budget: what a model beyond the core may take
+PLANNED_SHARE = 0.85  # of the budget: what is left is for the last fits, and for machines that are slower
+_OPTIONAL_SHARE = 0.15  # of the budget: what a model beyond the core may take
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ class Candidate:
 def work_of(word: str, size: Size, care: Care) -> float:
     """Count the work of one fit, and of predictions for a quarter as many rows."""
     cells, n, k = size.cells, float(size.n_rows), size.n_classes
-    boosting = 2e-5 if k == 0 else 8e-6 if k == 2 else 1e-5 * k
+    boosting = 1e-5 if k == 0 else 6e-6 if k == 2 else 6e-6 * k
     return {
-        "tree": cells * (7e-6 if k == 0 else 1.3e-6 * (1 + k / 4)),
+        "tree": cells * (5e-6 if k == 0 else 1.3e-6 * (1 + k / 4)),
         "boosting": boosting * cells * 3 ** (2 * care.effort - 1),
         "forest": 8e-8 * cells * care.n_trees,
-        "extra-trees": 1.5e-7 * cells * care.n_trees,
+        "extra-trees": 1e-7 * cells * care.n_trees,
         "linear": 2e-8 * n * size.n_terms**2 * size.scores + 1e-6 * cells,
         "adaboost": 2e-6 * cells * (1 + k / 4),
         "knn": 3e-10 * n * n * size.n_terms + 1e-6 * cells,
@@ -169,7 +169,7 @@ def make_plan(size: Size, budget: float, words: list[str] | None, n_folds: int, 
     while total(core, CARES[-1], n_rows) > allowed and n_rows > 1000:
         n_rows = int(0.9 * n_rows)
     small = size.of(n_rows)
-    care = next((one for one in CARES if total(core, one, n_rows) <= 0.75 * allowed), CARES[-1])
+    care = next((one for one in CARES if total(core, one, n_rows) <= 0.8 * allowed), CARES[-1])
     chosen, left_out, spent = list[str](), list[str](), total(core, care, n_rows)
     for word in wanted:
         if word not in core:

@@ -403,6 +403,6 @@ def _duplicates(columns: list[NDArray[np.float64]]) -> tuple[NDArray[np.intp] | 
             "together."
         ]
     return groups, [
-        f"{plural(n_repeated, 'row')} repeat the columns of another: equal rows were kept together, so that none is "
-        "judged by what was learned from its double."
+        f"{plural(n_repeated, 'row')} equal to another: equal rows were kept together, so that none is judged by what "
+        "was learned from its double."
     ]

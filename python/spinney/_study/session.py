@@ -30,6 +30,7 @@ from spinney._study.family import (
     make_plan,
     work_of,
 )
+from spinney._study.peers import peer_candidates
 from spinney._study.prepare import Prepared
 from spinney._study.profile import Columns
 from spinney._study.progress import Teller
@@ -45,6 +46,7 @@ _METRICS = {
     "regression": ["neg_root_mean_squared_error", "r2"],
 }
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
+_PEER_LIBRARIES = ("lightgbm", "xgboost", "catboost")
 _LARGEST_SEED = 2**31 - 1
 
 
@@ -131,7 +133,7 @@ class Session:
                 raise TypeError(f"models holds {one!r:.100}, which is no estimator of spinney. Use compare for others.")
             model = estimator_for(one, task, care, self.seed) if isinstance(one, str) else one
             found.append(Candidate(word.replace("_", "-"), model, work_of(word, size, care)))
-        return found
+        return found + (peer_candidates(task, size, self.seed) if self.asked.peers else [])
 
     # ---- the folds ---------------------------------------------------------------------------------------------------
 
@@ -252,7 +254,7 @@ class _Finish:
             tree=tree,
             n_rows=session.whole.n_rows,
             seconds=session.budget.elapsed,
-            versions=_versions(),
+            versions=_versions(session.asked.peers),
         )
 
     # ---- what the models said ----------------------------------------------------------------------------------------
@@ -406,9 +408,9 @@ class _Finish:
             self.session.notes.append(f"On these folds {', '.join(ahead)} did better than {best.name}.")
 
 
-def _versions() -> dict[str, str]:
+def _versions(peers: bool) -> dict[str, str]:
     found = {"spinney": __version__}
-    for name in _LIBRARIES:
+    for name in _LIBRARIES + (_PEER_LIBRARIES if peers else ()):
         try:
             found[name] = version(name)
         except PackageNotFoundError:  # installed under another name

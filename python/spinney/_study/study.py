@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from sklearn.utils import check_random_state
@@ -11,6 +12,7 @@ from sklearn.utils import check_random_state
 from spinney._study.prepare import Wishes, prepare
 from spinney._study.result import Study
 from spinney._study.session import Asked, Session
+from spinney._tables.read import MOST_BYTES, read_file
 
 LARGEST_SEED = 2**31 - 1
 
@@ -46,8 +48,9 @@ def study(
 
     Parameters
     ----------
-    table : frame, dict of columns or array
-        Rows: a pandas, polars or pyarrow table, a dict of arrays, or an array.
+    table : frame, dict of columns, array, str or Path
+        Rows: a pandas, polars or pyarrow table, a dict of arrays, an array, or a CSV, Parquet, Arrow or Excel file (of
+        one that is larger than 256 MB rows are drawn at random).
     target : str or array-like of shape (n_samples,)
         Name of the column to predict, or its values.
     group : str, optional
@@ -99,7 +102,12 @@ def study(
         raise ValueError(f"folds must be at least 2, so that some rows are learned from. Got {folds!r}.")
     random = check_random_state(random_state)
     wishes = Wishes(group, time, _names(keep, "keep"), _names(drop, "drop"), task)
-    data = prepare(table, target, wishes, int(random.randint(LARGEST_SEED)))
+    seed, read = int(random.randint(LARGEST_SEED)), list[str]()
+    if isinstance(table, (str, Path)):
+        found = read_file(Path(table), most_bytes=MOST_BYTES, seed=seed)
+        table, read = found.frame, found.notes
+    data = prepare(table, target, wishes, seed)
+    data.notes[:0] = read
     asked = Asked(metric, 60.0 * minutes, peers, models, folds, repeats, progress)
     return Session(data, asked, random, start).run()
 

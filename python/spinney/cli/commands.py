@@ -94,6 +94,7 @@ _OPTION_OF = {
     "n_neighbors": "neighbors",
     "learners": "learner",
 }  # where an option has another name than its parameter
+_encoding = click.option("--encoding", metavar="E", help="Encoding of a CSV file that is not UTF-8, such as latin-1.")
 _delimiter = click.option(
     "--delimiter", metavar="D", help="What separates CSV columns: one character, or tab. Default: comma; tab for .tsv."
 )
@@ -189,6 +190,7 @@ def demo(max_depth: int, folds: int, seed: int) -> None:
 @click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of folds and models."
 )
+@_encoding
 @_delimiter
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def study(
@@ -199,6 +201,7 @@ def study(
     models: tuple[str, ...],
     seed: int,
     delimiter: str | None,
+    encoding: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -219,7 +222,7 @@ def study(
     from spinney.cli.study import Source, run_study
 
     options |= {"metric": list(metric) or None, "models": list(dict.fromkeys(models)) or None, "random_state": seed}
-    run_study(Source(table, target, delimiter), options, out=out, as_json=as_json)
+    run_study(Source(table, target, delimiter, encoding), options, out=out, as_json=as_json)
 
 
 @spinney.command()

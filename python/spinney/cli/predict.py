@@ -8,16 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spinney._tables.faults import is_parquet, one_column_only
 from spinney.cli.failures import fail, failures_in_words, nearest
-from spinney.cli.tables import (
-    batches,
-    check_writable,
-    column_names,
-    is_parquet,
-    number_column,
-    one_column_only,
-    replacing,
-)
+from spinney.cli.tables import batches, check_writable, column_names, number_column, replacing
 
 if TYPE_CHECKING:
     import polars as pl

@@ -14,8 +14,8 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from spinney._tables.read import MOST_BYTES, STANDARD_INPUT, read_file
 from spinney.cli.failures import fail, failures_in_words, os_failure, warnings_in_words
-from spinney.cli.tables import read_whole
 
 REPORT, MODEL, FACTS = "report.html", "best.model", "study.json"
 
@@ -27,15 +27,22 @@ class Source:
     path: Path
     target: str
     delimiter: str | None = None
+    encoding: str | None = None
+
+    @property
+    def stem(self) -> str:
+        """Name of the table without folder and suffix."""
+        return "table" if self.path == STANDARD_INPUT else self.path.name.partition(".")[0] or self.path.stem
 
 
 def run_study(source: Source, options: dict[str, Any], *, out: Path | None, as_json: bool) -> None:
     """Study a table, print the leader board and keep the best model."""
-    folder = Path(f"{source.path.stem}-study") if out is None else out
+    folder = Path(f"{source.stem}-study") if out is None else out
     _check_folder(folder)
-    frame = read_whole(source.path, source.delimiter)
     with failures_in_words(), warnings_in_words():
-        found = studied(frame, source.target, options)
+        read = read_file(source.path, source.delimiter, source.encoding, most_bytes=MOST_BYTES)
+        found = studied(read.frame, source.target, options)
+        found.notes[:0] = read.notes
         files = _kept(found, folder)
     if as_json:
         click.echo(json.dumps(found.to_dict() | {"files": files}, ensure_ascii=False, allow_nan=False, indent=2))

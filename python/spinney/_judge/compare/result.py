@@ -264,7 +264,7 @@ def with_error(value: float, error: float) -> str:
     """Write a mean with its standard error, to two digits of that."""
     if math.isnan(value):
         return "–"
-    if math.isnan(error) or error == 0:
+    if math.isnan(error) or error <= 1e-9 * abs(value):
         return f"{value:.4g}"
     decimals = min(8, max(0, 1 - math.floor(math.log10(error))))
     return f"{fixed(value, decimals)} ± {fixed(error, decimals)}"
