@@ -63,7 +63,7 @@ def read_file(
         If it cannot be opened.
     """
     _require_polars()
-    with _on_disk(path) as file:
+    with on_disk(path) as file:
         _refuse_model(file)
         with reading(file, delimiter):
             found = _read(file, delimiter, encoding, most_bytes, seed)
@@ -82,7 +82,7 @@ def _require_polars() -> None:
 
 
 @contextmanager
-def _on_disk(path: Path) -> Iterator[Path]:
+def on_disk(path: Path) -> Iterator[Path]:
     """Give a path that can be read twice: standard input is written to a file that vanishes."""
     if path != STANDARD_INPUT:
         yield path

@@ -10,9 +10,10 @@ import click
 import rich  # noqa: F401  (asked for here, so that a missing extra shows at once)
 
 import spinney._engine as _engine
-from spinney import __version__
 from spinney._names import FITTED_BY_COMMAND
-from spinney.cli.failures import CommandGroup
+from spinney.cli.group import FILE, delimiter_option, spinney
+
+__all__ = ["spinney"]
 
 if find_spec("polars") is None:
     raise ModuleNotFoundError("No module named 'polars'", name="polars")
@@ -60,7 +61,6 @@ class _NumberOrCv(_NumberOrAuto):
     name, word = "number or cv", "cv"
 
 
-_FILE = click.Path(path_type=Path)
 _NUMBER_LOSSES = tuple(name for name, traits in _engine.losses().items() if not traits["of_classes"])
 _CLASS_LOSSES = ("log_loss", *(name for name, traits in _engine.losses().items() if traits["of_two_classes"]))
 _CRITERIA = (
@@ -94,141 +94,12 @@ _OPTION_OF = {
     "n_neighbors": "neighbors",
     "learners": "learner",
 }  # where an option has another name than its parameter
-_encoding = click.option("--encoding", metavar="E", help="Encoding of a CSV file that is not UTF-8, such as latin-1.")
-_delimiter = click.option(
-    "--delimiter", metavar="D", help="What separates CSV columns: one character, or tab. Default: comma; tab for .tsv."
-)
-
-
-@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="spinney")
-def spinney() -> None:
-    r"""Trees and ensembles for tables.
-
-    \b
-    New here? Start with
-      spinney demo           one tree on a small table, cross-validated and shown
-      spinney demo --help    what that does, and its options
-    \b
-    With a table of your own (CSV or Parquet)
-      spinney fit loans.csv --target repaid --out loans.tree
-      spinney show loans.tree
-      spinney predict loans.tree applicants.csv --out answers.csv
-    \b
-    Exit codes: 0 done; 1 a file or its data cannot be used; 2 a command was
-    not understood; 130 interrupted.
-    """
 
 
 @spinney.command()
-@click.option(
-    "--max-depth",
-    type=click.IntRange(1, 20),
-    default=3,
-    show_default=True,
-    help="Questions from the root to a leaf.",
-)
-@click.option("--folds", type=click.IntRange(2, 20), default=10, show_default=True, help="Cross-validation folds.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed that shuffles the folds.")
-def demo(max_depth: int, folds: int, seed: int) -> None:
-    r"""Tell penguins apart with one small tree.
-
-    The table is bundled: 344 penguins of three species, with two category columns (island, sex), five number
-    columns and some missing values. Nothing is encoded or filled in: the tree takes the table as it is.
-
-    \b
-    You see
-      the table's shape and its classes;
-      the accuracy on rows the tree has not seen, beside always
-      naming the most frequent species;
-      the tree itself, as questions you can answer by hand.
-    """
-    from spinney.cli.demo import run_demo
-
-    run_demo(max_depth=max_depth, n_folds=folds, seed=seed)
-
-
-@spinney.command()
-@click.argument("table", type=_FILE)
+@click.argument("table", type=FILE)
 @click.option("--target", required=True, metavar="COL", help="Column to predict.")
-@click.option("--out", type=_FILE, metavar="FOLDER", help="Keep model and report here.  [default: TABLE-study]")
-@click.option(
-    "--minutes",
-    type=click.FloatRange(0.0, min_open=True),
-    default=2.0,
-    show_default=True,
-    metavar="M",
-    help="Time to spend.",
-)
-@click.option("--group", metavar="COL", help="Column: rows with the same value stay together.")
-@click.option("--time", metavar="COL", help="Column: rows to judge by come later than those learned from.")
-@click.option(
-    "--metric",
-    multiple=True,
-    metavar="M",
-    help="Scorer of scikit-learn, such as roc_auc; the first decides. May be given several times.",
-)
-@click.option(
-    "--task",
-    type=click.Choice(["auto", "classification", "regression"]),
-    default="auto",
-    show_default=True,
-    help="Labels or numbers; auto goes by the target's values.",
-)
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    type=click.Choice([word for word in FITTED_BY_COMMAND if word not in ("stack", "vote", "perceptron")]),
-    help="Model to study; give it several times.  [default: the usual ones]",
-)
-@click.option("--peers", is_flag=True, help="Also compare scikit-learn, LightGBM, XGBoost, CatBoost, where installed.")
-@click.option("--keep", multiple=True, metavar="COL", help="Column to learn from, whatever it looks like.")
-@click.option("--drop", multiple=True, metavar="COL", help="Column to leave out.")
-@click.option("--folds", type=click.IntRange(2, 100), default=5, show_default=True, metavar="N", help="Folds.")
-@click.option("--repeats", type=click.IntRange(1, 100), metavar="N", help="Times folds are drawn.  [default: up to 3]")
-@click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of folds and models."
-)
-@_encoding
-@_delimiter
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def study(
-    table: Path,
-    target: str,
-    out: Path | None,
-    metric: tuple[str, ...],
-    models: tuple[str, ...],
-    seed: int,
-    delimiter: str | None,
-    encoding: str | None,
-    as_json: bool,
-    **options: Any,
-) -> None:
-    r"""Study TABLE: fit a family of models, compare them honestly, keep the best, write a report.
-
-    A fifth of the rows is locked away. The others are learned from: a pruned tree, boosting, forests, a linear model,
-    AdaBoost, neighbours, support vectors and a stack of them are compared on the same folds, beside always saying the
-    same. Columns that name rows or give the target away are left out and named; --keep brings them back.
-
-    The same command gives the same result, unless time runs out: then it says what was cut. Ctrl-C keeps what is done.
-
-    \b
-    Example
-      spinney study loans.csv --target repaid
-      spinney study loans.csv --target repaid --group customer --minutes 10
-      spinney predict loans-study/best.model applicants.csv
-    """
-    from spinney.cli.study import Source, run_study
-
-    options |= {"metric": list(metric) or None, "models": list(dict.fromkeys(models)) or None, "random_state": seed}
-    run_study(Source(table, target, delimiter, encoding), options, out=out, as_json=as_json)
-
-
-@spinney.command()
-@click.argument("table", type=_FILE)
-@click.option("--target", required=True, metavar="COL", help="Column to predict.")
-@click.option("--out", type=_FILE, metavar="FILE", help="Keep the model here.")
+@click.option("--out", type=FILE, metavar="FILE", help="Keep the model here.")
 @click.option(
     "--task",
     type=click.Choice(["auto", "classification", "regression"]),
@@ -316,7 +187,7 @@ def study(
     show_default=True,
     help="Seed that shuffles the folds and grows the forest.",
 )
-@_delimiter
+@delimiter_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def fit(
     table: Path,
@@ -374,7 +245,7 @@ def fit(
 
 
 @spinney.command()
-@click.argument("table", type=_FILE)
+@click.argument("table", type=FILE)
 @click.option("--target", required=True, metavar="COL", help="Column to predict.")
 @click.option(
     "--model",
@@ -407,12 +278,12 @@ def fit(
     "--repeats", type=click.IntRange(1, 100), default=2, show_default=True, metavar="N", help="Times folds are drawn."
 )
 @click.option("--curves", is_flag=True, help="Also fit to 10, 25, 50 and 75% of the rows: learning curves.")
-@click.option("--plot", type=_FILE, metavar="FILE", help="Draw the differences, or the curves, here (PNG, SVG, PDF).")
+@click.option("--plot", type=FILE, metavar="FILE", help="Draw the differences, or the curves, here (PNG, SVG, PDF).")
 @click.option("--seconds", type=click.FloatRange(0.0, min_open=True), metavar="S", help="Begin no fit after this time.")
 @click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of folds and models."
 )
-@_delimiter
+@delimiter_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def compare(
     table: Path,
@@ -452,41 +323,4 @@ def compare(
     run_compare(source, asked, plot=plot, as_json=as_json)
 
 
-@spinney.command()
-@click.argument("model", type=_FILE)
-@click.argument("table", type=_FILE)
-@click.option("--out", type=_FILE, metavar="FILE", help="Write here, CSV or Parquet by its suffix; else CSV to stdout.")
-@click.option("--proba", is_flag=True, help="Add one column per class with its share.")
-@click.option("--offset", metavar="COL", help="Boosting: column with the score that each row starts from.")
-@_delimiter
-def predict(model: Path, table: Path, out: Path | None, proba: bool, offset: str | None, delimiter: str | None) -> None:
-    r"""Predict each row of TABLE with a MODEL that fit has kept.
-
-    Columns are found by name; others, such as the target, are ignored. Rows keep their order, and the table may be
-    larger than memory.
-
-    \b
-    Example
-      spinney predict loans.tree applicants.csv --proba | head
-    """
-    from spinney.cli.predict import run_predict
-
-    run_predict(model, table, out=out, proba=proba, offset=offset, delimiter=delimiter)
-
-
-@spinney.command()
-@click.argument("model", type=_FILE)
-@click.option("--svg", type=_FILE, metavar="FILE", help="Also draw the tree here.")
-@click.option("--max-depth", type=click.IntRange(0), metavar="N", help="Deepest level to print and draw.")
-@click.option("--tree", type=click.IntRange(1), metavar="N", help="Of an ensemble: show tree N, counted from 1.")
-@click.option("--json", "as_json", is_flag=True, help="Print columns and all nodes as JSON.")
-def show(model: Path, svg: Path | None, max_depth: int | None, tree: int | None, as_json: bool) -> None:
-    r"""Print a kept MODEL as questions, with its columns and how much each matters; of an ensemble, the columns.
-
-    \b
-    Example
-      spinney show loans.tree --max-depth 3 --svg loans.svg
-    """
-    from spinney.cli.show import run_show
-
-    run_show(model, svg=svg, max_depth=max_depth, number=tree, as_json=as_json)
+from spinney.cli import study_commands, use_commands  # noqa: E402, F401  (they add their commands)

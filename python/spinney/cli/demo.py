@@ -1,41 +1,41 @@
-"""``spinney demo``: a cross-validated tree on the bundled penguins, printed as questions."""
+"""``spinney demo``: a study of the bundled penguins, and its tree as questions."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import click
 from rich.console import Console
-from rich.table import Table
+
+from spinney.cli.failures import failures_in_words
+from spinney.cli.study import check_folder, keep_study, print_study, studied
 
 
-def run_demo(*, max_depth: int, n_folds: int, seed: int) -> None:
-    """Fit, judge and print one tree on the penguins."""
-    import numpy as np
-    from sklearn.dummy import DummyClassifier
-    from sklearn.model_selection import StratifiedKFold, cross_val_score
-
-    from spinney import DecisionTreeClassifier, export_text
+def run_demo(*, out: Path | None, minutes: float, models: list[str] | None, seed: int) -> None:
+    """Study the penguins, print the leader board and the tree, and say where the report is."""
+    from spinney import export_text
     from spinney.datasets import load_penguins
 
+    folder = Path("penguins-study") if out is None else out
+    check_folder(folder)
     X, y = load_penguins(as_frame="polars")
-    species = y.to_numpy()
-    folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
-    tree = DecisionTreeClassifier(max_depth=max_depth, random_state=seed)
-    majority = DummyClassifier(strategy="most_frequent")
-    accuracy = {
-        f"decision tree, depth {max_depth}": cross_val_score(tree, X, species, cv=folds),
-        "most frequent species": cross_val_score(majority, np.zeros((len(species), 1)), species, cv=folds),
-    }
     console = Console(highlight=False)
-    console.print(table_summary(X, species.tolist()), soft_wrap=True)
-    console.print(f"\nAccuracy on unseen rows, {n_folds}-fold cross-validation:")
-    console.print(accuracy_table(accuracy))
-    console.print("\nThe tree fitted to all rows, as questions:")
+    console.print(table_summary(X, y.to_list()), soft_wrap=True)
+    console.print()
+    with failures_in_words():
+        options = {"minutes": minutes, "models": models, "random_state": seed}
+        found = studied(X.with_columns(species=y), "species", options)
+        files = keep_study(found, folder)
+    print_study(found, {})
+    console.print("The pruned tree, as questions:")
     with_gaps = {name for name in X.columns if X[name].null_count() > 0}
-    text = export_text(tree.fit(X, species), show_missing=with_gaps)
-    console.print(text, markup=False, soft_wrap=True)
+    console.print(export_text(found.tree, show_missing=with_gaps), markup=False, soft_wrap=True)
+    click.echo(f"\nThe report is {Path(files['report']).resolve()}: open it in a browser.")
+    click.echo(f"The best model is kept in {files['model']}. Now study a table of your own:")
+    click.echo("  spinney study loans.csv --target repaid")
 
 
 def table_summary(X: Any, species: Sequence[str]) -> str:
@@ -55,13 +55,3 @@ def is_category(column: Any) -> bool:
     import polars as pl
 
     return isinstance(column.dtype, pl.Enum | pl.Categorical | pl.String)
-
-
-def accuracy_table(accuracy: dict[str, Any]) -> Table:
-    """Lay out mean and standard deviation of the accuracy over the folds."""
-    table = Table()
-    table.add_column("model")
-    table.add_column("mean ± sd", justify="right")
-    for name, scores in accuracy.items():
-        table.add_row(name, f"{scores.mean():.1%} ± {scores.std(ddof=1):.1%}")
-    return table

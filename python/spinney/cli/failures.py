@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+_ORDER = ("demo", "study", "predict", "explain", "show", "fit", "compare", "bench", "completion")
 INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
 
 
@@ -38,6 +39,11 @@ class CommandGroup(click.Group):
     def __init__(self, *args: Any, **options: Any) -> None:
         options["help"] = _with_kept_lines(options.get("help"))
         super().__init__(*args, **options)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order in which people need them."""
+        names = super().list_commands(ctx)
+        return [*(name for name in _ORDER if name in names), *(name for name in names if name not in _ORDER)]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""

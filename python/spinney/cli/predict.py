@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spinney._tables.faults import is_parquet, one_column_only
+from spinney._tables.read import on_disk
 from spinney.cli.failures import fail, failures_in_words, nearest
 from spinney.cli.tables import batches, check_writable, column_names, number_column, replacing
 
@@ -37,8 +38,8 @@ def run_predict(
             f"--offset goes with numbers or two classes, and '{model_path}' has {model._part.model.n_scores} classes. "
             "Leave it out, or predict from Python."
         )
-    predictions = predicted(model, model_path, table, proba=proba, offset=offset, delimiter=delimiter)
-    with failures_in_words():
+    with failures_in_words(), on_disk(table) as file:
+        predictions = predicted(model, model_path, file, proba=proba, offset=offset, delimiter=delimiter)
         if out is None:
             _write_csv(predictions, sys.stdout.buffer)
             return
@@ -67,7 +68,7 @@ def predicted(
             continue
         if flags:
             batch = batch.with_columns([truth_values(batch[name], table) for name in flags])
-        batch = _with_parts(batch, model.schema, parts)
+        batch = with_parts(batch, model.schema, parts)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a model fitted without names takes columns by position: checked above
             scores = {} if offset is None else {"offset": number_column(batch[offset], "--offset")}
@@ -115,7 +116,8 @@ def derived_parts(schema: Any, present: list[str]) -> dict[str, tuple[int, str]]
     return found
 
 
-def _with_parts(batch: Any, schema: Any, parts: dict[str, tuple[int, str]]) -> Any:
+def with_parts(batch: Any, schema: Any, parts: dict[str, tuple[int, str]]) -> Any:
+    """Add the parts of dates that `derived_parts` has found lacking."""
     import polars as pl
 
     from spinney._data import read_table

@@ -38,12 +38,12 @@ class Source:
 def run_study(source: Source, options: dict[str, Any], *, out: Path | None, as_json: bool) -> None:
     """Study a table, print the leader board and keep the best model."""
     folder = Path(f"{source.stem}-study") if out is None else out
-    _check_folder(folder)
+    check_folder(folder)
     with failures_in_words(), warnings_in_words():
         read = read_file(source.path, source.delimiter, source.encoding, most_bytes=MOST_BYTES)
         found = studied(read.frame, source.target, options)
         found.notes[:0] = read.notes
-        files = _kept(found, folder)
+        files = keep_study(found, folder)
     if as_json:
         click.echo(json.dumps(found.to_dict() | {"files": files}, ensure_ascii=False, allow_nan=False, indent=2))
         return
@@ -75,14 +75,15 @@ def _bar() -> Iterator[Any]:
         yield tell
 
 
-def _check_folder(folder: Path) -> None:
+def check_folder(folder: Path) -> None:
+    """Refuse a folder that could not be written to, before any work is done for it."""
     if folder.exists() and not folder.is_dir():
         raise fail(f"Cannot keep the study in '{folder}': it is a file. Name a folder with --out.")
     if not folder.resolve().parent.is_dir():
         raise fail(f"Cannot keep the study in '{folder}': its folder does not exist. Make it first, or use --out.")
 
 
-def _kept(found: Any, folder: Path) -> dict[str, str]:
+def keep_study(found: Any, folder: Path) -> dict[str, str]:
     """Write what a study found into a folder; return the files by what they hold."""
     try:
         folder.mkdir(exist_ok=True)
@@ -102,6 +103,7 @@ def _kept(found: Any, folder: Path) -> dict[str, str]:
 def print_study(found: Any, files: dict[str, str]) -> None:
     """Print the leader board, the notes and the files."""
     click.echo(str(found))
-    click.echo()
+    if files:
+        click.echo()
     for what, path in files.items():
         click.echo(f"{what:6} {path}")

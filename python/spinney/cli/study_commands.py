@@ -1,0 +1,166 @@
+"""Commands that study tables: options and help only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spinney._names import FITTED_BY_COMMAND
+from spinney.cli.group import FILE, delimiter_option, encoding_option, spinney
+
+STUDIED = [word for word in FITTED_BY_COMMAND if word not in ("stack", "vote", "linear_svm", "perceptron")]
+
+
+@spinney.command()
+@click.option("--out", type=FILE, metavar="FOLDER", help="Keep model and report here.  [default: penguins-study]")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0.0, min_open=True),
+    default=1.0,
+    show_default=True,
+    metavar="M",
+    help="Time to spend at most.",
+)
+@click.option("--model", "models", multiple=True, type=click.Choice(STUDIED), help="Model to study.  [default: all]")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of the study.")
+def demo(out: Path | None, minutes: float, models: tuple[str, ...], seed: int) -> None:
+    r"""Study the bundled penguins, and say where the report is.
+
+    The table is bundled: 344 penguins of three species, with two category columns (island, sex), five number
+    columns and some missing values. Nothing is encoded or filled in.
+
+    \b
+    You see
+      the table's shape and its classes;
+      the leader board: how well each model does on rows that it has not
+      seen, beside always saying the same;
+      the pruned tree, as questions you can answer by hand;
+      where the report is: open it in a browser.
+
+    \b
+    Example
+      spinney demo
+      spinney demo --model tree --model forest --out /tmp/penguins
+    """
+    from spinney.cli.demo import run_demo
+
+    run_demo(out=out, minutes=minutes, models=list(dict.fromkeys(models)) or None, seed=seed)
+
+
+@spinney.command()
+@click.argument("table", type=FILE)
+@click.option("--target", required=True, metavar="COL", help="Column to predict.")
+@click.option("--out", type=FILE, metavar="FOLDER", help="Keep model and report here.  [default: TABLE-study]")
+@click.option(
+    "--minutes",
+    type=click.FloatRange(0.0, min_open=True),
+    default=2.0,
+    show_default=True,
+    metavar="M",
+    help="Time to spend.",
+)
+@click.option("--group", metavar="COL", help="Column: rows with the same value stay together.")
+@click.option("--time", metavar="COL", help="Column: rows to judge by come later than those learned from.")
+@click.option(
+    "--metric",
+    multiple=True,
+    metavar="M",
+    help="Scorer of scikit-learn, such as roc_auc; the first decides. May be given several times.",
+)
+@click.option(
+    "--task",
+    type=click.Choice(["auto", "classification", "regression"]),
+    default="auto",
+    show_default=True,
+    help="Labels or numbers; auto goes by the target's values.",
+)
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    type=click.Choice(STUDIED),
+    help="Model to study; give it several times.  [default: the usual ones]",
+)
+@click.option("--peers", is_flag=True, help="Also compare scikit-learn, LightGBM, XGBoost, CatBoost, where installed.")
+@click.option("--keep", multiple=True, metavar="COL", help="Column to learn from, whatever it looks like.")
+@click.option("--drop", multiple=True, metavar="COL", help="Column to leave out.")
+@click.option("--folds", type=click.IntRange(2, 100), default=5, show_default=True, metavar="N", help="Folds.")
+@click.option("--repeats", type=click.IntRange(1, 100), metavar="N", help="Times folds are drawn.  [default: up to 3]")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of folds and models."
+)
+@encoding_option
+@delimiter_option
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def study(
+    table: Path,
+    target: str,
+    out: Path | None,
+    metric: tuple[str, ...],
+    models: tuple[str, ...],
+    seed: int,
+    delimiter: str | None,
+    encoding: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    r"""Study TABLE: fit a family of models, compare them honestly, keep the best, write a report.
+
+    A fifth of the rows is locked away. The others are learned from: a pruned tree, boosting, forests, a linear model,
+    AdaBoost, neighbours, support vectors and a stack of them are compared on the same folds, beside always saying the
+    same. Columns that name rows or give the target away are left out and named; --keep brings them back.
+
+    The same command gives the same result, unless time runs out: then it says what was cut. Ctrl-C keeps what is done.
+
+    \b
+    Example
+      spinney study loans.csv --target repaid
+      spinney study loans.csv --target repaid --group customer --minutes 10
+      spinney predict loans-study/best.model applicants.csv
+    """
+    from spinney.cli.study import Source, run_study
+
+    options |= {"metric": list(metric) or None, "models": list(dict.fromkeys(models)) or None, "random_state": seed}
+    run_study(Source(table, target, delimiter, encoding), options, out=out, as_json=as_json)
+
+
+@spinney.command()
+@click.argument("table", type=FILE, required=False)
+@click.option("--target", metavar="COL", help="Column to predict.")
+@click.option("--rows", type=click.IntRange(100), default=20_000, show_default=True, help="Rows, without a TABLE.")
+@click.option("--columns", type=click.IntRange(1), default=20, show_default=True, help="Columns, without a TABLE.")
+@click.option("--rounds", type=click.IntRange(1, 100), default=3, show_default=True, help="Fits of each model.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed.")
+@delimiter_option
+@encoding_option
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def bench(
+    table: Path | None,
+    target: str | None,
+    rows: int,
+    columns: int,
+    rounds: int,
+    seed: int,
+    delimiter: str | None,
+    encoding: str | None,
+    as_json: bool,
+) -> None:
+    r"""Time models on TABLE, or on made-up numbers, beside other libraries where they are installed.
+
+    Every model has its defaults and all cores. A fifth of the rows is held out: the loss on them stands beside the
+    times, because fast and wrong is not fast. Models take turns, and medians are printed.
+
+    \b
+    Example
+      spinney bench
+      spinney bench loans.csv --target repaid --rounds 5
+    """
+    from spinney.cli.bench import run_bench
+    from spinney.cli.study import Source
+
+    if (table is None) != (target is None):
+        raise click.UsageError("TABLE and --target go together. Pass both, or neither.")
+    source = None if table is None else Source(table, str(target), delimiter, encoding)
+    run_bench(source, n_rows=rows, n_columns=columns, rounds=rounds, seed=seed, as_json=as_json)

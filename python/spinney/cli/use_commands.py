@@ -1,0 +1,103 @@
+"""Commands that use models that are kept: options and help only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from spinney.cli.group import FILE, delimiter_option, spinney
+
+
+@spinney.command()
+@click.argument("model", type=FILE)
+@click.argument("table", type=FILE)
+@click.option("--out", type=FILE, metavar="FILE", help="Write here, CSV or Parquet by its suffix; else CSV to stdout.")
+@click.option("--proba", is_flag=True, help="Add one column per class with its share.")
+@click.option("--offset", metavar="COL", help="Boosting: column with the score that each row starts from.")
+@delimiter_option
+def predict(model: Path, table: Path, out: Path | None, proba: bool, offset: str | None, delimiter: str | None) -> None:
+    r"""Predict each row of TABLE with a MODEL that fit has kept.
+
+    Columns are found by name; others, such as the target, are ignored. Rows keep their order, and the table may be
+    larger than memory.
+
+    \b
+    Example
+      spinney predict loans.tree applicants.csv --proba | head
+    """
+    from spinney.cli.predict import run_predict
+
+    run_predict(model, table, out=out, proba=proba, offset=offset, delimiter=delimiter)
+
+
+@spinney.command()
+@click.argument("model", type=FILE)
+@click.option("--svg", type=FILE, metavar="FILE", help="Also draw the tree here.")
+@click.option("--max-depth", type=click.IntRange(0), metavar="N", help="Deepest level to print and draw.")
+@click.option("--tree", type=click.IntRange(1), metavar="N", help="Of an ensemble: show tree N, counted from 1.")
+@click.option("--json", "as_json", is_flag=True, help="Print columns and all nodes as JSON.")
+def show(model: Path, svg: Path | None, max_depth: int | None, tree: int | None, as_json: bool) -> None:
+    r"""Print a kept MODEL as questions, with its columns and how much each matters; of an ensemble, the columns.
+
+    \b
+    Example
+      spinney show loans.tree --max-depth 3 --svg loans.svg
+    """
+    from spinney.cli.show import run_show
+
+    run_show(model, svg=svg, max_depth=max_depth, number=tree, as_json=as_json)
+
+
+@spinney.command()
+@click.argument("model", type=FILE)
+@click.argument("table", type=FILE)
+@click.option("--target", metavar="COL", help="Which columns matter: what the score falls by when one is shuffled.")
+@click.option("--column", metavar="COL", help="What a column does: the mean prediction for each of its values.")
+@click.option("--row", type=click.IntRange(1), metavar="N", help="Why row N, counted from 1, gets its prediction.")
+@click.option("--want", metavar="W", help="With --row: the smallest change for this class, or for values as in 10:20.")
+@delimiter_option
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def explain(
+    model: Path,
+    table: Path,
+    target: str | None,
+    column: str | None,
+    row: int | None,
+    want: str | None,
+    delimiter: str | None,
+    as_json: bool,
+) -> None:
+    r"""Explain a kept MODEL by the rows of TABLE: which columns matter, what one does, or why a row is as it is.
+
+    \b
+    Example
+      spinney explain loans-study/best.model loans.csv --target repaid
+      spinney explain loans-study/best.model loans.csv --column income
+      spinney explain loans-study/best.model loans.csv --row 3 --want yes
+    """
+    if sum(one is not None for one in (target, column, row)) != 1:
+        raise click.UsageError("Say what to explain: one of --target COL, --column COL and --row N.")
+    if want is not None and row is None:
+        raise click.UsageError("--want goes with --row.")
+    from spinney.cli.explain import run_explain
+
+    run_explain(model, table, target=target, row=row, column=column, want=want, delimiter=delimiter, as_json=as_json)
+
+
+@spinney.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    r"""Print what makes SHELL complete commands, options and their values.
+
+    \b
+    Example
+      spinney completion bash >> ~/.bashrc
+      spinney completion zsh >> ~/.zshrc
+      spinney completion fish > ~/.config/fish/completions/spinney.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(spinney, {}, "spinney", "_SPINNEY_COMPLETE").source())
