@@ -781,7 +781,9 @@ def test_models_that_are_not_trees_are_fitted_and_asked(kind, folder, penguins, 
     if kind == "linear":
         assert "Linear model of 14 terms" in run("show", path).stdout
     else:
-        assert "named_estimators_" in refused("show", path)
+        assert "named_estimators_" in refused("show", path, "--tree", 1)
+        assert "LinearClassifier" in run("show", path).stdout
+        assert {one["member"] for one in json.loads(run("show", path, "--json").stdout)["members"]} >= {"forest"}
     assert (said["prediction"].to_numpy() == penguins["species"].to_numpy()).mean() > 0.98
     assert np.allclose(said.drop("prediction").to_numpy().sum(axis=1), 1)
     values = run("fit", table, "--target", "body_mass_g", "--model", kind, "--folds", 0, "--json").stdout

@@ -148,6 +148,8 @@ def _vector(values: Any) -> NDArray[Any]:
     masked = masked_array(values)
     if masked is not None:
         return masked
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return values
     return np.asarray(values, dtype=object if any(isinstance(v, str) for v in values) else None)
 
 

@@ -55,6 +55,8 @@ def reading(path: Path, delimiter: str | None) -> Iterator[None]:
                 raise ValueError(f"'{path}' is empty. Name a table with a line of column names and rows.")
         yield
     except OSError as error:
+        if error.errno is None:  # of polars, about what the file holds
+            raise ValueError(_in_words(str(error), path, delimiter)) from error
         error.filename = error.filename or str(path)
         raise
     except pl.exceptions.NoDataError as error:

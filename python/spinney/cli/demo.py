@@ -30,7 +30,7 @@ def run_demo(*, out: Path | None, minutes: float, models: list[str] | None, seed
         found = studied(X.with_columns(species=y), "species", options)
         files = keep_study(found, folder)
     print_study(found, {})
-    console.print("The pruned tree, as questions:")
+    console.print("\nThe pruned tree, as questions:")
     with_gaps = {name for name in X.columns if X[name].null_count() > 0}
     console.print(export_text(found.tree, show_missing=with_gaps), markup=False, soft_wrap=True)
     click.echo(f"\nThe report is {Path(files['report']).resolve()}: open it in a browser.")

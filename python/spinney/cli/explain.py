@@ -113,7 +113,7 @@ def _row(model: Any, X: Any, row: int, want: str | None) -> dict[str, Any]:
     if hasattr(model, "shap_values"):
         _add_shap(found, model, one, said)
     if want is not None:
-        others = counterfactual(model, one, _wanted(model, want), X=X)
+        others = counterfactual(model, one.to_dicts()[0], _wanted(model, want), X=X)
         found["alternatives"] = [
             _plain({"prediction": way.prediction, "changes": way.changes}) for way in others.alternatives
         ]

@@ -47,8 +47,8 @@ def run_predict(
             if is_parquet(out):
                 _write_parquet(predictions, path)
             else:
-                with open(path, "wb") as file:
-                    _write_csv(predictions, file)
+                with open(path, "wb") as written:
+                    _write_csv(predictions, written)
 
 
 def predicted(

@@ -29,6 +29,9 @@ def run_show(model_path: Path, *, svg: Path | None, max_depth: int | None, numbe
     with failures_in_words():
         model = load(model_path)
         about: About = model._about()
+        if "weights" in about.size and number is None and svg is None and max_depth is None:
+            show_members(model, about, as_json)
+            return
         if not about.is_shown:
             raise fail(about.why_no_trees)
         if about.noun != "tree" and number is None:
@@ -84,6 +87,23 @@ def show_ensemble(model: Any, about: About, as_json: bool) -> None:
     console = Console(highlight=False)
     console.print(Text(f"{type(model).__name__}: {about.sentence}\n"))
     console.print(columns_table(columns))
+
+
+def show_members(model: Any, about: About, as_json: bool) -> None:
+    """Print the members of an ensemble of different models, and what each counts."""
+    rows = [
+        {"member": name, "model": type(member).__name__, "weight": weight}
+        for name, weight, member in zip(about.size["members"], about.size["weights"], model.estimators_, strict=True)
+    ]
+    if as_json:
+        click.echo(json.dumps({"model": type(model).__name__, "members": rows}, ensure_ascii=False, indent=2))
+        return
+    table = Table("member", "model", "weight")
+    for row in rows:
+        table.add_row(Text(row["member"]), row["model"], "" if row["weight"] is None else f"{row['weight']:.2f}")
+    console = Console(highlight=False)
+    console.print(Text(f"{type(model).__name__}: {about.sentence}\n"))
+    console.print(table)
 
 
 def described_columns(model: Any) -> list[dict[str, Any]]:

@@ -234,12 +234,18 @@ class BaseCombination(SavedEstimator):
         return list(self.estimators_)
 
     def _about(self) -> About:
+        weights = self._member_weights()
         return About(
             "ensemble",
-            {"members": self._names},
+            {"members": self._names, "weights": weights},
+            sentence=f"{len(weights)} models together.",
             why_no_trees="The file holds an ensemble of different models. Look at its named_estimators_ in Python.",
             is_shown=False,
         )
+
+    def _member_weights(self) -> list[float] | list[None]:
+        """Return what each member counts, where that is a number."""
+        return [None] * len(self._names)
 
     def _identity(self) -> bytes:
         """Return the numbers that turn what members say into predictions."""

@@ -378,6 +378,10 @@ class BaseStacking(TransformerMixin, BaseCombination):
     def _from_header(cls, header: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
         return stack_from_header(header, learned)
 
+    def _member_weights(self) -> list[float] | list[None]:
+        weights = getattr(self.final_estimator_, "weights_", None)
+        return super()._member_weights() if weights is None else np.asarray(weights).tolist()
+
     def _identity(self) -> bytes:
         weights = getattr(self.final_estimator_, "weights_", np.empty(0))
         temperature = getattr(self.final_estimator_, "temperature_", None)
