@@ -209,6 +209,7 @@ class _Finish:
     n_repeats: int
     teller: Teller
     models: dict[str, Any] = field(default_factory=dict)
+    late: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         session = self.session
@@ -294,11 +295,16 @@ class _Finish:
     # ---- fits --------------------------------------------------------------------------------------------------------
 
     def _fit_all(self, order: list[Trial]) -> None:
-        """Fit the models to all rows to learn from, the best first; an interruption leaves out the rest."""
+        """Fit the models to all rows to learn from, the best first; an interruption, or the clock, ends it."""
         session = self.session
         try:
             for trial in order:
                 if trial.name == STACK:
+                    continue
+                has_own = any(member.name in self.models for member in self.members)
+                if has_own and session.budget.left <= 0 and not trial.candidate.is_baseline:
+                    session.was_cut = True
+                    self.late.append(trial.name)
                     continue
                 self.teller.step(f"{trial.name}, all rows to learn from")
                 self.models[trial.name] = session.runner.fit(trial.candidate, None)
@@ -307,6 +313,9 @@ class _Finish:
                 raise
             session.notes.append("Interrupted: models that were not fitted by then are left out.")
             session.was_cut = True
+        if self.late:
+            names = ", ".join(self.late)
+            session.notes.append(f"Time ran out before these were fitted to all rows to learn from: {names}.")
         if self.weights and all(name in self.models for name in self.weights):
             self.models[STACK] = self._stack({name: self.models[name] for name in self.weights}, None)
 

@@ -14,7 +14,7 @@ from spinney.cli.failures import failures_in_words
 from spinney.cli.study import check_folder, keep_study, print_study, studied
 
 
-def run_demo(*, out: Path | None, minutes: float, models: list[str] | None, seed: int) -> None:
+def run_demo(*, out: Path | None, minutes: float, models: list[str] | None, repeats: int | None, seed: int) -> None:
     """Study the penguins, print the leader board and the tree, and say where the report is."""
     from spinney import export_text
     from spinney.datasets import load_penguins
@@ -26,7 +26,7 @@ def run_demo(*, out: Path | None, minutes: float, models: list[str] | None, seed
     console.print(table_summary(X, y.to_list()), soft_wrap=True)
     console.print()
     with failures_in_words():
-        options = {"minutes": minutes, "models": models, "random_state": seed}
+        options = {"minutes": minutes, "models": models, "repeats": repeats, "random_state": seed}
         found = studied(X.with_columns(species=y), "species", options)
         files = keep_study(found, folder)
     print_study(found, {})

@@ -24,8 +24,9 @@ STUDIED = [word for word in FITTED_BY_COMMAND if word not in ("stack", "vote", "
     help="Time to spend at most.",
 )
 @click.option("--model", "models", multiple=True, type=click.Choice(STUDIED), help="Model to study.  [default: all]")
+@click.option("--repeats", type=click.IntRange(1, 100), metavar="N", help="Times folds are drawn.  [default: up to 3]")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of the study.")
-def demo(out: Path | None, minutes: float, models: tuple[str, ...], seed: int) -> None:
+def demo(out: Path | None, minutes: float, models: tuple[str, ...], repeats: int | None, seed: int) -> None:
     r"""Study the bundled penguins, and say where the report is.
 
     The table is bundled: 344 penguins of three species, with two category columns (island, sex), five number
@@ -46,7 +47,7 @@ def demo(out: Path | None, minutes: float, models: tuple[str, ...], seed: int) -
     """
     from spinney.cli.demo import run_demo
 
-    run_demo(out=out, minutes=minutes, models=list(dict.fromkeys(models)) or None, seed=seed)
+    run_demo(out=out, minutes=minutes, models=list(dict.fromkeys(models)) or None, repeats=repeats, seed=seed)
 
 
 @spinney.command()
