@@ -11,11 +11,14 @@ import argparse
 import time
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import polars as pl
 import spinney
+import spinney._study.run as run
+import spinney._study.study as entry
 from sets import names
 from sklearn.metrics import log_loss, root_mean_squared_error
 from spinney._study.family import Size
@@ -31,8 +34,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=2.0)
+    parser.add_argument(
+        "--busy", type=int, metavar="CORES", help="count processor time of so many cores: for a machine that is busy"
+    )
     parser.add_argument("sets", nargs="*", default=None)
     given = parser.parse_args()
+    if given.busy:
+        count_processor_time(given.busy)
     chosen = given.sets or [name for name in USUAL if name in names(given.data)]
     print(f"{'set':18} {'rows':>7} {'task':11} {'study':>9} {'by':12} {'s':>5}  {'best peer':>9} {'':15} no worse")
     n_won = 0
@@ -49,6 +57,16 @@ def main() -> None:
             flush=True,
         )
     print(f"no worse than the best peer on {n_won} of {len(chosen)} sets")
+
+
+def count_processor_time(n_cores: int) -> None:
+    """Let studies take the time of their own process for the time of the day."""
+
+    def now() -> float:
+        return time.process_time() / n_cores
+
+    clock = SimpleNamespace(monotonic=now, perf_counter=now)
+    run.clock = entry.clock = clock
 
 
 def judged(path: Path, minutes: float) -> tuple[Any, dict[str, float]]:

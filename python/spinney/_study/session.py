@@ -28,6 +28,7 @@ from spinney._study.family import (
     baseline_for,
     estimator_for,
     make_plan,
+    quicker,
     work_of,
 )
 from spinney._study.peers import peer_candidates
@@ -159,7 +160,12 @@ class Session:
         first = next((trial for trial in trials if not trial.candidate.is_baseline), trials[0])
         for trial in trials:
             reserve = sum(REFIT * one.fold_seconds for one in trials if one.said)
-            self.runner.repeat(trial, 0, -np.inf if trial is first else reserve, teller.fold)
+            is_done = self.runner.repeat(trial, 0, -np.inf if trial is first else reserve, teller.fold)
+            if not is_done and not trial.failure and (quick := quicker(trial.candidate)) is not None:
+                trial.candidate = quick
+                if self.runner.repeat(trial, 0, reserve, teller.fold):
+                    self.was_cut = True
+                    self.notes.append(f"Time was short: {trial.name} was fitted with less effort than planned.")
         for trial in trials:
             if trial.failure:
                 self.notes.append(f"{trial.name} failed and was left out. {trial.failure}")
