@@ -52,3 +52,95 @@ def test_study_as_json(folder):
     assert found["task"] == "regression"
     assert {entry["model"] for entry in found["leaderboard"]} == {"tree", "linear", "stack", "baseline"}
     assert set(found["files"]) == {"report", "model", "facts"}
+
+
+@pytest.fixture(scope="module")
+def tree(folder):
+    run("fit", folder / "penguins.csv", "--target", "species", "--max-depth", 3, "--folds", 0, "--out", folder / "tree")
+    return folder / "tree"
+
+
+def test_explain_a_row(folder, tree):
+    words = ("explain", tree, folder / "penguins.csv", "--row", 3, "--want", "Gentoo")
+    said = run(*words).stdout
+    assert said.startswith("Row 3: Adelie")
+    assert "flipper_length_mm" in said
+    assert "For Gentoo" in said
+    found = json.loads(run(*words, "--json").stdout)
+    assert found["prediction"] == "Adelie"
+    total = found["base"] + sum(one["adds"] for one in found["adds"])
+    assert total == pytest.approx(found["shares"]["Adelie"])
+    assert found["alternatives"][0]["prediction"] == "Gentoo"
+
+
+def test_explain_columns(folder, tree):
+    table = folder / "penguins.csv"
+    found = json.loads(run("explain", tree, table, "--target", "species", "--json").stdout)
+    assert found["importances"][0]["importance"] > 0.1
+    assert "shuffled" in run("explain", tree, table, "--target", "species").stdout
+    effect = json.loads(run("explain", tree, table, "--column", "island", "--json").stdout)["effect"]
+    assert {one["island"] for one in effect} == {"Biscoe", "Dream", "Torgersen"}
+    assert "average" in run("explain", tree, table, "--column", "island").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("", 2, "Say what to explain"),
+        ("--row 3 --column island", 2, "one of --target"),
+        ("--column island --want x", 2, "goes with --row"),
+        ("--row 999", 1, "there is no row 999"),
+        ("--row 3 --want Gento", 1, "Did you mean 'Gentoo'?"),
+        ("--column islan", 1, "Did you mean 'island'?"),
+        ("--target specie", 1, "Did you mean 'species'?"),
+    ],
+)
+def test_explain_refuses_with_a_remedy(folder, tree, words, code, said):
+    assert said in run("explain", tree, folder / "penguins.csv", *words.split(), code=code).stderr
+
+
+def test_predict_reads_standard_input(folder, tree):
+    text = (folder / "penguins.csv").read_bytes()
+    piped = run("predict", tree, "-", input=text).stdout
+    assert piped == run("predict", tree, folder / "penguins.csv").stdout
+
+
+def test_bench_prints_times_and_losses(folder, monkeypatch):
+    from spinney.cli import bench
+
+    monkeypatch.setattr(bench, "_OWN", ("tree",))
+    monkeypatch.setattr(bench, "peer_candidates", lambda *_: [])
+    found = json.loads(run("bench", "--rows", 200, "--columns", 3, "--rounds", 1, "--json").stdout)
+    assert found["rows"] == 160
+    assert [one["model"] for one in found["models"]] == ["spinney tree"]
+    said = run("bench", folder / "penguins.csv", "--target", "species", "--rounds", 1).stdout
+    assert "log loss" in said
+    assert "go together" in run("bench", "--target", "species", code=2).stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_printed(shell):
+    assert "_SPINNEY_COMPLETE" in run("completion", shell).stdout
+
+
+@pytest.mark.parametrize(
+    "name", ["demo", "study", "predict", "explain", "show", "fit", "compare", "bench", "completion"]
+)
+def test_help_teaches_by_examples(name):
+    said = run(name, "--help").stdout
+    assert f"spinney {name}" in said.partition("Example\n")[2]
+    assert "\\b" not in said
+
+
+@pytest.mark.slow
+def test_peers_are_judged_beside_our_models():
+    pytest.importorskip("lightgbm")
+    from spinney._study.family import Size
+    from spinney._study.peers import peer_candidates
+
+    X, y = load_penguins(as_frame="polars")
+    for peer in peer_candidates("multiclass", Size(344, 7, 7, 3), 0):
+        if peer.name == "lightgbm":
+            shares = peer.estimator.fit(X, y.to_numpy()).predict_proba(X)
+            assert shares.shape == (344, 3)
+            assert (peer.estimator.classes_[shares.argmax(axis=1)] == y.to_numpy()).mean() > 0.95

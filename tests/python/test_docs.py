@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 CHAPTERS = sorted((Path(__file__).parents[2] / "docs" / "guide").glob("*.rst"))
-SIMULATIONS = ("bagging", "bias_variance", "comparing", "fragility", "pruning", "stacking", "study")  # hundreds of fits each
+SIMULATIONS = (
+    "bagging",
+    "bias_variance",
+    "comparing",
+    "fragility",
+    "pruning",
+    "stacking",
+    "study",
+)  # hundreds of fits each
 
 
 def quick_or_slow(chapter):
