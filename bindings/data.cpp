@@ -177,6 +177,15 @@ const Column& TableHandle::at(std::size_t j) const {
   return table.columns[j];
 }
 
+static TableHandle pooled(const TableHandle& handle, double least, const std::optional<Doubles1>& times) {
+  if (times) require_rows(times->shape(0), handle.table.n_rows);
+  TableHandle other(handle);
+  auto pools = std::make_shared<Pools>(pool_rare(handle.table, least, times ? times->data() : nullptr));
+  other.table = pools->apply(handle.table);
+  other.pools = std::move(pools);
+  return other;
+}
+
 static nb::object column_as_float64(const TableHandle& handle, std::size_t j) {
   const Column& column = handle.at(j);
   std::vector<Row> rows(handle.table.n_rows);
@@ -229,6 +238,10 @@ void init_data(nb::module_& m) {
       .def("add_category", &TableHandle::add_category, nb::arg("codes"), nb::arg("n_categories"))
       .def("add_sparse", &TableHandle::add_sparse, nb::arg("rows"), nb::arg("values"))
       .def("add_csc", &TableHandle::add_csc, nb::arg("starts"), nb::arg("rows"), nb::arg("values"))
+      .def(
+          "pooled", &spinney::pooled, nb::arg("least"), nb::arg("times").none(),
+          "The table with categories that occur less often than this made one, in each column. `times`: how often each "
+          "row is there; None: once.")
       .def("column", &spinney::column_as_float64, nb::arg("j"),
            "A copy of column j as float64: NaN is missing, a category is its code.")
       .def("values_at", &spinney::values_at, nb::arg("j"), nb::arg("rows"), "Some rows of column j, as by `column`.")

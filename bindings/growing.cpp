@@ -93,7 +93,8 @@ static void init_options(GrowthOptions* self, std::uint32_t max_depth, Row min_s
                          double min_weight_leaf, double min_impurity_decrease, double min_purity,
                          std::uint32_t max_features, std::vector<double> feature_weights,
                          std::vector<std::uint32_t> always_try, std::uint32_t max_leaf_nodes, bool random_cuts,
-                         bool random_ties, std::uint64_t seed, std::vector<std::int8_t> monotonic_cst,
+                         bool random_ties, bool charge_categories, double row_weight, std::uint64_t seed,
+                         std::vector<std::int8_t> monotonic_cst,
                          std::vector<std::vector<std::uint32_t>> interaction_cst, std::vector<double> feature_costs,
                          std::optional<Doubles2> cost, std::uint32_t max_bins, int n_jobs,
                          std::optional<WeighingOptions> weighing, const UserCriterionHandle* user) {
@@ -113,6 +114,8 @@ static void init_options(GrowthOptions* self, std::uint32_t max_depth, Row min_s
   p.max_leaf_nodes = max_leaf_nodes;
   p.random_cuts = random_cuts;
   p.random_ties = random_ties;
+  p.charge_categories = charge_categories;
+  p.row_weight = row_weight;
   p.seed = seed;
   p.monotonic_cst = std::move(monotonic_cst);
   p.feature_costs = std::move(feature_costs);
@@ -259,7 +262,7 @@ void init_growing(nb::module_& m) {
   nb::class_<GrowthOptions>(m, "GrowthOptions", nb::type_slots(slots), "How a tree is to grow.")
       .def("__init__", &init_options, nb::kw_only(), "max_depth"_a, "min_samples_split"_a, "min_samples_leaf"_a,
            "min_weight_leaf"_a, "min_impurity_decrease"_a, "min_purity"_a, "max_features"_a, "feature_weights"_a,
-           "always_try"_a, "max_leaf_nodes"_a, "random_cuts"_a, "random_ties"_a, "seed"_a, "monotonic_cst"_a,
-           "interaction_cst"_a, "feature_costs"_a, "cost"_a.none(), "max_bins"_a, "n_jobs"_a, "weighing"_a.none(),
-           "user"_a.none());
+           "always_try"_a, "max_leaf_nodes"_a, "random_cuts"_a, "random_ties"_a, "charge_categories"_a, "row_weight"_a,
+           "seed"_a, "monotonic_cst"_a, "interaction_cst"_a, "feature_costs"_a, "cost"_a.none(), "max_bins"_a,
+           "n_jobs"_a, "weighing"_a.none(), "user"_a.none());
 }

@@ -4,10 +4,12 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
 #include "data/column.h"
+#include "data/pool.h"
 
 namespace spinney {
 
@@ -25,6 +27,7 @@ struct TableHandle {
 
   Table table;
   std::vector<nanobind::object> owners;
+  std::shared_ptr<const Pools> pools;  // behind columns whose rare categories are one
 };
 
 }  // namespace spinney

@@ -27,6 +27,8 @@ struct Candidate {
   std::uint32_t code_below = 0;           // numbers: code of `below`
   double threshold = 0;                   // random cuts only
   std::vector<std::uint32_t> left_codes;  // categories that go left
+  std::uint32_t n_ordered = 0;            // categories that were put in the order that suits the target best
+  double charge = 0;                      // what chance alone may have gained by that, in the unit of gains
 
   bool found() const { return score > no_score; }
 };

@@ -109,6 +109,7 @@ class CategorySearch {
 
   Candidate run() {
     best_.has_missing = cells_.n_missing > 0;
+    best_.n_ordered = static_cast<std::uint32_t>(cells_.size());
     if (cells_.size() + (cells_.n_missing > 0) <= 1) {
       best_.constant = true;
       return best_;

@@ -180,6 +180,7 @@ Candidate scan_categories(AbsoluteError& criterion, const typename Word::Type* w
       if (below >= total_weight - below) break;
     }
   }
+  best.n_ordered = static_cast<std::uint32_t>(cells.size());
   std::stable_sort(cells.begin(), cells.end(), [](const Cell& a, const Cell& b) { return a.median < b.median; });
   std::vector<std::uint32_t> present, missing;
   std::vector<std::size_t> cell_end;

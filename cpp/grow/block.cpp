@@ -65,7 +65,7 @@ class BlockGrower {
     const std::span<const Row> rows = rows_.subspan(node.begin, node.n());
     const Summary summary = summarise(rules_.target, rows, node.stat.data(), tree_.value_of(at).data());
     if (rules_.bounded()) rules_.clip_value(node, tree_.value_of(at).data());
-    tree_.impurity[at] = summary.impurity;
+    tree_.impurity[at] = node.impurity = summary.impurity;
     tree_.weight[at] = summary.weight;
     tree_.n_rows[at] = node.n();
     std::optional<Choice> choice;

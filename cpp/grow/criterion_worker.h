@@ -80,6 +80,7 @@ class CriterionWorker final : public Worker {
       best.below = rows[best.below];
       best.above = rows[best.above];
     }
+    if (column.is_category()) rules.charge(node, best);
     return best;
   }
 
@@ -195,7 +196,7 @@ class CriterionWorker final : public Worker {
       }
       const std::size_t i = others[t - tiles.n_tiles()];
       candidates[i] = worker.search_column(rules, bins, node, rows, columns[i]);
-      ends[i] = candidates[i].score;
+      ends[i] = end_of(candidates[i]);
     });
     const std::uint8_t* is_here = mark(rows, bins.presorted.n_rows);
     const double best_end = *std::max_element(ends.begin(), ends.end());
@@ -233,6 +234,9 @@ class CriterionWorker final : public Worker {
     }
   }
 
+  // What other columns must reach to be worth a look: a score that is charged says nothing of theirs.
+  static double end_of(const Candidate& candidate) { return candidate.charge > 0 ? no_score : candidate.score; }
+
   // Rules that compare the columns' own best.
   static bool compares_columns(const Rules& rules) {
     return rules.target.rule == Rule::gain_ratio || !rules.params.feature_costs.empty();
@@ -250,7 +254,7 @@ class CriterionWorker final : public Worker {
       const std::uint8_t* codes = bins.coarse_codes(rules.table, columns[i]);
       if (codes == nullptr) {
         candidates[i] = worker.search_column(rules, bins, node, rows, columns[i]);
-        ends[i] = candidates[i].score;
+        ends[i] = end_of(candidates[i]);
       } else {
         searches[i].fill(worker.criterion_, codes, rows, total);
         ends[i] = searches[i].best_end(worker.criterion_, total, rules.limits(node, columns[i]));

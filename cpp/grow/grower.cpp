@@ -110,6 +110,7 @@ class Grower {
 
   std::optional<Choice> search(OpenNode& node, std::size_t at) {
     if (!rules_.may_split(node, sprouts_[at].summary)) return std::nullopt;
+    node.impurity = sprouts_[at].summary.impurity;
     if (weighing().price >= 0 && !is_worth_a_split(node, sprouts_[at])) return std::nullopt;
     if (weighing().on) {
       Ranking ranking = Weigher(workers_, rules_, bins_, interrupt_).rank(node, rows_of(node));
@@ -302,10 +303,7 @@ class Grower {
       child->stat.assign(node.stat.size(), 0);
       workers_[0]->add(with_weight(rows_of(*child)), child->stat.data());
     }
-    if (!weighing().present_only) {
-      record.default_left = choice.candidate.missing_alone || left.stat[0] > right.stat[0];
-      record.missing_left = choice.candidate.has_missing ? choice.candidate.missing_left : left.stat[0] > right.stat[0];
-    }
+    if (!weighing().present_only) place_unknown(rules_, choice, left.stat[0] > right.stat[0], record);
     if (rules_.bounded()) rules_.bound_values(node, choice, mean_of(left), mean_of(right), left, right);
     sprouts_[open.at].split = std::move(record);
     return {std::move(left), std::move(right)};

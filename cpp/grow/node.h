@@ -18,6 +18,7 @@ struct OpenNode {
   std::vector<std::uint32_t> features;  // columns that may still be cut here and below
   std::vector<std::uint32_t> groups;    // interaction groups still open
   std::vector<std::int64_t> stat;
+  double impurity = 0;                                     // once it is known
   double worth = std::numeric_limits<double>::infinity();  // rpart: the most that a split of this node can be worth
 
   Row n() const { return static_cast<Row>(end - begin); }

@@ -46,7 +46,9 @@ struct GrowParams {
   std::vector<std::uint32_t> always_try;  // columns tried at every node besides those drawn, ascending
   std::uint32_t max_leaf_nodes = 0;       // 0: no limit, grown depth-first; else best-first
   bool random_cuts = false;
-  bool random_ties = false;  // columns are tried in random order, and the first of equally good ones is taken
+  bool random_ties = false;        // columns are tried in random order, and the first of equally good ones is taken
+  bool charge_categories = false;  // gains of categories are lowered by what chance alone gives to many of them
+  double row_weight = 0;           // weight of one row, where weights say how often rows are there; 0: rows are counted
   std::uint64_t seed = 0;
   std::vector<std::int8_t> monotonic_cst;                   // by column; empty: none
   std::vector<double> feature_costs;                        // by column, > 0; empty: all the same

@@ -67,26 +67,55 @@ Limits Rules::limits(const OpenNode& node, std::uint32_t feature) const {
   return limits;
 }
 
+// One cut tells of one way in which rows differ: K classes differ in K - 1 ways, several outputs in the sum of theirs.
+static double n_directions(const Target& target, const std::int64_t* stat) {
+  if (target.is_scalar()) return 1;
+  if (!is_class_rule(target.rule)) return static_cast<double>(target.input.n_outputs);
+  std::size_t n_present = 0;
+  for (std::size_t k = 1; k <= target.value_width(); ++k) n_present += stat[k] > 0;
+  return static_cast<double>(std::max(n_present, target.input.n_outputs + 1) - target.input.n_outputs);
+}
+
+// The best of all sets of k categories that mean nothing gains up to (k - 1) / (n - 1) of the node's impurity: all of it, if
+// each has one row. The best cut of a number column that means nothing gains some of it too, so that few categories are
+// free.
+void Rules::charge(const OpenNode& node, Candidate& candidate) const {
+  constexpr double n_free = 10;
+  const double k = candidate.n_ordered;
+  if (!params.charge_categories || !candidate.found() || k <= n_free) return;
+  const double counted = params.row_weight > 0
+                             ? static_cast<double>(node.stat[0]) * target.weight_unit / params.row_weight
+                             : static_cast<double>(node.n());
+  const double share = (k - n_free) / (std::max(counted, k) - 1) / n_directions(target, node.stat.data());
+  const double impurity = target.rule == Rule::chi2 ? 1.0 : node.impurity;
+  candidate.charge = share * impurity * static_cast<double>(node.stat[0]);
+  if (!(net_gain(candidate, node) > 0)) candidate.score = no_score;
+}
+
+double Rules::net_gain(const Candidate& candidate, const OpenNode& node) const {
+  return gain_of(target, candidate.score, node.stat.data()) - candidate.charge;
+}
+
 std::optional<Choice> Rules::choose(std::span<const std::uint32_t> features, std::vector<Candidate>& candidates,
                                     const OpenNode& node) const {
   std::size_t best = candidates.size();
   if (target.rule == Rule::gain_ratio) {
     std::vector<Judged> judged(candidates.size());
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      if (candidates[i].found())
-        judged[i] = {gain_of(target, candidates[i].score, node.stat.data()), static_cast<double>(node.stat[0])};
+      if (candidates[i].found()) judged[i] = {net_gain(candidates[i], node), static_cast<double>(node.stat[0])};
     best = choose_by_gain_ratio(features, candidates, judged);
   } else if (!params.feature_costs.empty()) {
     best = choose_by_cost(features, candidates, node);
   } else {
+    const bool charged = std::any_of(candidates.begin(), candidates.end(), [](auto& c) { return c.charge > 0; });
+    const auto worth = [&](std::size_t i) { return charged ? net_gain(candidates[i], node) : candidates[i].score; };
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      if (candidates[i].found() && (best == candidates.size() || candidates[i].score > candidates[best].score))
-        best = i;
+      if (candidates[i].found() && (best == candidates.size() || worth(i) > worth(best))) best = i;
   }
   if (best == candidates.size()) return std::nullopt;
   Choice choice;
   choice.feature = features[best];
-  choice.gain = gain_of(target, candidates[best].score, node.stat.data());
+  choice.gain = net_gain(candidates[best], node);
   choice.merit = per_cost(choice.gain, choice.feature);
   if (!is_enough(choice.gain)) return std::nullopt;
   choice.candidate = std::move(candidates[best]);
@@ -112,7 +141,7 @@ std::size_t Rules::choose_by_cost(std::span<const std::uint32_t> features, std::
   std::pair<double, double> most;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (!candidates[i].found()) continue;
-    const double merit = per_cost(gain_of(target, candidates[i].score, node.stat.data()), features[i]);
+    const double merit = per_cost(net_gain(candidates[i], node), features[i]);
     const std::pair<double, double> rank{merit, -params.feature_costs[features[i]]};
     if (best != candidates.size() && rank <= most) continue;
     most = rank;

@@ -35,6 +35,9 @@ class Rules {
   bool may_split(const OpenNode& node, const Summary& summary) const;
   Limits limits(const OpenNode& node, std::uint32_t feature) const;
 
+  // Notes what chance alone may have gained by the order of categories; a cut that gained no more is none.
+  void charge(const OpenNode& node, Candidate& candidate) const;
+
   // The best candidate; candidates[i] belongs to column features[i]. The first of equals is taken, in the order in which
   // the columns were tried.
   std::optional<Choice> choose(std::span<const std::uint32_t> features, std::vector<Candidate>& candidates,
@@ -69,6 +72,7 @@ class Rules {
                                    std::span<const Judged> judged) const;
   std::size_t choose_by_cost(std::span<const std::uint32_t> features, std::span<const Candidate> candidates,
                              const OpenNode& node) const;
+  double net_gain(const Candidate& candidate, const OpenNode& node) const;
   double root_weight_ = 0;
   std::vector<double> case_weight_;  // by row; empty: every one is 1
   double two_lightest_ = 2;

@@ -176,19 +176,41 @@ double cut_of(const GrowParams& params, std::uint32_t feature, double below, dou
   return std::nextafter((below + above) / 2, -std::numeric_limits<double>::infinity());  // x < middle goes left
 }
 
+void spread_pool(const Column& column, std::vector<std::uint32_t>& left, std::vector<std::uint32_t>& right) {
+  if (column.pooled == nullptr) return;
+  for (auto* codes : {&left, &right}) {
+    if (!std::binary_search(codes->begin(), codes->end(), column.pooled->front())) continue;
+    std::vector<std::uint32_t> all;
+    std::set_union(codes->begin(), codes->end(), column.pooled->begin(), column.pooled->end(), std::back_inserter(all));
+    *codes = std::move(all);
+  }
+}
+
+void place_unknown(const Rules& rules, const Choice& choice, bool left_heavier, SplitRecord& split) {
+  const Candidate& c = choice.candidate;
+  const auto* pooled = rules.table.columns[choice.feature].pooled;
+  const auto has_pool = [&](const std::vector<std::uint32_t>& codes) {
+    return pooled != nullptr && std::binary_search(codes.begin(), codes.end(), pooled->front());
+  };
+  const bool left = has_pool(split.left_codes) || (left_heavier && !has_pool(split.right_codes));
+  split.default_left = c.missing_alone || left;
+  split.missing_left = c.has_missing ? c.missing_left : left;
+}
+
 SplitRecord describe_sides(const Rules& rules, const Choice& choice, bool left_heavier,
                            const std::vector<std::uint32_t>& codes) {
   const Candidate& c = choice.candidate;
   SplitRecord split;
   split.feature = choice.feature;
   split.is_category = rules.table.columns[choice.feature].is_category();
-  split.default_left = c.missing_alone || left_heavier;
-  split.missing_left = c.has_missing ? c.missing_left : left_heavier;
-  if (!split.is_category) return split;
-  split.left_codes = c.missing_alone ? codes : c.left_codes;
-  std::sort(split.left_codes.begin(), split.left_codes.end());
-  std::set_difference(codes.begin(), codes.end(), split.left_codes.begin(), split.left_codes.end(),
-                      std::back_inserter(split.right_codes));
+  if (split.is_category) {
+    split.left_codes = c.missing_alone ? codes : c.left_codes;
+    std::sort(split.left_codes.begin(), split.left_codes.end());
+    std::set_difference(codes.begin(), codes.end(), split.left_codes.begin(), split.left_codes.end(),
+                        std::back_inserter(split.right_codes));
+    spread_pool(rules.table.columns[choice.feature], split.left_codes, split.right_codes);
+  }
+  place_unknown(rules, choice, left_heavier, split);
   return split;
 }
 

@@ -75,6 +75,12 @@ void find_neighbours(const Rules& rules, const Bins& bins, std::uint32_t f, std:
 // The threshold of a cut between two values, as the tree stores it.
 double cut_of(const GrowParams& params, std::uint32_t feature, double below, double above);
 
+// Rare categories that are one in the column have one code in its rows: puts all of them on the side of that one.
+void spread_pool(const Column& column, std::vector<std::uint32_t>& left, std::vector<std::uint32_t>& right);
+
+// Where rows go whose value the node has not seen: with the rare ones, where it has any, else to the heavier side.
+void place_unknown(const Rules& rules, const Choice& choice, bool left_heavier, SplitRecord& split);
+
 // The split as the tree stores it, all but the threshold. `codes` are the categories seen in the node, ascending (category
 // columns).
 SplitRecord describe_sides(const Rules& rules, const Choice& choice, bool left_heavier,

@@ -145,9 +145,11 @@ class SortedColumns final : public SortedBlock {
     if constexpr (std::is_same_v<Criterion, UserSplits>) local_criterion_->look_at(rules_.table.columns[f]);
     if constexpr (weighs_one)
       if (distinct_[f]) return scan_numbers<DistinctWord>(*local_criterion_, first, total, limits, buffers_);
-    return rules_.table.columns[f].is_category()
-               ? scan_categories<ShortWord>(*local_criterion_, first, total, limits)
-               : scan_numbers<ShortWord>(*local_criterion_, first, total, limits, buffers_);
+    if (!rules_.table.columns[f].is_category())
+      return scan_numbers<ShortWord>(*local_criterion_, first, total, limits, buffers_);
+    Candidate best = scan_categories<ShortWord>(*local_criterion_, first, total, limits);
+    rules_.charge(node, best);
+    return best;
   }
 
   // Of the columns whose cuts are scored together, only the best has a candidate.

@@ -167,6 +167,7 @@ Candidate Weigher::search_present(Worker& worker, const OpenNode& node, std::spa
   part.key = node.key;
   part.lower = node.lower;
   part.upper = node.upper;
+  part.impurity = node.impurity;
   part.stat.assign(node.stat.size(), 0);
   worker.add(present, part.stat.data());
   if (present.size() < 2) return {};
@@ -174,7 +175,7 @@ Candidate Weigher::search_present(Worker& worker, const OpenNode& node, std::spa
   worker.forget_rows();
   if (!candidate.found()) return candidate;
   find_neighbours(rules_, bins_, f, present, candidate);
-  found.gain = gain_of(rules_.target, candidate.score, part.stat.data());
+  found.gain = gain_of(rules_.target, candidate.score, part.stat.data()) - candidate.charge;
   found.weight = static_cast<double>(part.stat[0]);
   found.count = static_cast<Row>(present.size());
   if (candidate.tied && found.gain > 0) round(worker, rows, present, f, candidate, found);
@@ -355,6 +356,7 @@ double Weigher::imitate_with_categories(std::uint32_t f, bool ties_left, std::sp
     disagree += left ? cell.amount.right : cell.amount.left;
     agreeing += left ? cell.weight.left : cell.weight.right;
   }
+  spread_pool(column, split.left_codes, split.right_codes);
   // rpart means to ask for two rows on each side, but asks for two that disagree; its own are kept
   const bool two_disagree = how_.rpart && disagree >= 2;
   const bool enough = two_disagree || (!how_.quirks && on_left >= least && on_right >= least);

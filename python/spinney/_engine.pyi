@@ -65,6 +65,16 @@ class Table:
     def add_category(self, codes: object, n_categories: int) -> None: ...
     def add_sparse(self, rows: object, values: object) -> None: ...
     def add_csc(self, starts: object, rows: object, values: object) -> None: ...
+    def pooled(
+        self,
+        least: float,
+        times: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+        | None,
+    ) -> Table:
+        """
+        The table with categories that occur less often than this made one, in each column. `times`: how often each row is there; None: once.
+        """
+
     def column(self, j: int) -> object:
         """A copy of column j as float64: NaN is missing, a category is its code."""
 
@@ -169,6 +179,8 @@ class GrowthOptions:
         max_leaf_nodes: int,
         random_cuts: bool,
         random_ties: bool,
+        charge_categories: bool,
+        row_weight: float,
         seed: int,
         monotonic_cst: Sequence[int],
         interaction_cst: Sequence[Sequence[int]],

@@ -14,6 +14,7 @@ from oracle.tree import (
     Rules,
     allowed_columns,
     best_split,
+    chance_gain,
     clip,
     improvement,
     is_admissible,
@@ -23,6 +24,7 @@ from oracle.tree import (
     scalar_value,
     stops_before_search,
     tied_for_best,
+    times_there,
 )
 
 
@@ -53,7 +55,9 @@ def check_tree(model, X, y, w=None, *, table=None, categories=(), search="best",
     if getattr(model, "class_weight", None) is not None:
         weights = weights * compute_sample_weight(model.class_weight, y)
     searched, stated, own = under_costs(model, np.asarray(y), weights)
-    problem = make_problem(X, y, searched, criterion or own, categories, stated)
+    times = times_there(np.ones(len(X)) if w is None else np.asarray(w, dtype=float))
+    least = getattr(model, "min_samples_category", 1)
+    problem = make_problem(X, y, searched, criterion or own, categories, stated, least, times)
     path = model.decision_path(X if table is None else table).toarray().astype(bool)[weights > 0]
     walk = Walk(problem, rules_of(model, X), model.tree_, [np.flatnonzero(p) for p in path.T], search)
     check_layout(model.tree_)
@@ -98,6 +102,7 @@ def rules_of(model, X):
         monotonic_cst=None if model.monotonic_cst is None else tuple(model.monotonic_cst),
         interaction_cst=interaction_groups(model.interaction_cst, X.shape[1]),
         feature_costs=None if getattr(model, "feature_costs", None) is None else tuple(model.feature_costs),
+        charges_categories=getattr(model, "min_samples_category", 1) > 1 and getattr(model, "splitter", "") != "random",
     )
 
 
@@ -175,11 +180,16 @@ def actual_candidate(walk, index, node):
     np.testing.assert_array_equal(left, ~right)
     y, w, column = problem.y[node.rows], problem.w[node.rows], int(tree.feature[index])
     score = split_score(problem.criterion, y, w, left, problem.n_classes)
-    ratio = score / split_information(w, left) if problem.criterion == "gain_ratio" else score
+    charge = 0.0
+    if problem.is_category[column] and walk.rules.charges_categories:
+        before = impurity(problem.criterion, y, w, problem.n_classes)
+        charge = chance_gain(problem, node, column, before)
+    net = score - charge
+    ratio = net / split_information(w, left) if problem.criterion == "gain_ratio" else net
     threshold = float(tree.threshold[index])
     missing_left = bool(tree.missing_go_to_left[index])
     price = 1.0 if walk.rules.feature_costs is None else walk.rules.feature_costs[column]
-    return Candidate((), column, left, score, ratio, threshold, missing_left, price=price)
+    return Candidate((), column, left, score, ratio, threshold, missing_left, price=price, charge=charge)
 
 
 def check_split(walk, index, node):
@@ -241,8 +251,11 @@ def check_category_routing(walk, node, actual):
     for code in np.unique(codes):
         assert len(set(actual.left[codes == code])) == 1
     assert np.isnan(actual.threshold)
+    pool = walk.problem.pools[actual.column]
     if np.any(codes == -1):
         assert bool(actual.left[codes == -1][0]) == actual.missing_left
+    elif np.any(codes == pool):
+        assert bool(actual.left[codes == pool][0]) == actual.missing_left
     else:
         assert actual.missing_left == heavier_left(walk.problem, node, actual)
 

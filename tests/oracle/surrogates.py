@@ -10,7 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from oracle.impurity import impurity, node_value, split_score
-from oracle.tree import MISSING_CODE, Problem, category_splits, make_problem, midpoint, number_splits
+from oracle.tree import (
+    MISSING_CODE,
+    Node,
+    Problem,
+    category_splits,
+    chance_gain,
+    make_problem,
+    midpoint,
+    number_splits,
+)
 
 LEFT, RIGHT, NONE = 1, 0, 2
 
@@ -86,7 +95,7 @@ def imitate_by_set(values, w, side, known, absent, ties_left, least):
     return agreeing, (None, False, tuple(left), tuple(right))
 
 
-def best_gains(problem, rows, min_leaf):
+def best_gains(problem, rows, min_leaf, charges):
     """Return the largest gain of each column among its rows with a value; -inf where it cannot be cut."""
     gains = np.full(len(problem.columns), -np.inf)
     for column in range(len(problem.columns)):
@@ -95,7 +104,18 @@ def best_gains(problem, rows, min_leaf):
         for _, left, _, _ in splits(problem, known, column):
             if min(left.sum(), (~left).sum()) >= min_leaf:
                 gains[column] = max(gains[column], gain(problem, known, left))
+        charge = charge_of(problem, rows, column) if charges else 0.0
+        gains[column] = gains[column] - charge if gains[column] > charge or charge == 0 else -np.inf
     return gains
+
+
+def charge_of(problem, rows, column):
+    """What chance alone may have gained by the order of categories; 0 for numbers."""
+    if not problem.is_category[column]:
+        return 0.0
+    known = rows[~problem.missing(column, rows)]
+    before = impurity(problem.criterion, problem.y[rows], problem.w[rows], problem.n_classes)
+    return problem.w[known].sum() * chance_gain(problem, Node(known), column, before)
 
 
 def gain(problem, rows, left):
@@ -124,7 +144,8 @@ def check_surrogate_tree(model, X, y, w=None, *, table=None, categories=()):
     X is a float matrix with codes in the columns listed in `categories` and NaN where missing; `table` is what the
     model was fitted on, if not X.
     """
-    problem = make_problem(X, y, w, model.criterion, categories)
+    least = getattr(model, "min_samples_category", 1)
+    problem = make_problem(X, y, w, model.criterion, categories, min_samples_category=least)
     positive = np.ones(len(X), dtype=bool) if w is None else np.asarray(w) > 0
     resting = model.apply(X if table is None else table)[positive]
     walk = Walk(problem, model, model.tree_.splits, resting)
@@ -190,7 +211,8 @@ def own_sides(walk, node, rows):
 def check_gains(walk, node, rows, side):
     """The split and its competitors are the best columns, each with its best cut."""
     model, splits = walk.model, walk.splits
-    gains = best_gains(walk.problem, rows, model.min_samples_leaf)
+    charges = model.min_samples_category > 1
+    gains = best_gains(walk.problem, rows, model.min_samples_leaf, charges)
     kept = listed(walk, node, 0) + listed(walk, node, 1)
     found = splits["improve"][kept]
     best = np.sort(gains[np.isfinite(gains)])[::-1][: 1 + model.max_competitors]
@@ -201,7 +223,9 @@ def check_gains(walk, node, rows, side):
         np.testing.assert_allclose(stated, gains[column], rtol=1e-7, atol=1e-9 * scale)
         known = ~walk.problem.missing(column, rows)
         left = sides_of(walk, s, rows)[known] == LEFT
-        np.testing.assert_allclose(gain(walk.problem, rows[known], left), stated, rtol=1e-7, atol=1e-9 * scale)
+        charge = charge_of(walk.problem, rows, column) if charges else 0.0
+        net = gain(walk.problem, rows[known], left) - charge
+        np.testing.assert_allclose(net, stated, rtol=1e-7, atol=1e-9 * scale)
         assert splits["count"][s] == known.sum()
 
 

@@ -34,6 +34,7 @@ class Problem:
     n_classes: tuple  # () for regression
     criterion: str
     stated: np.ndarray  # (n,), weights by which nodes state their values; those of the search unless given
+    pools: tuple = ()  # by column: the code that stands for all rare categories, or None
 
     def missing(self, column, rows):
         values = self.columns[column][rows]
@@ -52,6 +53,7 @@ class Rules:
     monotonic_cst: tuple | None = None
     interaction_cst: list | None = None
     feature_costs: tuple | None = None
+    charges_categories: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,11 @@ class Candidate:
     missing_left: bool
     left_codes: frozenset | None = None
     price: float = 1.0
+    charge: float = 0.0  # what chance alone may have gained by the order of many categories
 
     @property
     def merit(self):
-        return self.score / self.price
+        return (self.score - self.charge) / self.price
 
 
 @dataclass(eq=False)
@@ -85,8 +88,25 @@ class Node:
     value: np.ndarray = field(default_factory=lambda: np.zeros((1, 1)))
 
 
-def make_problem(X, y, w=None, criterion="gini", categories=(), stated=None):
-    """Split a float matrix into columns and drop the rows of weight zero; `categories` hold codes."""
+def pool_rare(codes, times, least):
+    """Codes in which the first of the rare categories stands for all, and that one; None: there are not many."""
+    there = {code: times[codes == code].sum() for code in np.unique(codes[codes != MISSING_CODE])}
+    rare = sorted(code for code, n in there.items() if 0 < n < least)
+    return (np.where(np.isin(codes, rare), rare[0], codes), rare[0]) if len(rare) > 10 else (codes, None)
+
+
+def times_there(w):
+    """How often each row is there: as its weight says, if all are multiples of the smallest."""
+    relative = w / w[w > 0].min()
+    is_count = np.allclose(relative, np.round(relative), rtol=1e-9, atol=0) and relative.sum() <= 16 * len(w) + 1000
+    return np.round(relative) if is_count else (w > 0).astype(float)
+
+
+def make_problem(X, y, w=None, criterion="gini", categories=(), stated=None, min_samples_category=1, times=None):
+    """Split a float matrix into columns and drop the rows of weight zero; `categories` hold codes.
+
+    Categories that are there fewer times than `min_samples_category` are one; `times` are those of the rows.
+    """
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     y = y.reshape(len(y), -1)
     w = np.ones(len(y)) if w is None else np.asarray(w, dtype=float)
@@ -98,13 +118,18 @@ def make_problem(X, y, w=None, criterion="gini", categories=(), stated=None):
         n_classes = tuple(len(classes) for classes, _ in encoded)
         y = np.stack([codes for _, codes in encoded], axis=1)
     keep = w > 0
-    columns = []
-    for j, column in enumerate(X[keep].T):
-        is_code = j in categories
-        columns.append(np.where(np.isnan(column), MISSING_CODE, column).astype(int) if is_code else column)
+    columns, pools = [], []
+    for j, column in enumerate(X.T):
+        pool = None
+        if j in categories:
+            column = np.where(np.isnan(column), MISSING_CODE, column).astype(int)
+            column, pool = pool_rare(column, times_there(w) if times is None else times, min_samples_category)
+        columns.append(column[keep])
+        pools.append(pool)
     is_category = [j in categories for j in range(X.shape[1])]
     stated = w if stated is None else stated
-    return Problem(columns, is_category, y[keep].astype(float), w[keep], n_classes, criterion, stated[keep])
+    y = y[keep].astype(float)
+    return Problem(columns, is_category, y, w[keep], n_classes, criterion, stated[keep], tuple(pools))
 
 
 def midpoint(low, high):
@@ -219,6 +244,27 @@ def is_admissible(problem, rules, node, column, left):
     return keeps_monotone(problem, rules, node, column, left)
 
 
+def chance_gain(problem, node, column, before):
+    """What the best set of so many categories may gain by chance, beyond what that of ten does."""
+    values = problem.columns[column][node.rows]
+    k = len(np.unique(values[values != MISSING_CODE]))
+    if k <= 10:
+        return 0.0
+    times = times_there(problem.w)
+    is_count = np.ptp(problem.w / times) <= 1e-9 * problem.w.max()
+    n = max(k, times[node.rows].sum() if is_count else len(node.rows))
+    scale = 1.0 if problem.criterion == "chi2" else before
+    return (k - 10) / (n - 1) * scale / n_directions(problem, node.rows)
+
+
+def n_directions(problem, rows):
+    """In how many ways rows differ: classes less one, or outputs; one cut tells of one of them."""
+    y = problem.y[rows]
+    if problem.n_classes:
+        return max(1, sum(len(np.unique(output)) - 1 for output in y.T))
+    return 1 if problem.criterion in ("friedman_mse", "absolute_error") else y.shape[1]
+
+
 def best_split(problem, rules=None, node=None):
     """Return every admissible candidate of a node (the root unless given), unordered."""
     rules = rules or Rules()
@@ -226,14 +272,17 @@ def best_split(problem, rules=None, node=None):
     y, w, found = problem.y[node.rows], problem.w[node.rows], []
     before = impurity(problem.criterion, y, w, problem.n_classes)
     for column in sorted(allowed_columns(rules, node.used, len(problem.columns))):
-        splits = category_splits if problem.is_category[column] else number_splits
+        is_category = problem.is_category[column]
+        splits = category_splits if is_category else number_splits
+        charge = chance_gain(problem, node, column, before) if is_category and rules.charges_categories else 0.0
         for order, left, missing_left, label in splits(problem, node.rows, column):
             if not is_admissible(problem, rules, node, column, left):
                 continue
             score = split_score(problem.criterion, y, w, left, problem.n_classes, before)
-            if score == -np.inf:
+            if score == -np.inf or (charge > 0 and score <= charge):
                 continue
-            ratio = score / split_information(w, left) if problem.criterion == "gain_ratio" else score
+            net = score - charge
+            ratio = net / split_information(w, left) if problem.criterion == "gain_ratio" else net
             is_codes = isinstance(label, frozenset)
             found.append(
                 Candidate(
@@ -246,6 +295,7 @@ def best_split(problem, rules=None, node=None):
                     missing_left=missing_left,
                     left_codes=label if is_codes else None,
                     price=1.0 if rules.feature_costs is None else rules.feature_costs[column],
+                    charge=charge,
                 )
             )
     return found
@@ -305,7 +355,7 @@ def stops_before_search(problem, rules, node):
 
 
 def improvement(problem, node, candidate):
-    return problem.w[node.rows].sum() / problem.w.sum() * candidate.score
+    return problem.w[node.rows].sum() / problem.w.sum() * (candidate.score - candidate.charge)
 
 
 def priority(problem, node, candidate):

@@ -23,6 +23,8 @@ GROWTH = {
     "max_leaf_nodes": 0,
     "random_cuts": False,
     "random_ties": False,
+    "charge_categories": False,
+    "row_weight": 0.0,
     "seed": 0,
     "monotonic_cst": [],
     "interaction_cst": [],
@@ -137,7 +139,10 @@ def test_options_are_not_taken_as_a_dict():
 
 
 # Options that are worked out from a parameter, and so are something else: a number of rows from a fraction, say.
-DERIVED = {"min_weight_leaf", "random_cuts", "random_ties", "seed", "cost", "weighing", "user"}
+DERIVED = {
+    *("min_weight_leaf", "random_cuts", "random_ties", "charge_categories", "row_weight", "seed", "cost", "weighing"),
+    "user",
+}
 DERIVED_OF_BOOSTING = {"loss_parameter", "n_scores", "depth_wise", "seed", "temper_steps"}
 
 

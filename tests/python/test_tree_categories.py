@@ -88,7 +88,7 @@ def test_left_categories_tell_the_routing(n_categories):
     codes = np.arange(n_categories).repeat(4)
     y = np.random.default_rng(35).normal(size=n_categories)[codes]
     frame = pl.DataFrame({"b": [f"c{c:03d}" for c in codes]})
-    model = spinney.DecisionTreeRegressor(max_depth=1).fit(frame, y)
+    model = spinney.DecisionTreeRegressor(max_depth=1, min_samples_category=1).fit(frame, y)
     went_left = set(codes[model.decision_path(frame).toarray()[:, 1].astype(bool)])
     assert set(model.tree_.left_categories(0)) == went_left
     assert 0 < len(went_left) < n_categories
@@ -99,7 +99,7 @@ def test_a_full_tree_tells_every_category_apart():
     codes = np.random.default_rng(36).permutation(np.arange(200).repeat(2))
     y = np.random.default_rng(37).permutation(200)[codes].astype(float)
     frame = pl.DataFrame({"b": [f"c{c:03d}" for c in codes]})
-    model = spinney.DecisionTreeRegressor().fit(frame, y)
+    model = spinney.DecisionTreeRegressor(min_samples_category=1).fit(frame, y)
     np.testing.assert_array_equal(model.predict(frame), y)
     assert model.get_n_leaves() == 200
 

@@ -36,6 +36,7 @@ from spinney._data.feature import (
     feature_to_dict,
     learn_feature,
 )
+from spinney._data.identifiers import warn_of_identifier
 from spinney._data.names import listed, match_columns, position_names
 from spinney._data.rounding import warn_of_rounding
 
@@ -120,10 +121,12 @@ class Schema:
         if table.matrix is not None or table.sparse is not None:
             features = _learn_block(table, names, forced)
         else:
-            features = [
-                learn_feature(name, table.column(j), j in forced, table.n_rows, as_declared)
-                for j, name in enumerate(names)
-            ]
+            features = []
+            for j, name in enumerate(names):
+                feature = learn_feature(name, table.column(j), j in forced, table.n_rows, as_declared)
+                if j not in forced:
+                    warn_of_identifier(feature, table.column(j), table.label(j))
+                features.append(feature)
         schema = cls(features, table.names is not None, unseen)
         if schema._all_numbers:
             warn_of_rounding(table, range(table.n_columns))

@@ -76,7 +76,12 @@ class WeakTrees(WeakLearner):
     @cached_property
     def _index(self) -> _engine.TreeIndex:
         """The columns, sorted once: only weights and targets change."""
-        return _engine.TreeIndex(self.columns, self.template._n_threads)
+        return _engine.TreeIndex(self._pooled, self.template._n_threads)
+
+    @cached_property
+    def _pooled(self) -> _engine.Table:
+        """The table as trees are grown on it."""
+        return self.template._pooled(self.columns, None)
 
     def fit(self, target: NDArray[Any], weight: Floats, seed: int) -> _engine.Tree:
         """Grow the tree that the template would grow by itself; rows of weight 0 are left out."""
@@ -86,7 +91,7 @@ class WeakTrees(WeakLearner):
             self.schema, self.columns.n_rows, float(weight.sum()), (array, n_classes), None, None, seed
         )
         criterion = self.template._engine_criterion(None, False)
-        self._newest = _engine.grow_tree(self.columns, criterion, array, n_classes, weight, options, self._index)
+        self._newest = _engine.grow_tree(self._pooled, criterion, array, n_classes, weight, options, self._index)
         return self._newest[0]
 
     def values(self, member: _engine.Tree, table: _engine.Table) -> NDArray[Any]:

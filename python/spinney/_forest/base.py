@@ -24,7 +24,7 @@ from spinney._forest.certainty.support import ColumnRanges
 from spinney._forest.certainty.uncertainty import UncertainClasses, UncertainForest, UncertainValues
 from spinney._forest.growing.kept import forest_from_json, forest_to_json
 from spinney._forest.growing.out_of_bag import KnownShares, KnownValues, Metric, OutOfBag
-from spinney._forest.growing.rows import Draws, draw_rows, relative_weights, row_keys, rows_with_weight, whole_weights
+from spinney._forest.growing.rows import Draws, draw_rows, row_keys, rows_with_weight
 from spinney._forest.growing.training_rows import keep_training_rows
 from spinney._forest.growing.turns import ForestRequest, Grown, balanced_weights, grow_in_turns
 from spinney._forest.growing.warm_start import (
@@ -39,6 +39,7 @@ from spinney._forest.near.prototypes import ClassPrototypes
 from spinney._growing.estimator import GrowingEstimator
 from spinney._growing.task import OfClasses, OfValues
 from spinney._keep.part import FittedPart
+from spinney._learn.copies import relative_weights, weight_of_one_row, whole_weights
 from spinney._learn.costs import ClassCosts
 from spinney._learn.parameters import COUNT, count_features
 from spinney._learn.row_print import RowPrint
@@ -146,7 +147,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         seed = int(random.randint(np.iinfo(np.int32).max)) if earlier is None else self._seed
         inputs = schema.encode_inputs(table, unseen=self.unseen, estimator=type(self).__name__)
         schema = self._with_combinations(schema, inputs, sample_weight, seed, earlier is None)
-        columns = schema.combined(inputs)
+        columns = self._pooled(schema.combined(inputs), sample_weight)
         array, n_classes = self._engine_target(target)
         fingerprints = inputs.fingerprints(self._n_threads) if self.bootstrap else None
         draws = None
@@ -269,7 +270,12 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         if costs is not None:
             weight = costs.split_weights(array[:, 0], weight)
         in_sample = total if draws is None else total * draws.share
-        options = self._growth_options(schema, columns.n_rows, in_sample, target, costs, user, seed)
+        row_weight = weight_of_one_row(weight)
+        if draws is not None and (weight is None or row_weight > 0):  # the rows of a sample are there several times
+            row_weight = draws.times_drawn * (row_weight or 1.0)
+        options = self._growth_options(
+            schema, columns.n_rows, in_sample, target, costs, user, seed, row_weight=row_weight
+        )
         per_tree = self.max_features_per_tree
 
         def view(forest: _engine.Forest) -> FittedForest:

@@ -80,6 +80,10 @@ class ExtraTreesClassifier(ForestClassifier):
     unseen : {"missing", "error", "other"}, default="missing"
         How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
         follows the larger branch.
+    min_samples_category : int, default=5
+        Categories with fewer rows than this in the training table are one, in columns with more than ten such; what a
+        node has not seen goes with them. A column that still has k > 10 categories at a node of n rows pays for what
+        chance gives the best set of them: (k - 10) / (n - 1) of the impurity is taken off its gain. 1: neither.
     cost_matrix : array-like of shape (n_classes, n_classes), frame, or dict of dicts by label, optional
         Cost of predicting class j (column) for a row of class i (row). Costs guide the splits as class weights do.
     priors : array-like of shape (n_classes,), dict by label, "uniform" or None, default=None
@@ -190,6 +194,7 @@ class ExtraTreesClassifier(ForestClassifier):
         max_bins: int | None = None,
         categorical_features: Any = None,
         unseen: str = "missing",
+        min_samples_category: int = 5,
         cost_matrix: Any = None,
         priors: Any = None,
         feature_costs: Any = None,
@@ -227,6 +232,7 @@ class ExtraTreesClassifier(ForestClassifier):
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.unseen = unseen
+        self.min_samples_category = min_samples_category
         self.cost_matrix = cost_matrix
         self.priors = priors
         self.feature_costs = feature_costs
@@ -301,6 +307,10 @@ class ExtraTreesRegressor(ForestRegressor):
     unseen : {"missing", "error", "other"}, default="missing"
         How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
         follows the larger branch.
+    min_samples_category : int, default=5
+        Categories with fewer rows than this in the training table are one, in columns with more than ten such; what a
+        node has not seen goes with them. A column that still has k > 10 categories at a node of n rows pays for what
+        chance gives the best set of them: (k - 10) / (n - 1) of the impurity is taken off its gain. 1: neither.
     feature_costs : array-like of positive numbers or dict by column name, optional
         Price of each column, by which the gain of its splits is divided. Columns that a dict leaves out cost 1.
     feature_weights : array-like of numbers or dict by column name, optional
@@ -395,6 +405,7 @@ class ExtraTreesRegressor(ForestRegressor):
         max_bins: int | None = None,
         categorical_features: Any = None,
         unseen: str = "missing",
+        min_samples_category: int = 5,
         feature_costs: Any = None,
         feature_weights: Any = None,
         always_try: Any = None,
@@ -427,6 +438,7 @@ class ExtraTreesRegressor(ForestRegressor):
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.unseen = unseen
+        self.min_samples_category = min_samples_category
         self.feature_costs = feature_costs
         self.feature_weights = feature_weights
         self.always_try = always_try

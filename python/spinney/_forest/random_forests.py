@@ -80,6 +80,10 @@ class RandomForestClassifier(ForestClassifier):
     unseen : {"missing", "error", "other"}, default="missing"
         How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
         follows the larger branch.
+    min_samples_category : int, default=5
+        Categories with fewer rows than this in the training table are one, in columns with more than ten such; what a
+        node has not seen goes with them. A column that still has k > 10 categories at a node of n rows pays for what
+        chance gives the best set of them: (k - 10) / (n - 1) of the impurity is taken off its gain. 1: neither.
     cost_matrix : array-like of shape (n_classes, n_classes), frame, or dict of dicts by label, optional
         Cost of predicting class j (column) for a row of class i (row).
     priors : array-like of shape (n_classes,), dict by label, "uniform" or None, default=None
@@ -191,6 +195,7 @@ class RandomForestClassifier(ForestClassifier):
         max_bins: int | None = None,
         categorical_features: Any = None,
         unseen: str = "missing",
+        min_samples_category: int = 5,
         cost_matrix: Any = None,
         priors: Any = None,
         cost_splits: str | None = "altered_priors",
@@ -229,6 +234,7 @@ class RandomForestClassifier(ForestClassifier):
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.unseen = unseen
+        self.min_samples_category = min_samples_category
         self.cost_matrix = cost_matrix
         self.priors = priors
         self.cost_splits = cost_splits
@@ -304,6 +310,10 @@ class RandomForestRegressor(ForestRegressor):
     unseen : {"missing", "error", "other"}, default="missing"
         How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
         follows the larger branch.
+    min_samples_category : int, default=5
+        Categories with fewer rows than this in the training table are one, in columns with more than ten such; what a
+        node has not seen goes with them. A column that still has k > 10 categories at a node of n rows pays for what
+        chance gives the best set of them: (k - 10) / (n - 1) of the impurity is taken off its gain. 1: neither.
     feature_costs : array-like of positive numbers or dict by column name, optional
         Price of each column, by which the gain of its splits is divided. Columns that a dict leaves out cost 1.
     feature_weights : array-like of numbers or dict by column name, optional
@@ -400,6 +410,7 @@ class RandomForestRegressor(ForestRegressor):
         max_bins: int | None = None,
         categorical_features: Any = None,
         unseen: str = "missing",
+        min_samples_category: int = 5,
         feature_costs: Any = None,
         feature_weights: Any = None,
         always_try: Any = None,
@@ -433,6 +444,7 @@ class RandomForestRegressor(ForestRegressor):
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.unseen = unseen
+        self.min_samples_category = min_samples_category
         self.feature_costs = feature_costs
         self.feature_weights = feature_weights
         self.always_try = always_try

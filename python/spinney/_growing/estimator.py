@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from spinney import _engine
 from spinney._data import Schema
 from spinney._fitted.tree import FittedTree
+from spinney._learn.copies import times_there
 from spinney._learn.costs import ClassCosts
 from spinney._learn.held_out import Loss, split_gains
 from spinney._learn.parameters import (
@@ -63,6 +64,7 @@ class GrowingEstimator(ExplainedByColumns, TargetEstimator):
         "validation_fraction": [Interval(Real, 0.0, 1.0, closed="neither"), None],
         "categorical_features": ["array-like", None],
         "unseen": [StrOptions({"missing", "error", "other"})],
+        "min_samples_category": [Interval(Integral, 1, None, closed="left")],
         "feature_costs": ["array-like", dict, None],
         "feature_weights": ["array-like", dict, None],
         "always_try": ["array-like", str, Integral, None],
@@ -84,6 +86,7 @@ class GrowingEstimator(ExplainedByColumns, TargetEstimator):
 
     _neutral: ClassVar[dict[str, Any]] = {  # what an estimator without these parameters does
         "splitter": "best",
+        "min_samples_category": 1,
         "feature_costs": None,
         "feature_weights": None,
         "always_try": None,
@@ -173,6 +176,7 @@ class GrowingEstimator(ExplainedByColumns, TargetEstimator):
         user: UserTarget | None,
         seed: int,
         weighing: _engine.WeighingOptions | None = None,
+        row_weight: float = 0.0,
     ) -> _engine.GrowthOptions:
         """Options of growth as the engine takes them, for a target as `_engine_target` gives it."""
         array, n_classes = target
@@ -199,6 +203,8 @@ class GrowingEstimator(ExplainedByColumns, TargetEstimator):
             max_leaf_nodes=min(self.max_leaf_nodes or 0, NO_LIMIT),
             random_cuts=self._setting("splitter") == "random",
             random_ties=self._is_random(schema),
+            charge_categories=self._guards_categories,
+            row_weight=row_weight,
             seed=seed,
             monotonic_cst=self._monotone(schema, n_classes, array.shape[1]),
             interaction_cst=read_groups(self.interaction_cst, schema),
@@ -209,6 +215,23 @@ class GrowingEstimator(ExplainedByColumns, TargetEstimator):
             weighing=weighing,
             user=None if user is None else user.criterion,
         )
+
+    @property
+    def _guards_categories(self) -> bool:
+        """Whether rare categories are one, and many are charged for what chance gives them."""
+        return self._setting("min_samples_category") > 1 and self._setting("dialect") is None
+
+    def _pooled(self, columns: _engine.Table, weight: NDArray[np.float64] | None) -> _engine.Table:
+        """Return the table as trees are grown on it: rare categories are one."""
+        if not self._guards_categories or not any(map(columns.n_categories, range(columns.n_columns))):
+            return columns
+        times = times_there(weight if weight is None or self._counts_weights else (weight > 0).astype(np.float64))
+        return columns.pooled(float(self._setting("min_samples_category")), times)
+
+    @property
+    def _counts_weights(self) -> bool:
+        """Whether weights may say how often rows are there; those of a member say how often it has drawn them."""
+        return True
 
     def _warn_if_nothing_is_drawn(self, weights: list[float], always: list[int], n_features: int) -> None:
         drawn = [weight for column, weight in enumerate(weights) if weight > 0 and column not in always]

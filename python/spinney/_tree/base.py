@@ -21,6 +21,7 @@ from spinney._growing.growth import Growth
 from spinney._growing.task import OfClasses, OfValues
 from spinney._keep.part import FittedPart
 from spinney._learn.about import About, counted
+from spinney._learn.copies import weight_of_one_row
 from spinney._learn.costs import ClassCosts
 from spinney._learn.held_out import HeldOut, Loss
 from spinney._learn.target import read_weights
@@ -133,7 +134,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         random = check_random_state(self.random_state)
         held_out = self._read_held_out(schema, target, X_val, y_val, sample_weight_val, costs)
         check_request(self, held_out is not None or self.validation_fraction is not None, groups, table.n_rows)
-        columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
+        columns = self._pooled(schema.encode(table, unseen=self.unseen, estimator=type(self).__name__), sample_weight)
         loss = self._losses(self._engine_target(target)[0], costs)
         if self.validation_fraction is not None:
             weight, weight_val = self._part_rows(target, weight, table.n_rows, random)
@@ -189,6 +190,10 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         codes = None if n_classes is None else array
         gains = partial(self._split_gains, schema, costs)
         return Growth(columns, codes, weight, grow, loss, self._node_risks, gains, self._n_threads, time)
+
+    @property
+    def _counts_weights(self) -> bool:
+        return not self._random_ties
 
     def _with_tree(self, schema: Schema, learned: dict[str, Any], tree: FittedTree) -> Self:
         """Return a copy that is fitted, with this tree; without `learned`, it keeps what else this one has learned."""
@@ -279,6 +284,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
             user,
             seed=int(random.randint(np.iinfo(np.int32).max)) if self._is_random(schema) else 0,
             weighing=weighing or self._weighing(case_weight),
+            row_weight=weight_of_one_row(weight) if self._guards_categories and self._counts_weights else 0.0,
         )
         y = array if user is None else user.y
         tree, resting_node = _engine.grow_tree(columns, criterion, y, n_classes, weight, options)

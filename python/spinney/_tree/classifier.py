@@ -57,6 +57,10 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
     unseen : {"missing", "error", "other"}, default="missing"
         How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
         follows the larger branch.
+    min_samples_category : int, default=5
+        Categories with fewer rows than this in the training table are one, in columns with more than ten such; what a
+        node has not seen goes with them. A column that still has k > 10 categories at a node of n rows pays for what
+        chance gives the best set of them: (k - 10) / (n - 1) of the impurity is taken off its gain. 1: neither.
     cost_matrix : array-like of shape (n_classes, n_classes), frame, or dict of dicts by label, optional
         Cost of predicting class j (column) for a row of class i (row).
     priors : array-like of shape (n_classes,), dict by label, "uniform" or None, default=None
@@ -186,6 +190,7 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
         validation_fraction: float | None = None,
         categorical_features: Any = None,
         unseen: str = "missing",
+        min_samples_category: int = 5,
         cost_matrix: Any = None,
         priors: Any = None,
         cost_splits: str | None = "altered_priors",
@@ -226,6 +231,7 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
         self.validation_fraction = validation_fraction
         self.categorical_features = categorical_features
         self.unseen = unseen
+        self.min_samples_category = min_samples_category
         self.cost_matrix = cost_matrix
         self.priors = priors
         self.cost_splits = cost_splits

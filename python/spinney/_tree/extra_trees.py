@@ -54,6 +54,10 @@ class ExtraTreeClassifier(TreeClassifier):
     unseen : {"missing", "error", "other"}, default="missing"
         How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
         follows the larger branch.
+    min_samples_category : int, default=5
+        Categories with fewer rows than this in the training table are one, in columns with more than ten such; what a
+        node has not seen goes with them. A column that still has k > 10 categories at a node of n rows pays for what
+        chance gives the best set of them: (k - 10) / (n - 1) of the impurity is taken off its gain. 1: neither.
     n_jobs : int, optional
         Threads. None: all that the process may use. The result is the same for any number.
 
@@ -119,6 +123,7 @@ class ExtraTreeClassifier(TreeClassifier):
         validation_fraction: float | None = None,
         categorical_features: Any = None,
         unseen: str = "missing",
+        min_samples_category: int = 5,
         n_jobs: int | None = None,
     ) -> None:
         self.criterion = criterion
@@ -140,6 +145,7 @@ class ExtraTreeClassifier(TreeClassifier):
         self.validation_fraction = validation_fraction
         self.categorical_features = categorical_features
         self.unseen = unseen
+        self.min_samples_category = min_samples_category
         self.n_jobs = n_jobs
 
 
@@ -186,6 +192,10 @@ class ExtraTreeRegressor(TreeRegressor):
     unseen : {"missing", "error", "other"}, default="missing"
         How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
         follows the larger branch.
+    min_samples_category : int, default=5
+        Categories with fewer rows than this in the training table are one, in columns with more than ten such; what a
+        node has not seen goes with them. A column that still has k > 10 categories at a node of n rows pays for what
+        chance gives the best set of them: (k - 10) / (n - 1) of the impurity is taken off its gain. 1: neither.
     n_jobs : int, optional
         Threads. None: all that the process may use. The result is the same for any number.
 
@@ -241,6 +251,7 @@ class ExtraTreeRegressor(TreeRegressor):
         validation_fraction: float | None = None,
         categorical_features: Any = None,
         unseen: str = "missing",
+        min_samples_category: int = 5,
         n_jobs: int | None = None,
     ) -> None:
         self.criterion = criterion
@@ -260,4 +271,5 @@ class ExtraTreeRegressor(TreeRegressor):
         self.validation_fraction = validation_fraction
         self.categorical_features = categorical_features
         self.unseen = unseen
+        self.min_samples_category = min_samples_category
         self.n_jobs = n_jobs

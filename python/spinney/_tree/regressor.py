@@ -55,6 +55,10 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
     unseen : {"missing", "error", "other"}, default="missing"
         How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
         follows the larger branch.
+    min_samples_category : int, default=5
+        Categories with fewer rows than this in the training table are one, in columns with more than ten such; what a
+        node has not seen goes with them. A column that still has k > 10 categories at a node of n rows pays for what
+        chance gives the best set of them: (k - 10) / (n - 1) of the impurity is taken off its gain. 1: neither.
     rate_shrinkage : float, default=0.0
         With ``criterion="poisson"`` or ``"exponential"``: the assumed coefficient of variation of the leaves' rates
         around the overall rate. The smaller it is, the more leaf rates are drawn towards the overall rate; 0 leaves
@@ -172,6 +176,7 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
         validation_fraction: float | None = None,
         categorical_features: Any = None,
         unseen: str = "missing",
+        min_samples_category: int = 5,
         rate_shrinkage: float = 0.0,
         feature_costs: Any = None,
         feature_weights: Any = None,
@@ -208,6 +213,7 @@ class DecisionTreeRegressor(RpartTree, TreeRegressor):
         self.validation_fraction = validation_fraction
         self.categorical_features = categorical_features
         self.unseen = unseen
+        self.min_samples_category = min_samples_category
         self.rate_shrinkage = rate_shrinkage
         self.feature_costs = feature_costs
         self.feature_weights = feature_weights

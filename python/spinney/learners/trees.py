@@ -75,13 +75,14 @@ class _TreeFitter(Fitter):
             max_features=learner.max_features,
             n_jobs=table.inputs.n_jobs or None,
         )
-        self._index = _engine.TreeIndex(table.inputs.columns, table.inputs.n_jobs)  # sorted once for all rounds
+        self._columns = self._template._pooled(table.inputs.columns, None)
+        self._index = _engine.TreeIndex(self._columns, table.inputs.n_jobs)  # sorted once for all rounds
         self.steps: TreeSteps = TreeSteps()
         self._n_fits = 0
 
     def fit(self, residual: Floats, weight: Floats) -> Candidate:
         """Grow a tree."""
-        columns = self._inputs.columns
+        columns = self._columns
         target = np.ascontiguousarray(residual[:, np.newaxis])
         seed = (self._seed + self._n_fits) % (2**31 - 1)
         self._n_fits += 1

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._fitted.forest import FittedForest
-from spinney._forest.growing.rows import whole_weights
 from spinney._forest.growing.training_rows import TrainingRows
+from spinney._learn.copies import whole_weights
 
 _BLOCK_NUMBERS = 2**22  # predictions of trees for a block of rows: 32 MiB
 

@@ -19,12 +19,10 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data.hashing import keys_of
 from spinney._learn.folds import read_row_groups
-from spinney._numbers.same_bits import any_order_sum
+from spinney._numbers.same_bits import exp
 
 _NEVER = 2**32 - 1
 _SUBSAMPLE = 0.632  # share of the rows that a bootstrap of all draws at least once
-_ROUNDING = 1e-9  # of a weight that was divided by a sum, say
-_MOST_COPIES = 16  # entries per row, on average; beyond that weights multiply instead
 
 Floats = NDArray[np.float64]
 
@@ -84,6 +82,12 @@ class Draws:
         """Entries drawn for a tree, over all there are."""
         return sum(self.n_drawn) / sum(len(stratum) for stratum in self.strata)
 
+    @property
+    def times_drawn(self) -> float:
+        """How often an entry that is drawn for a tree is drawn, on average: near 1.58 for a bootstrap."""
+        share = self.share
+        return float(share / (1.0 - exp(-share))) if self.replace else 1.0
+
 
 def row_keys(fingerprints: NDArray[np.uint64], target: NDArray[Any], n_columns: int) -> NDArray[np.uint64]:
     """Return a number for each row that depends on its values and its target, not on its place.
@@ -101,32 +105,6 @@ def row_keys(fingerprints: NDArray[np.uint64], target: NDArray[Any], n_columns: 
 def rows_with_weight(weight: Floats | None, n_rows: int) -> NDArray[np.intp]:
     """Rows that a tree without a sample is grown on: all but those of weight 0."""
     return np.arange(n_rows) if weight is None else np.flatnonzero(weight > 0)
-
-
-def whole_weights(weight: Floats | None) -> NDArray[np.int64] | None:
-    """Return weights that say how often each row is there; None if they are not whole numbers, or too large."""
-    if weight is None or weight.sum() > _MOST_COPIES * len(weight) + 1000 or (weight != np.floor(weight)).any():
-        return None
-    return weight.astype(np.int64)
-
-
-def relative_weights(weight: Floats | None) -> tuple[Floats | None, NDArray[np.int64] | None]:
-    """Return weights in a unit of their own, and how often each row is there, or None.
-
-    Rows are there several times if all weights are whole multiples of the smallest: that is then 1. Of others the mean
-    is 1. Either way it does not matter which unit the caller's weights are in.
-    """
-    if weight is None:
-        return None, None
-    present = weight[weight > 0]
-    with np.errstate(over="ignore", invalid="ignore"):  # too large is no count
-        relative = weight / present.min()
-        times = np.rint(relative)
-        is_whole = bool((np.abs(relative - times) <= _ROUNDING * relative).all())
-    copies = whole_weights(times) if is_whole else None
-    if copies is not None:
-        return times, copies
-    return np.asarray(weight / (any_order_sum(present) / len(present))), None
 
 
 def draw_rows(

@@ -18,9 +18,10 @@ from spinney._file.container import field, refuse
 from spinney._fitted.forest import FittedForest, join_trees
 from spinney._fitted.row_reader import RowReader
 from spinney._forest.growing.kept import forest_from_json
-from spinney._forest.growing.rows import draw_rows, relative_weights
+from spinney._forest.growing.rows import draw_rows
 from spinney._forest.unlabelled.unsupervised import Plan, UnsupervisedForest
 from spinney._keep.part import FittedPart
+from spinney._learn.copies import relative_weights
 from spinney._learn.parameters import count_features
 from spinney._numbers.same_bits import exp, log
 

@@ -1,0 +1,26 @@
+"""Columns of names: nearly every row has a value of its own, and what is learned of one says nothing of the next."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spinney._data.columns import CodedColumn, Column
+from spinney._data.feature import Feature
+from spinney._words.warn import warn
+
+_FEWEST_VALUES = 50  # fewer do no harm that is worth a word
+_LEAST_SHARE = 0.5  # of the rows that have a value
+
+
+def warn_of_identifier(feature: Feature, column: Column, label: str) -> None:
+    """Warn if a column of unordered categories has a value of its own for more than half of its rows."""
+    n_values = len(feature.categories)
+    if feature.kind != "category" or n_values < _FEWEST_VALUES or not isinstance(column, CodedColumn):
+        return
+    n_rows = int(np.count_nonzero(column.codes >= 0))
+    if n_values <= _LEAST_SHARE * n_rows:
+        return
+    warn(
+        f"{label} looks like an identifier: {n_values:,} values in {n_rows:,} rows. What a model learns of them does "
+        "not hold for new rows. Leave the column out, or, if it is meant, name it in categorical_features."
+    )
