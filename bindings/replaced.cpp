@@ -23,15 +23,20 @@ namespace spinney {
 
 using Columns = std::vector<std::uint32_t>;
 
-// Rows of points by outputs: those of the first row, of the second …
-static Doubles2Out replaced(const SummedTrees& trees, const std::vector<std::uint32_t>& n_categories,
-                            const TableHandle& table, const TableHandle& points, const Columns& columns, int n_jobs) {
+static void check(const SummedTrees& trees, const std::vector<std::uint32_t>& n_categories, const TableHandle& table,
+                  const TableHandle& points, const Columns& columns) {
   if (categories_of(table.table) != n_categories || categories_of(points.table) != n_categories)
     throw nb::value_error("the table does not fit the trees");
   if (!trees.nodes.splits.empty()) throw nb::value_error("these trees have surrogates");
   if (trees.turns > 1 && trees.nodes.value_width != 1) throw nb::value_error("trees that take turns have one value");
   for (const std::uint32_t f : columns)
     if (f >= n_categories.size()) throw nb::index_error("no such column");
+}
+
+// Rows of points by outputs: those of the first row, of the second …
+static Doubles2Out replaced(const SummedTrees& trees, const std::vector<std::uint32_t>& n_categories,
+                            const TableHandle& table, const TableHandle& points, const Columns& columns, int n_jobs) {
+  check(trees, n_categories, table, points, columns);
   std::vector<double> sums(table.table.n_rows * points.table.n_rows * trees.n_outputs(), 0.0);
   const int n_threads = resolve_threads(n_jobs);
   run_interruptible([&](Interrupt& interrupt) {
@@ -52,8 +57,22 @@ static Doubles2Out replaced_in_forest(const ForestHandle& self, const TableHandl
   return replaced({self.forest.nodes, self.forest.root, 1.0, 1}, self.n_categories, table, points, columns, n_jobs);
 }
 
-static Doubles2Out replaced_in_additive(const AdditiveHandle& self, const TableHandle& table, const TableHandle& points,
-                                        const Columns& columns, int n_jobs) {
+static nb::object replaced_in_additive(const AdditiveHandle& self, const TableHandle& table, const TableHandle& points,
+                                       const Columns& columns, int n_jobs) {
+  const Forest& forest = self.additive.forest();
+  const SummedTrees trees{forest.nodes, forest.root, 1.0, self.additive.n_outputs()};
+  check(trees, self.n_categories, table, points, columns);
+  std::vector<double> sums(table.table.n_rows * points.table.n_rows * trees.n_outputs(), 0.0);
+  const int n_threads = resolve_threads(n_jobs);
+  const bool by_masks = run_interruptible([&](Interrupt& interrupt) {
+    return self.additive.add_replaced(table.table, points.table, columns, n_threads, interrupt, sums.data());
+  });
+  if (!by_masks) return nb::none();
+  return nb::cast(own_rows(std::move(sums), trees.n_outputs()));
+}
+
+static Doubles2Out walked_in_additive(const AdditiveHandle& self, const TableHandle& table, const TableHandle& points,
+                                      const Columns& columns, int n_jobs) {
   const Forest& forest = self.additive.forest();
   return replaced({forest.nodes, forest.root, 1.0, self.additive.n_outputs()}, self.n_categories, table, points,
                   columns, n_jobs);
@@ -68,5 +87,7 @@ void init_replaced(nb::module_& m) {
   m.def("replaced_in_forest", &replaced_in_forest, "forest"_a, "table"_a, "points"_a, "columns"_a, "n_jobs"_a,
         "As replaced_in_tree, summed over the trees.");
   m.def("replaced_in_additive", &replaced_in_additive, "additive"_a, "table"_a, "points"_a, "columns"_a, "n_jobs"_a,
-        "As replaced_in_tree, for sums of trees.");
+        "Sums of trees: rows by row, then point, by output; None if the trees have too many leaves for that.");
+  m.def("walked_in_additive", &walked_in_additive, "additive"_a, "table"_a, "points"_a, "columns"_a, "n_jobs"_a,
+        "As replaced_in_tree, for sums of trees of any size.");
 }

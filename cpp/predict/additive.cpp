@@ -265,9 +265,7 @@ void Additive::add_masked(const Table& table, std::size_t first, std::size_t las
       std::fill_n(lines + k * line_rows, line_rows, static_cast<std::uint8_t>(k));
     code_block(table, begin, n, width, codes);
     for (std::size_t t = first; t < last; ++t) {
-      const MaskTree tree{nodes_.data() + node_at_[t], node_at_[t + 1] - node_at_[t], values_.data() + value_at_[t],
-                          tables_.data() + table_at_[t]};
-      evaluate(tree, codes, lines, sums + t % n_outputs_ * width);
+      evaluate(mask_tree(t), codes, lines, sums + t % n_outputs_ * width);
     }
     for (std::size_t i = 0; i < n; ++i)
       for (std::size_t k = 0; k < n_outputs_; ++k) out[(begin + i) * n_outputs_ + k] += sums[k * width + i];

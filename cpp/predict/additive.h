@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/cpu.h"
@@ -67,7 +68,13 @@ class Additive {
   void add(const Table& table, std::size_t first, std::size_t last, int n_threads, Interrupt& interrupt,
            double* out) const;
 
-  // The same for one row of numbers, as the engine holds them: it goes down all trees at once.
+  // out[(p * n_rows + r) * n_outputs + k] += the sums of all trees for row r with the values of point p, a row of `points`,
+  // in some columns. A tree is evaluated once for all points that it does not tell apart. False, and nothing done, if
+  // trees are walked.
+  bool add_replaced(const Table& table, const Table& points, std::span<const std::uint32_t> columns, int n_threads,
+                    Interrupt& interrupt, double* out) const;
+
+  // The same as add for one row of numbers, as the engine holds them: it goes down all trees at once.
   void add_one(const double* row, double* out) const;
 
   // Makes add_one as fast as it gets.
@@ -97,6 +104,14 @@ class Additive {
   void test_of(std::uint32_t node, MaskNode& test);
   void add_masked(const Table& table, std::size_t first, std::size_t last, int n_threads, Interrupt& interrupt,
                   double* out) const;
+  struct Replaced;  // some points, as the trees see them
+  Replaced read_points(const Table& points, std::size_t first, std::size_t last,
+                       std::span<const std::uint32_t> columns) const;
+  void add_points(const Replaced& points, const Table& table, std::size_t begin, double* out) const;
+  MaskTree mask_tree(std::size_t t) const {
+    return {nodes_.data() + node_at_[t], node_at_[t + 1] - node_at_[t], values_.data() + value_at_[t],
+            tables_.data() + table_at_[t]};
+  }
   void code_block(const Table& table, std::size_t begin, std::size_t n, std::size_t width, std::int8_t* codes) const;
 
   Forest forest_;

@@ -758,8 +758,15 @@ def replaced_in_forest(
 
 def replaced_in_additive(
     additive: Additive, table: Table, points: Table, columns: Sequence[int], n_jobs: int
+) -> object:
+    """
+    Sums of trees: rows by row, then point, by output; None if the trees have too many leaves for that.
+    """
+
+def walked_in_additive(
+    additive: Additive, table: Table, points: Table, columns: Sequence[int], n_jobs: int
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
-    """As replaced_in_tree, for sums of trees."""
+    """As replaced_in_tree, for sums of trees of any size."""
 
 MODEL_FORMAT: int = 1
 

@@ -108,10 +108,12 @@ class FittedBoosting(ModelOfTrees):
         self, columns: _engine.Table, points: _engine.Table, which: list[int], scores: bool, n_jobs: int
     ) -> Floats:
         """Predictions, or scores, of each row with the values of each point in some columns."""
-        found = _engine.replaced_in_additive(self._engine, columns, points, which, n_jobs) + self.start
-        if not scores:
-            found = self.predicted(found)
-        return found.reshape(columns.n_rows, points.n_rows, -1)
+        sums: Any = _engine.replaced_in_additive(self._engine, columns, points, which, n_jobs)
+        if sums is None:
+            walked = _engine.walked_in_additive(self._engine, columns, points, which, n_jobs)
+            sums = walked.reshape(columns.n_rows, points.n_rows, -1).transpose(1, 0, 2).reshape(walked.shape)
+        found = sums + self.start if scores else self.predicted(sums + self.start)
+        return np.asarray(found.reshape(points.n_rows, columns.n_rows, -1))
 
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> BoostingRowPredictor:
         """Prepare a handle that predicts single rows."""

@@ -85,7 +85,7 @@ class FittedForest(ModelOfTrees):
     ) -> Floats:
         """Flat predictions of each row with the values of each point in some columns."""
         sums = _engine.replaced_in_forest(self._forest, columns, points, which, n_jobs)
-        return sums.reshape(columns.n_rows, points.n_rows, -1) / float(self.n_trees)
+        return sums.reshape(columns.n_rows, points.n_rows, -1).transpose(1, 0, 2) / float(self.n_trees)
 
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> ForestRowPredictor:
         """Prepare a handle that predicts single rows."""

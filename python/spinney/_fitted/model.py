@@ -203,7 +203,7 @@ class ModelOfTrees(FittedModel):
     ) -> Floats | None:
         """Flat predictions of each row with the values that each point has in some columns.
 
-        Has the shape (n_rows, n_points, n_outputs), and the bits of `predictions`; with `scores`, those of the scores
+        Has the shape (n_points, n_rows, n_outputs), and the bits of `predictions`; with `scores`, those of the scores
         where a model has them. None: there is no faster way than to predict the changed rows.
         """
         return None

@@ -112,7 +112,7 @@ class FittedTree(ModelOfTrees):
         if self.splits is not None:
             return None
         found = _engine.replaced_in_tree(self._tree, columns, points, which, n_jobs)
-        return found.reshape(columns.n_rows, points.n_rows, -1)
+        return found.reshape(columns.n_rows, points.n_rows, -1).transpose(1, 0, 2)
 
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> RowPredictor:
         """Prepare a handle that predicts single rows."""

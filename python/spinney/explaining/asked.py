@@ -276,7 +276,7 @@ class Asked:
         found = self.model._fitted.at_points(
             self._encoded, point_table(self.schema, points), points.columns, scores, self.model._n_threads
         )
-        return None if found is None else np.ascontiguousarray(self._pick(found).transpose(1, 0, 2))
+        return None if found is None else self._pick(found)
 
 
 def point_table(schema: Schema, points: Points) -> _engine.Table:
