@@ -339,6 +339,25 @@ def neighbour_pictures(folder: Path) -> None:
     save(spinney.plot_isolation(isolation, rows).figure, folder / "isolation.png")
 
 
+def explaining_pictures(folder: Path) -> None:
+    """What models have learned, asked of them."""
+    from sklearn.datasets import load_diabetes
+
+    X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
+    forest = spinney.RandomForestRegressor(random_state=0).fit(X, y)
+    rows = spinney.partial_dependence(forest, X, "bmi", individual=True)
+    save(rows.plot().figure, folder / "dependence.png")
+    save(rows.centred().plot().figure, folder / "dependence_centred.png")
+    save(spinney.partial_dependence(forest, X, ("bmi", "s5"), n_points=25).plot().figure, folder / "dependence_map.png")
+    save(spinney.interaction_strength(forest, X).plot().figure, folder / "interactions.png")
+    save(spinney.permutation_importance(forest, X, y, rows="out_of_bag").plot().figure, folder / "permutation.png")
+    Z, species = spinney.datasets.load_penguins()
+    model = spinney.RandomForestClassifier(random_state=0).fit(Z, species)
+    save(spinney.partial_dependence(model, Z, "island").plot().figure, folder / "dependence_island.png")
+    save(spinney.counterfactual(model, Z.iloc[0], "Gentoo", X=Z).plot().figure, folder / "counterfactual.png")
+    save(spinney.nearest_rows(model, Z, 0).plot().figure, folder / "nearest_rows.png")
+
+
 def shapley_pictures(folder: Path) -> None:
     """Draw the chapter on Shapley values: all rows, all classes, one row."""
     X, y = spinney.datasets.load_penguins(as_frame="pandas")
@@ -596,6 +615,7 @@ def main(arguments: list[str]) -> None:
     neighbour_pictures(folder)
     local_pictures(folder)
     shapley_pictures(folder)
+    explaining_pictures(folder)
 
 
 if __name__ == "__main__":
