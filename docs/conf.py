@@ -4,11 +4,23 @@ import spinney
 
 project = "spinney"
 author = "The spinney developers"
+copyright = "The spinney developers"
 release = version = spinney.__version__
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
-exclude_patterns = ["_build", "README.md", "decisions"]
-html_theme = "alabaster"
-html_theme_options = {"description": "Trees and ensembles for tables", "fixed_sidebar": True}
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_parser"]
+exclude_patterns = ["_build", "README.md"]
+
+html_theme = "furo"
+html_title = "spinney"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#1b6b3a", "color-brand-content": "#1b6b3a"},
+    "dark_css_variables": {"color-brand-primary": "#7fd6a0", "color-brand-content": "#7fd6a0"},
+}
+pygments_style, pygments_dark_style = "friendly", "monokai"
+
+suppress_warnings = ["myst.header", "myst.xref_missing"]  # decisions and figures link to files of the repository
 autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False

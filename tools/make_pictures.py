@@ -340,7 +340,7 @@ def neighbour_pictures(folder: Path) -> None:
 
 
 def explaining_pictures(folder: Path) -> None:
-    """What models have learned, asked of them."""
+    """Draw what models have learned, asked of them."""
     from sklearn.datasets import load_diabetes
 
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
