@@ -18,7 +18,7 @@ _METRICS = {
 }
 
 
-def stand_in(X: Any, y: Any, target: str, *, n_folds: int = 4, seed: int = 0) -> Any:
+def stand_in(X: Any, y: Any, target: str, *, n_folds: int = 4, n_trees: int = 30, seed: int = 0) -> Any:
     """Fit four models and a baseline; return an object with the attributes of a study."""
     from sklearn.dummy import DummyClassifier, DummyRegressor
     from sklearn.model_selection import KFold, StratifiedKFold
@@ -36,7 +36,7 @@ def stand_in(X: Any, y: Any, target: str, *, n_folds: int = 4, seed: int = 0) ->
     kind = "Regressor" if is_values else "Classifier"
     models = {
         "gradient boosting": getattr(spinney, f"GradientBoosting{kind}")(n_estimators=20),
-        "random forest": getattr(spinney, f"RandomForest{kind}")(n_estimators=30, random_state=seed),
+        "random forest": getattr(spinney, f"RandomForest{kind}")(n_estimators=n_trees, random_state=seed),
         "tree": getattr(spinney, f"DecisionTree{kind}")(prune="cv", random_state=seed),
         "baseline": DummyRegressor() if is_values else DummyClassifier(),
     }

@@ -147,10 +147,13 @@ def test_a_row_is_picked_and_taken_apart(open_report, reports, kind):
     highest = page.locator("#row-picker").input_value()
     page.get_by_role("button", name="Lowest", exact=True).click()
     assert page.locator("#row-picker").input_value() != highest
-    dots = page.locator("#shap .chart").first.locator("g[aria-label=dot] circle")
-    spot = dots.nth(7).bounding_box()
+    page.locator("#row-picker").select_option("3")
+    spot = (
+        page.locator("#shap .chart").first.locator("g[aria-label=dot]").first.locator("circle").nth(11).bounding_box()
+    )
     page.mouse.move(spot["x"] + 3, spot["y"] + 3)
     page.mouse.click(spot["x"] + 3, spot["y"] + 3)
+    assert page.locator("#row-picker").input_value() != "3"
     assert page.locator("#shap .chart").first.locator("circle[r='5.5']").count() > 0
 
 
@@ -209,7 +212,7 @@ def test_a_hundred_thousand_rows_stay_below_two_megabytes(open_report, tmp_path)
     X = {f"column {j}": rng.normal(size=100_000).astype(np.float32) for j in range(12)}
     X["place"] = rng.choice([f"place {k}" for k in range(40)], 100_000).astype(object)
     y = X["column 0"] * 2 + np.abs(X["column 1"]) + (X["place"] == "place 3") + rng.normal(size=100_000)
-    path = write_report(stand_in(X, y.astype(float), "value", n_folds=2), tmp_path / "large.html")
+    path = write_report(stand_in(X, y.astype(float), "value", n_folds=2, n_trees=4), tmp_path / "large.html")
     assert path.stat().st_size < 2_000_000
     page = open_report(path)
     _set(page.locator("#prune-slider"), 2)

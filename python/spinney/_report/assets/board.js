@@ -44,7 +44,7 @@ function board_row(row, scale, decimals, first, best) {
 }
 
 function board_axis(scale) {
-  const svg = d3.create("svg").attr("width", 260).attr("height", 18).attr("aria-hidden", "true");
+  const svg = d3.create("svg").attr("viewBox", "0 0 260 18").attr("width", 260).attr("height", 18).attr("aria-hidden", "true");
   for (const at of scale.ticks(4)) {
     svg.append("text").attr("x", scale(at)).attr("y", 13).attr("text-anchor", scale(at) < 20 ? "start" : scale(at) > 240 ? "end" : "middle").attr("font-size", 11).style("fill", "var(--ink-3)").text(tick(at));
   }
@@ -52,7 +52,7 @@ function board_axis(scale) {
 }
 
 function board_interval(row, scale, best) {
-  const svg = d3.create("svg").attr("width", 260).attr("height", 30).attr("role", "img").attr("aria-label", `${num(row.mean)}, from ${num(row.low)} to ${num(row.high)}`);
+  const svg = d3.create("svg").attr("viewBox", "0 0 260 30").attr("width", 260).attr("height", 30).attr("role", "img").attr("aria-label", `${num(row.mean)}, from ${num(row.low)} to ${num(row.high)}`);
   const line = (x1, x2, y, colour, width) => svg.append("line").attr("x1", x1).attr("x2", x2).attr("y1", y).attr("y2", y).style("stroke", colour).attr("stroke-width", width).attr("stroke-linecap", "round");
   for (const tick of scale.ticks(4)) svg.append("line").attr("x1", scale(tick)).attr("x2", scale(tick)).attr("y1", 0).attr("y2", 30).style("stroke", "var(--line)");
   if (best) svg.append("line").attr("x1", scale(best.mean)).attr("x2", scale(best.mean)).attr("y1", 0).attr("y2", 30).style("stroke", "var(--accent)").attr("stroke-dasharray", "2 3");

@@ -37,7 +37,7 @@ drawers.decide = (found) => {
     select("Judged on", [["test", "test rows"], ["folds", "rows held out in folds"]], rows, (value) => { rows = value; tell(); }));
   return [
     card(`What should a mistake cost?`, `The threshold is the one of least cost on the rows held out in folds; all else shows what it does to the rows chosen here. Probabilities are those of ${found.model}.`,
-      pickers, el("p", { class: "cost-line" }, ratio), el("div", { class: "ends" }, el("span", {}, "false alarms cost more"), slider, el("span", {}, "misses cost more")), figures,
+      pickers, el("p", { class: "cost-line" }, ratio), el("div", { class: "ends no-print" }, el("span", {}, "false alarms cost more"), slider, el("span", {}, "misses cost more")), figures,
       el("div", { class: "grid three" }, captioned("Decisions", matrix), captioned("Cost per 100 rows by threshold", charts[4]), captioned("What is said of rows of the class, and of others", charts[3]))),
     card("How well the classes are told apart", null, areas, el("div", { class: "grid three" }, captioned("ROC: rows found against false alarms", charts[0]), captioned("Precision against recall", charts[1]),
       captioned("Calibration: what is said against what came", charts[2]))),

@@ -29,8 +29,7 @@ drawers.dependence = (found) => {
   const charts = found.columns.map((column) => chart(`Predictions by ${column.name}`, (width) => dependence_chart(column, output, centred, width)));
   const redraw = () => charts.forEach((host) => host.redraw());
   const centre = button("Start all rows at 0", () => { centred = !centred; centre.setAttribute("aria-pressed", String(centred)); redraw(); }, { "aria-pressed": "false", id: "centre" });
-  const of = found.outputs === null ? found.of : found.outputs.length === 1 ? `${found.of.replace("of the class", "")} of ${found.outputs[0]}` : found.of;
-  return [card(`${found.model}: mean ${of}`, `The thick line is the mean over ${plural(found.n_rows, "test row")} if all of them had the value below; thin lines are single rows. Where these run apart, other columns decide too. Marks below: tenths of the rows.`,
+    return [card(`${found.model}: mean ${found.of}`, `The thick line is the mean over ${plural(found.n_rows, "test row")} if all of them had the value below; thin lines are single rows. Where these run apart, other columns decide too. Marks below: tenths of the rows.`,
     el("div", { class: "bar" }, found.outputs && found.outputs.length > 1 ? select("Class", found.outputs.map((name, k) => [k, name]), 0, (value) => { output = Number(value); redraw(); }) : null, centre),
     el("div", { class: "grid three" }, found.columns.map((column, k) => captioned(elide(column.name, 34), charts[k]))))];
 };
