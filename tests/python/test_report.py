@@ -2,6 +2,7 @@
 
 import json
 import re
+from copy import copy
 from hashlib import sha256
 from html.parser import HTMLParser
 
@@ -11,10 +12,12 @@ import spinney
 from report_stand_in import TABLES, stand_in
 from spinney import DecisionTreeRegressor
 from spinney._report import write_report
+from spinney._report.board import board_section
 from spinney._report.decide import _area_error, _one_class
 from spinney._report.encode import short, to_json
 from spinney._report.page import asset, page
 from spinney._report.report import gather
+from spinney._report.summary import summary
 from spinney._report.trust import _distance, _outside
 from spinney._report.view import View
 
@@ -350,3 +353,16 @@ def test_profiles_and_learning_curves_know_their_rows(studies, gathered, kind):
     assert study.tree is study.models["tree"]
     assert any(curve["name"] == "tree" for curve in content["learning"]["curves"])
     assert "--target" in content["made"]["command"]
+
+
+def test_a_table_without_a_signal_is_said_to_have_none(studies, few_fits):
+    study = copy(studies["binary"])
+    study.leaderboard = sorted(study.leaderboard, key=lambda entry: not entry.is_baseline)
+    study.leaderboard = [copy(entry) for entry in study.leaderboard]
+    for entry in study.leaderboard:
+        entry.mean -= 10.0 * (not entry.is_baseline)
+    sentences, _ = summary(study, ["age"])
+    assert "no better than the baseline" in sentences[2]
+    assert board_section(study)["reference"] == "baseline"
+    sentences, _ = summary(studies["binary"], ["age"])
+    assert "mostly by age" in sentences[2]

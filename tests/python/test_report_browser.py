@@ -4,6 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
+import spinney
 from report_stand_in import TABLES, stand_in
 from spinney._report import write_report
 
@@ -217,3 +218,13 @@ def test_a_hundred_thousand_rows_stay_below_two_megabytes(open_report, tmp_path)
     page = open_report(path)
     _set(page.locator("#prune-slider"), 2)
     assert _figures(page, "tree-figures")[1] != ""
+
+
+def test_a_study_writes_a_report_that_opens(open_report, tmp_path):
+    X, y = TABLES["multiclass"][0]()
+    found = spinney.study(X.assign(species=y), "species", models=["tree", "forest"], folds=3, repeats=1)
+    page = open_report(found.report(tmp_path / "study.html"))
+    assert page.title() == "What tells species?"
+    assert page.locator("#board tbody tr").count() == len(found.leaderboard)
+    assert "species" in page.locator("#made").inner_text()
+    assert page.locator("section.part").count() == 10

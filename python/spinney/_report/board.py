@@ -35,6 +35,7 @@ def board_section(study: Any) -> dict[str, Any]:
             "all models; intervals allow for the rows that folds share. Differences are paired by fold, and p is "
             "corrected for the number of models (Holm). No model was chosen by the test rows."
         ),
+        "reference": study.leaderboard[0].name,
         "metrics": [{"name": name, "words": metric_words(name), "is_loss": is_loss(name)} for name in metrics],
         "entries": [_entry(entry, study, metrics, share, n_folds) for entry in study.leaderboard],
     }

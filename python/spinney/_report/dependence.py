@@ -15,7 +15,7 @@ _MOST_COLUMNS = 9
 _POINTS = 24
 _MOST_ROWS = 200
 _CURVES = 40  # of single rows
-_MOST_CATEGORIES, _MOST_CLASSES = 15, 8
+_MOST_CATEGORIES, _MOST_CLASSES = 8, 8
 
 
 def dependence_section(study: Any, test: View, columns: list[str]) -> dict[str, Any] | None:
@@ -38,18 +38,24 @@ def dependence_section(study: Any, test: View, columns: list[str]) -> dict[str, 
         "of": found[0].of,
         "n_rows": len(rows),
         "outputs": None if labels is None else [elide(one_line(label), 40) for label in labels[:_MOST_CLASSES]],
-        "columns": [_column(part, drawn) for part in found],
+        "columns": [
+            _column(part, drawn, test.numbers[test.names.index(name)][rows])
+            for part, name in zip(found, shown, strict=True)
+        ],
     }
 
 
-def _column(part: PartialDependence, drawn: Any) -> dict[str, Any]:
-    """Lay out one column: the mean by output, and the curves of some rows."""
+def _column(part: PartialDependence, drawn: Any, values: Any) -> dict[str, Any]:
+    """Lay out one column: the mean by output, and the curves of some rows; of many categories, the commonest."""
     average, alone = part.average, part.individual
     assert alone is not None
     if part.outputs is None:
         average, alone = average[:, None], alone[:, :, None]
     texts = part.texts()
-    kept = np.arange(len(texts))[: _MOST_CATEGORIES if part.is_category() else len(texts)]
+    kept = np.arange(len(texts))
+    if part.is_category():
+        counts = np.array([(values == number).sum() for number in part.numbers[0]])
+        kept = np.sort(np.argsort(-counts, kind="stable")[:_MOST_CATEGORIES])
     digits = 3 if float(np.abs(average).max()) <= 1 else 5
     single = [[_rounded(alone[row, kept, k], digits) for row in drawn] for k in range(alone.shape[2])][:_MOST_CLASSES]
     return {

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-SECONDS = 6.0  # that one section may spend on asking
+SECONDS = 3.0  # that one section may spend on asking
 
 
 def affordable(study: Any, n_rows: int) -> str | None:

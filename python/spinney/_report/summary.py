@@ -63,9 +63,16 @@ class _Lines:
             text += f". On the {rows} locked away for the end it has {self.score(test.value)}"
         return text + "."
 
+    @property
+    def beats_nothing(self) -> bool:
+        """Whether no model is better than always saying the same."""
+        return self.baseline is not None and self.baseline.mean >= self.best.mean
+
     def goes_by(self, columns: list[str]) -> str:
         n_leaves = int(self.study.tree.tree_.n_leaves)
         tree = f"a tree of {plural(n_leaves, 'leaf')} that fits on a page is shown below"
+        if self.beats_nothing:
+            return f"That is no better than the baseline: these columns may not tell {self.study.target}; {tree}."
         if not columns:
             return f"No column moves the predictions; {tree}."
         named = [elide(one_line(name), 40) for name in columns[:3]]

@@ -17,17 +17,27 @@ function board_table(board, metric, sort, resort) {
   const key = { score: (r) => (about.is_loss ? r.mean : -r.mean), test: (r) => (about.is_loss ? r.test : -r.test), fit: (r) => r.fit, predict: (r) => r.predict }[sort];
   rows.sort((a, b) => (key(a) ?? Infinity) - (key(b) ?? Infinity));
   const all = rows.flatMap((r) => [r.low, r.high, r.test, r.test_low, r.test_high, r.mean].filter((v) => v !== null && v !== undefined));
-  const [low, high] = d3.extent(all);
-  const scale = d3.scaleLinear([about.is_loss ? Math.max(0, low) : low, high], [8, 252]).nice(4).clamp(true);
-  const spread = d3.median(rows.filter((r) => !r.is_baseline).map((r) => (r.high - r.low) / 4).filter((v) => v > 0)) ?? 0;
+  const scale = d3.scaleLinear(board_span(rows, d3.extent(all), about.is_loss), [8, 252]).nice(4).clamp(true);
+  const spread = d3.min(rows.filter((r) => !r.is_baseline).map((r) => (r.high - r.low) / 4).filter((v) => v > 0)) ?? 0;
   const decimals = decimals_for(spread);
   const head = (words, id, number) => el("th", { class: number ? "number" : null, "aria-sort": id === sort ? "ascending" : null, scope: "col" },
     id ? button([words, id === sort ? " ↓" : ""], () => resort(id), { class: "plain" }) : words);
   const best = rows.find((r) => r.is_best);
   return el("table", { class: "board" },
     el("thead", {}, el("tr", {}, head("Model"), el("th", { scope: "col" }, board_axis(scale)), head([about.words, about.is_loss ? ", lower is better" : ""], "score", true),
-      first ? head("against the best", null, true) : null, first ? head("p", null, true) : null, head("test", "test", true), head("fit", "fit", true), head("predict", "predict", true))),
-    el("tbody", {}, rows.map((row) => board_row(row, scale, decimals, first, best))));
+      first ? head(`against ${elide(board.reference, 20)}`, null, true) : null, first ? head("p", null, true) : null, head("test", "test", true), head("fit", "fit", true), head("predict", "predict", true))),
+    el("tbody", {}, rows.map((row) => board_row({ ...row, is_reference: row.name === board.reference }, scale, decimals, first, best))));
+}
+
+// From the best to as far beyond the baseline again: a model that fails would else leave no room to tell the others apart.
+function board_span(rows, [low, high], is_loss) {
+  const best = rows.find((r) => r.is_best), baseline = rows.find((r) => r.is_baseline);
+  if (best && baseline) {
+    const reach = 0.6 * Math.abs(baseline.mean - best.mean);
+    if (is_loss) high = Math.max(Math.min(high, baseline.mean + reach), best.high ?? best.mean);
+    else low = Math.min(Math.max(low, baseline.mean - reach), best.low ?? best.mean);
+  }
+  return [is_loss ? Math.max(0, low) : low, high];
 }
 
 function board_row(row, scale, decimals, first, best) {
@@ -37,8 +47,8 @@ function board_row(row, scale, decimals, first, best) {
     el("td", { class: "name" }, row.name, " ", tags, row.failed ? el("div", { class: "note" }, row.failed) : null),
     el("td", {}, row.mean === null ? null : board_interval(row, scale, best)),
     el("td", { class: "number" }, el("b", {}, fixed(row.mean, decimals)), el("span", { class: "faint" }, row.error ? ` ± ${fixed(row.error, decimals)}` : "")),
-    first ? el("td", { class: "number" }, row.is_best || !difference ? "–" : [signed(difference.mean, decimals), el("div", { class: "faint" }, `${signed(difference.low, decimals)} … ${signed(difference.high, decimals)}`)]) : null,
-    first ? el("td", { class: "number" }, row.is_best || !difference ? "–" : difference.p < 0.001 ? "<0.001" : fixed(difference.p, 3)) : null,
+    first ? el("td", { class: "number" }, row.is_reference || !difference ? "–" : [signed(difference.mean, decimals), el("div", { class: "faint" }, `${signed(difference.low, decimals)} … ${signed(difference.high, decimals)}`)]) : null,
+    first ? el("td", { class: "number" }, row.is_reference || !difference ? "–" : difference.p < 0.001 ? "<0.001" : fixed(difference.p, 3)) : null,
     el("td", { class: "number" }, fixed(row.test, decimals)),
     el("td", { class: "number faint" }, seconds(row.fit)), el("td", { class: "number faint" }, seconds(row.predict)));
 }
@@ -56,8 +66,10 @@ function board_interval(row, scale, best) {
   const line = (x1, x2, y, colour, width) => svg.append("line").attr("x1", x1).attr("x2", x2).attr("y1", y).attr("y2", y).style("stroke", colour).attr("stroke-width", width).attr("stroke-linecap", "round");
   for (const tick of scale.ticks(4)) svg.append("line").attr("x1", scale(tick)).attr("x2", scale(tick)).attr("y1", 0).attr("y2", 30).style("stroke", "var(--line)");
   if (best) svg.append("line").attr("x1", scale(best.mean)).attr("x2", scale(best.mean)).attr("y1", 0).attr("y2", 30).style("stroke", "var(--accent)").attr("stroke-dasharray", "2 3");
-  svg.selectAll(".fold").data(row.folds).join("circle").attr("cx", (value) => scale(value)).attr("cy", 11).attr("r", 2.4).style("fill", "var(--line-2)");
-  if (row.low !== null && row.high !== null) line(scale(row.low), scale(row.high), 11, "var(--accent)", 3);
+  const beyond = row.mean > scale.domain()[1] || row.mean < scale.domain()[0];
+  svg.selectAll(".fold").data(row.folds.filter((value) => value >= scale.domain()[0] && value <= scale.domain()[1])).join("circle").attr("cx", (value) => scale(value)).attr("cy", 11).attr("r", 2.4).style("fill", "var(--line-2)");
+  if (row.low !== null && row.high !== null && !beyond) line(scale(row.low), scale(row.high), 11, "var(--accent)", 3);
+  if (beyond) svg.append("text").attr("x", scale(row.mean) + (row.mean > scale.domain()[1] ? -8 : 8)).attr("y", 15).attr("text-anchor", row.mean > scale.domain()[1] ? "end" : "start").attr("font-size", 11).style("fill", "var(--ink-3)").text(row.mean > scale.domain()[1] ? "far off →" : "← far off");
   svg.append("circle").attr("cx", scale(row.mean)).attr("cy", 11).attr("r", 5).style("fill", "var(--accent)").style("stroke", "var(--card)").attr("stroke-width", 1.5);
   if (row.test !== null && row.test !== undefined) {
     if (row.test_low !== null && row.test_low !== undefined) line(scale(row.test_low), scale(row.test_high), 23, "var(--test)", 2);
