@@ -12,7 +12,7 @@ import spinney
 from report_stand_in import TABLES, stand_in
 from spinney import DecisionTreeRegressor
 from spinney._report import write_report
-from spinney._report.board import board_section
+from spinney._report.board import board_section, mean_interval, shown_ends
 from spinney._report.decide import _area_error, _one_class
 from spinney._report.encode import short, to_json
 from spinney._report.page import asset, page
@@ -366,3 +366,11 @@ def test_a_table_without_a_signal_is_said_to_have_none(studies, few_fits):
     assert board_section(study)["reference"] == "baseline"
     sentences, _ = summary(studies["binary"], ["age"])
     assert "mostly by age" in sentences[2]
+
+
+def test_no_loss_lies_below_nothing():
+    assert shown_ends("neg_log_loss", -0.2, 0.1) == (0.0, 0.2)
+    assert shown_ends("r2", -0.2, 0.1) == (-0.2, 0.1)
+    assert mean_interval(np.array([0.0, 0.1, 0.02]), 0.5, 3, True)[0] == 0
+    assert mean_interval(np.array([0.0, 0.1, 0.02]), 0.5, 3, False)[0] < 0
+    assert np.isnan(mean_interval(np.array([0.1]), 0.5, 1, True)).all()

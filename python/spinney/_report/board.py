@@ -59,7 +59,7 @@ def _entry(entry: Any, study: Any, metrics: list[str], share: float, n_folds: in
 
 def _scores(entry: Any, metric: str, share: float, n_folds: int) -> dict[str, Any]:
     folds = np.array([shown_value(metric, value) for value in np.asarray(entry.scores[metric]).tolist()])
-    low, high = mean_interval(folds, share, n_folds)
+    low, high = mean_interval(folds, share, n_folds, is_loss(metric))
     found: dict[str, Any] = {
         "mean": float(folds.mean()),
         "error": corrected_error(folds, share),
@@ -69,13 +69,20 @@ def _scores(entry: Any, metric: str, share: float, n_folds: int) -> dict[str, An
     }
     if metric in entry.test:
         test = entry.test[metric]
-        ends = sorted(shown_value(metric, value) for value in (test.low, test.high))
-        found |= {"test": shown_value(metric, test.value), "test_low": ends[0], "test_high": ends[1]}
+        low, high = shown_ends(metric, test.low, test.high)
+        found |= {"test": shown_value(metric, test.value), "test_low": low, "test_high": high}
     return found
 
 
-def mean_interval(folds: Any, share: float, n_folds: int) -> tuple[float, float]:
-    """Return the ends of the 95 % interval of a mean over folds; NaN for a single fold."""
+def shown_ends(metric: str, low: float, high: float) -> tuple[float, float]:
+    """Return the ends of an interval as people say them; no loss lies below 0."""
+    first, last = sorted(shown_value(metric, value) for value in (low, high))
+    return (max(0.0, first) if is_loss(metric) and first < 0 else first), last
+
+
+def mean_interval(folds: Any, share: float, n_folds: int, is_a_loss: bool) -> tuple[float, float]:
+    """Return the ends of the 95 % interval of a mean over folds; NaN for a single fold. No loss lies below 0."""
     mean, error = float(np.mean(folds)), corrected_error(np.asarray(folds), share)
     reach = float(t.ppf(0.975, n_folds - 1)) * error if n_folds > 1 else float("nan")
-    return mean - reach, mean + reach
+    low = mean - reach
+    return (max(0.0, low) if is_a_loss and low < 0 else low), mean + reach

@@ -9,7 +9,7 @@ from scipy.stats import t
 
 from spinney._judge.compare.result import is_loss
 from spinney._report.board import metric_words
-from spinney._report.models import affordable, explainable
+from spinney._report.models import affordable
 from spinney._report.view import View, sample
 from spinney._words.digits import one_line
 from spinney.explaining.interactions import interaction_strength
@@ -19,7 +19,7 @@ _MOST_COLUMNS = 20
 _MOST_ROWS, _FEWEST_ROWS = 2000, 60
 _REPEATS = 10
 _MOST_PERMUTED = 300  # columns
-_PAIRS, _PAIR_COLUMNS, _PAIR_ROWS = 8, 6, 60
+_PAIRS, _PAIR_COLUMNS, _PAIR_ROWS = 8, 6, 50
 
 
 def importances_section(study: Any, test: View, shap: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -96,7 +96,8 @@ def _added(shap: dict[str, Any] | None) -> dict[str, Any] | None:
 
 def _pairs(study: Any, test: View, names: list[str]) -> dict[str, Any] | None:
     """Find columns that act together, in the best model made of trees: Friedman's H."""
-    name = explainable(study)
+    n_asked = len(names) * (len(names) + 1) // 2
+    name = affordable(study, n_asked * _PAIR_ROWS**2, "shap_values")
     if name is None or len(names) < 2 or test.n_rows < 20:
         return None
     found = interaction_strength(

@@ -9,7 +9,7 @@ import numpy as np
 SECONDS = 3.0  # that one section may spend on asking
 
 
-def affordable(study: Any, n_rows: int) -> str | None:
+def affordable(study: Any, n_rows: int, method: str = "predict") -> str | None:
     """Name the best model that can predict so many rows in time, by what the study measured; None if none can.
 
     Parameters
@@ -17,11 +17,13 @@ def affordable(study: Any, n_rows: int) -> str | None:
     study : Study
     n_rows : int
         Rows to be predicted, all questions together.
+    method : str, default="predict"
+        What the model must have.
     """
     held_out = float(np.mean([len(held) for _, held in study.folds]))
     for entry in study.leaderboard:
         is_quick = entry.predict_seconds / max(held_out, 1.0) * n_rows <= SECONDS
-        if is_quick and entry.name in study.models and not entry.is_baseline:
+        if is_quick and not entry.is_baseline and hasattr(study.models.get(entry.name), method):
             return str(entry.name)
     return None
 

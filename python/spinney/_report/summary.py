@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spinney._judge.compare.result import is_loss, shown_value
-from spinney._report.board import mean_interval, metric_words
+from spinney._report.board import mean_interval, metric_words, shown_ends
 from spinney._words.digits import elide, fixed, one_line, percent, plural, shortest
 
 _FEW_CLASSES = 6
@@ -29,7 +29,7 @@ class _Lines:
         self.baseline = next((entry for entry in study.leaderboard if entry.is_baseline), None)
         share = float(np.mean([len(held) / len(learned) for learned, held in study.folds]))
         folds = np.array([shown_value(self.metric, v) for v in np.asarray(self.best.scores[self.metric]).tolist()])
-        self.low, self.high = mean_interval(folds, share, len(study.folds))
+        self.low, self.high = mean_interval(folds, share, len(study.folds), is_loss(self.metric))
         self.decimals = _decimals(self.high - self.low)
 
     def score(self, value: float) -> str:
@@ -90,7 +90,7 @@ class _Lines:
         tiles = [{"what": f"best: {best.name}", "figure": self.score(best.mean), "more": interval, "is_lead": True}]
         test = best.test.get(self.metric)
         if test is not None:
-            ends = sorted(shown_value(self.metric, v) for v in (test.low, test.high))
+            ends = shown_ends(self.metric, test.low, test.high)
             rows = plural(len(study.y_test), "row")
             known = all(math.isfinite(v) for v in ends)
             low, high = (fixed(v, self.decimals) for v in ends)
