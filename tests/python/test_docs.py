@@ -21,6 +21,7 @@ SIMULATIONS = (
     "comparing",
     "fragility",
     "pruning",
+    "report",
     "stacking",
     "study",
 )  # hundreds of fits each
