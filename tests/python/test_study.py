@@ -301,6 +301,15 @@ def test_plans_are_made_by_counting():
     assert {"svm", "knn"} <= set(plan.left_out)
     assert make_plan(large, 1200.0, None, 5, None).n_rows > plan.n_rows
     assert make_plan(small, 120.0, ["svm"], 5, 2).words == ["svm"]
+    assert "log-boosting" not in make_plan(Size(1000, 10, 10, 0), 120.0, None, 5, None).words
+    assert "log-boosting" in make_plan(Size(1000, 10, 10, 0, True), 120.0, None, 5, None).words
+
+
+def test_values_that_are_never_negative_have_a_model_of_their_logarithm():
+    table = made("regression").with_columns(y=pl.col("y").exp())
+    found = spinney.study(table, "y", models=["tree", "log-boosting"], repeats=1, folds=2, minutes=0.05)
+    assert found.models["log-boosting"].loss == "poisson"
+    assert (found.test_predictions["log-boosting"] > 0).all()
 
 
 def test_a_budget_that_is_too_small_ends_with_what_is_done():
@@ -349,6 +358,8 @@ def test_scorers_judge_predictions_as_models():
     scorers = Scorers({"neg_log_loss": get_scorer("neg_log_loss"), "roc_auc": get_scorer("roc_auc")}, np.array([0, 1]))
     found = scorers.with_interval("roc_auc", said, y, 0)
     assert found.low < found.value < found.high
+    sure = scorers.with_interval("neg_log_loss", np.where(np.eye(2)[y] > 0, 1 - 1e-9, 1e-9), y, 0)
+    assert sure.high <= 0.0
     from sklearn.metrics import log_loss, roc_auc_score
 
     assert found.value == roc_auc_score(y, said[:, 1])

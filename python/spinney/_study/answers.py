@@ -105,7 +105,8 @@ class Scorers:
         group = np.random.RandomState(seed).permutation(n) % _N_GROUPS
         without = np.array([self.score(metric, said[group != g], y[group != g]) for g in range(_N_GROUPS)])
         error = float(np.sqrt((_N_GROUPS - 1) / _N_GROUPS * ((without - without.mean()) ** 2).sum()))
-        return TestScore(value, value - _T_975 * error, value + _T_975 * error)
+        most = 0.0 if metric.startswith("neg_") else 1.0  # of any scorer
+        return TestScore(value, value - _T_975 * error, min(value + _T_975 * error, max(most, value)))
 
 
 def _scored(scorer: Any, model: Any, rows: Any, y: NDArray[Any], classes: NDArray[Any] | None) -> float:

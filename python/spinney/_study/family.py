@@ -15,8 +15,9 @@ from spinney._ensemble.combination.members import estimator_of_word
 from spinney._judge.compare.baseline import ConstantClassifier, ConstantRegressor
 
 BASELINE, TREE, STACK = "baseline", "tree", "stack"
-USUAL = ("tree", "boosting", "forest", "extra-trees", "linear", "adaboost", "knn", "svm")
-CORE = ("tree", "boosting", "forest")  # what a study of a large table does at least
+LOG_BOOSTING = "log-boosting"  # boosting of the logarithm of the mean: for values that are not negative
+USUAL = ("tree", "boosting", LOG_BOOSTING, "forest", "extra-trees", "linear", "adaboost", "knn", "svm")
+CORE = ("tree", "boosting", LOG_BOOSTING, "forest")  # what a study of a large table does at least
 PLANNED_SHARE = 0.85  # of the budget: what is left is for the last fits, and for machines that are slower
 _OPTIONAL_SHARE = 0.15  # of the budget: what a model beyond the core may take
 
@@ -34,12 +35,15 @@ class Size:
         Columns once categories have one each.
     n_classes : int
         0 for values.
+    has_logs : bool
+        Whether values are never negative, so that their mean has a logarithm.
     """
 
     n_rows: int
     n_columns: int
     n_terms: int
     n_classes: int
+    has_logs: bool = False
 
     @property
     def cells(self) -> float:
@@ -53,7 +57,7 @@ class Size:
 
     def of(self, n_rows: int) -> Size:
         """Return the size of another number of rows."""
-        return Size(n_rows, self.n_columns, self.n_terms, self.n_classes)
+        return replace(self, n_rows=n_rows)
 
 
 @dataclass(frozen=True)
@@ -83,8 +87,9 @@ def work_of(word: str, size: Size, care: Care) -> float:
     cells, n, k = size.cells, float(size.n_rows), size.n_classes
     boosting = 1e-5 if k == 0 else 6e-6 if k == 2 else 6e-6 * k
     return {
-        "tree": cells * (5e-6 if k == 0 else 1.3e-6 * (1 + k / 4)),
+        "tree": cells * (2e-6 if k == 0 else 1.3e-6 * (1 + k / 4)),
         "boosting": boosting * cells * 3 ** (2 * care.effort - 1),
+        LOG_BOOSTING: boosting * cells * 3 ** (2 * care.effort - 1),
         "forest": 8e-8 * cells * care.n_trees,
         "extra-trees": 1e-7 * cells * care.n_trees,
         "linear": 2e-8 * n * size.n_terms**2 * size.scores + 1e-6 * cells,
@@ -96,7 +101,8 @@ def work_of(word: str, size: Size, care: Care) -> float:
 
 def estimator_for(word: str, task: str, care: Care, seed: int) -> Any:
     """Return the unfitted model that a word stands for in a study."""
-    model = estimator_of_word(word, "Regressor" if task == "regression" else "Classifier")
+    is_log = word == LOG_BOOSTING
+    model = estimator_of_word("boosting" if is_log else word, "Regressor" if task == "regression" else "Classifier")
     given = _given(word.replace("_", "-"), task, care)
     known = model.get_params(deep=False)
     if "random_state" in known:
@@ -108,6 +114,7 @@ def _given(word: str, task: str, care: Care) -> dict[str, Any]:
     found: dict[str, dict[str, Any]] = {
         "tree": {"prune": "cv"},
         "boosting": {"effort": care.effort},
+        LOG_BOOSTING: {"effort": care.effort, "loss": "poisson"},
         "forest": {"n_estimators": care.n_trees},
         "extra-trees": {"n_estimators": care.n_trees},
         "knn": {"n_neighbors": "cv"},
@@ -170,7 +177,8 @@ def make_plan(size: Size, budget: float, words: list[str] | None, n_folds: int, 
         None: as many as there is time for, up to three.
     """
     allowed = PLANNED_SHARE * budget
-    wanted = list(USUAL if words is None else words)
+    usual = [word for word in USUAL if word != LOG_BOOSTING or size.has_logs]
+    wanted = usual if words is None else list(words)
     core = [word for word in wanted if word in CORE or words is not None] or wanted[:1]
     n_rows = size.n_rows
 
@@ -180,7 +188,7 @@ def make_plan(size: Size, budget: float, words: list[str] | None, n_folds: int, 
     while total(core, CARES[-1], n_rows) > allowed and n_rows > 1000:
         n_rows = int(0.9 * n_rows)
     small = size.of(n_rows)
-    care = next((one for one in CARES if total(core, one, n_rows) <= 0.8 * allowed), CARES[-1])
+    care = next((one for one in CARES if total(core, one, n_rows) <= 0.9 * allowed), CARES[-1])
     chosen, left_out, spent = list[str](), list[str](), total(core, care, n_rows)
     for word in wanted:
         if word not in core:

@@ -103,7 +103,8 @@ class Session:
         columns = Columns.read(data.X)
         terms = sum(max(1, len(feature.categories)) for feature in columns.features)
         n_classes = 0 if data.classes is None else len(data.classes)
-        self.size = Size(round((1 - TEST_SHARE) * data.n_rows), len(columns.names), terms, n_classes)
+        has_logs = data.classes is None and bool((data.y >= 0).all())
+        self.size = Size(round((1 - TEST_SHARE) * data.n_rows), len(columns.names), terms, n_classes, has_logs)
         words = None
         if self.asked.models is not None:
             words = [one if isinstance(one, str) else name for name, one in read_models(self.asked.models)]

@@ -116,9 +116,7 @@ def _below(
     text, ends, numbers = records
     if share >= 1.0:
         return records
-    starts = np.concatenate([[0], ends[:-1]])
-    taken = np.flatnonzero(numbers < share)
-    pieces = [text[starts[k] : ends[k]] for k in taken.tolist()]
-    pieces = [piece if piece.endswith(b"\n") else piece + b"\n" for piece in pieces]
-    lengths = np.array([len(piece) for piece in pieces], dtype=np.intp)
-    return b"".join(pieces), np.cumsum(lengths, dtype=np.intp), numbers[taken]
+    taken = numbers < share
+    lengths = np.diff(ends, prepend=0)
+    kept = np.frombuffer(text, dtype=np.uint8)[np.repeat(taken, lengths)].tobytes()
+    return kept, np.cumsum(lengths[taken], dtype=np.intp), numbers[taken]

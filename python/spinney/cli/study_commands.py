@@ -10,7 +10,8 @@ import click
 from spinney._names import FITTED_BY_COMMAND
 from spinney.cli.group import FILE, delimiter_option, encoding_option, spinney
 
-STUDIED = [word for word in FITTED_BY_COMMAND if word not in ("stack", "vote", "linear_svm", "perceptron")]
+_WITHOUT_SHARES = ("stack", "vote", "linear_svm", "perceptron")
+STUDIED = [*(word for word in FITTED_BY_COMMAND if word not in _WITHOUT_SHARES), "log-boosting"]
 
 
 @spinney.command()
