@@ -107,12 +107,13 @@ def test_standard_input_is_read(monkeypatch, kind):
     assert read.read_file(Path("-")).frame.equals(table())
 
 
-def test_standard_input_is_studied(tmp_path):
+def test_standard_input_is_studied(tmp_path, monkeypatch):
+    monkeypatch.setattr("spinney._report.write_report", lambda study, path: path)
     given = table().write_csv().encode()
     words = ["study", "-", "--target", "y", "--keep", "x", "--out", str(tmp_path / "out"), *QUICK]
     result = CliRunner().invoke(command, words, input=given)
     assert result.exit_code == 0, result.output
-    assert (tmp_path / "out" / "report.html").exists()
+    assert (tmp_path / "out" / "best.model").exists()
 
 
 # ---- larger than allowed ---------------------------------------------------------------------------------------------
@@ -135,7 +136,7 @@ def test_records_are_drawn_whole(block, last):
     assert whole == text
 
 
-def test_a_table_that_is_too_large_is_drawn_from_and_says_so(tmp_path, monkeypatch):
+def test_a_table_that_is_too_large_is_drawn_from_and_says_so(tmp_path):
     rows = table(6000)
     rows.write_csv(tmp_path / "t.csv")
     rows.write_parquet(tmp_path / "t.parquet")
@@ -145,6 +146,11 @@ def test_a_table_that_is_too_large_is_drawn_from_and_says_so(tmp_path, monkeypat
         assert "of its 6,000 rows were drawn at random" in found.notes[0]
         again = read.read_file(tmp_path / name, most_bytes=30_000)
         assert again.frame.equals(found.frame)
+
+
+@pytest.mark.slow
+def test_a_study_of_a_table_that_is_too_large_says_so(tmp_path, monkeypatch):
+    table(6000).write_csv(tmp_path / "t.csv")
     monkeypatch.setattr(cli_study, "MOST_BYTES", 30_000)
     words = ["study", str(tmp_path / "t.csv"), "--target", "y", "--keep", "x", "--out", str(tmp_path / "out"), *QUICK]
     result = CliRunner().invoke(command, words)
@@ -152,6 +158,7 @@ def test_a_table_that_is_too_large_is_drawn_from_and_says_so(tmp_path, monkeypat
     assert "of its 6,000 rows were drawn at random" in result.stdout
 
 
+@pytest.mark.slow
 def test_memory_of_a_long_file_is_bounded(tmp_path):
     import tracemalloc
 
@@ -170,6 +177,7 @@ def test_memory_of_a_long_file_is_bounded(tmp_path):
     assert peak < 6 << 20
 
 
+@pytest.mark.slow
 def test_ten_thousand_columns_are_prepared():
     random = np.random.default_rng(0)
     X = random.standard_normal((100, 10_000))

@@ -82,6 +82,7 @@ def demo(tmp_path_factory):
     return CliRunner().invoke(command, [*words, str(tmp_path_factory.mktemp("demo") / "out")])
 
 
+@pytest.mark.slow
 def test_demo_runs_and_says_where_the_report_is(demo):
     assert demo.exit_code == 0, demo.stderr
     assert demo.stderr == ""
@@ -92,11 +93,13 @@ def test_demo_runs_and_says_where_the_report_is(demo):
     assert report.read_text().lstrip().lower().startswith("<!doctype html")
 
 
+@pytest.mark.slow
 def test_demo_beats_always_saying_the_same(demo):
     linear = float(re.search(r"^linear \*? +([\d.]+)", demo.stdout, re.M)[1])
     assert linear < 0.2 < float(re.search(r"^baseline +([\d.]+)", demo.stdout, re.M)[1])
 
 
+@pytest.mark.slow
 def test_demo_prints_the_tree(demo):
     _, _, printed = demo.stdout.partition("as questions:\n")
     lines = printed.partition("\n\n")[0].splitlines()

@@ -22,6 +22,17 @@ def run(*arguments, code=0, **given):
     return result
 
 
+@pytest.fixture
+def short_report(monkeypatch):
+    """Write a page in no time: what the report holds is tested elsewhere."""
+
+    def write(study, path):
+        path.write_text("<html>")
+        return path
+
+    monkeypatch.setattr("spinney._report.write_report", write)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
@@ -30,7 +41,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_study_prints_the_board_and_keeps_report_and_model(folder):
+def test_study_prints_the_board_and_keeps_report_and_model(folder, short_report):
     out = folder / "kept"
     said = run("study", folder / "penguins.csv", "--target", "species", "--out", out, *QUICK).stdout
     assert "log_loss" in said
@@ -45,6 +56,7 @@ def test_study_prints_the_board_and_keeps_report_and_model(folder):
     assert len(pl.read_csv(answers.encode())) == 344
 
 
+@pytest.mark.slow
 def test_study_as_json(folder):
     out = folder / "as_json"
     said = run("study", folder / "penguins.csv", "--target", "body_mass_g", "--out", out, "--json", *QUICK).stdout

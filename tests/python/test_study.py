@@ -123,16 +123,16 @@ def test_calibration_is_judged_by_other_folds():
     from spinney._learn.folds import Fold
 
     random = np.random.default_rng(0)
-    share = random.uniform(0.05, 0.95, 2000)
-    codes = (random.random(2000) < share).astype(np.intp)
-    folds = [Fold(np.flatnonzero(np.arange(2000) % 5 != k), np.flatnonzero(np.arange(2000) % 5 == k)) for k in range(5)]
+    share = random.uniform(0.05, 0.95, 800)
+    codes = (random.random(800) < share).astype(np.intp)
+    folds = [Fold(np.flatnonzero(np.arange(800) % 5 != k), np.flatnonzero(np.arange(800) % 5 == k)) for k in range(5)]
     odds = (share / (1 - share)) ** 2.0  # twice too sure
     sure = odds / (1 + odds)
     held_out = HeldOut(folds, codes, np.array([0, 1]), False)
     for shares, expected in ((share, None), (sure, 2.0)):
         said = [np.column_stack([1 - shares, shares])[fold.held_out] for fold in folds]
         found = calibrate(said, held_out)
-        assert found.temperature is None if expected is None else found.temperature == pytest.approx(expected, rel=0.2)
+        assert found.temperature is None if expected is None else found.temperature == pytest.approx(expected, rel=0.3)
 
 
 def test_weights_of_a_fold_come_from_the_others():

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from spinney._tables.read import MOST_BYTES, STANDARD_INPUT, read_file
 from spinney.cli.failures import fail, failures_in_words, os_failure, warnings_in_words
 
+STUDY_SHARE = 0.85  # of the minutes; the rest is for the report
 REPORT, MODEL, FACTS = "report.html", "best.model", "study.json"
 
 
@@ -54,8 +55,9 @@ def studied(table: Any, target: str, options: dict[str, Any]) -> Any:
     """Study a table, with a bar on the terminal if there is one."""
     import spinney
 
+    minutes = STUDY_SHARE * options["minutes"]
     with _bar() as progress:
-        return spinney.study(table, target, progress=progress, **options)
+        return spinney.study(table, target, progress=progress, **options | {"minutes": minutes})
 
 
 @contextmanager

@@ -61,7 +61,7 @@ def demo(out: Path | None, minutes: float, models: tuple[str, ...], repeats: int
     default=2.0,
     show_default=True,
     metavar="M",
-    help="Time to spend.",
+    help="Time to spend, the report included.",
 )
 @click.option("--group", metavar="COL", help="Column: rows with the same value stay together.")
 @click.option("--time", metavar="COL", help="Column: rows to judge by come later than those learned from.")
