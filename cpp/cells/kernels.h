@@ -36,6 +36,13 @@ struct Kernels {
   std::size_t (*best_square)(const std::int64_t* s_left, const std::int64_t* w_left, std::size_t n,
                              std::int64_t s_total, std::int64_t w_total, bool shares, double* score);
 
+  // The same of at most 512 cuts, where cut i leaves n_before + i + 1 of n_total rows on the left, at least two in all, and
+  // each weighs 1. one_by[i] is what about_one_by_places has for that many rows; it writes n_total - 1 numbers, and up to
+  // the next multiple of 8. Reads both arrays up to the next multiple of 8.
+  void (*about_one_by_places)(std::size_t n_total, double* out);
+  std::size_t (*best_place)(const std::int64_t* s_left, std::size_t n_before, std::size_t n, std::int64_t s_total,
+                            std::int64_t n_total, const double* one_by, double* score);
+
   // Sorts at most 128 words, no two of which are equal; `words` holds the next power of two that is at least 16, and those
   // behind the n-th may be overwritten.
   void (*sort_few)(std::uint32_t* words, std::size_t n);

@@ -7,6 +7,7 @@
 #include "base/compress.h"
 #include "base/lanes.h"
 #include "base/vectorise.h"
+#include "cells/best_place.h"
 #include "cells/best_square.h"
 #include "cells/kernels.h"
 #include "cells/read_rows.h"
@@ -381,6 +382,8 @@ const Kernels& kernels_of(OfIsa<Isa::SPINNEY_ISA>) {
       .gini_of_cells = gini_of_cells,
       .gini_of_rows = gini_of_rows,
       .best_square = best_square,
+      .about_one_by_places = about_one_by_places,
+      .best_place = best_place,
       .sort_few = sort_few,
       .partition = partition,
       .partition_by_key = partition_by_key,

@@ -21,8 +21,19 @@ struct ScanBuffers {
   alignas(64) std::array<double, chunk> s_left{}, w_left{}, s_right{}, w_right{}, score{};
   std::array<std::uint32_t, chunk> at{};
   std::array<std::int64_t, chunk> s{}, w{};
+  static constexpr std::size_t most_places = 0xffff;
+  std::vector<double> one_by_places;  // for nodes of n_of_places rows
+  std::size_t n_of_places = 0;
   std::vector<std::int64_t> left, missing;
   std::vector<Row> chosen;
+
+  // The columns of a node follow each other.
+  void know_places(std::size_t n_rows) {
+    if (n_of_places == n_rows) return;
+    one_by_places.resize(std::max(one_by_places.size(), n_rows + 2 * std::size_t{8}));
+    kernels().about_one_by_places(n_rows, one_by_places.data());
+    n_of_places = n_rows;
+  }
 };
 
 inline Kernels::Score score_kernel(Rule rule) {
@@ -73,24 +84,12 @@ inline bool is_square(Rule rule, const Limits& limits) {
   return !limited && score_kernel(rule) == kernels().squared_error;
 }
 
-// Every row weighs 1.
-template <class Rows>
-concept OfUnitWeight = requires { requires Rows::weight(0) == 1; };
-
 // Emits the sums s and w at the boundaries behind words begin … end - 1, from place n of the buffers on. Returns the
 // place after the last; that is at most end - begin further.
 template <class Word, class Rows>
 [[gnu::always_inline]] inline std::size_t emit_sums(const Rows& rows, const typename Word::Type* words,
                                                     std::size_t begin, std::size_t end, std::uint32_t first_at,
                                                     std::int64_t& s, std::int64_t& w, ScanBuffers& b, std::size_t n) {
-  if constexpr (OfUnitWeight<Rows> && requires { Word::is_distinct; }) {  // a boundary behind each word
-    const std::size_t size = end - begin;
-    for (std::size_t i = 0; i < size; ++i) b.s[n + i] = s += rows.value(Word::row(words[begin + i]));
-    for (std::size_t i = 0; i < size; ++i) b.w[n + i] = w + 1 + static_cast<std::int64_t>(i);
-    for (std::size_t i = 0; i < size; ++i) b.at[n + i] = first_at + static_cast<std::uint32_t>(begin + i);
-    w += static_cast<std::int64_t>(size);
-    return n + size;
-  }
   typename Word::Type next = words[begin];  // at hand, or it would be loaded again after the stores
   for (std::size_t i = begin; i < end; ++i) {
     const typename Word::Type word = next;
@@ -112,25 +111,51 @@ struct LeftOfWords {
   std::uint32_t first_at = 0;  // the cut behind the first word
 };
 
+// Every row weighs 1.
+template <class Rows>
+concept OfUnitWeight = requires { requires Rows::weight(0) == 1; };
+
+// Are words begin … end all of different values?
+template <class Word>
+bool all_differ(const typename Word::Type* words, std::size_t begin, std::size_t end) {
+  unsigned same = 0;  // no branch: this is a loop of vectors
+  for (std::size_t i = begin; i < end; ++i) same |= !Word::differ(words[i], words[i + 1]);
+  return same == 0;
+}
+
 // As below, by squared error. `s` and `w` are left of the first cut.
 template <class Word, class Rows>
 void sweep_squares(const Rows& rows, const typename Word::Type* words, std::size_t begin, std::size_t end,
                    const Totals& total, const LeftOfWords& left, std::int64_t s, std::int64_t w, ScanBuffers& b,
                    Candidate& best) {
+  const auto keep = [&](double score, std::uint32_t at, std::int64_t w_left) {
+    if (!(score > best.score || (score == best.score && best.found() && at < best.at))) return;
+    best.score = score;
+    best.at = at;
+    best.w_left = static_cast<double>(w_left);
+    best.missing_left = left.has_missing;
+  };
   while (begin < end) {
     const std::size_t stop = std::min(end, begin + ScanBuffers::chunk);
+    double score;
+    if constexpr (OfUnitWeight<Rows>)
+      if (total.n <= ScanBuffers::most_places && all_differ<Word>(words, begin, stop)) {  // a cut behind each row
+        const auto n_before = static_cast<std::size_t>(w);
+        for (std::size_t i = begin; i < stop; ++i) b.s[i - begin] = s += rows.value(Word::row(words[i]));
+        w += static_cast<std::int64_t>(stop - begin);
+        b.know_places(total.n);
+        const std::size_t j = kernels().best_place(b.s.data(), n_before, stop - begin, total.stat[1], total.stat[0],
+                                                   b.one_by_places.data() + n_before, &score);
+        keep(score, left.first_at + static_cast<std::uint32_t>(begin + j), static_cast<std::int64_t>(n_before + j + 1));
+        begin = stop;
+        continue;
+      }
     const std::size_t n = emit_sums<Word>(rows, words, begin, stop, left.first_at, s, w, b, 0);
     begin = stop;
     if (n == 0) continue;
-    double score;
     const std::size_t j =
         kernels().best_square(b.s.data(), b.w.data(), n, total.stat[1], total.stat[0], Rows::shares, &score);
-    if (score > best.score || (score == best.score && best.found() && b.at[j] < best.at)) {
-      best.score = score;
-      best.at = b.at[j];
-      best.w_left = static_cast<double>(b.w[j]);
-      best.missing_left = left.has_missing;
-    }
+    keep(score, b.at[j], b.w[j]);
   }
 }
 

@@ -31,10 +31,6 @@ struct ShortWord {  // 16 + 16 bits: a block of at most 65,535 rows, known by th
   static bool differ(Type w, Type next) { return code(w) != code(next); }
 };
 
-struct DistinctWord : ShortWord {  // the same where no two rows of the block have the same value
-  static constexpr bool is_distinct = true;
-};
-
 // Number of words before the missing ones, which are at the end.
 template <class Word>
 std::size_t count_present(const typename Word::Type* words, std::size_t n) {

@@ -108,7 +108,8 @@ static double summarise_value(const Target& target, std::span<const Row> rows, s
   const double* y = target.input.y + k;
   if (target.fixed_weight.empty() && rows.size() <= few) {  // brought together once, not looked for in each pass
     std::array<double, few> near;
-    for (std::size_t i = 0; i < rows.size(); ++i) near[i] = y[rows[i] * p];
+    near[0] = y[rows[0] * p];
+    for (std::size_t i = 1; i < rows.size(); ++i) near[i] = y[rows[i] * p];
     const std::span<const double> values(near.data(), rows.size());
     const auto sum = [&](double largest, auto&& term) {
       if (!std::isfinite(largest)) return largest;

@@ -24,10 +24,10 @@ class BlockGrower {
     stack_.push_back({std::move(root), no_parent});
     interrupt_.check();
     while (!stack_.empty()) {
-      check_now_and_then(stack_.back().node.n());
       Pending next = std::move(stack_.back());
       stack_.pop_back();
-      grow_node(next);
+      do check_now_and_then(next.node.n());
+      while (grow_node(next));
     }
     columns_.cut_now(tree_);
     std::swap(tree_, tree);
@@ -58,7 +58,8 @@ class BlockGrower {
     interrupt_.check();
   }
 
-  void grow_node(Pending& pending) {
+  // If the node is cut, its left child takes its place, and its right child waits.
+  bool grow_node(Pending& pending) {
     OpenNode& node = pending.node;
     const std::size_t at = tree_.add_leaf();
     if (pending.parent != no_parent) tree_.right[pending.parent] = static_cast<std::uint32_t>(at);
@@ -70,10 +71,12 @@ class BlockGrower {
     tree_.n_rows[at] = node.n();
     std::optional<Choice> choice;
     if (rules_.may_split(node, summary)) choice = find_split(node);
-    if (choice)
-      split(node, *choice, at);
-    else
+    if (!choice) {
       spare_stats_.push_back(std::move(node.stat));
+      return false;
+    }
+    pending = {split(node, *choice, at), no_parent};
+    return true;
   }
 
   std::optional<Choice> find_split(OpenNode& node) {
@@ -83,7 +86,7 @@ class BlockGrower {
     return rules_.choose(tried_.columns, tried_.candidates, node);
   }
 
-  void split(OpenNode& node, const Choice& choice, std::size_t at) {
+  OpenNode split(OpenNode& node, const Choice& choice, std::size_t at) {
     OpenNode left, right;
     left.begin = node.begin;
     left.end = right.begin = columns_.part(node, choice);
@@ -99,7 +102,7 @@ class BlockGrower {
     columns_.cut_later(choice, tree_, at);
     if (!leaves) columns_.follow(node, left, right);
     stack_.push_back({std::move(right), at});
-    stack_.push_back({std::move(left), no_parent});
+    return left;
   }
 
   static double mean_of(const OpenNode& n) { return static_cast<double>(n.stat[1]) / static_cast<double>(n.stat[0]); }

@@ -84,15 +84,11 @@ void SortedBlock::sort_columns(const OpenNode& root) {
   stride_ = rows_.size() + 16;
   slot_.assign(rules_.table.n_columns(), 0);
   dictionary_.assign(rules_.table.n_columns(), {});
-  distinct_.assign(rules_.table.n_columns(), 0);
   words_.resize(root.features.size() * stride_);
   std::size_t n_slots = 0;
   for (const std::uint32_t f : root.features) {
     slot_[f] = n_slots++;
     sort_column(f);
-    const std::size_t n_present = count_present<ShortWord>(words(f), rows_.size());
-    distinct_[f] = n_present > 0 && !rules_.table.columns[f].is_category() &&
-                   ShortWord::code(words(f)[n_present - 1]) + std::size_t{1} == n_present;
   }
   if (samples_) keep_ranks(n_slots);
 }

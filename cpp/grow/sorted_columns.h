@@ -64,7 +64,6 @@ class SortedBlock : public BlockColumns {
   const Rules& rules_;
   const Kernels& kernels_;
   std::vector<std::uint16_t> positions_;  // parted like rows_
-  std::vector<std::uint8_t> distinct_;    // by column: no two rows have the same value
   bool cuts_compare_ = false;             // cuts of different columns go by their squared errors alone
 
  private:
@@ -131,9 +130,6 @@ class SortedColumns final : public SortedBlock {
   }
 
  private:
-  static constexpr bool weighs_one =
-      requires(Criterion c) { requires OfUnitWeight<std::remove_cvref_t<decltype(c.rows)>>; };
-
   void copy_target(std::span<const Row> rows) override {
     local_criterion_.emplace(criterion_.on(local_.fill(criterion_.rows, rows)));
   }
@@ -143,8 +139,6 @@ class SortedColumns final : public SortedBlock {
     const Limits limits = rules_.limits(node, f);
     const std::uint32_t* first = sorted_words(node, f);
     if constexpr (std::is_same_v<Criterion, UserSplits>) local_criterion_->look_at(rules_.table.columns[f]);
-    if constexpr (weighs_one)
-      if (distinct_[f]) return scan_numbers<DistinctWord>(*local_criterion_, first, total, limits, buffers_);
     if (!rules_.table.columns[f].is_category())
       return scan_numbers<ShortWord>(*local_criterion_, first, total, limits, buffers_);
     Candidate best = scan_categories<ShortWord>(*local_criterion_, first, total, limits);
@@ -166,11 +160,8 @@ class SortedColumns final : public SortedBlock {
       }
       candidates[c].score = no_score;
       candidates[c].constant = ShortWord::code(words[0]) == ShortWord::code(words[n - 1]);
-      const Row min_leaf = rules_.params.min_samples_leaf;
-      if (weighs_one && distinct_[f])
-        cuts.add<DistinctWord>(local_criterion_->rows, words, c, min_leaf, buffers_);
-      else if (!candidates[c].constant)
-        cuts.add<ShortWord>(local_criterion_->rows, words, c, min_leaf, buffers_);
+      if (!candidates[c].constant)
+        cuts.add<ShortWord>(local_criterion_->rows, words, c, rules_.params.min_samples_leaf, buffers_);
     }
     cuts.settle(buffers_);
     if (cuts.found()) candidates[cuts.column()] = cuts.candidate<ShortWord>(sorted_words(node, columns[cuts.column()]));

@@ -114,6 +114,37 @@ TEST(best_square_finds_the_best_of_any_sweep) {
       }
 }
 
+// Targets far from 0, where the rough comparison says little, and sums that tie.
+TEST(best_place_finds_the_best_of_rows_that_weigh_one) {
+  std::mt19937_64 g(17);
+  for (const std::int64_t offset : {std::int64_t{0}, std::int64_t{-3} << 20, std::int64_t{1} << 45})
+    for (const std::int64_t scale : {std::int64_t{1}, std::int64_t{1} << 20, std::int64_t{1} << 36})
+      for (const std::size_t n_before : {0u, 5u, 700u})
+        for (const std::size_t n : {1u, 7u, 8u, 65u, 512u})
+          for (const std::size_t n_after : {1u, 300u}) {
+            const std::size_t n_total = n_before + n + n_after;
+            std::vector<std::int64_t> s(n_total), w(n_total);
+            std::int64_t sum = 0;
+            for (std::size_t i = 0; i < n_total; ++i) {
+              s[i] = sum += offset + static_cast<std::int64_t>(g() % 5) * scale - (i < 40 ? scale : 0);
+              w[i] = static_cast<std::int64_t>(i + 1);
+            }
+            s.resize((n_total + 15) / 8 * 8, 99), w.resize(s.size(), 99);
+            const auto rows = static_cast<std::int64_t>(n_total);
+            double best = 0;
+            const std::size_t first =
+                plain.best_square(s.data() + n_before, w.data() + n_before, n, sum, rows, false, &best);
+            for (const Kernels* k : available()) {
+              std::vector<double> one_by(n_total + 16);
+              k->about_one_by_places(n_total, one_by.data());
+              double score = 0;
+              CHECK_EQ(k->best_place(s.data() + n_before, n_before, n, sum, rows, one_by.data() + n_before, &score),
+                       first);
+              CHECK(std::memcmp(&score, &best, sizeof score) == 0);
+            }
+          }
+}
+
 TEST(best_square_takes_the_first_of_ties) {
   for (const Kernels* k : available())
     for (std::size_t n = 1; n < 40; ++n)
