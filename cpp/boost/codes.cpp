@@ -48,10 +48,19 @@ void mark_missing(const Table& table, const double* weight, int n_threads, std::
   });
   for (const auto& mine : found)
     for (std::size_t f = 0; f < mine.size(); ++f) missing[f] |= mine[f];
-  for (std::size_t f = 0; f < table.n_columns(); ++f)
-    if (table.columns[f].is_sparse())
-      read_stored(table.columns[f], 0, SIZE_MAX,
-                  [&](Row r, double v) { missing[f] |= (v != v) & (weight == nullptr || weight[r] > 0); });
+}
+
+// The same of sparse columns.
+void mark_missing_stored(const Table& table, const double* weight, int n_threads, std::vector<std::uint8_t>& missing) {
+  std::size_t n_stored = 0;
+  for (const Column& column : table.columns) n_stored += column.n_sparse;
+  parallel_for_if_worth(static_cast<double>(n_stored), table.n_columns(), n_threads, [&](std::size_t f, int) {
+    if (!table.columns[f].is_sparse()) return;
+    bool any = false;
+    read_stored(table.columns[f], 0, SIZE_MAX,
+                [&](Row r, double v) { any |= (v != v) & (weight == nullptr || weight[r] > 0); });
+    missing[f] |= any;
+  });
 }
 
 // Cuts columns side by side, on one thread.
@@ -123,8 +132,12 @@ Coding Coding::learn(const Table& table, const Table* later, const double* weigh
   coding.columns.resize(n_columns);
   const std::vector<Row> rows = rows_to_learn_from(table.n_rows, weight);
   std::vector<std::uint8_t> missing(n_columns, 0);
-  mark_missing(table, weight, n_threads, missing);
-  if (later != nullptr) mark_missing(*later, nullptr, n_threads, missing);
+  const auto mark = [&](const Table& some, const double* weights) {
+    mark_missing(some, weights, n_threads, missing);
+    mark_missing_stored(some, weights, n_threads, missing);
+  };
+  mark(table, weight);
+  if (later != nullptr) mark(*later, nullptr);
   std::vector<ColumnCutter> cutters(static_cast<std::size_t>(n_threads), {table, rows, weight, max_bins});
   const auto n_beside = std::clamp<std::size_t>(n_columns / (4 * static_cast<std::size_t>(n_threads)), 1, 8);
   const double estimated_ns = 20.0 * static_cast<double>(n_columns) * static_cast<double>(rows.size());
@@ -190,11 +203,12 @@ class ColumnLister {
     const EdgeSearch search(coded.edges);
     const double zero = 0;
     search.find(&zero, 1, &list.common);
-    values_.clear();
-    read_stored(column, 0, SIZE_MAX, [&](Row, double v) { values_.push_back(v); });
-    found_.resize(values_.size());
-    search.find(values_.data(), values_.size(), found_.data());
+    values_.resize(column.n_sparse);
+    found_.resize(column.n_sparse);
     std::size_t n = 0;
+    read_stored(column, 0, SIZE_MAX, [&](Row, double v) { values_[n++] = v; });
+    search.find(values_.data(), values_.size(), found_.data());
+    n = 0;
     for (std::size_t i = 0; i < values_.size(); ++i) {
       const bool is_missing = coded.has_missing && values_[i] != values_[i];
       const std::uint32_t code = is_missing ? coded.n_codes - 1 : found_[i];

@@ -81,6 +81,10 @@ void HistogramSearch::subtract_lane(std::uint32_t lane, Packed* large, const Pac
 
 void HistogramSearch::search_lane(std::uint32_t lane, SearchedNode& node, SplitScratch& scratch) const {
   if (node.columns.empty()) return;
+  if (tiles_.is_of_flags(lane)) {
+    const auto [first, end] = tiles_.cells_of_lane(lane);  // the first is of the rows that are in no flag
+    if (!search_.may_split_flags(node.histogram + first + 1, end - first - 1, node.terms, node.best.score)) return;
+  }
   for (const std::uint32_t f : tiles_.columns(lane))
     if (node.columns[f])
       search_column(f, tiles_.cells(f, node.histogram, packed(node.terms.total), scratch.cells), node, scratch);
@@ -88,7 +92,7 @@ void HistogramSearch::search_lane(std::uint32_t lane, SearchedNode& node, SplitS
 
 void HistogramSearch::search_column(std::uint32_t f, const Packed* cells, SearchedNode& node, SplitScratch& scratch,
                                     const Counts* counts) const {
-  if (search_.is_hopeless(f, cells, node.terms, node.best.score)) return;
+  if (search_.is_flag(f) && !search_.may_split_flags(cells, 1, node.terms, node.best.score)) return;
   const Row* known = counts == nullptr || (*counts)[f].empty() ? nullptr : (*counts)[f].data();
   node.consider(search_.search(f, cells, node.terms, node.best.score, scratch, known));
 }

@@ -77,6 +77,10 @@ struct BoostKernels {
   CutFound (*best_cut)(const Packed* cells, std::size_t n_cuts, Packed before, const CutQuery& query, Packed* prefix,
                        float* scores);
 
+  // May a cut that parts one of n cells from the rest of the node score as much as the floor? Says so of some that miss it by
+  // rounding.
+  bool (*may_part_one)(const Packed* cells, std::size_t n, const CutQuery& query);
+
   // Stable partition: codes[row] <= cut, or == also_left, goes left; `spare` holds n + 16 rows. Returns how many did.
   std::size_t (*part)(Row* rows, std::size_t n, const std::uint8_t* codes, std::uint32_t cut, std::uint32_t also_left,
                       Row* spare);

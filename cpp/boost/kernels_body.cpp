@@ -107,6 +107,7 @@ const BoostKernels& boost_kernels_of(OfIsa<Isa::SPINNEY_ISA>) {
       .add_eights = add_eights<std::uint8_t>,
       .add_wide_eights = add_eights<std::uint16_t>,
       .best_cut = best_cut,
+      .may_part_one = may_part_one,
       .part = part,
       .part_by_bits = part_by_bits<std::uint8_t>,
       .part_wide_by_bits = part_by_bits<std::uint16_t>,

@@ -15,6 +15,19 @@ void offer_cut(std::size_t cut, const Packed* prefix, const CutQuery& q, CutFoun
   found.left = prefix[cut];
 }
 
+bool may_part_one(const Packed* cells, std::size_t n, const CutQuery& q) {
+  const double floor = q.floor * (1 - 2e-9), most = q.hessian - q.min_hessian;
+  std::int64_t any = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto g = static_cast<double>(static_cast<std::int64_t>(cells[i]) >> 32),
+               h = static_cast<double>(static_cast<std::int64_t>(cells[i] & 0xffffffff));
+    const double rest = q.gradient - g, here = h + q.lambda, there = q.hessian - h + q.lambda;
+    const bool is_enough = g * g * there + rest * rest * here >= floor * here * there;
+    any |= static_cast<std::int64_t>(is_enough & (h >= q.min_hessian) & (h <= most));
+  }
+  return any != 0;
+}
+
 // Rough scores say which cuts may be the best; these are then compared in double precision. So the best cut does not
 // depend on how rough they are, as long as they are right to the margin.
 // With l and r the shares that both sides have of the hessian and twice lambda, S, and d = g_left - l g, the score of a cut is

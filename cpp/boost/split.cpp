@@ -225,6 +225,16 @@ NodeTerms SplitSearch::terms(Sums total, Row n_rows, Bounds bounds) const {
   return {total, n_rows, bounds, least, parent};
 }
 
+bool SplitSearch::may_split_flags(const Packed* cells, std::size_t n, const NodeTerms& terms, double floor) const {
+  if (!plain_ || !params_.monotonic_cst.empty() || is_bounded(terms.bounds)) return true;
+  return boost_kernels().may_part_one(cells, n,
+                                      {.gradient = static_cast<double>(terms.total.gradient),
+                                       .hessian = static_cast<double>(terms.total.hessian),
+                                       .lambda = params_.l2_regularization / units_.hessian,
+                                       .min_hessian = terms.least,
+                                       .floor = floor});
+}
+
 BoostSplit SplitSearch::search(std::uint32_t feature, const Packed* cells, const NodeTerms& terms, double floor,
                                SplitScratch& scratch, const Row* counts) const {
   const CodedColumn& column = coding_.columns[feature];

@@ -1,7 +1,6 @@
 // The best split of a node of a boosted tree, from its histogram.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
@@ -92,20 +91,13 @@ class SplitSearch {
   BoostSplit search(std::uint32_t feature, const Packed* cells, const NodeTerms& terms, double floor,
                     SplitScratch& scratch, const Row* counts = nullptr) const;
 
-  // Columns of two codes are many in some tables. Is it clear that such a one has no split with a score of `floor`?
-  bool is_hopeless(std::uint32_t feature, const Packed* cells, const NodeTerms& terms, double floor) const {
+  // Columns of two codes are many in some tables, such as those of a one-hot code.
+  bool is_flag(std::uint32_t feature) const {
     const CodedColumn& column = coding_.columns[feature];
-    if (column.n_codes != 2 || column.has_missing || column.is_category || !params_.monotonic_cst.empty() || !plain_ ||
-        is_bounded(terms.bounds))
-      return false;
-    const Sums l{gradient_of(cells[0]), hessian_of(cells[0])};
-    const Sums r{terms.total.gradient - l.gradient, terms.total.hessian - l.hessian};
-    if (static_cast<double>(std::min(l.hessian, r.hessian)) < terms.least) return true;
-    const double lambda = params_.l2_regularization / units_.hessian;
-    const double left = static_cast<double>(l.hessian) + lambda, right = static_cast<double>(r.hessian) + lambda;
-    const auto g_left = static_cast<double>(l.gradient), g_right = static_cast<double>(r.gradient);
-    return g_left * g_left * right + g_right * g_right * left < floor * (1 - 2e-9) * left * right;
+    return column.n_codes == 2 && !column.has_missing && !column.is_category;
   }
+  // May one of n such columns have a split with a score of `floor`? The cells are one of either code of each.
+  bool may_split_flags(const Packed* cells, std::size_t n, const NodeTerms& terms, double floor) const;
 
   // The step that a node's sums ask for, within bounds, before the learning rate.
   double step(double gradient, double hessian, Bounds bounds, double extra_l2 = 0) const;

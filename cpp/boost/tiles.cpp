@@ -132,6 +132,10 @@ void Tiles::share_lanes(const Codes& codes, int n_threads) {
       lane.n_codes += coding_.columns[s->column].n_codes - 1;
       lane.columns.push_back(s->column);
     }
+    lane.is_of_flags = std::all_of(lane.columns.begin(), lane.columns.end(), [&](std::uint32_t f) {
+      const CodedColumn& column = coding_.columns[f];
+      return column.n_codes == 2 && !column.has_missing && !column.is_category;
+    });
   }
 }
 
@@ -184,7 +188,7 @@ void Tiles::add_lanes_of_one() {
   for (std::uint32_t f = 0; f < places_.size(); ++f) {
     if (places_[f].kind != Place::Kind::nowhere) continue;
     places_[f] = {Place::Kind::alone, static_cast<std::uint32_t>(lanes_.size())};
-    lanes_.push_back({{f}, coding_.columns[f].n_codes, coding_.columns[f].is_wide, 0});
+    lanes_.push_back({.columns = {f}, .n_codes = coding_.columns[f].n_codes, .is_wide = coding_.columns[f].is_wide});
   }
 }
 

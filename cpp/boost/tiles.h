@@ -35,6 +35,8 @@ class Tiles {
   std::span<const std::uint32_t> lanes(std::uint32_t tile) const { return tiles_[tile].lanes; }
   std::span<const std::uint32_t> columns(std::uint32_t lane) const { return lanes_[lane].columns; }
 
+  bool is_of_flags(std::uint32_t lane) const { return lanes_[lane].is_of_flags; }  // shared, and a cell a column
+
   struct Cells {
     std::size_t first, end;
   };
@@ -60,7 +62,7 @@ class Tiles {
   struct Lane {
     std::vector<std::uint32_t> columns;
     std::uint32_t n_codes = 1;
-    bool is_wide = false;
+    bool is_wide = false, is_of_flags = false;
     std::size_t first_cell = 0, first_column_cell = 0;
     std::optional<CrossedLane> crossed = {};
   };

@@ -135,18 +135,16 @@ std::vector<double> bin_edges_of_stored(const Column& column, std::span<const Ro
   std::size_t n_zeros = rows.size();
   const std::vector<double> values = stored_values(column, rows, n_zeros);
   std::vector<double> distinct, counts;
-  const auto add = [&](double v, double n) {
-    if (distinct.empty() || distinct.back() != v) {
-      distinct.push_back(v);
-      counts.push_back(0);
-    }
-    counts.back() += n;
+  const auto add = [&](double v, std::size_t n) {
+    distinct.push_back(v);
+    counts.push_back(static_cast<double>(n));
   };
-  for (const double v : values) {
-    if (v > 0 && n_zeros > 0) add(0.0, static_cast<double>(std::exchange(n_zeros, 0)));
-    add(v, 1);
+  for (std::size_t i = 0, end = 0; i < values.size(); i = end) {
+    if (values[i] > 0 && n_zeros > 0) add(0.0, std::exchange(n_zeros, 0));
+    while (end < values.size() && values[end] == values[i]) ++end;
+    add(values[i], end - i);
   }
-  if (n_zeros > 0) add(0.0, static_cast<double>(n_zeros));
+  if (n_zeros > 0) add(0.0, n_zeros);
   std::vector<double> edges;
   for_each_bin(
       distinct.size(), [](std::size_t k) { return k; }, [&](std::size_t k) { return counts[k]; }, max_bins,

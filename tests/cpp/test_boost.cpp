@@ -10,6 +10,7 @@
 #include "base/math.h"
 #include "boost/kernels.h"
 #include "boost/listed.h"
+#include "boost/part.h"
 #include "boost/roots.h"
 #include "boost/tiles.h"
 #include "check.h"
@@ -425,6 +426,65 @@ TEST(listed_columns_have_their_cells_with_a_histogram_and_without) {
     check(small, part);
     check(large, taken);
     check(large, subtracted);
+  }
+}
+
+TEST(rows_are_parted_by_listed_columns_in_their_order) {
+  CodedRows rows({40, 2, 300}, 40'000, 14);
+  rows.coding.columns[0].has_missing = true;
+  rows.list({0, 1, 2});
+  RowParter parter(rows.coding, rows.codes, 2);
+  for (const std::size_t step : {1u, 2u, 3u, 17u, 900u})
+    for (std::uint32_t f = 0; f < 3; ++f)
+      for (const std::uint32_t cut : {0u, 10u, 25u, 150u, 298u})
+        for (const bool missing_left : {false, true}) {
+          const std::uint32_t n_codes = rows.coding.columns[f].n_codes;
+          if (cut + 1 >= n_codes) continue;
+          BoostSplit split;
+          split.feature = f;
+          split.cut = cut;
+          split.missing_left = missing_left;
+          std::vector<Row> some;
+          for (std::size_t r = step / 2; r < rows.codes.n_rows; r += step) some.push_back(static_cast<Row>(r));
+          std::vector<Row> expected = some;
+          const auto goes_left = [&](Row r) {
+            const std::uint32_t code = rows.codes.code(rows.coding, f, r);
+            return f == 0 && code + 1 == n_codes ? missing_left : code <= cut;
+          };
+          const auto middle = std::stable_partition(expected.begin(), expected.end(), goes_left);
+          for (const int n_threads : {1, 2}) {
+            std::vector<Row> got = some;
+            const std::size_t n_left = parter.part(split, got.data(), got.size(), n_threads, 0);
+            CHECK_EQ(n_left, static_cast<std::size_t>(middle - expected.begin()));
+            CHECK(same_bits(expected, got));
+          }
+        }
+}
+
+// A cut that parts one cell from the rest is as good as the best of two cells.
+TEST(flags_that_may_reach_a_score_are_told) {
+  std::mt19937_64 g(15);
+  for (int i = 0; i < 300; ++i) {
+    std::vector<Packed> cells(1 + g() % 40);
+    CutQuery query{.lambda = static_cast<double>(g() % 3), .min_hessian = 300.5};
+    for (Packed& cell : cells) {
+      const std::int64_t gradient = static_cast<std::int64_t>(g() % 2000) - 1000;
+      cell = (static_cast<Packed>(gradient) << 32) + g() % 1000;
+      query.gradient += static_cast<double>(gradient);
+      query.hessian += static_cast<double>(hessian_of(cell));
+    }
+    double best = -1;
+    for (const Packed cell : cells) {
+      std::vector<Packed> prefix(20);
+      std::vector<float> scores(20);
+      best = std::max(best, plain.best_cut(&cell, 1, 0, query, prefix.data(), scores.data()).score);
+    }
+    for (const BoostKernels* k : available()) {
+      query.floor = best < 0 ? 0 : best * (1 - 1e-9);
+      CHECK_EQ(k->may_part_one(cells.data(), cells.size(), query), best >= 0);
+      query.floor = std::max(best, 1.0) * (1 + 1e-6);
+      CHECK(!k->may_part_one(cells.data(), cells.size(), query));
+    }
   }
 }
 
