@@ -113,6 +113,25 @@ def test_the_table_on_small_tables_full_of_ties(seed, kind, n_folds):
     np.testing.assert_allclose(table.cv_error[::-1], mean / root, rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [2.0**265, 2.0**-275])
+def test_the_unit_of_the_target_does_not_matter_however_large(unit):
+    X, y, w = problem("values")
+    plain, other = (Regressor(prune="cv", cv=4, random_state=0).fit(X, target, w) for target in (y, y * unit))
+    for name in ("n_leaves", "relative_error", "cv_error", "cv_se"):
+        np.testing.assert_array_equal(getattr(plain.cp_table_, name), getattr(other.cp_table_, name))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_fold_without_a_loss_leaves_the_unit_to_the_others():
+    X = np.arange(40.0)[:, None]
+    y = np.where(X[:, 0] < 20, 0.0, np.tile([1.0, 3.0], 20))
+    folds = np.where(X[:, 0] < 10, 0, 1 + np.arange(40) % 2)
+    plain, other = (Regressor(prune="cv", cv=folds).fit(X, y * unit) for unit in (1.0, 2.0**-275))
+    np.testing.assert_array_equal(plain.cp_table_.cv_se, other.cp_table_.cv_se)
+    assert (plain.cp_table_.cv_se > 0).all()
+
+
 def test_standard_error_is_rparts_formula():
     X, y, w = problem("values")
     numbers = np.arange(len(y)) % 4

@@ -137,7 +137,7 @@ def _training_errors(model: Any, tree: FittedTree, growth: Growth, cuts: NDArray
     n_rows = tree.n_node_samples
     if (n_rows[split] > n_rows[split + 1] + n_rows[tree.children_right[split]]).any():  # some rest before a leaf
         rows = np.flatnonzero(growth.weights() > 0)
-        losses, _ = FoldTree.of(tree, rows, growth, cuts).sum_losses(growth, len(cuts))
+        losses, _, _ = FoldTree.of(tree, rows, growth, cuts).sum_losses(growth, len(cuts))
         return np.asarray(losses / growth.weights().sum() / _root_loss(tree, growth))
     share = tree.weighted_n_node_samples / tree.weighted_n_node_samples[0]
     errors = share * model._node_errors(tree)

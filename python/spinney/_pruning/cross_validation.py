@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -50,19 +51,30 @@ class FoldTree:
         """Return the node at which each row stops when the tree is pruned at a cut."""
         return np.asarray(self.tree.engine.pruning_turns(self.leaves, (self.first_cut > cut).astype(np.uint32), 1)[1])
 
-    def sum_losses(self, growth: Growth, n_cuts: int) -> tuple[Floats, Floats]:
-        """Return the weighted sums of losses and of squared losses of the rows, at every cut.
+    def sum_losses(self, growth: Growth, n_cuts: int) -> tuple[Floats, Floats, float]:
+        """Return the weighted sums of losses and of squared losses of the rows, at every cut, and the squares' unit.
 
         As the penalty rises, a row's loss changes only where a node on its path becomes a leaf. So each node adds its
         loss where its turn begins and takes it away where the turn of the node above begins: rows x depth, whatever
-        the number of cuts.
+        the number of cuts. Squares of losses that have none as numbers, because they are too large or too small, are in
+        a unit of their own: they are those of losses as multiples of it.
         """
         row, node, begin, until = self.tree.engine.pruning_turns(self.leaves, self.first_cut, n_cuts)
         rows = self.rows[row]
         loss = growth.loss(node, self.tree, rows)
         weighted = loss if growth.weight is None else loss * growth.weight[rows]
         by_row = loss if growth.exposure is None else loss * growth.exposure[rows]
-        return sum_turns(begin, until, weighted, n_cuts), sum_turns(begin, until, weighted * by_row, n_cuts)
+        unit = unit_of(by_row)
+        squares = sum_turns(begin, until, weighted / unit * (by_row / unit), n_cuts)
+        return sum_turns(begin, until, weighted, n_cuts), squares, unit
+
+
+def unit_of(losses: Floats) -> float:
+    """Return a power of two such that squares of the losses in this unit are numbers; 1 in most cases."""
+    largest = float(np.max(losses, initial=0.0))
+    if largest == 0 or 1e-140 < largest < 1e140 or not math.isfinite(largest):
+        return 1.0
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1)
 
 
 def first_cuts(tree: FittedTree, risks: Floats, cuts: Floats) -> NDArray[np.uint32]:
@@ -116,19 +128,23 @@ def judge_by_loss(growth: Growth, fold_trees: list[FoldTree], n_cuts: int) -> Ju
 
     A row that is held out several times, in repeated folds, adds to the mean each time but is one row in the error.
     """
-    total, total_squares, total_weight = np.zeros(n_cuts), np.zeros(n_cuts), 0.0
+    total, total_weight = np.zeros(n_cuts), 0.0
     held_out = np.zeros(growth.n_rows, dtype=bool)
+    squares_in_units = []
     for fold_tree in fold_trees:
-        losses, squares = fold_tree.sum_losses(growth, n_cuts)
+        losses, squares, unit = fold_tree.sum_losses(growth, n_cuts)
         total += losses
-        total_squares += squares
+        if squares.any():
+            squares_in_units.append((squares, unit))
         total_weight += float(growth.weights()[fold_tree.rows].sum())
         held_out[fold_tree.rows] = True
+    unit = max((unit for _, unit in squares_in_units), default=1.0)
+    total_squares = sum((squares * (other / unit) ** 2 for squares, other in squares_in_units), np.zeros(n_cuts))
     once = growth.weights()[held_out]
     cases = once if growth.exposure is None else once / growth.exposure[held_out]
     n_times = total_weight / float(once.sum())
-    variance = np.maximum(total_squares / n_times - (total / n_times) ** 2 / float(cases.sum()), 0.0)
-    return Judged(total / total_weight, np.sqrt(variance) / float(once.sum()), fold_trees)
+    variance = np.maximum(total_squares / n_times - (total / unit / n_times) ** 2 / float(cases.sum()), 0.0)
+    return Judged(total / total_weight, np.sqrt(variance) / float(once.sum()) * unit, fold_trees)
 
 
 def judge_by_score(score: Score, fold_trees: list[FoldTree], cuts: Floats) -> Judged:
