@@ -44,6 +44,27 @@ def test_the_unit_of_the_weights_does_not_matter(name, weight):
     assert len(prints) == 1
 
 
+def with_rows_of_no_weight(y, weight):
+    """The table with rows of weight 0 among the others, beyond their values and with a value missing."""
+    random = np.random.default_rng(3)
+    at = np.sort(random.integers(len(X) + 1, size=60))
+    others = np.round(3 * random.normal(size=(60, X.shape[1])), 1)
+    others[0, 2] = np.nan
+    more_y = None if y is None else np.insert(y, at, random.choice(y, size=60))
+    return np.insert(X, at, others, axis=0), more_y, np.insert(weight, at, 0.0)
+
+
+@pytest.mark.parametrize("name", FORESTS)
+def test_rows_of_weight_0_change_nothing(name):
+    model, y = FORESTS[name]
+    model.set_params(n_estimators=6, random_state=1)
+    guess = "score_samples" if y is None else "predict_proba" if y is CLASSES else "predict"
+    for weight in (WHOLE, ANY):
+        table, target, weights = with_rows_of_no_weight(y, weight)
+        found = [getattr(model.fit(*some), guess)(X) for some in ((X, y, weight), (table, target, weights))]
+        np.testing.assert_array_equal(*found)
+
+
 def test_weights_that_are_multiples_of_the_smallest_are_rows_in_any_unit():
     forest = spinney.RandomForestRegressor(6, random_state=1)
     wanted = forest.fit(X.repeat(WHOLE.astype(int), axis=0), VALUES.repeat(WHOLE.astype(int))).predict(X)
