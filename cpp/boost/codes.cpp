@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "base/pool.h"
 #include "data/bins.h"
@@ -25,6 +27,17 @@ std::vector<Row> rows_to_learn_from(std::size_t n_rows, const double* weight) {
   std::vector<Row> some(most);
   for (std::size_t i = 0; i < most; ++i) some[i] = rows[i * rows.size() / most];
   return some;
+}
+
+// What rows count for together, if it is the same in whatever order they are added up: each counts for a whole number.
+std::optional<double> whole_total(std::span<const Row> rows, const double* weight) {
+  if (weight == nullptr) return static_cast<double>(rows.size());
+  double total = 0;
+  for (const Row r : rows) {
+    if (weight[r] != std::floor(weight[r])) return std::nullopt;
+    total += weight[r];
+  }
+  return total < 0x1p53 ? std::optional(total) : std::nullopt;
 }
 
 // Marks the columns that lack a value in some row, block by block: a table kept row by row is read once.
@@ -67,7 +80,7 @@ void mark_missing_stored(const Table& table, const double* weight, int n_threads
 class ColumnCutter {
  public:
   ColumnCutter(const Table& table, std::span<const Row> rows, const double* weight, std::uint32_t max_bins)
-      : table_(table), rows_(rows), weight_(weight), max_bins_(max_bins) {}
+      : table_(table), rows_(rows), weight_(weight), max_bins_(max_bins), whole_(whole_total(rows, weight)) {}
 
   void cut(std::size_t begin, std::size_t end, const std::vector<std::uint8_t>& missing, CodedColumn* coded) {
     if (weight_ == nullptr) read_keys(begin, end);
@@ -96,7 +109,7 @@ class ColumnCutter {
   }
 
   std::vector<double> edges_of(const Column& column, std::size_t i) {
-    if (weight_ == nullptr && column.is_sparse()) return bin_edges_of_stored(column, rows_, max_bins_);
+    if (whole_ && column.is_sparse()) return bin_edges_of_stored(column, rows_, weight_, *whole_, max_bins_);
     if (weight_ == nullptr && has_short_keys(column)) return bin_edges(keys_[i], max_bins_, spare_);
     return bin_edges(column, rows_, weight_, max_bins_, sorter_);
   }
@@ -118,6 +131,7 @@ class ColumnCutter {
   const std::span<const Row> rows_;
   const double* weight_;
   const std::uint32_t max_bins_;
+  const std::optional<double> whole_;  // what the rows count for together, if each does for a whole number
   ColumnSorter sorter_;
   std::vector<std::vector<std::uint32_t>> keys_;
   std::vector<std::uint32_t> spare_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 #include <utility>
 
 #include "data/keys.h"
@@ -107,10 +108,19 @@ std::vector<double> bin_edges(const Column& column, std::span<const Row> rows, c
 
 namespace {
 
-// Values that a sparse column stores of the rows (ascending), in order; zeros and missing ones are left out. Takes the number of
-// rows that are not 0 from `n_zeros`.
-std::vector<double> stored_values(const Column& column, std::span<const Row> rows, std::size_t& n_zeros) {
-  std::vector<double> values;
+struct WeightedValue {
+  double value, weight;
+};
+double value_of(double v) { return v; }
+double value_of(const WeightedValue& v) { return v.value; }
+double weight_of(double) { return 1; }
+double weight_of(const WeightedValue& v) { return v.weight; }
+
+// Values that a sparse column stores of the rows (ascending), in order; zeros and missing ones are left out. Takes what
+// the rows that are not 0 count for from `zeros`.
+template <class Value>
+std::vector<Value> stored_values(const Column& column, std::span<const Row> rows, const double* weight, double& zeros) {
+  std::vector<Value> values;
   values.reserve(column.n_sparse);
   const std::size_t begin = rows.front(), end = rows.back() + std::size_t{1};
   const bool are_all = end - begin == rows.size();
@@ -119,37 +129,54 @@ std::vector<double> stored_values(const Column& column, std::span<const Row> row
   read_stored(column, begin, end, [&](Row row, double v) {
     if (!are_all) at = std::lower_bound(at, rows.end(), row);
     if (v == 0 || (!are_all && *at != row)) return;
-    --n_zeros;
+    const double w = weight == nullptr ? 1.0 : weight[row];
+    zeros -= w;
     if (v != v) return;
-    in_order &= values.empty() || values.back() <= v;
-    values.push_back(v);
+    in_order &= values.empty() || value_of(values.back()) <= v;
+    if constexpr (std::is_same_v<Value, double>)
+      values.push_back(v);
+    else
+      values.push_back({v, w});
   });
-  if (!in_order) std::sort(values.begin(), values.end());
+  if (!in_order)
+    std::sort(values.begin(), values.end(), [](const Value& a, const Value& b) { return value_of(a) < value_of(b); });
   return values;
 }
 
-}  // namespace
-
-std::vector<double> bin_edges_of_stored(const Column& column, std::span<const Row> rows, std::uint32_t max_bins) {
-  if (rows.empty()) return {};
-  std::size_t n_zeros = rows.size();
-  const std::vector<double> values = stored_values(column, rows, n_zeros);
+template <class Value>
+std::vector<double> edges_of_stored(const std::vector<Value>& values, double zeros, std::uint32_t max_bins) {
   std::vector<double> distinct, counts;
-  const auto add = [&](double v, std::size_t n) {
+  const auto add = [&](double v, double count) {
     distinct.push_back(v);
-    counts.push_back(static_cast<double>(n));
+    counts.push_back(count);
   };
   for (std::size_t i = 0, end = 0; i < values.size(); i = end) {
-    if (values[i] > 0 && n_zeros > 0) add(0.0, std::exchange(n_zeros, 0));
-    while (end < values.size() && values[end] == values[i]) ++end;
-    add(values[i], end - i);
+    const double v = value_of(values[i]);
+    if (v > 0 && zeros > 0) add(0.0, std::exchange(zeros, 0));
+    double count = 0;
+    for (; end < values.size() && value_of(values[end]) == v; ++end) count += weight_of(values[end]);
+    add(v, count);
   }
-  if (n_zeros > 0) add(0.0, n_zeros);
+  if (zeros > 0) add(0.0, zeros);
   std::vector<double> edges;
   for_each_bin(
       distinct.size(), [](std::size_t k) { return k; }, [&](std::size_t k) { return counts[k]; }, max_bins,
       [&](std::size_t k) { edges.push_back(cut_between(distinct[k], distinct[k + 1])); });
   return edges;
+}
+
+}  // namespace
+
+std::vector<double> bin_edges_of_stored(const Column& column, std::span<const Row> rows, const double* weight,
+                                        double total, std::uint32_t max_bins) {
+  if (rows.empty()) return {};
+  double zeros = total;
+  if (weight == nullptr) {
+    const std::vector<double> values = stored_values<double>(column, rows, weight, zeros);
+    return edges_of_stored(values, zeros, max_bins);
+  }
+  const std::vector<WeightedValue> values = stored_values<WeightedValue>(column, rows, weight, zeros);
+  return edges_of_stored(values, zeros, max_bins);
 }
 
 bool has_short_keys(const Column& column) {

@@ -35,8 +35,10 @@ BinnedColumn bin_column(const Column& column, const std::vector<Row>& rows, cons
 std::vector<double> bin_edges(const Column& column, std::span<const Row> rows, const double* weight,
                               std::uint32_t max_bins, ColumnSorter& sorter);
 
-// The same of a sparse column, of whose rows (ascending) each counts once.
-std::vector<double> bin_edges_of_stored(const Column& column, std::span<const Row> rows, std::uint32_t max_bins);
+// The same of a sparse column. Its rows (ascending) count once each (`weight` is null), or by whole numbers, which add up to
+// the same in any order; `total` is what all of them count for.
+std::vector<double> bin_edges_of_stored(const Column& column, std::span<const Row> rows, const double* weight,
+                                        double total, std::uint32_t max_bins);
 
 // Columns whose values are 32-bit keys, in the order of the values: edges are learned from the keys alone.
 bool has_short_keys(const Column& column);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -137,6 +138,37 @@ TEST(edges_of_short_keys_are_those_of_the_values) {
         read_short_keys(c, rows, keys.data());
         CHECK(bin_edges(keys, max_bins, spare) == bin_edges(c, rows, nullptr, max_bins, sorter));
       }
+  }
+}
+
+// Stored zeros, values below 0, missing ones; rows that count for 0 … 3, or once each.
+TEST(edges_of_a_sparse_column_are_those_of_the_full_one) {
+  std::mt19937_64 g(16);
+  ColumnSorter sorter;
+  for (int i = 0; i < 200; ++i) {
+    const std::size_t n = 1 + g() % 300;
+    std::vector<double> full(n, 0.0), stored, weight(n);
+    std::vector<std::int32_t> where;
+    for (std::size_t r = 0; r < n; ++r) {
+      weight[r] = i % 2 == 0 ? 1.0 : static_cast<double>(g() % 4);
+      if (g() % 4 != 0) continue;
+      full[r] =
+          g() % 20 == 0 ? std::nan("") : static_cast<double>(g() % (i % 3 == 0 ? 3 : 500)) - (i % 5 == 0 ? 90.0 : 0.0);
+      where.push_back(static_cast<std::int32_t>(r));
+      stored.push_back(full[r]);
+    }
+    std::vector<Row> rows;
+    for (std::size_t r = 0; r < n; ++r)
+      if (weight[r] > 0) rows.push_back(static_cast<Row>(r));
+    if (rows.empty() || stored.empty()) continue;
+    Column sparse = column_of(stored, DType::f64);
+    sparse.sparse_rows = where.data();
+    sparse.n_sparse = where.size();
+    const double* weights = i % 2 == 0 ? nullptr : weight.data();
+    const double total = std::accumulate(weight.begin(), weight.end(), 0.0);
+    for (const std::uint32_t max_bins : {2u, 7u, 255u})
+      CHECK(bin_edges_of_stored(sparse, rows, weights, total, max_bins) ==
+            bin_edges(column_of(full, DType::f64), rows, weights, max_bins, sorter));
   }
 }
 
