@@ -18,6 +18,7 @@ constexpr std::size_t fewest_at_work = 64, most_at_work = 512;
 constexpr std::size_t most_at_once = 256;  // rows of a problem that is one working set
 constexpr std::size_t tiles_per_task = 64;
 constexpr std::size_t rows_at_once = 64;
+constexpr std::size_t steps_before_leaving_out = 2;  // per row: rows that come back cost more than a short fit saves
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double least_margin = 1e-5;  // of the radius: classes with less between them count as inseparable
 
@@ -70,7 +71,7 @@ class DualSolver {
         continue;
       }
       if (is_done) return finish(highest, lowest, n_steps, is_bounded);
-      if (options_.shrinking) leave_out(highest, lowest);
+      if (options_.shrinking && n_steps >= steps_before_leaving_out * n_) leave_out(highest, lowest);
       choose(highest, lowest);
       n_steps += work(violation, options_.most_steps - n_steps);
       if (!is_separable()) {

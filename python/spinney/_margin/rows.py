@@ -42,11 +42,7 @@ class MarginRows:
     def of(cls, terms: Floats, target: Floats, weight: Floats) -> MarginRows:
         """Sort rows of terms, by target first, and take equal ones together."""
         used = np.flatnonzero(weight > 0)
-        keys = [target[used]]
-        order, is_new = _sorted(keys)
-        while not is_new.all() and len(keys) <= len(terms):
-            keys += [terms[t, used] for t in range(len(keys) - 1, min(2 * len(keys), len(terms) + 1) - 1)]
-            order, is_new = _sorted(keys)
+        order, is_new = _sorted([target[used], *(term[used] for term in terms)])
         group = np.cumsum(is_new) - 1
         total = np.bincount(group, weight[used][order]).astype(np.float64)
         rows = used[order]
@@ -67,10 +63,25 @@ class MarginRows:
 
 
 def _sorted(keys: list[Floats]) -> tuple[Places, NDArray[np.bool_]]:
-    """Order by the first key, then the second and so on; and where in it a row differs from the one before."""
-    order = np.lexsort(keys[::-1])
-    is_new = np.ones(len(order), dtype=bool)
-    is_new[1:] = False
-    for key in keys:
-        is_new[1:] |= key[order[1:]] != key[order[:-1]]
+    """Order by the first key, then the second and so on; and where in it a row differs from the one before.
+
+    Each further key only sorts what those before it leave equal.
+    """
+    order = np.argsort(keys[0], kind="stable")
+    is_new = _differs(keys[0][order])
+    for key in keys[1:]:
+        alone = is_new & np.append(is_new[1:], True)
+        equal = np.flatnonzero(~alone)
+        if not len(equal):
+            break
+        group = np.cumsum(is_new[equal])
+        order[equal] = order[equal][np.lexsort((key[order[equal]], group))]
+        is_new[equal] |= _differs(key[order[equal]])
     return order, is_new
+
+
+def _differs(values: Floats) -> NDArray[np.bool_]:
+    """Whether each value differs from the one before; the first does."""
+    found = np.ones(len(values), dtype=bool)
+    found[1:] = values[1:] != values[:-1]
+    return found

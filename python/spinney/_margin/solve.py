@@ -94,30 +94,35 @@ class Problems:
 def class_problems(rows: MarginRows, by_class: Floats, multi_class: str, cost: Floats | None) -> Problems:
     """Return the duals that tell classes apart, which weigh as `by_class` says, and their mistakes as the costs say."""
     n_classes = len(by_class)
-    places = [np.flatnonzero(rows.target == k) for k in range(n_classes)]
+    codes = rows.target.astype(np.intp)
+    weight = rows.weight * by_class[codes]
     dear = 1.0 - np.eye(n_classes) if cost is None else cost
-    parts: list[tuple[NDArray[np.intp], Floats, Floats]] = []
+    parts: list[tuple[NDArray[np.uint32], Floats]] = []  # rows, and their bounds with the signs of their sides
     if n_classes == 2 or multi_class == "ovo":
         strategy = "one" if n_classes == 2 else "ovo"
+        places = [np.flatnonzero(codes == k).astype(np.uint32) for k in range(n_classes)]
+        own = [weight[where] for where in places]
         for i, j in zip(*np.triu_indices(n_classes, 1), strict=True):
-            both = np.concatenate([places[i], places[j]])
-            z = np.where(np.arange(len(both)) < len(places[i]), 1.0, -1.0)
-            parts.append((both, z, np.where(z > 0, dear[i, j], dear[j, i])))
+            bounds = np.concatenate([own[i] * dear[i, j], -(own[j] * dear[j, i])])
+            parts.append((np.concatenate([places[i], places[j]]), bounds))
     else:
         strategy = "ovr"
-        everyone = np.arange(len(rows))
-        price = dear.sum(axis=1)
+        everyone = np.arange(len(rows), dtype=np.uint32)
         for k in range(n_classes):
-            z = np.where(rows.target == k, 1.0, -1.0)
-            own = np.ones(len(rows)) if cost is None else np.where(z > 0, price[k], dear[:, k][rows.target.astype(int)])
-            parts.append((everyone, z, own))
-    found = np.concatenate([part[0] for part in parts])
-    z = np.concatenate([part[1] for part in parts])
-    bound = rows.weight[found] * by_class[rows.target[found].astype(np.intp)]
-    bound = bound * np.concatenate([part[2] for part in parts])
+            price = 1.0 if cost is None else np.where(codes == k, cost[k].sum(), cost[:, k][codes])
+            parts.append((everyone, np.where(codes == k, weight * price, -(weight * price))))
+    signed = np.concatenate([part[1] for part in parts])
     ends = np.cumsum([len(part[0]) for part in parts]).astype(np.uint32)
-    lowest, highest = np.where(z > 0, 0.0, -bound), np.where(z > 0, bound, 0.0)
-    return Problems(found.astype(np.uint32), ends, z, lowest, highest, 0.0, strategy, -1.0 if n_classes == 2 else 1.0)
+    return Problems(
+        np.concatenate([part[0] for part in parts]),
+        ends,
+        np.copysign(1.0, signed),  # which a bound of 0 has a sign for too
+        np.minimum(signed, 0.0),
+        np.maximum(signed, 0.0),
+        0.0,
+        strategy,
+        -1.0 if n_classes == 2 else 1.0,
+    )
 
 
 def value_problem(rows: MarginRows, epsilon: float) -> Problems:
@@ -227,27 +232,23 @@ def machines_of(
     n_classes: int | None,
 ) -> FittedMachines:
     """Return what predicts."""
-    n_machines = len(problems.ends)
-    used = np.zeros(len(rows), dtype=bool)
+    places, values = [], []  # of the support vectors of each machine
     for m, solution in enumerate(solutions):
-        used[problems.rows[problems.of_machine(m)]] |= solution.beta != 0
-    at = np.flatnonzero(used)
-    where = np.full(len(rows), -1)
-    where[at] = np.arange(len(at))
+        kept = np.flatnonzero(solution.beta)
+        places.append(problems.rows[problems.of_machine(m)][kept])
+        values.append(problems.sign * solution.beta[kept])
+    at = np.unique(np.concatenate(places))
     k = n_classes or 1
-    n_rows = {"one": 1, "ovo": k - 1, "ovr": k}[problems.strategy]
-    coefficients = np.zeros((n_rows, len(at)))
-    for m, solution in enumerate(solutions):
-        own = problems.rows[problems.of_machine(m)]
-        kept = solution.beta != 0
-        places, values = where[own[kept]], problems.sign * solution.beta[kept]
-        if problems.strategy == "ovo":
-            i, j = (int(side[m]) for side in np.triu_indices(k, 1))
-            is_first = rows.target[own[kept]] == i
-            coefficients[j - 1, places[is_first]] = values[is_first]
-            coefficients[i, places[~is_first]] = values[~is_first]
-        else:
-            coefficients[m, places] = values
+    n_lines = {"one": 1, "ovo": k - 1, "ovr": k}[problems.strategy]
+    coefficients = np.zeros((n_lines, len(at)))
+    pairs = zip(*np.triu_indices(k, 1), strict=True) if problems.strategy == "ovo" else None
+    for m in range(len(solutions)):
+        columns = np.searchsorted(at, places[m])
+        lines: Any = m
+        if pairs is not None:
+            i, j = next(pairs)
+            lines = np.where(rows.target[places[m]] == i, j - 1, i)
+        coefficients[lines, columns] = values[m]
     codes = rows.target[at].astype(np.intp) if n_classes else np.zeros(len(at), dtype=np.intp)
     return FittedMachines(
         kernel=kernel.name,
@@ -260,6 +261,6 @@ def machines_of(
         n_support=np.bincount(codes, minlength=k).astype(np.int32),
         design=design,
         strategy=problems.strategy,
-        intercepts=np.array([problems.sign * solution.intercept for solution in solutions]).reshape(n_machines),
+        intercepts=np.array([problems.sign * solution.intercept for solution in solutions]),
         n_classes=None if n_classes is None else [n_classes],
     )
