@@ -30,16 +30,18 @@ static Kernel kernel_named(const std::string& name, double gamma, double coef0, 
 
 static std::vector<DualProblem> read_problems(const Numbers1& rows, const Numbers1& ends, const Doubles1& z,
                                               const Doubles1& lowest, const Doubles1& highest, double insensitive,
-                                              std::size_t n_rows) {
+                                              const Doubles1& side_sums, std::size_t n_rows) {
   std::vector<DualProblem> problems;
   std::size_t first = 0;
   if (z.size() != rows.size() || lowest.size() != rows.size() || highest.size() != rows.size())
     throw nb::value_error("rows, z and bounds differ in length");
+  if (side_sums.size() != ends.size()) throw nb::value_error("machines and sums of their sides differ in number");
   for (std::size_t m = 0; m < ends.size(); ++m) {
     const std::size_t end = ends.data()[m];
     if (end <= first || end > rows.size()) throw nb::value_error("a machine has no rows");
     const auto part = [&](const auto* from) { return std::vector(from + first, from + end); };
-    problems.push_back({part(rows.data()), part(z.data()), part(lowest.data()), part(highest.data()), insensitive});
+    problems.push_back({part(rows.data()), part(z.data()), part(lowest.data()), part(highest.data()), insensitive,
+                        side_sums.data()[m]});
     for (const std::uint32_t row : problems.back().rows)
       if (row >= n_rows) throw nb::value_error("a machine has a row that the table lacks");
     first = end;
@@ -49,13 +51,15 @@ static std::vector<DualProblem> read_problems(const Numbers1& rows, const Number
 
 static nb::list fit(const Doubles2& terms, const std::string& kernel, double gamma, double coef0, int degree,
                     const Numbers1& rows, const Numbers1& ends, const Doubles1& z, const Doubles1& lowest,
-                    const Doubles1& highest, double insensitive, const Doubles1& penalties, double tolerance,
-                    double cache_size, long long max_iter, bool shrinking, bool is_double, int n_jobs) {
+                    const Doubles1& highest, double insensitive, const Doubles1& side_sums, const Doubles1& penalties,
+                    double tolerance, double cache_size, long long max_iter, bool shrinking, bool is_double,
+                    int n_jobs) {
   const bool is_given = kernel == "precomputed";
   const std::size_t n_rows = terms.shape(1);
   if (is_given && terms.shape(0) != n_rows) throw nb::value_error("the kernel matrix is not square");
   const Kernel chosen = is_given ? Kernel{} : kernel_named(kernel, gamma, coef0, degree);
-  const std::vector<DualProblem> problems = read_problems(rows, ends, z, lowest, highest, insensitive, n_rows);
+  const std::vector<DualProblem> problems =
+      read_problems(rows, ends, z, lowest, highest, insensitive, side_sums, n_rows);
   const DualOptions options{tolerance, static_cast<std::size_t>(cache_size * 1048576.0),
                             max_iter < 0 ? std::numeric_limits<std::size_t>::max() : static_cast<std::size_t>(max_iter),
                             shrinking, is_double};
@@ -70,7 +74,7 @@ static nb::list fit(const Doubles2& terms, const std::string& kernel, double gam
     nb::list solutions;
     for (DualSolution& s : path)
       solutions.append(nb::make_tuple(own(std::move(s.beta)), own(std::move(s.pull)), s.intercept, s.violation,
-                                      s.n_steps, s.is_bounded));
+                                      s.half_width, s.n_steps, s.is_bounded));
     machines.append(solutions);
   }
   return machines;
@@ -167,9 +171,10 @@ void init_margin(nb::module_& m) {
   using namespace spinney;
   m.def(
       "fit_machines", &fit, "terms"_a, "kernel"_a, "gamma"_a, "coef0"_a, "degree"_a, "rows"_a, "ends"_a, "z"_a,
-      "lowest"_a, "highest"_a, "insensitive"_a, "penalties"_a, "tolerance"_a, "cache_size"_a, "max_iter"_a,
-      "shrinking"_a, "is_double"_a, "n_jobs"_a,
-      "For each machine and penalty: coefficients, z less kernel sums, intercept, violation, steps, whether bounded.");
+      "lowest"_a, "highest"_a, "insensitive"_a, "side_sums"_a, "penalties"_a, "tolerance"_a, "cache_size"_a,
+      "max_iter"_a, "shrinking"_a, "is_double"_a, "n_jobs"_a,
+      "For each machine and penalty: coefficients, z less kernel sums, intercept, violation, half the distance of the "
+      "sides' levels, steps, whether bounded.");
   m.def("decisions", &decisions, "rows"_a, "vectors"_a, "kernel"_a, "gamma"_a, "coef0"_a, "degree"_a, "coefficients"_a,
         "parts"_a, "intercepts"_a, "n_jobs"_a, "What machines say of each row, (n_rows, n_machines).");
   m.def("weighted_terms", &scores, "terms"_a, "weights"_a, "n_jobs"_a,

@@ -122,6 +122,8 @@ def _margins():
         "margin of numbers": _of("SVC", PAIR, WHOLE, scale=False, kernel="linear", cost_matrix={"no": {"yes": 5.0}}),
         "margin without end": _of("SVC", PAIR, WHOLE, C=np.inf, gamma=20.0),
         "margin searched": _of("SVC", PAIR, C=[0.1, 1.0], gamma="cv", cv=3),
+        "margin of a share": _of("NuSVC", CLASSES, nu=0.2, probability=True, cv=3),
+        "margin of values, a share": _of("NuSVR", VALUES, kernel="poly", degree=2),
         "plane": _of("LinearSVC", CLASSES),
         "plane, hinge": _of("LinearSVC", PAIR, WHOLE, loss="hinge", class_weight="balanced"),
         "plane of values": _of("LinearSVR", VALUES, epsilon=0.1),

@@ -87,6 +87,8 @@ def models() -> dict[str, Any]:
         "machines_regressor": spinney.SVR(kernel="poly", degree=2, coef0=1.0, scale=False, unseen="other").fit(
             X, score
         ),
+        "nu_machines_classifier": spinney.NuSVC(nu=0.3, probability=True, cv=3, random_state=4).fit(X, labels),
+        "nu_machines_regressor": spinney.NuSVR(kernel="linear", nu=0.3).fit(X, score),
         "linear_classifier": spinney.LinearClassifier().fit(X, labels, weight),
         "linear_regressor": spinney.LinearRegressor(scale=False).fit(X, score),
         "stack_classifier": spinney.StackingClassifier(

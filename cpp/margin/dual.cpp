@@ -49,11 +49,14 @@ class DualSolver {
         pull_(std::move(start.pull)),
         diagonal_(n_),
         cache_(n_, options.cache_bytes) {
-    if (beta_.empty()) {
-      beta_.assign(n_, 0.0);
-      pull_ = problem.z;
-    }
+    if (beta_.empty()) beta_.assign(n_, 0.0);
     for (std::size_t i = 0; i < n_; ++i) diagonal_[i] = kernel.diagonal(problem.rows[i]);
+    if (pull_.empty()) {
+      pull_ = problem.z;
+      Places everyone(n_);
+      std::iota(everyone.begin(), everyone.end(), 0u);
+      bring_up_to_date(everyone, std::vector<double>(n_, 0.0));
+    }
     take_all();
   }
 
@@ -62,21 +65,21 @@ class DualSolver {
     bool looked_again = false, is_bounded = true;
     for (;;) {
       interrupt_.check();
-      const auto [highest, lowest] = extremes();
-      const double violation = highest - lowest;
+      const Levels levels = extremes();
+      const double violation = levels.violation();
       const bool is_done = violation <= options_.tolerance || n_steps >= options_.most_steps;
       if (active_.size() < n_ && (is_done || (!looked_again && violation <= 10 * options_.tolerance))) {
         looked_again = true;
         bring_back();
         continue;
       }
-      if (is_done) return finish(highest, lowest, n_steps, is_bounded);
-      if (options_.shrinking && n_steps >= steps_before_leaving_out * n_) leave_out(highest, lowest);
-      choose(highest, lowest);
+      if (is_done) return finish(levels, n_steps, is_bounded);
+      if (options_.shrinking && n_steps >= steps_before_leaving_out * n_) leave_out(levels);
+      choose(levels);
       n_steps += work(violation, options_.most_steps - n_steps);
       if (!is_separable()) {
         is_bounded = false;
-        return finish(highest, lowest, n_steps, is_bounded);
+        return finish(levels, n_steps, is_bounded);
       }
     }
   }
@@ -94,15 +97,24 @@ class DualSolver {
   }
 
   struct Extremes {
-    double highest, lowest;
+    double highest = -infinity, lowest = infinity;  // of what may go up, and of what may go down
   };
-  Extremes extremes() const {
-    double highest = -infinity, lowest = infinity;
+  // Of each side, where sides are kept; else of all rows, as the first.
+  struct Levels {
+    Extremes of[2];
+
+    double violation() const { return std::max(of[0].highest - of[0].lowest, of[1].highest - of[1].lowest); }
+  };
+  std::size_t side(std::size_t i) const { return problem_.keeps_sides() && problem_.is_below(i) ? 1 : 0; }
+
+  Levels extremes() const {
+    Levels found;
     for (const std::uint32_t i : active_) {
-      highest = std::max(highest, up(i));
-      lowest = std::min(lowest, down(i));
+      Extremes& own = found.of[side(i)];
+      own.highest = std::max(own.highest, up(i));
+      own.lowest = std::min(own.lowest, down(i));
     }
-    return {highest, lowest};
+    return found;
   }
 
   // ---- the working set ----------------------------------------------------------------------------------------------
@@ -117,19 +129,35 @@ class DualSolver {
     std::sort(rows.begin(), rows.end(), before);
   }
 
-  void choose(double highest, double lowest) {
+  // The n rows of a side that violate most, those that want to rise and to fall by turns.
+  Places violators(const Levels& levels, std::size_t which, std::size_t n) const {
+    const Extremes& own = levels.of[which];
+    Places rising, falling, found;
+    for (const std::uint32_t i : active_) {
+      if (side(i) != which) continue;
+      if (up(i) > own.lowest) rising.push_back(i);
+      if (down(i) < own.highest) falling.push_back(i);
+    }
+    first_by(rising, n / 2, [&](std::uint32_t i) { return up(i); });
+    first_by(falling, n / 2, [&](std::uint32_t i) { return -down(i); });
+    for (std::size_t k = 0; k < std::max(rising.size(), falling.size()); ++k) {
+      if (k < rising.size()) found.push_back(rising[k]);
+      if (k < falling.size()) found.push_back(falling[k]);
+    }
+    return found;
+  }
+
+  void choose(const Levels& levels) {
     if (active_.size() <= n_at_work_) {
       at_work_ = active_;
       return;
     }
-    Places rising, falling;
-    for (const std::uint32_t i : active_) {
-      if (up(i) > lowest) rising.push_back(i);
-      if (down(i) < highest) falling.push_back(i);
-    }
     const std::size_t most_new = n_at_work_ / 2;
-    first_by(rising, most_new / 2, [&](std::uint32_t i) { return up(i); });
-    first_by(falling, most_new / 2, [&](std::uint32_t i) { return -down(i); });
+    std::vector<Places> fresh;
+    if (problem_.keeps_sides())
+      fresh = {violators(levels, 0, most_new / 2), violators(levels, 1, most_new / 2)};
+    else
+      fresh = {violators(levels, 0, most_new)};
     std::vector<bool>& is_in = is_in_;
     is_in.assign(n_, false);
     Places chosen;
@@ -139,10 +167,8 @@ class DualSolver {
         chosen.push_back(i);
       }
     };
-    for (std::size_t k = 0; k < std::max(rising.size(), falling.size()); ++k) {
-      if (k < rising.size()) add(rising[k]);
-      if (k < falling.size()) add(falling[k]);
-    }
+    for (const Places& rows : fresh)
+      for (const std::uint32_t i : rows) add(i);
     for (const std::uint32_t i : at_work_)
       if (is_free(i) && is_active_[i]) add(i);
     for (const std::uint32_t i : at_work_)
@@ -154,48 +180,67 @@ class DualSolver {
     return beta_[i] < problem_.highest[i] && beta_[i] > problem_.lowest[i] && beta_[i] != 0;
   }
 
+  // Gives the working set its places in the small problem: where sides are kept, one after the other, each from a tile's
+  // first place on. Places in between hold a row again that cannot move there.
+  void seat() {
+    seats_ = at_work_;
+    split_ = padded(seats_.size());
+    first_spare_ = split_;
+    if (!problem_.keeps_sides()) return;
+    const auto below =
+        std::stable_partition(seats_.begin(), seats_.end(), [&](std::uint32_t i) { return side(i) == 0; });
+    first_spare_ = static_cast<std::size_t>(below - seats_.begin());
+    split_ = padded(first_spare_);
+    seats_.insert(below, split_ - first_spare_, seats_[0]);
+  }
+  bool is_spare(std::size_t seat) const { return seat >= first_spare_ && seat < split_; }
+
   // Solves the problem of the working set, and brings the pulls of all active rows up to date.
   std::size_t work(double violation, std::size_t most_steps) {
-    const std::size_t n = at_work_.size(), stride = padded(n);
-    const bool is_whole = n == n_;
+    seat();
+    const std::size_t n = seats_.size(), stride = padded(n);
+    const bool is_whole = at_work_.size() == n_;
     fill_matrix(n, stride);
     std::vector<double> numbers(7 * stride, 0.0);
     double *beta = numbers.data(), *pull = beta + stride, *up = pull + stride, *down = up + stride,
            *lowest = down + stride, *highest = lowest + stride, *diagonal = highest + stride;
     for (std::size_t k = 0; k < n; ++k) {
-      const std::uint32_t i = at_work_[k];
+      if (is_spare(k)) continue;
+      const std::uint32_t i = seats_[k];
       beta[k] = beta_[i], pull[k] = pull_[i];
       lowest[k] = problem_.lowest[i], highest[k] = problem_.highest[i], diagonal[k] = diagonal_[i];
     }
+    const auto take_over = [&] {  // of all rows
+      for (std::size_t k = 0; k < n; ++k)
+        if (!is_spare(k)) beta_[seats_[k]] = beta[k], pull_[seats_[k]] = pull[k];
+    };
     const double tolerance = is_whole ? options_.tolerance : std::max(0.1 * violation, 0.5 * options_.tolerance);
     std::size_t n_steps = 0;
     for (;;) {
       const std::size_t most = std::min(most_steps - n_steps, std::size_t{10'000});
       const SmallDualEnd end =
-          solve_of<T>(margin_kernels())({n, stride, matrix_.data(), diagonal, lowest, highest, beta, pull,
+          solve_of<T>(margin_kernels())({n, stride, split_, matrix_.data(), diagonal, lowest, highest, beta, pull,
                                          problem_.insensitive, tolerance, up, down, most});
       n_steps += end.n_steps;
       interrupt_.check();
       if (end.n_steps < most || n_steps >= most_steps) break;
       if (!is_whole && n_steps >= 50 * n) break;
       if (is_whole && std::isinf(problem_.highest[0]) != std::isinf(problem_.lowest[0])) {
-        std::copy(beta, beta + n, beta_.begin());
-        std::copy(pull, pull + n, pull_.begin());
+        take_over();
         if (!is_separable()) return n_steps;
       }
     }
     if (is_whole) {
-      std::copy(beta, beta + n, beta_.begin());
-      std::copy(pull, pull + n, pull_.begin());
+      take_over();
       return n_steps;
     }
     Places changed;
     std::vector<double> steps;
     for (std::size_t k = 0; k < n; ++k) {
-      if (beta[k] == beta_[at_work_[k]]) continue;
-      changed.push_back(at_work_[k]);
-      steps.push_back(beta[k] - beta_[at_work_[k]]);
-      beta_[at_work_[k]] = beta[k];
+      if (is_spare(k) || beta[k] == beta_[seats_[k]]) continue;
+      changed.push_back(seats_[k]);
+      steps.push_back(beta[k] - beta_[seats_[k]]);
+      beta_[seats_[k]] = beta[k];
     }
     follow(changed, steps);
     return n_steps;
@@ -207,16 +252,16 @@ class DualSolver {
     std::vector<T*> out;
     for (std::size_t k = 0; k < n; ++k) {
       T* to = matrix_.data() + k * stride;
-      if (cache_.has(at_work_[k])) {
-        const T* from = cache_.values(at_work_[k]);
-        for (std::size_t m = 0; m < n; ++m) to[m] = from[place_[at_work_[m]]];
+      if (cache_.has(seats_[k])) {
+        const T* from = cache_.values(seats_[k]);
+        for (std::size_t m = 0; m < n; ++m) to[m] = from[place_[seats_[m]]];
       } else {
-        unknown.push_back(problem_.rows[at_work_[k]]);
+        unknown.push_back(problem_.rows[seats_[k]]);
         out.push_back(to);
       }
     }
     if (unknown.empty()) return;
-    for (const std::uint32_t i : at_work_) rows.push_back(problem_.rows[i]);
+    for (const std::uint32_t i : seats_) rows.push_back(problem_.rows[i]);
     const KernelColumns columns = kernel_.columns(rows);
     const std::size_t n_tasks = (unknown.size() + rows_at_once - 1) / rows_at_once;
     parallel_for_if_worth(
@@ -295,21 +340,22 @@ class DualSolver {
   }
 
   // At a bound, and farther on its side than any row that violates on the other.
-  bool is_firm(std::size_t i, double highest, double lowest) const {
+  bool is_firm(std::size_t i, const Levels& levels) const {
+    const auto [highest, lowest] = levels.of[side(i)];
     const bool may_rise = beta_[i]<problem_.highest[i], may_fall = beta_[i]> problem_.lowest[i];
     if (may_rise && may_fall && (beta_[i] != 0 || problem_.insensitive == 0)) return false;
     return (!may_rise || up(i) < lowest) && (!may_fall || down(i) > highest);
   }
 
-  void leave_out(double highest, double lowest) {
+  void leave_out(const Levels& levels) {
     if (n_ <= n_at_work_) return;
     std::size_t n_firm = 0;
-    for (const std::uint32_t i : active_) n_firm += is_firm(i, highest, lowest);
+    for (const std::uint32_t i : active_) n_firm += is_firm(i, levels);
     if (n_firm * 5 < active_.size() || active_.size() - n_firm < n_at_work_) return;
     LeftOut left{{}, beta_};
     Places kept, places;
     for (std::size_t k = 0; k < active_.size(); ++k) {
-      if (is_firm(active_[k], highest, lowest)) {
+      if (is_firm(active_[k], levels)) {
         left.rows.push_back(active_[k]);
         is_active_[active_[k]] = false;
       } else {
@@ -325,22 +371,26 @@ class DualSolver {
   }
 
   void bring_back() {
-    for (const LeftOut& left : left_out_) {
-      Places changed, rows;
-      std::vector<double> steps;
-      for (std::uint32_t i = 0; i < n_; ++i)
-        if (beta_[i] != left.beta[i]) {
-          changed.push_back(i);
-          steps.push_back(beta_[i] - left.beta[i]);
-        }
-      for (const std::uint32_t i : left.rows) rows.push_back(problem_.rows[i]);
-      const KernelColumns columns = kernel_.columns(rows);
-      std::vector<double> pull(padded(rows.size()));
-      for (std::size_t k = 0; k < rows.size(); ++k) pull[k] = pull_[left.rows[k]];
-      subtract(columns, changed, steps, pull.data(), nullptr);
-      for (std::size_t k = 0; k < rows.size(); ++k) pull_[left.rows[k]] = pull[k];
-    }
+    for (const LeftOut& left : left_out_) bring_up_to_date(left.rows, left.beta);
     take_all();
+  }
+
+  // The pulls of some rows, which are those of an earlier β.
+  void bring_up_to_date(const Places& places, const std::vector<double>& beta_then) {
+    Places changed, rows;
+    std::vector<double> steps;
+    for (std::uint32_t i = 0; i < n_; ++i)
+      if (beta_[i] != beta_then[i]) {
+        changed.push_back(i);
+        steps.push_back(beta_[i] - beta_then[i]);
+      }
+    if (changed.empty()) return;
+    for (const std::uint32_t i : places) rows.push_back(problem_.rows[i]);
+    const KernelColumns columns = kernel_.columns(rows);
+    std::vector<double> pull(padded(rows.size()));
+    for (std::size_t k = 0; k < rows.size(); ++k) pull[k] = pull_[places[k]];
+    subtract(columns, changed, steps, pull.data(), nullptr);
+    for (std::size_t k = 0; k < rows.size(); ++k) pull_[places[k]] = pull[k];
   }
 
   // ---- the end ------------------------------------------------------------------------------------------------------
@@ -358,18 +408,29 @@ class DualSolver {
     return std::sqrt(std::max(square, 0.0)) > least_margin * total * std::sqrt(radius);
   }
 
-  DualSolution finish(double highest, double lowest, std::size_t n_steps, bool is_bounded) {
+  // What the pulls of a side's free rows come to.
+  double level(const Levels& levels, std::size_t which) const {
+    const auto [highest, lowest] = levels.of[which];
     double sum = 0;
     std::size_t n_free = 0;
     for (std::size_t i = 0; i < n_; ++i)
-      if (is_free(i)) {
+      if (side(i) == which && is_free(i)) {
         sum += up(i);
         ++n_free;
       }
-    double intercept = n_free > 0 ? sum / static_cast<double>(n_free) : (highest + lowest) / 2;
-    if (!std::isfinite(highest)) intercept = std::isfinite(lowest) ? lowest : 0.0;  // all rows are at one side's bounds
-    if (std::isfinite(highest) && !std::isfinite(lowest)) intercept = highest;
-    return {std::move(beta_), std::move(pull_), intercept, highest - lowest, n_steps, is_bounded};
+    if (!std::isfinite(highest)) return std::isfinite(lowest) ? lowest : 0.0;  // all rows are at one side's bounds
+    if (!std::isfinite(lowest)) return highest;
+    return n_free > 0 ? sum / static_cast<double>(n_free) : (highest + lowest) / 2;
+  }
+
+  DualSolution finish(const Levels& levels, std::size_t n_steps, bool is_bounded) {
+    double intercept = level(levels, 0), half_width = 0.0;
+    if (problem_.keeps_sides()) {
+      const double below = level(levels, 1);
+      half_width = (intercept - below) / 2;
+      intercept = (intercept + below) / 2;
+    }
+    return {std::move(beta_), std::move(pull_), intercept, levels.violation(), half_width, n_steps, is_bounded};
   }
 
   const KernelRows& kernel_;
@@ -379,7 +440,8 @@ class DualSolver {
   Interrupt& interrupt_;
   const std::size_t n_, n_at_work_;
   std::vector<double> beta_, pull_, diagonal_;
-  Places active_, place_, at_work_;
+  Places active_, place_, at_work_, seats_;
+  std::size_t split_ = 0, first_spare_ = 0;
   std::vector<bool> is_active_, is_in_;
   KernelColumns columns_;
   std::vector<double> active_pull_;

@@ -35,10 +35,11 @@ struct KernelBlock {
 };
 
 // A small dual problem with its kernel matrix; see dual.h for the words. Arrays are padded: a row that is none may go
-// neither up nor down.
+// neither up nor down. Steps go between rows on the same side of `split`.
 template <class T>
 struct SmallDual {
   std::size_t n, stride;  // stride: padded n
+  std::size_t split;      // a multiple of tile_rows; stride: all rows are on one side
   const T* matrix;        // n rows of stride values
   const double *diagonal, *lowest, *highest;
   double *beta, *pull;  // pull: z - K beta

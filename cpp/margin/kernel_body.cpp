@@ -203,11 +203,17 @@ struct Extremes {
   double lowest;  // of what may go down
 };
 
+// Rows of one side: from the first to the last, without it.
+struct Side {
+  std::size_t first, last;
+};
+
 // pull -= step (row_i - row_j), and the extremes after it.
 template <class T>
-SPINNEY_INLINE Extremes move_and_search(const SmallDual<T>& p, double step, const T* row_i, const T* row_j) {
-  Numbers best = all(-infinity), place = all(0.0), lowest = all(infinity), count = count_from<tile_rows>(0.0);
-  for (std::size_t t = 0; t < p.stride; t += tile_rows) {
+SPINNEY_INLINE Extremes move_and_search(const SmallDual<T>& p, Side side, double step, const T* row_i, const T* row_j) {
+  Numbers best = all(-infinity), place = all(0.0), lowest = all(infinity),
+          count = count_from<tile_rows>(static_cast<double>(side.first));
+  for (std::size_t t = side.first; t < side.last; t += tile_rows) {
     Numbers pull = load<tile_rows>(p.pull + t);
     pull =
         pull - all(step) * (convert<double>(load<tile_rows>(row_i + t)) - convert<double>(load<tile_rows>(row_j + t)));
@@ -224,11 +230,11 @@ SPINNEY_INLINE Extremes move_and_search(const SmallDual<T>& p, double step, cons
 
 // The partner with which row i gains most, to second order (Fan, Chen and Lin 2005).
 template <class T>
-SPINNEY_INLINE std::size_t partner_of(const SmallDual<T>& p, const Place& i) {
+SPINNEY_INLINE std::size_t partner_of(const SmallDual<T>& p, Side side, const Place& i) {
   const T* row = p.matrix + i.at * p.stride;
   const Numbers own = all(p.diagonal[i.at]), zero = all(0.0), least = all(least_curvature);
-  Numbers best = all(0.0), place = all(0.0), count = count_from<tile_rows>(0.0);
-  for (std::size_t t = 0; t < p.stride; t += tile_rows) {
+  Numbers best = all(0.0), place = all(0.0), count = count_from<tile_rows>(static_cast<double>(side.first));
+  for (std::size_t t = side.first; t < side.last; t += tile_rows) {
     const Numbers down = load<tile_rows>(p.pull + t) + load<tile_rows>(p.down + t);
     const Numbers difference = larger(all(i.value) - down, zero), value = convert<double>(load<tile_rows>(row + t));
     const Numbers curvature = (own + load<tile_rows>(p.diagonal + t)) - (value + value);
@@ -275,16 +281,24 @@ template <class T>
 SmallDualEnd solve(const SmallDual<T>& p) {
   for (std::size_t i = 0; i < p.n; ++i) mark(p, i);
   for (std::size_t i = p.n; i < p.stride; ++i) p.up[i] = -infinity, p.down[i] = infinity;
-  Extremes found = move_and_search(p, 0.0, p.matrix, p.matrix);
+  const Side sides[] = {{0, p.split}, {p.split, p.stride}};
+  const std::size_t n_sides = p.split < p.stride ? 2 : 1;
+  Extremes found[2];
+  const auto move = [&](double step, const T* row_i, const T* row_j) __attribute__((always_inline)) {
+    found[0] = move_and_search(p, sides[0], step, row_i, row_j);
+    if (n_sides == 2) found[1] = move_and_search(p, sides[1], step, row_i, row_j);
+  };
+  const auto violation = [&](std::size_t s) { return found[s].highest.value - found[s].lowest; };
+  const auto worst = [&] { return n_sides == 2 && violation(1) > violation(0) ? std::size_t{1} : std::size_t{0}; };
+  move(0.0, p.matrix, p.matrix);
   std::size_t n_steps = 0;
-  while (found.highest.value - found.lowest > p.tolerance && n_steps < p.most_steps) {
-    const std::size_t i = found.highest.at, j = partner_of(p, found.highest);
+  for (; violation(worst()) > p.tolerance && n_steps < p.most_steps; ++n_steps) {
+    const std::size_t s = worst(), i = found[s].highest.at, j = partner_of(p, sides[s], found[s].highest);
     const double step = step_of(p, i, j);
     take(p, i, j, step);
-    ++n_steps;
-    found = move_and_search(p, step, p.matrix + i * p.stride, p.matrix + j * p.stride);
+    move(step, p.matrix + i * p.stride, p.matrix + j * p.stride);
   }
-  return {n_steps, found.highest.value - found.lowest};
+  return {n_steps, violation(worst())};
 }
 
 }  // namespace

@@ -15,7 +15,22 @@ DualProblem with_penalty(const DualProblem& unit, double penalty) {
   DualProblem problem = unit;
   for (auto* bounds : {&problem.lowest, &problem.highest})
     for (double& bound : *bounds) bound = bound == 0 ? 0.0 : bound * penalty;  // the penalty may be infinite
+  if (problem.keeps_sides()) problem.side_sum *= penalty;
   return problem;
+}
+
+// Where sides are kept: the first rows of each at their bounds, as many as its sum asks for.
+DualSolution first_start(const DualProblem& problem) {
+  DualSolution start;
+  if (!problem.keeps_sides()) return start;
+  double left[] = {problem.side_sum, problem.side_sum};
+  for (std::size_t i = 0; i < problem.z.size(); ++i) {
+    const bool is_below = problem.is_below(i);
+    const double size = std::min(is_below ? -problem.lowest[i] : problem.highest[i], left[is_below]);
+    left[is_below] -= size;
+    start.beta.push_back(is_below ? -size : size);
+  }
+  return start;
 }
 
 // A solution times a factor keeps the bounds that grow by it, and z - K beta follows.
@@ -39,7 +54,7 @@ std::vector<DualSolution> fit_path(const KernelRows& kernel, const DualProblem& 
   std::vector<DualSolution> found;
   for (std::size_t k = 0; k < penalties.size(); ++k) {
     const DualProblem problem = with_penalty(unit, penalties[k]);
-    DualSolution start;
+    DualSolution start = first_start(problem);
     if (k > 0 && std::isfinite(penalties[k])) {
       start = scaled(found.back(), unit, penalties[k] / penalties[k - 1]);
       keep_within(start, problem);

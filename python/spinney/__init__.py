@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from spinney._margin.classifier import SVC
     from spinney._margin.linear_classifier import LinearSVC
     from spinney._margin.linear_regressor import LinearSVR
+    from spinney._margin.nu_classifier import NuSVC
+    from spinney._margin.nu_regressor import NuSVR
     from spinney._margin.perceptron import Perceptron
     from spinney._margin.regressor import SVR
     from spinney._neighbours.classifier import KNeighborsClassifier
@@ -124,6 +126,8 @@ __all__ = [
     "LossCriterion",
     "ModelFileError",
     "NearestRows",
+    "NuSVC",
+    "NuSVR",
     "PartialDependence",
     "Perceptron",
     "ProximityImputer",

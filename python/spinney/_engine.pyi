@@ -871,6 +871,9 @@ def fit_machines(
     lowest: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     highest: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
     insensitive: float,
+    side_sums: Annotated[
+        NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+    ],
     penalties: Annotated[
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ],
@@ -882,7 +885,7 @@ def fit_machines(
     n_jobs: int,
 ) -> list[Any]:
     """
-    For each machine and penalty: coefficients, z less kernel sums, intercept, violation, steps, whether bounded.
+    For each machine and penalty: coefficients, z less kernel sums, intercept, violation, half the distance of the sides' levels, steps, whether bounded.
     """
 
 def decisions(

@@ -51,6 +51,8 @@ MODULE_OF = {
     "LossCriterion": "spinney.criteria",
     "ModelFileError": "spinney._file.container",
     "NearestRows": "spinney.explaining.nearest",
+    "NuSVC": "spinney._margin.nu_classifier",
+    "NuSVR": "spinney._margin.nu_regressor",
     "PartialDependence": "spinney.explaining.dependence",
     "Perceptron": "spinney._margin.perceptron",
     "ProximityImputer": "spinney._forest.near.imputation",
@@ -127,6 +129,7 @@ FITTED_KINDS = {
 # families whose estimators are not called by the family and "Classifier" or "Regressor": of classes, of values
 OWN_NAMES: dict[str, tuple[str | None, str | None]] = {
     "LinearSV": ("LinearSVC", "LinearSVR"),
+    "NuSV": ("NuSVC", "NuSVR"),
     "Perceptron": ("Perceptron", None),
     "SV": ("SVC", "SVR"),
 }
@@ -139,7 +142,7 @@ FAMILIES_OF_KIND = {
     "cells": ("Histogram",),
     "forest": ("RandomForest", "ExtraTrees"),
     "functions": ("FunctionalBoosting",),
-    "kernel_machines": ("SV",),
+    "kernel_machines": ("SV", "NuSV"),
     "linear": ("Linear",),
     "neighbours": ("KNeighbors",),
     "tree": ("DecisionTree", "ExtraTree"),
@@ -158,6 +161,7 @@ FITTED_BY_COMMAND = {
     "adaboost": "AdaBoost",
     "functional": "FunctionalBoosting",
     "svm": "SV",
+    "nu_svm": "NuSV",
     "knn": "KNeighbors",
     "histogram": "Histogram",
     "linear": "Linear",

@@ -30,6 +30,17 @@ enter_models(
 )
 enter_models("svc two classes", {"platt": classes(probability=True, cv=4, C=5.0)}, MIXED, TWO)
 enter_models("svr", {kernel: values(kernel=kernel, gamma=0.05, C=3.0) for kernel in KERNELS}, HOLES, VALUES)
+enter_models(
+    "nu",
+    {
+        "pairs": lambda: spinney.NuSVC(nu=0.2),
+        "double": lambda: spinney.NuSVC(nu=0.1, kernel="linear", precision="double", tol=1e-7),
+    },
+    MIXED,
+    CLASSES,
+)
+enter_models("nu of values", {"rbf": lambda: spinney.NuSVR(C=3.0), "few": lambda: spinney.NuSVR(nu=0.1)}, HOLES, VALUES)
+enter_models("nu long", {"rbf": lambda: spinney.NuSVC(nu=0.2)}, LONG[:1200], LONG_VALUES[:1200] > 0)
 enter_models("svc long", {"rbf": classes(C=4.0)}, LONG[:2000], LONG_VALUES[:2000] > 0)
 enter_models("svr long", {"rbf": values(C=4.0)}, LONG[:1200], LONG_VALUES[:1200])
 enter_models(

@@ -5,6 +5,7 @@ to 1e-6 asks for the same. A positive decision favours the first label of libsvm
 """
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,8 @@ def parameters(case):
     found = {"kernel": KERNELS[given["kernel"]], "scale": False, "tol": 1e-8}
     if case["kind"] == "svm_kernlab":
         return found | {"C": given["C"], "gamma": dict(given["kpar"] or {}).get("sigma", 1.0)}
-    names = {"cost": "C", "gamma": "gamma", "coef0": "coef0", "degree": "degree"}
+    chosen = {"cost": "C"} if given["nu"] is None else {"nu": "nu"}
+    names = chosen | {"gamma": "gamma", "coef0": "coef0", "degree": "degree"}
     return found | {own: given[name] for name, own in names.items()}
 
 
@@ -57,12 +59,13 @@ def decisions_as_stated(case, model, X):
 @pytest.mark.parametrize("name", [name for name in NAMES if "eps" not in name])
 def test_decisions_are_those_of_libsvm_and_kernlab(name):
     case, X, y, train, test = load(name)
-    model = spinney.SVC(
-        decision_function_shape="ovo", class_weight=case["params"]["class_weights"], **parameters(case)
-    ).fit(X[train], y[train])
+    make = partial(spinney.SVC, class_weight=case["params"]["class_weights"])
+    if case["params"].get("nu"):
+        make = spinney.NuSVC
+    model = make(decision_function_shape="ovo", **parameters(case)).fit(X[train], y[train])
     np.testing.assert_allclose(decisions_as_stated(case, model, X[test]), case["test_decision"], atol=1e-6)
     np.testing.assert_allclose(decisions_as_stated(case, model, X[train]), case["train_decision"], atol=1e-6)
-    exact = spinney.SVC(class_weight=case["params"]["class_weights"], precision="double", **parameters(case))
+    exact = make(precision="double", **parameters(case))
     stated = case.get("dual_objective_recomputed") or case["objective"]
     best = np.array(stated) + 1e-9 * np.abs(stated)
     if model.kernel != "sigmoid":  # which has several

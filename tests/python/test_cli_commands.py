@@ -551,6 +551,10 @@ def test_margins_are_fitted_shown_and_asked(folder, tmp_path):
     assert "fit with probability=True" in refused("predict", tmp_path / "svm", folder / "penguins.csv", "--proba")
     for option, value in (("--max-depth", 2), ("--trees", 10), ("--learning-rate", 0.1)):
         assert "Leave it out" in refused(*fit, option, value, code=2)
+    share = (*fit[:-1], "nu_svm", "--nu", 0.1, "--folds", 0, "--out", tmp_path / "nu")
+    run(*share)
+    assert spinney.load(tmp_path / "nu").nu == 0.1
+    assert "Leave it out" in refused(*fit, "--nu", 0.1, code=2)
     assert "neither a positive number nor 'cv'" in refused(*fit, "--C", "-3", code=2)
     assert "Leave it out" in refused(*fit[:-1], "tree", "--C", 2, code=2)
     values = ("fit", folder / "penguins.csv", "--target", "body_mass_g", "--folds", 0, "--model")

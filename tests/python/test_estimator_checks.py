@@ -36,6 +36,8 @@ pytestmark = [
         spinney.FunctionalBoostingRegressor(n_estimators=20, learning_rate=0.5),
         spinney.SVC(),
         spinney.SVR(),
+        spinney.NuSVC(nu=0.15),
+        spinney.NuSVR(),
         spinney.KNeighborsClassifier(),
         spinney.KNeighborsRegressor(),
         spinney.LinearSVC(),

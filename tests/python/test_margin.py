@@ -10,6 +10,7 @@ import pytest
 import spinney
 from hypothesis import given
 from hypothesis import strategies as st
+from margin_tables import blobs, mixed
 from oracle.margin import kernel_matrix, objective, solve_dual, violation
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
@@ -21,23 +22,6 @@ KERNELS = {
     "poly": {"gamma": 0.3, "coef0": 1.0, "degree": 2},
     "rbf": {"gamma": 0.4},
 }
-
-
-def blobs(seed=0, n=60, d=3, n_classes=2, spread=1.2):
-    rng = np.random.RandomState(seed)
-    y = np.arange(n) % n_classes
-    return rng.randn(n, d) * spread + np.eye(n_classes, d)[y] * 2.5, y
-
-
-def mixed(n=80):
-    rng = np.random.RandomState(1)
-    frame = pd.DataFrame(
-        {"a": rng.randn(n), "town": rng.choice(["Ely", "Rye", "Wem"], n).astype(object), "wet": rng.rand(n) < 0.5}
-    )
-    score = frame["a"] + 2 * (frame["town"] == "Rye") + frame["wet"] + 0.3 * rng.randn(n)
-    frame.loc[::9, "a"] = np.nan
-    frame.loc[::11, "town"] = None
-    return frame, np.where(score > 1.2, "high", "low"), score.to_numpy()
 
 
 def matrix_of(model, rows, others):

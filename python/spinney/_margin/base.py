@@ -25,13 +25,12 @@ from spinney._learn.folds import Fold, read_folds
 from spinney._learn.table_estimator import TargetEstimator
 from spinney._learn.target import read_weights
 from spinney._margin.rows import MarginRows
-from spinney._margin.search import C_GRID, GAMMA_STEPS, Grid, is_searched, read_values
+from spinney._margin.search import GAMMA_STEPS, Grid, is_searched, read_penalties, read_values
 from spinney._margin.solve import Effort, KernelChoice, Problems, Solution, machines_of, solve
 from spinney._words.warn import warn
 
 Floats = NDArray[np.float64]
 _MOST_STEPS = 10_000_000
-_KEPT_NUMBERS = ("dual_gap_", "kkt_violation_", "objective_")
 
 
 class MarginTable:
@@ -94,8 +93,9 @@ class BaseSupportVectors(TargetEstimator):
 
     _model_attribute = "margin_"
     margin_: FittedMachines
+    C_: Any  # one for all machines, or one of each
+    _kept_numbers: ClassVar[tuple[str, ...]] = ("dual_gap_", "kkt_violation_", "objective_")  # of each machine
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0.0, np.inf, closed="right"), StrOptions({"cv"}), "array-like"],
         "kernel": [StrOptions({*KERNELS, "precomputed"}), callable],
         "degree": [Interval(Integral, 0, 1000, closed="both")],
         "gamma": [StrOptions({"scale", "auto", "cv"}), Interval(Real, 0.0, None, closed="neither"), "array-like"],
@@ -182,7 +182,8 @@ class BaseSupportVectors(TargetEstimator):
         model = machines_of(rows, problems, solutions, kernel, design, self._n_classes(learned))
         model.calibration = self._calibrate(table, kernel, C, learned)
         self._keep(schema, model, rows, problems, solutions, learned)
-        self.C_, self.gamma_ = C, gamma
+        self.gamma_ = gamma
+        self._keep_found(C, solutions)
         self.__dict__.pop("cv_results_", None)
         if results is not None:
             self.cv_results_ = results
@@ -216,15 +217,12 @@ class BaseSupportVectors(TargetEstimator):
     def _kernel(self, gamma: float) -> KernelChoice:
         return KernelChoice(self.kernel, gamma, float(self.coef0), int(self.degree))
 
+    def _penalties(self) -> Floats:
+        """Values of C to try."""
+        return read_penalties(self.C)
+
     def _grid(self, rows: MarginRows) -> Grid:
         """Values of C and gamma to try: one of each, unless a search is asked for."""
-        C = self.C
-        if isinstance(C, str):
-            penalties = np.array(C_GRID)
-        elif is_searched(C):
-            penalties = read_values(C, "C")
-        else:
-            penalties = np.array([float(C)])
         uses_gamma = callable(self.kernel) or self.kernel in ("poly", "rbf", "sigmoid")
         if is_searched(self.gamma) and not isinstance(self.gamma, str):
             gammas = read_values(self.gamma, "gamma")
@@ -235,7 +233,7 @@ class BaseSupportVectors(TargetEstimator):
             gammas = np.array([float(self.gamma)])
         if not np.isfinite(gammas).all():
             raise ValueError(f"gamma must be finite. Got {self.gamma!r}.")
-        return Grid(penalties, gammas if uses_gamma else gammas[:1])
+        return Grid(self._penalties(), gammas if uses_gamma else gammas[:1])
 
     def _folds(self, table: MarginTable, learned: dict[str, Any], seed_of: int) -> list[Fold]:
         strata = table.target.astype(np.intp)[:, np.newaxis] if "classes_" in learned else None
@@ -309,12 +307,16 @@ class BaseSupportVectors(TargetEstimator):
         self.n_iter_ = np.array([solution.n_iter for solution in solutions])
         largest = np.zeros(len(rows))
         for m, solution in enumerate(solutions):
-            own = problems.rows[problems.of_machine(m)]
+            own = problems.rows_of(m)
             largest[own] = np.maximum(largest[own], solution.slacks)
         self.slacks_ = np.where(rows.place >= 0, largest[rows.place], np.nan)
         for name, value in learned.items():
             if not name.startswith("_"):
                 setattr(self, name, value)
+
+    def _keep_found(self, C: float, solutions: list[Solution]) -> None:
+        """Set what was found of the penalty."""
+        self.C_ = C
 
     # ---- what the model is made of --------------------------------------------------------------------
 
@@ -365,24 +367,26 @@ class BaseSupportVectors(TargetEstimator):
     # ---- files ---------------------------------------------------------------------------------------
 
     def _to_header(self) -> dict[str, Any]:
-        entry: dict[str, Any] = {name: getattr(self, name).tolist() for name in _KEPT_NUMBERS}
-        entry |= {"n_iter_": self.n_iter_.tolist(), "C_": self.C_, "gamma_": self.gamma_}
+        entry: dict[str, Any] = {name: getattr(self, name).tolist() for name in (*self._kept_numbers, "n_iter_")}
+        entry["gamma_"] = self.gamma_
+        if "C_" not in self._kept_numbers:
+            entry["C_"] = "inf" if np.isinf(self.C_) else self.C_  # JSON has no infinite number
         if hasattr(self, "cv_results_"):
             entry["cv_results_"] = {name: array_to_json(column) for name, column in self.cv_results_.items()}
-        return {"margin": _plain(entry)}
+        return {"margin": entry}
 
     @classmethod
     def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
         entry = field(header, "margin", dict)
         found: dict[str, Any] = {}
         assert isinstance(part.model, FittedMachines)
-        for name in (*_KEPT_NUMBERS, "n_iter_"):
+        for name in (*cls._kept_numbers, "n_iter_"):
             found[name] = numbers_from_json(field(entry, name, list), name)
             if len(found[name]) != part.model.n_machines:
                 refuse("is damaged: what is known of its machines does not fit them")
         found["n_iter_"] = found["n_iter_"].astype(np.int64)
-        C = entry.get("C_")
-        found["C_"] = np.inf if C == "inf" else field(entry, "C_", float)
+        if "C_" not in cls._kept_numbers:
+            found["C_"] = np.inf if entry.get("C_") == "inf" else field(entry, "C_", float)
         found["gamma_"] = field(entry, "gamma_", float)
         if "cv_results_" in entry:
             columns = field(entry, "cv_results_", dict)
@@ -400,11 +404,15 @@ class BaseSupportVectors(TargetEstimator):
         n = int(self.margin_.coefficients.shape[1])
         vectors, machines = counted(n, "support vector", "support vectors"), self.margin_.n_machines
         name = self.kernel if isinstance(self.kernel, str) else "own"
-        lines = {"support vector machine": f"{vectors}, {name} kernel", "C": f"{self.C_:g}"}
+        lines = {"support vector machine": f"{vectors}, {name} kernel"}
+        for chosen in ("C_", "nu"):
+            if np.ndim(getattr(self, chosen, [])) == 0:
+                lines[chosen.rstrip("_")] = f"{getattr(self, chosen):g}"
         if name in ("poly", "rbf", "sigmoid"):
             lines["gamma"] = f"{self.gamma_:.4g}"
-        size = {"support_vectors": n, "machines": machines, "kernel": name, "gamma": self.gamma_}
-        size["C"] = self.C_ if np.isfinite(self.C_) else None
+        size: dict[str, Any] = {"support_vectors": n, "machines": machines, "kernel": name, "gamma": self.gamma_}
+        if np.ndim(self.C_) == 0:
+            size["C"] = self.C_ if np.isfinite(self.C_) else None
         return About(
             "support vector machine",
             size,
@@ -432,11 +440,6 @@ class BaseSupportVectors(TargetEstimator):
             tags.input_tags.pairwise = True
             tags.input_tags.allow_nan = False
         return tags
-
-
-def _plain(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return an infinite C as text: JSON has no such number."""
-    return entry | {"C_": "inf"} if np.isinf(entry["C_"]) else entry
 
 
 def _usual_gamma(rows: MarginRows, name: str) -> float:

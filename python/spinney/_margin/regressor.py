@@ -5,19 +5,14 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 
-from spinney._fitted.margin.machines import FittedMachines
-from spinney._learn.one_target import read_one_value
-from spinney._margin.base import BaseSupportVectors, Floats
 from spinney._margin.rows import MarginRows
 from spinney._margin.solve import Problems, value_problem
+from spinney._margin.values import MachineOfValues
 
 
-class SVR(RegressorMixin, BaseSupportVectors):
+class SVR(MachineOfValues):
     """Support vector regression.
 
     The flattest function, in the terms of the table or in the space of a kernel, that leaves most rows within
@@ -129,7 +124,7 @@ class SVR(RegressorMixin, BaseSupportVectors):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BaseSupportVectors._parameter_constraints,
+        **MachineOfValues._parameter_constraints,
         "epsilon": [Interval(Real, 0.0, None, closed="left")],
     }
 
@@ -172,26 +167,5 @@ class SVR(RegressorMixin, BaseSupportVectors):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
-        return read_one_value(y, n_rows, "a support vector machine"), {}
-
     def _problems(self, rows: MarginRows, learned: dict[str, Any]) -> Problems:
         return value_problem(rows, float(self.epsilon))
-
-    def _errors(self, model: FittedMachines, scores: Floats, target: Floats) -> Floats:
-        return np.asarray((scores[:, 0] - target) ** 2)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Values.
-        """
-        return self._scores(X)[:, 0]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._data.given import given_numbers
 
 Floats = NDArray[np.float64]
+PENALTY: list[Any] = [Interval(Real, 0.0, np.inf, closed="right"), StrOptions({"cv"}), "array-like"]  # what C may be
 C_GRID = tuple(10.0 ** (k / 2) for k in range(-4, 7))
 GAMMA_STEPS = tuple(4.0**k for k in range(-2, 3))
 
@@ -64,3 +67,10 @@ def read_values(value: Any, name: str) -> Floats:
     if not len(numbers) or not (np.isfinite(numbers) & (numbers > 0)).all():
         raise ValueError(f"{name} must hold positive, finite numbers to try. Got {value!r}.")
     return np.unique(numbers)
+
+
+def read_penalties(C: Any) -> Floats:
+    """Values of C to try: one, unless a search is asked for."""
+    if isinstance(C, str):
+        return np.array(C_GRID)
+    return read_values(C, "C") if is_searched(C) else np.array([float(C)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from spinney._fitted.margin.machines import FittedMachines
 from spinney._margin.rows import MarginRows
 
 Floats = NDArray[np.float64]
+_LEAST_MARGIN = 1e-12  # below it the classes lie on top of each other, and nothing is scaled
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,9 @@ class Problems:
         -1 if the machine's positive side is to be the other.
     of_values : bool
         Whether targets are values; else they are sides.
+    side_sums : ndarray of shape (n_machines,), or None
+        Of ν machines, what the coefficients of each side come to. Of values each row is there twice, first on the upper
+        side; z of sides is then 0.
     """
 
     rows: NDArray[np.uint32]
@@ -85,10 +89,16 @@ class Problems:
     strategy: str
     sign: float = 1.0
     of_values: bool = False
+    side_sums: Floats | None = None
 
     def of_machine(self, m: int) -> slice:
         """Where one machine's rows are."""
         return slice(int(self.ends[m - 1]) if m else 0, int(self.ends[m]))
+
+    def rows_of(self, m: int) -> NDArray[np.uint32]:
+        """Rows of one machine, each once."""
+        found = self.rows[self.of_machine(m)]
+        return found[: len(found) // 2] if self.of_values and self.side_sums is not None else found
 
 
 def class_problems(rows: MarginRows, by_class: Floats, multi_class: str, cost: Floats | None) -> Problems:
@@ -134,6 +144,39 @@ def value_problem(rows: MarginRows, epsilon: float) -> Problems:
     )
 
 
+def nu_class_problems(rows: MarginRows, nu: float, classes: NDArray[Any]) -> Problems:
+    """Return the duals that tell pairs of classes apart with a share nu of the rows within the margin or at it."""
+    found = class_problems(rows, np.ones(len(classes)), "ovo", None)
+    sums = []
+    for m, (i, j) in enumerate(zip(*np.triu_indices(len(classes), 1), strict=True)):
+        own = found.of_machine(m)
+        above, below = float(found.highest[own].sum()), float(-found.lowest[own].sum())
+        most, wanted = min(above, below), nu * (above + below) / 2
+        if wanted > most * (1 + 1e-12):
+            one, other = classes.tolist()[i], classes.tolist()[j]
+            raise ValueError(
+                f"nu={nu:g} asks for more of the smaller of the classes {one!r} and {other!r} than there is. Pass a nu "
+                f"of at most {2 * most / (above + below):.4g}, or weights of the rows."
+            )
+        sums.append(min(wanted, most))
+    return replace(found, z=np.zeros(len(found.z)), side_sums=np.array(sums))
+
+
+def nu_value_problem(rows: MarginRows, nu: float) -> Problems:
+    """Return the dual of a regression with a share nu of the rows outside the tube or at its edge."""
+    once = value_problem(rows, 0.0)
+    nothing = np.zeros(len(rows))
+    return replace(
+        once,
+        rows=np.tile(once.rows, 2),
+        ends=2 * once.ends,
+        z=np.tile(once.z, 2),
+        lowest=np.concatenate([nothing, once.lowest]),
+        highest=np.concatenate([once.highest, nothing]),
+        side_sums=np.array([nu * rows.weight.sum() / 2]),
+    )
+
+
 @dataclass(frozen=True)
 class Solution:
     """One machine, solved.
@@ -146,6 +189,8 @@ class Solution:
         What the machine says of them.
     intercept, violation, objective, gap : float
         See the attributes of the estimators.
+    penalty, epsilon : float
+        C and half the width of the tube; of ν machines those that would give the same solution.
     n_iter : int
         Steps of two rows each.
     is_bounded : bool
@@ -159,6 +204,8 @@ class Solution:
     violation: float
     objective: float
     gap: float
+    penalty: float
+    epsilon: float
     n_iter: int
     is_bounded: bool
 
@@ -180,6 +227,7 @@ def solve(
         problems.lowest,
         problems.highest,
         problems.insensitive,
+        np.zeros(len(problems.ends)) if problems.side_sums is None else problems.side_sums,
         np.ascontiguousarray(penalties, dtype=np.float64),
         effort.tol,
         effort.cache_size,
@@ -195,29 +243,38 @@ def solve(
 
 
 def _solution(problems: Problems, m: int, penalty: float, found: Any) -> Solution:
-    beta, pull, intercept, violation, n_iter, is_bounded = found
+    beta, pull, intercept, violation, half_width, n_iter, is_bounded = found
     own = problems.of_machine(m)
     z, epsilon = problems.z[own], problems.insensitive
-    sums = z - pull
+    bound = np.maximum(problems.highest[own], -problems.lowest[own])
+    sums, charged = z - pull, epsilon
+    if problems.side_sums is not None and problems.of_values:
+        n = len(z) // 2
+        beta, z, sums, bound = beta[:n] + beta[n:], z[:n], sums[:n], bound[:n]
+        epsilon, charged = max(half_width, 0.0), 0.0
+    elif problems.side_sums is not None:
+        z = np.where(problems.lowest[own] < 0, -1.0, 1.0)
+        penalty = 1.0 / -half_width if -half_width > _LEAST_MARGIN else 1.0
+        beta, sums, intercept = beta * penalty, sums * penalty, intercept * penalty
     scores = sums + intercept
     slacks = np.maximum(np.abs(z - scores) - epsilon, 0.0) if problems.of_values else np.maximum(1.0 - z * scores, 0.0)
     square = float((beta * sums).sum())
-    objective = square / 2 - float((z * beta).sum()) + epsilon * float(np.abs(beta).sum())
-    bound = np.maximum(problems.highest[own], -problems.lowest[own])
+    objective, size = square / 2 - float((z * beta).sum()), float(np.abs(beta).sum())
     if np.isfinite(penalty):
         primal = square / 2 + float((penalty * bound * slacks).sum())
     else:  # a plane that all rows keep their distance from: the one found, moved away from the worst of them
         room = 1.0 - float(slacks.max(initial=0.0))
         primal = square / 2 / room**2 if room > 0 else np.inf
-    gap = max(primal + objective, 0.0)
     return Solution(
         beta,
         scores,
         slacks,
         float(intercept),
         max(float(violation), 0.0),
-        objective,
-        gap,
+        objective + charged * size,
+        max(primal + (objective + epsilon * size), 0.0),
+        penalty,
+        float(epsilon),
         int(n_iter),
         bool(is_bounded),
     )
@@ -235,7 +292,7 @@ def machines_of(
     places, values = [], []  # of the support vectors of each machine
     for m, solution in enumerate(solutions):
         kept = np.flatnonzero(solution.beta)
-        places.append(problems.rows[problems.of_machine(m)][kept])
+        places.append(problems.rows_of(m)[kept])
         values.append(problems.sign * solution.beta[kept])
     at = np.unique(np.concatenate(places))
     k = n_classes or 1

@@ -74,6 +74,7 @@ _LEARNERS = (
 _KERNELS = ("linear", "poly", "rbf", "sigmoid")
 _OF_TREES = ("tree", "forest", "extra-trees")
 _OF_MARGINS = ("svm", "linear_svm")
+_OF_KERNELS = ("svm", "nu_svm")
 _ONLY_OF = {  # models that an option is for, where it is not for all of them
     "n_neighbors": ("knn",),
     "learning_rate": ("boosting", "adaboost", "functional"),
@@ -87,7 +88,8 @@ _ONLY_OF = {  # models that an option is for, where it is not for all of them
     "max_depth": (*_OF_TREES, "boosting", "adaboost"),
     "n_estimators": (*_OF_TREES, "boosting", "adaboost", "functional"),
     "C": _OF_MARGINS,
-    "kernel": ("svm",),
+    "kernel": _OF_KERNELS,
+    "nu": ("nu_svm",),
 }
 _OPTION_OF = {
     "n_estimators": "trees",
@@ -164,6 +166,12 @@ _OPTION_OF = {
 )
 @click.option("--C", "C", type=_PositiveOrCv(), metavar="C|cv", help="Margins: what a row beyond the margin pays.")
 @click.option("--kernel", type=click.Choice(_KERNELS), metavar="K", help=f"Margins: {', '.join(_KERNELS)}.")
+@click.option(
+    "--nu",
+    type=click.FloatRange(0.0, 1.0, min_open=True),
+    metavar="SHARE",
+    help="Margins (nu_svm): share of rows that may lie beyond the margin.",
+)
 @click.option("--drop", multiple=True, metavar="COL", help="Column to leave out; may be given several times.")
 @click.option(
     "--date-parts",
