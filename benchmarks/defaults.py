@@ -2,8 +2,10 @@
 
 Usage: ``python benchmarks/defaults.py --data FOLDER [--sets NAME …] [--rows N] [--folds K] [--jobs N] [--threads N]``.
 The folder is that of accuracy.py (`sets.py` says what it holds); results go to ``--records``, one line each, and a
-later run goes on from there. Peers that are not installed are left out. A fit has ``--threads`` threads, and where
-the system allows it, as many processors to itself.
+later run goes on from there. Peers that are not installed are left out. Sets come in the order of their cost, so
+that a run that is cut short has as many as it can. A fit has ``--threads`` threads, and where the system allows it and
+several run at a time, as many processors to itself; its seconds are those of the processor if it has one thread, so
+that other work on the machine does not count.
 """
 
 from __future__ import annotations
@@ -201,11 +203,15 @@ def _pin(threads: int) -> None:
         os.sched_setaffinity(0, {cpus[(me * threads + t) % len(cpus)] for t in range(threads)})
 
 
-def fit(folder: str, name: str, rows: int, k: int, fold: int, contestant: str, threads: int) -> pool.Record:
+def fit(
+    folder: str, name: str, rows: int, k: int, fold: int, contestant: str, threads: int, pinned: bool
+) -> pool.Record:
     """Fit one contestant on all folds of a set but one, and judge it by that one."""
     from threadpoolctl import threadpool_limits
 
-    _pin(threads)
+    if pinned:
+        _pin(threads)
+    clock = time.process_time if threads == 1 else time.perf_counter
     table = sets.load(Path(folder), name)
     table = table if len(table.y) <= rows else sets._sample(table, rows)
     held_out = _folds(table, k) == fold
@@ -213,10 +219,10 @@ def fit(folder: str, name: str, rows: int, k: int, fold: int, contestant: str, t
     labels = np.unique(y[~held_out]) if table.n_classes else None
     learned = y[~held_out] if labels is None else np.searchsorted(labels, y[~held_out])
     job = Job(table.X[~held_out], learned, table.is_category, 0 if labels is None else len(labels), threads)
-    began = time.perf_counter()
+    began = clock()
     with threadpool_limits(limits=threads):
         answers = CONTESTANTS[contestant][1](job)
-        seconds = time.perf_counter() - began
+        seconds = clock() - began
         found = answers(table.X[held_out])
     constant = np.full(int(held_out.sum()), learned.mean())
     if labels is not None:
@@ -226,6 +232,13 @@ def fit(folder: str, name: str, rows: int, k: int, fold: int, contestant: str, t
         "seconds": seconds, "rows": len(table.y), **judge(y[held_out], found),
         "constant": judge(y[held_out], constant)["loss"],
     }  # fmt: skip
+
+
+def _cost(folder: Path, name: str, rows: int) -> float:
+    """Cells of a set, times its classes: about what a booster has to do."""
+    table = sets.load(folder, name)
+    n_scores = 1 if table.n_classes <= 2 else table.n_classes
+    return min(len(table.y), rows) * (table.X.shape[1] + 2 * int(table.is_category.sum())) * n_scores
 
 
 def _for_all(shares: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarray:
@@ -285,13 +298,13 @@ def _tables(records: list[pool.Record], metric: str) -> tuple[dict[str, dict[str
 def _report_sets(
     found: list[str], names: list[str], table: np.ndarray, seconds: np.ndarray, constants: dict[str, dict[str, float]]
 ) -> None:
-    print("\nset by set: loss of spinney, over each of the others' (negative: ours is lower), seconds")
+    print(f"\nset by set: loss of {names[0]}, over each of the others' (negative: it is lower), seconds")
     for i, name in enumerate(found):
         mine = table[i, 0]
         over = ", ".join(f"{c} {mine / max(table[i, j], 1e-12) - 1:+.1%}" for j, c in enumerate(names) if j)
         slow = seconds[i, 0] / seconds[i, names.index("catboost")] if "catboost" in names else 0.0
         notes = [f"{slow:.2f} of CatBoost's time"] if slow else []
-        notes += ["WORSE THAN THE CONSTANT"] if mine > constants[name]["spinney"] * 1.0005 else []
+        notes += ["WORSE THAN THE CONSTANT"] if mine > constants[name][names[0]] * 1.0005 else []
         print(f"{name:<24}{mine:>10.4g}  {over}; {seconds[i, 0]:.2f} s{', ' if notes else ''}{', '.join(notes)}")
 
 
@@ -316,16 +329,16 @@ def main() -> int:
         chosen = options.sets or [n for n in sets.names(options.data) if n not in TOO_LARGE | TWINS]
         wanted = options.contestants or list(CONTESTANTS)
         able = [c for c in wanted if importlib.util.find_spec(CONTESTANTS[c][0])]
+        jobs = options.jobs or max(1, len(os.sched_getaffinity(0)) // options.threads)
         units = [
             pool.Unit(
                 {"set": name, "fold": fold, "contestant": c, "rows": options.rows, "folds": options.folds}, fit,
-                (str(options.data), name, options.rows, options.folds, fold, c, options.threads),
+                (str(options.data), name, options.rows, options.folds, fold, c, options.threads, jobs > 1),
             )
-            for name in chosen
+            for name in sorted(chosen, key=lambda name: _cost(options.data, name, options.rows))
             for fold in range(options.folds)
             for c in able
         ]  # fmt: skip
-        jobs = options.jobs or max(1, len(os.sched_getaffinity(0)) // options.threads)
         pool.run(units, options.records, jobs, options.minutes)
     records = [r for r in pool.read_records(options.records) if "loss" in r]
     report(records)

@@ -14,6 +14,7 @@
 #include "additive_handle.h"
 #include "arrays.h"
 #include "base/threads.h"
+#include "boost/statistics.h"
 #include "growing.h"
 #include "interrupt.h"
 #include "learn/members.h"
@@ -187,13 +188,31 @@ Doubles2Out copy_scores(const BoostingRows& rows) {
   return Doubles2Out(kept->data(), {rows.scores.size(), n}, owner);
 }
 
-// Copies, with their values times `factor`.
-std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first, double factor) {
+using Statistics = std::vector<std::tuple<std::uint32_t, Doubles1, double, double>>;
+
+std::vector<CategoryStatistic> read_statistics(const Statistics& given,
+                                               const std::vector<std::uint32_t>& n_categories) {
+  std::vector<CategoryStatistic> statistics;
+  for (const auto& [source, of_category, of_missing, of_unseen] : given) {
+    if (source + given.size() >= n_categories.size() || of_category.shape(0) != n_categories[source])
+      throw nb::value_error("a statistic needs a column of categories, and a number for each of them");
+    statistics.push_back({source, {of_category.data(), of_category.shape(0)}, of_missing, of_unseen});
+  }
+  return statistics;
+}
+
+// Copies, with their values times `factor`; without the table's last columns, where these are statistics of others.
+std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first, double factor,
+                                  const Statistics& given) {
+  const std::vector<CategoryStatistic> statistics = read_statistics(given, self.n_categories);
+  std::vector<std::uint32_t> n_categories = self.n_categories;
+  n_categories.resize(n_categories.size() - statistics.size());
   std::vector<TreeHandle*> trees;
   for (std::size_t t = first; t < self.boosting->trees().size(); ++t) {
     Tree tree = self.boosting->trees()[t];
     for (double& value : tree.value) value *= factor;
-    trees.push_back(new TreeHandle(std::move(tree), self.n_categories));
+    restore_categories(tree, n_categories.size(), statistics);
+    trees.push_back(new TreeHandle(std::move(tree), n_categories));
   }
   return trees;
 }
@@ -376,8 +395,11 @@ void init_boosting(nb::module_& m) {
       .def("held_out_loss", [](const BoostingHandle& self) { return self.boosting->held_out_loss(); })
       .def("scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->rows()); })
       .def("held_out_scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->held_out()); })
-      .def("trees", &trees_of, "first"_a, "factor"_a = 1.0, nb::rv_policy::take_ownership,
-           "Copies of the trees, their values multiplied by `factor`.")
+      .def("trees", &trees_of, "first"_a, "factor"_a = 1.0, "statistics"_a = Statistics{},
+           nb::rv_policy::take_ownership,
+           "Copies of the trees, their values multiplied by `factor`. `statistics` are the table's last columns, which "
+           "the trees are not to know of: each the place of a column of categories, a number for each of these, for "
+           "missing ones and for those not seen.")
       .def_prop_ro("n_rounds", [](const BoostingHandle& self) { return self.boosting->n_rounds(); });
 
   nb::class_<AdditiveHandle> c(m, "Additive", "Trees whose values are added up.");

@@ -242,6 +242,9 @@ void init_data(nb::module_& m) {
           "pooled", &spinney::pooled, nb::arg("least"), nb::arg("times").none(),
           "The table with categories that occur less often than this made one, in each column. `times`: how often each "
           "row is there; None: once.")
+      .def(
+          "copy", [](const TableHandle& t) { return TableHandle(t); },
+          "The same columns, of the same memory, to which others may be added.")
       .def("column", &spinney::column_as_float64, nb::arg("j"),
            "A copy of column j as float64: NaN is missing, a category is its code.")
       .def("values_at", &spinney::values_at, nb::arg("j"), nb::arg("rows"), "Some rows of column j, as by `column`.")

@@ -75,6 +75,9 @@ class Table:
         The table with categories that occur less often than this made one, in each column. `times`: how often each row is there; None: once.
         """
 
+    def copy(self) -> Table:
+        """The same columns, of the same memory, to which others may be added."""
+
     def column(self, j: int) -> object:
         """A copy of column j as float64: NaN is missing, a category is its code."""
 
@@ -633,8 +636,24 @@ class Boosting:
     def held_out_loss(self) -> float: ...
     def scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
     def held_out_scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
-    def trees(self, first: int, factor: float = 1.0) -> list[Tree]:
-        """Copies of the trees, their values multiplied by `factor`."""
+    def trees(
+        self,
+        first: int,
+        factor: float = 1.0,
+        statistics: Sequence[
+            tuple[
+                int,
+                Annotated[
+                    NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+                ],
+                float,
+                float,
+            ]
+        ] = [],
+    ) -> list[Tree]:
+        """
+        Copies of the trees, their values multiplied by `factor`. `statistics` are the table's last columns, which the trees are not to know of: each the place of a column of categories, a number for each of these, for missing ones and for those not seen.
+        """
 
     @property
     def n_rounds(self) -> int: ...

@@ -146,6 +146,24 @@ def test_weights_offsets_constraints_and_other_losses():
     assert values(init=LinearRegression()).fit(X, VALUES).score(X, VALUES) > 0.5
 
 
+@pytest.mark.parametrize(("make", "y"), [(values, VALUES), (classes, TWO), (classes, THREE)])
+def test_rows_of_weight_0_change_no_bit(make, y):
+    """Wherever they stand: folds, bins and rows are drawn among those that count."""
+    named = np.column_stack([X, np.arange(240) * 7 % 13])
+    weight = 1 + np.arange(240) % 3 / 2
+    model = make(categorical_features=[4]).fit(named, y, weight)
+    places = np.sort(np.random.default_rng(1).integers(0, 241, size=50))
+    more, others = (
+        np.insert(named, places, named[:50] + np.array([5, 0, -5, 1, 0]), axis=0),
+        np.insert(y, places, y[:50][::-1]),
+    )
+    again = make(categorical_features=[4]).fit(more, others, np.insert(weight, places, 0.0))
+    assert again.n_iter_ == model.n_iter_
+    assert np.array_equal(again.validation_score_, model.validation_score_)
+    show = "predict" if make is values else "predict_proba"
+    assert np.array_equal(getattr(again, show)(named), getattr(model, show)(named))
+
+
 def test_a_warm_start_needs_a_number():
     model = values(warm_start=True).fit(X, VALUES)
     n_done = model.n_iter_

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
+from spinney._boosting.boosters import start_booster, tables_of_members, weights_for_bins
 from spinney._boosting.first_model import StartsAtModel
 from spinney._boosting.importances import BoostingImportances
 from spinney._boosting.judge import HeldOutScore
@@ -24,7 +25,7 @@ from spinney._boosting.members import Member
 from spinney._boosting.readable import ReadableBoosting
 from spinney._boosting.recipe import Recipe, resolve, stops_early
 from spinney._boosting.rounds import Rounds
-from spinney._boosting.rows import LearningRows, check_size, in_folds, set_aside
+from spinney._boosting.rows import LearningRows, check_size, in_folds, set_aside, that_count
 from spinney._boosting.scale import best_factor
 from spinney._data import Schema, read_table
 from spinney._data.same_kinds import check_categories
@@ -191,6 +192,10 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         rows.check(loss, "y")
         held_out = self._held_out(rows, schema, loss, (X_val, y_val, sample_weight_val, offset_val), learned, n_scores)
         recipe = resolve(self, rows.n_used, n_scores, held_out is not None)
+        if recipe.n_folds and 0 < rows.n_used < len(rows.target):
+            read_again = callable(self.scoring) or hasattr(X, "tocsc")  # a metric may read it; or it is sparse
+            encode = (lambda X: self._encode(schema, read_table(X))) if read_again else None
+            rows, groups = that_count(rows, groups, encode)
         seed = self._seed if earlier is not None else self._draw_seed(recipe, X_val is None)
         parts = self._parts(recipe, rows, held_out, groups, seed)
         if self._starts_at_model:
@@ -316,69 +321,50 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         def view(trees: list[_engine.Tree]) -> FittedBoosting:
             return FittedBoosting(trees, start, loss.link, schema.n_categories, n_classes)
 
+        parameter = float(self._loss_parameter)
+        tables = tables_of_members(recipe, rows, parts, loss, start, parameter)
+        sources = [source for source, *_ in tables[0][1]]
+
         def options_of(i: int, part: LearningRows) -> _engine.BoostingOptions:
             n_used, weight, key = part.n_used, float(part.weights().sum()), (seed + i) % 2**31
-            return self._options(recipe.of_member(i), schema, loss, n_used, weight, len(start), key)
+            return self._options(recipe.of_member(i), schema, loss, n_used, weight, len(start), key, sources)
 
         members = []
         coded = None
         for i, (learning, held_out) in enumerate(parts):
             options = options_of(i, learning)
-            if len(parts) > 1 and (coded is None or recipe.draws_bins):
-                coded = _engine.CodedTable(rows.columns, self._weights_for_bins(recipe, rows, seed + i), options)
-            engine = self._booster(learning, held_out, loss, start, earlier, options, coded)
+            columns, statistics = tables[i]
+            if len(parts) > 1 and (coded is None or recipe.draws_bins or sources):
+                coded = _engine.CodedTable(columns, weights_for_bins(recipe, rows, seed + i), options)
+            engine = start_booster(columns, learning, held_out, loss, start, earlier, options, coded, self._n_threads)
             judge = None
             if held_out is not None and self.scoring is not None:
                 base = held_out.scores(start) if loss.link == "identity" else None
                 judge = HeldOutScore(
                     self, view([]), held_out, learned, base, lambda X: self._encode(schema, read_table(X))
                 )
-            members.append(Member(self, recipe, engine, held_out is not None, judge))
+            members.append(Member(self, recipe, engine, held_out is not None, judge, statistics))
 
         def factor() -> float:
             judged = [part for _, part in parts if part is not None]
             target, first = rows.shifted(start, loss)
             held_out = [replace(part, target=target) for part in judged]
-            return best_factor(members, held_out, first, loss.name, float(self._loss_parameter))
+            return best_factor(members, held_out, first, loss.name, parameter)
 
         return Rounds(self, recipe, members, earlier, view, factor)
 
-    def _weights_for_bins(self, recipe: Recipe, rows: LearningRows, seed: int) -> Floats | None:
-        """Weights by which a column is cut into bins; drawn, if each booster is to have cuts of its own."""
-        if not recipe.draws_bins:
-            return rows.weight
-        return rows.weights() * (0.01 + np.random.RandomState(seed % 2**31).random_sample(len(rows.target)))
-
-    def _booster(
-        self,
-        rows: LearningRows,
-        held_out: LearningRows | None,
-        loss: Loss,
-        start: Floats,
-        earlier: FittedBoosting | None,
-        options: _engine.BoostingOptions,
-        coded: _engine.CodedTable | None,
-    ) -> _engine.Boosting:
-        later = None
-        if held_out is not None:
-            judged, scores = held_out.shifted(start, loss)
-            later = (held_out.columns, judged, held_out.weight, self._scores_so_far(held_out, scores, earlier))
-        target, scores = rows.shifted(start, loss)
-        scores = self._scores_so_far(rows, scores, earlier)
-        n_done = 0 if earlier is None else earlier.n_rounds
-        return _engine.Boosting(rows.columns, target, rows.weight, scores, later, options, n_done, coded)
-
-    def _scores_so_far(self, rows: LearningRows, scores: Floats, earlier: FittedBoosting | None) -> Floats:
-        """Scores, (n_scores, n_rows); trees are added in the order of the rounds, as when they were grown."""
-        if earlier is None:
-            return scores
-        for round_ in range(earlier.n_rounds):
-            scores += earlier.round_sums(rows.columns, round_, self._n_threads).T
-        return np.ascontiguousarray(scores)
-
     def _options(
-        self, recipe: Recipe, schema: Schema, loss: Loss, n_rows: int, weight: float, n_scores: int, seed: int
+        self,
+        recipe: Recipe,
+        schema: Schema,
+        loss: Loss,
+        n_rows: int,
+        weight: float,
+        n_scores: int,
+        seed: int,
+        sources: list[int],
     ) -> _engine.BoostingOptions:
+        """Return all of it, as the engine takes it; `sources` are the columns whose statistics come last."""
         n_features = schema.n_features
         monotone = read_monotone(self.monotonic_cst, schema)
         if monotone and n_scores > 1:
@@ -415,8 +401,11 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             max_one_hot=min(int(self.max_one_hot), NO_LIMIT),
             category_smoothing=float(self.category_smoothing),
             category_l2=float(self.category_l2),
-            monotonic_cst=monotone,
-            interaction_cst=read_groups(self.interaction_cst, schema),
+            monotonic_cst=monotone + [0] * len(sources) if monotone else [],
+            interaction_cst=[
+                [*group, *(n_features + i for i, source in enumerate(sources) if source in group)]
+                for group in read_groups(self.interaction_cst, schema)
+            ],
             seed=seed,
             n_jobs=self._n_threads,
         )

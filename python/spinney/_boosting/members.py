@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._boosting.judge import HeldOutScore
 from spinney._boosting.recipe import Recipe
+from spinney._boosting.statistics import Statistic
 from spinney._fitted.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
@@ -23,11 +24,18 @@ class Member:
     """A booster, and what its rounds have done for the rows it learns from and those held out."""
 
     def __init__(
-        self, model: Any, recipe: Recipe, engine: _engine.Boosting, has_held_out: bool, judge: HeldOutScore | None
+        self,
+        model: Any,
+        recipe: Recipe,
+        engine: _engine.Boosting,
+        has_held_out: bool,
+        judge: HeldOutScore | None,
+        statistics: Sequence[Statistic] = (),
     ) -> None:
         self._model = model
         self._recipe = recipe
         self._judge = judge
+        self._statistics = list(statistics)
         self.engine = engine
         self.has_held_out = has_held_out
         self.train_curve: list[float] = []
@@ -53,6 +61,10 @@ class Member:
     def n_done(self) -> int:
         """Rounds, those of an earlier fit included."""
         return self.engine.n_rounds
+
+    def trees(self, factor: float = 1.0) -> list[_engine.Tree]:
+        """Return the trees, of the table's own columns alone, with values times a factor."""
+        return self.engine.trees(0, factor, self._statistics)
 
     def record(self, losses: Losses, so_far: SoFar) -> None:
         """Note the losses of the last round: of the rows learned from, held out, and out of bag before and after."""
@@ -152,5 +164,5 @@ def added_up(
     members: Sequence[Member], turns: list[tuple[int, int]], n_scores: int, factor: float
 ) -> list[_engine.Tree]:
     """Trees of all members, in turns, each worth its share of the mean times a factor."""
-    trees = [member.engine.trees(0, factor / len(members)) for member in members]
+    trees = [member.trees(factor / len(members)) for member in members]
     return [trees[m][r * n_scores + k] for m, r in turns for k in range(n_scores)]

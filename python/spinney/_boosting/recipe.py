@@ -10,6 +10,7 @@ _FEWEST_ROWS = 10  # with fewer, folds say nothing
 _VERY_FEW_ROWS = 1000  # with fewer, trees are small
 _FEW_ROWS = 3000  # with fewer, there are twice as many folds
 _MANY_ROWS = 20_000  # from here on, boosters share one table in codes
+_VERY_MANY_ROWS = 1_000_000  # from here on, they share it whatever its columns are
 _SOME_ROWS = 0.7  # share that every second booster draws of few
 _PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a booster stops, unless the user says
 
@@ -40,6 +41,8 @@ class Recipe:
     draws_bins : bool
         Whether each booster cuts columns into bins of its own. The mean of several then has finer steps than each, and
         bins may be few; else they share one table in codes.
+    has_statistics : bool
+        Whether columns of many categories have statistics beside them.
     is_auto : bool
         Whether nothing was said of the number of rounds.
     """
@@ -59,6 +62,7 @@ class Recipe:
     n_deals: int
     draws_rows: bool
     draws_bins: bool
+    has_statistics: bool
     is_auto: bool
 
     def of_member(self, i: int) -> Recipe:
@@ -70,7 +74,7 @@ def fixed(n_rounds: int, learning_rate: float, stops_early: bool, patience: int 
     """All rounds, or fewer by held-out rows, of functions that are not these trees."""
     given = _PLAIN | {"n_rounds": n_rounds, "learning_rate": learning_rate}
     patience = int(patience or _PATIENCE)
-    no_folds = {"n_folds": 0, "n_deals": 1, "draws_rows": False, "draws_bins": False}
+    no_folds = {"n_folds": 0, "n_deals": 1, "draws_rows": False, "draws_bins": False, "has_statistics": False}
     never: dict[str, Any] = {"worth": 0.0, "is_auto": False} | no_folds
     return Recipe(**given, **never, stops_early=stops_early, patience=patience)
 
@@ -117,6 +121,7 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool) -> Recip
         n_deals=n_deals,
         draws_rows=n_folds > 0 and n_rows < _FEW_ROWS and _is_open(model.subsample),
         draws_bins=n_folds > 0 and n_rows < _MANY_ROWS,
+        has_statistics=n_folds > 0 and n_scores == 1 and n_rows < _VERY_MANY_ROWS,
         is_auto=is_auto,
     )
 

@@ -130,7 +130,7 @@ class Rounds:
     def _so_far(self, member: Member) -> Callable[[], FittedBoosting]:
         """Return what makes the model of the rounds that a member has done."""
         before = [] if self._earlier is None else self._earlier.trees()
-        return lambda: self._view(before + member.engine.trees(0))
+        return lambda: self._view(before + member.trees())
 
     def result(self) -> FittedBoosting:
         """Return the model, cut back to its best rounds if asked for."""

@@ -105,6 +105,14 @@ def row_slopes(name: str, parameter: float, y: Floats, f: Floats) -> Floats:
     return np.asarray(np.clip(f - y, -parameter, parameter) if name == "huber" else f - y)
 
 
+def pulls(name: str, parameter: float, scores: Floats, rows: LearningRows) -> Floats:
+    """Return how hard each row that has one score, (n_rows, 1), pulls it up: the negative slope of its loss."""
+    y, f = rows.target, scores[:, 0]
+    if name in BENDING:
+        parameter = bend_of(name, parameter, np.abs(y - f), rows.weights())
+    return np.asarray(-row_slopes(name, parameter, y, f))
+
+
 def _log_shares(margin: Floats) -> tuple[Floats, Floats]:
     """Logarithms of the share that the logistic function gives to a row's class, and of the other's."""
     factor = log(1 + exp(-np.abs(margin)))

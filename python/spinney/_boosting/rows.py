@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._data.pick import pick_table
 from spinney._learn.folds import read_folds, read_row_groups
 
 Floats = NDArray[np.float64]
@@ -110,6 +112,33 @@ def set_aside(
             "Change it, or pass X_val and y_val."
         )
     return replace(rows, weight=learning), replace(rows, weight=judging)
+
+
+def that_count(
+    rows: LearningRows, groups: Any, encode: Callable[[Any], _engine.Table] | None
+) -> tuple[LearningRows, NDArray[Any] | None]:
+    """Leave out rows of weight 0, and their groups: what is drawn by a row's place then does not depend on them.
+
+    With `encode`, rows are taken of the caller's table, which is read again; else of the columns, number by number.
+    """
+    used = np.flatnonzero(rows.weights() > 0)
+    labels = None if groups is None else read_row_groups(groups, len(rows.target))[used]
+    given = None if encode is None else pick_table(rows.given).take(used)
+    columns = _rows_of(rows.columns, used) if encode is None else encode(given)
+    offset = None if rows.offset is None else np.ascontiguousarray(rows.offset[:, used])
+    return LearningRows(columns, rows.target[used], rows.weights()[used], offset, given), labels
+
+
+def _rows_of(columns: _engine.Table, rows: NDArray[np.intp]) -> _engine.Table:
+    """Copy some rows of a table that is not sparse."""
+    table = _engine.Table(len(rows))
+    for j in range(columns.n_columns):
+        values, n_categories = columns.values_at(j, rows.astype(np.uint32)), columns.n_categories(j)
+        if n_categories:
+            table.add_category(np.where(np.isnan(values), -1, values).astype(np.int32), n_categories)
+        else:
+            table.add_number(values)
+    return table
 
 
 def in_folds(
