@@ -39,6 +39,7 @@ Loss loss_named(const std::string& name) {
 nb::dict losses() {
   nb::dict all;
   for (const LossTraits& loss : all_losses) {
+    if (loss.is_outside) continue;
     nb::dict traits;
     traits["of_classes"] = loss.of_classes;
     traits["of_two_classes"] = loss.of_two_classes;
@@ -186,6 +187,15 @@ Doubles2Out copy_scores(const BoostingRows& rows) {
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
   for (const auto& s : rows.scores) kept->insert(kept->end(), s.begin(), s.end());
   return Doubles2Out(kept->data(), {rows.scores.size(), n}, owner);
+}
+
+void set_gradients(BoostingHandle& self, const Doubles2& gradients, const Doubles2& hessians) {
+  const std::size_t n_scores = self.boosting->rows().scores.size(), n = self.boosting->rows().table->n_rows;
+  for (const Doubles2* given : {&gradients, &hessians})
+    if (given->shape(0) != n_scores || given->shape(1) != n)
+      throw nb::value_error("one number by score column and row");
+  nb::gil_scoped_release release;
+  self.boosting->set_gradients(gradients.data(), hessians.data());
 }
 
 using Statistics = std::vector<std::tuple<std::uint32_t, Doubles1, double, double>>;
@@ -384,6 +394,8 @@ void init_boosting(nb::module_& m) {
             });
           },
           "n_rounds"_a, "Grow the trees of more rounds. After an interruption the rounds done stay.")
+      .def("set_gradients", &set_gradients, "gradients"_a, "hessians"_a,
+           "Gradients and hessians at the present scores, by score column and row, for a loss from outside.")
       .def("training_loss", [](const BoostingHandle& self) { return self.boosting->training_loss(); })
       .def(
           "out_of_bag_loss",

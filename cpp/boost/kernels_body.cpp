@@ -96,6 +96,8 @@ template <class Loss>
 constexpr LossKernels kernels_of_loss{.gradients = fill_gradients<Loss>, .values = fill_values<Loss>};
 template <>
 constexpr LossKernels kernels_of_loss<MultinomialLoss>{};
+template <>
+constexpr LossKernels kernels_of_loss<OutsideLoss>{};
 
 #define SPINNEY_LOSS_KERNELS(id, Type, ...) kernels_of_loss<Type>,
 

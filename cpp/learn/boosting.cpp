@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 
@@ -201,9 +202,30 @@ BoostedTree Boosting::grow(std::uint32_t k, Workspace& space, Interrupt& interru
   return grown;
 }
 
+void Boosting::set_gradients(const double* gradients, const double* hessians) {
+  const std::size_t n = n_rows(), n_chunks = (n + chunk_rows - 1) / chunk_rows;
+  totals_.assign(params_.n_scores, {});
+  for (std::uint32_t k = 0; k < params_.n_scores; ++k, gradients += n, hessians += n) {
+    std::vector<GradientSums> sums(n_chunks);
+    for_each_chunk(n, params_.tree.n_threads, 2.0, [&](std::size_t c, std::size_t begin, std::size_t end) {
+      for (std::size_t r = begin; r < end; ++r) {
+        const double weight = rows_.weight == nullptr ? 1.0 : rows_.weight[r];
+        pairs_[k][r] = {static_cast<float>(weight * gradients[r]), static_cast<float>(weight * hessians[r])};
+      }
+      add_sizes(pairs_[k].data() + begin, end - begin, sums[c]);
+    });
+    for (const GradientSums& s : sums) {
+      totals_[k].gradient += s.gradient;
+      totals_[k].hessian += s.hessian;
+    }
+  }
+  has_pairs_ = true;
+}
+
 // Gradients at the present scores, and losses by chunk unless `losses` is null.
 void Boosting::fill_pairs(std::vector<LossSum>* losses) {
   const std::size_t n = n_rows(), n_chunks = (n + chunk_rows - 1) / chunk_rows, n_classes = params_.n_scores;
+  if (traits_of(params_.loss).is_outside) throw std::logic_error("gradients are to be set before a round");
   LossParams loss{params_.loss_parameter};
   if (traits_of(params_.loss).bends) {
     std::vector<std::pair<double, double>> sizes;
@@ -399,6 +421,7 @@ void Boosting::walk(const BoostedTree& grown, const Codes& codes, std::span<cons
 }
 
 double Boosting::training_loss() {
+  if (traits_of(params_.loss).is_outside) return std::numeric_limits<double>::quiet_NaN();
   if (traits_of(params_.loss).bends) return mean_loss(rows_);  // by the delta of the round that is over
   std::vector<LossSum> sums;
   fill_pairs(&sums);
@@ -407,6 +430,7 @@ double Boosting::training_loss() {
 }
 
 double Boosting::mean_loss(const BoostingRows& rows) const {
+  if (traits_of(params_.loss).is_outside) return std::numeric_limits<double>::quiet_NaN();
   const std::size_t n = rows.table->n_rows;
   std::vector<LossSum> sums((n + chunk_rows - 1) / chunk_rows);
   for_each_chunk(n, params_.tree.n_threads, 4.0 * params_.n_scores,
@@ -416,6 +440,7 @@ double Boosting::mean_loss(const BoostingRows& rows) const {
 
 // Of every second, third … row where there are many: log losses of all rows, before and after, took 23 % of the fit.
 double Boosting::mean_out_of_bag() const {
+  if (traits_of(params_.loss).is_outside) return std::numeric_limits<double>::quiet_NaN();
   constexpr std::size_t most = 16384;
   const std::size_t step = std::max<std::size_t>(1, (out_of_bag_.size() + most - 1) / most);
   const std::size_t n = (out_of_bag_.size() + step - 1) / step, width = params_.n_scores;

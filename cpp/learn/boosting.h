@@ -40,10 +40,14 @@ class Boosting {
            Interrupt& interrupt, std::shared_ptr<const CodedTable> coded = nullptr);
   ~Boosting();
 
+  // Gradients and hessians of the present scores, by score column and row, not yet times the rows' weights: a loss from
+  // outside has them set before each round.
+  void set_gradients(const double* gradients, const double* hessians);
+
   // One more round: a tree for each score column.
   void advance(Interrupt& interrupt);
 
-  // Mean loss at the present scores, without what does not depend on them.
+  // Mean loss at the present scores, without what does not depend on them; NaN, here and below, if it is one from outside.
   double training_loss();  // the gradients of the next round come with it
   double held_out_loss() const { return mean_loss(held_out_); }
 

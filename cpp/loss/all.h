@@ -19,6 +19,7 @@ struct LossTraits {
   bool of_two_classes = false;  // and never of more; Python calls it by its name
   bool refits_leaves = false;   // a leaf's value is found from its residuals, as the gradients tell their signs only
   bool tempers_steps = false;   // Newton's steps may run away, as the hessian is not constant
+  bool is_outside = false;      // the caller sets gradients before each round; no loss is known here
   bool bends = false;           // its parameter is a share of the residuals: where the largest of these lie it bends
 };
 
@@ -37,7 +38,8 @@ struct LossTraits {
   LOSS(smooth_hinge, SmoothHingeLoss, .name = "smooth_hinge", .of_classes = true, .of_two_classes = true)    \
   LOSS(poisson, PoissonLoss, .name = "poisson", .tempers_steps = true)                                       \
   LOSS(gamma, GammaLoss, .name = "gamma", .tempers_steps = true)                                             \
-  LOSS(tweedie, TweedieLoss, .name = "tweedie", .tempers_steps = true)
+  LOSS(tweedie, TweedieLoss, .name = "tweedie", .tempers_steps = true)                                       \
+  LOSS(outside, OutsideLoss, .name = "outside", .is_outside = true)
 
 #define SPINNEY_LOSS_ENUMERATOR(id, Type, ...) id,
 enum class Loss : std::uint8_t { SPINNEY_LOSSES(SPINNEY_LOSS_ENUMERATOR) };

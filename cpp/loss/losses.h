@@ -80,6 +80,8 @@ struct LogisticLoss {  // y is 0 or 1, f the log-odds
   }
 };
 
+struct OutsideLoss {};  // of rows taken together, or a user's own
+
 struct MultinomialLoss {};  // of all scores of a row at once: its kernels are softmax's
 
 struct ExponentialLoss {  // exp(-(2y - 1) f); f is half the log-odds
