@@ -210,7 +210,7 @@ void Boosting::set_gradients(const double* gradients, const double* hessians) {
     for_each_chunk(n, params_.tree.n_threads, 2.0, [&](std::size_t c, std::size_t begin, std::size_t end) {
       for (std::size_t r = begin; r < end; ++r) {
         const double weight = rows_.weight == nullptr ? 1.0 : rows_.weight[r];
-        pairs_[k][r] = {static_cast<float>(weight * gradients[r]), static_cast<float>(weight * hessians[r])};
+        pairs_[k].data()[r] = {static_cast<float>(weight * gradients[r]), static_cast<float>(weight * hessians[r])};
       }
       add_sizes(pairs_[k].data() + begin, end - begin, sums[c]);
     });

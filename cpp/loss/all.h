@@ -39,7 +39,7 @@ struct LossTraits {
   LOSS(poisson, PoissonLoss, .name = "poisson", .tempers_steps = true)                                       \
   LOSS(gamma, GammaLoss, .name = "gamma", .tempers_steps = true)                                             \
   LOSS(tweedie, TweedieLoss, .name = "tweedie", .tempers_steps = true)                                       \
-  LOSS(outside, OutsideLoss, .name = "outside", .is_outside = true)
+  LOSS(outside, OutsideLoss, .name = "outside", .tempers_steps = true, .is_outside = true)
 
 #define SPINNEY_LOSS_ENUMERATOR(id, Type, ...) id,
 enum class Loss : std::uint8_t { SPINNEY_LOSSES(SPINNEY_LOSS_ENUMERATOR) };

@@ -627,6 +627,19 @@ class Boosting:
         Grow the trees of more rounds. After an interruption the rounds done stay.
         """
 
+    def set_gradients(
+        self,
+        gradients: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        hessians: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+    ) -> None:
+        """
+        Gradients and hessians at the present scores, by score column and row, for a loss from outside.
+        """
+
     def training_loss(self) -> float: ...
     def out_of_bag_loss(self) -> tuple[float, float]:
         """

@@ -22,6 +22,7 @@ from spinney._boosting.judge import HeldOutScore
 from spinney._boosting.kept import boosting_from_json, boosting_to_json
 from spinney._boosting.losses import Loss
 from spinney._boosting.members import Member
+from spinney._boosting.outside import OutsideLosses
 from spinney._boosting.readable import ReadableBoosting
 from spinney._boosting.recipe import Recipe, resolve, stops_early
 from spinney._boosting.rounds import Rounds
@@ -325,25 +326,27 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         tables = tables_of_members(recipe, rows, parts, loss, start, parameter)
         sources = [source for source, *_ in tables[0][1]]
 
-        def options_of(i: int, part: LearningRows) -> _engine.BoostingOptions:
+        def options_of(i: int, part: LearningRows, largest_step: float) -> _engine.BoostingOptions:
             n_used, weight, key = part.n_used, float(part.weights().sum()), (seed + i) % 2**31
-            return self._options(recipe.of_member(i), schema, loss, n_used, weight, len(start), key, sources)
+            given = n_used, weight, len(start), key, sources, largest_step
+            return self._options(recipe.of_member(i), schema, loss, *given)
 
         members = []
         coded = None
         for i, (learning, held_out) in enumerate(parts):
-            options = options_of(i, learning)
+            outside = None if loss.outside is None else OutsideLosses.of(loss.outside, learning, held_out)
+            options = options_of(i, learning, 0.0 if outside is None else outside.learning.largest_step)
             columns, statistics = tables[i]
             if len(parts) > 1 and (coded is None or recipe.draws_bins or sources):
                 coded = _engine.CodedTable(columns, weights_for_bins(recipe, rows, seed + i), options)
             engine = start_booster(columns, learning, held_out, loss, start, earlier, options, coded, self._n_threads)
             judge = None
             if held_out is not None and self.scoring is not None:
-                base = held_out.scores(start) if loss.link == "identity" else None
+                base = held_out.scores(start) if loss.is_shifted else None
                 judge = HeldOutScore(
                     self, view([]), held_out, learned, base, lambda X: self._encode(schema, read_table(X))
                 )
-            members.append(Member(self, recipe, engine, held_out is not None, judge, statistics))
+            members.append(Member(self, recipe, engine, held_out is not None, judge, statistics, outside))
 
         def factor() -> float:
             judged = [part for _, part in parts if part is not None]
@@ -351,7 +354,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             held_out = [replace(part, target=target) for part in judged]
             return best_factor(members, held_out, first, loss.name, parameter)
 
-        return Rounds(self, recipe, members, earlier, view, factor)
+        return Rounds(self, recipe, members, earlier, view, None if loss.outside else factor)
 
     def _options(
         self,
@@ -363,6 +366,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         n_scores: int,
         seed: int,
         sources: list[int],
+        largest_step: float = 0.0,
     ) -> _engine.BoostingOptions:
         """Return all of it, as the engine takes it; `sources` are the columns whose statistics come last."""
         n_features = schema.n_features
@@ -393,8 +397,8 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             min_gain=max(float(self.min_gain), self.min_impurity_decrease * recipe.subsample * weight),
             l2_regularization=float(recipe.l2_regularization),
             l1_regularization=float(self.l1_regularization),
-            max_step=0.0 if self.max_step in ("auto", None) else float(self.max_step),
-            temper_steps=self.max_step == "auto",
+            max_step={"auto": largest_step, None: 0.0}.get(self.max_step, self.max_step),
+            temper_steps=self.max_step == "auto" and not largest_step,
             max_features_per_tree=float(self.max_features_per_tree),
             max_features_per_level=float(self.max_features_per_level),
             max_features=node_share / n_features,

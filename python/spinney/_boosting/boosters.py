@@ -29,7 +29,11 @@ def tables_of_members(
     """Return the table of each booster, and the statistics of categories that are its last columns."""
     if len(parts) == 1 or not recipe.has_statistics or not columns_of_many(rows.columns):
         return [(rows.columns, [])] * len(parts)
-    pulled = pulls(loss.name, parameter, rows.scores(start).T, rows)
+    if loss.outside is not None:
+        slopes, _ = loss.outside(rows).gradients(rows.scores(start))
+        pulled = -slopes[0]
+    else:
+        pulled = pulls(loss.name, parameter, rows.scores(start).T, rows)
     return tables_with_statistics(rows, pulled, [held_out for _, held_out in parts])
 
 

@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from spinney._boosting.base import BaseBoosting
-from spinney._boosting.losses import TWO_CLASS_LOSSES, Loss, class_constants, class_loss
+from spinney._boosting.losses import TWO_CLASS_LOSSES, Loss, class_constants, class_loss, own_loss
 from spinney._boosting.rows import LearningRows
 from spinney._fitted.boosting import FittedBoosting
 from spinney._learn.one_target import known_codes, read_one_class
@@ -30,11 +30,12 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
 
     Parameters
     ----------
-    loss : {"log_loss", "exponential", "focal", "smooth_hinge"}, default="log_loss"
-        The loss to minimise. The others are for two classes: "exponential" is that of AdaBoost; "focal" lets rows count
-        for less the better they are told apart (``focal_gamma``); "smooth_hinge" does not ask for more than a margin of
-        1. Probabilities are those whose expected loss is least at the score, so that they are not biased by the choice
-        of the loss.
+    loss : {"log_loss", "exponential", "focal", "smooth_hinge"}, callable or object, default="log_loss"
+        The loss to minimise. A loss of your own for two classes is a function ``loss(y, f)`` of targets -1 and 1 and
+        scores, whose derivatives are found, or an object with ``loss``, ``gradient`` and perhaps ``hessian``. The
+        others are for two classes: "exponential" is that of AdaBoost; "focal" lets rows count for less the better they
+        are told apart (``focal_gamma``); "smooth_hinge" does not ask for more than a margin of 1. Probabilities are
+        those whose expected loss is least at the score, so that they are not biased by the choice of the loss.
     focal_gamma : float, default=2.0
         With ``loss="focal"``: the exponent of the share that the other class gets, by which the log loss of a row is
         multiplied. 0 is the log loss itself.
@@ -199,7 +200,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     _is_class_target = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBoosting._parameter_constraints,
-        "loss": [StrOptions({"log_loss", *TWO_CLASS_LOSSES})],
+        "loss": [StrOptions({"log_loss", *TWO_CLASS_LOSSES}), HasMethods(["loss", "gradient"]), callable],
         "focal_gamma": [Interval(Real, 0.0, 10.0, closed="both")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
         "init": [StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict_proba"])],
@@ -207,7 +208,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
 
     def __init__(
         self,
-        loss: str = "log_loss",
+        loss: Any = "log_loss",
         *,
         focal_gamma: float = 2.0,
         n_estimators: int | str = "auto",
@@ -296,8 +297,9 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
         codes, classes = read_one_class(y, n_rows, "boosting")
-        if self.loss in TWO_CLASS_LOSSES and len(classes) > 2:
-            raise ValueError(f"loss={self.loss!r} is for two classes; y has {len(classes)}. Use loss='log_loss'.")
+        if self.loss != "log_loss" and len(classes) > 2:
+            name = repr(self.loss) if isinstance(self.loss, str) else "your own"
+            raise ValueError(f"loss={name} is for two classes; y has {len(classes)}. Use loss='log_loss'.")
         n_scores = 1 if len(classes) == 2 else len(classes)
         return codes, {"_n_scores": n_scores, "classes_": classes, "n_classes_": len(classes)}
 
@@ -326,11 +328,13 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
         return by_class
 
     def _make_loss(self, learned: dict[str, Any]) -> Loss:
+        if not isinstance(self.loss, str):
+            return own_loss(self.loss, of_classes=True)
         return class_loss(self.loss, len(learned["classes_"]), float(self.focal_gamma))
 
     @property
     def _loss_parameter(self) -> float:
-        return float(self.focal_gamma) if self.loss == "focal" else 0.0
+        return float(self.focal_gamma) if isinstance(self.loss, str) and self.loss == "focal" else 0.0
 
     def _best_constant(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
         codes = rows.target.astype(np.intp)

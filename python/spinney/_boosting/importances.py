@@ -150,7 +150,10 @@ class _Judge:
         if self._scorer is not None:
             return self._scorer(scores, lambda: self._view)
         model, weight = self._model, self._rows.weights()
-        losses = row_losses(model._make_loss(model.__dict__).name, float(model._loss_parameter), scores, self._rows)
+        loss = model._make_loss(model.__dict__)
+        if loss.outside is not None:
+            return loss.outside(self._rows).mean_loss(scores.T)
+        losses = row_losses(loss.name, float(model._loss_parameter), scores, self._rows)
         return float(np.average(losses, weights=weight))
 
     def rises(self, group: list[int], n_repeats: int, seed: tuple[int, int]) -> list[float]:

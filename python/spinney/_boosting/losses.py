@@ -5,17 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._boosting.outside import Outside, OwnLoss
 from spinney._boosting.row_losses import row_slopes, weighted_quantile
 from spinney._numbers.same_bits import exp, log
 
 NUMBER_LOSSES = tuple(name for name, traits in _engine.losses().items() if not traits["of_classes"])
 
 Floats = NDArray[np.float64]
+Slopes = Callable[[Floats, Floats], Floats]  # (y, score)
 Start = Callable[[Floats, Floats, Floats], float]  # (y, weight, offset): the constant that has the least loss
 
 
@@ -47,6 +51,8 @@ class Loss:
         Every target is above 0.
     needs_event : bool
         The targets' sum is above 0.
+    outside : callable or None
+        Makes the loss of certain rows, if the engine does not know it: then its name is "outside".
     """
 
     name: str
@@ -55,6 +61,12 @@ class Loss:
     least_target: float = -np.inf
     positive: bool = False
     needs_event: bool = False
+    outside: Outside | None = None
+
+    @property
+    def is_shifted(self) -> bool:
+        """Whether nothing but the distance from score to target matters, so that both may be moved."""
+        return self.link == "identity" and self.outside is None
 
     def check(self, y: Floats, used: NDArray[np.bool_], name: str) -> None:
         """Refuse targets that the loss is not for, among the rows in use; `name` is what the caller calls them."""
@@ -65,6 +77,21 @@ class Loss:
             raise ValueError(f"loss={self.name!r} needs targets {wanted}. Row {rows[0]} of {name} has {y[rows[0]]:g}.")
         if self.needs_event and name == "y" and not y[used].sum() > 0:
             raise ValueError(f"loss={self.name!r} needs a target above 0 in some row. All of y is 0.")
+
+
+def own_loss(given: Any, of_classes: bool) -> Loss:
+    """Return a user's loss."""
+    own = OwnLoss(given, of_classes)
+
+    def start(y: Floats, weight: Floats, offset: Floats) -> float:
+        y = 2 * y - 1 if of_classes else y
+        base = _mean_anywhere(y, weight) if own.link == "identity" else 0.0
+        scale = float(np.abs(y - base).max(initial=0.0)) if own.link == "identity" else 1.0
+        constant = _where_slopes_cancel(own.slopes, base, scale or 1.0)(y, weight, offset)
+        own.check_slopes(y, constant + offset)
+        return constant
+
+    return Loss("outside", start, own.link, outside=own)
 
 
 # ---- values -----------------------------------------------------------------------------------------------
@@ -137,15 +164,15 @@ def class_constants(totals: Floats, weight: Floats, offset: Floats | None) -> Fl
     return np.asarray(constants if offset is None else constants - constants.mean())
 
 
-def _where_slopes_cancel(name: str, parameter: float) -> Start:
-    """Constant at which the slopes of the rows' losses add up to 0, halved in on."""
+def _where_slopes_cancel(slopes: Slopes, base: float = 0.0, scale: float = 1.0) -> Start:
+    """Constant at which the slopes of the rows' losses add up to 0, halved in on from around `base`."""
 
     def start(y: Floats, weight: Floats, offset: Floats) -> float:
-        high = 1 + float(np.abs(offset).max(initial=0.0))
+        high = 1 + float(np.abs(offset).max(initial=0.0)) / scale
         low = -high
 
         def slope_at(at: float) -> float:
-            return math.fsum((row_slopes(name, parameter, y, at + offset) * weight).tolist())
+            return math.fsum((slopes(y, base + scale * at + offset) * weight).tolist())
 
         while slope_at(high) < 0 and high < _FAR:
             low, high = high, 2 * high
@@ -154,7 +181,7 @@ def _where_slopes_cancel(name: str, parameter: float) -> Start:
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             low, high = (middle, high) if slope_at(middle) < 0 else (low, middle)
-        return (low + high) / 2
+        return base + scale * (low + high) / 2
 
     return start
 
@@ -164,9 +191,9 @@ def class_loss(name: str, n_classes: int, focal_gamma: float = 2.0) -> Loss:
     if name == "exponential":
         return Loss(name, _half_log_odds, "half_logit")
     if name == "smooth_hinge":
-        return Loss(name, _where_slopes_cancel(name, 0.0), "hinge")
+        return Loss(name, _where_slopes_cancel(partial(row_slopes, name, 0.0)), "hinge")
     if name == "focal":
-        return Loss(name, _where_slopes_cancel(name, focal_gamma), f"focal {float(focal_gamma)!r}")
+        return Loss(name, _where_slopes_cancel(partial(row_slopes, name, focal_gamma)), f"focal {float(focal_gamma)!r}")
     if n_classes == 2:
         return Loss("logistic", _log_odds, "logit")
     return Loss("multinomial", lambda y, w, offset: 0.0, "softmax")

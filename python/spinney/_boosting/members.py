@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._boosting.judge import HeldOutScore
+from spinney._boosting.outside import OutsideLosses
 from spinney._boosting.recipe import Recipe
 from spinney._boosting.statistics import Statistic
 from spinney._fitted.boosting import FittedBoosting
@@ -31,11 +32,13 @@ class Member:
         has_held_out: bool,
         judge: HeldOutScore | None,
         statistics: Sequence[Statistic] = (),
+        outside: OutsideLosses | None = None,
     ) -> None:
         self._model = model
         self._recipe = recipe
         self._judge = judge
         self._statistics = list(statistics)
+        self._outside = outside
         self.engine = engine
         self.has_held_out = has_held_out
         self.train_curve: list[float] = []
@@ -66,8 +69,15 @@ class Member:
         """Return the trees, of the table's own columns alone, with values times a factor."""
         return self.engine.trees(0, factor, self._statistics)
 
+    def prepare(self) -> None:
+        """Tell the engine the gradients of the next round, if it does not know the loss."""
+        if self._outside is not None:
+            self.engine.set_gradients(*self._outside.learning.gradients(self.engine.scores()))
+
     def record(self, losses: Losses, so_far: SoFar) -> None:
         """Note the losses of the last round: of the rows learned from, held out, and out of bag before and after."""
+        if self._outside is not None:
+            losses = self._outside.losses(self.engine)
         training, held_out, before, after = losses
         self.train_curve.append(self._finite(training, "training"))
         if self._recipe.subsample < 1:

@@ -133,7 +133,12 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns):
         if because is not None:
             lines["  stopped"] = because
             sentence += f"; {because}"
-        size = {"loss": model.loss, "rounds": kept, "rounds_tried": tried, "leaves": n_leaves}
+        size = {
+            "loss": model.loss if isinstance(model.loss, str) else "your own",
+            "rounds": kept,
+            "rounds_tried": tried,
+            "leaves": n_leaves,
+        }
         size |= {"training_loss": loss, "held_out_loss": held_out, "stopped_because": because}
         trees = LazySequence(self.boosting_.n_trees, self._tree_estimator)
         return About("boosting", size, lines, sentence, trees, title_of_tree=self._title_of_tree)

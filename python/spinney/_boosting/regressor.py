@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from spinney._boosting.base import BaseBoosting
-from spinney._boosting.losses import NUMBER_LOSSES, Loss, regression_loss
+from spinney._boosting.losses import NUMBER_LOSSES, Loss, own_loss, regression_loss
 from spinney._fitted.boosting import FittedBoosting
 from spinney._learn.one_target import read_one_value
 
@@ -27,9 +27,11 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     Parameters
     ----------
     loss : {"squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie"}, \
-            default="squared_error"
-        The loss to minimise. "huber" and "log_cosh" are squared for small residuals and absolute for large ones, with a
-        corner between them or without. "poisson", "gamma" and "tweedie" model the logarithm of the mean.
+            callable or object, default="squared_error"
+        The loss to minimise. A loss of your own is a function ``loss(y, f)`` of targets and predictions, row by row,
+        whose derivatives are found, or an object with ``loss``, ``gradient`` and perhaps ``hessian``. "huber" and
+        "log_cosh" are squared for small residuals and absolute for large ones, with a corner between them or without.
+        "poisson", "gamma" and "tweedie" model the logarithm of the mean.
     quantile : float, default=0.5
         The quantile to estimate, with ``loss="quantile"``. scikit-learn's name, ``alpha``, is understood too.
     huber_share : float, default=0.9
@@ -190,7 +192,7 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBoosting._parameter_constraints,
-        "loss": [StrOptions(set(NUMBER_LOSSES))],
+        "loss": [StrOptions(set(NUMBER_LOSSES)), HasMethods(["loss", "gradient"]), callable],
         "quantile": [Interval(Real, 0.0, 1.0, closed="neither")],
         "huber_share": [Interval(Real, 0.0, 1.0, closed="neither")],
         "tweedie_power": [Interval(Real, 1.0, 2.0, closed="neither")],
@@ -201,7 +203,7 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
 
     def __init__(
         self,
-        loss: str = "squared_error",
+        loss: Any = "squared_error",
         *,
         quantile: float = 0.5,
         huber_share: float = 0.9,
@@ -301,6 +303,8 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
 
     @property
     def _loss_parameter(self) -> float:
+        if not isinstance(self.loss, str):
+            return 0.0
         return {
             "quantile": self.quantile,
             "huber": self.huber_share,
@@ -318,6 +322,8 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
         return weight
 
     def _make_loss(self, learned: dict[str, Any]) -> Loss:
+        if not isinstance(self.loss, str):
+            return own_loss(self.loss, of_classes=False)
         return regression_loss(self.loss, float(self.quantile), float(self.tweedie_power))
 
     def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:

@@ -85,6 +85,8 @@ class Rounds:
 
     def _advance(self, members: list[Member]) -> list[Losses]:
         """Add a round to each."""
+        for member in members:
+            member.prepare()
         return _engine.advance_together([member.engine for member in members], self._model._n_threads)
 
     def _progress(self, began: float) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class LearningRows:
         would lose their digits.
         """
         scores = self.scores(start)
-        if loss.link != "identity":
+        if not loss.is_shifted:
             return self.target, scores
         return self.target - scores[0], np.zeros_like(scores)
 

@@ -30,7 +30,11 @@ def derivatives(formula: Callable[[Any], Any], at: Floats) -> tuple[Floats, Floa
     """
     found = formula(Jet(at, np.ones_like(at), np.zeros_like(at)))
     if not isinstance(found, Jet):  # it does not depend on the numbers
-        return np.broadcast_to(np.asarray(found, dtype=np.float64), at.shape).copy(), np.zeros_like(at), np.zeros_like(at)
+        return (
+            np.broadcast_to(np.asarray(found, dtype=np.float64), at.shape).copy(),
+            np.zeros_like(at),
+            np.zeros_like(at),
+        )
     value, first, second = (np.broadcast_to(part, at.shape) for part in (found.value, found.first, found.second))
     return np.array(value), np.array(first), np.array(second)
 
@@ -48,6 +52,12 @@ class Jet(np.lib.mixins.NDArrayOperatorsMixin):
         """Shape of the values."""
         return np.shape(self.value)
 
+    def __getattr__(self, name: str) -> Any:
+        """Say what is missing: methods of arrays are."""
+        raise AttributeError(
+            f"A loss is a formula of one row: no sums or means, nor other methods of arrays such as f.{name}."
+        )
+
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         """Apply a function of NumPy or SciPy."""
         if method != "__call__" or options:
@@ -59,7 +69,7 @@ class Jet(np.lib.mixins.NDArrayOperatorsMixin):
         if len(inputs) == 2 and ufunc.__name__ in _OF_TWO:
             return _OF_TWO[ufunc.__name__](*(_jet(x) for x in inputs))
         raise TypeError(
-            f"No derivative of {ufunc.__name__} is known. Write the formula with other functions, or give the loss as an "
+            f"No derivative of {ufunc.__name__} is known. Write the formula with others, or give the loss as an "
             "object with loss(y, f), gradient(y, f) and hessian(y, f)."
         )
 
@@ -72,7 +82,7 @@ class Jet(np.lib.mixins.NDArrayOperatorsMixin):
             low = args[0] if args[1] is None else np.maximum(args[0], args[1])
             return low if args[2] is None else np.minimum(low, args[2])
         raise TypeError(
-            f"No derivative of np.{function.__name__} is known. A loss is computed row by row: leave sums and means out."
+            f"No derivative of np.{function.__name__} is known. A loss is computed row by row: no sums or means."
         )
 
     @property
@@ -184,5 +194,19 @@ _OF_TWO: dict[str, Callable[[Jet, Jet], Jet]] = {
     "logaddexp": _log_add_exp,
 }
 _WITHOUT_SLOPE = frozenset(
-    "less less_equal greater greater_equal equal not_equal isnan isfinite isinf sign floor ceil rint".split()
+    [
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "equal",
+        "not_equal",
+        "isnan",
+        "isfinite",
+        "isinf",
+        "sign",
+        "floor",
+        "ceil",
+        "rint",
+    ]
 )

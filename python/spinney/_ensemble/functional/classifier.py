@@ -126,7 +126,7 @@ class FunctionalBoostingClassifier(WithShapes, ClassifierMixin, BaseFunctionalBo
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseFunctionalBoosting._parameter_constraints,
-        "loss": [StrOptions({"log_loss", "exponential"}), HasMethods(["loss", "gradient"])],
+        "loss": [StrOptions({"log_loss", "exponential"}), HasMethods(["loss", "gradient"]), callable],
     }
     _is_class_target = True
 

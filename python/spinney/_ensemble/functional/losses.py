@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._boosting.losses import Loss, class_constants, class_loss, regression_loss
+from spinney._boosting.outside import OwnLoss
 from spinney._boosting.row_losses import BENDING, bend_of, row_losses, row_slopes, values_at
 from spinney._boosting.rows import LearningRows
 from spinney._ensemble.functional.line_search import least_along
-from spinney._fitted.links import is_link, is_of_classes
 from spinney._numbers.same_bits import exp
 
 Floats = NDArray[np.float64]
@@ -107,18 +107,12 @@ class NamedLoss(FunctionalLoss):
         return row_slopes(self._loss.name, self._in_effect, rows.target, scores[0])[np.newaxis]
 
 
-class OwnLoss(FunctionalLoss):
-    """A user's loss: an object with ``loss(y, f)`` and ``gradient(y, f)``."""
+class GivenLoss(FunctionalLoss):
+    """A user's loss."""
 
     def __init__(self, given: Any, of_classes: bool) -> None:
-        self._given = given
-        self._of_classes = of_classes
-        self.link = getattr(given, "link", "logit" if of_classes else "identity")
-        if self.link == "softmax" or not is_link(self.link) or is_of_classes(self.link) != of_classes:
-            raise ValueError(f"The loss has link={self.link!r}, which scores of this target cannot have.")
-
-    def _target(self, rows: LearningRows) -> Floats:
-        return 2 * rows.target - 1 if self._of_classes else rows.target
+        self._own = OwnLoss(given, of_classes)
+        self.link = self._own.link
 
     def start(self, rows: LearningRows, n_scores: int) -> Floats:
         """Constant of least loss, found by going downhill from 0 or from the mean."""
@@ -135,11 +129,11 @@ class OwnLoss(FunctionalLoss):
 
     def values(self, scores: Floats, rows: LearningRows) -> Floats:
         """Loss of each row."""
-        return _checked(self._given.loss(self._target(rows), scores[0]), len(rows.target), "loss")
+        return self._own.values(self._own.target(rows), scores[0])
 
     def slopes(self, scores: Floats, rows: LearningRows) -> Floats:
         """Return the slope of each row's loss by its score."""
-        return _checked(self._given.gradient(self._target(rows), scores[0]), len(rows.target), "gradient")[np.newaxis]
+        return self._own.slopes(self._own.target(rows), scores[0])[np.newaxis]
 
 
 def make_loss(given: Any, parameters: dict[str, float], n_classes: int | None) -> FunctionalLoss:
@@ -147,18 +141,8 @@ def make_loss(given: Any, parameters: dict[str, float], n_classes: int | None) -
     if not isinstance(given, str):
         if n_classes is not None and n_classes > 2:
             raise ValueError(f"A loss of your own takes two classes; y has {n_classes}. Use loss='log_loss'.")
-        return OwnLoss(given, n_classes is not None)
+        return GivenLoss(given, n_classes is not None)
     if n_classes is not None:
         return NamedLoss(class_loss(given, n_classes), 0.0)
     loss = regression_loss(given, parameters["quantile"], parameters["tweedie"])
     return NamedLoss(loss, parameters.get("huber" if given in BENDING else given, 0.0))
-
-
-def _checked(values: Any, n_rows: int, method: str) -> Floats:
-    """Return what a user's function gives, if it is a number for each row."""
-    found = np.asarray(values, dtype=np.float64)
-    if found.shape != (n_rows,):
-        raise ValueError(f"{method}(y, f) of the loss returned shape {found.shape}; it needs ({n_rows},).")
-    if not np.isfinite(found).all():
-        raise ValueError(f"{method}(y, f) of the loss returned NaN or infinity. Check it at large scores.")
-    return found

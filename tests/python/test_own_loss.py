@@ -1,0 +1,152 @@
+"""Boosting with a loss of the user's own: a formula, or an object with its derivatives."""
+
+import numpy as np
+import pytest
+import spinney
+from scipy.special import expit
+from sklearn.base import clone
+from spinney._numbers.jets import derivatives
+
+SMALL = {"n_estimators": 12, "learning_rate": 0.3, "max_leaf_nodes": 6, "min_samples_leaf": 5}
+
+
+def table(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X, np.nan_to_num(X[:, 0]) - np.nan_to_num(X[:, 1]) ** 2 + 0.3 * rng.normal(size=n)
+
+
+def squared(y, f):
+    return (f - y) ** 2 / 2
+
+
+def logistic(y, f):
+    return np.logaddexp(0, -y * f)
+
+
+class Squared:
+    """The squared error with its derivatives."""
+
+    def loss(self, y, f):
+        return (f - y) ** 2 / 2
+
+    def gradient(self, y, f):
+        return f - y
+
+    def hessian(self, y, f):
+        return np.ones_like(f)
+
+
+@pytest.mark.parametrize("loss", [squared, Squared()])
+def test_the_squared_error_of_a_user_gives_the_model_of_the_built_in_one(loss):
+    X, y = table()
+    weight = np.random.default_rng(1).integers(0, 4, size=len(y)).astype(float)
+    for more in ({}, {"subsample": 0.7, "random_state": 3}, {"monotonic_cst": [1, 0, 0, 0]}):
+        ours = spinney.GradientBoostingRegressor(**SMALL, **more).fit(X, y, weight)
+        own = spinney.GradientBoostingRegressor(loss, **SMALL, **more).fit(X, y, weight)
+        np.testing.assert_allclose(own.predict(X), ours.predict(X), rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(own.train_score_, ours.train_score_, rtol=1e-6)
+        for a, b in zip(own.boosting_.trees(), ours.boosting_.trees(), strict=True):
+            np.testing.assert_array_equal(a.feature, b.feature)
+
+
+def test_a_logistic_formula_gives_the_log_losses_model_and_classes():
+    X, y = table()
+    labels = np.where(y > 0, "yes", "no")
+    ours = spinney.GradientBoostingClassifier(**SMALL, max_step=None).fit(X, labels)
+    own = spinney.GradientBoostingClassifier(logistic, **SMALL, max_step=None).fit(X, labels)
+    np.testing.assert_allclose(own.predict_proba(X), ours.predict_proba(X), rtol=1e-5)
+    assert (own.predict(X) == ours.predict(X)).all()
+
+
+def test_rows_held_out_stop_it_and_folds_average_it():
+    X, y = table(600)
+    stopped = spinney.GradientBoostingRegressor(
+        squared, n_estimators=300, learning_rate=0.5, early_stopping=True, n_iter_no_change=5, random_state=0
+    ).fit(X, y)
+    assert stopped.n_iter_ < 300
+    ours = spinney.GradientBoostingRegressor().fit(X[:400], y[:400])
+    own = spinney.GradientBoostingRegressor(squared).fit(X[:400], y[:400])
+    off = [np.mean((m.predict(X[400:]) - y[400:]) ** 2) for m in (own, ours)]
+    assert off[0] < 1.05 * off[1] < 0.5 * y.var()
+
+
+def test_an_asymmetric_loss_moves_the_prediction():
+    X, y = table(800)
+
+    def linex(y, f):
+        return np.exp(y - f) - (y - f) - 1
+
+    own, plain = (
+        spinney.GradientBoostingRegressor(
+            loss, n_estimators=80, max_leaf_nodes=2, learning_rate=0.3, min_samples_leaf=1
+        ).fit(X, y)
+        for loss in (linex, "squared_error")
+    )
+    assert linex(y, own.predict(X)).mean() < linex(y, plain.predict(X)).mean()
+    assert own.predict(X).mean() > plain.predict(X).mean() + 0.02
+
+
+def test_the_same_model_on_any_number_of_threads_and_after_a_clone():
+    X, y = table(400)
+    models = [spinney.GradientBoostingRegressor(squared, **SMALL, n_jobs=n).fit(X, y) for n in (1, 2, 5)]
+    models.append(clone(models[0]).fit(X, y))
+    assert len({m.fingerprint() for m in models}) == 1
+
+
+def test_what_a_user_gets_wrong_is_said():
+    X, y = table(100)
+
+    class Wrong(Squared):
+        def gradient(self, y, f):
+            return y - f
+
+    class Nowhere(Squared):
+        def loss(self, y, f):
+            return np.full(len(y), np.nan)
+
+    for loss, message in (
+        (Wrong(), "gradient.* has the slope"),
+        (Nowhere(), "returned NaN"),
+        (lambda y, f: ((f - y) ** 2).sum(), "no sums or means"),
+        (lambda y, f: np.i0(f) + f, "No derivative"),
+        (lambda y, f: (f - y)[:-1], "shape|subscript"),
+    ):
+        with pytest.raises((ValueError, TypeError, AttributeError), match=message):
+            spinney.GradientBoostingRegressor(loss, n_estimators=3).fit(X, y)
+    with pytest.raises(ValueError, match="loss=your own is for two classes; y has 3"):
+        spinney.GradientBoostingClassifier(logistic, n_estimators=3).fit(X, np.arange(100) % 3)
+
+
+def test_a_model_file_says_that_it_cannot_hold_a_function():
+    X, y = table(100)
+    with pytest.raises((TypeError, ValueError), match="loss"):
+        spinney.GradientBoostingRegressor(squared, n_estimators=3).fit(X, y).save("never.model")
+
+
+FORMULAS = [
+    lambda f: f * f * f - 2 * f + 1,
+    lambda f: np.exp(-f) + np.log(1 + f * f),
+    lambda f: np.log1p(np.exp(f)) / (2 + f**2),
+    lambda f: np.sqrt(1 + (f / 3) ** 2) - 1,
+    lambda f: np.where(f > 0.5, f - 0.25, f**2),
+    lambda f: np.maximum(0, 1 - f) ** 2,
+    lambda f: np.logaddexp(f, -f) - np.logaddexp(0, 2 * f),
+    lambda f: np.clip(f, -1, 0.9) * np.tanh(f) + abs(f),
+    lambda f: expit(f) * np.cosh(f / 2) - 1 / (3 + np.sin(f)),
+    lambda f: (2 + np.cos(f)) ** f,
+    lambda f: np.arctan(2.0**f) - np.square(-f) + np.expm1(f / 4),
+]
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_derivatives_of_formulas_are_what_differences_tell(formula):
+    at = np.linspace(-1.97, 1.93, 41)
+    value, first, second = derivatives(formula, at)
+    np.testing.assert_allclose(value, formula(at), rtol=1e-14)
+    e = 1e-4
+    np.testing.assert_allclose(first, (formula(at + e) - formula(at - e)) / (2 * e), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        second, (formula(at + e) - 2 * formula(at) + formula(at - e)) / e**2, rtol=1e-4, atol=1e-5
+    )
