@@ -152,7 +152,7 @@ class _Judge:
         model, weight = self._model, self._rows.weights()
         loss = model._make_loss(model.__dict__)
         if loss.outside is not None:
-            return loss.outside(self._rows).mean_loss(scores.T)
+            return float(loss.outside(self._rows).mean_loss(scores.T))
         losses = row_losses(loss.name, float(model._loss_parameter), scores, self._rows)
         return float(np.average(losses, weights=weight))
 

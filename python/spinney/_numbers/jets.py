@@ -118,7 +118,8 @@ def _power(a: Jet, b: Jet) -> Jet:
     if np.all(b.first == 0) and np.all(b.second == 0):
         p = b.value
         slopes = (np.power(a.value, p), p * np.power(a.value, p - 1.0), p * (p - 1.0) * np.power(a.value, p - 2.0))
-        return a._through(tuple(np.where(np.isfinite(s), s, 0.0) for s in slopes))
+        value, slope, curve = (np.where(np.isfinite(s), s, 0.0) for s in slopes)
+        return a._through((value, slope, curve))
     exponent = _times(b, a._through(_OF_ONE["log"](a.value)))
     return exponent._through(_OF_ONE["exp"](exponent.value))
 
