@@ -67,6 +67,14 @@ def test_no_nearer_point_of_a_tree_exists(seed):
     assert best.distance + 0.25 * len(best.changes) == pytest.approx(rank[reached].min(), abs=1e-12)
 
 
+def test_a_tie_is_not_enough():
+    Z, y = [[0.0], [1], [1], [2]], ["no", "no", "yes", "yes"]
+    model = spinney.DecisionTreeClassifier().fit(Z, y)
+    assert model.predict([[1.0]])[0] == "no"  # the first of two equal shares
+    assert spinney.counterfactual(model, [0.0], "yes", X=Z)[0].changes == {"x0": (0.0, 2.0)}
+    assert spinney.counterfactual(model, [2.0], "no", X=Z)[0].changes == {"x0": (2.0, 1.0)}
+
+
 def test_values_and_missing_ones():
     Z, mass = X.drop(columns="body_mass_g"), X["body_mass_g"].fillna(4200)
     for kind in (

@@ -10,6 +10,8 @@ import numpy as np
 from spinney._words.digits import shortest
 from spinney.explaining.asked import Asked, Floats
 
+_LEAST = np.finfo(np.float64).tiny
+
 
 @dataclass(frozen=True)
 class Goal:
@@ -41,12 +43,14 @@ class Goal:
         if self.code is None:
             return np.asarray(np.minimum(answers[:, 0] - self.low, self.high - answers[:, 0]))
         if answers.shape[1] == 1:  # one score for two classes
-            return np.asarray(answers[:, 0] if self.code == 1 else -answers[:, 0])
+            return np.asarray(answers[:, 0] - _LEAST if self.code == 1 else -answers[:, 0])
         if self.share is not None:
             return np.asarray(answers[:, self.code] - self.share)
         merit = self.asked.merits(answers)
-        others = np.delete(merit, self.code, axis=1)
-        return np.asarray(merit[:, self.code] - others.max(axis=1))
+        own = merit[:, self.code]
+        before = merit[:, : self.code].max(axis=1, initial=-np.inf)  # which win a tie
+        after = merit[:, self.code + 1 :].max(axis=1, initial=-np.inf)
+        return np.asarray(np.where(before >= own, own - before - _LEAST, own - np.maximum(before, after)))
 
     def is_met(self, row: Floats) -> bool:
         """Ask the model itself about one row."""
