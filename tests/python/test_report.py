@@ -15,6 +15,7 @@ from spinney._report import write_report
 from spinney._report.board import board_section, mean_interval, shown_ends
 from spinney._report.decide import _area_error, _one_class
 from spinney._report.encode import short, to_json
+from spinney._report.learning import learning_section
 from spinney._report.page import asset, page
 from spinney._report.report import gather
 from spinney._report.summary import summary
@@ -349,7 +350,7 @@ def test_profiles_and_learning_curves_know_their_rows(studies, gathered, kind):
     study, content = studies[kind], gathered[kind][3]
     assert sum(content["profile"]["target"]["counts"]) == len(study.y_train)
     assert content["profile"]["n_used"] == len(study.columns)
-    assert content["learning"]["sizes"][-1] == len(study.folds[0][0])
+    assert content["learning"]["sizes"][-1] == max(len(learned) for learned, _ in study.folds)
     assert study.tree is study.models["tree"]
     assert any(curve["name"] == "tree" for curve in content["learning"]["curves"])
     assert "--target" in content["made"]["command"]
@@ -374,3 +375,10 @@ def test_no_loss_lies_below_nothing():
     assert mean_interval(np.array([0.0, 0.1, 0.02]), 0.5, 3, True)[0] == 0
     assert mean_interval(np.array([0.0, 0.1, 0.02]), 0.5, 3, False)[0] < 0
     assert np.isnan(mean_interval(np.array([0.1]), 0.5, 1, True)).all()
+
+
+def test_learning_curves_take_the_folds_with_most_rows(studies, few_fits):
+    study = copy(studies["regression"])
+    rows = np.arange(len(study.y_train))
+    study.folds = [(rows[:30], rows[30:60]), (rows[:60], rows[60:90]), (rows[:240], rows[240:])]
+    assert learning_section(study)["sizes"][-1] == 240

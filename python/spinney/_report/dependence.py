@@ -61,6 +61,7 @@ def _column(part: PartialDependence, drawn: Any, values: Any) -> dict[str, Any]:
     return {
         "name": one_line(part.columns[0]),
         "is_category": part.is_category(),
+        "is_date": bool(part.features[0].clock),
         "texts": [elide(texts[k], 20) for k in kept],
         "at": None if part.is_category() else part.numbers[0],
         "deciles": part.deciles[0],

@@ -32,7 +32,6 @@ def shap_section(study: Any, test: View) -> dict[str, Any] | None:
     size = np.max([np.abs(part.values).mean(axis=0) for part in parts], axis=0)
     order = np.argsort(-size, kind="stable")
     shown, rest = order[:n_columns], order[n_columns:]
-    predictions = study.test_predictions[name][rows]
     return {
         "model": name,
         "is_best": name == study.best,
@@ -44,7 +43,6 @@ def shap_section(study: Any, test: View) -> dict[str, Any] | None:
         "cells": [[explained.text_of(i, int(j)) for j in shown] for i in range(len(rows))],
         "place": [_places(explained.numbers[:, j]) for j in shown],
         "truth": [_text(value) for value in np.asarray(study.y_test)[rows].tolist()],
-        "predictions": predictions,
         "outputs": [
             {
                 "name": None if part is explained else one_line(label),

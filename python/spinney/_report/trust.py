@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 
 _MOST_ROWS = 4000  # of either part, to tell them apart and to find odd rows
 _MOST_COLUMNS = 12
+_MOST_TOLD = 300  # columns by which the parts are told apart
 _MOST_PARTS = 6
 _ODD = 0.01  # share of the training rows that are called odd
 _LEAST = 1e-15  # probability, so that a loss is finite
@@ -163,7 +164,7 @@ def _told_apart(train: View, test: View) -> dict[str, Any]:
     is_test = np.repeat([False, True], [len(part) for part in rows])
     numbers = [
         np.concatenate([view.numbers[j][part] for view, part in zip((train, test), rows, strict=True)])
-        for j in range(len(train.names))
+        for j in sample(len(train.names), _MOST_TOLD)
     ]
     forest = RandomForestClassifier(n_estimators=60, min_samples_leaf=5, oob_score=True, random_state=0)
     forest.fit(np.column_stack(numbers), is_test)

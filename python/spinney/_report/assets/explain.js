@@ -48,7 +48,7 @@ function dependence_chart(column, output, centred, width) {
     column.is_category ? Plot.dot(single, { x: (p) => p.x + ((p.row % 9) - 4) * 0.03, y: "y", r: 1.6, fill: "var(--ink-3)", fillOpacity: 0.35 }) : Plot.line(single, { x: "x", y: "y", z: "row", ...thin }),
     column.is_category ? null : Plot.line(mean, { x: "x", y: "y", ...thick }),
     column.is_category ? Plot.dot(mean, { x: "x", y: "y", r: 6, fill: "var(--accent)", stroke: "var(--card)", strokeWidth: 2 }) : null,
-    column.deciles.length ? Plot.tickX(column.deciles.filter((v) => v >= at[0] && v <= at[at.length - 1]), { x: (v) => v, stroke: "var(--ink-2)", insetTop: 172 - 12, strokeWidth: 1.2 }) : null,
+    column.deciles.length && !column.is_category ? Plot.tickX(column.deciles.filter((v) => v >= at[0] && v <= at[at.length - 1]), { x: (v) => v, stroke: "var(--ink-2)", insetTop: 172 - 12, strokeWidth: 1.2 }) : null,
     Plot.tip(mean, Plot.pointerX({ ...TIP, x: "x", y: "y", title: (p) => `${column.name} = ${p.words}\n${num(p.y, 3)}` })),
   ] });
 }
@@ -56,7 +56,7 @@ function dependence_chart(column, output, centred, width) {
 // Dates are numbers to the axis; their texts come with the grid.
 function text_near(column, value) {
   const k = d3.minIndex(column.at, (at) => Math.abs(at - value));
-  return /^[\d.,−-]+$/.test(column.texts[k]) ? tick(value) : elide(column.texts[k], 12);
+  return column.is_date ? elide(column.texts[k], 12) : tick(value);
 }
 
 // ---- Shapley values -----------------------------------------------------------------------------------------------------
