@@ -35,6 +35,7 @@ def dependence_section(study: Any, test: View, columns: list[str]) -> dict[str, 
     labels = classes if classes is None or len(classes) > 2 else classes[1:]
     return {
         "model": name,
+        "is_best": name == study.best,
         "of": found[0].of,
         "n_rows": len(rows),
         "outputs": None if labels is None else [elide(one_line(label), 40) for label in labels[:_MOST_CLASSES]],

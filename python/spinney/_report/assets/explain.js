@@ -29,7 +29,7 @@ drawers.dependence = (found) => {
   const charts = found.columns.map((column) => chart(`Predictions by ${column.name}`, (width) => dependence_chart(column, output, centred, width)));
   const redraw = () => charts.forEach((host) => host.redraw());
   const centre = button("Start all rows at 0", () => { centred = !centred; centre.setAttribute("aria-pressed", String(centred)); redraw(); }, { "aria-pressed": "false", id: "centre" });
-    return [card(`${found.model}: mean ${found.of}`, `The thick line is the mean over ${plural(found.n_rows, "test row")} if all of them had the value below; thin lines are single rows. Where these run apart, other columns decide too. Marks below: tenths of the rows.`,
+    return [card(`${found.model}: mean ${found.of}`, `The thick line is the mean over ${plural(found.n_rows, "test row")} if all of them had the value below; thin lines are single rows. Where these run apart, other columns decide too. Marks below: tenths of the rows.${found.is_best ? "" : " The best model would take too long to ask."}`,
     el("div", { class: "bar" }, found.outputs && found.outputs.length > 1 ? select("Class", found.outputs.map((name, k) => [k, name]), 0, (value) => { output = Number(value); redraw(); }) : null, centre),
     el("div", { class: "grid three" }, found.columns.map((column, k) => captioned(elide(column.name, 34), charts[k]))))];
 };
@@ -84,7 +84,7 @@ drawers.shap = (found) => {
   const controls = el("div", { class: "bar" }, el("label", { class: "field" }, "Test row", list), button("Previous", () => pick(row - 1)), button("Next", () => pick(row + 1)),
     button("Highest", () => pick(extreme(found, output, 1))), button("Lowest", () => pick(extreme(found, output, -1))));
   return [
-    card(`What each column adds, for ${plural(found.rows.length, "test row")}`, `Each point is a row: to the right the column raises the ${found.outputs.length === 1 ? of(found.outputs[0]) : found.of}, to the left it lowers it. Click a point to take its row apart.`,
+    card(`What each column adds, for ${plural(found.rows.length, "test row")}`, `Each point is a row: to the right the column raises the ${found.outputs.length === 1 ? of(found.outputs[0]) : found.of}, to the left it lowers it. Click a point to take its row apart.${found.is_best ? "" : ` Explained is ${found.model}, the best model whose predictions can be parted among the columns.`}`,
       el("div", { class: "bar" }, outputs, el("span", { class: "field" }, "low value", el("span", { class: "ramp" }), "high value")), swarm),
     card("One row, taken apart", "From what the model says of no row in particular to what it says of this one.", controls, about, fall),
   ];
