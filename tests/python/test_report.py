@@ -14,6 +14,7 @@ from spinney import DecisionTreeRegressor
 from spinney._report import write_report
 from spinney._report.board import board_section, mean_interval, shown_ends
 from spinney._report.decide import _area_error, _one_class
+from spinney._report.dependence import dependence_section
 from spinney._report.encode import short, to_json
 from spinney._report.learning import learning_section
 from spinney._report.page import asset, page
@@ -382,3 +383,11 @@ def test_learning_curves_take_the_folds_with_most_rows(studies, few_fits):
     rows = np.arange(len(study.y_train))
     study.folds = [(rows[:30], rows[30:60]), (rows[:60], rows[60:90]), (rows[:240], rows[240:])]
     assert learning_section(study)["sizes"][-1] == 240
+
+
+def test_columns_without_values_in_the_test_rows_are_not_asked_about(studies):
+    study = copy(studies["binary"])
+    n_rows = len(study.y_test)
+    study.X_test = study.X_test | {"income": np.full(n_rows, np.nan)}
+    found = dependence_section(study, View(study.tree, study.X_test), ["income", "age"])
+    assert [column["name"] for column in found["columns"]] == ["age"]

@@ -20,8 +20,11 @@ _MOST_CATEGORIES, _MOST_CLASSES = 8, 8
 
 def dependence_section(study: Any, test: View, columns: list[str]) -> dict[str, Any] | None:
     """Ask the model about the columns that matter most; None if no model answers in time."""
-    shown = [name for name in columns if name in test.names][:_MOST_COLUMNS]
     rows = sample(test.n_rows, _MOST_ROWS)
+    has_values = {
+        name for name, values in zip(test.names, test.numbers, strict=True) if (~np.isnan(values[rows])).any()
+    }
+    shown = [name for name in columns if name in has_values][:_MOST_COLUMNS]
     name = affordable(study, len(rows) * _POINTS * max(len(shown), 1))
     if name is None or not shown:
         return None
