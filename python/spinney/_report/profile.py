@@ -12,6 +12,7 @@ from spinney._words.digits import elide, one_line, shortest
 _MOST_COLUMNS = 250
 _BARS = 24
 _MOST_CATEGORIES = 8
+_MOST_CLASSES = 15
 
 
 def profile_section(study: Any, train: View) -> dict[str, Any]:
@@ -79,7 +80,7 @@ def _target(study: Any) -> dict[str, Any]:
     count = dict.fromkeys(labels, 0)
     for label in y.tolist():
         count[label] = count.get(label, 0) + 1
-    order = sorted(range(len(labels)), key=lambda k: -count[labels[k]])[:30]
+    order = sorted(range(len(labels)), key=lambda k: -count[labels[k]])[:_MOST_CLASSES]
     return {
         "name": one_line(study.target),
         "words": [elide(one_line(labels[k]), 30) for k in order],
