@@ -244,6 +244,28 @@ def test_rows_without_a_target_are_left_out():
     assert any("without a value of 'y'" in note for note in found.notes)
 
 
+def test_tables_of_every_kind_stay_what_they_are():
+    import pandas as pd
+    import pyarrow as pa
+
+    table = made("binary")
+    X, y = table.drop("y"), table["y"].to_numpy()
+    for kind, rows in (
+        (pl.DataFrame, X),
+        (pd.DataFrame, X.to_pandas()),
+        (pa.Table, X.to_arrow()),
+        (dict, {name: X[name].to_numpy() for name in X.columns}),
+    ):
+        found = prepare(rows, y, Wishes(), 0)
+        assert isinstance(found.X, kind)
+        assert found.target == "target"
+        assert [one.name for one in found.columns] == ["x", "z", "noise"]
+        assert found.codes.tolist() == prepare(X, y, Wishes(), 0).codes.tolist()
+    unnamed = prepare(X.select("x", "noise").to_numpy(), y, Wishes(), 0)
+    assert [one.name for one in unnamed.columns] == ["x0", "x1"]
+    assert len(prepare(pd.DataFrame(X.select("x", "noise").to_numpy()), y, Wishes(), 0).columns) == 2
+
+
 def test_the_task_follows_from_the_target():
     table = made("binary")
     for values, task in (

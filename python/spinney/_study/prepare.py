@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney._data import read_table
-from spinney._data.columns import CodedColumn, NumberColumn, dense_column
+from spinney._data.columns import CodedColumn, NumberColumn, comes_from, dense_column
 from spinney._data.date_parts import USUAL, date_parts, part_name
 from spinney._data.fill import missing_rows
 from spinney._data.names import listed
@@ -181,6 +181,8 @@ def _with_target(table: Any, target: Any) -> tuple[PickTable, str]:
         if "while a minimum of 1 is required" not in str(error):
             raise
         raise ValueError("The table has no rows or no columns. Give it a line of names and some rows.") from None
+    if comes_from(whole.native, "scipy.sparse", "sparray", "spmatrix"):
+        raise TypeError("A study takes dense tables. Turn the sparse matrix into an array or a frame first.")
     if isinstance(target, str):
         if whole.names is None:
             raise ValueError("The table has no column names. Pass a data frame, or the values of the target.")
@@ -199,8 +201,23 @@ def _with_target(table: Any, target: Any) -> tuple[PickTable, str]:
     name = str(getattr(target, "name", None) or "target")
     while name in names:
         name += "'"
-    raw = {one: _column_array(whole, j) for j, one in enumerate(names)}
-    return pick_table(raw | {name: values}), name
+    return pick_table(_beside_target(whole, names, name, values)), name
+
+
+def _beside_target(whole: PickTable, names: list[str], name: str, values: NDArray[Any]) -> Any:
+    """Return the table with the target as its last column: a frame of the same kind, or a dict of columns."""
+    native = whole.native
+    if whole.names is not None and comes_from(native, "pandas", "DataFrame"):
+        return native.assign(**{name: values})
+    if comes_from(native, "polars", "DataFrame"):
+        import polars as pl
+
+        return native.with_columns(pl.Series(name, values))
+    if comes_from(native, "pyarrow", "Table"):
+        import pyarrow as pa
+
+        return native.append_column(name, pa.array(values))
+    return {one: _column_array(whole, j) for j, one in enumerate(names)} | {name: values}
 
 
 def _column_array(table: PickTable, j: int) -> NDArray[Any]:
@@ -209,9 +226,7 @@ def _column_array(table: PickTable, j: int) -> NDArray[Any]:
         return np.asarray(next(iter(column.values())))
     if isinstance(column, np.ndarray):
         return column[:, 0]
-    if hasattr(column, "to_pydict"):  # pyarrow
-        return np.asarray(column.column(0).to_numpy(zero_copy_only=False))
-    return np.asarray(column[table.names[j] if table.names is not None else column.columns[0]].to_numpy())
+    return np.asarray(column.iloc[:, 0].to_numpy())  # a frame whose names are no text
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
