@@ -85,15 +85,15 @@ class Candidate:
 def work_of(word: str, size: Size, care: Care) -> float:
     """Count the work of one fit, and of predictions for a quarter as many rows."""
     cells, n, k = size.cells, float(size.n_rows), size.n_classes
-    boosting = 1e-5 if k == 0 else 6e-6 if k == 2 else 6e-6 * k
+    boosting = 5e-6 if k == 0 else 3e-6 if k == 2 else 3e-6 * k
     return {
-        "tree": cells * (2e-6 if k == 0 else 1.3e-6 * (1 + k / 4)),
+        "tree": cells * (1e-6 if k == 0 else 8e-7 * (1 + k / 4)),
         "boosting": boosting * cells * 3 ** (2 * care.effort - 1),
         LOG_BOOSTING: boosting * cells * 3 ** (2 * care.effort - 1),
-        "forest": 8e-8 * cells * care.n_trees,
-        "extra-trees": 1e-7 * cells * care.n_trees,
-        "linear": 2e-8 * n * size.n_terms**2 * size.scores + 1e-6 * cells,
-        "adaboost": 2e-6 * cells * (1 + k / 4),
+        "forest": 4e-8 * cells * care.n_trees,
+        "extra-trees": 6e-8 * cells * care.n_trees,
+        "linear": 1e-8 * n * size.n_terms**2 * size.scores + 1e-6 * cells,
+        "adaboost": 1e-6 * cells * (1 + k / 4),
         "knn": 3e-10 * n * n * size.n_terms + 1e-6 * cells,
         "svm": 2e-9 * n * n * size.n_terms * size.scores + 1e-6 * cells,
     }.get(word, 3e-6 * cells * size.scores)
