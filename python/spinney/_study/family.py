@@ -95,7 +95,7 @@ def work_of(word: str, size: Size, care: Care) -> float:
         "linear": 1e-8 * n * size.n_terms**2 * size.scores + 1e-6 * cells,
         "adaboost": 1e-6 * cells * (1 + k / 4),
         "knn": 3e-10 * n * n * size.n_terms + 1e-6 * cells,
-        "svm": 2e-9 * n * n * size.n_terms * size.scores + 1e-6 * cells,
+        "svm": 5e-7 * n * n * (1 + size.n_terms / 100),
     }.get(word, 3e-6 * cells * size.scores)
 
 
