@@ -125,6 +125,7 @@ def _margins():
         "margin of a share": _of("NuSVC", CLASSES, nu=0.2, probability=True, cv=3),
         "margin of values, a share": _of("NuSVR", VALUES, kernel="poly", degree=2),
         "plane": _of("LinearSVC", CLASSES),
+        "plane searched": _of("LinearSVC", PAIR, C=[0.1, 1.0], cv=3),
         "plane, hinge": _of("LinearSVC", PAIR, WHOLE, loss="hinge", class_weight="balanced"),
         "plane of values": _of("LinearSVR", VALUES, epsilon=0.1),
         "plane of values, squared": _of("LinearSVR", VALUES, WHOLE, loss="squared_epsilon_insensitive", scale=False),

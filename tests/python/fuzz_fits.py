@@ -279,6 +279,63 @@ def functional(rng):
     return {"n_estimators": int(rng.integers(1, 5))} | more
 
 
+def neighbours(rng):
+    more = pick(
+        rng,
+        metric=["manhattan", "chebyshev", "minkowski", "cosine", "mahalanobis", "hamming", "gower"],
+        weights=["distance", "tricube"],
+        scale=["range", None],
+        ties=["all"],
+        unseen=["missing", "other"],
+    )
+    return {"n_neighbors": [1, 3, 5, "cv"][rng.integers(0, 4)]} | more
+
+
+def margin(rng):
+    more = pick(
+        rng,
+        kernel=["linear", "poly", "sigmoid"],
+        gamma=["auto", 0.1],
+        scale=[False, "range"],
+        shrinking=[False],
+        precision=["double"],
+        cv=[2],
+        unseen=["missing", "other"],
+    )
+    return {"max_iter": 2000} | more
+
+
+def plane(rng, kind):
+    losses = ["hinge"] if kind == "Classifier" else ["squared_epsilon_insensitive"]
+    return pick(rng, loss=losses, C=[0.01, 100.0, "cv"], scale=[False, "range"], cv=[2], unseen=["missing", "other"])
+
+
+def of_margins(rng, kind):
+    """Return a machine, a plane or a perceptron."""
+    letter, which = ("C" if kind == "Classifier" else "R"), rng.integers(0, 4)
+    if which == 0:
+        return f"NuSV{letter}", margin(rng) | pick(rng, nu=[0.1, 0.9])
+    if which == 1:
+        return f"LinearSV{letter}", plane(rng, kind)
+    if which == 2 and kind == "Classifier":
+        return "Perceptron", pick(rng, averaged=[True], shuffle=[True], eta=[0.1], scale=[False])
+    more = pick(rng, C=[0.01, 100.0, [0.1, 1.0]])
+    if kind == "Classifier":
+        more |= pick(rng, probability=[True], multi_class=["ovr"], class_weight=["balanced"])
+    return f"SV{letter}", margin(rng) | more
+
+
+def linear(rng, kind):
+    strength = {"C": [0.01, 100.0]} if kind == "Classifier" else {"alpha": [0.01, "cv"]}
+    return pick(rng, scale=[False], unseen=["missing", "other"], **strength)
+
+
+def together(rng):
+    """Return members of a stack or a vote."""
+    members = [["tree", "linear"], ["forest", "knn"], ["svm", "tree"], ["boosting", "extra-trees"]]
+    return {"estimators": members[rng.integers(0, len(members))]}
+
+
 def class_costs(rng):
     return pick(rng, class_weight=["balanced"], priors=["uniform"])
 
@@ -288,7 +345,7 @@ def drawn(rng):
     kind = str(rng.choice(["Classifier", "Regressor"]))
     make = classes if kind == "Classifier" else values
     extra = class_costs(rng) if kind == "Classifier" else {}
-    family = rng.integers(0, 14)
+    family = rng.integers(0, 20)
     if family in (0, 1):
         if kind == "Regressor" and rng.random() < 0.3:
             return "DecisionTreeRegressor", tree_parameters(rng) | {"criterion": "poisson"}, counts
@@ -314,6 +371,18 @@ def drawn(rng):
         return f"AdaBoost{kind}", adaboost(rng, kind), make
     if family == 13:
         return f"FunctionalBoosting{kind}", functional(rng), make
+    if family == 14:
+        return f"KNeighbors{kind}", neighbours(rng), make
+    if family == 15:
+        return f"Histogram{kind}", pick(rng, cell=[0.25, "cv"], scale=["standard"], empty=["overall"]), make
+    if family in (16, 17):
+        return *of_margins(rng, kind), make
+    if family == 18:
+        return f"Linear{kind}", linear(rng, kind), make
+    if family == 19 and rng.random() < 0.3:
+        return f"Voting{kind}", together(rng), make
+    if family == 19:
+        return f"Stacking{kind}", together(rng) | {"cv": 2} | pick(rng, passthrough=[False]), make
     if family == 10 and rng.random() < 0.3:
         return "RandomTreesEmbedding", {"n_estimators": 3} | pick(rng, max_depth=[2], sparse_output=[False]), None
     if family == 10:
@@ -352,8 +421,11 @@ class Case:
         return f"{self.name}({self.parameters}) on {self.n_rows} rows of {self.container}"
 
     def fit(self, n_jobs=1):
-        jobs = {"random_state": 5} if self.name.startswith("Bagging") else {"random_state": 5, "n_jobs": n_jobs}
-        model = getattr(spinney, self.name)(**(self.parameters | jobs))
+        make, jobs = getattr(spinney, self.name), {"random_state": 5}
+        if not self.name.startswith("Bagging"):
+            jobs["n_jobs"] = n_jobs
+        known = make._get_param_names()
+        model = make(**(self.parameters | {name: value for name, value in jobs.items() if name in known}))
         weight = {} if self.weight is None else {"sample_weight": self.weight}
         return model.fit(self.table, *(() if self.y is None else (self.y,)), **weight)
 
@@ -424,6 +496,12 @@ def has_one_model(model):
     return not hasattr(model, "_members")
 
 
+def members_of(model):
+    """Models of one kind that predict together; those of a stack keep the threads they were given."""
+    found = getattr(model, "_members", ())
+    return () if callable(found) else found
+
+
 def check_handles(case, model, found):
     if not hasattr(model, "to_predictor") or not has_one_model(model):
         return
@@ -450,10 +528,13 @@ def check(case, model):
     check_sums(case, model, found)
     check_handles(case, model, found)
     other, again = io.BytesIO(), case.fit(n_jobs=3)
+    if callable(getattr(model, "_members", None)):  # whose members have parameters of their own
+        assert model.fingerprint() == again.fingerprint(), "three threads give another model"
+        return
     for part in (again, getattr(again, "forest_", None)):  # the number of threads is a parameter that files hold
         if hasattr(part, "n_jobs"):
             part.n_jobs = getattr(model, "n_jobs", 1)
-    for one, part in zip(getattr(model, "_members", ()), getattr(again, "_members", ()), strict=True):
+    for one, part in zip(members_of(model), members_of(again), strict=True):
         part.n_jobs = one.n_jobs
     again.save(other)
     assert file.getvalue() == other.getvalue(), "three threads give another model"

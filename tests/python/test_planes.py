@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from oracle.margin import perceptron, plane_objective
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold
 from spinney import _engine
+from spinney._margin.search import C_GRID
 from sweep import examples
 
 
@@ -19,6 +21,12 @@ def noisy(seed=0, n=200, d=4):
     rng = np.random.RandomState(seed)
     X = rng.randn(n, d)
     return X, X[:, 0] - 0.5 * X[:, 1] + 0.6 * rng.randn(n) + 0.4
+
+
+def load_saved(model):
+    file = io.BytesIO()
+    model.save(file)
+    return spinney.load(io.BytesIO(file.getvalue()))
 
 
 def separable(seed=0, n=60):
@@ -188,7 +196,7 @@ def test_values_that_one_level_meets_have_a_flat_plane(y, epsilon, level):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("options", [{"tol": 1e-300, "max_iter": 10_000}, {"C": 1e300}])
+@pytest.mark.parametrize("options", [{"tol": 1e-300, "max_iter": 10_000}, {"C": 1e30}])
 @pytest.mark.parametrize("kind", ["LinearSVC", "LinearSVR"])
 def test_what_rounding_does_not_reach_ends_and_is_told(kind, options):
     rng = np.random.default_rng(0)
@@ -209,3 +217,60 @@ def test_columns_with_infinite_numbers_are_left_out_and_named(kind):
         model = getattr(spinney, kind)().fit(X, [0, 1, 0, 1] * 5)
     alone = getattr(spinney, kind)().fit(X[["height"]], [0, 1, 0, 1] * 5)
     np.testing.assert_array_equal(model.predict(X), alone.predict(X[["height"]]))
+
+
+# ---- the penalty by cross-validation -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["LinearSVC", "LinearSVR"])
+@pytest.mark.parametrize("squared", [True, False])
+def test_the_penalty_chosen_is_that_of_single_fits(kind, squared):
+    rng = np.random.RandomState(2)
+    X = rng.randn(60, 3)
+    score = X[:, 0] + rng.randn(60)
+    y = score if kind == "LinearSVR" else np.where(score > 0.8, "c", np.where(score < -0.5, "a", "b"))
+    loss = ("squared_" if squared else "") + ("hinge" if kind == "LinearSVC" else "epsilon_insensitive")
+    options = {"loss": loss, "tol": 1e-8}
+    make, folds, penalties = getattr(spinney, kind), list(KFold(3).split(X)), [0.01, 1.0, 30.0]
+    model = make(C=penalties, cv=folds, **options).fit(X, y)
+    errors = []
+    for C in penalties:
+        said = np.concatenate([make(C=C, **options).fit(X[a], y[a]).predict(X[b]) for a, b in folds])
+        errors.append(np.mean((said - y) ** 2 if kind == "LinearSVR" else said != y))
+    np.testing.assert_allclose(model.cv_results_["error"], errors, atol=1e-6)
+    assert penalties[int(np.argmin(errors))] == model.C_
+    assert model.coef_.tolist() == make(C=model.C_, **options).fit(X, y).coef_.tolist()
+    again = load_saved(model)
+    assert again.C_ == model.C_
+    assert again.cv_results_["error"].tolist() == model.cv_results_["error"].tolist()
+    assert make(C="cv", random_state=0).fit(X, y).C_ in C_GRID
+
+
+@pytest.mark.parametrize("kind", ["LinearSVC", "LinearSVR"])
+def test_a_penalty_beyond_all_numbers_is_refused(kind):
+    X = np.arange(20.0)[:, np.newaxis]
+    with pytest.raises(ValueError, match=r"C=1e\+300 is more than .* at most 1e\+30"):
+        getattr(spinney, kind)(C=1e300).fit(X, np.arange(20) % 2)
+
+
+@pytest.mark.parametrize("kind", ["LinearRegressor", "LinearSVR", "SVR", "KNeighborsRegressor"])
+def test_an_infinite_cell_says_as_little_as_a_missing_one(kind):
+    rng = np.random.RandomState(0)
+    X = rng.randn(40, 2)
+    X[3, 0] = np.nan
+    model = getattr(spinney, kind)().fit(X, X[:, 1])
+    found = model.predict([[np.inf, 0.3], [-np.inf, 0.3]])
+    assert np.abs(found).max() < 10
+
+
+def test_one_vocabulary_of_scales():
+    rng = np.random.RandomState(0)
+    X, y = rng.rand(40, 2) * [1, 50], np.arange(40) % 2
+    for kind in ("SVC", "LinearSVC", "Perceptron", "KNeighborsClassifier", "HistogramClassifier"):
+        make, options = getattr(spinney, kind), {"averaged": True} if kind == "Perceptron" else {}
+        for old, new in ((True, "standard"), (False, None)):
+            one = make(scale=old, random_state=0, **options).fit(X, y).predict(X)
+            assert (one == make(scale=new, random_state=0, **options).fit(X, y).predict(X)).all()
+        make(scale="range", random_state=0, **options).fit(X, y)
+        with pytest.raises(ValueError, match="scale"):
+            make(scale="wide").fit(X, y)

@@ -98,7 +98,7 @@ def date_parts(X: Any, columns: Iterable[str] | None = None, parts: Sequence[str
     (array([5., 6.]), array([5., 6.]))
     """
     if isinstance(parts, str) or not (chosen := list(parts)) or not set(chosen) <= set(PARTS):
-        raise ValueError(f"parts must be a list of some of {listed(PARTS)}, not {parts!r}.")
+        raise ValueError(f"parts must be a list of some of {', '.join(map(repr, PARTS))}, not {parts!r}.")
     table = read_table(X)
     if table.names is None:
         raise TypeError("date_parts takes tables with column names. Pass a data frame or a dict of arrays.")

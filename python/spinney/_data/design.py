@@ -87,12 +87,13 @@ class Design:
             if j != last:
                 last, values = j, np.asarray(columns.column(j))
                 absent = np.isnan(values)
+                unknown = ~np.isfinite(values)  # an infinite number says as little of how far a row is
             if kind == MISSING:
                 terms[t] = absent
             elif kind == CATEGORY:
                 terms[t] = values == self.code[t]
             else:
-                terms[t] = np.where(absent, fill[t], values)
+                terms[t] = np.where(unknown, fill[t], values)
             terms[t] -= self.center[t]
             terms[t] /= self.scale[t]
         return np.clip(terms, -_FARTHEST, _FARTHEST, out=terms)
@@ -157,7 +158,7 @@ def _number_terms(j: int, values: Floats, absent: NDArray[np.bool_], weight: Flo
     found: list[_Term] = []
     there, kept = values[~absent], weight[~absent]
     if len(there):
-        mean, spread = _mean_and_spread(there, kept)
+        mean, spread = mean_and_spread(there, kept)
         varies = spread > 1e-12 * abs(mean)
         if np.isfinite(spread) and scale is None:
             found.append((j, VALUE, 0, 0.0, 1.0, mean))
@@ -170,7 +171,7 @@ def _number_terms(j: int, values: Floats, absent: NDArray[np.bool_], weight: Flo
     return found
 
 
-def _mean_and_spread(values: Floats, weight: Floats) -> tuple[float, float]:
+def mean_and_spread(values: Floats, weight: Floats) -> tuple[float, float]:
     """Mean and standard deviation, in a unit in which no square is too large or too small to be a number."""
     _, exponent = np.frexp(np.abs(values).max())
     power = 0 if -300 < exponent < 300 else int(exponent)

@@ -71,7 +71,7 @@ class BaseLinear(TargetEstimator):
         terms = design.matrix(columns)
         if not used.all():
             terms, target, weight = np.ascontiguousarray(terms[:, used]), target[used], weight[used]
-        penalty = np.ones(len(design)) if self.scale else 1 / design.scale**2
+        penalty = np.ones(len(design)) if self.scale else 1 / np.clip(design.scale, 1e-150, 1e150) ** 2
         slopes, constants, link = self._solve(terms, target, weight, penalty, learned)
         n_classes = [len(learned["classes_"])] if "classes_" in learned else None
         self._keep_schema(schema)

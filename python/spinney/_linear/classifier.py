@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import Interval
 
+from spinney._learn.class_scores import ScoresClasses
 from spinney._learn.one_target import read_one_class
 from spinney._linear.base import BaseLinear, Floats
 from spinney._linear.solve import Logistic
-from spinney._numbers.same_bits import log
 
 
-class LinearClassifier(ClassifierMixin, BaseLinear):
+class LinearClassifier(ScoresClasses, ClassifierMixin, BaseLinear):
     """Logistic regression of any table: class probabilities from scores that are linear in its columns.
 
     A number is one term, a category one for each of its values, and a column with missing values has another term that
@@ -135,50 +135,3 @@ class LinearClassifier(ClassifierMixin, BaseLinear):
         """
         codes = self._by_blocks(X, lambda columns: self.linear_.codes(columns, 0))
         return self.linear_.labels(codes, [self.classes_])
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities of each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
-        """
-        scores = self._scores(X)
-        return self.linear_.predicted(scores)
-
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithm of the class probabilities.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            As `predict_proba`.
-        """
-        return log(self.predict_proba(X))
-
-    def decision_function(self, X: Any) -> Floats:
-        """Scores of each row: of the second of two classes, or one number per class.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores.
-        """
-        scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores

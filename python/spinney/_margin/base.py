@@ -16,16 +16,25 @@ from sklearn.utils.validation import check_is_fitted
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.design import Design
-from spinney._file.arrays import array_from_json, array_to_json, numbers_from_json
+from spinney._file.arrays import array_to_json, numbers_from_json
 from spinney._file.container import field, refuse
 from spinney._fitted.margin.machines import KERNELS, FittedMachines
 from spinney._keep.part import FittedPart
 from spinney._learn.about import About, counted
-from spinney._learn.folds import Fold, read_folds
+from spinney._learn.folds import Fold
+from spinney._learn.scale import SCALE, scale_word
 from spinney._learn.table_estimator import TargetEstimator
 from spinney._learn.target import read_weights
 from spinney._margin.rows import MarginRows
-from spinney._margin.search import GAMMA_STEPS, Grid, is_searched, read_penalties, read_values
+from spinney._margin.search import (
+    GAMMA_STEPS,
+    Grid,
+    folds_of,
+    is_searched,
+    read_penalties,
+    read_values,
+    results_from_json,
+)
 from spinney._margin.solve import Effort, KernelChoice, Problems, Solution, machines_of, solve
 from spinney._words.warn import warn
 
@@ -43,20 +52,20 @@ class MarginTable:
     """
 
     def __init__(
-        self, columns: _engine.Table, schema: Schema, target: Floats, weight: Floats, is_scaled: bool, is_matrix: bool
+        self, columns: _engine.Table, schema: Schema, target: Floats, weight: Floats, scale: str | None, is_matrix: bool
     ) -> None:
         self.columns = columns
         self.schema = schema
         self.target = target
         self.weight = weight
-        self._is_scaled = is_scaled
+        self._scale = scale
         self.matrix = _kernel_matrix(columns) if is_matrix else None
 
     def learn(self, weight: Floats) -> tuple[Design | None, MarginRows, Floats | None]:
         """Terms of the rows of positive weight; the rows; and all rows in these terms, (n_terms, n_rows)."""
         if self.matrix is not None:
             return None, MarginRows.of_matrix(self.matrix, self.target, weight), None
-        design = Design.learn(self.columns, self.schema, weight, "standard" if self._is_scaled else None)
+        design = Design.learn(self.columns, self.schema, weight, self._scale)
         terms = design.matrix(self.columns)
         return design, MarginRows.of(terms, self.target, weight), terms
 
@@ -100,7 +109,7 @@ class BaseSupportVectors(TargetEstimator):
         "degree": [Interval(Integral, 0, 1000, closed="both")],
         "gamma": [StrOptions({"scale", "auto", "cv"}), Interval(Real, 0.0, None, closed="neither"), "array-like"],
         "coef0": [Interval(Real, None, None, closed="neither")],
-        "scale": ["boolean"],
+        "scale": SCALE,
         "shrinking": ["boolean"],
         "precision": [StrOptions({"single", "double"})],
         "tol": [Interval(Real, 0.0, None, closed="neither")],
@@ -167,7 +176,7 @@ class BaseSupportVectors(TargetEstimator):
         given = read_weights(sample_weight, raw.n_rows)
         weight = np.ones(raw.n_rows) if given is None else given
         self._weigh(target, weight, learned)
-        table = MarginTable(columns, schema, target, weight, bool(self.scale), is_matrix)
+        table = MarginTable(columns, schema, target, weight, scale_word(self.scale), is_matrix)
         learned["_groups"] = groups
         design, rows, _ = table.learn(weight)
         self._check_rows(rows, learned)
@@ -236,12 +245,10 @@ class BaseSupportVectors(TargetEstimator):
         return Grid(self._penalties(), gammas if uses_gamma else gammas[:1])
 
     def _folds(self, table: MarginTable, learned: dict[str, Any], seed_of: int) -> list[Fold]:
-        strata = table.target.astype(np.intp)[:, np.newaxis] if "classes_" in learned else None
         if "_seed" not in learned:
             learned["_seed"] = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         random = np.random.RandomState((learned["_seed"] + seed_of) % 2**32)
-        cv = 5 if self.cv is None else self.cv
-        return read_folds(cv, strata, table.target, table.weight, learned["_groups"], random)
+        return folds_of(self.cv, table.target, "classes_" in learned, table.weight, learned["_groups"], random)
 
     def _search(
         self, table: MarginTable, grid: Grid, learned: dict[str, Any]
@@ -285,7 +292,7 @@ class BaseSupportVectors(TargetEstimator):
         worst = max(solution.violation for solution in solutions)
         warn(
             f"The fit stopped before tol={self.tol:g} was reached: rows still violate the conditions of the optimum by "
-            f"{worst:.3g}. Raise max_iter, lower C, or scale the columns (scale=True).",
+            f"{worst:.3g}. Raise max_iter, lower C, or scale the columns (scale='standard').",
             ConvergenceWarning,
         )
 
@@ -389,10 +396,7 @@ class BaseSupportVectors(TargetEstimator):
             found["C_"] = np.inf if entry.get("C_") == "inf" else field(entry, "C_", float)
         found["gamma_"] = field(entry, "gamma_", float)
         if "cv_results_" in entry:
-            columns = field(entry, "cv_results_", dict)
-            found["cv_results_"] = {
-                str(name): array_from_json(column, ("float64",), (None,)) for name, column in columns.items()
-            }
+            found["cv_results_"] = results_from_json(entry)
         return found
 
     def _pickled(self, state: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from sklearn.utils._param_validation import StrOptions
 
 from spinney._fitted.margin.machines import FittedMachines
 from spinney._learn.attributes import only_if
-from spinney._learn.costs import read_cost_matrix
 from spinney._learn.one_target import read_one_class
 from spinney._margin.base import BaseSupportVectors, Floats, MarginTable
 from spinney._margin.calibrate import fit_curve
@@ -38,13 +37,18 @@ class MachinesOfClasses(ClassifierMixin, BaseSupportVectors):
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
         codes, classes = read_one_class(y, n_rows, "a support vector machine")
-        cost = None if self.cost_matrix is None else read_cost_matrix(self.cost_matrix, classes)
-        learned = {"classes_": classes, "n_classes_": len(classes), "cost_matrix_": cost}
-        return codes, learned
+        return codes, {"classes_": classes, "n_classes_": len(classes)}
+
+    def _weights_of_classes(self) -> Any:
+        return None
+
+    def _multi_class(self) -> str:
+        """Whether each pair of classes has a machine, or each class against all others."""
+        return "ovo"
 
     def _weigh(self, target: Floats, weight: Floats, learned: dict[str, Any]) -> None:
         codes = target.astype(np.intp)
-        learned["_by_class"] = class_weights(self.class_weight, codes, weight, learned["classes_"])
+        learned["_by_class"] = class_weights(self._weights_of_classes(), codes, weight, learned["classes_"])
 
     def _errors(self, model: FittedMachines, scores: Floats, target: Floats) -> Floats:
         return np.asarray(model.score_codes(scores)[:, 0] != target, dtype=np.float64)
@@ -70,7 +74,7 @@ class MachinesOfClasses(ClassifierMixin, BaseSupportVectors):
         assert found is not None
         seen = ~np.isnan(found[:, 0])
         curves = []
-        for m, (positive, negative) in enumerate(_sides(n_classes, self.multi_class)):
+        for m, (positive, negative) in enumerate(_sides(n_classes, self._multi_class())):
             is_positive = np.isin(table.target, positive)
             used = seen & (is_positive | np.isin(table.target, negative))
             curves.append(fit_curve(found[used, m], is_positive[used], table.weight[used]))

@@ -6,6 +6,8 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import StrOptions
 
+from spinney._learn.costs import read_cost_matrix
+from spinney._margin.base import Floats
 from spinney._margin.classes import MachinesOfClasses
 from spinney._margin.rows import MarginRows
 from spinney._margin.search import PENALTY
@@ -41,8 +43,9 @@ class SVC(MachinesOfClasses):
         that of "scale").
     coef0 : float, default=0.0
         Constant of the polynomial and the sigmoid kernel.
-    scale : bool, default=True
-        Whether terms are centred and divided by their standard deviation. False: numbers stay as they are, and a
+    scale : {"standard", "range"}, bool or None, default="standard"
+        How terms are brought to one scale. "standard" (or True): less the mean, divided by the standard deviation.
+        "range": less the lowest value, divided by the range. None (or False): numbers stay as they are, and a
         category's term is 0 or 1.
     shrinking : bool, default=True
         Whether rows that sit firmly at a bound are left out for a while. The optimum is the same.
@@ -91,7 +94,8 @@ class SVC(MachinesOfClasses):
     terms_ : list of str
         Names of the terms that the columns became.
     support_ : ndarray of shape (n_vectors,)
-        Rows of the training table that are support vectors, those of a class together; of equal rows the first.
+        Rows of the training table that are support vectors: those of a class together, in the order of their values and
+        not of the table, so that the order of the rows does not show; of equal rows the first.
     support_vectors_ : ndarray of shape (n_vectors, n_terms)
         The same in terms; empty if kernel values were given.
     n_support_ : ndarray of shape (n_classes,)
@@ -160,7 +164,7 @@ class SVC(MachinesOfClasses):
         degree: int = 3,
         gamma: Any = "scale",
         coef0: float = 0.0,
-        scale: bool = True,
+        scale: Any = "standard",
         shrinking: bool = True,
         probability: bool = False,
         tol: float = 1e-3,
@@ -198,6 +202,17 @@ class SVC(MachinesOfClasses):
         self.unseen = unseen
         self.random_state = random_state
         self.n_jobs = n_jobs
+
+    def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
+        codes, learned = super()._read_target(y, n_rows)
+        cost = None if self.cost_matrix is None else read_cost_matrix(self.cost_matrix, learned["classes_"])
+        return codes, learned | {"cost_matrix_": cost}
+
+    def _weights_of_classes(self) -> Any:
+        return self.class_weight
+
+    def _multi_class(self) -> str:
+        return str(self.multi_class)
 
     def _problems(self, rows: MarginRows, learned: dict[str, Any]) -> Problems:
         return class_problems(rows, learned["_by_class"], self.multi_class, learned["cost_matrix_"])

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import StrOptions
 
-from spinney._margin.planes import Floats, Penalised, PlanesOfClasses
+from spinney._fitted.margin.planes import FittedPlanes
+from spinney._margin.linear_solve import Plane
+from spinney._margin.penalised import Penalised
+from spinney._margin.planes import Floats, PlaneRows, PlanesOfClasses
 
 
-class LinearSVC(ClassifierMixin, Penalised, PlanesOfClasses):
+class LinearSVC(ClassifierMixin, PlanesOfClasses, Penalised):
     """Linear support vector classification of many rows.
 
     A plane between two classes, or one for each class against all others, of least ½|w|² plus ``C`` times what rows pay
@@ -24,10 +28,12 @@ class LinearSVC(ClassifierMixin, Penalised, PlanesOfClasses):
     ----------
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
         What a row pays: how far it is from keeping the margin, or that squared.
-    C : float, default=1.0
-        What a row pays per unit of its loss.
-    scale : bool, default=True
-        Whether terms are centred and divided by their standard deviation. False: numbers stay as they are, and a
+    C : float, "cv" or list of floats, default=1.0
+        What a row pays per unit of its loss. "cv", or values to choose from: that of the least cross-validated error
+        (eleven values from 0.01 to 1,000).
+    scale : {"standard", "range"}, bool or None, default="standard"
+        How terms are brought to one scale. "standard" (or True): less the mean, divided by the standard deviation.
+        "range": less the lowest value, divided by the range. None (or False): numbers stay as they are, and a
         category's term is 0 or 1.
     tol : float, default=1e-4
         When to stop: at a duality gap of this share of the objective; of squared losses, when the slope is this share
@@ -39,13 +45,16 @@ class LinearSVC(ClassifierMixin, Penalised, PlanesOfClasses):
         sum of the costs of what it may be taken for.
     max_iter : int, default=200
         Most rounds; a few suffice for squared losses, 20 to 60 for others.
+    cv : int, splitter, iterable of splits, or array of fold numbers, default=5
+        Folds, where C is chosen. For a number, folds are drawn by `random_state` with the classes spread evenly, or, if
+        `fit` is given groups, such that each group stays in one fold.
     categorical_features : list of names or positions, or mask, optional
         Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
     unseen : {"missing", "error", "other"}, default="missing"
         How to treat a category that did not occur in training: as a missing value, as an error, or as none of the known
         ones.
     random_state : int, RandomState or None, default=None
-        Without effect: nothing is drawn. For code that sets it for every model.
+        Seed of the folds of `C`. Without effect where none are made.
     n_jobs : int, optional
         Threads. None: all that the process may use. The result is the same for any number.
 
@@ -70,6 +79,11 @@ class LinearSVC(ClassifierMixin, Penalised, PlanesOfClasses):
         share of that at first.
     n_iter_ : ndarray of shape (n_machines,)
         Rounds.
+    C_ : float
+        The penalty used.
+    cv_results_ : dict of ndarrays
+        If C or gamma was chosen: what was tried (``C``, ``gamma``), mean error and its standard deviation over folds,
+        each fold's.
     cost_matrix_ : ndarray of shape (n_classes, n_classes), or None
         Costs in the order of `classes_`, if any were given.
     schema_ : Schema
@@ -92,10 +106,9 @@ class LinearSVC(ClassifierMixin, Penalised, PlanesOfClasses):
     1.0
     """
 
-    _kept_numbers = ("objective_", "dual_gap_", "n_iter_")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **PlanesOfClasses._parameter_constraints,
-        **Penalised._penalised_constraints,
+        **Penalised._parameter_constraints,
         "loss": [StrOptions({"hinge", "squared_hinge"})],
     }
 
@@ -103,12 +116,13 @@ class LinearSVC(ClassifierMixin, Penalised, PlanesOfClasses):
         self,
         *,
         loss: str = "squared_hinge",
-        C: float = 1.0,
-        scale: bool = True,
+        C: Any = 1.0,
+        scale: Any = "standard",
         tol: float = 1e-4,
         class_weight: Any = None,
         cost_matrix: Any = None,
         max_iter: int = 200,
+        cv: Any = 5,
         categorical_features: Any = None,
         unseen: str = "missing",
         random_state: Any = None,
@@ -121,13 +135,15 @@ class LinearSVC(ClassifierMixin, Penalised, PlanesOfClasses):
         self.class_weight = class_weight
         self.cost_matrix = cost_matrix
         self.max_iter = max_iter
+        self.cv = cv
         self.categorical_features = categorical_features
         self.unseen = unseen
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _find_planes(
-        self, terms: Floats, target: Floats, weight: Floats, learned: dict[str, Any]
-    ) -> tuple[Floats, dict[str, Any]]:
-        machines = self._sides(target, weight, learned)
-        return self._penalised_planes(terms, machines, None, self.loss == "squared_hinge")
+    def _fit_planes(self, rows: PlaneRows, learned: dict[str, Any], C: float, start: list[Plane] | None) -> list[Plane]:
+        machines = self._sides(rows.target, rows.weight, learned)
+        return self._planes(rows.terms, machines, None, self.loss == "squared_hinge", C, start)
+
+    def _errors(self, model: FittedPlanes, scores: Floats, target: Floats) -> Floats:
+        return np.asarray(model.score_codes(scores)[:, 0] != target, dtype=np.float64)

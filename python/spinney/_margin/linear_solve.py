@@ -92,21 +92,30 @@ def _square(weights: Floats) -> float:
 # ---- squared losses ---------------------------------------------------------------------------------------
 
 
-def newton(table: Terms, z: Floats, bound: Floats, epsilon: float | None, tol: float, max_iter: int) -> Plane:
+def newton(
+    table: Terms,
+    z: Floats,
+    bound: Floats,
+    epsilon: float | None,
+    tol: float,
+    max_iter: int,
+    start: Floats | None = None,
+) -> Plane:
     """Least ½|w|² + Σ bound · loss²: of hinges for sides z (epsilon None), or of errors beyond epsilon for values z.
 
     The objective is a parabola in pieces, so that Newton's method ends after a few rounds.
     """
-    weights = np.zeros(table.n_weights)
-    scores = np.zeros(len(z))
-    first = 0.0
+    weights, scores, first = np.zeros(table.n_weights), np.zeros(len(z)), 0.0
+    if start is not None:
+        first = 2.0 * float(np.sqrt((table.sums(bound * _beyond(z, scores, epsilon)) ** 2).sum()))
+        weights, scores = start, table.scores(start)
     for n_iter in range(max_iter + 1):
         beyond = _beyond(z, scores, epsilon)
         pull = bound * beyond
         slope = -2.0 * table.sums(pull)
         slope[:-1] += weights[:-1]
         size = float(np.sqrt((slope**2).sum()))
-        first = size if n_iter == 0 else first
+        first = size if n_iter == 0 and start is None else first
         value = _square(weights) / 2 + float((pull * beyond).sum())
         if size <= tol * first or n_iter == max_iter:
             break
@@ -260,5 +269,9 @@ def _room(point: _Inside, rest: Floats, a: Floats, low: Floats, high: Floats, mo
 
 def fit_plane(table: Terms, z: Floats, bound: Floats, epsilon: float | None, **options: Any) -> Plane:
     """Fit one plane by the method that its loss asks for."""
-    squared = options.pop("squared")
-    return _flat(table, z, epsilon) or (newton if squared else interior)(table, z, bound, epsilon, **options)
+    squared, start = options.pop("squared"), options.pop("start")
+    if (flat := _flat(table, z, epsilon)) is not None:
+        return flat
+    if squared:
+        return newton(table, z, bound, epsilon, start=start, **options)
+    return interior(table, z, bound, epsilon, **options)

@@ -39,8 +39,9 @@ class NuSVC(MachinesOfClasses):
         that of "scale").
     coef0 : float, default=0.0
         Constant of the polynomial and the sigmoid kernel.
-    scale : bool, default=True
-        Whether terms are centred and divided by their standard deviation. False: numbers stay as they are, and a
+    scale : {"standard", "range"}, bool or None, default="standard"
+        How terms are brought to one scale. "standard" (or True): less the mean, divided by the standard deviation.
+        "range": less the lowest value, divided by the range. None (or False): numbers stay as they are, and a
         category's term is 0 or 1.
     shrinking : bool, default=True
         Whether rows that sit firmly at a bound are left out for a while. The optimum is the same.
@@ -82,7 +83,8 @@ class NuSVC(MachinesOfClasses):
     terms_ : list of str
         Names of the terms that the columns became.
     support_ : ndarray of shape (n_vectors,)
-        Rows of the training table that are support vectors, those of a class together; of equal rows the first.
+        Rows of the training table that are support vectors: those of a class together, in the order of their values and
+        not of the table, so that the order of the rows does not show; of equal rows the first.
     support_vectors_ : ndarray of shape (n_vectors, n_terms)
         The same in terms; empty if kernel values were given.
     n_support_ : ndarray of shape (n_classes,)
@@ -133,7 +135,6 @@ class NuSVC(MachinesOfClasses):
     1.0
     """
 
-    multi_class, class_weight, cost_matrix = "ovo", None, None  # no parameters here: a share is of rows as they are
     _kept_numbers = (*MachinesOfClasses._kept_numbers, "C_")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **MachinesOfClasses._parameter_constraints,
@@ -148,7 +149,7 @@ class NuSVC(MachinesOfClasses):
         degree: int = 3,
         gamma: Any = "scale",
         coef0: float = 0.0,
-        scale: bool = True,
+        scale: Any = "standard",
         shrinking: bool = True,
         probability: bool = False,
         tol: float = 1e-3,

@@ -41,8 +41,9 @@ class NuSVR(MachineOfValues):
         that of "scale").
     coef0 : float, default=0.0
         Constant of the polynomial and the sigmoid kernel.
-    scale : bool, default=True
-        Whether terms are centred and divided by their standard deviation. False: numbers stay as they are, and a
+    scale : {"standard", "range"}, bool or None, default="standard"
+        How terms are brought to one scale. "standard" (or True): less the mean, divided by the standard deviation.
+        "range": less the lowest value, divided by the range. None (or False): numbers stay as they are, and a
         category's term is 0 or 1.
     shrinking : bool, default=True
         Whether rows that sit firmly at a bound are left out for a while. The optimum is the same.
@@ -75,7 +76,8 @@ class NuSVR(MachineOfValues):
     terms_ : list of str
         Names of the terms that the columns became.
     support_ : ndarray of shape (n_vectors,)
-        Rows of the training table that are support vectors, those of a class together; of equal rows the first.
+        Rows of the training table that are support vectors: those of a class together, in the order of their values and
+        not of the table, so that the order of the rows does not show; of equal rows the first.
     support_vectors_ : ndarray of shape (n_vectors, n_terms)
         The same in terms; empty if kernel values were given.
     n_support_ : ndarray of shape (1,)
@@ -143,7 +145,7 @@ class NuSVR(MachineOfValues):
         degree: int = 3,
         gamma: Any = "scale",
         coef0: float = 0.0,
-        scale: bool = True,
+        scale: Any = "standard",
         shrinking: bool = True,
         tol: float = 1e-3,
         cache_size: float = 200,

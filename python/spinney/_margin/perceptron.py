@@ -40,8 +40,9 @@ class Perceptron(ClassifierMixin, PlanesOfClasses):
         Most epochs: times that it goes through all rows.
     shuffle : bool, default=True
         Whether to go through the rows in another random order in each epoch. False: by class, then by the terms.
-    scale : bool, default=True
-        Whether terms are centred and divided by their standard deviation. False: numbers stay as they are, and a
+    scale : {"standard", "range"}, bool or None, default="standard"
+        How terms are brought to one scale. "standard" (or True): less the mean, divided by the standard deviation.
+        "range": less the lowest value, divided by the range. None (or False): numbers stay as they are, and a
         category's term is 0 or 1.
     class_weight : dict, "balanced" or None, default=None
         Factors of the update by class label.
@@ -117,7 +118,7 @@ class Perceptron(ClassifierMixin, PlanesOfClasses):
         averaged: bool = False,
         max_iter: int = 1000,
         shuffle: bool = True,
-        scale: bool = True,
+        scale: Any = "standard",
         class_weight: Any = None,
         cost_matrix: Any = None,
         categorical_features: Any = None,

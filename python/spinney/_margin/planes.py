@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Integral
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.design import Design
 from spinney._file.arrays import numbers_from_json
@@ -21,14 +21,38 @@ from spinney._keep.part import FittedPart
 from spinney._learn.about import About, counted
 from spinney._learn.costs import read_cost_matrix
 from spinney._learn.one_target import read_one_class
+from spinney._learn.scale import SCALE, scale_word
 from spinney._learn.table_estimator import TargetEstimator
 from spinney._learn.target import read_weights
-from spinney._margin.linear_solve import Plane, Terms, fit_plane
-from spinney._margin.rows import MarginRows
 from spinney._margin.weights import class_weights
-from spinney._words.warn import warn
 
 Floats = NDArray[np.float64]
+
+
+class PlaneRows(NamedTuple):
+    """Rows that planes are learned from: terms, (n_terms, n_rows), targets and weights."""
+
+    terms: Floats
+    target: Floats
+    weight: Floats
+
+
+class PlaneTable(NamedTuple):
+    """A table on its way to planes."""
+
+    columns: _engine.Table
+    schema: Schema
+    target: Floats
+    weight: Floats
+    scale: str | None
+
+    def learn(self, weight: Floats) -> tuple[Design, PlaneRows]:
+        """Terms of the rows of positive weight, and these rows."""
+        design = Design.learn(self.columns, self.schema, weight, self.scale)
+        terms, used = design.matrix(self.columns), weight > 0
+        if used.all():
+            return design, PlaneRows(terms, self.target, weight)
+        return design, PlaneRows(np.ascontiguousarray(terms[:, used]), self.target[used], weight[used])
 
 
 class BasePlanes(TargetEstimator):
@@ -38,7 +62,7 @@ class BasePlanes(TargetEstimator):
     margin_: FittedPlanes
     _kept_numbers: ClassVar[tuple[str, ...]] = ()  # fitted attributes with a number for each machine
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "scale": ["boolean"],
+        "scale": SCALE,
         "categorical_features": ["array-like", None],
         "unseen": [StrOptions({"missing", "error", "other"})],
         "random_state": ["random_state"],
@@ -55,7 +79,7 @@ class BasePlanes(TargetEstimator):
     ) -> tuple[Floats, dict[str, Any]]:
         """Return weights and intercept of each machine, (n_machines, n_terms + 1), and what is known of them."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Find the planes.
 
         Parameters
@@ -67,6 +91,8 @@ class BasePlanes(TargetEstimator):
             Target.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
+        groups : array-like of shape (n_samples,), optional
+            Rows with the same label are held out together, where folds are made.
 
         Returns
         -------
@@ -80,26 +106,33 @@ class BasePlanes(TargetEstimator):
         columns = schema.encode(raw, unseen=self.unseen, estimator=type(self).__name__)
         given = read_weights(sample_weight, raw.n_rows)
         weight = np.ones(raw.n_rows) if given is None else given
-        design = Design.learn(columns, schema, weight, "standard" if self.scale else None)
-        terms = design.matrix(columns)
-        if not (weight > 0).all():
-            used = weight > 0
-            terms, target, weight = np.ascontiguousarray(terms[:, used]), target[used], weight[used]
-        self._check_classes(target, learned)
-        found, known = self._find_planes(terms, target, weight, learned)
+        table = PlaneTable(columns, schema, target, weight, scale_word(self.scale))
+        self._choose(table, learned, groups)
+        design, rows = table.learn(weight)
+        self._check_classes(rows.target, learned)
+        found, known = self._find_planes(rows.terms, rows.target, rows.weight, learned)
         self._keep_schema(schema)
+        self.margin_ = self._model(found, design, learned)
+        self.__dict__.pop("cv_results_", None)
+        for name, value in (learned | known).items():
+            if not name.startswith("_"):
+                setattr(self, name, value)
+        return self
+
+    def _choose(self, table: PlaneTable, learned: dict[str, Any], groups: Any) -> None:
+        """Note what is chosen on folds."""
+        return
+
+    @staticmethod
+    def _model(found: Floats, design: Design, learned: dict[str, Any]) -> FittedPlanes:
         n_classes = len(learned["classes_"]) if "classes_" in learned else None
-        self.margin_ = FittedPlanes(
+        return FittedPlanes(
             planes=np.ascontiguousarray(found[:, :-1]),
             design=design,
             strategy="ovr" if n_classes is not None and n_classes > 2 else "one",
             intercepts=np.ascontiguousarray(found[:, -1]),
             n_classes=None if n_classes is None else [n_classes],
         )
-        for name, value in (learned | known).items():
-            if not name.startswith("_"):
-                setattr(self, name, value)
-        return self
 
     @staticmethod
     def _check_classes(target: Floats, learned: dict[str, Any]) -> None:
@@ -223,46 +256,3 @@ class PlanesOfClasses(BasePlanes):
         """
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
-
-
-class Penalised:
-    """Mixin: planes of least penalty and loss, by `fit_plane`."""
-
-    _penalised_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0.0, None, closed="neither")],
-        "tol": [Interval(Real, 0.0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def _penalised_planes(
-        self: Any, terms: Floats, machines: list[tuple[Floats, Floats]], epsilon: float | None, squared: bool
-    ) -> tuple[Floats, dict[str, Any]]:
-        """Fit a plane for each machine's targets and weights; equal rows count as one where the method asks for it."""
-        options = {"tol": float(self.tol), "max_iter": int(self.max_iter), "squared": squared}
-        planes: list[Plane] = []
-        for z, weight in machines:
-            if not squared:
-                rows = MarginRows.of(terms, z, weight)
-                own, z, weight = rows.terms, rows.target, rows.weight
-            else:
-                own = terms
-            kept = weight > 0
-            if not kept.all():
-                own, z, weight = np.ascontiguousarray(own[:, kept]), z[kept], weight[kept]
-            planes.append(fit_plane(Terms(own, self._n_threads), z, float(self.C) * weight, epsilon, **options))
-        worst = max(planes, key=lambda plane: plane.gap)
-        if not worst.gap <= self.tol:
-            warn(
-                f"The fit stopped after max_iter={self.max_iter} rounds before tol={self.tol:g} was reached: "
-                f"{worst.gap:.3g} is left. Raise max_iter, or scale the columns (scale=True)."
-                if worst.n_iter >= self.max_iter
-                else f"The fit came as near as rounding allows before tol={self.tol:g} was reached: {worst.gap:.3g} is "
-                f"left. Raise tol, lower C={self.C:g}, or scale the columns (scale=True).",
-                ConvergenceWarning,
-            )
-        known = {
-            "objective_": np.array([plane.objective for plane in planes]),
-            "dual_gap_": np.array([plane.gap for plane in planes]),
-            "n_iter_": np.array([plane.n_iter for plane in planes]),
-        }
-        return np.array([plane.weights for plane in planes]), known

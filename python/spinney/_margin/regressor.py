@@ -40,8 +40,9 @@ class SVR(MachineOfValues):
         values from 0.01 to 1,000).
     epsilon : float, default=0.1
         Errors up to this do not count.
-    scale : bool, default=True
-        Whether terms are centred and divided by their standard deviation. False: numbers stay as they are, and a
+    scale : {"standard", "range"}, bool or None, default="standard"
+        How terms are brought to one scale. "standard" (or True): less the mean, divided by the standard deviation.
+        "range": less the lowest value, divided by the range. None (or False): numbers stay as they are, and a
         category's term is 0 or 1.
     shrinking : bool, default=True
         Whether rows that sit firmly at a bound are left out for a while. The optimum is the same.
@@ -72,7 +73,8 @@ class SVR(MachineOfValues):
     terms_ : list of str
         Names of the terms that the columns became.
     support_ : ndarray of shape (n_vectors,)
-        Rows of the training table that are support vectors, those of a class together; of equal rows the first.
+        Rows of the training table that are support vectors: those of a class together, in the order of their values and
+        not of the table, so that the order of the rows does not show; of equal rows the first.
     support_vectors_ : ndarray of shape (n_vectors, n_terms)
         The same in terms; empty if kernel values were given.
     n_support_ : ndarray of shape (1,)
@@ -138,7 +140,7 @@ class SVR(MachineOfValues):
         tol: float = 1e-3,
         C: Any = 1.0,
         epsilon: float = 0.1,
-        scale: bool = True,
+        scale: Any = "standard",
         shrinking: bool = True,
         cache_size: float = 200,
         precision: str = "single",

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._data.given import given_numbers
+from spinney._file.arrays import array_from_json
+from spinney._file.container import field
+from spinney._learn.folds import Fold, read_folds
 
 Floats = NDArray[np.float64]
 PENALTY: list[Any] = [Interval(Real, 0.0, np.inf, closed="right"), StrOptions({"cv"}), "array-like"]  # what C may be
@@ -74,3 +77,15 @@ def read_penalties(C: Any) -> Floats:
     if isinstance(C, str):
         return np.array(C_GRID)
     return read_values(C, "C") if is_searched(C) else np.array([float(C)])
+
+
+def folds_of(cv: Any, target: Floats, has_classes: bool, weight: Floats, groups: Any, random: Any) -> list[Fold]:
+    """Folds with the classes spread evenly, unless `cv` or groups say otherwise."""
+    strata = target.astype(np.intp)[:, np.newaxis] if has_classes else None
+    return read_folds(5 if cv is None else cv, strata, target, weight, groups, random)
+
+
+def results_from_json(entry: dict[str, Any]) -> dict[str, Floats]:
+    """Read `cv_results_` from the header of a file."""
+    columns = field(entry, "cv_results_", dict)
+    return {str(name): array_from_json(column, ("float64",), (None,)) for name, column in columns.items()}

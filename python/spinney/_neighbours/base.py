@@ -24,6 +24,7 @@ from spinney._learn.about import About, counted
 from spinney._learn.costs import ClassCosts
 from spinney._learn.folds import read_folds
 from spinney._learn.parameters import COUNT
+from spinney._learn.scale import SCALE, scale_word
 from spinney._learn.target import read_weights
 from spinney._neighbours.choice import Trial, choose, read_results
 from spinney._neighbours.target import LocalEstimator
@@ -46,7 +47,7 @@ class BaseNeighbors(LocalEstimator):
         "weights": [StrOptions(set(WEIGHTS)), callable],
         "metric": [StrOptions({"auto", *METRICS}), callable],
         "p": [Interval(Real, 0.0, None, closed="neither")],
-        "scale": [StrOptions({"standard", "range"}), None],
+        "scale": SCALE,
         "algorithm": [StrOptions(set(ALGORITHMS))],
         "ties": [StrOptions(set(TIES))],
         "k_values": ["array-like", None],
@@ -92,7 +93,7 @@ class BaseNeighbors(LocalEstimator):
         self._check_algorithm(metric)
 
         def make(among: Floats, k: int) -> FittedNeighbours:
-            measure = Measure.learn(metric, float(self.p), self.scale, columns, schema, among)
+            measure = Measure.learn(metric, float(self.p), scale_word(self.scale), columns, schema, among)
             return self._make(measure, measure.terms(columns), among, Ballot(target, n_classes), k, costs)
 
         results: dict[str, Any] | None = None

@@ -131,9 +131,9 @@ def choose(trials: Sequence[Answers], name: str, values: Sequence[Any], judge: J
         for i, flat in enumerate(trial.answers(values)):
             errors[i, f], losses = judge(trial.model, trial.held_out, flat)
             if len(trials) == 1 and losses is not None and len(losses) > 1:
-                spread[i] = losses.std(ddof=1) / np.sqrt(len(losses))
+                spread[i] = _deviation(losses) / np.sqrt(len(losses))
     if len(trials) > 1:
-        spread = errors.std(axis=1, ddof=1) / np.sqrt(len(trials))
+        spread = np.array([_deviation(of_value) for of_value in errors]) / np.sqrt(len(trials))
     mean = errors.mean(axis=1)
     results = {
         name: np.array(values),
@@ -183,3 +183,9 @@ def read_results(fields: dict[str, Any], first: str, kind: Any) -> dict[str, Any
     if len(lengths) != 1 or not min(lengths) or found["fold_errors"].ndim != 2 or not np.isfinite(found["error"]).all():
         refuse("is damaged: its cross-validation is unusable")
     return found
+
+
+def _deviation(losses: Floats) -> float:
+    """Return the standard deviation, in a unit in which no square is too large to be a number."""
+    _, power = np.frexp(np.abs(losses).max())
+    return float(np.ldexp(np.ldexp(losses, -power).std(ddof=1), power))

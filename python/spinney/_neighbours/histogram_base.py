@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import Schema, read_table
+from spinney._data.design import mean_and_spread
 from spinney._file.container import field
 from spinney._fitted.neighbours.cells import EMPTY, FittedCells, Grid, Places, table_values
 from spinney._fitted.neighbours.votes import Ballot, Rows
@@ -21,6 +22,7 @@ from spinney._keep.part import FittedPart
 from spinney._learn.about import About, counted
 from spinney._learn.costs import ClassCosts
 from spinney._learn.folds import read_folds
+from spinney._learn.scale import SCALE, scale_word
 from spinney._learn.target import read_weights
 from spinney._neighbours.choice import choose, read_results
 from spinney._neighbours.target import LocalEstimator
@@ -73,8 +75,7 @@ class CellTable:
             if self.scale == "range":
                 origin[j], unit[j] = there.min(), np.ptp(there)
             else:
-                origin[j] = (there * weight).sum() / weight.sum()
-                unit[j] = np.sqrt((weight * (there - origin[j]) ** 2).sum() / weight.sum())
+                origin[j], unit[j] = mean_and_spread(there, weight)
             if not unit[j] > 1e-12 * abs(origin[j]):
                 unit[j] = 1.0
         return origin, unit
@@ -176,7 +177,7 @@ class BaseHistogram(LocalEstimator):
     cells_: FittedCells
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "cell": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"cv"})],
-        "scale": [StrOptions({"standard", "range"}), None],
+        "scale": SCALE,
         "empty": [StrOptions(set(EMPTY))],
         "cell_values": ["array-like", None],
         "cv": [StrOptions({"loo"}), Integral, "cv_object", "array-like"],
@@ -218,7 +219,7 @@ class BaseHistogram(LocalEstimator):
         values = np.clip(table_values(columns), -_FARTHEST, _FARTHEST)
         ballot = Ballot(target, n_classes)
         sizes = schema.n_categories
-        table = CellTable(values, sizes, weight, ballot, self.scale, self.empty, costs, self._n_threads)
+        table = CellTable(values, sizes, weight, ballot, scale_word(self.scale), self.empty, costs, self._n_threads)
         results: dict[str, Any] | None = None
         cell = self.cell
         if self.cell == "cv":

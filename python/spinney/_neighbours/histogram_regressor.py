@@ -20,9 +20,10 @@ class HistogramRegressor(OfValues, BaseHistogram):
     cell : float or "cv", default="cv"
         Edge of the cells, in units of ``scale``. "cv": the one among ``cell_values`` with the smallest cross-validated
         error; see ``cv_results_`` and `spinney.plot_error_curve`.
-    scale : {"range", "standard"} or None, default="range"
+    scale : {"range", "standard"}, bool or None, default="range"
         Unit of the cells' edge. "range": the range of each column, from its lowest value on; an edge of 0.25 makes four
-        cells of each. "standard": its standard deviation, from the mean on. None: the column's own units, from 0 on.
+        cells of each. "standard" (or True): its standard deviation, from the mean on. None (or False): the column's own
+        units, from 0 on.
     empty : {"nearest", "overall"}, default="nearest"
         What answers for a cell without training rows: the nearest cell that has some, by the number of steps from cell
         to cell (another category, or a missing value, is one), the first of several; or all training rows.

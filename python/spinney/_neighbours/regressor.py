@@ -32,11 +32,11 @@ class KNeighborsRegressor(OfValues, FindsNeighbors):
         missing values, else "euclidean". Or a function of two arrays, the terms of two rows, which is slow.
     p : float, default=2.0
         Power of Minkowski's distance.
-    scale : {"standard", "range"} or None, default="standard"
-        How columns are brought to one scale. "standard": less the mean, divided by the standard deviation. "range":
-        less the lowest value, divided by the range. None: as they are. A category is a term for each value, which is 0
-        or 1 before scaling; what is missing has the mean, and a term that says so if some was missing at fit. Without
-        effect on "gower", "hamming" and "mahalanobis".
+    scale : {"standard", "range"}, bool or None, default="standard"
+        How columns are brought to one scale. "standard" (or True): less the mean, divided by the standard deviation.
+        "range": less the lowest value, divided by the range. None (or False): as they are. A category is a term for
+        each value, which is 0 or 1 before scaling; what is missing has the mean, and a term that says so if some was
+        missing at fit. Without effect on "gower", "hamming" and "mahalanobis".
     algorithm : {"auto", "brute", "tree"}, default="auto"
         How neighbours are found: among all rows, by a tree of boxes, or by whichever costs less. The answer is the
         same. "gower", "hamming" and functions have no tree.

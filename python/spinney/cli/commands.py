@@ -239,10 +239,6 @@ def fit(
         if value is not None and kind not in _ONLY_OF.get(name, (kind,)):
             option = f"'--{_OPTION_OF.get(name, name.replace('_', '-'))}'"
             raise click.BadParameter(f"This is not a parameter of --model {kind}. Leave it out.", param_hint=option)
-    if kind == "linear_svm" and parameters["C"] == "cv":
-        raise click.BadParameter(
-            "--model linear_svm does not choose C. Pass a number, or --model svm.", param_hint="'--C'"
-        )
     if folds == 1:
         raise click.BadParameter("1 fold leaves no rows to learn from. Use 0, or 2 and more.", param_hint="'--folds'")
     from spinney.cli.fit import Source, run_fit

@@ -15,11 +15,11 @@ from spinney._ensemble.functional.base import BaseFunctionalBoosting, Floats
 from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
 from spinney._ensemble.functional.shapes import WithShapes
 from spinney._fitted.functions.model import FittedFunctions
+from spinney._learn.class_scores import ScoresClasses
 from spinney._learn.one_target import known_codes, read_one_class
-from spinney._numbers.same_bits import log
 
 
-class FunctionalBoostingClassifier(WithShapes, ClassifierMixin, BaseFunctionalBoosting):
+class FunctionalBoostingClassifier(WithShapes, ScoresClasses, ClassifierMixin, BaseFunctionalBoosting):
     """Boosting of any weak learners, for any loss of classes.
 
     Scores start at the constants of least loss. Each round fits every weak learner to the negative slopes of the loss
@@ -197,53 +197,6 @@ class FunctionalBoostingClassifier(WithShapes, ClassifierMixin, BaseFunctionalBo
 
     def _predicted(self, scores: Floats, view: FittedFunctions, learned: dict[str, Any]) -> NDArray[Any]:
         return view.labels(view.score_codes(scores), [np.asarray(learned["classes_"])])
-
-    def predict_proba(self, X: Any) -> Floats:
-        """Class probabilities of each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
-        """
-        scores = self._scores(X)
-        return self.functions_.predicted(scores)
-
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithm of the class probabilities.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            As `predict_proba`.
-        """
-        return log(self.predict_proba(X))
-
-    def decision_function(self, X: Any) -> Floats:
-        """Scores of each row: of the second of two classes, or one number per class.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores.
-        """
-        scores = self._scores(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def staged_decision_function(self, X: Any) -> Iterator[Floats]:
         """Scores of each row after each round.
