@@ -58,7 +58,8 @@ enter_models(
     CLASSES,
 )
 NOTHING_SET = {"n_estimators": "auto", "n_iter_no_change": 5}
-enter_models("boosting, nothing set", {"": values(**NOTHING_SET)}, HOLES, VALUES + 11)
+AT_ALL = {"at all": lambda: spinney.GradientBoostingRegressor(n_iter_no_change=5, learning_rate=0.3)}
+enter_models("boosting, nothing set", {"": values(**NOTHING_SET), **AT_ALL}, HOLES, VALUES + 11)
 enter_models("boosting two classes, nothing set", {"": classes(**NOTHING_SET)}, MIXED, TWO)
 enter_models("boosting classes, nothing set", {"": classes(**NOTHING_SET)}, HOLES, CLASSES)
 enter_models("boosting categories", {loss: values(loss=loss, max_one_hot=2) for loss in LOSSES}, MIXED, VALUES + 11)

@@ -5,6 +5,7 @@ import pytest
 import spinney
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
+from spinney._boosting.recipe import resolve
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(240, 4))
@@ -70,9 +71,30 @@ def test_the_mean_of_the_folds_is_better_than_one():
 def test_large_tables_have_fewer_folds():
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(3000, 2))
-    model = values(callbacks=lambda about: about["round"] == 2, keep_best=False)
-    assert model.fit(Z, Z[:, 0]).n_iter_ == 10
-    assert model.fit(Z[:2999], Z[:2999, 0]).n_iter_ == 20
+    for make, target, most in ((values, Z[:, 0], 1000), (classes, Z[:, 0] > 0, 3000)):
+        model = make(callbacks=lambda about: about["round"] == 2, keep_best=False)
+        assert model.fit(Z[:most], target[:most]).n_iter_ == 10
+        assert model.fit(Z[: most - 1], target[: most - 1]).n_iter_ == 20
+
+
+def test_boosters_of_few_values_differ_unless_the_user_says_how_trees_are():
+    def recipes(**parameters):
+        model = spinney.GradientBoostingRegressor(**parameters)
+        recipe = resolve(model, 240, 1, False)
+        return [(r.max_features, r.min_samples_leaf, r.subsample) for r in map(recipe.of_member, range(4))]
+
+    assert recipes() == [(0.35, 10, 1.0), (0.35, 10, 0.7), (None, 1, 1.0), (None, 1, 0.7)]
+    assert recipes(max_features=0.5) == [(0.5, 10, 1.0), (0.5, 10, 0.7)] * 2
+    assert {leaf for _, leaf, _ in recipes(min_samples_leaf=4)} == {4}
+
+
+def test_low_noise_is_learned_to_the_end():
+    """A booster goes on while it saves a share of what is left, however small that is beside the first loss."""
+    rng = np.random.default_rng(2)
+    Z = rng.uniform(-1, 1, size=(400, 2))
+    target = Z[:, 0] + Z[:, 1] ** 3
+    model = spinney.GradientBoostingRegressor(n_iter_no_change=10).fit(Z[:300], target[:300])
+    assert model.score(Z[300:], target[300:]) > 0.9953
 
 
 def test_effort_buys_boosters_and_small_steps():

@@ -135,7 +135,8 @@ class Member:
         least, patience = self._least, self._recipe.patience
         if len(least) <= patience:
             return False
-        worth = max(float(self._model.tol), self._recipe.worth * abs(least[0]))
+        of = least[-1 if self._recipe.worth_of_present else 0]
+        worth = max(float(self._model.tol), self._recipe.worth * abs(of))
         return least[-1] >= least[-patience - 1] - worth
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 _WORTH = 0.3  # of a row's first loss, that all held-out rows together must gain: less than that is chance
 _FEWEST_ROWS = 10  # with fewer, folds say nothing
-_VERY_FEW_ROWS = 1000  # with fewer, trees are small
-_FEW_ROWS = 3000  # with fewer, there are twice as many folds
+_VERY_FEW_ROWS = 1000  # with fewer, trees are small, and of values there are twice as many folds
+_FEW_ROWS = 3000  # with fewer, there are twice as many folds of classes
 _MANY_ROWS = 20_000  # from here on, boosters share one table in codes
 _VERY_MANY_ROWS = 1_000_000  # from here on, they share it whatever its columns are
 _SOME_ROWS = 0.7  # share that every second booster draws of few
+_SOME_COLUMNS = 0.35  # share that a node of every other pair of them looks at, where values are to be predicted
 _PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a booster stops, unless the user says
 
 
@@ -32,12 +33,16 @@ class Recipe:
         After how many rounds without an improvement.
     worth : float
         Share of the first held-out loss that these must save, besides `tol`, to be an improvement.
+    worth_of_present : bool
+        Whether it is a share of the present held-out loss instead.
     n_folds : int
         One booster for each fold, judged by it; 0: one for all rows.
     n_deals : int
         How often the rows are dealt out into folds.
     draws_rows : bool
         Whether every second booster draws rows, though the others do not.
+    varies_trees : bool
+        Whether pairs of boosters by turns look at some columns in a node, and have leaves of a single row.
     draws_bins : bool
         Whether each booster cuts columns into bins of its own. The mean of several then has finer steps than each, and
         bins may be few; else they share one table in codes.
@@ -58,24 +63,38 @@ class Recipe:
     stops_early: bool
     patience: int
     worth: float
+    worth_of_present: bool
     n_folds: int
     n_deals: int
     draws_rows: bool
+    varies_trees: bool
     draws_bins: bool
     has_statistics: bool
     is_auto: bool
 
     def of_member(self, i: int) -> Recipe:
-        """Return what one of the boosters is to do."""
-        return replace(self, subsample=_SOME_ROWS) if self.draws_rows and i % 2 else self
+        """Return what one of the boosters is to do: the mean of several that differ is better than each."""
+        subsample = _SOME_ROWS if self.draws_rows and i % 2 else self.subsample
+        if not self.varies_trees:
+            return replace(self, subsample=subsample)
+        if i // 2 % 2:
+            return replace(self, subsample=subsample, max_features=None, min_samples_leaf=1)
+        return replace(self, subsample=subsample, max_features=_SOME_COLUMNS)
 
 
 def fixed(n_rounds: int, learning_rate: float, stops_early: bool, patience: int | None) -> Recipe:
     """All rounds, or fewer by held-out rows, of functions that are not these trees."""
     given = _PLAIN | {"n_rounds": n_rounds, "learning_rate": learning_rate}
     patience = int(patience or _PATIENCE)
-    no_folds = {"n_folds": 0, "n_deals": 1, "draws_rows": False, "draws_bins": False, "has_statistics": False}
-    never: dict[str, Any] = {"worth": 0.0, "is_auto": False} | no_folds
+    no_folds = {
+        "n_folds": 0,
+        "n_deals": 1,
+        "draws_rows": False,
+        "varies_trees": False,
+        "draws_bins": False,
+        "has_statistics": False,
+    }
+    never: dict[str, Any] = {"worth": 0.0, "worth_of_present": False, "is_auto": False} | no_folds
     return Recipe(**given, **never, stops_early=stops_early, patience=patience)
 
 
@@ -110,16 +129,19 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool) -> Recip
     if not is_auto:
         found = found | {"n_rounds": int(model.n_estimators)}
     n_folds, n_deals = 0, 1
+    is_few = n_rows < _few_rows(model._is_class_target)
     if stops and makes_folds(model, has_held_out):
-        n_folds, n_deals = _folds_and_deals(n_rows, _work(model))
+        n_folds, n_deals = _folds_and_deals(n_rows, is_few, _work(model))
     return Recipe(
         **found,
         stops_early=stops,
         patience=int(model.n_iter_no_change or (_PATIENCE_OF_FOLDS if is_auto else _PATIENCE)),
         worth=_WORTH / n_rows if is_auto else 0.0,
+        worth_of_present=model.loss == "squared_error",  # others have no natural 0, or go on falling to it
         n_folds=n_folds,
         n_deals=n_deals,
-        draws_rows=n_folds > 0 and n_rows < _FEW_ROWS and _is_open(model.subsample),
+        draws_rows=n_folds > 0 and is_few and _is_open(model.subsample),
+        varies_trees=n_folds > 0 and is_few and not model._is_class_target and _leaves_trees_open(model),
         draws_bins=n_folds > 0 and n_rows < _MANY_ROWS,
         has_statistics=n_folds > 0 and n_scores == 1 and n_rows < _VERY_MANY_ROWS,
         is_auto=is_auto,
@@ -132,11 +154,20 @@ def _work(model: Any) -> float:
     return 0.5 + effort if effort < 0.5 else 2 * effort
 
 
-def _folds_and_deals(n_rows: int, work: float) -> tuple[int, int]:
+def _few_rows(is_class_target: bool) -> int:
+    return _FEW_ROWS if is_class_target else _VERY_FEW_ROWS
+
+
+def _folds_and_deals(n_rows: int, is_few: bool, work: float) -> tuple[int, int]:
     """Return the number of folds, and how often rows are dealt out; `work` is a half to 2."""
-    if n_rows >= _FEW_ROWS:
+    if not is_few:
         return (3 if work < 0.75 else round(5 * work)), 1
     return max(5, min(round(10 * min(work, 1.0)), n_rows // 10)), round(max(work, 1.0))
+
+
+def _leaves_trees_open(model: Any) -> bool:
+    """Whether nothing is said of the columns of a node and the rows of a leaf."""
+    return _is_open(model.max_features) and _is_open(model.min_samples_leaf)
 
 
 def _is_open(value: Any) -> bool:
@@ -157,12 +188,12 @@ _PLAIN: dict[str, Any] = {
 
 def _by_size(n_rows: int, n_scores: int, is_class_target: bool, work: float) -> dict[str, Any]:
     """Return what suits a table; `work` is 1 unless the user asks for less or more."""
-    is_few = n_rows < _FEW_ROWS
+    is_few = n_rows < _few_rows(is_class_target)
     smallest_leaf = min(20, n_rows // 60) if is_class_target else min(10, n_rows // 20)
     most_leaves = 6 if n_rows < _VERY_FEW_ROWS else 12 if is_few or n_scores > 1 else 24
     return {
         "n_rounds": round((1000 if is_few else 600) * work),
-        "learning_rate": (0.08 if is_few else 0.1) / work,
+        "learning_rate": (0.08 if is_few else 0.15 if n_rows < _FEW_ROWS else 0.1) / work,
         "max_leaf_nodes": most_leaves,
         "l2_regularization": min(3.0, 100 / n_rows) if is_class_target else 1.0,
         "subsample": 1.0,
