@@ -27,7 +27,7 @@ import sets
 from timing import environment
 
 TOO_LARGE = {"covtype", "covtype_cat", "kddcup99_10pct"}  # one of them takes CatBoost longer than all others together
-LEAST = 0.001  # loss, or share of pairs in the wrong order, that counts as such
+LEAST = 0.001  # share of pairs in the wrong order that counts as such: none at all is not infinitely better
 TWINS = {"diabetes_pima_na", "german_credit_numeric", "dna"}  # rows that another set has too
 
 
@@ -261,15 +261,15 @@ def report(records: list[pool.Record], metric: str = "loss") -> None:
     table = np.array([[row[c] for c in names] for row in whole.values()])
     time_of = np.array([[seconds[name][c] for c in names] for name in whole])
     ranks = (table[:, :, None] > table[:, None, :]).sum(axis=2) + 1
-    table_or_least = np.maximum(table, LEAST)  # a peer without any loss is not infinitely better
-    over_best = table_or_least / table_or_least.min(axis=1, keepdims=True) - 1
+    least = LEAST if metric == "misranked" else 1e-12
+    over_best = np.maximum(table, least) / np.maximum(table, least).min(axis=1, keepdims=True) - 1
     print(f"\n{metric}, {len(whole)} sets: {', '.join(names)}")
     layout = "{:<18}{:>10}{:>7}{:>12}{:>12}{:>14}{:>14}{:>10}"
     print(layout.format("", "mean rank", "first", "mean over", "median", "mean over", "median over", "seconds"))
     print(layout.format("", "", "", "the best", "", "CatBoost", "CatBoost", "a fold"))
     other = table[:, names.index("catboost")] if "catboost" in names else table[:, 0]
     for i, name in enumerate(names):
-        over = table_or_least[:, i] / np.maximum(other, LEAST) - 1
+        over = np.maximum(table[:, i], least) / np.maximum(other, least) - 1
         print(
             layout.format(
                 name, f"{ranks[:, i].mean():.2f}", int((ranks[:, i] == 1).sum()), f"{over_best[:, i].mean():.1%}",
