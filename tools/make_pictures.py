@@ -13,7 +13,9 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import spinney
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_moons
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import ShuffleSplit, StratifiedKFold
 from spinney._charts.colours import CLASS_COLOURS, CLASS_MARKERS, INK, PALE, class_colour, tint
 
@@ -564,6 +566,41 @@ def early_stopping() -> Any:
     return figure
 
 
+def names_by_rows() -> Any:
+    """Draw what a column of names that mean nothing costs, by the number of rows that share a name."""
+    import matplotlib.pyplot as plt
+
+    rng = np.random.default_rng(0)
+    sizes = [1, 2, 3, 5, 10, 20, 50]
+    x = rng.normal(size=(2000, 4))
+    y = x[:, 0] + x[:, 1] * x[:, 2] + rng.normal(size=2000) > 0
+    kinds = {
+        "pruned tree": spinney.DecisionTreeClassifier(prune="cv", random_state=0),
+        "forest": spinney.RandomForestClassifier(random_state=0),
+    }
+    figure, axes = plt.subplots(1, 2, figsize=(8.5, 3.2), sharey=True)
+    for ax, (title, model) in zip(axes, kinds.items(), strict=True):
+        found: dict[str, list[float]] = {"as they are": [], "rare ones are one, many pay": [], "left out": []}
+        for size in sizes:
+            X = pd.DataFrame(x, columns=list("abcd")).assign(name=[f"n{i // size:04d}" for i in rng.permutation(2000)])
+            for label, row in found.items():
+                table = X.drop(columns="name") if label == "left out" else X
+                names = None if label == "left out" else ["name"]
+                least = 1 if label == "as they are" else 5
+                fitted = clone(model).set_params(min_samples_category=least, categorical_features=names)
+                fitted.fit(table[:1000], y[:1000])
+                row.append(roc_auc_score(y[1000:], fitted.predict_proba(table[1000:])[:, 1]))
+        for k, (label, row) in enumerate(found.items()):
+            ax.plot(sizes, row, color=class_colour(k), marker=CLASS_MARKERS[k], label=label)
+        ax.set(xscale="log", xlabel="rows that share a name", title=title)
+        ax.set_xticks(sizes, [str(size) for size in sizes])
+        ax.minorticks_off()
+    axes[0].set_ylabel("area under the curve")
+    axes[1].legend(frameon=False)
+    figure.tight_layout()
+    return figure
+
+
 def main(arguments: list[str]) -> None:
     """Write all pictures to a folder."""
     root = Path(__file__).resolve().parent.parent
@@ -600,6 +637,7 @@ def main(arguments: list[str]) -> None:
         spinney.tree_svg(spinney.DecisionTreeClassifier(max_depth=2, missing="surrogate").fit(X, y)), encoding="utf-8"
     )
     save(lost_columns(), folder / "lost_columns.png")
+    save(names_by_rows(), folder / "names.png")
     shallow = spinney.DecisionTreeClassifier(max_depth=3, min_samples_leaf=5).fit(X, y)
     save(spinney.fragility(shallow, X, y, random_state=0).plot().figure, folder / "fragility.png")
     unpruned = spinney.DecisionTreeClassifier().fit(X, y)

@@ -179,7 +179,9 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         table = read_table(X)
         earlier: FittedBoosting | None = self.boosting_ if self.warm_start and hasattr(self, "boosting_") else None
         if earlier is None:
-            schema = Schema.learn(table, categorical_features=self.categorical_features, unseen=self.unseen)
+            schema = Schema.learn(
+                table, categorical_features=self.categorical_features, unseen=self.unseen, warns_of_names=True
+            )
         else:
             schema = self.schema_
             check_categories(schema, table, self.categorical_features, type(self).__name__)

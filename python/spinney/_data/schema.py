@@ -103,6 +103,7 @@ class Schema:
         categorical_features: Iterable[Any] | None = None,
         unseen: Unseen = "missing",
         as_declared: bool = False,
+        warns_of_names: bool = False,
     ) -> Schema:
         """Learn the schema of a training table.
 
@@ -114,6 +115,8 @@ class Schema:
         unseen : {"missing", "error", "other"}, default="missing"
         as_declared : bool, default=False
             Number the categories in the order in which they were declared, where they were, instead of sorting them.
+        warns_of_names : bool, default=False
+            Warn of columns that look like identifiers, unless they are named in `categorical_features`.
         """
         forced = forced_categories(categorical_features, table)
         names = table.names or position_names(table.n_columns)
@@ -124,7 +127,7 @@ class Schema:
             features = []
             for j, name in enumerate(names):
                 feature = learn_feature(name, table.column(j), j in forced, table.n_rows, as_declared)
-                if j not in forced:
+                if warns_of_names and j not in forced:
                     warn_of_identifier(feature, table.column(j), table.label(j))
                 features.append(feature)
         schema = cls(features, table.names is not None, unseen)

@@ -61,7 +61,7 @@ class TreeReader(Reader):
     def of(cls, X: Any, template: Any, categorical_features: Any, unseen: Any, name: str) -> TreeReader:
         """Learn the columns of a table."""
         table = read_table(X)
-        schema = Schema.learn(table, categorical_features=categorical_features, unseen=unseen)
+        schema = Schema.learn(table, categorical_features=categorical_features, unseen=unseen, warns_of_names=True)
         reader = cls(template, schema, unseen, name)
         reader.table, reader.n_rows = schema.encode(table, unseen=unseen, estimator=name), table.n_rows
         return reader

@@ -81,7 +81,8 @@ class WeakTrees(WeakLearner):
     @cached_property
     def _pooled(self) -> _engine.Table:
         """The table as trees are grown on it."""
-        return self.template._pooled(self.columns, None)
+        pooled: _engine.Table = self.template._pooled(self.columns, None)
+        return pooled
 
     def fit(self, target: NDArray[Any], weight: Floats, seed: int) -> _engine.Tree:
         """Grow the tree that the template would grow by itself; rows of weight 0 are left out."""

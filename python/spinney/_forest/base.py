@@ -128,7 +128,9 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         table = read_table(X)
         earlier: FittedForest | None = self.forest_ if self.warm_start and hasattr(self, "forest_") else None
         if earlier is None:
-            schema = Schema.learn(table, categorical_features=self.categorical_features, unseen=self.unseen)
+            schema = Schema.learn(
+                table, categorical_features=self.categorical_features, unseen=self.unseen, warns_of_names=True
+            )
         else:
             schema = self.schema_
             check_categories(schema, table, self.categorical_features, type(self).__name__)

@@ -61,7 +61,9 @@ class BaseLinear(TargetEstimator):
         """
         self._validate_params()
         table = read_table(X)
-        schema = Schema.learn(table, categorical_features=self.categorical_features, unseen=self.unseen)
+        schema = Schema.learn(
+            table, categorical_features=self.categorical_features, unseen=self.unseen, warns_of_names=True
+        )
         target, learned = self._read_target(y, table.n_rows)
         weight = read_weights(sample_weight, table.n_rows)
         weight = np.ones(table.n_rows) if weight is None else weight
