@@ -399,7 +399,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             min_gain=max(float(self.min_gain), self.min_impurity_decrease * recipe.subsample * weight),
             l2_regularization=float(recipe.l2_regularization),
             l1_regularization=float(self.l1_regularization),
-            max_step=float({"auto": largest_step, None: 0.0}.get(self.max_step, self.max_step)),
+            max_step=largest_step if self.max_step == "auto" else float(self.max_step or 0.0),
             temper_steps=self.max_step == "auto" and not largest_step,
             max_features_per_tree=float(self.max_features_per_tree),
             max_features_per_level=float(self.max_features_per_level),
