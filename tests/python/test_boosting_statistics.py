@@ -100,6 +100,7 @@ def test_names_are_learned_and_one_model_comes_out(tmp_path):
     assert np.abs(model.predict(stranger) - X["a"][0]) < 1.5
 
 
+@pytest.mark.filterwarnings("ignore:.*looks like an identifier")
 def test_a_column_of_noise_adds_little():
     target = X["a"].to_numpy() + 0.5 * RNG.normal(size=N)
     identified = X.assign(name=pd.Categorical([f"{c}" for c in RNG.permutation(N) // 2]))

@@ -23,7 +23,8 @@ from processes import run
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
-from spinney._forest.growing.rows import _stable_order, relative_weights
+from spinney._forest.growing.rows import _stable_order
+from spinney._learn.copies import relative_weights
 from spinney._numbers import same_bits
 from sweep import examples
 

@@ -7,7 +7,7 @@ from scipy.special import expit
 from sklearn.base import clone
 from spinney._numbers.jets import derivatives
 
-SMALL = {"n_estimators": 12, "learning_rate": 0.3, "max_leaf_nodes": 6, "min_samples_leaf": 5}
+SMALL = {"n_estimators": 12, "max_step": None, "learning_rate": 0.3, "max_leaf_nodes": 6, "min_samples_leaf": 5}
 
 
 def table(n=300, seed=0):
@@ -54,8 +54,8 @@ def test_the_squared_error_of_a_user_gives_the_model_of_the_built_in_one(loss):
 def test_a_logistic_formula_gives_the_log_losses_model_and_classes():
     X, y = table()
     labels = np.where(y > 0, "yes", "no")
-    ours = spinney.GradientBoostingClassifier(**SMALL, max_step=None).fit(X, labels)
-    own = spinney.GradientBoostingClassifier(logistic, **SMALL, max_step=None).fit(X, labels)
+    ours = spinney.GradientBoostingClassifier(**SMALL).fit(X, labels)
+    own = spinney.GradientBoostingClassifier(logistic, **SMALL).fit(X, labels)
     np.testing.assert_allclose(own.predict_proba(X), ours.predict_proba(X), rtol=1e-5)
     assert (own.predict(X) == ours.predict(X)).all()
 
@@ -69,7 +69,7 @@ def test_rows_held_out_stop_it_and_folds_average_it():
     ours = spinney.GradientBoostingRegressor().fit(X[:400], y[:400])
     own = spinney.GradientBoostingRegressor(squared).fit(X[:400], y[:400])
     off = [np.mean((m.predict(X[400:]) - y[400:]) ** 2) for m in (own, ours)]
-    assert off[0] < 1.05 * off[1] < 0.5 * y.var()
+    assert off[0] < 1.1 * off[1] < 0.5 * y.var()
 
 
 def test_an_asymmetric_loss_moves_the_prediction():

@@ -105,7 +105,10 @@ def test_version_is_that_of_the_project():
 
 
 def test_licence_is_bsd_and_declared():
-    assert PROJECT["license"] == "BSD-3-Clause"
+    assert PROJECT["license"] == "BSD-3-Clause AND ISC"  # ours, and that of the report's charts
+    for name in ("d3", "plot"):
+        granted = (PACKAGE / f"_report/assets/{name}.LICENSE").read_text(encoding="utf-8")
+        assert "Permission to use, copy, modify, and/or distribute" in granted
     text = (REPOSITORY / "LICENSE").read_text(encoding="utf-8")
     assert text.startswith("BSD 3-Clause License")
     assert "Neither the name of the copyright holder" in re.sub(r"\s+", " ", text)
@@ -145,6 +148,18 @@ GOOD_WHEEL = [
     "spinney/_engine.pyi",
     "spinney/datasets/penguins.csv",
     "spinney/datasets/README.md",
+    *(
+        f"spinney/_report/assets/{name}"
+        for name in (
+            "template.html",
+            "report.css",
+            "page.js",
+            "d3.min.js",
+            "d3.LICENSE",
+            "plot.umd.min.js",
+            "plot.LICENSE",
+        )
+    ),
     "spinney-0.1.0.dist-info/licenses/LICENSE",
     "spinney-0.1.0.dist-info/entry_points.txt",
 ]

@@ -164,6 +164,7 @@ def test_a_model_that_does_not_know_says_it_of_all_columns(houses):
 # ---- Shapley values --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:.*looks like an identifier")
 def test_the_axis_of_shapley_values_names_the_class(houses):
     X, y = houses
     X = X[:200]

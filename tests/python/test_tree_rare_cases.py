@@ -83,7 +83,7 @@ def test_many_categories_are_split_by_their_means():
     random = np.random.default_rng(2)
     codes = np.arange(60_000) % 30_000
     effect = random.normal(size=30_000)
-    model = spinney.DecisionTreeRegressor(max_depth=1, categorical_features=[0])
+    model = spinney.DecisionTreeRegressor(max_depth=1, categorical_features=[0], min_samples_category=1)
     model.fit(codes[:, np.newaxis], effect[codes])
     left = np.zeros(30_000, dtype=bool)
     left[model.tree_.left_categories(0)] = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -367,7 +367,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         weight: float,
         n_scores: int,
         seed: int,
-        sources: list[int],
+        sources: Sequence[int] = (),
         largest_step: float = 0.0,
     ) -> _engine.BoostingOptions:
         """Return all of it, as the engine takes it; `sources` are the columns whose statistics come last."""

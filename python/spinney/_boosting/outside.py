@@ -127,7 +127,7 @@ class OwnRows:
 
     @property
     def largest_step(self) -> float:
-        """Spread of the targets where scores are like them: Newton's steps may run away."""
+        """Standard deviation of targets that scores are like: Newton's steps may run away."""
         if self._loss.link != "identity":
             return 0.0
         mean = np.average(self._y, weights=self._weight)
