@@ -138,3 +138,10 @@ def test_mixed_tables_probabilities_and_searches():
     chosen = spinney.NuSVR(C=[0.1, 1.0, 10.0], gamma="cv", cv=3, random_state=0).fit(frame, values)
     assert chosen.C_ in (0.1, 1.0, 10.0)
     assert chosen.score(frame, values) > 0.7
+
+
+@pytest.mark.parametrize("kind", ["SVR", "NuSVR", "SVC", "NuSVC"])
+def test_columns_that_no_kernel_can_hold_are_refused(kind):
+    X = np.linspace(-1e281, 1e281, 12)[:, np.newaxis]
+    with pytest.raises(ValueError, match="too large to be numbers"):
+        getattr(spinney, kind)(kernel="linear", scale=None).fit(X, np.arange(12) % 2)

@@ -279,7 +279,11 @@ class BaseSupportVectors(TargetEstimator):
         return float(grid.penalties[p]), float(grid.gammas[g]), grid.table(errors, means)
 
     def _check_solutions(self, solutions: list[Solution], C: float) -> None:
-        """Refuse a hard margin that is none; warn if the steps did not suffice."""
+        """Refuse what is no number, and a hard margin that is none; warn if the steps did not suffice."""
+        if not all(np.isfinite(solution.objective) and np.isfinite(solution.scores).all() for solution in solutions):
+            raise ValueError(
+                "The kernel values of these columns are too large to be numbers. Scale the columns (scale='standard')."
+            )
         reached = [solution.violation <= self.tol and solution.is_bounded for solution in solutions]
         if all(reached):
             return

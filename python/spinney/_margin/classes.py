@@ -37,7 +37,7 @@ class MachinesOfClasses(ClassifierMixin, BaseSupportVectors):
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
         codes, classes = read_one_class(y, n_rows, "a support vector machine")
-        return codes, {"classes_": classes, "n_classes_": len(classes)}
+        return codes, {"classes_": classes, "n_classes_": len(classes), "cost_matrix_": None}
 
     def _weights_of_classes(self) -> Any:
         return None

@@ -115,6 +115,8 @@ class NuSVC(MachinesOfClasses):
     cv_results_ : dict of ndarrays
         If C or gamma was chosen: what was tried (``C``, ``gamma``), mean error and its standard deviation over folds,
         each fold's.
+    cost_matrix_ : None
+        Costs are not taken.
     schema_ : Schema
         Columns, their kinds and their categories in the training table.
     n_features_in_ : int
