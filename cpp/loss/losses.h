@@ -124,7 +124,7 @@ struct SmoothHingeLoss {  // of the margin z = (2y - 1) f: 0 above 1, (1 - z)^2 
   [[gnu::always_inline]] static inline GradientPair at(double y, double f, double) {
     const double sign = 2.0 * y - 1.0, short_of = 1.0 - sign * f;
     const double above = short_of > 0 ? short_of : 0.0, pull = above < 1.0 ? above : 1.0;
-    return {-sign * pull, above > 0 ? pull / above : 0.0};
+    return {-sign * pull, above > 0 ? pull / above : 1.0 / (1.0 - 2.0 * short_of)};
   }
   [[gnu::always_inline]] static inline double value(double y, double f, double) {
     const double short_of = 1.0 - (2.0 * y - 1.0) * f;

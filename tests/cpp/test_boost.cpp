@@ -60,7 +60,7 @@ TEST(gradients_and_losses_have_the_same_bits) {
       w[i] = std::abs(normal(g));
     }
     for (std::size_t loss = 0; loss < n_losses; ++loss) {
-      if (static_cast<Loss>(loss) == Loss::multinomial) continue;
+      if (boost_kernels().losses[loss].gradients == nullptr) continue;  // of several classes, or from outside
       for (const double* weight : {static_cast<const double*>(nullptr), static_cast<const double*>(w.data())}) {
         plain.losses[loss].gradients(y.data(), f.data(), weight, n, {1.3}, expected.data(), nullptr);
         plain.losses[loss].values(y.data(), f.data(), n, {1.3}, expected_value.data());

@@ -39,7 +39,8 @@ def gradients(loss, y, f, parameter=0.0):
     if loss == "smooth_hinge":
         sign = 2 * y - 1
         short = np.maximum(1 - sign * f, 0)
-        return -sign * np.minimum(short, 1), np.where(short > 0, 1 / np.maximum(short, 1), 0.0)
+        beyond = 1 / (2 * np.maximum(sign * f, 1) - 1)
+        return -sign * np.minimum(short, 1), np.where(short > 0, 1 / np.maximum(short, 1), beyond)
     if loss == "poisson":
         return np.exp(f) - y, np.exp(f)
     if loss == "gamma":

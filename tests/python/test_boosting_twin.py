@@ -237,7 +237,7 @@ def test_parabolas_touch_these_losses_from_above(loss):
     def value(f):
         return twin.losses(loss, np.ones_like(f), f, delta)
 
-    for score in (-9.0, -1.3, 0.0, 0.4, 0.99):
+    for score in (-9.0, -1.3, 0.0, 0.4, 0.99, 1.2, 4.0):
         here = np.full(1, score)
         g, h = (v[0] for v in twin.gradients(loss, np.ones(1), here, 0.9))
         if loss == "log_cosh":  # the twin takes delta from the residuals

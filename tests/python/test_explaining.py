@@ -363,7 +363,7 @@ def test_near_rows_share_leaves():
 
 
 def test_near_rows_of_other_models():
-    from lightgbm import LGBMRegressor
+    LGBMRegressor = pytest.importorskip("lightgbm").LGBMRegressor
 
     for model in (
         LinearRegression(),
