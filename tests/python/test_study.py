@@ -388,3 +388,11 @@ def test_scorers_judge_predictions_as_models():
     assert scorers.score("neg_log_loss", said, y) == pytest.approx(-log_loss(y, said))
     assert scorers.score("neg_log_loss", said[:3], np.zeros(3)) < 0  # one class alone
     assert np.isnan(scorers.score("roc_auc", said[:3], np.zeros(3)))
+
+
+def test_classes_of_fewer_rows_than_folds_are_studied():
+    rng = np.random.default_rng(0)
+    table = {"a": rng.normal(size=60), "b": rng.normal(size=60), "class": np.array([f"c{i % 12}" for i in range(60)])}
+    found = spinney.study(table, "class", minutes=0.1, models=["tree"])
+    assert {entry.name for entry in found.leaderboard} >= {"tree", "baseline"}
+    assert all(len(held_out) for _, held_out in found.folds)

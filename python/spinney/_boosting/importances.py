@@ -120,7 +120,7 @@ class _Judge:
         if hasattr(model, "init_"):
             raise ValueError(
                 f"The scores start at {type(model.init_).__name__}, whose columns are not permuted here. Use "
-                "sklearn.inspection.permutation_importance."
+                "spinney.permutation_importance."
             )
         self._model, self._view = model, model.boosting_
         self._table = model._columns(X)

@@ -128,7 +128,7 @@ def _find_importances(
         raise ValueError(
             "kind='permutation' follows single columns through the trees, and the splits of this forest are oblique. "
             "Use kind='unbiased' or 'impurity', which share a split out among its columns, or "
-            "sklearn.inspection.permutation_importance on held-out rows."
+            "spinney.permutation_importance on held-out rows."
         )
     loss = _checked_loss(forest, kind, loss, n_repeats, by_row)
     names, columns = read_column_groups(groups, forest.schema_)
@@ -194,12 +194,12 @@ class _Judged:
         if not forest.bootstrap:
             raise ValueError(
                 f"kind={kind!r} needs rows that trees have not seen, but with bootstrap=False every tree sees every "
-                "row. Fit with bootstrap=True, or use sklearn.inspection.permutation_importance on held-out rows."
+                "row. Fit with bootstrap=True, or use spinney.permutation_importance on held-out rows."
             )
         if is_user(forest.criterion):
             raise ValueError(
                 f"kind={kind!r} compares the trees' predictions with y, which a criterion of your own may not allow. "
-                "Use sklearn.inspection.permutation_importance with a scorer of your own."
+                "Use spinney.permutation_importance with a scorer of your own."
             )
         columns, draws, target, (array, n_classes) = forest._read_training_rows(X, y)
         weight = read_weights(sample_weight, columns.n_rows)

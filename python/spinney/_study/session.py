@@ -153,6 +153,8 @@ class Session:
                 self.was_cut, n_repeats = True, 1
                 self.notes.append("Interrupted: what was done by then is here.")
             done = [trial for trial in trials if len(trial.said) >= n_repeats]
+            if not done:
+                raise ValueError(f"No model could be fitted. {' '.join(self.notes[-1:])}")
             self._add_stack(done, n_repeats)
             return _Finish(self, done, n_repeats, teller).study()
 

@@ -89,4 +89,5 @@ def _dealt_by_class(codes: Rows, n_parts: int, seed: int) -> list[Split]:
     starts = np.searchsorted(codes[order], codes[order])
     part = np.empty(len(codes), dtype=np.intp)
     part[order] = (n_parts - 1 - (np.arange(len(order)) - starts)) % n_parts  # rare classes are not in part 0
-    return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(n_parts)]
+    parts = [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(n_parts)]
+    return [(rest, held_out) for rest, held_out in parts if len(rest) and len(held_out)]

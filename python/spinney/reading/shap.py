@@ -322,7 +322,7 @@ def explain(
         raise ValueError(
             "shap_values follows single columns through the trees, and the splits of this model are oblique. Fit with "
             "oblique=None, or ask which columns matter overall: a forest's importances(X, y, 'unbiased'), or "
-            "sklearn.inspection.permutation_importance on held-out rows."
+            "spinney.permutation_importance on held-out rows."
         )
     numbers = column_values(model.schema_, table, type(model).__name__, model.unseen)
     unknown = None if background is None else model._columns(background)
