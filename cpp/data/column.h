@@ -38,7 +38,7 @@ struct Column {
   DType dtype = DType::f64;
   const std::uint8_t* mask = nullptr;  // one byte a row, not 0: missing; may be null
   std::ptrdiff_t mask_stride = 0;
-  std::uint32_t n_categories = 0;             // 0: a number column
+  std::uint32_t n_categories = 0;  // 0: a number column
   // categories that are one: their rows have the code of the first of them; ascending, null: none are
   const std::vector<std::uint32_t>* pooled = nullptr;
   const std::int32_t* sparse_rows = nullptr;  // ascending; null: dense
