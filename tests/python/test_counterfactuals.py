@@ -139,6 +139,9 @@ def test_few_digits():
 def test_picture():
     import matplotlib.pyplot as plt
 
-    ax = spinney.counterfactual(FOREST, X.iloc[0], "Gentoo", X=X).plot()
+    found = spinney.counterfactual(FOREST, X.iloc[0], "Gentoo", X=X)
+    ax = found.plot()
     ax.figure.canvas.draw()
+    shown = " ".join(text.get_text() for text in ax.get_figure().findobj(plt.Text))
+    assert all(column in shown for way in found for column in way.changes)
     plt.close(ax.figure)

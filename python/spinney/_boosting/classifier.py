@@ -31,11 +31,11 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
     Parameters
     ----------
     loss : {"log_loss", "exponential", "focal", "smooth_hinge"}, callable or object, default="log_loss"
-        The loss to minimise. A loss of your own for two classes is a function ``loss(y, f)`` of targets -1 and 1 and
-        scores, whose derivatives are found, or an object with ``loss``, ``gradient`` and perhaps ``hessian``. The
-        others are for two classes: "exponential" is that of AdaBoost; "focal" lets rows count for less the better they
-        are told apart (``focal_gamma``); "smooth_hinge" does not ask for more than a margin of 1. Probabilities are
-        those whose expected loss is least at the score, so that they are not biased by the choice of the loss.
+        The loss to minimise. All but "log_loss" are for two classes: "exponential" is that of AdaBoost; "focal" lets
+        rows count for less the better they are told apart (``focal_gamma``); "smooth_hinge" does not ask for more than
+        a margin of 1. Probabilities are those whose expected loss is least at the score, so that they are not biased by
+        the choice of the loss. A loss of your own is a function ``loss(y, f)`` of targets -1 and 1 and scores, whose
+        derivatives are found, or an object with ``loss``, ``gradient`` and perhaps ``hessian``.
     focal_gamma : float, default=2.0
         With ``loss="focal"``: the exponent of the share that the other class gets, by which the log loss of a row is
         multiplied. 0 is the log loss itself.
@@ -334,7 +334,7 @@ class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
 
     @property
     def _loss_parameter(self) -> float:
-        return float(self.focal_gamma) if isinstance(self.loss, str) and self.loss == "focal" else 0.0
+        return float(self.focal_gamma) if self.loss == "focal" else 0.0
 
     def _best_constant(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
         codes = rows.target.astype(np.intp)

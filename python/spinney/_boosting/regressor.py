@@ -28,10 +28,10 @@ class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
     ----------
     loss : {"squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie"}, \
             callable or object, default="squared_error"
-        The loss to minimise. A loss of your own is a function ``loss(y, f)`` of targets and predictions, row by row,
-        whose derivatives are found, or an object with ``loss``, ``gradient`` and perhaps ``hessian``. "huber" and
-        "log_cosh" are squared for small residuals and absolute for large ones, with a corner between them or without.
-        "poisson", "gamma" and "tweedie" model the logarithm of the mean.
+        The loss to minimise. "huber" and "log_cosh" are squared for small residuals and absolute for large ones, with a
+        corner between them or without. "poisson", "gamma" and "tweedie" model the logarithm of the mean. A loss of your
+        own is a function ``loss(y, f)`` of targets and predictions, row by row, whose derivatives are found, or an
+        object with ``loss``, ``gradient`` and perhaps ``hessian``.
     quantile : float, default=0.5
         The quantile to estimate, with ``loss="quantile"``. scikit-learn's name, ``alpha``, is understood too.
     huber_share : float, default=0.9

@@ -44,7 +44,7 @@ def demo(out: Path | None, minutes: float, models: tuple[str, ...], repeats: int
     \b
     Example
       spinney demo
-      spinney demo --model tree --model forest --out /tmp/penguins
+      spinney demo --model tree --model forest --out penguins
     """
     from spinney.cli.demo import run_demo
 
