@@ -376,7 +376,7 @@ def test_refusals():
 def test_forests_without_samples_are_refused(kind):
     X, y, _ = mixed()
     forest = ExtraTreesClassifier(n_estimators=3).fit(X, y)
-    with pytest.raises(ValueError, match=r"bootstrap=True, or use sklearn\.inspection"):
+    with pytest.raises(ValueError, match=r"bootstrap=True, or use spinney\.permutation_importance"):
         forest.importances(X, y, kind)
     with pytest.raises(AttributeError, match="A model file does not keep which rows were drawn"):
         through_bytes(small(RandomForestClassifier).fit(X, y)).importances(X, y, kind)

@@ -92,7 +92,7 @@ class ForestImportances:
 
         See Also
         --------
-        sklearn.inspection.permutation_importance : The same idea on held-out rows, with any scorer.
+        spinney.permutation_importance : The same idea on held-out rows, with any model and scorer.
         spinney.importance_frame : Impurity importances as a table.
         """
         return _find_importances(
