@@ -35,6 +35,7 @@ def test_no_damage_passes_unnoticed():
     assert counts["sealed file refused"] + counts["sealed file loads"] > 80
 
 
+@pytest.mark.slow
 def test_the_shape_of_a_damaged_array_does_not_end_the_process():
     damaged(2_006_800, 30, 1)
 

@@ -16,9 +16,11 @@ PAGES = {
     if path.suffix in (".rst", ".md") and path.name != "README.md" and "_build" not in path.parts
 }
 SIMULATIONS = (
+    "adaboost",
     "bagging",
     "bias_variance",
     "comparing",
+    "explaining",
     "fragility",
     "pruning",
     "report",

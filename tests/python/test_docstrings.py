@@ -196,6 +196,7 @@ def test_a_docstring_without_the_section_is_named(root, capsys):
     assert "Tree: the docstring has no section 'Attributes'" in complaint(root, capsys)
 
 
+@pytest.mark.slow  # a step of its own in CI
 def test_this_repository_is_fresh():
     assert make_docstrings.main(["--check", str(REPOSITORY)]) == 0
 

@@ -8,7 +8,7 @@ import pytest
 FUZZ = runpy.run_path(str(Path(__file__).with_name("fuzz_fits.py")))
 
 
-@pytest.mark.parametrize("n_fits", [250, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_fits", [100, pytest.param(2000, marks=pytest.mark.slow)])
 def test_what_must_agree_agrees(n_fits):
     counts, wrong = FUZZ["run"](0, n_fits)
     assert wrong == []
