@@ -1,6 +1,8 @@
-"""Boosters with nothing set, side by side: rank, loss over the best and over CatBoost, seconds, set by set.
+"""Learners with nothing set, side by side: rank, loss over the best and over a peer's, seconds, set by set.
 
-Usage: ``python benchmarks/defaults.py --data FOLDER [--sets NAME …] [--rows N] [--folds K] [--jobs N] [--threads N]``.
+Usage: ``python benchmarks/defaults.py --data FOLDER [--family boosters|forests] [--sets NAME …] [--rows N] [--folds K]
+[--jobs N] [--threads N]``. Boosters are set beside CatBoost; forests, as they come and with plain leaves, beside
+scikit-learn's.
 The folder is that of accuracy.py (`sets.py` says what it holds); results go to ``--records``, one line each, and a
 later run goes on from there. Peers that are not installed are left out. Sets come in the order of their cost, so
 that a run that is cut short has as many as it can. A fit has ``--threads`` threads, and where the system allows it and
@@ -18,6 +20,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -129,11 +132,20 @@ def _hist(job: Job) -> Callable[[np.ndarray], np.ndarray]:
     return _answers(kind(categorical_features=narrow, random_state=0).fit(job.X, job.y), job)
 
 
-def _forest(job: Job) -> Callable[[np.ndarray], np.ndarray]:
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+def _forest(name: str, job: Job) -> Callable[[np.ndarray], np.ndarray]:
+    from sklearn import ensemble
 
-    kind = RandomForestRegressor if job.is_regression else RandomForestClassifier
+    kind = getattr(ensemble, name + ("Regressor" if job.is_regression else "Classifier"))
     return _answers(kind(n_jobs=job.threads, random_state=0).fit(job.X, job.y), job)
+
+
+def _our_forest(name: str, job: Job, **options: Any) -> Callable[[np.ndarray], np.ndarray]:
+    import spinney
+
+    kind = getattr(spinney, name + ("Regressor" if job.is_regression else "Classifier"))
+    categories = np.flatnonzero(job.is_category).tolist()
+    model = kind(categorical_features=categories, n_jobs=job.threads, random_state=0, **options)
+    return _answers(model.fit(job.X, job.y), job)
 
 
 CONTESTANTS: dict[str, tuple[str, Callable[[Job], Callable[[np.ndarray], np.ndarray]]]] = {
@@ -144,8 +156,25 @@ CONTESTANTS: dict[str, tuple[str, Callable[[Job], Callable[[np.ndarray], np.ndar
     "xgboost": ("xgboost", _xgboost),
     "xgboost tuned": ("xgboost", _xgboost_tuned),
     "sklearn hist": ("sklearn", _hist),
-    "sklearn forest": ("sklearn", _forest),
+    "sklearn forest": ("sklearn", partial(_forest, "RandomForest")),
+    "forest": ("spinney", partial(_our_forest, "RandomForest")),
+    "forest, plain": ("spinney", partial(_our_forest, "RandomForest", shrinkage=None)),
+    "extra-trees": ("spinney", partial(_our_forest, "ExtraTrees")),
+    "extra-trees, plain": ("spinney", partial(_our_forest, "ExtraTrees", shrinkage=None)),
+    "sklearn extra-trees": ("sklearn", partial(_forest, "ExtraTrees")),
 }
+# Who is set beside whom: a table each, in which losses are also given over those of the last.
+FAMILIES = {
+    "boosters": [
+        [
+            "spinney", "lightgbm", "lightgbm tuned", "xgboost", "xgboost tuned", "sklearn hist", "sklearn forest",
+            "catboost",
+        ],
+    ],
+    "forests": [
+        ["forest", "forest, plain", "sklearn forest"], ["extra-trees", "extra-trees, plain", "sklearn extra-trees"],
+    ],
+}  # fmt: skip
 
 
 def _parted(job: Job) -> tuple[np.ndarray, np.ndarray]:
@@ -251,12 +280,12 @@ def _for_all(shares: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarr
 # ---- report ---------------------------------------------------------------------------------------------------
 
 
-def report(records: list[pool.Record], metric: str = "loss") -> None:
-    """Print rank, excess over the best and over CatBoost, and seconds; then one line per set."""
+def report(records: list[pool.Record], side_by_side: list[str], metric: str = "loss") -> None:
+    """Print rank, excess over the best and over the last's, and seconds; then one line per set."""
     losses, seconds, constants = _tables(records, metric)
-    names = [c for c in CONTESTANTS if any(c in row for row in losses.values())]
+    names = [c for c in side_by_side if any(c in row for row in losses.values())]
     whole = {name: row for name, row in losses.items() if all(c in row for c in names)}
-    if not whole:
+    if len(names) < 2 or not whole:
         return
     table = np.array([[row[c] for c in names] for row in whole.values()])
     time_of = np.array([[seconds[name][c] for c in names] for name in whole])
@@ -264,12 +293,11 @@ def report(records: list[pool.Record], metric: str = "loss") -> None:
     least = LEAST if metric == "misranked" else 1e-12
     over_best = np.maximum(table, least) / np.maximum(table, least).min(axis=1, keepdims=True) - 1
     print(f"\n{metric}, {len(whole)} sets: {', '.join(names)}")
-    layout = "{:<18}{:>10}{:>7}{:>12}{:>12}{:>14}{:>14}{:>10}"
-    print(layout.format("", "mean rank", "first", "mean over", "median", "mean over", "median over", "seconds"))
-    print(layout.format("", "", "", "the best", "", "CatBoost", "CatBoost", "a fold"))
-    other = table[:, names.index("catboost")] if "catboost" in names else table[:, 0]
+    layout = "{:<20}{:>10}{:>7}{:>12}{:>10}{:>16}{:>10}{:>10}"
+    print(layout.format("", "mean rank", "first", "mean over", "median", "mean over the", "median", "seconds"))
+    print(layout.format("", "", "", "the best", "", "last of these", "", "a fold"))
     for i, name in enumerate(names):
-        over = np.maximum(table[:, i], least) / np.maximum(other, least) - 1
+        over = np.maximum(table[:, i], least) / np.maximum(table[:, -1], least) - 1
         print(
             layout.format(
                 name, f"{ranks[:, i].mean():.2f}", int((ranks[:, i] == 1).sum()), f"{over_best[:, i].mean():.1%}",
@@ -304,16 +332,16 @@ def _report_sets(
     for i, name in enumerate(found):
         mine = table[i, 0]
         over = ", ".join(f"{c} {mine / max(table[i, j], 1e-12) - 1:+.1%}" for j, c in enumerate(names) if j)
-        slow = seconds[i, 0] / seconds[i, names.index("catboost")] if "catboost" in names else 0.0
-        notes = [f"{slow:.2f} of CatBoost's time"] if slow else []
+        notes = [f"{seconds[i, 0]:.2f} s", f"{seconds[i, 0] / seconds[i, -1]:.2f} of the last's time"]
         notes += ["WORSE THAN THE CONSTANT"] if mine > constants[name][names[0]] * 1.0005 else []
-        print(f"{name:<24}{mine:>10.4g}  {over}; {seconds[i, 0]:.2f} s{', ' if notes else ''}{', '.join(notes)}")
+        print(f"{name:<24}{mine:>10.4g}  {over}; {', '.join(notes)}")
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="index.csv and the sets; none: report alone")
     parser.add_argument("--sets", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--family", choices=list(FAMILIES), default="boosters")
     parser.add_argument("--contestants", nargs="+", choices=list(CONTESTANTS), help="only these")
     parser.add_argument("--rows", type=int, default=10_000, help="at most so many of a set, drawn at random")
     parser.add_argument("--folds", type=int, default=5)
@@ -329,7 +357,7 @@ def main() -> int:
     print(", ".join(f"{name} {value}" for name, value in environment().items()))
     if options.data is not None:
         chosen = options.sets or [n for n in sets.names(options.data) if n not in TOO_LARGE | TWINS]
-        wanted = options.contestants or list(CONTESTANTS)
+        wanted = options.contestants or [c for table in FAMILIES[options.family] for c in table]
         able = [c for c in wanted if importlib.util.find_spec(CONTESTANTS[c][0])]
         jobs = options.jobs or max(1, len(os.sched_getaffinity(0)) // options.threads)
         units = [
@@ -343,8 +371,9 @@ def main() -> int:
         ]  # fmt: skip
         pool.run(units, options.records, jobs, options.minutes)
     records = [r for r in pool.read_records(options.records) if "loss" in r]
-    report(records)
-    report(records, "misranked")
+    for side_by_side in FAMILIES[options.family]:
+        report(records, side_by_side)
+        report(records, side_by_side, "misranked")
     return 0
 
 

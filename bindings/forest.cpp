@@ -60,7 +60,8 @@ static ForestHandle* grow(const TableHandle& table, const std::string& criterion
                           std::vector<std::uint32_t> n_classes, std::optional<Doubles1> weight,
                           const GrowthOptions& options, const SamplingHandle* sampling,
                           std::uint32_t max_features_per_tree, std::uint32_t first_tree, std::uint32_t n_trees,
-                          const std::optional<Codes2>& balanced, const std::optional<Doubles1>& balance_weight) {
+                          const std::optional<Codes2>& balanced, const std::optional<Doubles1>& balance_weight,
+                          double shrinkage) {
   const GrowthRequest request(table, criterion, target, std::move(n_classes), std::move(weight), options);
   if (request.params.weighing.on) throw nb::value_error("a forest does not keep the splits it weighs");
   ForestParams params;
@@ -88,6 +89,8 @@ static ForestHandle* grow(const TableHandle& table, const std::string& criterion
   }
   params.max_bins = request.max_bins;
   params.max_features_per_tree = max_features_per_tree;
+  if (!(shrinkage >= 0)) throw nb::value_error("shrinkage is a strength of at least 0");
+  params.shrinkage = shrinkage;
   params.first_tree = first_tree;
   params.n_trees = n_trees;
   Forest forest = run_interruptible(
@@ -258,5 +261,5 @@ void init_forest(nb::module_& m) {
   m.def("forest_from_trees", &from_trees, "trees"_a, "n_categories"_a);
   m.def("grow_forest", &grow, "table"_a, "criterion"_a, "target"_a, "n_classes"_a, "weight"_a.none(), "options"_a,
         "sampling"_a.none(), "max_features_per_tree"_a, "first_tree"_a, "n_trees"_a, "balanced"_a = nb::none(),
-        "balance_weight"_a = nb::none());
+        "balance_weight"_a = nb::none(), "shrinkage"_a = 0.0);
 }

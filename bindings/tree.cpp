@@ -24,6 +24,7 @@
 #include "tree/container.h"
 #include "tree/pack.h"
 #include "tree/prune.h"
+#include "tree/shrink.h"
 #include "tree/validate.h"
 #include "tree_handle.h"
 
@@ -173,6 +174,14 @@ static TreeHandle* collapsed(const TreeHandle& self, nb::ndarray<const std::uint
                         self.n_categories);
 }
 
+// A tree of the same splits whose values are drawn to those of the nodes above.
+static TreeHandle* shrunk(const TreeHandle& self, double strength) {
+  if (!(strength >= 0 && std::isfinite(strength))) throw nb::value_error("a strength is finite and at least 0");
+  Tree tree = self.tree;
+  shrink(tree, strength);
+  return new TreeHandle(std::move(tree), self.n_categories);
+}
+
 // A tree of the same splits that says other things of its nodes.
 static TreeHandle* with_values(const TreeHandle& self, const Doubles2& value, const Doubles1& weight,
                                const Doubles1& impurity) {
@@ -184,6 +193,7 @@ static TreeHandle* with_values(const TreeHandle& self, const Doubles2& value, co
   tree.value.assign(value.data(), value.data() + value.size());
   tree.weight.assign(weight.data(), weight.data() + n);
   tree.impurity.assign(impurity.data(), impurity.data() + n);
+  tree.shrinkage = 0;
   const std::string fault = find_fault(tree, self.n_categories);
   if (!fault.empty()) throw nb::value_error(fault.c_str());
   return new TreeHandle(std::move(tree), self.n_categories);
@@ -241,6 +251,7 @@ void init_tree(nb::module_& m) {
       .def("collapsed", &collapsed, "leaf"_a)
       .def("splits", &splits)
       .def("with_values", &with_values, "value"_a, "weight"_a, "impurity"_a)
+      .def("shrunk", &shrunk, "strength"_a)
       .def("first_cuts", &first_cuts_of, "risk"_a, "limits"_a)
       .def("pruning_turns", &pruning_turns_of, "rest"_a, "first_cut"_a, "n_cuts"_a)
       .def("pruned", &pruned, "alpha"_a, "risk"_a = nb::none())

@@ -9,6 +9,7 @@
 #include "cells/class_counts.h"
 #include "grow/draw.h"
 #include "learn/grow_tree.h"
+#include "tree/shrink.h"
 
 namespace spinney {
 
@@ -178,6 +179,7 @@ std::vector<WaitingTree> grow_trees(const Table& table, const TargetInput& input
     if (target.rows.empty()) throw std::invalid_argument("a tree's sample holds no row of positive weight");
     GrowBuffers& buffer = buffers[static_cast<std::size_t>(worker)];
     GrownTree grown = grow_tree(table, target, tree_params, bins, buffer, interrupt);
+    if (params.shrinkage > 0) shrink(grown.tree, params.shrinkage);
     trees[i] = rooms[static_cast<std::size_t>(worker)].keep(grown.tree);
     buffer.tree = std::move(grown.tree);
   });

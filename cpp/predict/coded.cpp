@@ -134,27 +134,35 @@ void CodedForest::rank_thresholds(const std::vector<double>& threshold, std::vec
   for (const Thresholds& t : thresholds_) levels_.push_back(t.levels());
 }
 
-// Pure leaves, most of a forest grown to the end, share their values.
+// The class of which a leaf holds nothing else; `width`: there is none.
+static std::size_t only_class(std::span<const double> value) {
+  const auto n_zeros = static_cast<std::size_t>(std::count(value.begin(), value.end(), 0.0));
+  const auto one = std::find(value.begin(), value.end(), 1.0);
+  return n_zeros + 1 == value.size() ? static_cast<std::size_t>(one - value.begin()) : value.size();
+}
+
+// Pure leaves, most of a forest grown to the end whose values are not shrunk, share their values.
 void CodedForest::code_leaves() {
   const Tree& tree = forest_.nodes;
   const std::size_t width = tree.value_width;
+  bool are_shared = false;
   if (width > 1) {
+    std::size_t n_pure = 0;
+    for (std::size_t i = 0; i < tree.size(); ++i) n_pure += tree.is_leaf(i) && only_class(tree.value_of(i)) < width;
+    are_shared = n_pure > first_leaf_.back() / 4;
+  }
+  if (are_shared) {
     values_.assign(width * width, 0.0);
     for (std::size_t k = 0; k < width; ++k) values_[k * width + k] = 1.0;
     places_.reserve(first_leaf_.back());
   } else
-    values_.reserve(first_leaf_.back());
+    values_.reserve(first_leaf_.back() * width);
   for (std::size_t i = 0; i < tree.size(); ++i) {
     if (!tree.is_leaf(i)) continue;
     const std::span<const double> value = tree.value_of(i);
-    const auto n_zeros = static_cast<std::size_t>(std::count(value.begin(), value.end(), 0.0));
-    const auto one = std::find(value.begin(), value.end(), 1.0);
-    if (width > 1 && n_zeros + 1 == width && one != value.end()) {
-      places_.push_back(static_cast<std::uint32_t>(one - value.begin()));
-      continue;
-    }
-    if (width > 1) places_.push_back(static_cast<std::uint32_t>(values_.size() / width));
-    values_.insert(values_.end(), value.begin(), value.end());
+    const std::size_t only = are_shared ? only_class(value) : width;
+    if (are_shared) places_.push_back(static_cast<std::uint32_t>(only < width ? only : values_.size() / width));
+    if (only == width) values_.insert(values_.end(), value.begin(), value.end());
   }
   values_.shrink_to_fit();
 }
@@ -227,19 +235,21 @@ void CodedForest::walk(const Block& block, std::size_t t, std::span<const std::u
   coded_kernels().walk(tree, members.data(), members.size(), leaves_are == LeavesAre::nodes, row, leaf);
 }
 
-template <std::size_t width>
+template <std::size_t width, bool shared>
 static void add_values(std::span<const std::uint32_t> row, const std::uint32_t* leaf, const std::uint32_t* places,
                        const double* values, double* out) {
   for (std::size_t i = 0; i < row.size(); ++i) {
-    const double* value = values + (width == 1 ? leaf[i] : places[leaf[i]]) * width;
+    const double* value = values + (shared ? places[leaf[i]] : leaf[i]) * width;
     for (std::size_t j = 0; j < width; ++j) out[row[i] * width + j] += value[j];
   }
 }
 
 void CodedForest::add(std::size_t t, std::span<const std::uint32_t> row, const std::uint32_t* leaf, double* out) const {
   const std::size_t width = forest_.nodes.value_width, first = first_leaf_[t];
-  if (width == 1) return add_values<1>(row, leaf, nullptr, values_.data() + first, out);
-  if (width == 2) return add_values<2>(row, leaf, places_.data() + first, values_.data(), out);
+  const double* own = values_.data() + (places_.empty() ? first * width : 0);
+  if (width == 1) return add_values<1, false>(row, leaf, nullptr, own, out);
+  if (width == 2 && places_.empty()) return add_values<2, false>(row, leaf, nullptr, own, out);
+  if (width == 2) return add_values<2, true>(row, leaf, places_.data() + first, own, out);
   for (std::size_t i = 0; i < row.size(); ++i) {
     const double* v = value(first + leaf[i]);
     for (std::size_t j = 0; j < width; ++j) out[row[i] * width + j] += v[j];

@@ -86,7 +86,7 @@ class CodedForest {
   void walk_row(const std::uint32_t* codes, std::size_t first, std::size_t n_trees, std::uint32_t* leaf) const;
   CodedTree tree_of(const std::uint32_t* codes, std::size_t width, bool plain) const;
   const double* value(std::size_t leaf) const {
-    return values_.data() + (places_.empty() ? leaf : places_[leaf] * std::size_t{forest_.nodes.value_width});
+    return values_.data() + (places_.empty() ? leaf : places_[leaf]) * std::size_t{forest_.nodes.value_width};
   }
 
   const Forest& forest_;

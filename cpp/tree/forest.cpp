@@ -17,6 +17,7 @@ void Forest::add(const Tree& tree) {
   if (nodes.size() + tree.size() >= UINT32_MAX)
     throw std::length_error("the forest has more than 4 billion nodes; grow fewer or smaller trees");
   nodes.value_width = tree.value_width;
+  nodes.shrinkage = nodes.size() == 0 || nodes.shrinkage == tree.shrinkage ? tree.shrinkage : 0;
   nodes.append(tree);
   root.push_back(static_cast<std::uint32_t>(nodes.size()));
 }
@@ -46,6 +47,7 @@ Forest Forest::join(std::vector<WaitingTree> trees, int n_threads) {
     if (forest.root.back() + t.n_nodes >= UINT32_MAX)
       throw std::length_error("the forest has more than 4 billion nodes; grow fewer or smaller trees");
     nodes.value_width = t.value_width;
+    nodes.shrinkage = t.shrinkage;
     forest.root.push_back(forest.root.back() + static_cast<std::uint32_t>(t.n_nodes));
     first_set.push_back(first_set.back() + static_cast<std::uint32_t>(t.n_set_words));
   }
@@ -81,6 +83,7 @@ Tree Forest::tree(std::size_t t) const {
   const std::size_t begin = root[t], end = root[t + 1];
   Tree out;
   out.value_width = nodes.value_width;
+  out.shrinkage = nodes.shrinkage;
   out.feature = cut(nodes.feature, begin, end);
   out.threshold = cut(nodes.threshold, begin, end);
   out.right = cut(nodes.right, begin, end);

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "tree/shrink.h"
+
 namespace spinney {
 
 namespace {
@@ -17,7 +19,7 @@ constexpr std::string_view array_names[] = {
     "n_rows",         "weight",           "leaf_counts",  "value_leaf",  "value_inner",
     "impurity_leaf",  "impurity_inner",   "split_counts", "split_roles", "split_flags",
     "split_features", "split_thresholds", "split_sets",   "split_rows",  "split_improve",
-    "split_adjusted"};
+    "split_adjusted", "shrinkage"};
 
 // A column of a tree: its splits and its leaves, each in preorder.
 template <class T>
@@ -288,12 +290,16 @@ std::vector<std::uint32_t> counts_of(const Tree& t) {
       return {};
     counts[i] = static_cast<std::uint32_t>(count);
   }
-  return adds_up(t, counts, t.value_width) ? counts : std::vector<std::uint32_t>();
+  return counts;
 }
 
 void write_values(const Tree& t, Writer& out) {
-  const std::vector<std::uint32_t> counts = counts_of(t);
-  if (!counts.empty()) return out.write("leaf_counts", part(t, counts, t.value_width).leaf);
+  const std::vector<std::uint32_t> counts = t.shrinkage > 0 ? counts_before_shrinkage(t) : counts_of(t);
+  if (!counts.empty() && adds_up(t, counts, t.value_width)) {
+    out.write("leaf_counts", part(t, counts, t.value_width).leaf);
+    if (t.shrinkage > 0) out.write("shrinkage", std::vector<double>{t.shrinkage});
+    return;
+  }
   const Parts<double> values = part(t, t.value, t.value_width);
   out.write("value_leaf", values.leaf);
   out.write("value_inner", values.inner);
@@ -314,6 +320,10 @@ void read_values(const Reader& in, Tree& t) {
   const auto counts = sum_up(t, in.read<std::uint32_t>(name), t.value_width);
   t.value.resize(counts.size());
   for (std::size_t i = 0; i < counts.size(); ++i) t.value[i] = counts[i] / t.weight[i / t.value_width];
+  if (in.count("shrinkage") == 0) return;
+  const double strength = in.read<double>("shrinkage", 1)[0];
+  if (!(strength > 0 && std::isfinite(strength))) refuse("shrinkage", "is not a strength");
+  shrink(t, strength);
 }
 
 void write_splits(const Tree& t, Writer& out) {

@@ -281,6 +281,7 @@ std::vector<double> impurity_risks(const Tree& tree) {
 Tree collapse(const Tree& tree, const std::vector<std::uint8_t>& make_leaf) {
   Tree out;
   out.value_width = tree.value_width;
+  out.shrinkage = tree.shrinkage;
   struct Step {
     std::size_t node, parent;
   };

@@ -49,6 +49,7 @@ void Tree::clear() {
   weight.clear();
   n_rows.clear();
   value.clear();
+  shrinkage = 0;
   splits = {};
 }
 

@@ -18,6 +18,7 @@ WaitingArrays WaitingRoom::Bench::take(std::size_t n_bytes) {
 WaitingTree WaitingRoom::keep(const Tree& tree) {
   WaitingTree kept;
   kept.value_width = tree.value_width;
+  kept.shrinkage = tree.shrinkage;
   kept.n_nodes = tree.size();
   kept.n_set_words = tree.sets.size();
   const auto n_bytes = [&](auto... array) { return ((kept.length(array) * sizeof((tree.*array)[0])) + ...); };

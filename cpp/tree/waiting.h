@@ -40,6 +40,7 @@ struct WaitingTree {
                       &Tree::n_rows, &Tree::sets, &Tree::flags);
 
   std::uint32_t value_width = 1;
+  double shrinkage = 0;  // all trees of a forest have the same
   std::size_t n_nodes = 0, n_set_words = 0;
   WaitingArrays values, others;
 

@@ -266,6 +266,7 @@ class Tree:
             NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ],
     ) -> Tree: ...
+    def shrunk(self, strength: float) -> Tree: ...
     def first_cuts(
         self,
         risk: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
@@ -425,6 +426,7 @@ def grow_forest(
         NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
     ]
     | None = None,
+    shrinkage: float = 0.0,
 ) -> Forest: ...
 def out_of_bag_sums(
     forest: Forest,

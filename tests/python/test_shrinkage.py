@@ -15,7 +15,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import train_test_split
 from spinney._growing.growth import Growth
-from spinney._tree.shrinkage import _folds, shrink_values
+from spinney._tree.shrinkage import _folds
 from sweep import examples
 
 # hits per at-bat of 18 players after 45 at-bats each
@@ -118,7 +118,7 @@ def test_a_tree_as_deep_as_its_rows_is_shrunk():
     tree = spinney.DecisionTreeRegressor(max_leaf_nodes=n).fit(X, y * np.arange(n) ** 6)
     chain = spinney.DecisionTreeClassifier().fit(X, np.arange(n) % 2)
     for model in (tree, chain):
-        value = shrink_values(model.tree_, 3.0)
+        value = model.tree_.shrunk(3.0).flat_value
         assert np.isfinite(value).all()
     assert chain.tree_.max_depth > 900  # beyond Python's recursion limit
 

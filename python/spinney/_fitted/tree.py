@@ -318,6 +318,14 @@ class FittedTree(ModelOfTrees):
         )
         return self.replaced(engine)
 
+    def shrunk(self, strength: float) -> FittedTree:
+        """Return a tree of the same splits whose values are drawn to those of the nodes above them.
+
+        On the path root = t_0, ..., t_L the value of t_L becomes v(t_0) plus the sum over l of
+        (v(t_l) - v(t_{l-1})) / (1 + strength / N(t_{l-1})), where N is the weight of a node.
+        """
+        return self.replaced(self._tree.shrunk(strength))
+
     @property
     def splits(self) -> dict[str, NDArray[Any]] | None:
         """Splits weighed at the nodes, flat, by name; None where only the best was kept.

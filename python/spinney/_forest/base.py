@@ -47,7 +47,6 @@ from spinney._learn.target import read_weights
 from spinney._learn.user_criterion import check_shares, prepare, refuse_unsupported
 from spinney._learn.warm_start import same_classes
 from spinney._numbers.same_bits import any_order_sum
-from spinney._tree.shrinkage import shrink_values
 
 Floats = NDArray[np.float64]
 _LEAST_POOL, _MOST_POOL, _POOL_VALUES = 100, 1000, 2**24  # combinations, and their values, for oblique="auto"
@@ -158,7 +157,10 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
             draws = self._draw(keys, array, weight, copies, groups, seed)
         if earlier is not None:
             check_samples_go_on(self.__dict__, draws)
-        request = self._request(schema, columns, (array, n_classes), weight, copies, draws, costs, seed, learned)
+        strength = float(self.shrinkage or 0.0) * _mean_class_weight(weight, sample_weight)
+        request = self._request(
+            schema, columns, (array, n_classes), weight, copies, draws, costs, seed, learned, strength
+        )
         classes = target.classes if n_classes else None
         grown = Grown(earlier, self._out_of_bag(columns, draws, (array, classes), sample_weight))
         grow_in_turns(request, grown, self.n_estimators, self.verbose)
@@ -262,6 +264,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         costs: ClassCosts | None,
         seed: int,
         learned: dict[str, Any],
+        strength: float,
     ) -> ForestRequest:
         array, n_classes = target
         user = prepare(self, array, weight, learned["_n_classes"])
@@ -290,10 +293,10 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
             tree = self._restated(tree, costs)
             if self.ccp_alpha > 0:
                 tree = tree.replaced(tree.engine.pruned(float(self.ccp_alpha), self._node_risks(tree)))
-            return tree.with_values(shrink_values(tree, float(self.shrinkage))) if self.shrinkage else tree
+            return tree
 
         restates = costs is not None or self._setting("rate_shrinkage") > 0
-        changes = restates or user is not None or self.ccp_alpha > 0 or bool(self.shrinkage)
+        changes = restates or user is not None or self.ccp_alpha > 0
         is_balanced = self._setting("class_weight") == "balanced_subsample"
         return ForestRequest(
             columns,
@@ -309,6 +312,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
             finish if changes else None,
             schema.n_categories,
             view,
+            strength,
         )
 
     def _out_of_bag(
@@ -428,6 +432,13 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
 def _per_draw(weight: Floats | None, copies: NDArray[np.int64] | None) -> Floats | None:
     """Return the weight of each row per draw: less where the row is drawn more often because of its weight."""
     return weight if weight is None or copies is None else weight / np.maximum(copies, 1)
+
+
+def _mean_class_weight(weight: Floats | None, without: Floats | None) -> float:
+    """Return what class weights multiply the rows by on average: the unit they are in must not matter."""
+    if weight is None or weight is without:
+        return 1.0
+    return any_order_sum(weight) / (len(weight) if without is None else any_order_sum(without))
 
 
 class ForestClassifier(ClassPrototypes, UncertainClasses, OfClasses, BaseForest):

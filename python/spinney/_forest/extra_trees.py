@@ -95,9 +95,9 @@ class ExtraTreesClassifier(ForestClassifier):
         leaves out have weight 1.
     always_try : list of names or positions, or mask, optional
         Columns tried at every node, in addition to the `max_features` that are drawn from the others.
-    shrinkage : float or None, default=None
-        Strength of hierarchical shrinkage, which draws the values of each tree's nodes towards those of their
-        ancestors.
+    shrinkage : float or None, default=0.3
+        Strength of hierarchical shrinkage, in rows: the class shares of each tree's nodes are drawn towards those of
+        their ancestors, the more the fewer rows they rest on. None: leaves say what their rows say, as in scikit-learn.
     keep_rows : bool, default=False
         Whether to keep the target of every training row and its leaf in each tree, at 2 or 4 bytes per row and tree.
         `predict_set`, `leaf_weights` and `coverage_report` need it.
@@ -200,7 +200,7 @@ class ExtraTreesClassifier(ForestClassifier):
         feature_costs: Any = None,
         feature_weights: Any = None,
         always_try: Any = None,
-        shrinkage: float | None = None,
+        shrinkage: float | None = 0.3,
         keep_rows: bool = False,
         oblique: int | str | None = None,
         n_combined: int = 3,
@@ -319,8 +319,8 @@ class ExtraTreesRegressor(ForestRegressor):
     always_try : list of names or positions, or mask, optional
         Columns tried at every node, in addition to the `max_features` that are drawn from the others.
     shrinkage : float or None, default=None
-        Strength of hierarchical shrinkage, which draws the values of each tree's nodes towards those of their
-        ancestors.
+        Strength of hierarchical shrinkage, in rows: the values of each tree's nodes are drawn towards those of their
+        ancestors, the more the fewer rows they rest on. None: leaves say what their rows say.
     keep_rows : bool, default=False
         Whether to keep the target of every training row and its leaf in each tree, at 2 or 4 bytes per row and tree.
         `predict_quantiles`, `predict_interval`, `leaf_weights` and `coverage_report` need it.

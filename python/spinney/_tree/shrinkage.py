@@ -22,39 +22,6 @@ _N_FOLDS = 5
 _STRENGTHS = (0.0, 0.1, 0.3, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 
 
-def shrink_values(tree: FittedTree, strength: float) -> NDArray[np.float64]:
-    """Draw the value of every node to those of its ancestors.
-
-    On the path root = t_0, ..., t_L the value of t_L becomes v(t_0) plus the sum over l of
-    (v(t_l) - v(t_{l-1})) / (1 + strength / N(t_{l-1})), where N is the weight of a node. It is computed as the average
-    of v(t_0), ..., v(t_L) that this sum is, with weights that are not negative: shares stay shares, and values stay
-    between those of the path.
-
-    Parameters
-    ----------
-    tree : FittedTree
-        Tree of any depth, with any number of outputs.
-    strength : float
-        At least 0, which changes no bit.
-
-    Returns
-    -------
-    ndarray of shape (node_count, value_width)
-        New values, for `FittedTree.with_values`.
-    """
-    value, right = tree.flat_value, tree.children_right
-    kept = np.ones(tree.node_count)  # 1 / (1 + strength / N(parent)): falls along a path, as N does
-    inherited = np.zeros_like(value)  # the ancestors' part of the average
-    order = np.argsort(tree.depth, kind="stable")
-    for level in np.split(order, np.flatnonzero(np.diff(tree.depth[order])) + 1):
-        inner = level[~tree.is_leaf[level]]
-        kept_below = 1 / (1 + strength / tree.weighted_n_node_samples[inner])
-        handed_down = inherited[inner] + (kept[inner] - kept_below)[:, np.newaxis] * value[inner]
-        for child in (inner + 1, right[inner]):
-            kept[child], inherited[child] = kept_below, handed_down
-    return inherited + kept[:, np.newaxis] * value
-
-
 def shrunk(
     tree: FittedTree,
     shrinkage: float | str | None,
@@ -89,7 +56,7 @@ def shrunk(
     if shrinkage is None:
         return tree, 0.0
     strength = _choose_strength(growth, ccp_alpha, random, groups) if shrinkage == "cv" else float(shrinkage)
-    return (tree.with_values(shrink_values(tree, strength)) if strength > 0 else tree), strength
+    return (tree.shrunk(strength) if strength > 0 else tree), strength
 
 
 def shrink_tree(model: Any, strength: float) -> Any:
@@ -135,7 +102,7 @@ def shrink_tree(model: Any, strength: float) -> Any:
         raise ValueError(f"strength must be a finite number of at least 0, not {strength!r}.")
     made = type(model).__new__(type(model))
     made.__dict__.update(model.__dict__)
-    made.tree_ = tree.with_values(shrink_values(tree, float(strength)))
+    made.tree_ = tree.shrunk(float(strength))
     made.shrinkage_ = float(strength)
     return made
 
@@ -160,7 +127,7 @@ def _choose_strength(growth: Growth, ccp_alpha: float, random: np.random.RandomS
             tree = tree.replaced(tree.engine.pruned(ccp_alpha, growth.risks(tree)))
         leaves = tree.engine.apply(growth.columns, growth.n_jobs)[rows]
         for i, strength in enumerate(strengths):
-            shrunken = tree.with_values(shrink_values(tree, float(strength)))
+            shrunken = tree.shrunk(float(strength))
             losses[i] += dot(_row_losses(growth, shrunken, leaves, rows), weight[rows])
     slack = 1e-12 * float(np.abs(losses).max())  # rounding must not look like an improvement
     return float(strengths[np.flatnonzero(losses <= losses.min() + slack)[0]])

@@ -49,8 +49,12 @@ def weight_needed(n: int, weight: Floats | None, coverage: float) -> float:
     """Return the weight of the scores that a point must not leave out, of n rows and one more."""
     if weight is None:
         return float(np.ceil(coverage * (n + 1) - 1e-9))
-    more = 1.0 if whole_weights(weight) is not None else float(weight.max(initial=0.0))
-    return float(coverage * (weight.sum() + more) * (1 - 1e-12))
+    return float(coverage * (weight.sum() + _weight_of_one(weight)) * (1 - 1e-12))
+
+
+def _weight_of_one(weight: Floats) -> float:
+    """Return the weight of one row more: 1 if weights count rows, else that of the heaviest."""
+    return 1.0 if whole_weights(weight) is not None else float(weight.max(initial=0.0))
 
 
 class Calibration:
@@ -83,6 +87,14 @@ class Calibration:
     def margin(self, scores: Floats, coverage: float) -> float:
         """Return the score that a new row stays below with probability `coverage`."""
         return upper_point(scores, self.weight, coverage)
+
+    @property
+    def share_of_one(self) -> float:
+        """Share of one row among these and itself."""
+        if self.weight is None:
+            return 1 / (len(self.rows) + 1)
+        one = _weight_of_one(self.weight)
+        return float(one / (self.weight.sum() + one))
 
     @cached_property
     def unseen_bits(self) -> NDArray[np.uint8]:

@@ -246,7 +246,7 @@ class UncertainValues(UncertainForest):
         return np.asarray(found[..., 0] if np.ndim(values) == 0 else found)
 
     @only_if(_why_none_unseen)
-    def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "jackknife+") -> Floats:
+    def predict_interval(self, X: Any, coverage: float = 0.9, method: str = "quantile") -> Floats:
         """Interval that holds the target of each row with a probability of about `coverage`.
 
         Parameters
@@ -255,15 +255,17 @@ class UncertainValues(UncertainForest):
             Rows.
         coverage : float, default=0.9
             Share of new rows whose interval is to hold the target.
-        method : {"jackknife+", "residual", "quantile"}, default="jackknife+"
-            - "jackknife+": jackknife+ after bootstrap. For rows like the training rows (exchangeable with them) the
-              coverage is at least 1 - 2 (1 - coverage) whatever the distribution, up to the randomness of the number
-              of trees that the theorem asks for; in practice it is close to `coverage`. Work grows with the number of
-              rows times the number of training rows.
+        method : {"quantile", "jackknife+", "residual"}, default="quantile"
+            - "quantile": quantiles of the forest, widened or narrowed by what makes them cover the training rows out
+              of bag (conformalised quantile regression): as wide as each row needs, and never beyond the targets that
+              occurred, unless the training rows are too few to tell. Close to `coverage` in practice, without a
+              guarantee for small samples.
+            - "jackknife+": jackknife+ after bootstrap: nearly one width for all rows. For rows like the training rows
+              (exchangeable with them) the coverage is at least 1 - 2 (1 - coverage) whatever the distribution, up to
+              the randomness of the number of trees that the theorem asks for; in practice it is close to `coverage`.
+              Work grows with the number of rows times the number of training rows.
             - "residual": the prediction plus and minus a quantile of the out-of-bag errors: one width for all rows.
-              Close to `coverage` in practice, without a guarantee for small samples.
-            - "quantile": out-of-bag quantiles of the forest, widened or narrowed until they cover the training rows
-              out of bag (conformalised quantile regression): as wide as each row needs. Guarantees as "residual".
+              Guarantees as "quantile".
 
         Returns
         -------
@@ -279,14 +281,14 @@ class UncertainValues(UncertainForest):
         """
         check_coverage(coverage)
         leaves, cal = self._leaves(X), self._calibration()
-        if method == "jackknife+":
+        if method == "quantile":
+            found = self._widened_quantiles(leaves, cal, coverage)
+        elif method == "jackknife+":
             found = jackknife_plus(self.forest_, leaves, cal, coverage, self._n_threads)
         elif method == "residual":
             found = self._around_predictions(X, cal, coverage)
-        elif method == "quantile":
-            found = self._widened_quantiles(leaves, cal, coverage)
         else:
-            raise ValueError(f"method must be 'jackknife+', 'residual' or 'quantile', not {method!r}.")
+            raise ValueError(f"method must be 'quantile', 'jackknife+' or 'residual', not {method!r}.")
         return found[:, 0] if self.n_outputs_ == 1 else found
 
     def _around_predictions(self, X: Any, cal: Calibration, coverage: float) -> Floats:
@@ -297,13 +299,29 @@ class UncertainValues(UncertainForest):
 
     def _widened_quantiles(self, leaves: Leaves, cal: Calibration, coverage: float) -> Floats:
         levels = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
-        known = self._quantiles(cal.kept, np.ascontiguousarray(cal.kept.unseen_leaves[cal.rows]), levels)
-        beyond = np.maximum(known[..., 0] - cal.target, cal.target - known[..., 1])
-        margin = np.array([cal.margin(beyond[:, k], coverage) for k in range(beyond.shape[1])])
+        # A new target lies beyond those that occurred with a probability of at most twice one row's share. Ends that stop
+        # there lose no more, and the margin makes up for it where there are rows enough.
+        made_up = coverage + 2 * cal.share_of_one
+        stops = made_up <= 1 - cal.share_of_one
+        margin = self._margins(cal, levels, made_up if stops else coverage)
         found = self._quantiles(cal.kept, leaves, levels)
         ends = np.stack([found[..., 0] - margin, found[..., 1] + margin], axis=-1)
         crossed = ends[..., 0] > ends[..., 1]  # a negative margin wider than the quantiles are apart
-        return np.where(crossed[..., np.newaxis], ends.mean(axis=-1, keepdims=True), ends)
+        ends = np.where(crossed[..., np.newaxis], ends.mean(axis=-1, keepdims=True), ends)
+        if not stops:
+            return ends
+        lowest, highest = cal.target.min(axis=0)[:, np.newaxis], cal.target.max(axis=0)[:, np.newaxis]
+        return np.clip(ends, lowest, highest)
+
+    def _margins(self, cal: Calibration, levels: Floats, coverage: float) -> Floats:
+        """Return how far targets lie beyond out-of-bag quantiles, as `coverage` of the rows do at most, by output."""
+        memo, key = cal.kept.memo, ("margins", *levels.tolist(), coverage)
+        if key not in memo:
+            known = self._quantiles(cal.kept, np.ascontiguousarray(cal.kept.unseen_leaves[cal.rows]), levels)
+            beyond = np.maximum(known[..., 0] - cal.target, cal.target - known[..., 1])
+            memo[key] = np.array([cal.margin(scores, coverage) for scores in beyond.T])
+        found: Floats = memo[key]
+        return found
 
     @only_if(_why_none_unseen)
     def coverage_report(
@@ -311,7 +329,7 @@ class UncertainValues(UncertainForest):
         X: Any,
         y: Any,
         coverage: float = 0.9,
-        method: str = "jackknife+",
+        method: str = "quantile",
         *,
         bins: int = 5,
         groups: Any = None,

@@ -92,7 +92,7 @@ class TrainingRows:
         return rows
 
     @cached_property
-    def memo(self) -> dict[str, Any]:
+    def memo(self) -> dict[Any, Any]:
         """What others have worked out from these rows and want to find again; not pickled."""
         return {}
 

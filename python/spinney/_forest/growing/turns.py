@@ -50,6 +50,8 @@ class ForestRequest:
     n_categories : list of int
     view : callable
         From the engine's forest to the fitted one.
+    shrinkage : float
+        Strength by which the values of each finished tree are shrunk; 0: not.
     """
 
     columns: _engine.Table
@@ -65,6 +67,7 @@ class ForestRequest:
     finish: Callable[[FittedTree], FittedTree] | None
     n_categories: list[int]
     view: Callable[[_engine.Forest], FittedForest]
+    shrinkage: float = 0.0
 
     def grow(self, first: int, n_trees: int) -> FittedForest:
         """Grow trees first … first + n_trees - 1; they are the same in whatever turns they are grown."""
@@ -72,6 +75,8 @@ class ForestRequest:
         if self.finish is None:
             return forest
         finished = [self.finish(forest.tree(t)) for t in range(n_trees)]
+        if self.shrinkage > 0:
+            finished = [tree.shrunk(self.shrinkage) for tree in finished]
         return forest.replaced(join_trees(finished, self.n_categories))
 
     def _grow(self, first: int, n_trees: int) -> _engine.Forest:
@@ -89,6 +94,7 @@ class ForestRequest:
             n_trees,
             self.balanced,
             self.balance_weight,
+            self.shrinkage if self.finish is None else 0.0,
         )
 
 
