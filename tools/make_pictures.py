@@ -293,7 +293,7 @@ def quantile_bands() -> Any:
     forest, X, y = noisy_line()
     at = np.linspace(0, 10, 400)[:, np.newaxis]
     quantiles = forest.predict_quantiles(at, (0.05, 0.25, 0.5, 0.75, 0.95)).T
-    ends = forest.predict_interval(at, 0.9).T
+    ends = forest.predict_interval(at, 0.9, "jackknife+").T
     figure, all_axes = mpl.pyplot.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
     for ax in all_axes:
         ax.plot(X[:1000, 0], y[:1000], ".", color=PALE, markersize=2, alpha=0.6)

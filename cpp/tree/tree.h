@@ -28,7 +28,7 @@ struct Tree {
   std::vector<double> impurity, weight;
   std::vector<std::uint32_t> n_rows;
   std::vector<double> value;  // value_width per node
-  double shrinkage = 0;       // strength by which the values were shrunk last, if that is known: files are smaller for it
+  double shrinkage = 0;       // by which the values were shrunk last, if that is known: files are smaller for it
   SplitList splits;
 
   std::size_t size() const { return feature.size(); }

@@ -41,6 +41,7 @@ CLASS_OPTIONS = {
     "costs": classes(cost_matrix=[[0, 1, 4], [2, 0, 1], [3, 1, 0]]),
     "without replacement": classes(replace=False, max_samples=0.6),
     "columns of each tree": classes(max_features_per_tree=3),
+    "plain leaves": classes(shrinkage=None),
     "extra-trees": lambda: spinney.ExtraTreesClassifier(8, random_state=1),
     "oblique extra-trees": lambda: spinney.ExtraTreesClassifier(8, oblique=4, random_state=1),
 }

@@ -16,7 +16,10 @@ def derive(key, branch):
 
 
 def like_tree_of(forest, t, kind, **parameters):
-    """Return a single tree that takes chances as tree t of a fitted forest does: between equally good columns, too."""
+    """Return a single tree that takes chances as tree t of a fitted forest does: between equally good columns, too.
+
+    Its values are shrunk as the forest's are.
+    """
 
     class Alone(kind):
         _random_ties = True
@@ -24,4 +27,4 @@ def like_tree_of(forest, t, kind, **parameters):
         def _growth_options(self, *args, **options):
             return super()._growth_options(*args, **(options | {"seed": derive(derive(forest._seed, 101), t)}))
 
-    return Alone(**parameters)
+    return Alone(**({"shrinkage": forest.shrinkage} | parameters))

@@ -94,7 +94,7 @@ def test_a_whole_weight_is_a_row_that_is_there_so_often():
 
 def test_weights_of_balanced_samples():
     X, y = classes()
-    forest = small(RandomForestClassifier, class_weight="balanced_subsample").fit(X, y)
+    forest = small(RandomForestClassifier, class_weight="balanced_subsample", shrinkage=None).fit(X, y)
     shares = np.stack([forest.leaf_weights(X) @ (y == label).astype(float) for label in forest.classes_], axis=1)
     np.testing.assert_allclose(shares, forest.predict_proba(X), atol=1e-12)
 
@@ -102,7 +102,7 @@ def test_weights_of_balanced_samples():
 @pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier])
 def test_weights_of_classes_give_their_shares(kind):
     X, y = classes()
-    forest = small(kind, class_weight="balanced").fit(X, y)
+    forest = small(kind, class_weight="balanced", shrinkage=None).fit(X, y)
     shares = np.stack([forest.leaf_weights(X) @ (y == label).astype(float) for label in forest.classes_], axis=1)
     np.testing.assert_allclose(shares, forest.predict_proba(X), atol=1e-12)
 
@@ -398,7 +398,7 @@ def test_jackknife_plus_is_that_of_the_formula():
     forest = small(n_estimators=20).fit(X, y)
     counts, known = drawn_counts(forest, 50), tree_predictions(forest, X)
     by_tree = tree_predictions(forest, X[:5] + 0.2)
-    found = forest.predict_interval(X[:5] + 0.2, 0.8)
+    found = forest.predict_interval(X[:5] + 0.2, 0.8, "jackknife+")
     for row in range(5):
         low, high = slow_jackknife_plus(counts, by_tree[:, row], known, y, 0.8)
         np.testing.assert_allclose(found[row], (low, high), rtol=1e-12)
@@ -416,9 +416,33 @@ def test_quantile_intervals_are_widened_out_of_bag():
     X, y = values()
     forest = small(n_estimators=60).fit(X, y)
     known = forest.predict_quantiles(oob=True, quantiles=(0.1, 0.9))
-    margin = slow_upper_point(np.maximum(known[:, 0] - y, y - known[:, 1]), 0.8)
+    beyond = np.maximum(known[:, 0] - y, y - known[:, 1])
+    margin = slow_upper_point(beyond, 0.8 + 2 / (len(y) + 1))  # what the ends that stop at the targets may leave out
     expected = forest.predict_quantiles(X, (0.1, 0.9)) + np.array([-margin, margin])
-    np.testing.assert_allclose(forest.predict_interval(X, 0.8, "quantile"), expected, rtol=1e-12)
+    expected = np.clip(expected, y.min(), y.max())
+    np.testing.assert_allclose(forest.predict_interval(X, 0.8), expected, rtol=1e-12)
+    np.testing.assert_array_equal(forest.predict_interval(X, 0.8), forest.predict_interval(X, 0.8, "quantile"))
+
+
+def test_quantile_intervals_of_few_rows_may_leave_the_targets():
+    X, y = values(20)
+    forest = small(n_estimators=60).fit(X, y)
+    known = forest.predict_quantiles(oob=True, quantiles=(0.05, 0.95))
+    margin = slow_upper_point(np.maximum(known[:, 0] - y, y - known[:, 1]), 0.9)
+    expected = forest.predict_quantiles(X, (0.05, 0.95)) + np.array([-margin, margin])
+    np.testing.assert_allclose(forest.predict_interval(X, 0.9), expected, rtol=1e-12)
+    assert expected.max() > y.max()
+
+
+def test_intervals_of_counts_do_not_go_below_zero():
+    random = np.random.default_rng(0)
+    X = random.uniform(size=(400, 2))
+    y = random.poisson(np.exp(4 * X[:, 0])).astype(float)
+    forest = small(n_estimators=60).fit(X[:300], y[:300])
+    assert forest.predict_interval(X[300:], 0.9, "jackknife+").min() < 0
+    ends = forest.predict_interval(X[300:])
+    assert ends.min() >= 0
+    assert np.mean((ends[:, 0] <= y[300:]) & (y[300:] <= ends[:, 1])) > 0.83
 
 
 @examples(15)
@@ -545,7 +569,7 @@ def test_wrong_questions_are_answered_in_words():
             forest.predict_quantiles(X, wrong)
     with pytest.raises(ValueError, match="X has 3 rows, but the forest was fitted on 40"):
         forest.predict_quantiles(X[:3], oob=True)
-    with pytest.raises(ValueError, match=r"method must be 'jackknife\+'"):
+    with pytest.raises(ValueError, match=r"method must be 'quantile'"):
         forest.predict_interval(X, method="bayes")
     everything = small(bootstrap=False).fit(X, y)
     with pytest.raises(AttributeError, match="bootstrap=True"):

@@ -80,7 +80,7 @@ def bytes_of_tree(tree):
 def test_every_node_of_every_tree_follows_from_its_rows(kind, search):
     X, y = table()
     y = y.astype(float) + X[:, 1] if "Regressor" in kind.__name__ else y
-    forest = small(kind, bootstrap=True, max_features=2, n_estimators=2).fit(X, y)
+    forest = small(kind, bootstrap=True, max_features=2, n_estimators=2, shrinkage=None).fit(X, y)
     for t, tree in enumerate(forest.estimators_):
         counts = np.bincount(forest.estimators_samples_[t], minlength=len(X))
         assert tree.tree_.weighted_n_node_samples[0] == len(X) == counts.sum()
@@ -483,8 +483,8 @@ def test_classes_are_balanced_in_each_sample():
 def test_classes_are_balanced_by_the_weights_of_their_rows(class_weight, bootstrap, weight):
     X, y = table()
     weight = np.where((X[:, 0] > 0) | (y == 1), *weight)
-    forest = small(RandomForestClassifier, class_weight=class_weight, bootstrap=bootstrap, keep_rows=True)
-    forest.fit(X, y, weight)
+    how = {"class_weight": class_weight, "bootstrap": bootstrap, "keep_rows": True, "shrinkage": None}
+    forest = small(RandomForestClassifier, **how).fit(X, y, weight)
     roots = np.array([tree.tree_.value[0, 0] for tree in forest])
     if bootstrap and class_weight == "balanced":  # over all rows, not in each sample
         np.testing.assert_allclose(roots.mean(axis=0), 1 / 3, atol=0.05)

@@ -59,7 +59,7 @@ def test_leaf_weights_give_the_class_shares_under_costs(table, cost_splits, clas
     weight = np.random.default_rng(1).uniform(0.5, 2, size=len(y))
     forest = spinney.RandomForestClassifier(
         n_estimators=10, cost_matrix=[[0, 5], [1, 0]], cost_splits=cost_splits, class_weight=class_weight,
-        keep_rows=True, min_samples_leaf=5, random_state=0,
+        keep_rows=True, min_samples_leaf=5, shrinkage=None, random_state=0,
     ).fit(X, y, sample_weight=weight)  # fmt: skip
     np.testing.assert_allclose(forest.leaf_weights(X) @ np.eye(2)[(y == "lo").astype(int)], forest.predict_proba(X))
 

@@ -269,6 +269,69 @@ def test_a_refit_forgets_and_files_remember():
     assert model.set_params(shrinkage=None).fit(X, y).shrinkage_ == 0
 
 
+# ---- forests ---------------------------------------------------------------------------------------------------------
+
+
+def values_of(forest):
+    return forest.forest_.engine.value.reshape(-1, forest.forest_.engine.value_width)
+
+
+@pytest.mark.parametrize("kind", [spinney.RandomForestClassifier, spinney.ExtraTreesClassifier])
+@pytest.mark.parametrize("more", [{}, {"ccp_alpha": 0.01}, {"class_weight": "balanced"}, {"priors": "uniform"}])
+def test_a_forest_shrinks_each_of_its_trees(kind, more):
+    X, rng = table(3)
+    y = rng.integers(0, 3, size=len(X)) * (X[:, 0] > 3)
+    plain = kind(n_estimators=6, random_state=0, shrinkage=None, **more).fit(X, y)
+    expected = np.concatenate([shrunken_by_path(tree.tree_, 0.7) for tree in plain.estimators_])
+    for n_jobs in (1, 3):
+        shrunken = kind(n_estimators=6, random_state=0, shrinkage=0.7, n_jobs=n_jobs, **more).fit(X, y)
+        np.testing.assert_allclose(values_of(shrunken), expected, rtol=1e-12, atol=1e-15)
+        np.testing.assert_array_equal(
+            values_of(shrunken), np.concatenate([t.tree_.shrunk(0.7).flat_value for t in plain.estimators_])
+        )
+    assert not np.allclose(values_of(plain), expected)
+
+
+def test_classifiers_shrink_unless_told_not_to_and_regressors_do_not():
+    X, rng = table(4)
+    y = rng.integers(0, 2, size=len(X))
+    for kind in (spinney.RandomForestClassifier, spinney.ExtraTreesClassifier):
+        assert (kind(n_estimators=20, random_state=0).fit(X, y).predict_proba(X) > 0).all()
+        plain = [kind(n_estimators=3, random_state=0, shrinkage=s).fit(X, y) for s in (None, 0)]
+        assert values_of(plain[0]).tobytes() == values_of(plain[1]).tobytes()
+        assert (values_of(plain[0]) == 0).any()
+    for kind in (spinney.RandomForestRegressor, spinney.ExtraTreesRegressor):
+        found, plain = (kind(n_estimators=3, random_state=0, **more).fit(X, 1.0 * y) for more in ({}, {"shrinkage": 0}))
+        assert values_of(found).tobytes() == values_of(plain).tobytes()
+
+
+def test_the_unit_of_class_weights_does_not_matter_to_shrinkage():
+    X, rng = table(5)
+    y = rng.integers(0, 2, size=len(X))
+    shares = [
+        spinney.RandomForestClassifier(n_estimators=5, random_state=0, class_weight={0: unit, 1: 3 * unit})
+        .fit(X, y)
+        .predict_proba(X)
+        for unit in (1.0, 1024.0)
+    ]
+    np.testing.assert_allclose(shares[0], shares[1], rtol=1e-12)
+
+
+def test_files_of_shrunken_forests_hold_counts_and_give_the_same_bits():
+    X, rng = table(6, n=300)
+    y = rng.integers(0, 7, size=len(X))
+    sizes = {}
+    for shrinkage in (None, 0.3, 0.1, 17.0):
+        forest = spinney.RandomForestClassifier(n_estimators=10, random_state=0, shrinkage=shrinkage).fit(X, y)
+        file = io.BytesIO()
+        forest.save(file)
+        sizes[shrinkage] = len(file.getvalue())
+        file.seek(0)
+        for again in (spinney.load(file), pickle.loads(pickle.dumps(forest))):
+            assert values_of(again).tobytes() == values_of(forest).tobytes()
+    assert max(sizes.values()) < 1.15 * sizes[None]
+
+
 # ---- James and Stein -------------------------------------------------------------------------------------------------
 
 

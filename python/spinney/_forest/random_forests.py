@@ -97,7 +97,7 @@ class RandomForestClassifier(ForestClassifier):
         leaves out have weight 1.
     always_try : list of names or positions, or mask, optional
         Columns tried at every node, in addition to the `max_features` that are drawn from the others.
-    shrinkage : float or None, default=0.3
+    shrinkage : float or None, default=0.1
         Strength of hierarchical shrinkage, in rows: the class shares of each tree's nodes are drawn towards those of
         their ancestors, the more the fewer rows they rest on. None: leaves say what their rows say, as in scikit-learn.
     keep_rows : bool, default=False
@@ -202,7 +202,7 @@ class RandomForestClassifier(ForestClassifier):
         feature_costs: Any = None,
         feature_weights: Any = None,
         always_try: Any = None,
-        shrinkage: float | None = 0.3,
+        shrinkage: float | None = 0.1,
         keep_rows: bool = False,
         oblique: int | str | None = None,
         n_combined: int = 3,
