@@ -261,6 +261,11 @@ def answers(model):
         if not hasattr(model, "classes_"):
             found["quantiles"] = model.predict_quantiles(X, [0.1, 0.5, 0.9])
         found["weights"] = model.leaf_weights(X)
+    if hasattr(model, "predict_support"):
+        found["support"] = model.predict_support(X).reason
+    for name in ("predict_interval", "predict_set"):
+        if hasattr(model, "calibrate") and hasattr(model, name):
+            found[name] = getattr(model, name)(X)
     if hasattr(model, "feature_importances_"):
         found["importances"] = model.feature_importances_
     for name in ("classes_", "oob_score_", "oob_curve_", "estimators_features_"):

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from spinney._ensemble.stacking.regressor import StackingRegressor
     from spinney._ensemble.voting import VotingClassifier, VotingRegressor
     from spinney._file.container import ModelFileError
-    from spinney._forest.certainty.coverage import CoverageReport
-    from spinney._forest.certainty.support import Support
     from spinney._forest.extra_trees import ExtraTreesClassifier, ExtraTreesRegressor
     from spinney._forest.near.imputation import ProximityImputer
     from spinney._forest.random_forests import RandomForestClassifier, RandomForestRegressor
@@ -41,6 +39,8 @@ if TYPE_CHECKING:
     from spinney._judge.james_stein import JamesStein, james_stein
     from spinney._keep.estimator import load
     from spinney._keep.predictor import load_predictor
+    from spinney._learn.coverage import CoverageReport
+    from spinney._learn.support import Support
     from spinney._linear.classifier import LinearClassifier
     from spinney._linear.regressor import LinearRegressor
     from spinney._margin.classifier import SVC
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from spinney.explaining.nearest import NearestRows, nearest_rows
     from spinney.explaining.permutation import permutation_importance
     from spinney.reading.importances import Importances
+    from spinney.reading.promises import BrokenPromise, Promises
     from spinney.reading.rule_list import Rule, rules
     from spinney.reading.shap import ShapValues
     from spinney.reading.split_tables import split_table
@@ -92,6 +93,7 @@ __all__ = [
     "BaggingClassifier",
     "BaggingRegressor",
     "BiasVariance",
+    "BrokenPromise",
     "Comparison",
     "CompiledCriterion",
     "ComplexityTable",
@@ -130,6 +132,7 @@ __all__ = [
     "NuSVR",
     "PartialDependence",
     "Perceptron",
+    "Promises",
     "ProximityImputer",
     "RandomForestClassifier",
     "RandomForestRegressor",

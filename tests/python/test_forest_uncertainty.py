@@ -21,7 +21,7 @@ from oracle.forest_uncertainty import (
 )
 from oracle.saved import bytes_of, through_bytes
 from spinney import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor, _engine
-from spinney._forest.certainty.conformal import class_scores, upper_point, weight_needed
+from spinney._learn.conformal import class_scores, upper_point, weight_needed
 from sweep import examples
 
 LEVELS = (0.05, 0.5, 0.9)

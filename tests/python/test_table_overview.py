@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from spinney import _engine
 from spinney._data.hashing import GOLDEN, mixed
-from spinney._forest.certainty.support import ColumnRanges
 from spinney._forest.growing.rows import row_keys
+from spinney._learn.support import ColumnRanges
 from spinney._learn.target import _factorise
 
 N = 2500  # more than two chunks of rows

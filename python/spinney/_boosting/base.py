@@ -23,6 +23,7 @@ from spinney._boosting.kept import boosting_from_json, boosting_to_json
 from spinney._boosting.losses import Loss
 from spinney._boosting.members import Member
 from spinney._boosting.outside import OutsideLosses
+from spinney._boosting.promised import check_earlier_keeps, promised_directions
 from spinney._boosting.readable import ReadableBoosting
 from spinney._boosting.recipe import Recipe, resolve, stops_early
 from spinney._boosting.rounds import Rounds
@@ -34,7 +35,8 @@ from spinney._fitted.boosting import FittedBoosting
 from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart
 from spinney._learn.one_target import check_held_out, check_scoring
-from spinney._learn.parameters import COUNT, count_features, count_rows, read_groups, read_monotone
+from spinney._learn.parameters import COUNT, count_features, count_rows, read_groups
+from spinney._learn.support import ColumnRanges
 from spinney._learn.target import read_weights
 from spinney._learn.warm_start import check_target_goes_on
 from spinney._words.warn import warn
@@ -210,7 +212,10 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         check_size(rows, start)
         rounds = self._rounds(recipe, schema, loss, rows, parts, start, earlier, seed, learned)
         rounds.run()
-        learned.pop("_class_weight", None)
+        by_class = learned.pop("_class_weight", None)
+        learned["_ranges"] = ColumnRanges.of(rows.columns, rows.weight, self._n_threads)
+        if len(parts) > 1 and (known := rounds.calibrated(parts, rows, loss, start, by_class)) is not None:
+            learned["_calibration"] = known
         self._keep(recipe, schema, rounds, learned | {"_seed": seed})
         return self
 
@@ -271,6 +276,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
                 f"n_estimators={self.n_estimators} must be at least the {n_done} rounds of the earlier fit when "
                 "warm_start=True."
             )
+        check_earlier_keeps(self)
         if self.n_estimators == n_done:
             warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
 
@@ -372,12 +378,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
     ) -> _engine.BoostingOptions:
         """Return all of it, as the engine takes it; `sources` are the columns whose statistics come last."""
         n_features = schema.n_features
-        monotone = read_monotone(self.monotonic_cst, schema)
-        if monotone and n_scores > 1:
-            raise ValueError(
-                "Monotonicity constraints are not supported with multiclass classification: the classes' shares "
-                "cannot all rise. Fit one model per class against the rest."
-            )
+        monotone = promised_directions(self, schema, n_scores)
         node_share = count_features(recipe.max_features, n_features)
         if node_share > n_features:
             raise ValueError(
@@ -419,7 +420,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
     def _keep(self, recipe: Recipe, schema: Schema, rounds: Rounds, learned: dict[str, Any]) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
         model, curves = rounds.result(), rounds.curves()
-        for name in ("validation_score_", "oob_scores_", "oob_improvement_", "oob_score_", "init_"):
+        for name in ("validation_score_", "oob_scores_", "oob_improvement_", "oob_score_", "init_", "_calibration"):
             self.__dict__.pop(name, None)
         self._keep_schema(schema)
         self.max_features_ = min(count_features(recipe.max_features, schema.n_features), schema.n_features)
@@ -439,8 +440,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
 
     @classmethod
     def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
-        assert isinstance(part.model, FittedBoosting)
-        return boosting_from_json(header, part.model.n_rounds)
+        return boosting_from_json(header, part)
 
     def _scores(self, X: Any, offset: Any) -> Floats:
         columns = self._columns(X)

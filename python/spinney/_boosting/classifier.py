@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from spinney._boosting.base import BaseBoosting
+from spinney._boosting.certainty import CertainClasses
 from spinney._boosting.losses import TWO_CLASS_LOSSES, Loss, class_constants, class_loss, own_loss
 from spinney._boosting.rows import LearningRows
 from spinney._fitted.boosting import FittedBoosting
@@ -21,7 +22,7 @@ from spinney._numbers.same_bits import log
 Floats = NDArray[np.float64]
 
 
-class GradientBoostingClassifier(ClassifierMixin, BaseBoosting):
+class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
     """Gradient boosting of classes.
 
     Trees are added one by one; each is fitted to the gradient of the loss at the scores so far. With more than two

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from spinney._boosting.calibration import Calibration
 from spinney._file.arrays import array_from_json, array_to_json, numbers_from_json
 from spinney._file.container import field, refuse
+from spinney._fitted.boosting import FittedBoosting
+from spinney._keep.part import FittedPart
+from spinney._learn.support import ranges_from_json, ranges_to_json
 
 _CURVES = ("train_score", "validation_score")
 _OUT_OF_BAG = ("oob_scores", "oob_improvement")
@@ -20,14 +24,19 @@ def boosting_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
     for name in _OUT_OF_BAG:
         if name + "_" in attributes:
             entry[name] = array_to_json(attributes[name + "_"])
+    if attributes.get("_ranges") is not None:
+        entry["ranges"] = ranges_to_json(attributes["_ranges"])
+    if attributes.get("_calibration") is not None:
+        entry["calibration"] = attributes["_calibration"].to_json()
     if "stopped_because_" in attributes:  # files of earlier versions do not say
         entry["stopped_because"] = attributes["stopped_because_"]
     return {"boosting": entry}
 
 
-def boosting_from_json(header: dict[str, Any], n_rounds: int) -> dict[str, Any]:
+def boosting_from_json(header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
     """Turn back what `boosting_to_json` gives."""
-    entry = field(header, "boosting", dict)
+    assert isinstance(part.model, FittedBoosting)
+    entry, n_rounds = field(header, "boosting", dict), part.model.n_rounds
     found: dict[str, Any] = {"_seed": field(entry, "seed", int)}
     if not 0 <= found["_seed"] < 2**31:
         refuse("is damaged: its seed is not a number between 0 and 2³¹")
@@ -43,6 +52,10 @@ def boosting_from_json(header: dict[str, Any], n_rounds: int) -> dict[str, Any]:
             found[name + "_"] = array_from_json(entry[name], ("float64",), (None,))
             if len(found[name + "_"]) < n_rounds:
                 refuse("is damaged: its out-of-bag curve is shorter than the model")
+    if "ranges" in entry:
+        found["_ranges"] = ranges_from_json(field(entry, "ranges", dict), part.schema.n_features)
+    if "calibration" in entry:
+        found["_calibration"] = Calibration.from_json(field(entry, "calibration", dict), part.model)
     if "oob_scores_" in found:
         found["oob_score_"] = float(found["oob_scores_"][n_rounds - 1])
     return found

@@ -113,6 +113,10 @@ class Member:
             return int(np.argmin(self.held_out_curve)) + 1 + self._n_unknown[1]
         return self.n_done
 
+    def kept_scores(self) -> Floats:
+        """Scores of the held-out rows after the rounds that are kept, (n_scores, n_rows)."""
+        return self.best_scores if self._model.keep_best else self.engine.held_out_scores()
+
     def _judged(self, so_far: SoFar) -> float:
         assert self._judge is not None
         loss = self._judge(self.engine.held_out_scores().T, so_far)

@@ -16,6 +16,7 @@ from spinney._fitted.tree import FittedTree
 from spinney._learn.about import About, counted
 from spinney._learn.members import SequenceOfMembers
 from spinney.reading.methods import ExplainedByColumns
+from spinney.reading.promises import KeepsPromises
 
 if TYPE_CHECKING:
     from spinney.reading.shap import ShapValues
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-class ReadableBoosting(SequenceOfMembers, ExplainedByColumns):
+class ReadableBoosting(SequenceOfMembers, ExplainedByColumns, KeepsPromises):
     """Mixin for boosted models."""
 
     boosting_: FittedBoosting

@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from spinney._boosting.base import BaseBoosting
+from spinney._boosting.certainty import CertainValues
 from spinney._boosting.losses import NUMBER_LOSSES, Loss, own_loss, regression_loss
 from spinney._fitted.boosting import FittedBoosting
 from spinney._learn.one_target import read_one_value
@@ -18,7 +19,7 @@ from spinney._learn.one_target import read_one_value
 Floats = NDArray[np.float64]
 
 
-class GradientBoostingRegressor(RegressorMixin, BaseBoosting):
+class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
     """Gradient boosting of values.
 
     Trees are added one by one; each is fitted to the gradient of the loss at the predictions so far. The model is the

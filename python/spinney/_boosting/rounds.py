@@ -5,14 +5,19 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._boosting.calibration import Calibration, out_of_folds
+from spinney._boosting.losses import Loss
 from spinney._boosting.members import Losses, Member, added_up, in_turns, mean_curve
 from spinney._boosting.recipe import Recipe
+from spinney._boosting.rows import LearningRows
 from spinney._fitted.boosting import FittedBoosting
 from spinney._words.warn import warn
 
@@ -139,8 +144,26 @@ class Rounds:
         if len(self._members) == 1:
             return self._so_far(self._members[0])().first(self._members[0].n_kept())
         n_scores = self._view([]).n_scores
-        factor = 1.0 if self._factor is None else self._factor()
-        return self._view(added_up(self._members, self._turns(), n_scores, factor))
+        return self._view(added_up(self._members, self._turns(), n_scores, self.factor))
+
+    @cached_property
+    def factor(self) -> float:
+        """What the trees of several members are multiplied by."""
+        return 1.0 if self._factor is None else self._factor()
+
+    def calibrated(
+        self,
+        parts: Sequence[tuple[LearningRows, LearningRows | None]],
+        rows: LearningRows,
+        loss: Loss,
+        start: Floats,
+        by_class: Floats | None,
+    ) -> Calibration | None:
+        """Return what the members said of the rows that they have held out, without weights of classes."""
+        if by_class is not None:
+            rows = replace(rows, weight=rows.weights() / by_class[rows.target.astype(np.intp)])
+        _, first = rows.shifted(start, loss)
+        return out_of_folds(self._members, parts, rows, start, first, self.factor, self._view([]))
 
     def _turns(self) -> list[tuple[int, int]]:
         return in_turns([member.n_kept() for member in self._members])

@@ -75,6 +75,11 @@ class FittedBoosting(ModelOfTrees):
         return self._engine.n_trees
 
     @property
+    def n_shares(self) -> int:
+        """Classes whose shares are predicted; 0 where values are."""
+        return 0 if self._n_classes is None else self._n_classes[0]
+
+    @property
     def n_rounds(self) -> int:
         """Number of rounds."""
         return self.n_trees // self.n_scores

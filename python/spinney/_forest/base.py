@@ -20,7 +20,6 @@ from spinney._data.combinations import n_for_all
 from spinney._data.same_kinds import check_categories
 from spinney._fitted.forest import FittedForest
 from spinney._fitted.tree import FittedTree
-from spinney._forest.certainty.support import ColumnRanges
 from spinney._forest.certainty.uncertainty import UncertainClasses, UncertainForest, UncertainValues
 from spinney._forest.growing.kept import forest_from_json, forest_to_json
 from spinney._forest.growing.out_of_bag import KnownShares, KnownValues, Metric, OutOfBag
@@ -43,6 +42,7 @@ from spinney._learn.copies import relative_weights, weight_of_one_row, whole_wei
 from spinney._learn.costs import ClassCosts
 from spinney._learn.parameters import COUNT, count_features
 from spinney._learn.row_print import RowPrint
+from spinney._learn.support import ColumnRanges
 from spinney._learn.target import read_weights
 from spinney._learn.user_criterion import check_shares, prepare, refuse_unsupported
 from spinney._learn.warm_start import same_classes

@@ -28,12 +28,13 @@ from spinney._learn.table_estimator import TargetEstimator
 from spinney._learn.user_criterion import UserTarget, name_of
 from spinney._words.warn import warn
 from spinney.reading.methods import ExplainedByColumns
+from spinney.reading.promises import KeepsPromises
 
 NO_LIMIT = 2**32 - 1
 RATE_CRITERIA = ("poisson", "exponential")  # events per unit of time
 
 
-class GrowingEstimator(ExplainedByColumns, TargetEstimator):
+class GrowingEstimator(ExplainedByColumns, KeepsPromises, TargetEstimator):
     """Parameters of growth and what they become."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

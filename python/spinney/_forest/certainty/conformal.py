@@ -14,47 +14,11 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._fitted.forest import FittedForest
 from spinney._forest.growing.training_rows import TrainingRows
-from spinney._learn.copies import whole_weights
+from spinney._learn.conformal import class_scores, upper_point, weight_needed, weight_of_one
 
 _BLOCK_NUMBERS = 2**22  # predictions of trees for a block of rows: 32 MiB
 
 Floats = NDArray[np.float64]
-
-
-def upper_point(scores: Floats, weight: Floats | None, coverage: float) -> float:
-    """Smallest score that at least `coverage` of the weight does not exceed, counting one more row at infinity.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n,)
-    weight : ndarray of shape (n,) or None
-        Whole weights count rows; of others the largest stands for the row to come.
-    coverage : float
-
-    Returns
-    -------
-    float
-        Infinite where the rows are too few.
-    """
-    needed = weight_needed(len(scores), weight, coverage)
-    if weight is None:
-        k = int(needed) - 1
-        return float(np.partition(scores, k)[k]) if k < len(scores) else np.inf
-    order = np.argsort(scores, kind="stable")
-    k = int(np.count_nonzero(np.cumsum(weight[order]) < needed))
-    return float(scores[order[k]]) if k < len(scores) else np.inf
-
-
-def weight_needed(n: int, weight: Floats | None, coverage: float) -> float:
-    """Return the weight of the scores that a point must not leave out, of n rows and one more."""
-    if weight is None:
-        return float(np.ceil(coverage * (n + 1) - 1e-9))
-    return float(coverage * (weight.sum() + _weight_of_one(weight)) * (1 - 1e-12))
-
-
-def _weight_of_one(weight: Floats) -> float:
-    """Return the weight of one row more: 1 if weights count rows, else that of the heaviest."""
-    return 1.0 if whole_weights(weight) is not None else float(weight.max(initial=0.0))
 
 
 class Calibration:
@@ -93,7 +57,7 @@ class Calibration:
         """Share of one row among these and itself."""
         if self.weight is None:
             return 1 / (len(self.rows) + 1)
-        one = _weight_of_one(self.weight)
+        one = weight_of_one(self.weight)
         return float(one / (self.weight.sum() + one))
 
     @cached_property
@@ -122,23 +86,6 @@ def jackknife_plus(
             error = np.ascontiguousarray(errors[:, k])
             by_tree = np.ascontiguousarray(value[nodes, k])
             found[block, k] = _engine.jackknife_plus(by_tree, cal.unseen_bits, error, cal.weight, needed, n_jobs)
-    return found
-
-
-def class_scores(shares: Floats, method: str) -> Floats:
-    """How badly each class of each row conforms: 1 - its share, or the shares of the more probable classes together.
-
-    The latter without the class's own share: with it the least probable class always scores 1, so that where it is the
-    true one more often than 1 - coverage every set would hold every class.
-    """
-    if method == "lac":
-        return 1.0 - shares
-    order = np.argsort(-shares, axis=1, kind="stable")
-    ranked = np.take_along_axis(shares, order, axis=1)
-    before = np.zeros_like(ranked)
-    np.cumsum(ranked[:, :-1], axis=1, out=before[:, 1:])
-    found = np.empty_like(before)
-    np.put_along_axis(found, order, before, axis=1)
     return found
 
 

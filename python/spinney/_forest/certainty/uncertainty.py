@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,11 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._data import read_table
 from spinney._forest.certainty.conformal import Calibration, class_sets, jackknife_plus
-from spinney._forest.certainty.coverage import CoverageReport, report_coverage
 from spinney._forest.certainty.standard_errors import standard_errors
-from spinney._forest.certainty.support import REASONS, ColumnRanges, Support
 from spinney._forest.growing.training_rows import TrainingRows
 from spinney._learn.attributes import only_if
+from spinney._learn.conformal import check_coverage
+from spinney._learn.coverage import CoverageReport, report_coverage
+from spinney._learn.support import REASONS, ColumnRanges, Support
 from spinney._learn.target import encode_labels, read_values, read_weights
 
 if TYPE_CHECKING:
@@ -456,9 +456,3 @@ class UncertainClasses(UncertainForest):
         predicted = np.asarray(self.predict(X)).astype(str) if bins else None  # type: ignore[attr-defined]
         sizes = sets.sum(axis=1).astype(np.float64)
         return report_coverage(covered, sizes, predicted, groups, bins, weight, coverage, "mean_size")
-
-
-def check_coverage(coverage: Any) -> None:
-    """Refuse a coverage that is not between 0 and 1."""
-    if isinstance(coverage, bool) or not isinstance(coverage, Real) or not 0 < float(coverage) < 1:
-        raise ValueError(f"coverage must be a number between 0 and 1, such as 0.9, not {coverage!r}.")

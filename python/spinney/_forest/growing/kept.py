@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from spinney._file.arrays import array_from_json, array_to_json
 from spinney._file.container import field, refuse
 from spinney._fitted.forest import FittedForest
-from spinney._forest.growing.kept_rows import ranges_from_json, ranges_to_json, rows_from_json, rows_to_json
+from spinney._forest.growing.kept_rows import rows_from_json, rows_to_json
 from spinney._keep.part import FittedPart
 from spinney._learn.row_print import RowPrint
+from spinney._learn.support import ranges_from_json, ranges_to_json
 
 _OUT_OF_BAG = ("oob_decision_function_", "oob_prediction_")
 

@@ -10,22 +10,10 @@ from numpy.typing import NDArray
 from spinney._file.arrays import array_from_json, array_to_json
 from spinney._file.container import field, refuse
 from spinney._fitted.forest import FittedForest
-from spinney._forest.certainty.support import ColumnRanges
 from spinney._forest.growing.rows import Draws
 from spinney._forest.growing.training_rows import TrainingRows
 
 _MOST_DRAWN = 1000  # entries drawn for each there is
-
-
-def ranges_to_json(ranges: ColumnRanges) -> dict[str, Any]:
-    """Return the entry of the columns' ranges."""
-    return {name: array_to_json(getattr(ranges, name)) for name in ("low", "high", "has_missing")}
-
-
-def ranges_from_json(entry: dict[str, Any], n_features: int) -> ColumnRanges:
-    """Turn back what `ranges_to_json` gives."""
-    low, high = (array_from_json(entry.get(name), ("float64",), (n_features,)) for name in ("low", "high"))
-    return ColumnRanges(low, high, array_from_json(entry.get("has_missing"), ("bool",), (n_features,)))
 
 
 def rows_to_json(rows: TrainingRows) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._file.arrays import array_from_json, array_to_json
 from spinney._words.digits import elide, one_line, plural, shortest
 from spinney._words.frames import Backend, frame_of
 
@@ -57,6 +58,17 @@ class ColumnRanges:
             if not self.has_missing[j]:
                 found[np.isnan(values), j] = _MISSING
         return found
+
+
+def ranges_to_json(ranges: ColumnRanges) -> dict[str, Any]:
+    """Return the entry of the columns' ranges."""
+    return {name: array_to_json(getattr(ranges, name)) for name in ("low", "high", "has_missing")}
+
+
+def ranges_from_json(entry: dict[str, Any], n_features: int) -> ColumnRanges:
+    """Turn back what `ranges_to_json` gives."""
+    low, high = (array_from_json(entry.get(name), ("float64",), (n_features,)) for name in ("low", "high"))
+    return ColumnRanges(low, high, array_from_json(entry.get("has_missing"), ("bool",), (n_features,)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,36 @@
+"""Monotone columns as boosting can promise them; what it cannot keep is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spinney._data import Schema
+from spinney._learn.parameters import read_monotone
+
+
+def promised_directions(model: Any, schema: Schema, n_scores: int) -> list[int]:
+    """Monotone directions by column; empty if there are none."""
+    directions = read_monotone(model.monotonic_cst, schema)
+    if directions and n_scores > 1:
+        raise ValueError(
+            "Monotonicity constraints are not supported with multiclass classification: the classes' shares "
+            "cannot all rise. Fit one model per class against the rest."
+        )
+    if directions and model._starts_at_model:
+        raise ValueError(
+            f"monotonic_cst cannot be kept with init={type(model.init).__name__}: the trees would rise, and where they "
+            "start need not. Use init='constant', or leave the constraints out."
+        )
+    return directions
+
+
+def check_earlier_keeps(model: Any) -> None:
+    """Refuse to go on from trees that break, or may break, a constraint of the model."""
+    if not read_monotone(model.monotonic_cst, model.schema_) or model.boosting_.n_scores > 1:
+        return
+    found = model.verify_constraints()
+    if found.holds is not True:
+        raise ValueError(
+            "warm_start adds to the trees of the earlier fit, and these are not known to keep monotonic_cst "
+            f"({str(found).splitlines()[0]}). Set warm_start=False."
+        )

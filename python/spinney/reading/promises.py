@@ -1,0 +1,230 @@
+"""Promises that a fitted model keeps, or a case in which it does not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+import spinney._engine as _engine
+from spinney._fitted.model import ModelOfTrees
+from spinney._learn.parameters import read_monotone
+from spinney._words.digits import one_line, shortest
+from spinney._words.frames import Backend, frame_of
+from spinney.reading.monotone import (
+    Box,
+    ColumnStates,
+    NotDecidedError,
+    Steps,
+    TreeOfSum,
+    falling_boxes,
+    row_in,
+    states_of,
+    value_of,
+)
+
+Floats = NDArray[np.float64]
+_MOST_STEPS = 200_000
+_ROUNDING = 2.0**-50  # of each of the values that are added up
+
+
+@dataclass(frozen=True, eq=False)
+class BrokenPromise:
+    """Two rows that differ in one column, and predictions in the wrong order.
+
+    Attributes
+    ----------
+    column : str
+        The column.
+    rows : tuple of two dicts
+        Values by column, the lower one of the column first; None is no value.
+    predictions : tuple of two floats
+        What the model says of them: values, or shares of the second class.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = [[float(i)] for i in range(40)], [float(i < 20) for i in range(40)]
+    >>> model = spinney.DecisionTreeRegressor(max_depth=1).fit(X, y)
+    >>> model.verify_constraints([1]).broken["x0"].predictions
+    (1.0, 0.0)
+    """
+
+    column: str
+    rows: tuple[dict[str, Any], dict[str, Any]]
+    predictions: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Promises:
+    """What `verify_constraints` found; prints as text.
+
+    Attributes
+    ----------
+    columns : dict of lists
+        One entry for each constrained column: `column`, `direction` (1 or -1), `verdict` ("proved", "broken" or "not
+        decided") and `how` (in words).
+    broken : dict of str to BrokenPromise
+        A counter-example for each column that has one.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = [[float(i)] for i in range(60)], [float(i % 7) for i in range(60)]
+    >>> model = spinney.GradientBoostingRegressor(n_estimators=5, monotonic_cst=[1]).fit(X, y)
+    >>> print(model.verify_constraints())
+    x0 rises: proved, every tree does
+    """
+
+    columns: dict[str, list[Any]]
+    broken: dict[str, BrokenPromise]
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether all constraints are proved; False if one is broken, None if that could not be decided."""
+        verdicts = set(self.columns["verdict"])
+        return False if "broken" in verdicts else None if "not decided" in verdicts else True
+
+    def to_frame(self, backend: Backend | None = None) -> Any:
+        """Return `columns` as a frame.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars"}, optional
+            Library of the frame; None: the one that is installed, pandas first.
+
+        Returns
+        -------
+        frame
+            One row per constrained column.
+        """
+        return frame_of(self.columns, backend)
+
+    def __repr__(self) -> str:
+        n, proved = len(self.columns["column"]), self.columns["verdict"].count("proved")
+        return f"<Promises: {proved} of {n} proved, {len(self.broken)} broken>"
+
+    def __str__(self) -> str:
+        lines = []
+        for name, direction, verdict, how in zip(*self.columns.values(), strict=True):
+            lines.append(f"{one_line(name)} {'rises' if direction > 0 else 'falls'}: {verdict}, {how}")
+        return "\n".join(lines)
+
+
+class KeepsPromises:
+    """Mixin for estimators that predict sums or means of trees."""
+
+    def verify_constraints(self, monotonic_cst: Any = None, *, max_steps: int = _MOST_STEPS) -> Promises:
+        """Prove that the model is monotone in its constrained columns, or find two rows for which it is not.
+
+        All rows that there can be are looked at, not some that were tried: every value between and at the thresholds,
+        every category, values missing in other columns. A missing value in the constrained column itself is neither
+        more nor less than a number, so it is compared with nothing.
+
+        Parameters
+        ----------
+        monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
+            What to verify; None: what the model was asked to keep.
+        max_steps : int, default=200000
+            Most steps of a column's search, which is only needed where a single tree is not monotone, though their
+            sum may be. Beyond them the verdict is "not decided". A hundred thousand take about a second.
+
+        Returns
+        -------
+        Promises
+            A verdict for each column, and counter-examples; prints as text.
+        """
+        check_is_fitted(self)
+        model: Any = self
+        given = getattr(model, "monotonic_cst", None) if monotonic_cst is None else monotonic_cst
+        if model.schema_.pool is not None or not hasattr(model, "monotonic_cst"):
+            raise ValueError(f"{type(self).__name__} splits on no single columns that could be monotone.")
+        directions = read_monotone(given, model.schema_)
+        if not directions:
+            raise ValueError("There are no constraints to verify. Fit with monotonic_cst, or pass it here.")
+        if hasattr(model, "init_"):
+            raise ValueError(
+                f"The scores start at {type(model.init_).__name__}, of which nothing can be proved here. Fit with "
+                "init='constant'."
+            )
+        return _Verifier(model).verify(directions, int(max_steps))
+
+
+class _Verifier:
+    """The trees of a model, and how their sum becomes a prediction."""
+
+    def __init__(self, model: Any) -> None:
+        self._model, self._fitted = model, model._fitted
+        assert isinstance(self._fitted, ModelOfTrees)
+        n_classes = getattr(model, "n_classes_", 1)
+        if getattr(model, "n_outputs_", 1) > 1 or not isinstance(n_classes, (int, np.integer)) or n_classes > 2:
+            raise ValueError(
+                "A model of several outputs or of more than two classes has no one prediction that could be monotone. "
+                "Fit one model for each."
+            )
+        self._trees = self._fitted.trees()
+        features, policy = model.schema_.features, model._unseen_policy
+        self._states = states_of(self._trees, features, policy == "other")
+        self._place = 1 if self._trees[0].value_width == 2 else 0
+
+    def verify(self, directions: list[int], max_steps: int) -> Promises:
+        columns: dict[str, list[Any]] = {name: [] for name in ("column", "direction", "verdict", "how")}
+        broken: dict[str, BrokenPromise] = {}
+        for j, direction in enumerate(directions):
+            if not direction:
+                continue
+            name = self._model.schema_.features[j].name
+            verdict, how, example = self._verdict(j, direction, max_steps)
+            for key, cell in zip(columns, (name, direction, verdict, how), strict=True):
+                columns[key].append(cell)
+            if example is not None:
+                broken[name] = example
+        return Promises(columns, broken)
+
+    def _verdict(self, j: int, direction: int, max_steps: int) -> tuple[str, str, BrokenPromise | None]:
+        trees = [TreeOfSum(tree, self._place, direction, self._states) for tree in self._trees]
+        way = "does" if len(trees) == 1 else "tree does"
+        if all(tree.rises(j) for tree in trees):
+            return "proved", "it never splits on it" if not any(j in t.feature for t in trees) else f"every {way}", None
+        sizes = [max(map(abs, tree.value)) for tree in trees]
+        try:
+            for low, high, box in falling_boxes(trees, j, self._states[j], _ROUNDING * sum(sizes), Steps(max_steps)):
+                example = self._example(j, direction, low, high, box)
+                if example is not None:
+                    first, second = (shortest(prediction, 6) for prediction in example.predictions)
+                    return "broken", f"it says {first} and then {second} where all else is the same", example
+                return "not decided", "rows that should break it do not: surrogates or rounding have a say", None
+        except NotDecidedError:
+            return "not decided", f"within {max_steps} steps", None
+        return "proved", "their sum does, though a tree of it does not", None
+
+    def _example(self, j: int, direction: int, low: int, high: int, box: Box) -> BrokenPromise | None:
+        """Make two rows, and see what the model says of them."""
+        rows = [row_in({**box, j: 1 << bin_}, self._states) for bin_ in (low, high)]
+        table = _table_of(np.array(rows), self._states)
+        scores = self._fitted.scores(table, 1) if hasattr(self._fitted, "scores") else None
+        said = self._fitted.predictions(table, 1)[:, -1]
+        judged = said if scores is None else scores[:, 0]
+        if not direction * (judged[1] - judged[0]) < 0:
+            return None
+        features = self._model.schema_.features
+        first, second = (
+            {feature.name: value_of(feature, number) for feature, number in zip(features, row, strict=True)}
+            for row in rows
+        )
+        return BrokenPromise(features[j].name, (first, second), (float(said[0]), float(said[1])))
+
+
+def _table_of(rows: Floats, states: list[ColumnStates]) -> _engine.Table:
+    table = _engine.Table(len(rows))
+    for j, of_column in enumerate(states):
+        values = np.ascontiguousarray(rows[:, j])
+        if of_column.is_category:
+            codes = np.where(np.isnan(values), -1, values).astype(np.int32)
+            table.add_category(codes, len(of_column.feature.categories))
+        else:
+            table.add_number(values)
+    return table

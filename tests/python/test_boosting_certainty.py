@@ -1,0 +1,121 @@
+"""Intervals, sets of classes and support of boosted models."""
+
+import numpy as np
+import pytest
+import spinney
+from oracle.forest_uncertainty import slow_upper_point
+from oracle.saved import through_bytes
+
+RNG = np.random.default_rng(8)
+X = RNG.normal(size=(300, 3))
+NOISE = RNG.normal(size=300)
+VALUES = X[:, 0] + NOISE * 0.5
+CLASSES = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + NOISE, [-0.7, 0.7])]
+NEW = RNG.normal(size=(2000, 3))
+NEW_NOISE = RNG.normal(size=2000)
+QUICK = {"learning_rate": 0.3, "n_iter_no_change": 3, "max_leaf_nodes": 4, "effort": 0.0}
+
+
+def values(**parameters):
+    return spinney.GradientBoostingRegressor(**(QUICK | parameters)).fit(X, VALUES)
+
+
+def test_errors_are_of_rows_that_a_booster_has_not_seen():
+    """Each row's prediction is that of the booster that held it out: noise is not learned."""
+    model = values()
+    known = model._calibration
+    assert len(known.target) == 300
+    assert np.mean(known.errors**2) > 1.3 * np.mean((model.predict(X) - VALUES) ** 2)
+    losses = known.errors**2 / 2
+    assert np.isclose(losses.mean(), model.validation_score_[-1], rtol=0.05)
+
+
+@pytest.mark.parametrize("method", ["scaled", "residual"])
+def test_intervals_cover(method):
+    model = values()
+    report = model.coverage_report(NEW, NEW[:, 0] + NEW_NOISE * 0.5, 0.8, method, bins=3)
+    assert 0.77 < report.columns["coverage"][0] < 0.9
+    assert len(report.columns["rows"]) == 4
+    ends = model.predict_interval(NEW, 0.8, method)
+    assert ends.shape == (2000, 2)
+    np.testing.assert_allclose(ends.mean(axis=1), model.predict(NEW))
+    assert (model.predict_interval(NEW, 0.95, method)[:, 1] >= ends[:, 1]).all()
+
+
+def test_the_margin_is_the_slow_quantile():
+    model = spinney.GradientBoostingRegressor(n_estimators=5).fit(X, VALUES)
+    with pytest.raises(AttributeError, match=r"predict_interval needs rows .* calibrate\(X, y\)"):
+        model.predict_interval(X)
+    weight = RNG.integers(0, 3, size=200).astype(float)
+    y = NEW[:200, 0] + NEW_NOISE[:200]
+    for given in (None, weight):
+        assert model.calibrate(NEW[:200], y, given) is model
+        times = np.ones(200, dtype=int) if given is None else given.astype(int)
+        errors = np.repeat(np.abs(y - model.predict(NEW[:200])), times)
+        margin = slow_upper_point(errors, 0.9)
+        low, high = model.predict_interval(NEW[:1], 0.9, "residual")[0]
+        assert high - low == pytest.approx(2 * margin)
+
+
+def test_scaled_intervals_follow_the_noise():
+    rng = np.random.default_rng(1)
+    Z = rng.uniform(0, 1, size=(1500, 1))
+    y = rng.poisson(np.exp(3 * Z[:, 0])).astype(float)
+    model = spinney.GradientBoostingRegressor("poisson", n_estimators=20).fit(Z[:500], y[:500])
+    model.calibrate(Z[500:1000], y[500:1000])
+    report = model.coverage_report(Z[1000:], y[1000:], bins=3)
+    assert min(report.columns["coverage"][1:]) > 0.8
+    ends = model.predict_interval([[0.05], [0.95]])
+    assert ends[0, 0] >= 0
+    assert np.ptp(ends[1]) > 2 * np.ptp(ends[0])
+    later = model.predict_interval([[0.95]], offset=[np.log(2.0)])
+    assert later.mean() > ends[1].mean()
+
+
+@pytest.mark.parametrize("method", ["lac", "aps"])
+def test_sets_cover(method):
+    model = spinney.GradientBoostingClassifier(**QUICK).fit(X, CLASSES)
+    truth = np.array(["a", "b", "c"])[np.digitize(NEW[:, 0] + NEW_NOISE, [-0.7, 0.7])]
+    report = model.coverage_report(NEW, truth, 0.8, method)
+    assert 0.76 < report.columns["coverage"][0] < 0.9
+    sets = model.predict_set(NEW, 0.8, method)
+    assert sets.shape == (2000, 3)
+    if method == "aps":
+        assert sets.any(axis=1).all()
+
+
+def test_weights_of_classes_do_not_weigh_here():
+    model = spinney.GradientBoostingClassifier(**QUICK, class_weight={"a": 9.0, "b": 1.0, "c": 1.0}).fit(X, CLASSES)
+    assert model._calibration.weight is None
+
+
+def test_support_names_what_was_not_seen():
+    X_fit = {"size": X[:, 0], "kind": np.array(["a", "b"])[(X[:, 1] > 0).astype(int)]}
+    model = spinney.GradientBoostingRegressor(n_estimators=2).fit(X_fit, VALUES)
+    found = model.predict_support({"size": [0.0, 99.0, np.nan], "kind": ["a", "a", "z"]})
+    assert found.reason.tolist() == [["", ""], ["above", ""], ["missing", "unseen"]]
+    assert found.effective_rows is None
+
+
+@pytest.mark.parametrize("make", [values, lambda: spinney.GradientBoostingClassifier(**QUICK).fit(X, CLASSES)])
+def test_files_keep_it(make):
+    model = make()
+    again = through_bytes(model)
+    if hasattr(model, "classes_"):
+        assert np.array_equal(again.predict_set(NEW), model.predict_set(NEW))
+    else:
+        assert np.array_equal(again.predict_interval(NEW), model.predict_interval(NEW))
+    assert np.array_equal(again.predict_support(NEW).reason, model.predict_support(NEW).reason)
+
+
+def test_refusals():
+    model = values()
+    with pytest.raises(ValueError, match="method must be 'scaled' or 'residual', not 'jackknife'"):
+        model.predict_interval(X, method="jackknife")
+    with pytest.raises(ValueError, match="coverage must be a number between 0 and 1"):
+        model.predict_interval(X, 90)
+    with pytest.raises(ValueError, match="at least one non-zero number"):
+        model.calibrate(X, VALUES, np.zeros(300))
+    stopped = spinney.GradientBoostingRegressor(n_estimators=5, early_stopping=True).fit(X, VALUES)
+    assert not hasattr(stopped, "predict_interval")
+    assert not hasattr(stopped, "coverage_report")

@@ -1,0 +1,170 @@
+"""Constraints that a model keeps are proved, those that it breaks have a counter-example."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import spinney
+from oracle.monotone import worst_fall
+from sklearn.linear_model import LinearRegression
+from spinney._fitted.boosting import FittedBoosting
+
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(150, 3)).round(2)
+Y = X[:, 0] + X[:, 1] ** 2 + RNG.normal(size=150)
+TWO = np.where(Y > 1, "yes", "no")
+SMALL = {"n_estimators": 4, "max_leaf_nodes": 4, "max_bins": 6}
+
+
+def values(**parameters):
+    return spinney.GradientBoostingRegressor(**(SMALL | parameters))
+
+
+def edited(model, change):
+    """Put trees with other values in the place of a model's own."""
+    old = model.boosting_
+    trees = []
+    for t, tree in enumerate(old.trees()):
+        value = change(t, tree.value.copy()).reshape(-1, 1)
+        trees.append(tree.with_values(value, tree.weight.copy(), tree.impurity.copy()))
+    model.boosting_ = FittedBoosting(trees, old.start, old.link, model.schema_.n_categories, old._n_classes)
+    return model
+
+
+CONSTRAINED = {
+    **{
+        loss: (spinney.GradientBoostingRegressor, {"loss": loss, "n_estimators": 10}, np.exp(Y / 3))
+        for loss in ("squared_error", "absolute_error", "huber", "quantile", "poisson", "gamma", "log_cosh")
+    },
+    **{
+        loss: (spinney.GradientBoostingClassifier, {"loss": loss, "n_estimators": 10}, TWO)
+        for loss in ("log_loss", "exponential", "focal", "smooth_hinge")
+    },
+    "own loss": (
+        spinney.GradientBoostingRegressor,
+        {"loss": lambda y, f: np.exp(y - f) - (y - f) - 1, "n_estimators": 10},
+        Y / 3,
+    ),
+    "folds": (spinney.GradientBoostingRegressor, {"learning_rate": 0.3, "n_iter_no_change": 2}, Y),
+    "tree": (spinney.DecisionTreeRegressor, {}, Y),
+    "tree of classes": (spinney.DecisionTreeClassifier, {"criterion": "entropy"}, TWO),
+    "surrogates": (spinney.DecisionTreeRegressor, {"missing": "surrogate"}, Y),
+    "pruned": (spinney.DecisionTreeRegressor, {"ccp_alpha": 0.01}, Y),
+    "extra tree": (spinney.ExtraTreeRegressor, {"random_state": 0}, Y),
+    "forest": (spinney.RandomForestRegressor, {"n_estimators": 10, "random_state": 0}, Y),
+    "forest of classes": (spinney.RandomForestClassifier, {"n_estimators": 10, "random_state": 0}, TWO),
+    "extra trees": (spinney.ExtraTreesRegressor, {"n_estimators": 10, "random_state": 0}, Y),
+}
+
+
+@pytest.mark.parametrize("case", CONSTRAINED)
+def test_what_a_fit_promises_is_proved(case):
+    kind, parameters, y = CONSTRAINED[case]
+    Z = X.copy()
+    Z[::11, 0] = np.nan
+    Z[::7, 2] = np.nan
+    found = kind(**parameters, monotonic_cst=[1, -1, 0]).fit(Z, y).verify_constraints()
+    assert found.holds is True
+    assert found.columns["verdict"] == ["proved", "proved"]
+    assert found.to_frame("pandas").shape == (2, 4)
+
+
+@pytest.mark.parametrize("strength", [0.5, 30.0])
+def test_shrunken_trees_keep_their_promise(strength):
+    tree = spinney.DecisionTreeRegressor(monotonic_cst=[1, 0, 0], shrinkage=strength).fit(X, Y)
+    forest = spinney.RandomForestRegressor(5, monotonic_cst=[1, 0, 0], shrinkage=strength, random_state=0).fit(X, Y)
+    assert tree.verify_constraints().holds is True
+    assert forest.verify_constraints().holds is True
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_planted_violation_is_found(seed):
+    rng = np.random.default_rng(seed)
+
+    def jolt(t, value):
+        return value if t % 4 else value + rng.normal(scale=0.5, size=len(value))
+
+    model = edited(values(monotonic_cst=[1, 0, 0]).fit(X, Y), jolt)
+    found = model.verify_constraints()
+    worst, _ = worst_fall(model, 0, 1, lambda rows: model.predict(np.array(rows, dtype=float)))
+    assert found.holds is (worst <= 1e-12)
+    for broken in found.broken.values():
+        low, high = (np.array([list(row.values())], dtype=float) for row in broken.rows)
+        assert low[0, 0] < high[0, 0]
+        assert np.array_equal(low[0, 1:], high[0, 1:], equal_nan=True)
+        assert model.predict(low)[0] == broken.predictions[0] > broken.predictions[1] == model.predict(high)[0]
+        assert "broken" in str(found)
+
+
+def test_a_sum_may_rise_though_a_tree_falls():
+    """One tree falls at a threshold by less than another rises there."""
+
+    def sums(factor):
+        model = values(n_estimators=1, max_leaf_nodes=2, learning_rate=1.0, monotonic_cst=[1]).fit(X[:, :1], Y)
+        old, (tree,) = model.boosting_, model.boosting_.trees()
+        model.boosting_ = FittedBoosting([tree, tree], old.start, old.link, [0], None)
+        return edited(model, lambda t, value: factor * value if t else value).verify_constraints()
+
+    assert sums(-0.5).holds is True
+    assert sums(-0.5).columns["how"] == ["their sum does, though a tree of it does not"]
+    assert sums(-1.0).holds is True
+    assert sums(-1.1).holds is False
+
+
+def test_random_probes_agree():
+    rng = np.random.default_rng(0)
+    probes = rng.normal(size=(100_000, 3)) * 2
+    further = probes.copy()
+    further[:, 0] += rng.exponential(size=len(probes))
+    kept = spinney.GradientBoostingRegressor(n_estimators=30, monotonic_cst=[1, 0, 0]).fit(X, Y)
+    free = spinney.GradientBoostingRegressor(n_estimators=30).fit(X, Y)
+    assert kept.verify_constraints().holds is True
+    assert free.verify_constraints([1, 0, 0]).holds is False
+    assert (kept.predict(further) >= kept.predict(probes)).all()
+    assert (free.predict(further) < free.predict(probes)).any()
+
+
+@pytest.mark.parametrize("unseen", ["missing", "other"])
+def test_categories_and_missing_values_have_their_say(unseen):
+    """A tree rises for one category and falls for another: only the whole space shows it."""
+    frame = pd.DataFrame({"size": X[:, 0], "kind": np.array(["a", "b", "c"])[np.arange(150) % 3]})
+    y = np.where(frame["kind"] == "b", -1, 1) * frame["size"]
+    few = {"min_samples_leaf": 5, "max_leaf_nodes": 8}
+    free = values(unseen=unseen, **few).fit(frame, y)
+    found = free.verify_constraints({"size": 1})
+    worst, _ = worst_fall(free, 0, 1, lambda rows: free.predict(pd.DataFrame(rows, columns=["size", "kind"])))
+    assert found.holds is False
+    assert worst > 0
+    low, high = found.broken["size"].rows
+    assert low["kind"] == high["kind"]
+    assert found.broken["size"].predictions[0] > found.broken["size"].predictions[1]
+    ordered = frame.assign(grade=pd.Categorical(frame["kind"], ["c", "a", "b"], ordered=True))[["size", "grade"]]
+    model = values(monotonic_cst={"grade": -1}).fit(ordered, Y)
+    assert model.verify_constraints().holds is True
+    broken = values(**few).fit(ordered, y).verify_constraints({"size": 1}).broken["size"]
+    assert broken.rows[0]["grade"] == broken.rows[1]["grade"] in {"a", "b", "c", None}
+
+
+def test_a_limit_of_steps_is_said():
+    free = spinney.GradientBoostingRegressor(n_estimators=30).fit(X, Y)
+    found = free.verify_constraints([0, 0, 1], max_steps=3)
+    assert found.holds is None
+    assert "not decided, within 3 steps" in str(found)
+
+
+def test_what_cannot_be_kept_is_refused():
+    with pytest.raises(ValueError, match="monotonic_cst cannot be kept with init=LinearRegression"):
+        values(init=LinearRegression(), monotonic_cst=[1, 0, 0]).fit(X, Y)
+    model = values(warm_start=True, max_bins=60).fit(X, Y)
+    model.set_params(monotonic_cst=[0, 1, 0], n_estimators=6)
+    with pytest.raises(ValueError, match="not known to keep monotonic_cst"):
+        model.fit(X, Y)
+    model = values(warm_start=True, monotonic_cst=[0, 1, 0]).fit(X, Y).set_params(n_estimators=6).fit(X, Y)
+    assert model.verify_constraints().holds is True
+    with pytest.raises(ValueError, match="no constraints to verify"):
+        values().fit(X, Y).verify_constraints()
+    with pytest.raises(ValueError, match="more than two classes"):
+        spinney.GradientBoostingClassifier(**SMALL).fit(X, np.arange(150) % 3).verify_constraints([1, 0, 0])
+    with pytest.raises(ValueError, match="nothing can be proved"):
+        values(init=LinearRegression()).fit(X, Y).verify_constraints([1, 0, 0])
+    with pytest.raises(ValueError, match="no single columns"):
+        spinney.RandomForestRegressor(3, oblique=5, random_state=0).fit(X, Y).verify_constraints([1, 0, 0])
