@@ -49,6 +49,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("_tree",),
     ("_forest", "_boosting", "_linear", "_margin", "_neighbours", "learners"),
     ("_ensemble",),
+    ("_interchange",),
     ("_judge",),
     ("_report",),
     ("_study",),
@@ -59,7 +60,7 @@ FACE_ALLOWED = ("cli", "__main__")
 FLOOR_OF_ROOM = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 FIRST_FLOOR_OF_SKLEARN = FLOOR_OF_ROOM["_learn"]  # what predicts, and its files, do without scikit-learn
 
-OPTIONAL_PACKAGES = frozenset({"pandas", "polars", "pyarrow", "matplotlib", "click", "rich"})
+OPTIONAL_PACKAGES = frozenset({"pandas", "polars", "pyarrow", "matplotlib", "click", "rich", "onnx", "treelite"})
 # Modules that exist only to serve an optional package may import it at module level.
 OPTIONAL_PACKAGES_ALLOWED = {"spinney.cli": frozenset({"click", "rich"})}
 

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from spinney._forest.random_forests import RandomForestClassifier, RandomForestRegressor
     from spinney._forest.unlabelled.embedding import RandomTreesEmbedding
     from spinney._forest.unlabelled.isolation import IsolationForest
+    from spinney._interchange.writing.c_source import to_c
+    from spinney._interchange.writing.onnx_graph import to_onnx
+    from spinney._interchange.writing.sql import to_sql
     from spinney._judge.bias_variance import BiasVariance, bias_variance
     from spinney._judge.compare.compare import compare
     from spinney._judge.compare.result import Comparison
@@ -182,9 +185,12 @@ __all__ = [
     "split_table",
     "splits_frame",
     "study",
+    "to_c",
     "to_dict",
     "to_frame",
     "to_json",
+    "to_onnx",
+    "to_sql",
     "tree_svg",
 ]
 

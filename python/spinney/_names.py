@@ -104,9 +104,12 @@ MODULE_OF = {
     "split_table": "spinney.reading.split_tables",
     "splits_frame": "spinney.reading.tables",
     "study": "spinney._study.study",
+    "to_c": "spinney._interchange.writing.c_source",
     "to_dict": "spinney.reading.tables",
     "to_frame": "spinney.reading.tables",
     "to_json": "spinney.reading.tables",
+    "to_onnx": "spinney._interchange.writing.onnx_graph",
+    "to_sql": "spinney._interchange.writing.sql",
     "tree_svg": "spinney.drawing.svg",
 }
 

@@ -1,0 +1,330 @@
+"""A model as one C file that depends on nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from spinney._data.feature import Feature
+from spinney._interchange.writing.plan import Plan, plan_of
+from spinney._names import __version__
+
+_WORDS = frozenset(
+    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
+    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while".split()
+)
+_MISSING_LEFT, _CATEGORY = 1, 2
+
+
+def to_c(model: Any, *, name: str = "model") -> str:
+    """Write a model as one C file without dependencies, which predicts with the same bits.
+
+    The file is C99, needs no library but the compiler's own headers, allocates nothing and keeps no state, so that any
+    number of threads may call it. A row is an array of doubles, one for each column in the order of the fit: numbers as
+    they are, True and False as 1 and 0, dates as seconds since 1970, categories by their code; NAN is a missing value.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted tree, forest, gradient boosting, AdaBoost of classes or isolation forest. Several outputs and
+        combinations of columns (``oblique``) are carried; surrogate splits are refused.
+    name : str, default="model"
+        What the names of the file begin with.
+
+    Returns
+    -------
+    str
+        The file. It defines, with the given name for NAME: ``NAME_predict(row, out)``, which writes the value, the
+        probabilities of the classes or, of an isolation forest, the score; ``NAME_class(row, codes)``, the position of
+        the predicted class in ``NAME_classes`` (isolation forests: -1 for outliers, else 1); ``NAME_scores(row, out)``
+        of boosting, the scores before the link; ``NAME_code(column, text)`` and ``NAME_code_of_number(column, value)``,
+        the code of a category, NAN if it is unknown (with ``unseen="other"``, the code of all others); and
+        ``NAME_columns``, the names of the columns.
+
+    Notes
+    -----
+    Compile with ``-std=c99``, or else with ``-ffp-contract=off``, so that no processor fuses multiplications with
+    additions, and never with ``-ffast-math``, which knows no missing values.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.DecisionTreeClassifier(max_depth=2).fit(X, y)
+    >>> source = spinney.to_c(model, name="penguins")
+    >>> "void penguins_predict(const double *row, double *out)" in source
+    True
+    """
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in _WORDS:
+        raise ValueError(f"name must be a C identifier that begins with a letter, not {name!r}.")
+    plan = plan_of(model, "C")
+    parts = [_opening(plan, name), *_names(plan, name), *_lookups(plan, name), *_tables(plan)]
+    parts += [*_exponentials(plan), *_predicting(plan, name)]
+    return "\n".join(part.strip("\n") + "\n" for part in parts if part)
+
+
+def _kept(*pieces: str) -> str:
+    """Return pieces of the C that does not depend on the model's numbers."""
+    text = files("spinney._interchange.writing").joinpath("pieces.c").read_text(encoding="utf-8")
+    found = dict(re.findall(r"^// ---- (\w+)\n(.*?)(?=^// ---- |\Z)", text, flags=re.M | re.S))
+    return "\n".join(found[piece].strip("\n") for piece in pieces)
+
+
+# ---- names and categories -----------------------------------------------------------------------------------
+
+
+def _opening(plan: Plan, name: str) -> str:
+    lines = [
+        f"/* A {plan.name} of spinney {__version__}: {len(plan.trees)} trees, {plan.n_nodes} nodes.",
+        "   A row holds one double per column: numbers, 0 and 1 for false and true, seconds since 1970 for dates,",
+        "   codes for categories, NAN for what is missing. No state: any number of threads may call this. */",
+        "#include <math.h>",
+        "#include <stddef.h>",
+        "#include <stdint.h>",
+        "#include <string.h>",
+        "",
+        "#if defined(__clang__)",
+        "#pragma STDC FP_CONTRACT OFF",
+        "#elif defined(__GNUC__)",
+        '#pragma GCC optimize("fp-contract=off")',
+        "#endif",
+        "",
+        "enum {",
+        f"  {name}_n_columns = {len(plan.features)},",
+        f"  {name}_n_outputs = {plan.n_outputs},",
+        f"  {name}_n_values = {plan.n_values} /* numbers that {name}_predict writes */",
+        "};",
+        "",
+        f"void {name}_predict(const double *row, double *out);",
+    ]
+    if plan.classes is not None or plan.is_isolation:
+        lines.append(f"void {name}_class(const double *row, int *codes); /* one for each output */")
+    if plan.is_sum:
+        lines.append(f"void {name}_scores(const double *row, double *out); /* {plan.n_scores}, before the link */")
+    return "\n".join(lines)
+
+
+def _names(plan: Plan, name: str) -> list[str]:
+    parts = [_strings(f"{name}_columns", [feature.name for feature in plan.features])]
+    if plan.classes is not None:
+        labels = [str(label) for labels in plan.classes for label in labels.tolist()]
+        parts.append(_strings(f"{name}_classes", labels))
+    return [f"extern {part.split(' =')[0]};\n{part}" for part in parts]
+
+
+def _strings(name: str, texts: Iterable[str], before: str = "") -> str:
+    texts = list(texts)
+    return f"{before}const char *const {name}[{len(texts)}] = {{{_wrapped(_literal(text) for text in texts)}}};"
+
+
+def _literal(text: str) -> str:
+    """Return a C string of UTF-8; whatever is not plain is written as octal, so that nothing ends it early."""
+    plain = re.compile(rb"[A-Za-z0-9 _.,:;/+*=()<>\[\]{}|&!@#$%^~'-]")
+    return '"' + "".join(chr(b) if plain.match(bytes([b])) else f"\\{b:03o}" for b in text.encode()) + '"'
+
+
+def _wrapped(items: Iterable[str], width: int = 110) -> str:
+    """Join items by commas, in lines."""
+    lines, line = [], ""
+    for item in items:
+        if line and len(line) + len(item) > width:
+            lines.append(line.rstrip())
+            line = ""
+        line += item + ", "
+    lines.append(line)
+    return "\n  ".join(lines).rstrip().rstrip(",")
+
+
+def _lookups(plan: Plan, name: str) -> list[str]:
+    parts = []
+    for of_text in (True, False):
+        which = [
+            (j, f)
+            for j, f in enumerate(plan.features)
+            if f.kind in ("category", "ordered") and f.holds_text == of_text
+        ]
+        if which:
+            parts.append(_lookup(plan, name, which, of_text))
+    return parts
+
+
+def _lookup(plan: Plan, name: str, which: list[tuple[int, Feature]], of_text: bool) -> str:
+    """Return a function from a category to its code."""
+    lines = []
+    for j, feature in which:
+        if of_text:
+            values = [str(value) for value in feature.categories]
+            if any("\0" in value for value in values):
+                plan.refuse(f"a category of the column {feature.name!r} that holds a NUL", "Rename it before the fit.")
+            lines.append(_strings(f"categories_{j}", values, "static "))
+        else:
+            numbers = _wrapped(_number(float(value)) for value in feature.categories)
+            lines.append(f"static const double categories_{j}[{len(feature.categories)}] = {{{numbers}}};")
+    given, function = ("const char *text", "code") if of_text else ("double value", "code_of_number")
+    same = "strcmp(categories_{j}[k], text) == 0" if of_text else "categories_{j}[k] == value"
+    lines += [
+        "/* The code of a category of a column (counted from 0); NAN if it is missing or unknown. */",
+        f"double {name}_{function}(int column, {given});",
+        f"double {name}_{function}(int column, {given}) {{",
+        "  int k;",
+        f"  if ({'text == NULL' if of_text else 'value != value'}) return NAN;",
+        "  switch (column) {",
+    ]
+    for j, feature in which:
+        n = len(feature.categories)
+        other = f"{n}.0" if plan.unseen == "other" and feature.kind == "category" else "NAN"
+        lines += [f"    case {j}:", f"      for (k = 0; k < {n}; ++k)", f"        if ({same.format(j=j)}) return k;"]
+        lines.append(f"      return {other};")
+    lines += ["  }", "  return NAN;", "}"]
+    return "\n".join(lines)
+
+
+# ---- numbers ------------------------------------------------------------------------------------------------
+
+
+def _number(value: float) -> str:
+    """Return a double as C99 reads it back to the bit."""
+    if np.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    plain = repr(value)
+    return plain if len(plain) < 10 else value.hex()
+
+
+def _array(kind: str, name: str, values: Iterable[str]) -> str:
+    items = list(values) or ["0"]
+    return f"static const {kind} {name}[{len(items)}] = {{\n  {_wrapped(items)}}};"
+
+
+def _tables(plan: Plan) -> list[str]:
+    """Nodes of all trees, one after another: a leaf's `next` is its place among the values."""
+    feature, threshold, following, flags, sets, first, n_leaves = [], [], [], [], [], [], 0
+    values: list[float] = []
+    words = [0]
+    for tree in plan.trees:
+        root = len(feature)
+        first.append(root)
+        for node in range(tree.size):
+            is_leaf, is_category = tree.feature[node] < 0, node in tree.left_codes
+            feature.append(int(tree.feature[node]))
+            threshold.append(0.0 if is_leaf or is_category else float(tree.threshold[node]))
+            following.append(n_leaves if is_leaf else root + int(tree.right[node]))
+            flags.append(0 if is_leaf else _MISSING_LEFT * bool(tree.missing_left[node]) + _CATEGORY * is_category)
+            sets.append(len(words) if is_category else 0)
+            if is_category:
+                words += _bits(tree.left_codes[node], _n_categories(plan, int(tree.feature[node])) + 1)
+            if is_leaf:
+                values += tree.value[node].tolist()
+                n_leaves += 1
+    parts = [
+        f"enum {{ n_trees = {len(plan.trees)}, width = {plan.width} }};",
+        "/* Nodes: the left child is the next one. */",
+        _array("int32_t", "node_column", map(str, feature)),
+        _array("double", "node_threshold", map(_number, threshold)),
+        _array("uint32_t", "node_next", map(str, following)),
+        _array("uint8_t", "node_flags", map(str, flags)),
+        _array("uint32_t", "tree_root", map(str, first)),
+        _array("double", "leaf_value", map(_number, values)),
+    ]
+    if len(words) > 1:
+        counts = [_n_categories(plan, j) for j in range(_n_split_columns(plan))]
+        parts += [
+            "/* Categories that go left, as bits; the last is for those that did not occur at fit. */",
+            _array("uint32_t", "node_set", map(str, sets)),
+            _array("uint32_t", "set_words", map(str, words)),
+            _array("uint32_t", "n_categories", map(str, counts)),
+        ]
+    return parts + _combinations(plan)
+
+
+def _n_split_columns(plan: Plan) -> int:
+    return len(plan.features) if plan.pool is None else plan.pool.n_split_columns
+
+
+def _n_categories(plan: Plan, split_column: int) -> int:
+    """Categories of what trees split on; 0 for numbers."""
+    if plan.pool is not None:
+        if split_column >= len(plan.pool.plain):
+            return 0
+        split_column = plan.pool.plain[split_column]
+    feature = plan.features[split_column]
+    return len(feature.categories) if feature.kind == "category" else 0
+
+
+def _bits(codes: list[int], n: int) -> list[int]:
+    words = [0] * -(-n // 32)
+    for code in codes:
+        words[code // 32] |= 1 << (code % 32)
+    return words
+
+
+def _combinations(plan: Plan) -> list[str]:
+    if plan.pool is None:
+        return []
+    pool = plan.pool
+    return [
+        f"enum {{ n_plain = {len(pool.plain)}, n_combinations = {len(pool)}, n_combined = {pool.parts.shape[1]} }};",
+        _array("int32_t", "plain_column", map(str, pool.plain)),
+        _array("int32_t", "part_column", map(str, pool.parts.ravel().tolist())),
+        _array("double", "part_coefficient", map(_number, pool.coefficients.ravel().tolist())),
+    ]
+
+
+# ---- predicting ---------------------------------------------------------------------------------------------
+
+
+def _exponentials(plan: Plan) -> list[str]:
+    kind = plan.link.split(" ")[0]
+    if plan.is_isolation or kind not in ("identity", "hinge"):
+        return [_kept("exp", "log") if kind == "focal" else _kept("exp")]
+    return []
+
+
+def _predicting(plan: Plan, name: str) -> list[str]:
+    has_sets = any(tree.left_codes for tree in plan.trees)
+    parts = [_kept("leaf_of_sets" if has_sets else "leaf_of_numbers")]
+    if plan.pool is not None:
+        parts.append(_kept("combine"))
+    kind, _, parameter = plan.link.partition(" ")
+    if plan.is_sum:
+        start = f"static const double start[{plan.n_scores}] = {{{_wrapped(map(_number, plan.start.tolist()))}}};"
+        parts += [f"enum {{ n_scores = {plan.n_scores} }};\n{start}", _kept("scores")]
+        if kind == "one_vs_rest":
+            parts.append(_kept("link_softmax"))
+        parts.append(_kept(f"link_{kind}", "predict_scores"))
+    else:
+        kept = "predict_isolation" if plan.is_isolation else "predict_leaf" if plan.is_one_tree else "predict_mean"
+        parts.append(_kept(kept))
+    if plan.is_isolation:
+        parts.append(_kept("class_isolation"))
+    elif plan.classes is not None:
+        parts += _class_of(plan)
+    usual = plan.usual_length if plan.usual_length is not None else 0.0
+    said = {
+        "NAME": name,
+        "LINK": kind if kind in ("softmax", "one_vs_rest") else "apply_link",
+        "USUAL": _number(usual),
+        "OFFSET": _number(plan.offset),
+        "GAMMA": _number(float(parameter or 0)),
+        "SPLIT_ROW": "split" if plan.pool is not None else "row",
+        "COMBINE": "double split[n_plain + n_combinations];\n  combine(row, split);" if plan.pool is not None else "",
+    }
+    filled = (re.sub(r"@(\w+)@", lambda found: said[found[1]], part) for part in parts)
+    return [re.sub(r"^ +\n", "", part, flags=re.M) for part in filled]
+
+
+def _class_of(plan: Plan) -> list[str]:
+    assert plan.classes is not None
+    if plan.is_sum:
+        return [_kept("class_two_scores" if plan.n_scores == 1 else "class_scores")]
+    if plan.cost is not None:
+        cost = _wrapped(map(_number, plan.cost.ravel().tolist()))
+        return [
+            f"enum {{ n_classes = {len(plan.cost)} }};\nstatic const double cost[{plan.cost.size}] = {{{cost}}};",
+            _kept("class_cost"),
+        ]
+    counts = _array("int", "classes_of_output", (str(len(labels)) for labels in plan.classes))
+    return [counts, _kept("class_shares")]

@@ -1,0 +1,241 @@
+// Pieces of the C files that spinney writes; @WORDS@ are filled in.
+// ---- exp
+/* e^x of IEEE operations alone, with the same bits on every machine; x is cut to -700 ... 700. */
+static double exp_ieee(double x) {
+  const double shift = 0x1.8p52;
+  double shifted, k, r, p, result;
+  uint64_t scale, bits;
+  x = x < -700.0 ? -700.0 : x;
+  x = x > 700.0 ? 700.0 : x;
+  shifted = x * 1.4426950408889634 + shift;
+  k = shifted - shift;
+  r = (x - k * 0x1.62e42fefa0000p-1) - k * 0x1.cf79abc9e3b39p-40;
+  p = 1.0 / 6227020800.0;
+  p = p * r + 1.0 / 479001600.0;
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  p = p * r + 1.0;
+  p = p * r + 1.0;
+  memcpy(&scale, &shifted, sizeof scale);
+  memcpy(&bits, &p, sizeof bits);
+  bits += scale << 52;
+  memcpy(&result, &bits, sizeof result);
+  return result;
+}
+// ---- log
+/* The natural logarithm of a number from 1 on, in the same way. */
+static double log_ieee(double x) {
+  const uint64_t sqrt_half = UINT64_C(0x3FE6A09E667F3BCD);
+  uint64_t bits, exponent;
+  double e, m, s, z, p;
+  memcpy(&bits, &x, sizeof bits);
+  exponent = (bits - sqrt_half) >> 52;
+  bits -= exponent << 52;
+  memcpy(&m, &bits, sizeof m);
+  e = (double)exponent;
+  s = (m - 1.0) / (m + 1.0);
+  z = s * s;
+  p = 1.0 / 23.0;
+  p = p * z + 1.0 / 21.0;
+  p = p * z + 1.0 / 19.0;
+  p = p * z + 1.0 / 17.0;
+  p = p * z + 1.0 / 15.0;
+  p = p * z + 1.0 / 13.0;
+  p = p * z + 1.0 / 11.0;
+  p = p * z + 1.0 / 9.0;
+  p = p * z + 1.0 / 7.0;
+  p = p * z + 1.0 / 5.0;
+  p = p * z + 1.0 / 3.0;
+  return e * 0x1.62e42fefa0000p-1 + (2.0 * s + (2.0 * s * z * p + e * 0x1.cf79abc9e3b39p-40));
+}
+// ---- leaf_of_numbers
+static const double *leaf_of(uint32_t at, const double *row) {
+  while (node_column[at] >= 0) {
+    const double x = row[node_column[at]];
+    const int left = x != x ? node_flags[at] & 1 : x <= node_threshold[at];
+    at = left ? at + 1 : node_next[at];
+  }
+  return leaf_value + (size_t)node_next[at] * width;
+}
+// ---- leaf_of_sets
+static int is_left(uint32_t at, const double *row) {
+  const int32_t column = node_column[at];
+  const double x = row[column];
+  uint32_t code, n;
+  if (!(node_flags[at] & 2)) return x != x ? node_flags[at] & 1 : x <= node_threshold[at];
+  if (!(x >= 0)) return node_flags[at] & 1;
+  n = n_categories[column];
+  code = x < n ? (uint32_t)x : n;
+  return set_words[node_set[at] + code / 32] >> (code % 32) & 1;
+}
+
+static const double *leaf_of(uint32_t at, const double *row) {
+  while (node_column[at] >= 0) at = is_left(at, row) ? at + 1 : node_next[at];
+  return leaf_value + (size_t)node_next[at] * width;
+}
+// ---- combine
+/* What trees split on: some columns as they are, then weighted sums of columns. */
+static void combine(const double *row, double *split) {
+  int k, m;
+  for (k = 0; k < n_plain; ++k) split[k] = row[plain_column[k]];
+  for (k = 0; k < n_combinations; ++k) {
+    double total = part_coefficient[k * n_combined] * row[part_column[k * n_combined]];
+    for (m = 1; m < n_combined; ++m)
+      total = total + part_coefficient[k * n_combined + m] * row[part_column[k * n_combined + m]];
+    split[n_plain + k] = total;
+  }
+}
+// ---- scores
+void @NAME@_scores(const double *row, double *out) {
+  int t, k;
+  @COMBINE@
+  for (k = 0; k < n_scores; ++k) out[k] = 0.0;
+  for (t = 0; t < n_trees; ++t) out[t % n_scores] += *leaf_of(tree_root[t], @SPLIT_ROW@);
+  for (k = 0; k < n_scores; ++k) out[k] += start[k];
+}
+// ---- link_identity
+static void apply_link(const double *scores, double *out) { out[0] = scores[0]; }
+// ---- link_log
+static void apply_link(const double *scores, double *out) { out[0] = exp_ieee(scores[0]); }
+// ---- link_logit
+static void apply_link(const double *scores, double *out) {
+  out[1] = 1.0 / (1.0 + exp_ieee(-scores[0]));
+  out[0] = 1.0 - out[1];
+}
+// ---- link_half_logit
+static void apply_link(const double *scores, double *out) {
+  out[1] = 1.0 / (1.0 + exp_ieee(-(2.0 * scores[0])));
+  out[0] = 1.0 - out[1];
+}
+// ---- link_hinge
+static void apply_link(const double *scores, double *out) {
+  const double size = scores[0] < 0 ? -scores[0] : scores[0];
+  const double larger = 1.0 / (2.0 - (size < 1.0 ? size : 1.0));
+  out[1] = scores[0] < 0 ? 1.0 - larger : larger;
+  out[0] = 1.0 - out[1];
+}
+// ---- link_focal
+static void apply_link(const double *scores, double *out) {
+  const double gamma = @GAMMA@;
+  const double positive = scores[0] < 0 ? -scores[0] : scores[0];
+  const double size = positive < 700.0 ? positive : 700.0, e = exp_ieee(-size), log_factor = log_ieee(1.0 + e);
+  const double p = 1.0 / (1.0 + e), q = e / (1.0 + e), log_p = -log_factor, log_q = -size - log_factor;
+  const double of_winner = exp_ieee(gamma * (log_q - log_p)) * (q - gamma * p * log_p);
+  const double of_loser = p - gamma * q * log_q;
+  const double larger = of_loser / (of_winner + of_loser);
+  out[1] = scores[0] < 0 ? 1.0 - larger : larger;
+  out[0] = 1.0 - out[1];
+}
+// ---- link_softmax
+static void softmax(const double *scores, double *out) {
+  double most = scores[0], sum = 0;
+  int k;
+  for (k = 1; k < n_scores; ++k) most = scores[k] > most ? scores[k] : most;
+  for (k = 0; k < n_scores; ++k) out[k] = exp_ieee(scores[k] - most);
+  for (k = 0; k < n_scores; ++k) sum += out[k];
+  for (k = 0; k < n_scores; ++k) out[k] /= sum;
+}
+// ---- link_one_vs_rest
+static void one_vs_rest(const double *scores, double *out) {
+  double sum = 0;
+  int k;
+  for (k = 0; k < n_scores; ++k) sum += out[k] = 1.0 / (1.0 + exp_ieee(-2.0 * scores[k]));
+  if (!(sum > 0)) {
+    softmax(scores, out);
+    return;
+  }
+  for (k = 0; k < n_scores; ++k) out[k] /= sum;
+}
+// ---- predict_scores
+void @NAME@_predict(const double *row, double *out) {
+  double scores[n_scores];
+  @NAME@_scores(row, scores);
+  @LINK@(scores, out);
+}
+// ---- predict_leaf
+void @NAME@_predict(const double *row, double *out) {
+  const double *value;
+  int k;
+  @COMBINE@
+  value = leaf_of(tree_root[0], @SPLIT_ROW@);
+  for (k = 0; k < width; ++k) out[k] = value[k];
+}
+// ---- predict_mean
+void @NAME@_predict(const double *row, double *out) {
+  int t, k;
+  @COMBINE@
+  for (k = 0; k < width; ++k) out[k] = 0.0;
+  for (t = 0; t < n_trees; ++t) {
+    const double *value = leaf_of(tree_root[t], @SPLIT_ROW@);
+    for (k = 0; k < width; ++k) out[k] += value[k];
+  }
+  for (k = 0; k < width; ++k) out[k] /= n_trees;
+}
+// ---- predict_isolation
+void @NAME@_predict(const double *row, double *out) {
+  const double usual = @USUAL@;
+  double length = 0.0, ratio;
+  int t;
+  @COMBINE@
+  for (t = 0; t < n_trees; ++t) length += *leaf_of(tree_root[t], @SPLIT_ROW@);
+  ratio = usual > 0 ? length / n_trees / usual : 1.0;
+  if (ratio - 1.0 < 1e-12 && ratio - 1.0 > -1e-12) ratio = 1.0;
+  out[0] = -exp_ieee(-0.6931471805599453 * ratio);
+}
+// ---- class_isolation
+void @NAME@_class(const double *row, int *codes) {
+  double score;
+  @NAME@_predict(row, &score);
+  codes[0] = score - @OFFSET@ < 0 ? -1 : 1;
+}
+// ---- class_two_scores
+void @NAME@_class(const double *row, int *codes) {
+  double score;
+  @NAME@_scores(row, &score);
+  codes[0] = score > 0;
+}
+// ---- class_scores
+void @NAME@_class(const double *row, int *codes) {
+  double scores[n_scores];
+  int k, best = 0;
+  @NAME@_scores(row, scores);
+  for (k = 1; k < n_scores; ++k)
+    if (scores[k] > scores[best]) best = k;
+  codes[0] = best;
+}
+// ---- class_shares
+void @NAME@_class(const double *row, int *codes) {
+  double shares[width];
+  int output, k, first = 0;
+  @NAME@_predict(row, shares);
+  for (output = 0; output < @NAME@_n_outputs; ++output) {
+    int best = 0;
+    for (k = 1; k < classes_of_output[output]; ++k)
+      if (shares[first + k] > shares[first + best]) best = k;
+    codes[output] = best;
+    first += classes_of_output[output];
+  }
+}
+// ---- class_cost
+void @NAME@_class(const double *row, int *codes) {
+  double shares[width], expected[n_classes], least;
+  int i, j;
+  @NAME@_predict(row, shares);
+  for (j = 0; j < n_classes; ++j) {
+    expected[j] = shares[0] * cost[j];
+    for (i = 1; i < n_classes; ++i) expected[j] = expected[j] + shares[i] * cost[i * n_classes + j];
+  }
+  least = expected[0];
+  for (j = 1; j < n_classes; ++j) least = expected[j] < least ? expected[j] : least;
+  for (j = 0; j < n_classes; ++j)
+    if (expected[j] <= least * (1 + 1e-12)) break;
+  codes[0] = j;
+}

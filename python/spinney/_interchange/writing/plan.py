@@ -1,0 +1,249 @@
+"""A model as plain numbers: what every format writes, and what none can say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+import spinney._engine as _engine
+from spinney._data.combinations import Combinations
+from spinney._data.feature import Feature
+from spinney._fitted.adaboost import FittedAdaBoost
+from spinney._fitted.boosting import FittedBoosting
+from spinney._fitted.forest import FittedForest
+from spinney._fitted.model import FittedModel
+from spinney._fitted.tree import FittedTree
+from spinney._forest.unlabelled.isolation import IsolationForest, average_path_length
+from spinney._learn.table_estimator import TableEstimator
+
+Floats = NDArray[np.float64]
+_MISSING_LEFT, _CATEGORY, _OTHER_LEFT, _STOPS = 1, 2, 4, 8
+_SURROGATE = 2  # role of a split
+
+
+@dataclass(frozen=True)
+class PlainTree:
+    """A tree, in preorder: the left child of a node is the next node.
+
+    Attributes
+    ----------
+    feature : ndarray of int
+        Column split on; -1 in leaves.
+    threshold : ndarray of float
+        Number splits: values up to and including it go left.
+    right : ndarray of int
+        Right child; 0 in leaves.
+    missing_left : ndarray of bool
+        Whether missing values go left.
+    left_codes : dict
+        Of each node that splits on categories: the codes that go left, ascending. The number of categories stands for
+        one that did not occur at fit.
+    value : ndarray of shape (n_nodes, width)
+    """
+
+    feature: NDArray[np.int32]
+    threshold: Floats
+    right: NDArray[np.int64]
+    missing_left: NDArray[np.bool_]
+    left_codes: dict[int, list[int]]
+    value: Floats
+
+    @cached_property
+    def leaves(self) -> NDArray[np.intp]:
+        """Nodes that are leaves."""
+        return np.flatnonzero(self.feature < 0)
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return len(self.feature)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that predicts in a model.
+
+    Attributes
+    ----------
+    name : str
+        The estimator.
+    format : str
+        What it is to be written as, for messages.
+    features : tuple of Feature
+        Columns of the table.
+    pool : Combinations or None
+        What trees split on instead of the columns of numbers.
+    unseen : {"missing", "other"}
+        What a category is that did not occur at fit.
+    trees : list of PlainTree
+    is_one_tree : bool
+        Whether it is a tree, not an ensemble.
+    n_scores : int
+        Scores that trees are added to: tree t to score t mod n_scores; 0: predictions are the mean of the trees' values.
+    start : ndarray of shape (n_scores,)
+        Scores before the first tree.
+    link : str
+        How scores become predictions.
+    classes : list of ndarray, or None
+        Labels of each output.
+    n_outputs : int
+        Number of outputs.
+    cost : ndarray or None
+        Costs that decide which class is predicted.
+    usual_length : float or None
+        Isolation forests: the mean path length that scores compare with.
+    offset : float
+        Isolation forests: rows that score below it are outliers.
+    """
+
+    name: str
+    format: str
+    features: tuple[Feature, ...]
+    pool: Combinations | None
+    unseen: str
+    trees: list[PlainTree]
+    is_one_tree: bool
+    n_scores: int
+    start: Floats
+    link: str
+    classes: list[NDArray[Any]] | None
+    n_outputs: int
+    cost: Floats | None
+    usual_length: float | None
+    offset: float
+
+    @property
+    def width(self) -> int:
+        """Values of a leaf."""
+        return self.trees[0].value.shape[1]
+
+    @property
+    def n_values(self) -> int:
+        """Numbers that a row's prediction has: values, or shares of classes."""
+        return self.n_outputs if self.classes is None else sum(len(labels) for labels in self.classes)
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes of all trees."""
+        return sum(tree.size for tree in self.trees)
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether trees are added up to scores."""
+        return self.n_scores > 0
+
+    @property
+    def is_isolation(self) -> bool:
+        """Whether it is an isolation forest."""
+        return self.usual_length is not None
+
+    def refuse(self, what: str, remedy: str) -> NoReturn:
+        """Say what the format cannot hold, and what to do."""
+        raise ValueError(f"{self.format} cannot hold {what} of this {self.name}. {remedy}")
+
+    def refuse_several_outputs(self) -> None:
+        """Refuse models of several outputs."""
+        if self.n_outputs > 1:
+            self.refuse(f"the {self.n_outputs} outputs", "Fit one model for each, or use spinney.to_c.")
+
+    def refuse_combinations(self) -> None:
+        """Refuse oblique splits."""
+        if self.pool is not None:
+            self.refuse("the combinations of columns (oblique)", "Use spinney.to_c or spinney.to_onnx.")
+
+
+def plan_of(model: Any, format: str) -> Plan:
+    """Take a fitted model apart.
+
+    Parameters
+    ----------
+    model : estimator
+    format : str
+        What it is to be written as, for messages.
+    """
+    fitted = _fitted_of(model, format)
+    name = type(model).__name__
+    is_isolation = isinstance(model, IsolationForest)
+    schema = model.schema_
+    unseen = model._unseen_policy
+    if unseen == "error" and any(feature.kind in ("category", "ordered") for feature in schema.features):
+        raise ValueError(
+            f"{format} has no way to stop at a category that did not occur at fit, as unseen='error' of this {name} asks "
+            "for. Set what to do instead: model.set_params(unseen='missing'), or 'other'."
+        )
+    is_sum = isinstance(fitted, FittedBoosting)
+    classes = getattr(model, "classes_", None)
+    if classes is not None:
+        classes = [np.asarray(c) for c in classes] if fitted.n_outputs > 1 else [np.asarray(classes)]
+    return Plan(
+        name,
+        format,
+        schema.features,
+        schema.pool,
+        unseen,
+        [_plain(tree, schema.n_categories, name, format) for tree in fitted.trees()],
+        isinstance(fitted, FittedTree),
+        fitted.n_scores if is_sum else 0,
+        np.asarray(fitted.start, dtype=np.float64) if is_sum else np.zeros(0),
+        fitted.link if is_sum else "identity",
+        classes,
+        fitted.n_outputs,
+        None if fitted.cost is None else np.asarray(fitted.cost, dtype=np.float64),
+        float(average_path_length(model.max_samples_)[0]) if is_isolation else None,
+        float(model.offset_) if is_isolation else 0.0,
+    )
+
+
+def _fitted_of(model: Any, format: str) -> Any:
+    """Return what predicts, if it is a tree, a mean of trees or a sum of trees."""
+    if not isinstance(model, TableEstimator):
+        raise TypeError(
+            f"{format} is written of a fitted tree, forest, boosted model or isolation forest of spinney, not of a "
+            f"{type(model).__name__}. Of an ensemble of models, write its members in estimators_ one by one."
+        )
+    check_is_fitted(model)
+    if hasattr(model, "init_"):
+        raise ValueError(
+            f"The scores of this {type(model).__name__} start at a {type(model.init_).__name__}, which {format} does not "
+            "know. Fit with init='constant'."
+        )
+    fitted: FittedModel = model._fitted
+    if isinstance(fitted, FittedAdaBoost):
+        fitted = fitted.scoring
+    says = hasattr(model, "predict")
+    if says and isinstance(fitted, (FittedTree, FittedForest, FittedBoosting)):
+        return fitted
+    reason = "predicts a median of its trees" if says and fitted.trees() else "is not made of trees that predict"
+    raise TypeError(
+        f"{type(model).__name__} {reason}, which {format} cannot hold. Write a tree, a forest, gradient boosting or an "
+        "isolation forest, or keep this model with save."
+    )
+
+
+def _plain(tree: _engine.Tree, n_categories: list[int], name: str, format: str) -> PlainTree:
+    flags, feature = tree.flags, np.array(tree.feature)
+    splits: Any = tree.splits()
+    if (flags[feature >= 0] & _STOPS).any() or (splits is not None and (splits["role"] == _SURROGATE).any()):
+        raise ValueError(
+            f"{format} cannot hold the surrogate splits of this {name}, nor rows that stop inside the tree. Fit with "
+            "missing='learned', or keep the model with save."
+        )
+    left_codes = {}
+    for node in np.flatnonzero((feature >= 0) & ((flags & _CATEGORY) != 0)).tolist():
+        other = [n_categories[feature[node]]] if flags[node] & _OTHER_LEFT else []
+        left_codes[node] = [int(code) for code in tree.left_categories(node)] + other
+    right = tree.children_right().astype(np.int64)
+    right[feature < 0] = 0
+    return PlainTree(
+        feature,
+        np.array(tree.threshold),
+        right,
+        (flags & _MISSING_LEFT) != 0,
+        left_codes,
+        np.array(tree.value).reshape(tree.size, -1),
+    )

@@ -1,0 +1,323 @@
+"""A model as one SQL query: nested CASE expressions, sums of them, and their link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from spinney._data.feature import Feature
+from spinney._interchange.writing.plan import Plan, PlainTree, plan_of
+
+_MOST_NODES, _MOST_TREES, _MOST_DEPTH = 20_000, 200, 200  # databases read no deeper or longer expressions
+_LONGEST_DECIMAL, _EXACT_POWER = 15, 22  # digits, and power of ten, that give the nearest double by one operation
+
+
+def to_sql(model: Any, table: str, *, keep: Sequence[str] = ()) -> str:
+    """Write a model as one query of standard SQL that predicts every row of a table.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted tree, a small forest, gradient boosting, AdaBoost of classes, or isolation forest. Refused by name:
+        columns of dates, combinations of columns, surrogate splits, several outputs, the links of focal and hinge
+        losses, and models of more than 20,000 nodes, 200 trees or 200 levels.
+    table : str
+        Name of the table or view to read; it is quoted, so a schema's name does not go before it.
+    keep : sequence of str, optional
+        Columns of the table to hand on beside the predictions, such as a key.
+
+    Returns
+    -------
+    str
+        A SELECT. ``prediction`` is the value or the label, ``share_…`` is a class's probability; of an isolation forest
+        ``score`` and ``prediction`` (-1 for outliers, else 1). NULL is a missing value.
+
+    Notes
+    -----
+    Cuts are written so that a database reads them back to the bit. Sums are made in the order of the trees, but a
+    database may add in another. Exponentials are the database's own.
+    Names and categories are quoted; nothing in them can end the quotes. A database that has NaN as a number should be
+    given NULL instead: ``NULLIF(x, 'NaN')``.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> model = spinney.DecisionTreeRegressor(max_depth=1).fit({"sex": X["sex"]}, X["flipper_length_mm"] == 190)
+    >>> print(spinney.to_sql(model, "penguins"))
+    """
+    plan = plan_of(model, "SQL")
+    _check(plan)
+    # a name that a table does not have is a string to some databases, unless the table's name stands before it
+    columns = [f"source.{_name(feature.name)}" for feature in plan.features]
+    levels = _levels(plan)
+    said = [_said(column) for column in levels[-1]]
+    for name in keep:
+        if _name(name).casefold() in said:
+            raise ValueError(f"keep names the column {name!r}, which is also the name of a prediction. Rename it in a view.")
+    kept = [f"source.{_name(name)} AS keep_{k}" for k, name in enumerate(keep)]
+    query = _select([*kept, *_leaves(plan, columns)], f"{_name(table)} AS source")
+    for k, level in enumerate(levels):
+        is_last = k == len(levels) - 1
+        kept = [f"keep_{i} AS {_name(name) if is_last else f'keep_{i}'}" for i, name in enumerate(keep)]
+        query = _select([*kept, *level], f"(\n{query}\n) AS level_{k}")
+    return query + "\n"
+
+
+def _select(columns: list[str], source: str) -> str:
+    return "SELECT\n  " + ",\n  ".join(columns) + f"\nFROM {source}"
+
+
+def _said(column: str) -> str:
+    """Return the name that a column of a query gets, as databases compare names."""
+    name = column.rpartition(" AS ")[2].casefold()
+    return name if name.startswith('"') else f'"{name}"'
+
+
+def _check(plan: Plan) -> None:
+    plan.refuse_several_outputs()
+    plan.refuse_combinations()
+    used = {int(j) for tree in plan.trees for j in tree.feature if j >= 0}
+    for j in sorted(used):
+        if plan.features[j].clock:
+            plan.refuse(
+                f"the dates of the column {plan.features[j].name!r}",
+                "Databases write them in their own ways: make them numbers before the fit, such as days since a date.",
+            )
+    if plan.link.split(" ")[0] in ("focal", "hinge", "one_vs_rest"):
+        plan.refuse(f"the link {plan.link.split(' ')[0]!r}", "Use spinney.to_onnx or spinney.to_c.")
+    depth = max(_depth(tree) for tree in plan.trees)
+    if plan.n_nodes > _MOST_NODES or len(plan.trees) > _MOST_TREES or depth > _MOST_DEPTH:
+        plan.refuse(
+            f"the {len(plan.trees):,} trees, {plan.n_nodes:,} nodes and {depth} levels",
+            f"It takes {_MOST_TREES} trees, {_MOST_NODES:,} nodes and {_MOST_DEPTH} levels: fit a smaller model, or use "
+            "spinney.to_onnx or spinney.to_c.",
+        )
+
+
+def _depth(tree: PlainTree) -> int:
+    depth = np.zeros(tree.size, dtype=np.intp)
+    for node in np.flatnonzero(tree.feature >= 0).tolist():
+        depth[[node + 1, tree.right[node]]] = depth[node] + 1
+    return int(depth.max())
+
+
+# ---- words --------------------------------------------------------------------------------------------------
+
+
+def _name(name: str) -> str:
+    """Return a quoted identifier."""
+    if not name or "\0" in name:
+        raise ValueError(f"{name!r} cannot be the name of a column or table in SQL. Rename it before the fit.")
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(text: str) -> str:
+    """Return a quoted string."""
+    if "\0" in text:
+        raise ValueError(f"SQL cannot hold {text!r}, which has a NUL in it. Rename it before the fit.")
+    return "'" + text.replace("'", "''") + "'"
+
+
+def literal(value: float) -> str:
+    """Return a double as every database reads it, to the bit.
+
+    Not all of them round decimals of many digits to the nearest double: such a number is written as a quotient of whole
+    numbers, or a product, by a power of two.
+    """
+    digits, _, exponent = f"{value:.{_LONGEST_DECIMAL - 1}e}".partition("e")
+    digits = digits.rstrip("0").rstrip(".")
+    power_of_ten = int(exponent) - len(digits.partition(".")[2])  # beside the digits as a whole number
+    if float(f"{digits}e{exponent}") == value and abs(power_of_ten) <= _EXACT_POWER:
+        return f"{digits}E{int(exponent)}"
+    mantissa, power = np.frexp(value)
+    whole, power = int(mantissa * 2.0**53), int(power) - 53
+    while whole % 2 == 0:
+        whole, power = whole // 2, power + 1
+    factors = []
+    while power:
+        step = max(-52, min(52, power))
+        factors.append(f"{'*' if step > 0 else '/'} {2 ** abs(step)}E0")
+        power -= step
+    return f"({whole}E0 {' '.join(factors)})" if factors else f"{whole}E0"
+
+
+def _value(value: Any) -> str:
+    """Return a label or category."""
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, (bool, np.bool_)):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, (int, np.integer)):
+        return str(int(value))
+    if isinstance(value, (float, np.floating)) and np.isfinite(value):
+        return str(int(value)) if value == int(value) and abs(value) < 2**53 else literal(float(value))
+    raise ValueError(f"SQL cannot hold the label or category {value!r}. Make it a string or a number before the fit.")
+
+
+# ---- trees --------------------------------------------------------------------------------------------------
+
+
+def _leaves(plan: Plan, columns: list[str]) -> list[str]:
+    """Return one expression for each tree: its value, or the number of its leaf where a leaf has several."""
+    found = []
+    for t, tree in enumerate(plan.trees):
+        if plan.width == 1:
+            said = {node: literal(float(tree.value[node, 0])) for node in tree.leaves.tolist()}
+        else:
+            said = {node: str(k) for k, node in enumerate(tree.leaves.tolist())}
+        found.append(f"{_case(plan, tree, columns, said)} AS tree_{t}")
+    return found
+
+
+def _case(plan: Plan, tree: PlainTree, columns: list[str], said: dict[int, str]) -> str:
+    """Return a tree as nested expressions, by a stack: trees may be deep."""
+    texts: list[str] = []
+    todo: list[str | int] = [0]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, str):
+            texts.append(item)
+        elif tree.feature[item] < 0:
+            texts.append(said[item])
+        else:
+            condition, is_left = _condition(plan, tree, columns, item)
+            children = [item + 1, int(tree.right[item])]
+            first, second = children if is_left else children[::-1]
+            todo += [" END", second, " ELSE ", first, f"CASE WHEN {condition} THEN "]
+    return "".join(texts)
+
+
+def _condition(plan: Plan, tree: PlainTree, columns: list[str], node: int) -> tuple[str, bool]:
+    """Return a condition that is not true of NULL unless it says so, and whether what it is true of goes left."""
+    j = int(tree.feature[node])
+    column, feature, missing_left = columns[j], plan.features[j], bool(tree.missing_left[node])
+    if node in tree.left_codes:
+        return _set_condition(plan, feature, column, tree.left_codes[node], missing_left)
+    cut = float(tree.threshold[node])
+    if cut == np.inf:
+        known = f"{column} IS NOT NULL"
+        return (known, True) if not missing_left else (f"{known} OR {column} IS NULL", True)
+    if feature.kind == "ordered":
+        n = len(feature.categories)
+        left = [code for code in range(n) if code <= cut]
+        return _set_condition(plan, feature, column, left, missing_left)
+    if feature.kind == "boolean":
+        column = f"CASE WHEN {column} THEN 1E0 WHEN NOT {column} THEN 0E0 END"
+    return (f"{column} > {literal(cut)}", False) if missing_left else (f"{column} <= {literal(cut)}", True)
+
+
+def _set_condition(
+    plan: Plan, feature: Feature, column: str, left_codes: list[int], missing_left: bool
+) -> tuple[str, bool]:
+    """Return the condition of a set of categories; those that did not occur at fit are missing, or others."""
+    n = len(feature.categories)
+    is_other = plan.unseen == "other" and feature.kind == "category"
+    left = {code for code in left_codes if code < n}
+    other_left = n in left_codes if is_other else missing_left
+    listed_left = not other_left
+    codes = sorted(left if listed_left else set(range(n)) - left)
+    listed = ", ".join(_value(feature.categories[code]) for code in codes)
+    condition = f"{column} IN ({listed})" if codes else "1 = 0"
+    if missing_left != other_left:  # NULL goes with the categories that are listed
+        condition = f"({condition} OR {column} IS NULL)"
+    return condition, listed_left
+
+
+# ---- from leaves to predictions -----------------------------------------------------------------------------
+
+
+def _levels(plan: Plan) -> list[list[str]]:
+    """Return the columns of the queries around the trees, from the inside out."""
+    if plan.is_isolation:
+        return _isolation_levels(plan)
+    if plan.is_sum:
+        return _score_levels(plan)
+    n = literal(float(len(plan.trees)))
+    if plan.classes is None:
+        total = _sum([f"tree_{t}" for t in range(len(plan.trees))])
+        return [[f"{total if plan.is_one_tree else f'({total}) / {n}'} AS prediction"]]
+    shares = []
+    for k in range(plan.width):
+        total = _sum([_leaf_values(tree, t, k) for t, tree in enumerate(plan.trees)])
+        shares.append(f"{total if plan.is_one_tree else f'({total}) / {n}'} AS share_{k}")
+    if plan.cost is None:
+        return [shares, _labelled(plan, "share")]
+    costs = []
+    for j in range(plan.width):
+        terms = [f"share_{i} * {literal(float(plan.cost[i, j]))}" for i in range(plan.width)]
+        costs.append(f"{_sum(terms)} AS cost_{j}")
+    both = [f"share_{k} AS share_{k}" for k in range(plan.width)]
+    return [shares, [*both, *costs], _labelled(plan, "cost")]
+
+
+def _sum(terms: list[str]) -> str:
+    return " + ".join(terms)
+
+
+def _leaf_values(tree: PlainTree, t: int, k: int) -> str:
+    values = tree.value[tree.leaves, k].tolist()
+    if len(values) == 1:
+        return literal(values[0])
+    cases = " ".join(f"WHEN {i} THEN {literal(value)}" for i, value in enumerate(values))
+    return f"CASE tree_{t} {cases} END"
+
+
+def _labelled(plan: Plan, by: str) -> list[str]:
+    """Return the label with the largest share or score, or the least cost, the first of equals; and the shares."""
+    assert plan.classes is not None
+    labels = plan.classes[0].tolist()
+    cases = []
+    for k in range(len(labels) - 1):
+        others = [m for m in range(len(labels)) if m > k]
+        if by == "cost":
+            others = [m for m in range(len(labels)) if m != k]
+            test = " AND ".join(f"cost_{k} <= cost_{m} * {literal(1 + 1e-12)}" for m in others)
+        else:
+            test = " AND ".join(f"{by}_{k} >= {by}_{m}" for m in others)
+        cases.append(f"WHEN {test} THEN {_value(labels[k])}")
+    said = f"CASE {' '.join(cases)} ELSE {_value(labels[-1])} END" if cases else _value(labels[0])
+    shares = [f"share_{k} AS {_name(f'share_{label}')}" for k, label in enumerate(labels)]
+    return [f"{said} AS prediction", *shares]
+
+
+def _score_levels(plan: Plan) -> list[list[str]]:
+    n = plan.n_scores
+    scores = []
+    for k in range(n):
+        total = _sum([f"tree_{t}" for t in range(k, len(plan.trees), n)])
+        scores.append(f"{total} + {literal(float(plan.start[k]))} AS score_{k}")
+    if plan.classes is None:
+        return [scores, [f"{'EXP(score_0)' if plan.link == 'log' else 'score_0'} AS prediction"]]
+    labels = plan.classes[0].tolist()
+    passed = [f"score_{k} AS score_{k}" for k in range(n)]
+    if n == 1:
+        minus = "-score_0" if plan.link == "logit" else "-2E0 * score_0"
+        share = f"CASE WHEN {minus} > 700E0 THEN 0E0 ELSE 1E0 / (1E0 + EXP({minus})) END"
+        names = [_name(f"share_{label}") for label in labels]
+        said = f"CASE WHEN score_0 > 0E0 THEN {_value(labels[1])} ELSE {_value(labels[0])} END AS prediction"
+        return [
+            scores,
+            [*passed, f"{share} AS share_1"],
+            [said, f"1E0 - share_1 AS {names[0]}", f"share_1 AS {names[1]}"],
+        ]
+    most = "CASE " + " ".join(
+        f"WHEN {' AND '.join(f'score_{k} >= score_{m}' for m in range(k + 1, n))} THEN score_{k}" for k in range(n - 1)
+    )
+    most = f"{most} ELSE score_{n - 1} END AS most"
+    parts = [f"EXP(score_{k} - most) AS part_{k}" for k in range(n)]
+    total = _sum([f"part_{k}" for k in range(n)])
+    shares = [f"part_{k} / ({total}) AS share_{k}" for k in range(n)]
+    return [scores, [*passed, most], [*passed, *parts], [*passed, *shares], _labelled(plan, "score")]
+
+
+def _isolation_levels(plan: Plan) -> list[list[str]]:
+    assert plan.usual_length is not None
+    total, n = _sum([f"tree_{t}" for t in range(len(plan.trees))]), literal(float(len(plan.trees)))
+    ratio = f"({total}) / {n} / {literal(plan.usual_length)}" if plan.usual_length > 0 else "1E0"
+    level = "CASE WHEN ABS(ratio - 1E0) < 1E-12 THEN 1E0 ELSE ratio END AS ratio"
+    score = f"-EXP({literal(-0.6931471805599453)} * ratio) AS score"
+    said = f"CASE WHEN score < {literal(plan.offset)} THEN -1 ELSE 1 END AS prediction"
+    return [[f"{ratio} AS ratio"], [level], [score], ["score AS score", said]]
