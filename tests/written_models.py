@@ -90,7 +90,10 @@ _MAKERS = {
     "surrogates": ("DecisionTreeClassifier", MIXED, PAIR, {"missing": "surrogate"}),
 }
 MODELS = {name: (lambda found=found: _fitted(*found[:3], **found[3])) for name, found in _MAKERS.items()}
-MODELS |= {"costs of a tree": _with_costs("DecisionTreeClassifier"), "costs of a forest": _with_costs("RandomForestClassifier")}
+MODELS |= {
+    "costs of a tree": _with_costs("DecisionTreeClassifier"),
+    "costs of a forest": _with_costs("RandomForestClassifier"),
+}
 
 
 def probe(model, n_more=60, seed=0):

@@ -14,7 +14,7 @@ GCC = shutil.which("gcc")
 pytestmark = pytest.mark.skipif(GCC is None, reason="needs gcc")
 STRICT = ["-std=c99", "-O2", "-Wall", "-Wextra", "-Werror", "-pedantic"]
 CARRIED = sorted(set(MODELS) - {"surrogates"})
-QUICK = ["tree of classes", "forest, other", "boosting of two"]
+QUICK = ["forest, other"]
 
 
 def compiled(source, folder, options=STRICT, compiler=GCC):
@@ -97,6 +97,7 @@ def test_several_classes_and_outputs(tmp_path):
         assert [labels[code] for labels, code in zip(model.classes_, codes, strict=True)] == list(wanted)
 
 
+@pytest.mark.slow
 def test_names_cannot_leave_their_quotes(tmp_path):
     odd = ['"; int evil;', "a\\", "??/", "new\nline", "*/", "å", COLOURS[2]]
     X = {odd[0]: np.array(odd * 6, dtype=object), "\n#error": np.arange(42.0)}
@@ -112,6 +113,7 @@ def test_names_cannot_leave_their_quotes(tmp_path):
     assert np.isnan(library.odd_1_code(1, b"a"))
 
 
+@pytest.mark.slow
 def test_codes_out_of_range_read_nothing_beyond_the_tables(tmp_path):
     model = MODELS["forest, other"]()
     library = compiled(spinney.to_c(model), tmp_path)
@@ -142,6 +144,7 @@ def test_refusals_say_what_to_do():
         spinney.to_c(spinney.AdaBoostRegressor(n_estimators=2).fit(np.eye(8), np.arange(8)))
     with pytest.raises(TypeError, match="not made of trees that predict"):
         spinney.to_c(spinney.RandomTreesEmbedding(n_estimators=2).fit(np.eye(8)))
+    first = spinney.DecisionTreeRegressor(max_depth=1)
+    started = spinney.GradientBoostingRegressor(n_estimators=2, init=first).fit(np.eye(8), np.arange(8))
     with pytest.raises(ValueError, match="init='constant'"):
-        first = spinney.DecisionTreeRegressor(max_depth=1)
-        spinney.to_c(spinney.GradientBoostingRegressor(n_estimators=2, init=first).fit(np.eye(8), np.arange(8)))
+        spinney.to_c(started)

@@ -86,6 +86,26 @@ def explain(
 
 
 @spinney.command()
+@click.argument("model", type=FILE)
+@click.option("--to", type=click.Choice(["c", "onnx", "sql"]), required=True, help="The format.")
+@click.option("--out", type=FILE, metavar="FILE", help="Write here; else to stdout.")
+@click.option("--name", metavar="NAME", help="sql: the table to predict (data). c: what names begin with (model).")
+def export(model: Path, to: str, out: Path | None, name: str | None) -> None:
+    r"""Write a kept MODEL in another format, for a runtime, a database or a compiler.
+
+    What a format cannot hold is refused by name. The guide has a table of what each holds.
+
+    \b
+    Example
+      spinney export loans.tree --to sql --name applicants > predict.sql
+      spinney export loans.model --to onnx --out loans.onnx
+    """
+    from spinney.cli.export import run_export
+
+    run_export(model, to=to, out=out, name=name)
+
+
+@spinney.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     r"""Print what makes SHELL complete commands, options and their values.

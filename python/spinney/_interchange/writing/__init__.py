@@ -1,1 +1,1 @@
-"""Models of spinney in other formats: each module writes one, from the plain numbers that `plan` takes out of a model."""
+"""Models of spinney in other formats: each module writes one, from what `plan` takes out of a model."""

@@ -14,8 +14,42 @@ from spinney._interchange.writing.plan import Plan, plan_of
 from spinney._names import __version__
 
 _WORDS = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if inline int long register "
-    "restrict return short signed sizeof static struct switch typedef union unsigned void volatile while".split()
+    [
+        "auto",
+        "break",
+        "case",
+        "char",
+        "const",
+        "continue",
+        "default",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "float",
+        "for",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "typedef",
+        "union",
+        "unsigned",
+        "void",
+        "volatile",
+        "while",
+    ]
 )
 _MISSING_LEFT, _CATEGORY = 1, 2
 
@@ -143,9 +177,7 @@ def _lookups(plan: Plan, name: str) -> list[str]:
     parts = []
     for of_text in (True, False):
         which = [
-            (j, f)
-            for j, f in enumerate(plan.features)
-            if f.kind in ("category", "ordered") and f.holds_text == of_text
+            (j, f) for j, f in enumerate(plan.features) if f.kind in ("category", "ordered") and f.holds_text == of_text
         ]
         if which:
             parts.append(_lookup(plan, name, which, of_text))
@@ -201,7 +233,13 @@ def _array(kind: str, name: str, values: Iterable[str]) -> str:
 
 def _tables(plan: Plan) -> list[str]:
     """Nodes of all trees, one after another: a leaf's `next` is its place among the values."""
-    feature, threshold, following, flags, sets, first, n_leaves = [], [], [], [], [], [], 0
+    feature: list[int] = []
+    threshold: list[float] = []
+    following: list[int] = []
+    flags: list[int] = []
+    sets: list[int] = []
+    first: list[int] = []
+    n_leaves = 0
     values: list[float] = []
     words = [0]
     for tree in plan.trees:

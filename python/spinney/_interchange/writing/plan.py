@@ -84,7 +84,7 @@ class Plan:
     is_one_tree : bool
         Whether it is a tree, not an ensemble.
     n_scores : int
-        Scores that trees are added to: tree t to score t mod n_scores; 0: predictions are the mean of the trees' values.
+        Scores that trees are added to: tree t to score t mod n_scores; 0: predictions are means of the trees.
     start : ndarray of shape (n_scores,)
         Scores before the first tree.
     link : str
@@ -120,7 +120,7 @@ class Plan:
     @property
     def width(self) -> int:
         """Values of a leaf."""
-        return self.trees[0].value.shape[1]
+        return int(self.trees[0].value.shape[1])
 
     @property
     def n_values(self) -> int:
@@ -173,8 +173,8 @@ def plan_of(model: Any, format: str) -> Plan:
     unseen = model._unseen_policy
     if unseen == "error" and any(feature.kind in ("category", "ordered") for feature in schema.features):
         raise ValueError(
-            f"{format} has no way to stop at a category that did not occur at fit, as unseen='error' of this {name} asks "
-            "for. Set what to do instead: model.set_params(unseen='missing'), or 'other'."
+            f"{format} has no way to stop at a category that did not occur at fit, as unseen='error' of this {name} "
+            "asks for. Set what to do instead: model.set_params(unseen='missing'), or 'other'."
         )
     is_sum = isinstance(fitted, FittedBoosting)
     classes = getattr(model, "classes_", None)
@@ -209,8 +209,8 @@ def _fitted_of(model: Any, format: str) -> Any:
     check_is_fitted(model)
     if hasattr(model, "init_"):
         raise ValueError(
-            f"The scores of this {type(model).__name__} start at a {type(model.init_).__name__}, which {format} does not "
-            "know. Fit with init='constant'."
+            f"The scores of this {type(model).__name__} start at a {type(model.init_).__name__}, which {format} does "
+            "not know. Fit with init='constant'."
         )
     fitted: FittedModel = model._fitted
     if isinstance(fitted, FittedAdaBoost):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spinney._data.feature import Feature
-from spinney._interchange.writing.plan import Plan, PlainTree, plan_of
+from spinney._interchange.writing.plan import PlainTree, Plan, plan_of
 
 _MOST_NODES, _MOST_TREES, _MOST_DEPTH = 20_000, 200, 200  # databases read no deeper or longer expressions
 _LONGEST_DECIMAL, _EXACT_POWER = 15, 22  # digits, and power of ten, that give the nearest double by one operation
@@ -45,8 +45,15 @@ def to_sql(model: Any, table: str, *, keep: Sequence[str] = ()) -> str:
     --------
     >>> import spinney
     >>> X, y = spinney.datasets.load_penguins()
-    >>> model = spinney.DecisionTreeRegressor(max_depth=1).fit({"sex": X["sex"]}, X["flipper_length_mm"] == 190)
-    >>> print(spinney.to_sql(model, "penguins"))
+    >>> model = spinney.DecisionTreeRegressor(max_depth=1).fit({"sex": X["sex"]}, X["sex"] == "male")
+    >>> print(spinney.to_sql(model, "penguins"), end="")
+    SELECT
+      tree_0 AS prediction
+    FROM (
+    SELECT
+      CASE WHEN source."sex" IN ('male') THEN 1E0 ELSE 0E0 END AS tree_0
+    FROM "penguins" AS source
+    ) AS level_0
     """
     plan = plan_of(model, "SQL")
     _check(plan)
@@ -56,7 +63,9 @@ def to_sql(model: Any, table: str, *, keep: Sequence[str] = ()) -> str:
     said = [_said(column) for column in levels[-1]]
     for name in keep:
         if _name(name).casefold() in said:
-            raise ValueError(f"keep names the column {name!r}, which is also the name of a prediction. Rename it in a view.")
+            raise ValueError(
+                f"keep names the column {name!r}, which is also the name of a prediction. Rename it in a view."
+            )
     kept = [f"source.{_name(name)} AS keep_{k}" for k, name in enumerate(keep)]
     query = _select([*kept, *_leaves(plan, columns)], f"{_name(table)} AS source")
     for k, level in enumerate(levels):
@@ -92,8 +101,8 @@ def _check(plan: Plan) -> None:
     if plan.n_nodes > _MOST_NODES or len(plan.trees) > _MOST_TREES or depth > _MOST_DEPTH:
         plan.refuse(
             f"the {len(plan.trees):,} trees, {plan.n_nodes:,} nodes and {depth} levels",
-            f"It takes {_MOST_TREES} trees, {_MOST_NODES:,} nodes and {_MOST_DEPTH} levels: fit a smaller model, or use "
-            "spinney.to_onnx or spinney.to_c.",
+            f"It takes {_MOST_TREES} trees, {_MOST_NODES:,} nodes and {_MOST_DEPTH} levels: fit a smaller model, or "
+            "use spinney.to_onnx or spinney.to_c.",
         )
 
 
@@ -144,6 +153,11 @@ def literal(value: float) -> str:
     return f"({whole}E0 {' '.join(factors)})" if factors else f"{whole}E0"
 
 
+def _decimal(value: float) -> str:
+    """Return a double as a decimal, which a database may round in its last place: for what is added, not compared."""
+    return literal(value) if len(literal(value)) < 20 else f"{value:.16E}"
+
+
 def _value(value: Any) -> str:
     """Return a label or category."""
     if isinstance(value, str):
@@ -165,7 +179,7 @@ def _leaves(plan: Plan, columns: list[str]) -> list[str]:
     found = []
     for t, tree in enumerate(plan.trees):
         if plan.width == 1:
-            said = {node: literal(float(tree.value[node, 0])) for node in tree.leaves.tolist()}
+            said = {node: _decimal(float(tree.value[node, 0])) for node in tree.leaves.tolist()}
         else:
             said = {node: str(k) for k, node in enumerate(tree.leaves.tolist())}
         found.append(f"{_case(plan, tree, columns, said)} AS tree_{t}")
@@ -180,13 +194,14 @@ def _case(plan: Plan, tree: PlainTree, columns: list[str], said: dict[int, str])
         item = todo.pop()
         if isinstance(item, str):
             texts.append(item)
-        elif tree.feature[item] < 0:
+        elif item in said:
             texts.append(said[item])
         else:
             condition, is_left = _condition(plan, tree, columns, item)
             children = [item + 1, int(tree.right[item])]
             first, second = children if is_left else children[::-1]
-            todo += [" END", second, " ELSE ", first, f"CASE WHEN {condition} THEN "]
+            next_: list[str | int] = [" END", second, " ELSE ", first, f"CASE WHEN {condition} THEN "]
+            todo += next_
     return "".join(texts)
 
 
@@ -260,8 +275,8 @@ def _sum(terms: list[str]) -> str:
 def _leaf_values(tree: PlainTree, t: int, k: int) -> str:
     values = tree.value[tree.leaves, k].tolist()
     if len(values) == 1:
-        return literal(values[0])
-    cases = " ".join(f"WHEN {i} THEN {literal(value)}" for i, value in enumerate(values))
+        return _decimal(values[0])
+    cases = " ".join(f"WHEN {i} THEN {_decimal(value)}" for i, value in enumerate(values))
     return f"CASE tree_{t} {cases} END"
 
 
@@ -288,7 +303,7 @@ def _score_levels(plan: Plan) -> list[list[str]]:
     scores = []
     for k in range(n):
         total = _sum([f"tree_{t}" for t in range(k, len(plan.trees), n)])
-        scores.append(f"{total} + {literal(float(plan.start[k]))} AS score_{k}")
+        scores.append(f"{total} + {_decimal(float(plan.start[k]))} AS score_{k}")
     if plan.classes is None:
         return [scores, [f"{'EXP(score_0)' if plan.link == 'log' else 'score_0'} AS prediction"]]
     labels = plan.classes[0].tolist()
@@ -316,8 +331,8 @@ def _score_levels(plan: Plan) -> list[list[str]]:
 def _isolation_levels(plan: Plan) -> list[list[str]]:
     assert plan.usual_length is not None
     total, n = _sum([f"tree_{t}" for t in range(len(plan.trees))]), literal(float(len(plan.trees)))
-    ratio = f"({total}) / {n} / {literal(plan.usual_length)}" if plan.usual_length > 0 else "1E0"
+    ratio = f"({total}) / {n} / {_decimal(plan.usual_length)}" if plan.usual_length > 0 else "1E0"
     level = "CASE WHEN ABS(ratio - 1E0) < 1E-12 THEN 1E0 ELSE ratio END AS ratio"
-    score = f"-EXP({literal(-0.6931471805599453)} * ratio) AS score"
+    score = f"-EXP({_decimal(-0.6931471805599453)} * ratio) AS score"
     said = f"CASE WHEN score < {literal(plan.offset)} THEN -1 ELSE 1 END AS prediction"
     return [[f"{ratio} AS ratio"], [level], [score], ["score AS score", said]]

@@ -1,0 +1,448 @@
+"""A model as an ONNX graph: the columns encoded, one TreeEnsemble of doubles, and the link."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.feature import Feature
+from spinney._interchange.writing.plan import PlainTree, Plan, plan_of
+
+Floats = NDArray[np.float64]
+_OPSET, _ML_OPSET, _IR_VERSION = 21, 5, 10  # the first with TreeEnsemble
+_LEQ, _MEMBER = 0, 6  # modes of nodes
+_SUM = 1
+_MOST_MEMBERS = 16  # runtimes make a chain of comparisons of a set: larger ones are looked up before the trees
+_LN2, _LARGEST = 0.6931471805599453, 700.0
+
+
+def to_onnx(model: Any) -> Any:
+    """Write a model as an ONNX graph, in double precision.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted tree, forest, gradient boosting of any loss, AdaBoost of classes or isolation forest. Refused by name:
+        surrogate splits, and several outputs of classes.
+
+    Returns
+    -------
+    onnx.ModelProto
+        For ``onnx.save`` or ``SerializeToString``. If all columns are numbers, it has one input ``X`` of doubles,
+        (n_rows, n_columns), else one input for each column, (n_rows, 1), by the column's name: strings for categories
+        that are strings, doubles for all else. Booleans are 0 and 1, dates seconds since 1970, NaN is a missing
+        number. An empty string is a missing category, unless it is a category itself; then any string that did not
+        occur at fit is. The output ``prediction`` holds values or labels; ``probabilities`` those of the classes, in
+        the order of ``classes_``; isolation forests have ``score``, and -1 for outliers as the prediction.
+
+    Notes
+    -----
+    Needs ``onnx`` (``pip install 'spinney[onnx]'``); a runtime must know TreeEnsemble of ai.onnx.ml 5. Cuts are
+    doubles, and so are the inputs, so that each row comes to the same leaves as in spinney; a runtime may add up trees in
+    another order, and has exponentials of its own.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> graph = spinney.to_onnx(spinney.DecisionTreeClassifier(max_depth=2).fit(X, y))
+    >>> [output.name for output in graph.graph.output]
+    ['prediction', 'probabilities']
+    """
+    try:
+        import onnx
+    except ImportError:
+        raise ImportError("Writing ONNX needs the package onnx. Install it: pip install 'spinney[onnx]'.") from None
+    plan = plan_of(model, "ONNX")
+    if plan.classes is not None:
+        plan.refuse_several_outputs()
+    graph = _Graph(onnx)
+    values = _split_values(plan, graph)
+    values, nodes = _with_sets(plan, graph, values)
+    sums = _ensemble(plan, graph, values, nodes)
+    outputs = _outputs(plan, graph, sums)
+    made = onnx.helper.make_graph(graph.nodes, plan.name, graph.inputs, outputs, graph.constants)
+    imports = [onnx.helper.make_opsetid("", _OPSET), onnx.helper.make_opsetid("ai.onnx.ml", _ML_OPSET)]
+    found = onnx.helper.make_model(made, opset_imports=imports, ir_version=_IR_VERSION, producer_name="spinney")
+    onnx.checker.check_model(found)
+    return found
+
+
+class _Graph:
+    """Nodes, inputs and constants so far; operations return the name of their result."""
+
+    def __init__(self, onnx: Any) -> None:
+        self.onnx = onnx
+        self.nodes: list[Any] = []
+        self.inputs: list[Any] = []
+        self.constants: list[Any] = []
+        self._taken: set[str] = set()
+
+    def _new(self, name: str) -> str:
+        """Return a name that no other value has."""
+        found, k = name, 1
+        while found in self._taken:
+            found, k = f"{name}_{k}", k + 1
+        self._taken.add(found)
+        return found
+
+    def take(self, *names: str) -> None:
+        """Keep names that inputs and outputs have."""
+        self._taken |= set(names)
+
+    def input(self, name: str, is_text: bool, width: int) -> str:
+        kind = self.onnx.TensorProto.STRING if is_text else self.onnx.TensorProto.DOUBLE
+        self.inputs.append(self.onnx.helper.make_tensor_value_info(name, kind, [None, width]))
+        return name
+
+    def constant(self, value: Any) -> str:
+        array = np.asarray(value)
+        name = self._new("constant")
+        if array.dtype.kind in "OU":
+            texts = [str(text).encode() for text in array.ravel().tolist()]
+            tensor = self.onnx.helper.make_tensor(name, self.onnx.TensorProto.STRING, list(array.shape), texts)
+        else:
+            tensor = self.onnx.numpy_helper.from_array(array, name)
+        self.constants.append(tensor)
+        return name
+
+    def op(self, kind: str, *inputs: Any, result: str | None = None, domain: str = "", **attributes: Any) -> str:
+        """Add an operation; inputs that are not names are constants."""
+        names = [given if isinstance(given, str) else self.constant(given) for given in inputs]
+        result = self._new(kind) if result is None else result
+        self.nodes.append(self.onnx.helper.make_node(kind, names, [result], domain=domain, **attributes))
+        return result
+
+    def as_double(self, value: str) -> str:
+        return self.op("Cast", value, to=self.onnx.TensorProto.DOUBLE)
+
+    def as_whole(self, value: str) -> str:
+        return self.op("Cast", value, to=self.onnx.TensorProto.INT64)
+
+
+# ---- columns ------------------------------------------------------------------------------------------------
+
+
+def _split_values(plan: Plan, graph: _Graph) -> str:
+    """Encode the columns as doubles, (n_rows, n), as trees split on them.
+
+    A category is its code; one that did not occur at fit, where that is a value, the number of categories; a missing
+    one that number and 1, so that sets can hold it.
+    """
+    graph.take("prediction", "probabilities", "score")
+    if all(feature.kind in ("number", "boolean") for feature in plan.features):
+        graph.take("X")
+        inputs = graph.input("X", False, len(plan.features))
+    else:
+        names = [feature.name for feature in plan.features]
+        clashing = sorted({"prediction", "probabilities", "score", ""} & set(names))
+        if clashing or len(set(names)) < len(names):
+            plan.refuse(f"the name of the column {clashing[0] if clashing else names!r}", "Rename it before the fit.")
+        graph.take(*names)
+        given = [graph.input(f.name, f.holds_text, 1) for f in plan.features]
+        columns = [_encoded(plan, graph, f, name) for f, name in zip(plan.features, given, strict=True)]
+        inputs = graph.op("Concat", *columns, axis=1)
+    return inputs if plan.pool is None else _combined(plan, graph, inputs)
+
+
+def _encoded(plan: Plan, graph: _Graph, feature: Feature, given: str) -> str:
+    if feature.kind not in ("category", "ordered"):
+        return given
+    n = len(feature.categories)
+    unseen = n if plan.unseen == "other" and feature.kind == "category" else n + 1
+    codes = _text_codes if feature.holds_text else _number_codes
+    found = codes(plan, graph, feature, given, unseen)
+    if feature.kind == "category":
+        return found
+    return graph.op("Where", graph.op("Less", found, float(n)), found, np.nan)
+
+
+def _text_codes(plan: Plan, graph: _Graph, feature: Feature, given: str, unseen: int) -> str:
+    n = len(feature.categories)
+    keys, codes = [str(value) for value in feature.categories], list(range(n))
+    if "" not in keys:
+        keys, codes = [*keys, ""], [*codes, n + 1]
+    elif unseen == n:
+        plan.refuse(
+            f"missing values beside the empty string, which is a category of the column {feature.name!r},",
+            "Rename the category before the fit.",
+        )
+    found = graph.op(
+        "LabelEncoder", given, domain="ai.onnx.ml", keys_strings=keys, values_int64s=codes, default_int64=unseen
+    )
+    return graph.as_double(found)
+
+
+def _number_codes(plan: Plan, graph: _Graph, feature: Feature, given: str, unseen: int) -> str:
+    n = len(feature.categories)
+    keys = np.array([[float(value) for value in feature.categories]])
+    is_key = graph.as_whole(graph.op("Equal", given, keys))
+    code = graph.as_double(graph.op("ArgMax", is_key, axis=1))
+    is_known = graph.op("Greater", graph.op("ReduceMax", is_key, np.array([1])), np.array(0))
+    otherwise = graph.op("Where", graph.op("IsNaN", given), float(n + 1), float(unseen))
+    return graph.op("Where", is_known, code, otherwise)
+
+
+def _combined(plan: Plan, graph: _Graph, inputs: str) -> str:
+    """Weighted sums of columns, in the order of spinney, so that they have its bits."""
+    pool = plan.pool
+    assert pool is not None
+    total = ""
+    for m in range(pool.parts.shape[1]):
+        part = graph.op("Gather", inputs, pool.parts[:, m].astype(np.int64), axis=1)
+        term = graph.op("Mul", part, np.ascontiguousarray(pool.coefficients[np.newaxis, :, m]))
+        total = term if m == 0 else graph.op("Add", total, term)
+    if not pool.plain:
+        return total
+    plain = graph.op("Gather", inputs, np.array(pool.plain, dtype=np.int64), axis=1)
+    return graph.op("Concat", plain, total, axis=1)
+
+
+# ---- trees --------------------------------------------------------------------------------------------------
+
+
+def _n_categories(plan: Plan, j: int) -> int:
+    plain = range(len(plan.features)) if plan.pool is None else plan.pool.plain
+    return len(plan.features[plain[j]].categories) if j < len(plain) else 0
+
+
+def _left_set(plan: Plan, tree: PlainTree, node: int) -> frozenset[int]:
+    """Codes that go left, with that of missing values."""
+    n = _n_categories(plan, int(tree.feature[node]))
+    return frozenset(tree.left_codes[node]) | ({n + 1} if tree.missing_left[node] else set())
+
+
+def _with_sets(plan: Plan, graph: _Graph, values: str) -> tuple[str, dict[tuple[int, frozenset[int]], int]]:
+    """Add a column of 0 and 1 for each large set of categories; return where each is."""
+    wide = len(plan.features) if plan.pool is None else plan.pool.n_split_columns
+    of_column: dict[int, dict[frozenset[int], None]] = {}
+    for tree in plan.trees:
+        for node in tree.left_codes:
+            j, left = int(tree.feature[node]), _left_set(plan, tree, node)
+            if min(len(left), _n_categories(plan, j) + 2 - len(left)) > _MOST_MEMBERS:
+                of_column.setdefault(j, {})[left] = None
+    places: dict[tuple[int, frozenset[int]], int] = {}
+    columns = [values]
+    for j, sets in of_column.items():
+        table = np.zeros((_n_categories(plan, j) + 2, len(sets)))
+        for k, left in enumerate(sets):
+            table[sorted(left), k] = 1.0
+            places[j, left] = wide
+            wide += 1
+        code = graph.as_whole(graph.op("Gather", values, np.array(j), axis=1))
+        columns.append(graph.op("Gather", table, code, axis=0))
+    return (graph.op("Concat", *columns, axis=1) if of_column else values), places
+
+
+class _Nodes:
+    """The nodes and leaves of all trees, as TreeEnsemble takes them."""
+
+    def __init__(self, plan: Plan, places: dict[tuple[int, frozenset[int]], int]) -> None:
+        self._plan = plan
+        self._places = places
+        self.roots: list[int] = []
+        self.columns: list[int] = []
+        self.modes: list[int] = []
+        self.cuts: list[float] = []
+        self.missing_true: list[int] = []
+        self.children: dict[str, list[int]] = {"true": [], "false": []}
+        self.are_leaves: dict[str, list[int]] = {"true": [], "false": []}
+        self.members: list[float] = []
+        self.weights: list[float] = []
+        self.targets: list[int] = []
+
+    def add_tree(self, tree: PlainTree, value: Floats, target: int) -> None:
+        """Add a tree whose leaves add these values to a target."""
+        self.roots.append(len(self.columns))
+        split = np.flatnonzero(tree.feature >= 0).tolist()
+        number = {node: len(self.columns) + k for k, node in enumerate(split)}
+        number |= {int(node): len(self.weights) + k for k, node in enumerate(tree.leaves.tolist())}
+        self.weights += value[tree.leaves].tolist()
+        self.targets += [target] * len(tree.leaves)
+        if not split:  # a tree has a split here, be it one that says the same on both sides
+            self._add_node(0, _LEQ, 0.0, True, (number[0], 1), (number[0], 1))
+        for node in split:
+            left, right = ((number[c], int(tree.feature[c] < 0)) for c in (node + 1, int(tree.right[node])))
+            self._add_split(tree, node, left, right)
+
+    def _add_split(self, tree: PlainTree, node: int, left: tuple[int, int], right: tuple[int, int]) -> None:
+        j = int(tree.feature[node])
+        if node not in tree.left_codes:
+            self._add_node(j, _LEQ, float(tree.threshold[node]), bool(tree.missing_left[node]), left, right)
+            return
+        members = _left_set(self._plan, tree, node)
+        if (j, members) in self._places:
+            self._add_node(self._places[j, members], _LEQ, 0.5, False, right, left)
+            return
+        others = frozenset(range(_n_categories(self._plan, j) + 2)) - members
+        if not members or not others:  # no set may be empty
+            only = left if members else right
+            self._add_node(j, _LEQ, 0.0, False, only, only)
+            return
+        if len(others) < len(members):
+            members, left, right = others, right, left
+        self.members += [*(float(code) for code in sorted(members)), np.nan]
+        self._add_node(j, _MEMBER, 0.0, False, left, right)
+
+    def _add_node(
+        self, column: int, mode: int, cut: float, missing_true: bool, yes: tuple[int, int], no: tuple[int, int]
+    ) -> None:
+        self.columns.append(column)
+        self.modes.append(mode)
+        self.cuts.append(cut)
+        self.missing_true.append(int(missing_true))
+        for way, (child, is_leaf) in (("true", yes), ("false", no)):
+            self.children[way].append(child)
+            self.are_leaves[way].append(is_leaf)
+
+
+def _ensemble(plan: Plan, graph: _Graph, values: str, places: dict[tuple[int, frozenset[int]], int]) -> str:
+    """Sum of the trees, (n_rows, n): one for each score, or for each value of a leaf."""
+    nodes = _Nodes(plan, places)
+    for t, tree in enumerate(plan.trees):
+        for k in range(plan.width):
+            nodes.add_tree(tree, tree.value[:, k], t % plan.n_scores if plan.is_sum else k)
+    tensor = graph.onnx.numpy_helper.from_array
+    optional: dict[str, Any] = {}
+    if nodes.members:
+        optional["membership_values"] = tensor(np.array(nodes.members), "members")
+    return graph.op(
+        "TreeEnsemble",
+        values,
+        domain="ai.onnx.ml",
+        n_targets=plan.n_scores if plan.is_sum else plan.width,
+        aggregate_function=_SUM,
+        post_transform=0,
+        tree_roots=nodes.roots,
+        nodes_featureids=nodes.columns,
+        nodes_modes=tensor(np.array(nodes.modes, dtype=np.uint8), "modes"),
+        nodes_splits=tensor(np.array(nodes.cuts), "cuts"),
+        nodes_missing_value_tracks_true=nodes.missing_true,
+        nodes_truenodeids=nodes.children["true"],
+        nodes_trueleafs=nodes.are_leaves["true"],
+        nodes_falsenodeids=nodes.children["false"],
+        nodes_falseleafs=nodes.are_leaves["false"],
+        leaf_targetids=nodes.targets,
+        leaf_weights=tensor(np.array(nodes.weights), "weights"),
+        **optional,
+    )
+
+
+# ---- from sums to predictions -------------------------------------------------------------------------------
+
+
+def _outputs(plan: Plan, graph: _Graph, sums: str) -> list[Any]:
+    if plan.is_isolation:
+        return _isolation(plan, graph, sums)
+    scores = graph.op("Add", sums, plan.start[np.newaxis]) if plan.is_sum else ""
+    if plan.classes is not None:
+        return _classes(plan, graph, sums, scores)
+    if plan.is_sum:
+        found = _exp(graph, scores) if plan.link == "log" else scores
+    else:
+        found = sums if plan.is_one_tree else graph.op("Div", sums, float(len(plan.trees)))
+    if plan.n_outputs > 1:
+        graph.op("Identity", found, result="prediction")
+        return [_described(graph, "prediction", np.float64, [None, plan.n_outputs])]
+    graph.op("Squeeze", found, np.array([1]), result="prediction")
+    return [_described(graph, "prediction", np.float64, [None])]
+
+
+def _described(graph: _Graph, name: str, kind: Any, shape: list[int | None]) -> Any:
+    return graph.onnx.helper.make_tensor_value_info(
+        name, graph.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(kind)), shape
+    )
+
+
+def _classes(plan: Plan, graph: _Graph, sums: str, scores: str) -> list[Any]:
+    assert plan.classes is not None
+    labels = plan.classes[0]
+    if plan.is_sum:
+        shares = _LINKS[plan.link.split(" ")[0]](graph, scores, float(plan.link.partition(" ")[2] or 0))
+    else:
+        shares = sums if plan.is_one_tree else graph.op("Div", sums, float(len(plan.trees)))
+    graph.op("Identity", shares, result="probabilities")
+    if plan.n_scores == 1:
+        code = graph.as_whole(graph.op("Greater", graph.op("Squeeze", scores, np.array([1])), 0.0))
+    elif plan.cost is not None:
+        expected = graph.op("MatMul", shares, plan.cost)
+        least = graph.op("ReduceMin", expected, np.array([1]))
+        is_best = graph.op("LessOrEqual", expected, graph.op("Mul", least, 1 + 1e-12))
+        code = graph.op("ArgMax", graph.as_whole(is_best), axis=1, keepdims=0)
+    else:
+        code = graph.op("ArgMax", scores if plan.is_sum else shares, axis=1, keepdims=0)
+    is_text = labels.dtype.kind not in "biuf"
+    known = labels if is_text or labels.dtype.kind in "bf" else labels.astype(np.int64)
+    graph.op("Gather", known, code, axis=0, result="prediction")
+    kind = object if is_text else known.dtype
+    return [
+        _described(graph, "prediction", kind, [None]),
+        _described(graph, "probabilities", np.float64, [None, len(labels)]),
+    ]
+
+
+def _exp(graph: _Graph, value: str) -> str:
+    return graph.op("Exp", graph.op("Clip", value, -_LARGEST, _LARGEST))
+
+
+def _logistic(graph: _Graph, score: str) -> str:
+    return graph.op("Div", 1.0, graph.op("Add", 1.0, _exp(graph, graph.op("Neg", score))))
+
+
+def _two(graph: _Graph, second: str) -> str:
+    return graph.op("Concat", graph.op("Sub", 1.0, second), second, axis=1)
+
+
+def _signed(graph: _Graph, score: str, larger: str) -> str:
+    """Shares of two classes, given that of the one that the score speaks for."""
+    return _two(graph, graph.op("Where", graph.op("Less", score, 0.0), graph.op("Sub", 1.0, larger), larger))
+
+
+def _hinge(graph: _Graph, score: str, _: float) -> str:
+    size = graph.op("Min", graph.op("Abs", score), 1.0)
+    return _signed(graph, score, graph.op("Div", 1.0, graph.op("Sub", 2.0, size)))
+
+
+def _focal(graph: _Graph, score: str, gamma: float) -> str:
+    size = graph.op("Min", graph.op("Abs", score), _LARGEST)
+    e = graph.op("Exp", graph.op("Neg", size))
+    above = graph.op("Add", 1.0, e)
+    log_p = graph.op("Neg", graph.op("Log", above))
+    log_q = graph.op("Sub", log_p, size)
+    p, q = graph.op("Div", 1.0, above), graph.op("Div", e, above)
+    rest = graph.op("Sub", q, graph.op("Mul", graph.op("Mul", p, gamma), log_p))
+    of_winner = graph.op("Mul", _exp(graph, graph.op("Mul", gamma, graph.op("Sub", log_q, log_p))), rest)
+    of_loser = graph.op("Sub", p, graph.op("Mul", graph.op("Mul", q, gamma), log_q))
+    return _signed(graph, score, graph.op("Div", of_loser, graph.op("Add", of_winner, of_loser)))
+
+
+def _one_vs_rest(graph: _Graph, scores: str, _: float) -> str:
+    alone = _logistic(graph, graph.op("Mul", scores, 2.0))
+    return graph.op("Div", alone, graph.op("ReduceSum", alone, np.array([1])))
+
+
+_LINKS = {
+    "logit": lambda graph, score, _: _two(graph, _logistic(graph, score)),
+    "half_logit": lambda graph, score, _: _two(graph, _logistic(graph, graph.op("Mul", score, 2.0))),
+    "softmax": lambda graph, scores, _: graph.op("Softmax", scores, axis=1),
+    "hinge": _hinge,
+    "focal": _focal,
+    "one_vs_rest": _one_vs_rest,
+}
+
+
+def _isolation(plan: Plan, graph: _Graph, sums: str) -> list[Any]:
+    assert plan.usual_length is not None
+    mean = graph.op("Div", graph.op("Squeeze", sums, np.array([1])), float(len(plan.trees)))
+    if plan.usual_length > 0:
+        ratio = graph.op("Div", mean, plan.usual_length)
+        is_usual = graph.op("Less", graph.op("Abs", graph.op("Sub", ratio, 1.0)), 1e-12)
+        ratio = graph.op("Where", is_usual, 1.0, ratio)
+    else:
+        ratio = graph.op("Add", graph.op("Mul", mean, 0.0), 1.0)
+    graph.op("Neg", graph.op("Exp", graph.op("Mul", ratio, -_LN2)), result="score")
+    is_odd = graph.op("Less", graph.op("Sub", "score", plan.offset), 0.0)
+    graph.op("Where", is_odd, np.array(-1), np.array(1), result="prediction")
+    return [_described(graph, "prediction", np.int64, [None]), _described(graph, "score", np.float64, [None])]
