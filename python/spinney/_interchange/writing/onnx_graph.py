@@ -40,8 +40,8 @@ def to_onnx(model: Any) -> Any:
     Notes
     -----
     Needs ``onnx`` (``pip install 'spinney[onnx]'``); a runtime must know TreeEnsemble of ai.onnx.ml 5. Cuts are
-    doubles, and so are the inputs, so that each row comes to the same leaves as in spinney; a runtime may add up trees in
-    another order, and has exponentials of its own.
+    doubles, and so are the inputs, so that each row comes to the same leaves as in spinney; a runtime may add up
+    trees in another order, and has exponentials of its own.
 
     Examples
     --------

@@ -166,8 +166,9 @@ def _value(value: Any) -> str:
         return "TRUE" if value else "FALSE"
     if isinstance(value, (int, np.integer)):
         return str(int(value))
-    if isinstance(value, (float, np.floating)) and np.isfinite(value):
-        return str(int(value)) if value == int(value) and abs(value) < 2**53 else literal(float(value))
+    if isinstance(value, (float, np.floating)) and np.isfinite(float(value)):
+        number = float(value)
+        return str(int(number)) if number.is_integer() and -(2**53) < number < 2**53 else literal(number)
     raise ValueError(f"SQL cannot hold the label or category {value!r}. Make it a string or a number before the fit.")
 
 
