@@ -14,6 +14,7 @@ void init_margin(nanobind::module_& m);
 void init_model_file(nanobind::module_& m);
 void init_neighbours(nanobind::module_& m);
 void init_proximity(nanobind::module_& m);
+void init_ranking(nanobind::module_& m);
 void init_replaced(nanobind::module_& m);
 void init_shap(nanobind::module_& m);
 void init_tree(nanobind::module_& m);

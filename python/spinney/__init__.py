@@ -16,6 +16,8 @@ from spinney._names import __version__
 if TYPE_CHECKING:
     from spinney import datasets, explaining, learners
     from spinney._boosting.classifier import GradientBoostingClassifier
+    from spinney._boosting.ranker import GradientBoostingRanker
+    from spinney._boosting.ranking import ranking_score
     from spinney._boosting.regressor import GradientBoostingRegressor
     from spinney._data.date_parts import date_parts
     from spinney._ensemble.adaboost.classifier import AdaBoostClassifier
@@ -114,6 +116,7 @@ __all__ = [
     "FunctionalBoostingClassifier",
     "FunctionalBoostingRegressor",
     "GradientBoostingClassifier",
+    "GradientBoostingRanker",
     "GradientBoostingRegressor",
     "HistogramClassifier",
     "HistogramDensity",
@@ -180,6 +183,7 @@ __all__ = [
     "plot_pruning",
     "plot_support",
     "plot_tree",
+    "ranking_score",
     "rules",
     "shrink_tree",
     "split_table",

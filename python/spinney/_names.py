@@ -35,6 +35,7 @@ MODULE_OF = {
     "FunctionalBoostingClassifier": "spinney._ensemble.functional.classifier",
     "FunctionalBoostingRegressor": "spinney._ensemble.functional.regressor",
     "GradientBoostingClassifier": "spinney._boosting.classifier",
+    "GradientBoostingRanker": "spinney._boosting.ranker",
     "GradientBoostingRegressor": "spinney._boosting.regressor",
     "HistogramClassifier": "spinney._neighbours.histogram_classifier",
     "HistogramDensity": "spinney._neighbours.density",
@@ -99,6 +100,7 @@ MODULE_OF = {
     "plot_pruning": "spinney.drawing.tree_plot",
     "plot_support": "spinney.drawing.support",
     "plot_tree": "spinney.drawing.tree_plot",
+    "ranking_score": "spinney._boosting.ranking",
     "rules": "spinney.reading.rule_list",
     "shrink_tree": "spinney._tree.shrinkage",
     "split_table": "spinney.reading.split_tables",
@@ -133,6 +135,7 @@ FITTED_KINDS = {
 
 # families whose estimators are not called by the family and "Classifier" or "Regressor": of classes, of values
 OWN_NAMES: dict[str, tuple[str | None, str | None]] = {
+    "GradientBoostingRank": (None, "GradientBoostingRanker"),
     "LinearSV": ("LinearSVC", "LinearSVR"),
     "NuSV": ("NuSVC", "NuSVR"),
     "Perceptron": ("Perceptron", None),
@@ -143,7 +146,7 @@ OWN_NAMES: dict[str, tuple[str | None, str | None]] = {
 FAMILIES_OF_KIND = {
     "adaboost": ("AdaBoost",),
     "adaboost_r2": ("AdaBoost",),
-    "boosting": ("GradientBoosting",),
+    "boosting": ("GradientBoosting", "GradientBoostingRank"),
     "cells": ("Histogram",),
     "forest": ("RandomForest", "ExtraTrees"),
     "functions": ("FunctionalBoosting",),
@@ -175,6 +178,9 @@ FITTED_BY_COMMAND = {
     "linear_svm": "LinearSV",
     "perceptron": "Perceptron",
 }
+
+# what it fits too, and what neither classes nor values alone are enough for: estimators
+FITTED_BY_COMMAND_ALONE = {"ranker": "GradientBoostingRanker"}
 
 # estimators whose files do not predict a target
 WITHOUT_TARGET = frozenset({"HistogramDensity", "IsolationForest", "ProximityImputer", "RandomTreesEmbedding"})

@@ -138,6 +138,10 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
     def _loss_parameter(self) -> float:
         return 0.0
 
+    def _held_out_score(self, *given: Any) -> Any:
+        """Return the metric `scoring` on held-out rows, as a function of scores."""
+        return HeldOutScore(self, *given)
+
     # ---- fitting -------------------------------------------------------------------------------------
 
     def fit(
@@ -176,8 +180,14 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         self
             The fitted estimator.
         """
-        more = {"sample_weight_val": sample_weight_val, "offset_val": offset_val}
-        self._check_request(X_val, y_val, more, groups)
+        return self._fit(X, y, sample_weight, offset, groups, (X_val, y_val, sample_weight_val, offset_val))
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, offset: Any, groups: Any, later: tuple[Any, Any, Any, Any]
+    ) -> Self:
+        """Boost; `later` are the table, targets, weights and offsets that the caller holds out."""
+        X_val, y_val, *_ = later
+        self._check_request(X_val, y_val, {"sample_weight_val": later[2], "offset_val": later[3]}, groups)
         table = read_table(X)
         earlier: FittedBoosting | None = self.boosting_ if self.warm_start and hasattr(self, "boosting_") else None
         if earlier is None:
@@ -193,9 +203,10 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         if earlier is not None:
             self._check_earlier(earlier, loss, learned)
         weight = self._all_weights(target, given, learned)
-        rows = LearningRows(self._encode(schema, table), target, weight, read_offset(offset, table.n_rows, n_scores), X)
+        columns, offset = self._encode(schema, table), read_offset(offset, table.n_rows, n_scores)
+        rows = LearningRows(columns, target, weight, offset, X, learned.pop("_beside", None))
         rows.check(loss, "y")
-        held_out = self._held_out(rows, schema, loss, (X_val, y_val, sample_weight_val, offset_val), learned, n_scores)
+        held_out = self._held_out(rows, schema, loss, later, learned, n_scores)
         recipe = resolve(self, rows.n_used, n_scores, held_out is not None)
         if recipe.n_folds and 0 < rows.n_used < len(rows.target):
             read_again = callable(self.scoring) or hasattr(X, "tocsc")  # a metric may read it; or it is sparse
@@ -295,7 +306,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         target = self._known_target(y, table.n_rows, learned, "y_val")
         weight = self._all_weights(target, read_weights(weight, table.n_rows), learned)
         offset = read_offset(offset, table.n_rows, n_scores, "offset_val")
-        held_out = LearningRows(self._encode(schema, table), target, weight, offset, X)
+        held_out = LearningRows(self._encode(schema, table), target, weight, offset, X, learned.pop("_beside", None))
         held_out.check(loss, "y_val")
         if held_out.n_used == 0:
             raise ValueError("No held-out row has a positive weight. Change sample_weight_val or class_weight.")
@@ -351,9 +362,8 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             judge = None
             if held_out is not None and self.scoring is not None:
                 base = held_out.scores(start) if loss.is_shifted else None
-                judge = HeldOutScore(
-                    self, view([]), held_out, learned, base, lambda X: self._encode(schema, read_table(X))
-                )
+                encode = lambda X: self._encode(schema, read_table(X))  # noqa: E731
+                judge = self._held_out_score(view([]), held_out, learned, base, encode)
             members.append(Member(self, recipe, engine, held_out is not None, judge, statistics, outside))
 
         def factor() -> float:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.judge import HeldOutScore
 from spinney._boosting.outside import OutsideLosses
 from spinney._boosting.recipe import Recipe
 from spinney._boosting.statistics import Statistic
@@ -18,6 +17,7 @@ from spinney._fitted.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
 SoFar = Callable[[], FittedBoosting]  # the model of the rounds done
+Judge = Callable[[Floats, SoFar], float]  # scores of the held-out rows, (n_rows, n_scores); smaller is better
 Losses = tuple[float, float, float, float]  # of rows learned from, held out, and out of bag before and after
 
 
@@ -30,7 +30,7 @@ class Member:
         recipe: Recipe,
         engine: _engine.Boosting,
         has_held_out: bool,
-        judge: HeldOutScore | None,
+        judge: Judge | None,
         statistics: Sequence[Statistic] = (),
         outside: OutsideLosses | None = None,
     ) -> None:

@@ -1,0 +1,321 @@
+#include "loss/ranking.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/lanes.h"
+#include "base/math.h"
+#include "base/pool.h"
+
+namespace spinney {
+
+namespace {
+
+constexpr std::size_t width = 4;  // pairs at a time, whatever the register
+using Numbers = Lanes<double, width>;
+
+SPINNEY_INLINE Numbers all(double x) { return every<width>(x); }
+SPINNEY_INLINE Numbers size_of(const Numbers& x) {
+  return each<Numbers>([](auto v) __attribute__((always_inline)) { return v < 0 ? -v : v; }, x);
+}
+
+constexpr double farthest = 300;      // scores of a list are told apart up to here from its middle
+constexpr double near_scores = 0.01;  // pairs of nearer scores count no more
+constexpr std::size_t most_places = 1'000'000;
+
+}  // namespace
+
+// The rows of a list, in some order; arrays are longer than it, by rows of no weight.
+struct RankedLists::Scratch {
+  struct Ranked {
+    double score;
+    Row row;
+  };
+  std::size_t n = 0;
+  std::vector<Ranked> order;
+  std::vector<double> score, raised, gain, weight, discount, gradient, hessian;
+  std::vector<double> own_gain, own_weight;  // in the order of the table
+  std::vector<Row> row;
+  bool is_weighted = false;
+
+  void resize(std::size_t n_rows) {
+    n = n_rows;
+    order.resize(n);
+    row.resize(n);
+    for (auto* v : {&score, &gain, &weight, &discount, &gradient, &hessian}) v->assign(n + width, 0.0);
+    raised.assign(n + width, 1.0);
+  }
+};
+
+RankedLists::RankedLists(std::vector<Row> rows, std::vector<Row> ends, std::vector<double> gain,
+                         std::vector<double> weight, RankingParams params)
+    : rows_(std::move(rows)),
+      ends_(std::move(ends)),
+      gain_(std::move(gain)),
+      weight_(std::move(weight)),
+      params_(params) {
+  double longest = 0;
+  for (std::size_t list = 0; list < ends_.size(); ++list) {
+    double total = 0;
+    for (std::size_t i = begin_of(list); i < ends_[list]; ++i) total += weight_.empty() ? 1.0 : weight_[i];
+    longest = std::max(longest, total);
+  }
+  const auto n_places = static_cast<std::size_t>(
+      std::min({std::ceil(longest), static_cast<double>(params_.truncation), static_cast<double>(most_places)}));
+  discounts_.resize(n_places);
+  for (std::size_t k = 0; k < n_places; ++k)
+    discounts_[k] = 1.0 / (log_ieee(static_cast<double>(k + 2)) * bits_per_nat);
+  sums_.assign(n_places + 1, 0.0);
+  std::partial_sum(discounts_.begin(), discounts_.end(), sums_.begin() + 1);
+  ideal_.resize(ends_.size());
+  Scratch s;
+  std::vector<double> by_gain(rows_.empty() ? 0 : 1 + *std::max_element(rows_.begin(), rows_.end()));
+  for (std::size_t i = 0; i < rows_.size(); ++i) by_gain[rows_[i]] = gain_[i];
+  for (std::size_t list = 0; list < ends_.size(); ++list) {
+    read(list, by_gain.data(), s);
+    sort_by_score(s);
+    if (params_.by_gain) {
+      ideal_[list] = gain_of(s);
+      continue;
+    }
+    double above = 0, pairs = 0, total = 0;  // weights of rows of larger gains; of pairs; of the list
+    for (std::size_t i = 0; i < s.n; ++i) {
+      if (i > 0 && s.gain[i] != s.gain[i - 1]) above = total;
+      pairs += s.weight[i] * above;
+      total += s.weight[i];
+    }
+    ideal_[list] = pairs > 0 ? pairs / total : 0.0;
+  }
+}
+
+template <class Body>  // body(list, scratch)
+void RankedLists::for_each_list(int n_threads, Body&& body) const {
+  constexpr std::size_t rows_of_task = 4096;
+  std::vector<std::size_t> first{0};  // lists of each task
+  for (std::size_t list = 0, begin = 0; list < ends_.size(); ++list)
+    if (ends_[list] - begin >= rows_of_task || list + 1 == ends_.size()) {
+      first.push_back(list + 1);
+      begin = ends_[list];
+    }
+  parallel_for_if_worth(100.0 * static_cast<double>(rows_.size()), first.size() - 1, n_threads,
+                        [&](std::size_t task, int) {
+                          Scratch s;
+                          for (std::size_t list = first[task]; list < first[task + 1]; ++list) body(list, s);
+                        });
+}
+
+void RankedLists::read(std::size_t list, const double* scores, Scratch& s) const {
+  const std::size_t begin = begin_of(list);
+  s.resize(ends_[list] - begin);
+  s.is_weighted = !weight_.empty();
+  s.own_gain.assign(gain_.begin() + static_cast<std::ptrdiff_t>(begin),
+                    gain_.begin() + static_cast<std::ptrdiff_t>(ends_[list]));
+  for (std::size_t i = 0; i < s.n; ++i) s.order[i] = {scores[rows_[begin + i]], static_cast<Row>(i)};
+  s.own_weight.assign(s.n, 1.0);
+  if (s.is_weighted) std::copy_n(weight_.begin() + static_cast<std::ptrdiff_t>(begin), s.n, s.own_weight.begin());
+}
+
+// Largest first; rows of equal scores in the order of the table.
+void RankedLists::sort_by_score(Scratch& s) const {
+  std::sort(s.order.begin(), s.order.end(), [](const Scratch::Ranked& a, const Scratch::Ranked& b) {
+    return a.score != b.score ? a.score > b.score : a.row < b.row;
+  });
+  for (std::size_t i = 0; i < s.n; ++i) {
+    s.row[i] = s.order[i].row;
+    s.score[i] = s.order[i].score;
+    s.gain[i] = s.own_gain[s.row[i]];
+    s.weight[i] = s.own_weight[s.row[i]];
+  }
+}
+
+double RankedLists::up_to(double place) const {
+  const double last = static_cast<double>(discounts_.size());
+  if (place >= last) return sums_.back();
+  const auto whole = static_cast<std::size_t>(place);
+  return sums_[whole] + (place - static_cast<double>(whole)) * discounts_[whole];
+}
+
+// The mean discount of the places that each row takes.
+void RankedLists::place(Scratch& s) const {
+  if (!s.is_weighted) {
+    std::copy_n(discounts_.begin(), std::min(s.n, discounts_.size()), s.discount.begin());
+    return;
+  }
+  double at = 0;
+  for (std::size_t i = 0; i < s.n; ++i) {
+    const double next = at + s.weight[i];
+    s.discount[i] = (up_to(next) - up_to(at)) / s.weight[i];
+    at = next;
+  }
+}
+
+// Discounted gain of the list as it is ranked; rows of equal scores share their places.
+double RankedLists::gain_of(const Scratch& s) const {
+  double found = 0, at = 0;
+  for (std::size_t i = 0; i < s.n;) {
+    double weight = 0, gain = 0;
+    const double score = s.score[i];
+    for (; i < s.n && s.score[i] == score; ++i) {
+      weight += s.weight[i];
+      gain += s.weight[i] * s.gain[i];
+    }
+    found += gain / weight * (up_to(at + weight) - up_to(at));
+    at += weight;
+  }
+  return found;
+}
+
+namespace {
+
+// Scores to the power of e, about the middle of the list: the chance that one row is ranked above another is then a ratio.
+void raise(const double* scores, std::size_t n, double middle, double* raised) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const double d = scores[i] - middle, low = d < -farthest ? -farthest : d;
+    raised[i] = exp_ieee(low > farthest ? farthest : low);
+  }
+}
+
+}  // namespace
+
+// Pairs of one row with those ranked below it. A pair pulls by the chance that it is ranked wrongly times the change in gain if
+// it were swapped, over the distance of its scores.
+void RankedLists::pull_by_gain(std::size_t list, Scratch& s) const {
+  const auto [least, most] = std::minmax_element(s.gain.begin(), s.gain.begin() + static_cast<std::ptrdiff_t>(s.n));
+  if (!(ideal_[list] > 0) || *least == *most) return;
+  const double middle = (s.score[0] + s.score[s.n - 1]) / 2;
+  raise(s.score.data(), s.n, middle, s.raised.data());
+  const bool is_apart = s.score[0] != s.score[s.n - 1];
+  const Numbers floor = all(is_apart ? near_scores : 1.0), slope = all(is_apart ? 1.0 : 0.0), none = all(0.0);
+  double total = 0;
+  for (std::size_t i = 0; i + 1 < s.n && s.discount[i] > 0; ++i) {
+    const Numbers score = all(s.score[i]), raised = all(s.raised[i]), gain = all(s.gain[i]),
+                  discount = all(s.discount[i]), weight = all(s.weight[i]);
+    Numbers pull = none, curve = none, sum = none;
+    for (std::size_t j = i + 1; j < s.n; j += width) {
+      const Numbers other = load<width>(&s.raised[j]), other_weight = load<width>(&s.weight[j]);
+      const Numbers better = gain - load<width>(&s.gain[j]);
+      const auto is_better = better > none;
+      const Numbers distance = floor + slope * (score - load<width>(&s.score[j]));
+      const Numbers inverse = all(1.0) / ((raised + other) * distance);
+      const Numbers change = better * (discount - load<width>(&s.discount[j])) * inverse;
+      const Numbers wrong = select(is_better, other, raised), right = select(is_better, raised, other);
+      const Numbers push = wrong * change, size = size_of(push);
+      const Numbers bend = size * right * inverse * distance;
+      pull -= other_weight * push;
+      curve += other_weight * bend;
+      sum += other_weight * size;
+      store(&s.gradient[j], load<width>(&s.gradient[j]) + weight * push);
+      store(&s.hessian[j], load<width>(&s.hessian[j]) + weight * bend);
+    }
+    s.gradient[i] += sum_of(pull);
+    s.hessian[i] += sum_of(curve);
+    total += s.weight[i] * sum_of(sum);
+  }
+  // A list's pulls add up to the logarithm of what they would: one long list does not outweigh many.
+  const double sum = 2.0 * total / ideal_[list];
+  const double factor = sum > 0 ? log_ieee(1.0 + sum) * bits_per_nat / sum / ideal_[list] : 0.0;
+  for (std::size_t i = 0; i < s.n; ++i) {
+    s.gradient[i] *= factor;
+    s.hessian[i] *= factor;
+  }
+}
+
+// Every row with those of smaller gains. Returns the losses of the list's pairs, over its weight.
+double RankedLists::pull_by_pairs(Scratch& s) const {
+  const auto by_gain = [&](const Scratch::Ranked& a, const Scratch::Ranked& b) {
+    const double first = s.own_gain[a.row], second = s.own_gain[b.row];
+    return first != second ? first > second : a.row < b.row;
+  };
+  std::sort(s.order.begin(), s.order.end(), by_gain);
+  double low = std::numeric_limits<double>::infinity(), high = -low, total = 0;
+  for (std::size_t i = 0; i < s.n; ++i) {
+    s.row[i] = s.order[i].row;
+    s.score[i] = s.order[i].score;
+    s.gain[i] = s.own_gain[s.row[i]];
+    s.weight[i] = s.own_weight[s.row[i]];
+    low = std::min(low, s.score[i]);
+    high = std::max(high, s.score[i]);
+    total += s.weight[i];
+  }
+  raise(s.score.data(), s.n, (low + high) / 2, s.raised.data());
+  double losses = 0;
+  for (std::size_t i = 0, below = 0; i < s.n; ++i) {
+    while (below < s.n && s.gain[below] >= s.gain[i]) ++below;
+    const Numbers raised = all(s.raised[i]), weight = all(s.weight[i]);
+    Numbers pull = all(0.0), curve = all(0.0);
+    for (std::size_t j = below; j < s.n; j += width) {
+      const Numbers other = load<width>(&s.raised[j]), other_weight = load<width>(&s.weight[j]);
+      const Numbers inverse = all(1.0) / (raised + other), push = other * inverse, bend = push * raised * inverse;
+      pull -= other_weight * push;
+      curve += other_weight * bend;
+      store(&s.gradient[j], load<width>(&s.gradient[j]) + weight * push);
+      store(&s.hessian[j], load<width>(&s.hessian[j]) + weight * bend);
+    }
+    s.gradient[i] += sum_of(pull);
+    s.hessian[i] += sum_of(curve);
+    double loss = 0;
+    for (std::size_t j = below; j < s.n; ++j) loss += s.weight[j] * log_ieee(1.0 + s.raised[j] / s.raised[i]);
+    losses += s.weight[i] * loss;
+  }
+  for (std::size_t i = 0; i < s.n; ++i) {
+    s.gradient[i] /= total;
+    s.hessian[i] /= total;
+  }
+  return losses / total;
+}
+
+double RankedLists::gradients(const double* scores, double* gradients, double* hessians, int n_threads) const {
+  std::vector<double> losses(ends_.size());
+  for_each_list(n_threads, [&](std::size_t list, Scratch& s) {
+    read(list, scores, s);
+    if (params_.by_gain) {
+      sort_by_score(s);
+      place(s);
+      pull_by_gain(list, s);
+      losses[list] = gain_of(s) / ideal_[list];
+    } else {
+      losses[list] = pull_by_pairs(s);
+    }
+    const Row* rows = rows_.data() + begin_of(list);
+    for (std::size_t i = 0; i < s.n; ++i) {
+      gradients[rows[s.row[i]]] = s.gradient[i];
+      hessians[rows[s.row[i]]] = s.hessian[i];
+    }
+  });
+  return mean_of(losses);
+}
+
+double RankedLists::mean_loss(const double* scores, int n_threads) const {
+  if (params_.by_gain) return mean_of(normalised_gains(scores, n_threads));
+  std::vector<double> losses(ends_.size());
+  for_each_list(n_threads, [&](std::size_t list, Scratch& s) {
+    read(list, scores, s);
+    losses[list] = pull_by_pairs(s);
+  });
+  return mean_of(losses);
+}
+
+std::vector<double> RankedLists::normalised_gains(const double* scores, int n_threads) const {
+  std::vector<double> gains(ends_.size());
+  for_each_list(n_threads, [&](std::size_t list, Scratch& s) {
+    read(list, scores, s);
+    sort_by_score(s);
+    gains[list] = ideal_[list] > 0 ? gain_of(s) / ideal_[list] : std::numeric_limits<double>::quiet_NaN();
+  });
+  return gains;
+}
+
+double RankedLists::mean_of(std::span<const double> losses) const {
+  double sum = 0, n = 0;
+  for (std::size_t list = 0; list < losses.size(); ++list) {
+    if (!(ideal_[list] > 0)) continue;
+    sum += losses[list];
+    n += params_.by_gain ? 1.0 : ideal_[list];
+  }
+  const double mean = n > 0 ? sum / n : (params_.by_gain ? 1.0 : 0.0);
+  return params_.by_gain ? 1.0 - mean : mean;
+}
+
+}  // namespace spinney

@@ -1,0 +1,406 @@
+"""Gradient boosting of lists of rows that are to be ranked."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from spinney._boosting.base import BaseBoosting
+from spinney._boosting.losses import Loss
+from spinney._boosting.ranking import (
+    RANKING_LOSSES,
+    HeldOutRanking,
+    ListedTarget,
+    metric_of_lists,
+    ranking_loss,
+    read_lists,
+    read_metric,
+    read_relevance,
+)
+from spinney._boosting.recipe import stops_early
+from spinney._data import read_table
+from spinney._fitted.boosting import FittedBoosting
+from spinney._learn.one_target import check_held_out, check_scoring
+from spinney._learn.target import read_weights
+
+Floats = NDArray[np.float64]
+
+
+class GradientBoostingRanker(BaseBoosting):
+    """Gradient boosting that learns to rank the rows of lists, such as documents for a query.
+
+    `predict` gives scores, by which the rows of a list are sorted, largest first; they say nothing across lists. Rows of
+    equal scores are ranked in the order of the table. The model is the same, bit for bit, for any number of threads and
+    any kind of table.
+
+    Parameters
+    ----------
+    loss : {"lambdamart", "pairwise"}, default="lambdamart"
+        Both pull the rows of a list apart, pair by pair. "lambdamart": a pair counts by how much the list's normalised
+        discounted gain (NDCG) would change if the two were swapped, so that the first places matter most. "pairwise":
+        every pair whose grades differ counts the same (RankNet).
+    truncation : int or None, default=30
+        With ``loss="lambdamart"``: how many places of a list count; None: all. A few more than are looked at, such as
+        30 for NDCG at 10, rank better than just these; fewer are faster.
+    gains : {"exponential", "linear"}, default="exponential"
+        With ``loss="lambdamart"``, and in metrics: what a row of grade g is worth, 2 to the power of g less 1, or g
+        itself.
+    n_estimators : int or "auto", default="auto"
+        Number of rounds of one booster. "auto": the mean of five (ten with fewer than 3,000 rows), each of which holds
+        out one fold of the rows and stops when it no longer improves, with small steps and columns drawn; what else is
+        set stays. (One alone where `fit` is given ``X_val``, ``early_stopping=True`` or `init` is an estimator; 100
+        plain rounds with ``early_stopping=False`` or fewer than 10 rows.)
+    effort : float, default=0.5
+        With ``n_estimators="auto"``: how much time to spend, from 0, quick, to 1, thorough. At 1 there are twice as
+        many boosters as at 0.5 and their steps are half as long, at 0 half as many (three instead of five) and twice as
+        long: about three times, or a third of, the time.
+    learning_rate : float or "auto", default="auto"
+        Factor by which the values of each tree are multiplied. "auto": 0.1, or what goes with ``n_estimators="auto"``.
+    max_leaf_nodes : int, "auto" or None, default="auto"
+        Most leaves of a tree. "auto": 31, or what goes with ``n_estimators="auto"``. None: no limit.
+    max_depth : int, optional
+        Most splits between the root and a leaf. None: no limit.
+    growth : {"leaf", "depth"}, default="leaf"
+        Which leaf to split next: the one that gains most, or level by level.
+    min_samples_split : int or float, default=2
+        Fewest rows that a node must hold to be split; a float is a share of all rows.
+    min_samples_leaf : int, float or "auto", default="auto"
+        Fewest rows in a leaf; a float is a share of all rows. "auto": 20, with fewer than 40 rows 3, with fewer than 12
+        a quarter of them, or what goes with ``n_estimators="auto"``. A leaf must also hold as large a sum of second
+        derivatives as this many rows of its parent have on average. (Where the mean weight exceeds eight times the
+        median, a row counts with the median weight in this rule.)
+    min_hessian_leaf : float, default=1e-3
+        Smallest sum of the loss's second derivatives in a leaf.
+    min_gain : float, default=0.0
+        Smallest gain of a split: twice the loss that it saves, to second order.
+    min_impurity_decrease : float, default=0.0
+        Smallest gain of a split over the weight of the round's rows: as `min_gain`, but whatever the size of the table.
+        With the squared error it is the decrease of the variance that scikit-learn asks for.
+    l2_regularization : float or "auto", default="auto"
+        Penalty on the squares of the leaves' values. "auto": 0, or what goes with ``n_estimators="auto"``.
+    l1_regularization : float, default=0.0
+        Penalty on the absolute values of the leaves' values.
+    max_step : float, "auto" or None, default="auto"
+        Largest absolute value of a leaf, before the learning rate. "auto": Newton's step, damped beyond 1.5 where it
+        could run away, which is wherever the second derivative changes. None: Newton's step, however large.
+    subsample : float or "auto", default="auto"
+        Share of the rows drawn for each round. "auto": 1, or what goes with ``n_estimators="auto"``.
+    max_features : int, float, {"auto", "sqrt", "log2"} or None, default="auto"
+        Number or share of the columns tried at each node, drawn at random. "auto": all, or what goes with
+        ``n_estimators="auto"``. None: all.
+    max_features_per_level : float, default=1.0
+        Share of the columns drawn for each level of a tree.
+    max_features_per_tree : float, default=1.0
+        Share of the columns drawn for each tree.
+    max_bins : int or "auto", default="auto"
+        Most bins of a column of numbers; missing values have another one. If there are as many bins as distinct values,
+        splits are exact. "auto": 255, or what goes with ``n_estimators="auto"``.
+    max_one_hot : int, default=4
+        With up to this many categories in a node, each is tried against the rest. More are sorted by their gradient,
+        and cut like numbers.
+    category_smoothing : float, default=10.0
+        Added to the second derivatives of each category when categories are sorted. Those with fewer rows than this in
+        a node stay together.
+    category_l2 : float, default=10.0
+        Additional L2 penalty on both sides when a split by sorted categories is judged.
+    monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
+        1: the prediction must not fall as the column rises; -1: it must not rise; 0: no constraint.
+    interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
+        Groups of columns: those that split on one path from the root must all be in one group. Columns that are in none
+        form one more group.
+    early_stopping : bool or None, default=None
+        Whether to hold out rows, and to stop when their loss no longer improves. None: if ``n_iter_no_change`` is
+        given, and, fold by fold, with ``n_estimators="auto"``.
+    scoring : str, callable or None, default=None
+        The metric of early stopping and of ``validation_score_``: "ndcg", "map" or "mrr", perhaps of the first places
+        alone, as in "ndcg@10", or a function of (grades, scores, numbers of the lists), larger for better. None: the
+        loss, which is 1 less the mean NDCG of the first ``truncation`` places, or the mean loss of a pair.
+    validation_fraction : float or int, default=0.1
+        Share or number of rows to hold out, unless `fit` is given ``X_val``.
+    n_iter_no_change : int or None, default=None
+        Rounds without an improvement after which early stopping ends the fit. None: 10; 50 with
+        ``n_estimators="auto"``.
+    tol : float, default=1e-7
+        By how much the loss must fall to count as an improvement.
+    keep_best : bool, default=True
+        Whether early stopping drops the rounds after the best one.
+    categorical_features : list of names or positions, or mask, optional
+        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
+    unseen : {"missing", "error", "other"}, default="missing"
+        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
+        follows the larger branch.
+    warm_start : bool, default=False
+        Whether `fit` keeps the rounds of the last fit and adds to them.
+    verbose : int, default=0
+        1 reports rounds done, loss and time left to standard error.
+    callbacks : callable, list of callables or None, default=None
+        Called after each round with a dict (round, n_estimators, train_loss, validation_loss, seconds). One that
+        returns True ends the fit.
+    keep_interrupted : bool, default=False
+        Whether an interruption (Ctrl-C) ends the fit with a warning and keeps the rounds done. False: it raises, and
+        nothing is kept.
+    random_state : int, RandomState or None, default=None
+        Seed of what is drawn at random. None gives the same model every time where neither rows nor columns are drawn,
+        and with ``n_estimators="auto"``.
+    n_jobs : int, optional
+        Threads. None: all that the process may use. The result is the same for any number.
+
+    Attributes
+    ----------
+    estimators_ : array of shape (n_rounds, 1)
+        The trees as estimators that predict what they add to the score, made on demand.
+    boosting_ : FittedBoosting
+        The trees as one set of arrays, and what turns their sum into predictions.
+    n_iter_ : int
+        Number of rounds in the model; those of all boosters, which take turns, with ``n_estimators="auto"``.
+    n_estimators_ : int
+        The same number, by scikit-learn's name.
+    stopped_because_ : str
+        Why no further round was tried.
+    train_score_ : ndarray of shape (n_rounds,)
+        Loss on the training rows after each round, including rounds that ``keep_best`` dropped. Of folds: the mean of
+        their boosters' losses after each round of the model.
+    validation_score_ : ndarray of shape (n_rounds,)
+        If rows were held out: their loss after each round, or the metric with its sign changed, so that smaller is
+        always better. Of folds: the mean of their boosters' losses, each on the rows it has not seen.
+    oob_scores_ : ndarray of shape (n_rounds,)
+        With ``subsample`` below 1, unless there are folds: after each round, mean loss of the rows that it did not draw
+        (of every second, third … of them, where there are more than 16,384); NaN if it drew all.
+    oob_improvement_ : ndarray of shape (n_rounds,)
+        With ``subsample`` below 1, unless there are folds: by how much each round lowers the mean loss of these rows.
+    oob_score_ : float
+        With ``subsample`` below 1, unless there are folds: ``oob_scores_`` of the last round of the model.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the loss that the splits save.
+    schema_ : Schema
+        Columns, their kinds and their categories in the training table.
+    n_features_in_ : int
+        Number of columns.
+    max_features_ : int
+        Number of columns tried at each node.
+    feature_names_in_ : ndarray of str
+        Column names, if the table has any and all are strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import spinney
+    >>> X = np.arange(40.0).reshape(20, 2) % 7
+    >>> grades, queries = X[:, 0] // 3, np.repeat(["a", "b", "c", "d"], 5)
+    >>> model = spinney.GradientBoostingRanker(n_estimators=10).fit(X, grades, groups=queries)
+    >>> model.score(X, grades, groups=queries)
+    1.0
+    """
+
+    init = "zero"  # a constant ranks nothing
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseBoosting._parameter_constraints,
+        "loss": [StrOptions(set(RANKING_LOSSES))],
+        "truncation": [Interval(Integral, 1, None, closed="left"), None],
+        "gains": [StrOptions({"exponential", "linear"})],
+    }
+
+    def __init__(
+        self,
+        loss: str = "lambdamart",
+        *,
+        truncation: int | None = 30,
+        gains: str = "exponential",
+        n_estimators: int | str = "auto",
+        effort: float = 0.5,
+        learning_rate: float | str = "auto",
+        max_leaf_nodes: int | str | None = "auto",
+        max_depth: int | None = None,
+        growth: str = "leaf",
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float | str = "auto",
+        min_hessian_leaf: float = 1e-3,
+        min_gain: float = 0.0,
+        min_impurity_decrease: float = 0.0,
+        l2_regularization: float | str = "auto",
+        l1_regularization: float = 0.0,
+        max_step: float | str | None = "auto",
+        subsample: float | str = "auto",
+        max_features: int | float | str | None = "auto",
+        max_features_per_level: float = 1.0,
+        max_features_per_tree: float = 1.0,
+        max_bins: int | str = "auto",
+        max_one_hot: int = 4,
+        category_smoothing: float = 10.0,
+        category_l2: float = 10.0,
+        monotonic_cst: Any = None,
+        interaction_cst: Any = None,
+        early_stopping: bool | None = None,
+        scoring: Any = None,
+        validation_fraction: float | int = 0.1,
+        n_iter_no_change: int | None = None,
+        tol: float = 1e-7,
+        keep_best: bool = True,
+        categorical_features: Any = None,
+        unseen: str = "missing",
+        warm_start: bool = False,
+        verbose: int = 0,
+        callbacks: Any = None,
+        keep_interrupted: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.loss = loss
+        self.truncation = truncation
+        self.gains = gains
+        self.n_estimators = n_estimators
+        self.effort = effort
+        self.learning_rate = learning_rate
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.growth = growth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_hessian_leaf = min_hessian_leaf
+        self.min_gain = min_gain
+        self.min_impurity_decrease = min_impurity_decrease
+        self.l2_regularization = l2_regularization
+        self.l1_regularization = l1_regularization
+        self.max_step = max_step
+        self.subsample = subsample
+        self.max_features = max_features
+        self.max_features_per_level = max_features_per_level
+        self.max_features_per_tree = max_features_per_tree
+        self.max_bins = max_bins
+        self.max_one_hot = max_one_hot
+        self.category_smoothing = category_smoothing
+        self.category_l2 = category_l2
+        self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
+        self.early_stopping = early_stopping
+        self.scoring = scoring
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.keep_best = keep_best
+        self.categorical_features = categorical_features
+        self.unseen = unseen
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.keep_interrupted = keep_interrupted
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        offset: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        groups_val: Any = None,
+        sample_weight_val: Any = None,
+        offset_val: Any = None,
+    ) -> Self:
+        """Boost.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
+            a list of rows. Strings, categories, booleans and missing values are taken as they are.
+        y : array-like of shape (n_samples,)
+            Grades of relevance, at least 0: larger for rows that belong further up in their list.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of rows: one of weight w stands for w equal rows, one below another in its list; weight 0 leaves
+            the row out.
+        groups : array-like of shape (n_samples,), optional
+            Label of the list (the query) that each row belongs to, numbers or strings, in any order. Rows are compared
+            within lists alone, and early stopping holds out whole lists. None: all rows are one list.
+        offset : array-like of shape (n_samples,), optional
+            Scores that the trees add to. Pass the same to `predict`.
+        X_val, y_val, groups_val, sample_weight_val, offset_val : as X, y, groups, sample_weight and offset, optional
+            Held-out lists, for early stopping and the learning curve.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        later = None if y_val is None else ListedTarget(y_val, groups_val)
+        if groups_val is not None and y_val is None:
+            raise ValueError("groups_val goes with X_val. Pass X_val and y_val too.")
+        if groups is not None and y_val is not None and groups_val is None:
+            raise ValueError("groups and groups_val go together. Say which list each row of X_val belongs to.")
+        lists = read_lists(groups, read_table(X).n_rows)
+        return self._fit(
+            X, ListedTarget(y, groups), sample_weight, offset, lists, (X_val, later, sample_weight_val, offset_val)
+        )
+
+    def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any) -> None:
+        self._check_parameters()
+        if isinstance(self.scoring, str):
+            read_metric(self.scoring)
+        check_scoring(None, self.callbacks)
+        check_held_out(X_val, y_val, more, None, stops_early(self))
+
+    def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
+        learned: dict[str, Any] = {"_n_scores": 1}
+        return self._known_target(y, n_rows, learned), learned
+
+    def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Floats:
+        listed = y if isinstance(y, ListedTarget) else ListedTarget(y, None)
+        learned["_beside"] = read_lists(listed.groups, n_rows, "groups" if name == "y" else "groups_val")
+        return read_relevance(listed.y, n_rows, name)
+
+    def _all_weights(self, target: Floats, weight: Floats | None, learned: dict[str, Any]) -> Floats | None:
+        return weight
+
+    def _make_loss(self, learned: dict[str, Any]) -> Loss:
+        return ranking_loss(self.loss, self.gains, self.truncation, self._n_threads)
+
+    def _held_out_score(self, view: FittedBoosting, held_out: Any, *given: Any) -> Any:
+        return HeldOutRanking(self.scoring, self.gains, held_out)
+
+    def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:
+        return scores[:, 0]
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, metric: str = "ndcg", offset: Any = None
+    ) -> float:
+        """How well the rows of each list are ranked, on average over lists.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their grades of relevance.
+        sample_weight : array-like of shape (n_samples,), optional
+            As in `fit`.
+        groups : array-like of shape (n_samples,), optional
+            Label of the list that each row belongs to. None: all rows are one list.
+        metric : str, default="ndcg"
+            "ndcg", "map" or "mrr", perhaps of the first places alone, as in "ndcg@10"; see `spinney.ranking_score`.
+        offset : array-like of shape (n_samples,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        scores = np.ascontiguousarray(self.predict(X, offset=offset), dtype=np.float64)
+        n = len(scores)
+        judge = metric_of_lists(metric, self.gains)
+        return judge(read_relevance(y, n), scores, read_lists(groups, n), read_weights(sample_weight, n))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "ranker"
+        tags.target_tags.required = True
+        tags.target_tags.positive_only = True
+        return tags

@@ -1,0 +1,218 @@
+"""Ranking: gradients and metrics against slow twins, what a ranker learns, and what it refuses."""
+
+import io
+
+import numpy as np
+import pytest
+import spinney
+from oracle import ranking as twin
+from sklearn.metrics import ndcg_score
+from spinney._boosting.ranking import engine_lists
+
+SMALL = {"n_estimators": 15, "max_leaf_nodes": 6, "min_samples_leaf": 3, "learning_rate": 0.3}
+
+
+def lists_of(seed, n_lists=7, most=23, ties=False):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, most, n_lists)
+    lists = rng.permutation(np.repeat(np.arange(n_lists), sizes))
+    grades = rng.integers(0, 4, len(lists)).astype(float)
+    grades[lists == 2] = 0
+    scores = rng.normal(size=len(lists))
+    if ties:
+        scores = scores.round()
+    return grades, scores, lists, rng.integers(1, 4, len(lists)) / 2
+
+
+def table(n_lists=30, size=12, seed=0):
+    rng = np.random.default_rng(seed)
+    n = n_lists * size
+    X = rng.normal(size=(n, 4))
+    groups = np.repeat([f"query {i}" for i in range(n_lists)], size)
+    shift = np.repeat(rng.normal(size=n_lists) * 5, size)  # lists differ; only the order within one matters
+    X[:, 3] = shift
+    wish = X[:, 0] - X[:, 1] ** 2 / 2 + rng.normal(size=n) * 0.3
+    grades = np.zeros(n)
+    for q in np.unique(groups):
+        mine = np.flatnonzero(groups == q)
+        grades[mine[np.argsort(wish[mine])]] = np.repeat([0, 1, 2], size // 3)
+    order = rng.permutation(n)
+    return X[order], grades[order], groups[order]
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("truncation", [3, 10, None])
+def test_gradients_are_those_of_the_twin(ties, weighted, truncation):
+    grades, scores, lists, weight = lists_of(3, ties=ties)
+    weight = weight if weighted else np.ones(len(grades))
+    gain = 2**grades - 1
+    g, h, loss = engine_lists(gain, weight, lists, True, truncation).gradients(scores, 2)
+    found = []
+    for q in np.unique(lists):
+        mine = lists == q
+        expected = twin.lambdas(gain[mine], scores[mine], weight[mine], truncation or 10**6)
+        np.testing.assert_allclose(g[0][mine], expected[0], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(h[0][mine], expected[1], rtol=1e-9, atol=1e-12)
+        found.append(twin.ndcg(gain[mine], scores[mine], weight[mine], truncation or 10**6)[0])
+    assert loss == pytest.approx(1 - np.nanmean(found), abs=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pairs_have_the_slopes_of_their_loss(weighted):
+    grades, scores, lists, weight = lists_of(4, 4, 9)
+    weight = weight if weighted else np.ones(len(grades))
+    ranked = engine_lists(grades, weight, lists, False, None)
+
+    def loss(at):
+        parts = [twin.pair_loss(grades[lists == q], at[lists == q], weight[lists == q]) for q in np.unique(lists)]
+        return sum(part for part, _ in parts), sum(pairs for _, pairs in parts)
+
+    total, pairs = loss(scores)
+    g, h, mean = ranked.gradients(scores, 1)
+    assert mean == pytest.approx(total / pairs, rel=1e-12)
+    assert ranked.mean_loss(scores, 1) == mean
+    step = 1e-5
+    for row in range(len(scores)):
+        up, down = scores.copy(), scores.copy()
+        up[row] += step
+        down[row] -= step
+        slope = (loss(up)[0] - loss(down)[0]) / (2 * step)
+        assert weight[row] * g[0][row] == pytest.approx(slope, abs=1e-8)
+        slopes = [ranked.gradients(at, 1)[0][0][row] for at in (down, up)]
+        assert h[0][row] == pytest.approx((slopes[1] - slopes[0]) / (2 * step), abs=1e-6)
+
+
+def test_scores_far_apart_pull_as_the_ratio_says():
+    g, h, _ = engine_lists(np.array([1.0, 0.0]), None, None, True, None).gradients(np.array([-1e4, 1e4]), 1)
+    assert np.isfinite(g).all() and np.isfinite(h).all() and g[0][0] < 0 < g[0][1]
+
+
+def test_a_weight_of_two_is_a_row_twice():
+    grades, scores, lists, _ = lists_of(5)
+    times = np.random.default_rng(0).integers(0, 4, len(grades))
+    twice = np.repeat(np.arange(len(grades)), times)
+    for by_gain in (True, False):
+        g, h, loss = engine_lists(grades, times.astype(float), lists, by_gain, 8).gradients(scores, 1)
+        of_rows = engine_lists(grades[twice], None, lists[twice], by_gain, 8).gradients(scores[twice], 1)
+        for one, other in ((g, of_rows[0]), (h, of_rows[1])):
+            np.testing.assert_allclose(one[0] * times, np.bincount(twice, other[0], len(grades)), atol=1e-12)
+        assert loss == pytest.approx(of_rows[2], abs=1e-12)
+
+
+@pytest.mark.parametrize("k", [None, 3])
+def test_ndcg_is_scikit_learns(k):
+    rng = np.random.default_rng(1)
+    y, scores = rng.integers(0, 4, (6, 10)).astype(float), rng.normal(size=(6, 10)).round(1)
+    groups = np.repeat(np.arange(6), 10)
+    name = "ndcg" if k is None else f"ndcg@{k}"
+    found = spinney.ranking_score(y.ravel(), scores.ravel(), groups, metric=name, gains="linear")
+    assert found == pytest.approx(ndcg_score(y, scores, k=k), abs=1e-12)
+    found = spinney.ranking_score(y.ravel(), scores.ravel(), groups, metric=name)
+    assert found == pytest.approx(ndcg_score(2**y - 1, scores, k=k), abs=1e-12)
+
+
+@pytest.mark.parametrize("places", [None, 2, 5])
+def test_map_and_mrr_are_those_of_the_twin(places):
+    grades, scores, lists, _ = lists_of(6)
+    end = "" if places is None else f"@{places}"
+    parts = [(grades[lists == q] > 0, scores[lists == q]) for q in np.unique(lists) if grades[lists == q].any()]
+    for name, of in (("map", twin.average_precision), ("mrr", twin.reciprocal_rank)):
+        expected = np.mean([of(*part, places) for part in parts])
+        assert spinney.ranking_score(grades, scores, lists, metric=name + end) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["lambdamart", "pairwise"])
+def test_ranks_within_lists(loss):
+    X, grades, groups = table()
+    new = table(seed=1)
+    model = spinney.GradientBoostingRanker(loss, **SMALL).fit(X, grades, groups=groups)
+    score = model.score(new[0], new[1], groups=new[2], metric="ndcg@5")
+    by_values = spinney.GradientBoostingRegressor(**SMALL).fit(X, grades).predict(new[0])
+    assert score > 0.9
+    assert score > spinney.ranking_score(new[1], by_values, new[2], metric="ndcg@5") - 0.02
+    assert model.train_score_[-1] < model.train_score_[0]
+
+
+def test_order_of_the_table_and_kind_of_labels_do_not_matter():
+    X, grades, groups = table()
+    model = spinney.GradientBoostingRanker(**SMALL).fit(X, grades, groups=groups)
+    numbers = np.unique(groups, return_inverse=True)[1]
+    assert model.fingerprint() == spinney.GradientBoostingRanker(**SMALL).fit(X, grades, groups=numbers).fingerprint()
+    by_list = np.argsort(numbers, kind="stable")
+    other = spinney.GradientBoostingRanker(**SMALL).fit(X[by_list], grades[by_list], groups=numbers[by_list])
+    np.testing.assert_allclose(other.predict(X), model.predict(X), atol=1e-6)
+
+
+def test_threads_do_not_matter():
+    X, grades, groups = table(200)
+    prints = {
+        spinney.GradientBoostingRanker(loss, n_estimators=3, n_jobs=n).fit(X, grades, groups=groups).fingerprint()
+        for loss in ("lambdamart", "pairwise")
+        for n in (1, 2, 3)
+    }
+    assert len(prints) == 2
+
+
+def test_stops_by_whole_lists_and_by_metrics():
+    X, grades, groups = table(40)
+    new = table(seed=1)
+    plain = {**SMALL, "n_estimators": 60, "n_iter_no_change": 5, "random_state": 0}
+    for scoring in (None, "map@3", "mrr", "ndcg@5", lambda y, scores, lists: -float(np.abs(scores).mean())):
+        model = spinney.GradientBoostingRanker(scoring=scoring, **plain).fit(X, grades, groups=groups)
+        assert len(model.validation_score_) >= model.n_iter_
+    model = spinney.GradientBoostingRanker(**plain).fit(
+        X, grades, groups=groups, X_val=new[0], y_val=new[1], groups_val=new[2]
+    )
+    best = spinney.ranking_score(new[1], model.predict(new[0]), new[2], metric="ndcg@30")
+    assert 1 - model.validation_score_.min() == pytest.approx(best, abs=1e-12)
+
+
+def test_without_settings_there_are_folds_of_lists():
+    X, grades, groups = table(20)
+    model = spinney.GradientBoostingRanker(n_iter_no_change=3, effort=0.0).fit(X, grades, groups=groups)
+    assert model.score(X, grades, groups=groups) > 0.9
+    one = spinney.GradientBoostingRanker(n_iter_no_change=3, effort=0.0).fit(X[:60], grades[:60])
+    assert one.score(X[:60], grades[:60]) > 0.8
+
+
+def test_is_kept_explained_and_asked_for_single_rows():
+    X, grades, groups = table()
+    model = spinney.GradientBoostingRanker(**SMALL).fit(X, grades, groups=groups)
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    again = spinney.load(file)
+    file.seek(0)
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.score(X, grades, groups=groups) == model.score(X, grades, groups=groups)
+    np.testing.assert_array_equal(spinney.load_predictor(file).predict(X), model.predict(X))
+    assert model.to_predictor().predict(X[0]) == model.predict(X[:1])[0]
+    shap = model.shap_values(X[:5])
+    np.testing.assert_allclose(shap.values.sum(axis=1) + shap.base_value, model.predict(X[:5]), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"groups": [12] * 30}, "numpy.repeat"),
+        ({"groups": ["a"] * 5}, "label of a list per row"),
+        ({"groups": [None] + ["a"] * 359}, "Row 0 of groups has no label"),
+        ({"groups_val": ["a"]}, "groups_val goes with X_val"),
+        ({"y": np.full(360, -1.0)}, "Grades of relevance are at least 0"),
+        ({"y": np.full(360, 99.0)}, "gains='linear'"),
+    ],
+)
+def test_refuses_in_words(more, said):
+    X, grades, groups = table()
+    given = {"X": X, "y": grades, "groups": groups} | more
+    with pytest.raises(ValueError, match=said):
+        spinney.GradientBoostingRanker(**SMALL).fit(**given)
+
+
+def test_refuses_metrics_that_are_not_of_lists():
+    X, grades, groups = table()
+    with pytest.raises(ValueError, match="no metric of lists"):
+        spinney.GradientBoostingRanker(scoring="r2", **SMALL).fit(X, grades, groups=groups)
+    with pytest.raises(ValueError, match="groups and groups_val go together"):
+        spinney.GradientBoostingRanker(**SMALL).fit(X, grades, groups=groups, X_val=X, y_val=grades)
