@@ -219,6 +219,8 @@ def _models():
     )(sample_weight=np.arange(N_ROWS) % 3)
     models["neighbours of several outputs"] = _of("KNeighborsRegressor", np.column_stack([VALUES, COUNTS]))
     models["two classes"] = _of("GradientBoostingClassifier", PAIR, n_estimators=5)
+    for loss in ("lambdamart", "pairwise"):
+        models[loss] = _of("GradientBoostingRanker", COUNTS, n_estimators=5, loss=loss)
     for loss in ("exponential", "focal", "smooth_hinge"):
         models[loss] = _of("GradientBoostingClassifier", PAIR, n_estimators=5, loss=loss)
     models["exposure"] = lambda: _of("DecisionTreeRegressor", COUNTS, criterion="poisson", max_depth=3)(

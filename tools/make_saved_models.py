@@ -66,6 +66,9 @@ def models() -> dict[str, Any]:
         "boosting_regressor": spinney.GradientBoostingRegressor("poisson", n_estimators=4, random_state=4).fit(
             X, X["count"]
         ),
+        "boosting_ranker": spinney.GradientBoostingRanker(n_estimators=4, random_state=4).fit(
+            X, X["count"] // 2, groups=X["wild"]
+        ),
         "adaboost_classifier": spinney.AdaBoostClassifier(n_estimators=4).fit(X, labels),
         "adaboost_gentle": spinney.AdaBoostClassifier(
             n_estimators=3, algorithm="gentle", max_depth=2, early_stopping=True, random_state=4

@@ -778,6 +778,57 @@ def predicted(
     """Values, or shares of the classes, by row, for scores by row."""
 
 def make_additive(trees: Sequence[Tree], n_outputs: int, n_categories: Sequence[int]) -> Additive: ...
+
+class RankedLists:
+    """Lists of rows that are ranked by their scores."""
+
+    def __init__(
+        self,
+        *,
+        rows: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        ends: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        gain: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        weight: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None,
+        n_rows: int,
+        by_gain: bool,
+        truncation: int,
+    ) -> None: ...
+    def gradients(
+        self,
+        scores: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        n_jobs: int,
+    ) -> tuple[
+        Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")],
+        Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")],
+        float,
+    ]:
+        """
+        Gradients and hessians, (1, n_rows), before weights, and the mean loss.
+        """
+
+    def mean_loss(
+        self,
+        scores: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        n_jobs: int,
+    ) -> float:
+        """The mean loss at these scores."""
+
+    def normalised_gains(
+        self,
+        scores: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        n_jobs: int,
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
+        """Normalised discounted gain of each list; NaN if no row of it has any."""
+
 def replaced_in_tree(
     tree: Tree, table: Table, points: Table, columns: Sequence[int], n_jobs: int
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:

@@ -84,6 +84,10 @@ enter_models(
     TWO,
     offset=OFFSET,
 )
+RANKERS = {loss: lambda loss=loss: spinney.GradientBoostingRanker(loss, **SMALL) for loss in ("lambdamart", "pairwise")}
+GRADES = np.abs(VALUES).round() % 4
+enter_models("boosting lists", RANKERS, HOLES, GRADES, groups=GROUPS)
+enter_models("boosting lists with weights", RANKERS, HOLES, GRADES, groups=GROUPS, sample_weight=WEIGHTS)
 enter_models("boosting from zero", {"counts": values(loss="poisson", init="zero")}, HOLES, COUNTS)
 
 

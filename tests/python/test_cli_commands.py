@@ -77,6 +77,23 @@ def test_fit_prints_a_table(folder):
         assert words in shown
 
 
+def test_fit_ranks_lists(folder, penguins):
+    graded = penguins.with_columns(grade=penguins["body_mass_g"].fill_null(0) // 1500)
+    graded.write_csv(folder / "graded.csv")
+    given = ["fit", folder / "graded.csv", "--target", "grade", "--model", "ranker", "--trees", 5]
+    found = json.loads(run(*given, "--group", "species", "--folds", 3, "--json", "--out", folder / "r.model").stdout)
+    assert found["task"] == "ranking"
+    score = found["scores"]["NDCG@10"]
+    assert score["boosting"]["mean"] > score["baseline"]["mean"]
+    assert "species" not in found["columns"]
+    run("predict", folder / "r.model", folder / "graded.csv")
+    assert "--group" in refused(*given, code=2)
+    assert "--model ranker" in refused(
+        "fit", folder / "graded.csv", "--target", "grade", "--model", "boosting", "--loss", "pairwise", code=2
+    )
+    assert "lists" in refused(*given, "--group", "species", "--folds", 9)
+
+
 def test_fit_judges_beside_the_baseline(folder):
     result = json.loads(run("fit", folder / "penguins.csv", "--target", "species", "--json").stdout)
     accuracy = result["scores"]["accuracy"]

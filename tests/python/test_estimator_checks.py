@@ -24,6 +24,7 @@ pytestmark = [
         # leaves of one row: a weight of two is a row twice, but never two rows of a leaf
         spinney.GradientBoostingClassifier(n_estimators=20, min_samples_leaf=1),
         spinney.GradientBoostingRegressor(n_estimators=20, min_samples_leaf=1, learning_rate=0.3),
+        spinney.GradientBoostingRanker(n_estimators=10, min_samples_leaf=1),
         spinney.AdaBoostClassifier(n_estimators=10),
         spinney.AdaBoostRegressor(n_estimators=10),
         spinney.LinearClassifier(),
@@ -78,6 +79,7 @@ def test_scikit_learns_checks(estimator, check):
             min_samples_leaf=1,
             random_state=0,
         ),
+        spinney.GradientBoostingRanker("pairwise", n_estimators=10, min_samples_leaf=1),
         spinney.StackingClassifier(["tree", LogisticRegression()], "tree", passthrough=True, refit=False, cv=3),
         spinney.StackingRegressor(["tree", "linear"], "greedy", cv=3, n_jobs=2),
         spinney.VotingClassifier(["tree", LogisticRegression()], voting="hard"),

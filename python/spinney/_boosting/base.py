@@ -204,7 +204,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             self._check_earlier(earlier, loss, learned)
         weight = self._all_weights(target, given, learned)
         columns, offset = self._encode(schema, table), read_offset(offset, table.n_rows, n_scores)
-        rows = LearningRows(columns, target, weight, offset, X, learned.pop("_beside", None))
+        rows = LearningRows(columns, target, weight, offset, X, learned.pop("_more", None))
         rows.check(loss, "y")
         held_out = self._held_out(rows, schema, loss, later, learned, n_scores)
         recipe = resolve(self, rows.n_used, n_scores, held_out is not None)
@@ -306,7 +306,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         target = self._known_target(y, table.n_rows, learned, "y_val")
         weight = self._all_weights(target, read_weights(weight, table.n_rows), learned)
         offset = read_offset(offset, table.n_rows, n_scores, "offset_val")
-        held_out = LearningRows(self._encode(schema, table), target, weight, offset, X, learned.pop("_beside", None))
+        held_out = LearningRows(self._encode(schema, table), target, weight, offset, X, learned.pop("_more", None))
         held_out.check(loss, "y_val")
         if held_out.n_used == 0:
             raise ValueError("No held-out row has a positive weight. Change sample_weight_val or class_weight.")

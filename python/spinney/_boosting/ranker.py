@@ -33,9 +33,9 @@ Floats = NDArray[np.float64]
 class GradientBoostingRanker(BaseBoosting):
     """Gradient boosting that learns to rank the rows of lists, such as documents for a query.
 
-    `predict` gives scores, by which the rows of a list are sorted, largest first; they say nothing across lists. Rows of
-    equal scores are ranked in the order of the table. The model is the same, bit for bit, for any number of threads and
-    any kind of table.
+    `predict` gives scores, by which the rows of a list are sorted, largest first; they say nothing across lists. Rows
+    of equal scores are ranked in the order of the table. The model is the same, bit for bit, for any number of threads
+    and any kind of table.
 
     Parameters
     ----------
@@ -353,7 +353,7 @@ class GradientBoostingRanker(BaseBoosting):
 
     def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Floats:
         listed = y if isinstance(y, ListedTarget) else ListedTarget(y, None)
-        learned["_beside"] = read_lists(listed.groups, n_rows, "groups" if name == "y" else "groups_val")
+        learned["_more"] = read_lists(listed.groups, n_rows, "groups" if name == "y" else "groups_val")
         return read_relevance(listed.y, n_rows, name)
 
     def _all_weights(self, target: Floats, weight: Floats | None, learned: dict[str, Any]) -> Floats | None:

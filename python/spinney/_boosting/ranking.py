@@ -42,7 +42,9 @@ def read_lists(groups: Any, n_rows: int, name: str = "groups") -> NDArray[np.int
                 f"{name} has {len(labels)} numbers that add up to the table's {n_rows} rows: these are sizes of lists. "
                 f"Pass a label for each row: numpy.repeat(numpy.arange({len(labels)}), sizes)."
             )
-        raise ValueError(f"{name} has shape {labels.shape} and the table {n_rows} rows. Give the label of a list per row.")
+        raise ValueError(
+            f"{name} has shape {labels.shape} and the table {n_rows} rows. Give the label of a list per row."
+        )
     if labels.dtype.kind in "fO":
         missing = [i for i, label in enumerate(labels.tolist()) if is_missing_label(label)]
         if missing:
@@ -107,7 +109,7 @@ class RankedRows:
 
     def __init__(self, rows: LearningRows, by_gain: bool, gains: str, truncation: int | None, n_threads: int) -> None:
         found = gains_of(rows.target, gains)
-        self._lists = engine_lists(found, rows.weight, rows.beside, by_gain, truncation)
+        self._lists = engine_lists(found, rows.weight, rows.more, by_gain, truncation)
         self._n_threads = n_threads
         self._learns = False
         self._known: tuple[Floats, Floats, Floats] | None = None  # scores, gradients and hessians there
@@ -145,12 +147,20 @@ def read_metric(name: str) -> tuple[str, int | None]:
     """Return a metric and how many places of a list it looks at; None: all. Such as "ndcg@10"."""
     word, at, places = name.partition("@")
     if word not in METRICS or (at and not (places.isdecimal() and int(places) > 0)):
-        raise ValueError(f"{name!r} is no metric of lists. Use 'ndcg', 'map' or 'mrr', or with places, as in 'ndcg@10'.")
+        raise ValueError(
+            f"{name!r} is no metric of lists. Use 'ndcg', 'map' or 'mrr', or with places, as in 'ndcg@10'."
+        )
     return word, int(places) if at else None
 
 
 def ranking_score(
-    y: Any, scores: Any, groups: Any = None, *, metric: str = "ndcg", gains: str = "exponential", sample_weight: Any = None
+    y: Any,
+    scores: Any,
+    groups: Any = None,
+    *,
+    metric: str = "ndcg",
+    gains: str = "exponential",
+    sample_weight: Any = None,
 ) -> float:
     """How well scores rank the rows of each list, on average over the lists that have a relevant row.
 
@@ -193,9 +203,7 @@ def ranking_score(
     return metric_of_lists(metric, gains)(grades, values, read_lists(groups, n), weight)
 
 
-def metric_of_lists(
-    name: str, gains: str
-) -> Callable[[Floats, Floats, NDArray[np.intp] | None, Floats | None], float]:
+def metric_of_lists(name: str, gains: str) -> Callable[[Floats, Floats, NDArray[np.intp] | None, Floats | None], float]:
     """Return a metric as a function of grades, scores, lists and weights."""
     word, places = read_metric(name)
 
@@ -236,7 +244,7 @@ class HeldOutRanking:
         """Judge the scores of the engine, (n_rows, 1)."""
         rows, found = self._rows, np.ascontiguousarray(scores[:, 0])
         if self._metric is not None:
-            return -self._metric(rows.target, found, rows.beside, rows.weight)
+            return -self._metric(rows.target, found, rows.more, rows.weight)
         used = rows.weights() > 0
-        lists = np.zeros(len(used), dtype=np.intp) if rows.beside is None else rows.beside
+        lists = np.zeros(len(used), dtype=np.intp) if rows.more is None else rows.more
         return -float(self._own(rows.target[used], found[used], lists[used]))

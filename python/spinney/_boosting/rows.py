@@ -30,7 +30,7 @@ class LearningRows:
     offset : ndarray of shape (n_scores, n_rows), or None
     given : table
         The rows as the caller gave them.
-    beside : ndarray of shape (n_rows,), or None
+    more : ndarray of shape (n_rows,), or None
         What the loss must know of each row beside its target: its list, the end of its interval.
     """
 
@@ -39,7 +39,7 @@ class LearningRows:
     weight: Floats | None
     offset: Floats | None = None
     given: Any = None
-    beside: NDArray[Any] | None = None
+    more: NDArray[Any] | None = None
 
     def weights(self) -> Floats:
         """Weights, 1 where there are none."""
@@ -129,8 +129,8 @@ def that_count(
     given = None if encode is None else pick_table(rows.given).take(used)
     columns = _rows_of(rows.columns, used) if encode is None else encode(given)
     offset = None if rows.offset is None else np.ascontiguousarray(rows.offset[:, used])
-    beside = None if rows.beside is None else rows.beside[used]
-    return LearningRows(columns, rows.target[used], rows.weights()[used], offset, given, beside), labels
+    more = None if rows.more is None else rows.more[used]
+    return LearningRows(columns, rows.target[used], rows.weights()[used], offset, given, more), labels
 
 
 def _rows_of(columns: _engine.Table, rows: NDArray[np.intp]) -> _engine.Table:

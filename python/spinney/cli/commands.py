@@ -10,7 +10,7 @@ import click
 import rich  # noqa: F401  (asked for here, so that a missing extra shows at once)
 
 import spinney._engine as _engine
-from spinney._names import FITTED_BY_COMMAND
+from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE
 from spinney.cli.group import FILE, delimiter_option, spinney
 
 __all__ = ["spinney"]
@@ -63,6 +63,7 @@ class _NumberOrCv(_NumberOrAuto):
 
 _NUMBER_LOSSES = tuple(name for name, traits in _engine.losses().items() if not traits["of_classes"])
 _CLASS_LOSSES = ("log_loss", *(name for name, traits in _engine.losses().items() if traits["of_two_classes"]))
+_LIST_LOSSES = ("lambdamart", "pairwise")
 _CRITERIA = (
     *("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"),
     *("squared_error", "friedman_mse", "absolute_error", "poisson"),
@@ -73,20 +74,22 @@ _LEARNERS = (
 )
 _KERNELS = ("linear", "poly", "rbf", "sigmoid")
 _OF_TREES = ("tree", "forest", "extra-trees")
+_OF_BOOSTING = ("boosting", "ranker")
 _OF_MARGINS = ("svm", "linear_svm")
 _OF_KERNELS = ("svm", "nu_svm")
 _ONLY_OF = {  # models that an option is for, where it is not for all of them
     "n_neighbors": ("knn",),
-    "learning_rate": ("boosting", "adaboost", "functional"),
+    "group": ("ranker",),
+    "learning_rate": (*_OF_BOOSTING, "adaboost", "functional"),
     "learners": ("functional",),
-    "loss": ("boosting",),
-    "offset": ("boosting",),
+    "loss": _OF_BOOSTING,
+    "offset": _OF_BOOSTING,
     "ccp_alpha": _OF_TREES,
     "criterion": _OF_TREES,
-    "min_samples_leaf": (*_OF_TREES, "boosting"),
-    "max_leaf_nodes": (*_OF_TREES, "boosting"),
-    "max_depth": (*_OF_TREES, "boosting", "adaboost"),
-    "n_estimators": (*_OF_TREES, "boosting", "adaboost", "functional"),
+    "min_samples_leaf": (*_OF_TREES, *_OF_BOOSTING),
+    "max_leaf_nodes": (*_OF_TREES, *_OF_BOOSTING),
+    "max_depth": (*_OF_TREES, *_OF_BOOSTING, "adaboost"),
+    "n_estimators": (*_OF_TREES, *_OF_BOOSTING, "adaboost", "functional"),
     "C": _OF_MARGINS,
     "kernel": _OF_KERNELS,
     "nu": ("nu_svm",),
@@ -96,6 +99,16 @@ _OPTION_OF = {
     "n_neighbors": "neighbors",
     "learners": "learner",
 }  # where an option has another name than its parameter
+
+
+def _check_ranker(group: str | None, loss: str | None) -> None:
+    if group is None:
+        raise click.BadParameter(
+            "--model ranker compares rows of the same list. Name the column that says which, such as the query's.",
+            param_hint="'--group'",
+        )
+    if loss not in (None, *_LIST_LOSSES):
+        raise click.BadParameter(f"--model ranker has {' and '.join(_LIST_LOSSES)}.", param_hint="'--loss'")
 
 
 @spinney.command()
@@ -112,12 +125,12 @@ _OPTION_OF = {
 @click.option(
     "--model",
     "kind",
-    type=click.Choice(list(FITTED_BY_COMMAND)),
+    type=click.Choice([*FITTED_BY_COMMAND, *FITTED_BY_COMMAND_ALONE]),
     default="tree",
     show_default=True,
-    help="One tree, a random forest, a forest of trees that cut at random, gradient boosting, AdaBoost, a sum of "
-    "simple functions, a support vector machine, a linear one for many rows, a perceptron, the nearest rows, the rows "
-    "of a regular cell, a linear model, or several of these: stacked, or averaged.",
+    help="One tree, a random forest, a forest of trees that cut at random, gradient boosting (of lists to be ranked: "
+    "ranker), AdaBoost, a sum of simple functions, a support vector machine, a linear one for many rows, a "
+    "perceptron, the nearest rows, the rows of a regular cell, a linear model, or several of these: stacked, or averaged.",
 )
 @click.option(
     "--trees",
@@ -153,9 +166,10 @@ _OPTION_OF = {
 )
 @click.option(
     "--loss",
-    type=click.Choice((*_NUMBER_LOSSES, *_CLASS_LOSSES)),
+    type=click.Choice((*_NUMBER_LOSSES, *_CLASS_LOSSES, *_LIST_LOSSES)),
     metavar="L",
-    help=f"Boosting. Of numbers: {', '.join(_NUMBER_LOSSES)}; of classes: {', '.join(_CLASS_LOSSES)}.",
+    help=f"Boosting. Of numbers: {', '.join(_NUMBER_LOSSES)}; of classes: {', '.join(_CLASS_LOSSES)}; of lists: "
+    f"{', '.join(_LIST_LOSSES)}.",
 )
 @click.option("--max-depth", type=click.IntRange(1), metavar="N", help="Most questions from the root to a leaf.")
 @click.option("--min-samples-leaf", type=click.IntRange(1), metavar="N", help="Fewest rows in a leaf.")
@@ -180,6 +194,7 @@ _OPTION_OF = {
 )
 @click.option("--weight", metavar="COL", help="Column with the weight of each row.")
 @click.option("--offset", metavar="COL", help="Boosting: column with the score that each row starts from.")
+@click.option("--group", metavar="COL", help="Ranker: column that says which list each row belongs to.")
 @click.option(
     "--folds",
     type=click.IntRange(0, 100),
@@ -206,6 +221,7 @@ def fit(
     date_parts: str | None,
     weight: str | None,
     offset: str | None,
+    group: str | None,
     folds: int,
     seed: int,
     delimiter: str | None,
@@ -225,6 +241,8 @@ def fit(
       spinney fit loans.csv --target repaid --model forest --trees auto
 
       spinney fit loans.csv --target repaid --model boosting --out loans.model
+
+      spinney fit clicks.csv --target grade --model ranker --group query
     """
     if kind == "tree" and parameters["n_estimators"] is not None:
         raise click.BadParameter("It is for ensembles. Pass --model forest or boosting too.", param_hint="'--trees'")
@@ -235,16 +253,21 @@ def fit(
             "extra-trees": "Extra-trees see every row, so that none is out of bag. Pass a number, or --model forest.",
         }
         raise click.BadParameter(why[kind], param_hint="'--trees'")
-    for name, value in {**parameters, "offset": offset}.items():
+    for name, value in {**parameters, "offset": offset, "group": group}.items():
         if value is not None and kind not in _ONLY_OF.get(name, (kind,)):
             option = f"'--{_OPTION_OF.get(name, name.replace('_', '-'))}'"
             raise click.BadParameter(f"This is not a parameter of --model {kind}. Leave it out.", param_hint=option)
     if folds == 1:
         raise click.BadParameter("1 fold leaves no rows to learn from. Use 0, or 2 and more.", param_hint="'--folds'")
+    if kind == "ranker":
+        _check_ranker(group, parameters["loss"])
+        task = "ranking"
+    elif parameters["loss"] in _LIST_LOSSES:
+        raise click.BadParameter("It is for lists of rows. Pass --model ranker.", param_hint="'--loss'")
     from spinney.cli.fit import Source, run_fit
 
     parts = () if date_parts is None else tuple(part.strip() for part in date_parts.split(","))
-    source = Source(table, target, task, drop, weight, offset, delimiter, parts)
+    source = Source(table, target, task, drop, weight, offset, delimiter, parts, group)
     run_fit(source, kind, parameters, n_folds=folds, seed=seed, out=out, as_json=as_json)
 
 

@@ -18,7 +18,7 @@ from rich.progress import track
 from rich.table import Table
 from rich.text import Text
 
-from spinney._names import FITTED_BY_COMMAND, estimator_of
+from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE, estimator_of
 from spinney.cli.failures import fail, failures_in_words, nearest, warnings_in_words
 from spinney.cli.tables import check_writable, number_column, read_whole
 
@@ -70,6 +70,11 @@ class Problem:
         """Return the keyword of fit and predict for some rows; none if there is no offset."""
         return {} if self.offset is None else {"offset": self.offset[rows]}
 
+    def given_to_fit(self, rows: Any = slice(None)) -> dict[str, Any]:
+        """Return the keywords of fit for some rows."""
+        lists = {"groups": self.beside["--group"][rows]} if self.task == "ranking" else {}
+        return self.given_offset(rows) | lists
+
 
 _STOPPING = {"early_stopping": True, "n_iter_no_change": 20}  # where most rounds are named
 _FEWEST_TO_STOP_BY = 50  # with fewer rows, held-out ones say little: boosting runs all rounds
@@ -85,13 +90,17 @@ def run_fit(
         check_writable(out)
     problem = take_apart(source)
     check_boosting(problem, parameters)
-    name = estimator_of(FITTED_BY_COMMAND[kind], problem.task == "classification")
+    if kind in FITTED_BY_COMMAND_ALONE:
+        name: str | None = FITTED_BY_COMMAND_ALONE[kind]
+    else:
+        name = estimator_of(FITTED_BY_COMMAND[kind], problem.task == "classification")
     if name is None:
         raise fail(f"--model {kind} tells classes apart, and the target holds numbers. Use another model.")
     given = {name: value for name, value in parameters.items() if value is not None}
     if kind == "knn":
         given = {"n_neighbors": "cv"} | given
-    if kind == "boosting" and isinstance(given.get("n_estimators"), int) and problem.X.height >= _FEWEST_TO_STOP_BY:
+    is_counted = isinstance(given.get("n_estimators"), int) and problem.X.height >= _FEWEST_TO_STOP_BY
+    if kind in ("boosting", "ranker") and is_counted:
         given = _STOPPING | given
     with failures_in_words(), warnings_in_words():
         model = getattr(spinney, name)(**given)
@@ -100,7 +109,7 @@ def run_fit(
         scores = cross_validate(model, problem, n_folds, seed) if n_folds else {}
         if kind == "forest":
             model.set_params(oob_score=True)
-        model.fit(problem.X, problem.y, problem.weight, **problem.given_offset())
+        model.fit(problem.X, problem.y, problem.weight, **problem.given_to_fit())
         if out is not None:
             model.save(out)
     result = summary(source, problem, model, scores, n_folds, out)
@@ -115,6 +124,8 @@ def check_boosting(problem: Problem, parameters: dict[str, Any]) -> None:
     from spinney._boosting.losses import NUMBER_LOSSES
 
     loss = parameters.get("loss")
+    if problem.task == "ranking":
+        return
     if problem.task != "classification":
         if loss is not None and loss not in NUMBER_LOSSES:
             raise fail(f"--loss {loss} is for classes, and the target holds numbers. Pass --task classification.")
@@ -183,8 +194,9 @@ def task_of(target: Any, asked: str) -> tuple[str, str]:
     dtype = target.dtype
     if not (dtype.is_numeric() or _is_label(dtype)):
         raise fail(f"The target '{target.name}' holds {dtype} values. Make it numbers or strings.")
-    if asked == "regression" and _is_label(dtype):
-        raise fail(f"--task regression needs numbers, but the target '{target.name}' holds {dtype} values.")
+    if asked in ("regression", "ranking") and _is_label(dtype):
+        needs = "--task regression needs numbers" if asked == "regression" else "--model ranker needs grades"
+        raise fail(f"{needs}, but the target '{target.name}' holds {dtype} values.")
     if asked == "classification" and dtype.is_float() and (target != target.round(0)).any():
         raise fail(f"--task classification needs labels, but '{target.name}' holds fractions. Use --task regression.")
     if asked != "auto":
@@ -231,12 +243,16 @@ def cross_validate(model: Any, problem: Problem, n_folds: int, seed: int) -> Sco
     )
     for train, test in shown:
         train_weight = None if weight is None else weight[train]
-        tree = clone(model).fit(problem.X[train], y[train], train_weight, **problem.given_offset(train))
+        tree = clone(model).fit(problem.X[train], y[train], train_weight, **problem.given_to_fit(train))
         said = tree.predict(problem.X[test], **problem.given_offset(test))
         guesses = said, np.full(len(test), _baseline(y[train], train_weight, problem.task))
         for side, guess in enumerate(guesses):
             test_weight = np.ones(len(test)) if weight is None else weight[test]
-            for name, value in _score(problem.task, y[test], guess, test_weight).items():
+            if problem.task == "ranking":
+                found = _score_of_lists(y[test], guess, problem.beside["--group"][test], test_weight)
+            else:
+                found = _score(problem.task, y[test], guess, test_weight)
+            for name, value in found.items():
                 scores[name][side].append(value)
     return scores
 
@@ -249,15 +265,22 @@ def _folds(problem: Problem, n_folds: int, seed: int) -> Iterator[tuple[NDArray[
         order = order[np.argsort(codes[order], kind="stable")]
     fold_of = np.empty(len(order), dtype=int)
     fold_of[order] = np.arange(len(order)) % n_folds
+    if problem.task == "ranking":  # whole lists
+        labels, codes = np.unique(problem.beside["--group"], return_inverse=True)
+        if len(labels) < n_folds:
+            raise fail(f"{n_folds} folds need as many lists, and --group has {len(labels)}. Pass fewer --folds.")
+        fold_of = (np.random.default_rng(seed).permutation(len(labels)) % n_folds)[codes]
     for fold in range(n_folds):
         yield np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
 
 
 def _metrics(task: str) -> list[str]:
-    return ["accuracy"] if task == "classification" else ["R²", "RMSE"]
+    return {"classification": ["accuracy"], "ranking": ["NDCG@10"]}.get(task, ["R²", "RMSE"])
 
 
 def _baseline(y: NDArray[Any], weight: NDArray[np.float64] | None, task: str) -> Any:
+    if task == "ranking":
+        return 0.0
     if task == "regression":
         return np.average(y.astype(float), weights=weight)
     labels, codes = np.unique(y, return_inverse=True)
@@ -276,6 +299,14 @@ def _score(task: str, y: NDArray[Any], guess: NDArray[Any], weight: NDArray[np.f
     return {"R²": 1.0 - error / spread if spread > 0.0 else math.nan, "RMSE": math.sqrt(error)}
 
 
+def _score_of_lists(
+    y: NDArray[Any], guess: NDArray[Any], lists: NDArray[Any], weight: NDArray[np.float64]
+) -> dict[str, float]:
+    from spinney._boosting.ranking import ranking_score
+
+    return {"NDCG@10": ranking_score(y, guess, lists, metric="ndcg@10", sample_weight=weight)}
+
+
 # ---- the report -------------------------------------------------------------------------------------------
 
 
@@ -288,7 +319,7 @@ def summary(
     about: About = model._about()
     ranked = importance_columns(model) if hasattr(model, "feature_importances_") else {"column": [], "importance": []}
     importances = dict(zip(ranked["column"], ranked["importance"], strict=True))
-    baseline = "most frequent class" if problem.task == "classification" else "mean"
+    baseline = {"classification": "most frequent class", "ranking": "any order"}.get(problem.task, "mean")
     return {
         "table": str(source.path),
         "rows": problem.X.height,
