@@ -40,6 +40,7 @@ NB_MODULE(_engine, m) {
   init_shap(m);
   init_boosting(m);
   init_ranking(m);
+  init_survival(m);
   init_replaced(m);
   init_model_file(m);
   init_neighbours(m);

@@ -36,6 +36,7 @@ struct RankedLists::Scratch {
   std::size_t n = 0;
   std::vector<Ranked> order;
   std::vector<double> score, raised, gain, weight, discount, gradient, hessian;
+  std::vector<double> change;                // of the discount, if the row were swapped with another of the same score
   std::vector<double> own_gain, own_weight;  // in the order of the table
   std::vector<Row> row;
   bool is_weighted = false;
@@ -44,7 +45,7 @@ struct RankedLists::Scratch {
     n = n_rows;
     order.resize(n);
     row.resize(n);
-    for (auto* v : {&score, &gain, &weight, &discount, &gradient, &hessian}) v->assign(n + width, 0.0);
+    for (auto* v : {&score, &gain, &weight, &discount, &change, &gradient, &hessian}) v->assign(n + width, 0.0);
     raised.assign(n + width, 1.0);
   }
 };
@@ -137,16 +138,33 @@ double RankedLists::up_to(double place) const {
   return sums_[whole] + (place - static_cast<double>(whole)) * discounts_[whole];
 }
 
-// The mean discount of the places that each row takes.
-void RankedLists::place(Scratch& s) const {
-  if (!s.is_weighted) {
-    std::copy_n(discounts_.begin(), std::min(s.n, discounts_.size()), s.discount.begin());
-    return;
+// What swapping two rows of equal scores, which share these places, changes in the discount, on average over their orders.
+double RankedLists::mean_change(double begin, double end) const {
+  const double last = static_cast<double>(discounts_.size());
+  double sum = 0, before = 0;
+  for (double at = begin; at < end && at < last;) {
+    const double whole = std::floor(at), next = std::min(whole + 1, end), here = next - at;
+    sum += here * discounts_[static_cast<std::size_t>(whole)] * ((end - next) - before);
+    before += here;
+    at = next;
   }
+  return 2 * sum / ((end - begin) * (end - begin));
+}
+
+// The mean discount of the places that each row takes; rows of equal scores share theirs.
+void RankedLists::place(Scratch& s) const {
   double at = 0;
-  for (std::size_t i = 0; i < s.n; ++i) {
-    const double next = at + s.weight[i];
-    s.discount[i] = (up_to(next) - up_to(at)) / s.weight[i];
+  for (std::size_t i = 0; i < s.n;) {
+    std::size_t end = i;
+    double weight = 0;
+    for (; end < s.n && s.score[end] == s.score[i]; ++end) weight += s.weight[end];
+    const bool is_alone = end == i + 1;
+    const double next = at + weight, shared = (up_to(next) - up_to(at)) / weight;
+    const double change = is_alone ? 0.0 : mean_change(at, next);
+    for (; i < end; ++i) {
+      s.discount[i] = shared;
+      s.change[i] = change;
+    }
     at = next;
   }
 }
@@ -191,15 +209,16 @@ void RankedLists::pull_by_gain(std::size_t list, Scratch& s) const {
   double total = 0;
   for (std::size_t i = 0; i + 1 < s.n && s.discount[i] > 0; ++i) {
     const Numbers score = all(s.score[i]), raised = all(s.raised[i]), gain = all(s.gain[i]),
-                  discount = all(s.discount[i]), weight = all(s.weight[i]);
+                  discount = all(s.discount[i]), weight = all(s.weight[i]), tied = all(s.change[i]);
     Numbers pull = none, curve = none, sum = none;
     for (std::size_t j = i + 1; j < s.n; j += width) {
       const Numbers other = load<width>(&s.raised[j]), other_weight = load<width>(&s.weight[j]);
       const Numbers better = gain - load<width>(&s.gain[j]);
       const auto is_better = better > none;
-      const Numbers distance = floor + slope * (score - load<width>(&s.score[j]));
+      const Numbers other_score = load<width>(&s.score[j]), distance = floor + slope * (score - other_score);
+      const Numbers swapped = select(other_score == score, tied, discount - load<width>(&s.discount[j]));
       const Numbers inverse = all(1.0) / ((raised + other) * distance);
-      const Numbers change = better * (discount - load<width>(&s.discount[j])) * inverse;
+      const Numbers change = better * swapped * inverse;
       const Numbers wrong = select(is_better, other, raised), right = select(is_better, raised, other);
       const Numbers push = wrong * change, size = size_of(push);
       const Numbers bend = size * right * inverse * distance;
@@ -220,6 +239,27 @@ void RankedLists::pull_by_gain(std::size_t list, Scratch& s) const {
     s.gradient[i] *= factor;
     s.hessian[i] *= factor;
   }
+}
+
+// Losses of the pairs of a row with those from `below` on. Where rows have no weights, of several pairs at a time: the logarithm
+// of a product.
+double RankedLists::loss_above(const Scratch& s, std::size_t i, std::size_t below) {
+  constexpr double largest = 1e100;
+  const double inverse = 1.0 / s.raised[i];
+  double loss = 0, product = 1;
+  for (std::size_t j = below; j < s.n; ++j) {
+    const double factor = 1.0 + s.raised[j] * inverse;
+    if (s.is_weighted || factor > largest) {
+      loss += s.weight[j] * log_ieee(factor);
+      continue;
+    }
+    product *= factor;
+    if (product > largest) {
+      loss += log_ieee(product);
+      product = 1;
+    }
+  }
+  return loss + log_ieee(product);
 }
 
 // Every row with those of smaller gains. Returns the losses of the list's pairs, over its weight.
@@ -255,9 +295,7 @@ double RankedLists::pull_by_pairs(Scratch& s) const {
     }
     s.gradient[i] += sum_of(pull);
     s.hessian[i] += sum_of(curve);
-    double loss = 0;
-    for (std::size_t j = below; j < s.n; ++j) loss += s.weight[j] * log_ieee(1.0 + s.raised[j] / s.raised[i]);
-    losses += s.weight[i] * loss;
+    losses += s.weight[i] * loss_above(s, i, below);
   }
   for (std::size_t i = 0; i < s.n; ++i) {
     s.gradient[i] /= total;

@@ -1,7 +1,7 @@
 // Losses of lists: the rows of a group are ranked by their scores, and pairs of them pull each other apart.
 //
-// A row of weight w stands for w equal rows, one below another: it takes w places of its list. Rows of equal scores are ranked
-// in the order of the table where pairs are weighed; a list's gain is the mean over all orders of these.
+// A row of weight w stands for w equal rows, one below another: it takes w places of its list. Rows of equal scores share their
+// places: all that depends on their order is the mean over all orders, so that the order of the table does not matter.
 #pragma once
 
 #include <cstddef>
@@ -44,6 +44,8 @@ class RankedLists {
   void read(std::size_t list, const double* scores, Scratch& s) const;
   void sort_by_score(Scratch& s) const;
   void place(Scratch& s) const;
+  double mean_change(double begin, double end) const;
+  static double loss_above(const Scratch& s, std::size_t i, std::size_t below);
   double gain_of(const Scratch& s) const;
   void pull_by_gain(std::size_t list, Scratch& s) const;
   double pull_by_pairs(Scratch& s) const;

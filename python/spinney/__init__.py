@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from spinney._boosting.ranker import GradientBoostingRanker
     from spinney._boosting.ranking import ranking_score
     from spinney._boosting.regressor import GradientBoostingRegressor
+    from spinney._boosting.survival import GradientBoostingSurvival
     from spinney._data.date_parts import date_parts
     from spinney._ensemble.adaboost.classifier import AdaBoostClassifier
     from spinney._ensemble.adaboost.regressor import AdaBoostRegressor
@@ -118,6 +119,7 @@ __all__ = [
     "GradientBoostingClassifier",
     "GradientBoostingRanker",
     "GradientBoostingRegressor",
+    "GradientBoostingSurvival",
     "HistogramClassifier",
     "HistogramDensity",
     "HistogramRegressor",

@@ -829,6 +829,114 @@ class RankedLists:
     ) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
         """Normalised discounted gain of each list; NaN if no row of it has any."""
 
+class CoxRows:
+    """Rows whose hazards are proportional."""
+
+    def __init__(
+        self,
+        time: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        is_event: Annotated[
+            NDArray[numpy.uint8], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        weight: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None,
+    ) -> None: ...
+    def gradients(
+        self,
+        scores: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> tuple[
+        Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")],
+        Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")],
+        float,
+    ]:
+        """
+        Gradients and hessians, (1, n_rows), before weights, and the mean loss.
+        """
+
+    def mean_loss(
+        self,
+        scores: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> float:
+        """The mean loss at these scores."""
+
+    def baseline(
+        self,
+        scores: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+    ) -> tuple[
+        Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")],
+        Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")],
+    ]:
+        """Times of events, ascending, and the hazard of a score of 0 up to each."""
+
+class TimedRows:
+    """Rows whose times lie in intervals, for accelerated failure times."""
+
+    def __init__(
+        self,
+        low: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        high: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        weight: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None,
+        distribution: str,
+    ) -> None: ...
+    def gradients(
+        self,
+        scores: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scale: float,
+        n_jobs: int,
+    ) -> tuple[
+        Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")],
+        Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")],
+        float,
+    ]:
+        """
+        Gradients and hessians, (1, n_rows), before weights, and the mean loss.
+        """
+
+    def mean_loss(
+        self,
+        scores: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        scale: float,
+        n_jobs: int,
+    ) -> float:
+        """The mean loss at these scores."""
+
+def shares_left(
+    distribution: str,
+    z: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")]:
+    """
+    Share without an event at each z, which is the logarithm of time less the score, over the scale.
+    """
+
+def time_quantile(distribution: str, share: float) -> float:
+    """The z at which a share of events has happened."""
+
+def concordance(
+    low: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    high: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    expected: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+    weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+    | None,
+) -> float:
+    """
+    Harrell's concordance of intervals of time and expectations; NaN if no pair can be compared.
+    """
+
 def replaced_in_tree(
     tree: Tree, table: Table, points: Table, columns: Sequence[int], n_jobs: int
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:

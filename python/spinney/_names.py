@@ -37,6 +37,7 @@ MODULE_OF = {
     "GradientBoostingClassifier": "spinney._boosting.classifier",
     "GradientBoostingRanker": "spinney._boosting.ranker",
     "GradientBoostingRegressor": "spinney._boosting.regressor",
+    "GradientBoostingSurvival": "spinney._boosting.survival",
     "HistogramClassifier": "spinney._neighbours.histogram_classifier",
     "HistogramDensity": "spinney._neighbours.density",
     "HistogramRegressor": "spinney._neighbours.histogram_regressor",
@@ -136,6 +137,7 @@ FITTED_KINDS = {
 # families whose estimators are not called by the family and "Classifier" or "Regressor": of classes, of values
 OWN_NAMES: dict[str, tuple[str | None, str | None]] = {
     "GradientBoostingRank": (None, "GradientBoostingRanker"),
+    "GradientBoostingSurvival": (None, "GradientBoostingSurvival"),
     "LinearSV": ("LinearSVC", "LinearSVR"),
     "NuSV": ("NuSVC", "NuSVR"),
     "Perceptron": ("Perceptron", None),
@@ -146,7 +148,7 @@ OWN_NAMES: dict[str, tuple[str | None, str | None]] = {
 FAMILIES_OF_KIND = {
     "adaboost": ("AdaBoost",),
     "adaboost_r2": ("AdaBoost",),
-    "boosting": ("GradientBoosting", "GradientBoostingRank"),
+    "boosting": ("GradientBoosting", "GradientBoostingRank", "GradientBoostingSurvival"),
     "cells": ("Histogram",),
     "forest": ("RandomForest", "ExtraTrees"),
     "functions": ("FunctionalBoosting",),

@@ -11,6 +11,13 @@ def discount_up_to(place, truncation):
     return total
 
 
+def mean_change(begin, end, truncation):
+    """Mean distance between the discounts of two places between these, drawn one by one; halves of places count half."""
+    half = np.arange(2 * begin, 2 * end).astype(int) // 2
+    discount = np.where(half < truncation, 1 / np.log2(half + 2), 0)
+    return np.abs(discount[:, None] - discount).mean()
+
+
 def ndcg(gain, scores, weight, truncation):
     """Normalised discounted gain of one list; rows of equal scores share their places."""
 
@@ -35,17 +42,20 @@ def lambdas(gain, scores, weight, truncation):
     _, ideal = ndcg(gain, scores, weight, truncation)
     if ideal <= 0 or len(set(gain)) == 1:
         return g, h
-    order = sorted(range(n), key=lambda i: (-scores[i], i))
-    discount, at = np.zeros(n), 0.0
-    for i in order:
-        discount[i] = (discount_up_to(at + weight[i], truncation) - discount_up_to(at, truncation)) / weight[i]
-        at += weight[i]
+    discount, within, at = np.zeros(n), np.zeros(n), 0.0
+    for value in sorted(set(scores), reverse=True):
+        tied = scores == value
+        end = at + weight[tied].sum()
+        discount[tied] = (discount_up_to(end, truncation) - discount_up_to(at, truncation)) / (end - at)
+        within[tied] = mean_change(at, end, truncation)
+        at = end
     is_apart = scores.max() > scores.min()
     total = 0.0
     for i in range(n):
         for j in range(n):
             if gain[i] > gain[j]:
-                change = (gain[i] - gain[j]) * abs(discount[i] - discount[j]) / ideal
+                swapped = within[i] if scores[i] == scores[j] else abs(discount[i] - discount[j])
+                change = (gain[i] - gain[j]) * swapped / ideal
                 if is_apart:
                     change /= 0.01 + abs(scores[i] - scores[j])
                 wrong = 1 / (1 + np.exp(scores[i] - scores[j]))

@@ -89,6 +89,16 @@ def test_scores_far_apart_pull_as_the_ratio_says():
     assert g[0][0] < 0 < g[0][1]
 
 
+def test_the_order_of_tied_rows_does_not_matter():
+    grades, scores, lists, weight = lists_of(3, ties=True)
+    order = np.random.default_rng(1).permutation(len(grades))
+    g, h, loss = engine_lists(grades, weight, lists, True, 9).gradients(scores, 1)
+    others = engine_lists(grades[order], weight[order], lists[order], True, 9).gradients(scores[order], 1)
+    np.testing.assert_allclose(others[0][0], g[0][order], atol=1e-12)
+    np.testing.assert_allclose(others[1][0], h[0][order], atol=1e-12)
+    assert others[2] == pytest.approx(loss, abs=1e-12)
+
+
 def test_a_weight_of_two_is_a_row_twice():
     grades, scores, lists, _ = lists_of(5)
     times = np.random.default_rng(0).integers(0, 4, len(grades))

@@ -227,7 +227,9 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         learned["_ranges"] = ColumnRanges.of(rows.columns, rows.weight, self._n_threads)
         if len(parts) > 1 and (known := rounds.calibrated(parts, rows, loss, start, by_class)) is not None:
             learned["_calibration"] = known
-        self._keep(recipe, schema, rounds, learned | {"_seed": seed})
+        model = rounds.result()
+        learned |= {"_seed": seed} | self._told_by(rounds, model, loss, parts, rows)
+        self._keep(recipe, schema, rounds, model, learned)
         return self
 
     def _parts(
@@ -427,9 +429,15 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             n_jobs=self._n_threads,
         )
 
-    def _keep(self, recipe: Recipe, schema: Schema, rounds: Rounds, learned: dict[str, Any]) -> None:
+    def _told_by(self, rounds: Rounds, model: FittedBoosting, loss: Loss, parts: Any, rows: LearningRows) -> Any:
+        """Return what else is learned from the rows once the model is known."""
+        return {}
+
+    def _keep(
+        self, recipe: Recipe, schema: Schema, rounds: Rounds, model: FittedBoosting, learned: dict[str, Any]
+    ) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
-        model, curves = rounds.result(), rounds.curves()
+        curves = rounds.curves()
         for name in ("validation_score_", "oob_scores_", "oob_improvement_", "oob_score_", "init_", "_calibration"):
             self.__dict__.pop(name, None)
         self._keep_schema(schema)

@@ -45,7 +45,9 @@ class OutsideLosses:
     @classmethod
     def of(cls, loss: Outside, learning: LearningRows, held_out: LearningRows | None) -> OutsideLosses:
         """Take the rows of a booster."""
-        return cls(loss(learning), None if held_out is None else loss(held_out))
+        learned = loss(learning)
+        judged_by = getattr(learned, "held_out", loss)  # what is learned from the rows may judge the others
+        return cls(learned, None if held_out is None else judged_by(held_out))
 
     def losses(self, engine: _engine.Boosting) -> tuple[float, float, float, float]:
         """Losses at the present scores: of the rows learned from, held out; nothing of those out of bag."""

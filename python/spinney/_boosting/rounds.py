@@ -165,6 +165,15 @@ class Rounds:
         _, first = rows.shifted(start, loss)
         return out_of_folds(self._members, parts, rows, start, first, self.factor, self._view([]))
 
+    def scores_held_out(self, scores: Floats, parts: Sequence[LearningRows | None]) -> Floats:
+        """Scores of rows, (n_scores, n_rows), with those of each fold as the booster has them that holds it out."""
+        found = scores.copy()
+        for member, part in zip(self._members, parts, strict=True):
+            if part is not None and member.best_scores.size:
+                held = part.weights() > 0
+                found[:, held] = member.best_scores[:, held]
+        return found
+
     def _turns(self) -> list[tuple[int, int]]:
         return in_turns([member.n_kept() for member in self._members])
 

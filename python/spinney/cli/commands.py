@@ -130,7 +130,8 @@ def _check_ranker(group: str | None, loss: str | None) -> None:
     show_default=True,
     help="One tree, a random forest, a forest of trees that cut at random, gradient boosting (of lists to be ranked: "
     "ranker), AdaBoost, a sum of simple functions, a support vector machine, a linear one for many rows, a "
-    "perceptron, the nearest rows, the rows of a regular cell, a linear model, or several of these: stacked, or averaged.",
+    "perceptron, the nearest rows, the rows of a regular cell, a linear model, or several of these: "
+    "stacked, or averaged.",
 )
 @click.option(
     "--trees",

@@ -1,0 +1,491 @@
+"""Gradient boosting of times until an event."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+import spinney._engine as _engine
+from spinney._boosting.base import BaseBoosting
+from spinney._boosting.losses import Loss
+from spinney._boosting.rounds import Rounds
+from spinney._boosting.rows import LearningRows
+from spinney._boosting.times import DISTRIBUTIONS, CoxLoss, TimedLoss, read_times, steps_at, time_loss
+from spinney._data.given import given_numbers
+from spinney._file.arrays import array_from_json, array_to_json
+from spinney._file.container import field, refuse
+from spinney._fitted.boosting import FittedBoosting
+from spinney._keep.part import FittedPart
+from spinney._learn.target import read_weights
+from spinney._numbers.same_bits import exp, log
+
+Floats = NDArray[np.float64]
+_MOST_TIMES = 100  # of curves without a baseline of their own
+
+
+class GradientBoostingSurvival(BaseBoosting):
+    """Gradient boosting of times until an event, such as failure or death, that may not have happened yet.
+
+    A target is one number per row, a time, with a minus sign where the event had not happened by then (censored); a
+    structured array of (event, time), in either order; or, with ``loss="aft"``, two columns, the first and the last
+    time at which the event may have happened: equal where it is known, infinity where it is open, 0 where it may have
+    happened at any time before. The model is the same, bit for bit, for any number of threads and any kind of table.
+
+    Parameters
+    ----------
+    loss : {"cox", "aft"}, default="cox"
+        "cox": scores are logarithms of hazards, which are proportional at all times; `predict` gives the score, larger
+        for earlier events. "aft": the logarithm of a time is the score plus ``scale`` times chance; `predict` gives the
+        median time.
+    distribution : {"normal", "logistic", "extreme"}, default="normal"
+        With ``loss="aft"``: how logarithms of times vary about their median. "extreme" makes Weibull's times,
+        "logistic" has longer tails than "normal".
+    scale : float or "auto", default="auto"
+        With ``loss="aft"``: how far logarithms of times vary. "auto": as far as is most likely at the scores of each
+        round.
+    n_estimators : int or "auto", default="auto"
+        Number of rounds of one booster. "auto": the mean of five (ten with fewer than 3,000 rows), each of which holds
+        out one fold of the rows and stops when it no longer improves, with small steps and columns drawn; what else is
+        set stays. (One alone where `fit` is given ``X_val``, ``early_stopping=True`` or `init` is an estimator; 100
+        plain rounds with ``early_stopping=False`` or fewer than 10 rows.)
+    effort : float, default=0.5
+        With ``n_estimators="auto"``: how much time to spend, from 0, quick, to 1, thorough. At 1 there are twice as
+        many boosters as at 0.5 and their steps are half as long, at 0 half as many (three instead of five) and twice as
+        long: about three times, or a third of, the time.
+    learning_rate : float or "auto", default="auto"
+        Factor by which the values of each tree are multiplied. "auto": 0.1, or what goes with ``n_estimators="auto"``.
+    max_leaf_nodes : int, "auto" or None, default="auto"
+        Most leaves of a tree. "auto": 31, or what goes with ``n_estimators="auto"``. None: no limit.
+    max_depth : int, optional
+        Most splits between the root and a leaf. None: no limit.
+    growth : {"leaf", "depth"}, default="leaf"
+        Which leaf to split next: the one that gains most, or level by level.
+    min_samples_split : int or float, default=2
+        Fewest rows that a node must hold to be split; a float is a share of all rows.
+    min_samples_leaf : int, float or "auto", default="auto"
+        Fewest rows in a leaf; a float is a share of all rows. "auto": 20, with fewer than 40 rows 3, with fewer than 12
+        a quarter of them, or what goes with ``n_estimators="auto"``. A leaf must also hold as large a sum of second
+        derivatives as this many rows of its parent have on average. (Where the mean weight exceeds eight times the
+        median, a row counts with the median weight in this rule.)
+    min_hessian_leaf : float, default=1e-3
+        Smallest sum of the loss's second derivatives in a leaf.
+    min_gain : float, default=0.0
+        Smallest gain of a split: twice the loss that it saves, to second order.
+    min_impurity_decrease : float, default=0.0
+        Smallest gain of a split over the weight of the round's rows: as `min_gain`, but whatever the size of the table.
+        With the squared error it is the decrease of the variance that scikit-learn asks for.
+    l2_regularization : float or "auto", default="auto"
+        Penalty on the squares of the leaves' values. "auto": 0, or what goes with ``n_estimators="auto"``.
+    l1_regularization : float, default=0.0
+        Penalty on the absolute values of the leaves' values.
+    max_step : float, "auto" or None, default="auto"
+        Largest absolute value of a leaf, before the learning rate. "auto": Newton's step, damped beyond 1.5 where it
+        could run away, which is wherever the second derivative changes. None: Newton's step, however large.
+    subsample : float or "auto", default="auto"
+        Share of the rows drawn for each round. "auto": 1, or what goes with ``n_estimators="auto"``.
+    max_features : int, float, {"auto", "sqrt", "log2"} or None, default="auto"
+        Number or share of the columns tried at each node, drawn at random. "auto": all, or what goes with
+        ``n_estimators="auto"``. None: all.
+    max_features_per_level : float, default=1.0
+        Share of the columns drawn for each level of a tree.
+    max_features_per_tree : float, default=1.0
+        Share of the columns drawn for each tree.
+    max_bins : int or "auto", default="auto"
+        Most bins of a column of numbers; missing values have another one. If there are as many bins as distinct values,
+        splits are exact. "auto": 255, or what goes with ``n_estimators="auto"``.
+    max_one_hot : int, default=4
+        With up to this many categories in a node, each is tried against the rest. More are sorted by their gradient,
+        and cut like numbers.
+    category_smoothing : float, default=10.0
+        Added to the second derivatives of each category when categories are sorted. Those with fewer rows than this in
+        a node stay together.
+    category_l2 : float, default=10.0
+        Additional L2 penalty on both sides when a split by sorted categories is judged.
+    monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
+        1: the prediction must not fall as the column rises; -1: it must not rise; 0: no constraint.
+    interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
+        Groups of columns: those that split on one path from the root must all be in one group. Columns that are in none
+        form one more group.
+    early_stopping : bool or None, default=None
+        Whether to hold out rows, and to stop when their loss no longer improves. None: if ``n_iter_no_change`` is
+        given, and, fold by fold, with ``n_estimators="auto"``.
+    scoring : str, callable or None, default=None
+        The metric of early stopping and of ``validation_score_``: the name of a scikit-learn scorer, or a function of
+        (model, held-out rows as they were given, their targets). None: the loss.
+    validation_fraction : float or int, default=0.1
+        Share or number of rows to hold out, unless `fit` is given ``X_val``.
+    n_iter_no_change : int or None, default=None
+        Rounds without an improvement after which early stopping ends the fit. None: 10; 50 with
+        ``n_estimators="auto"``.
+    tol : float, default=1e-7
+        By how much the loss must fall to count as an improvement.
+    keep_best : bool, default=True
+        Whether early stopping drops the rounds after the best one.
+    categorical_features : list of names or positions, or mask, optional
+        Columns of numbers to be treated as categories. Columns of strings or of a categorical type always are.
+    unseen : {"missing", "error", "other"}, default="missing"
+        How to treat a category that did not occur in training: as a missing value, as an error, or as a value that
+        follows the larger branch.
+    warm_start : bool, default=False
+        Whether `fit` keeps the rounds of the last fit and adds to them.
+    verbose : int, default=0
+        1 reports rounds done, loss and time left to standard error.
+    callbacks : callable, list of callables or None, default=None
+        Called after each round with a dict (round, n_estimators, train_loss, validation_loss, seconds). One that
+        returns True ends the fit.
+    keep_interrupted : bool, default=False
+        Whether an interruption (Ctrl-C) ends the fit with a warning and keeps the rounds done. False: it raises, and
+        nothing is kept.
+    random_state : int, RandomState or None, default=None
+        Seed of what is drawn at random. None gives the same model every time where neither rows nor columns are drawn,
+        and with ``n_estimators="auto"``.
+    n_jobs : int, optional
+        Threads. None: all that the process may use. The result is the same for any number.
+
+    Attributes
+    ----------
+    estimators_ : array of shape (n_rounds, 1)
+        The trees as estimators that predict what they add to the score, made on demand.
+    boosting_ : FittedBoosting
+        The trees as one set of arrays, and what turns their sum into predictions.
+    event_times_ : ndarray of shape (n_times,)
+        Times of events, ascending, at which curves are given unless others are asked for; of ``loss="aft"`` at most
+        100.
+    baseline_hazard_ : ndarray of shape (n_times,)
+        With ``loss="cox"``: the hazard of a score of 0 up to each of these times (Breslow's estimate). With
+        ``n_estimators="auto"`` by what each fold's rows were predicted by boosters that had not seen them.
+    scale_ : float
+        With ``loss="aft"``: the scale of the model, by rows held out if there are any, unless it was given.
+    n_iter_ : int
+        Number of rounds in the model; those of all boosters, which take turns, with ``n_estimators="auto"``.
+    n_estimators_ : int
+        The same number, by scikit-learn's name.
+    stopped_because_ : str
+        Why no further round was tried.
+    train_score_ : ndarray of shape (n_rounds,)
+        Loss on the training rows after each round, including rounds that ``keep_best`` dropped. Of folds: the mean of
+        their boosters' losses after each round of the model.
+    validation_score_ : ndarray of shape (n_rounds,)
+        If rows were held out: their loss after each round, or the metric with its sign changed, so that smaller is
+        always better. Of folds: the mean of their boosters' losses, each on the rows it has not seen.
+    oob_scores_ : ndarray of shape (n_rounds,)
+        With ``subsample`` below 1, unless there are folds: after each round, mean loss of the rows that it did not draw
+        (of every second, third … of them, where there are more than 16,384); NaN if it drew all.
+    oob_improvement_ : ndarray of shape (n_rounds,)
+        With ``subsample`` below 1, unless there are folds: by how much each round lowers the mean loss of these rows.
+    oob_score_ : float
+        With ``subsample`` below 1, unless there are folds: ``oob_scores_`` of the last round of the model.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the loss that the splits save.
+    schema_ : Schema
+        Columns, their kinds and their categories in the training table.
+    n_features_in_ : int
+        Number of columns.
+    max_features_ : int
+        Number of columns tried at each node.
+    feature_names_in_ : ndarray of str
+        Column names, if the table has any and all are strings.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import spinney
+    >>> X = np.arange(60.0).reshape(30, 2) % 7
+    >>> times = np.where(np.arange(30) % 5 == 0, -1, 1) * (1 + X[:, 0])  # every fifth is censored
+    >>> model = spinney.GradientBoostingSurvival(n_estimators=20).fit(X, times)
+    >>> model.score(X, times)
+    1.0
+    >>> model.predict_survival_function(X[:3], times=[2.0, 5.0]).shape
+    (3, 2)
+    """
+
+    init = "constant"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BaseBoosting._parameter_constraints,
+        "loss": [StrOptions({"cox", "aft"})],
+        "distribution": [StrOptions(set(DISTRIBUTIONS))],
+        "scale": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"})],
+    }
+
+    def __init__(
+        self,
+        loss: str = "cox",
+        *,
+        distribution: str = "normal",
+        scale: float | str = "auto",
+        n_estimators: int | str = "auto",
+        effort: float = 0.5,
+        learning_rate: float | str = "auto",
+        max_leaf_nodes: int | str | None = "auto",
+        max_depth: int | None = None,
+        growth: str = "leaf",
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float | str = "auto",
+        min_hessian_leaf: float = 1e-3,
+        min_gain: float = 0.0,
+        min_impurity_decrease: float = 0.0,
+        l2_regularization: float | str = "auto",
+        l1_regularization: float = 0.0,
+        max_step: float | str | None = "auto",
+        subsample: float | str = "auto",
+        max_features: int | float | str | None = "auto",
+        max_features_per_level: float = 1.0,
+        max_features_per_tree: float = 1.0,
+        max_bins: int | str = "auto",
+        max_one_hot: int = 4,
+        category_smoothing: float = 10.0,
+        category_l2: float = 10.0,
+        monotonic_cst: Any = None,
+        interaction_cst: Any = None,
+        early_stopping: bool | None = None,
+        scoring: Any = None,
+        validation_fraction: float | int = 0.1,
+        n_iter_no_change: int | None = None,
+        tol: float = 1e-7,
+        keep_best: bool = True,
+        categorical_features: Any = None,
+        unseen: str = "missing",
+        warm_start: bool = False,
+        verbose: int = 0,
+        callbacks: Any = None,
+        keep_interrupted: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.loss = loss
+        self.distribution = distribution
+        self.scale = scale
+        self.n_estimators = n_estimators
+        self.effort = effort
+        self.learning_rate = learning_rate
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.growth = growth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_hessian_leaf = min_hessian_leaf
+        self.min_gain = min_gain
+        self.min_impurity_decrease = min_impurity_decrease
+        self.l2_regularization = l2_regularization
+        self.l1_regularization = l1_regularization
+        self.max_step = max_step
+        self.subsample = subsample
+        self.max_features = max_features
+        self.max_features_per_level = max_features_per_level
+        self.max_features_per_tree = max_features_per_tree
+        self.max_bins = max_bins
+        self.max_one_hot = max_one_hot
+        self.category_smoothing = category_smoothing
+        self.category_l2 = category_l2
+        self.monotonic_cst = monotonic_cst
+        self.interaction_cst = interaction_cst
+        self.early_stopping = early_stopping
+        self.scoring = scoring
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.keep_best = keep_best
+        self.categorical_features = categorical_features
+        self.unseen = unseen
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.callbacks = callbacks
+        self.keep_interrupted = keep_interrupted
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    # ---- fitting -------------------------------------------------------------------------------------
+
+    def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
+        learned: dict[str, Any] = {"_n_scores": 1}
+        return self._known_target(y, n_rows, learned), learned
+
+    def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Floats:
+        times = read_times(y, n_rows, name)
+        if self.loss == "cox" and not (times.is_event | (times.high == np.inf)).all():
+            row = int(np.flatnonzero(~times.is_event & np.isfinite(times.high))[0])
+            raise ValueError(
+                f"loss='cox' needs times that are known or open to the end. Row {row} of {name} lies between "
+                f"{times.low[row]:g} and {times.high[row]:g}. Use loss='aft'."
+            )
+        learned["_more"] = times.high
+        return times.low
+
+    def _all_weights(self, target: Floats, weight: Floats | None, learned: dict[str, Any]) -> Floats | None:
+        return weight
+
+    @property
+    def _given_scale(self) -> float | None:
+        return None if isinstance(self.scale, str) else float(self.scale)
+
+    def _make_loss(self, learned: dict[str, Any]) -> Loss:
+        return time_loss(self.loss, self.distribution, self._given_scale, self._n_threads)
+
+    def _best_constant(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
+        assert loss.outside is not None
+        of_rows = loss.outside(rows)
+        if isinstance(of_rows, CoxLoss):
+            return np.zeros(1)
+        assert isinstance(of_rows, TimedLoss)
+        return np.array([of_rows.constant(np.zeros(len(rows.target)) if rows.offset is None else rows.offset[0])])
+
+    def _told_by(self, rounds: Rounds, model: FittedBoosting, loss: Loss, parts: Any, rows: LearningRows) -> Any:
+        """Return the hazard of a score of 0, or the scale of times, by rows that the model has not seen if it can."""
+        assert loss.outside is not None
+        judged = rows
+        if len(parts) == 1 and parts[0][1] is not None and self.loss == "aft":
+            judged = parts[0][1]
+        scores = np.ascontiguousarray(model.scores(judged.columns, self._n_threads).T)
+        if judged.offset is not None:
+            scores = scores + judged.offset
+        if len(parts) > 1:
+            scores = rounds.scores_held_out(scores, [part for _, part in parts])
+        of_rows = loss.outside(judged)
+        if isinstance(of_rows, CoxLoss):
+            times, hazard = of_rows.baseline(scores)
+            return {"event_times_": np.asarray(times), "baseline_hazard_": np.asarray(hazard)}
+        assert isinstance(of_rows, TimedLoss)
+        known = np.unique(rows.target[(rows.weights() > 0) & (rows.target > 0)])
+        at = np.unique(np.linspace(0, len(known) - 1, _MOST_TIMES).astype(np.intp)) if len(known) else []
+        return {"event_times_": known[at], "scale_": of_rows.fit_scale(scores)}
+
+    def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:
+        return view.predicted(scores)[:, 0]
+
+    # ---- using ---------------------------------------------------------------------------------------
+
+    def predict_survival_function(self, X: Any, times: Any = None, *, offset: Any = None) -> Floats:
+        """Share of rows like each that are still without an event at each time.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        times : array-like of shape (n_times,), optional
+            Times, at least 0. None: `event_times_`.
+        offset : array-like of shape (n_samples,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_times)
+            Between 1 and 0, falling with time. With ``loss="cox"``, steps at the times of events (Breslow's estimate),
+            which stay where they are after the last of these.
+        """
+        scores = self._scores(X, offset)
+        at = self.event_times_ if times is None else given_numbers(times, "times")
+        if at.ndim != 1 or not (at >= 0).all():
+            raise ValueError("times must be a list of numbers, at least 0.")
+        if self.loss == "cox":
+            hazard = steps_at(at, self.event_times_, self.baseline_hazard_)
+            return exp(-exp(scores) * hazard)
+        z = (np.where(at > 0, log(np.maximum(at, 1e-300)), -1e300) - scores) / self.scale_
+        shares = _engine.shares_left(self.distribution, np.ascontiguousarray(np.clip(z, -1e3, 1e3)).ravel())
+        return np.asarray(shares).reshape(z.shape)
+
+    def predict_quantile(self, X: Any, q: float = 0.5, *, offset: Any = None) -> Floats:
+        """Time by which a share of rows like each has had its event.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        q : float, default=0.5
+            The share, between 0 and 1.
+        offset : array-like of shape (n_samples,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Times; with ``loss="cox"`` infinity where fewer have had theirs by the last event that is known.
+        """
+        if not 0 < q < 1:
+            raise ValueError(f"q={q} must lie between 0 and 1.")
+        scores = self._scores(X, offset)[:, 0]
+        if self.loss == "aft":
+            return exp(scores + self.scale_ * _engine.time_quantile(self.distribution, float(q)))
+        needed = -log(np.float64(1 - q)) * exp(-scores)  # hazard of a score of 0 at which the row's curve is there
+        at = np.searchsorted(self.baseline_hazard_, needed, side="left")
+        return np.asarray(np.concatenate([self.event_times_, [np.inf]])[at])
+
+    def predict_median(self, X: Any, *, offset: Any = None) -> Floats:
+        """Time by which half of the rows like each have had their event.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            As `predict_quantile`.
+        """
+        return self.predict_quantile(X, 0.5, offset=offset)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, offset: Any = None) -> float:
+        """Harrell's concordance: how often the order of two events is foretold.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        y : array-like
+            Their times, in any form that `fit` takes.
+        sample_weight : array-like of shape (n_samples,), optional
+            Pairs count by the product of their weights.
+        offset : array-like of shape (n_samples,), optional
+            As in `predict`.
+
+        Returns
+        -------
+        float
+            Share, of all pairs of which one is known to have come before the other, whose predictions say so; equal
+            predictions count half. 0.5 is chance; NaN if no pair can be compared.
+        """
+        scores = np.ascontiguousarray(self._scores(X, offset)[:, 0])
+        times = read_times(y, len(scores))
+        expected = -scores if self.loss == "cox" else scores
+        return float(_engine.concordance(times.low, times.high, expected, read_weights(sample_weight, len(scores))))
+
+    def _to_header(self) -> dict[str, Any]:
+        entry: dict[str, Any] = {"times": array_to_json(self.event_times_)}
+        if self.loss == "cox":
+            entry["hazard"] = array_to_json(self.baseline_hazard_)
+        else:
+            entry["scale"] = float(self.scale_)
+        return super()._to_header() | {"survival": entry}
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+        found, entry = super()._from_header(header, part), field(header, "survival", dict)
+        times = array_from_json(field(entry, "times", dict), ("float64",), (None,))
+        if not (np.isfinite(times) & (times > 0)).all() or not (np.diff(times) > 0).all():
+            refuse("is damaged: its times are not in order")
+        found["event_times_"] = times
+        is_cox = part.model.link == "identity"  # type: ignore[attr-defined]
+        if is_cox:
+            hazard = array_from_json(field(entry, "hazard", dict), ("float64",), (len(times),))
+            if not (np.isfinite(hazard) & (hazard > 0)).all() or not (np.diff(hazard) >= 0).all():
+                refuse("is damaged: its hazard does not rise with time")
+            found["baseline_hazard_"] = hazard
+        else:
+            scale = field(entry, "scale", float)
+            if not 0 < scale < np.inf:
+                refuse("is damaged: its scale is not a positive number")
+            found["scale_"] = scale
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.positive_only = True
+        return tags
