@@ -219,6 +219,9 @@ def _models():
     )(sample_weight=np.arange(N_ROWS) % 3)
     models["neighbours of several outputs"] = _of("KNeighborsRegressor", np.column_stack([VALUES, COUNTS]))
     models["two classes"] = _of("GradientBoostingClassifier", PAIR, n_estimators=5)
+    times = np.where(np.arange(N_ROWS) % 3 == 0, -1, 1) * (1 + COUNTS)
+    for loss in ("cox", "aft"):
+        models[loss] = _of("GradientBoostingSurvival", times, n_estimators=5, loss=loss)
     for loss in ("lambdamart", "pairwise"):
         models[loss] = _of("GradientBoostingRanker", COUNTS, n_estimators=5, loss=loss)
     for loss in ("exponential", "focal", "smooth_hinge"):
@@ -268,6 +271,8 @@ def answers(model):
     for name in ("predict_interval", "predict_set"):
         if hasattr(model, "calibrate") and hasattr(model, name):
             found[name] = getattr(model, name)(X)
+    if hasattr(model, "predict_survival_function"):
+        found["curves"] = model.predict_survival_function(X)
     if hasattr(model, "feature_importances_"):
         found["importances"] = model.feature_importances_
     for name in ("classes_", "oob_score_", "oob_curve_", "estimators_features_"):

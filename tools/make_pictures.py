@@ -13,6 +13,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import spinney
+from pictures_of_lists_and_times import ranking, survival
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_moons
 from sklearn.metrics import roc_auc_score
@@ -630,6 +631,8 @@ def main(arguments: list[str]) -> None:
     save(learning_curve(), folder / "learning_curve.png")
     save(losses(), folder / "losses.png")
     save(early_stopping(), folder / "boosting_rounds.png")
+    save(ranking(), folder / "ranking.png")
+    save(survival(), folder / "survival.png")
     save(shapes(), folder / "shapes.png")
     save(batting(), folder / "batting.png")
     save(shrinkage(), folder / "shrinkage.png")

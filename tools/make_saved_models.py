@@ -66,6 +66,12 @@ def models() -> dict[str, Any]:
         "boosting_regressor": spinney.GradientBoostingRegressor("poisson", n_estimators=4, random_state=4).fit(
             X, X["count"]
         ),
+        "boosting_cox": spinney.GradientBoostingSurvival(n_estimators=4, random_state=4).fit(
+            X, (1 + X["count"]) * np.where(X["wild"], -1, 1)
+        ),
+        "boosting_aft": spinney.GradientBoostingSurvival("aft", n_estimators=4, random_state=4).fit(
+            X, (1 + X["count"]) * np.where(X["wild"], -1, 1)
+        ),
         "boosting_ranker": spinney.GradientBoostingRanker(n_estimators=4, random_state=4).fit(
             X, X["count"] // 2, groups=X["wild"]
         ),

@@ -88,6 +88,16 @@ RANKERS = {loss: lambda loss=loss: spinney.GradientBoostingRanker(loss, **SMALL)
 GRADES = np.abs(VALUES).round() % 4
 enter_models("boosting lists", RANKERS, HOLES, GRADES, groups=GROUPS)
 enter_models("boosting lists with weights", RANKERS, HOLES, GRADES, groups=GROUPS, sample_weight=WEIGHTS)
+TIMES = np.where(np.arange(len(VALUES)) % 3 == 0, -1, 1) * (VALUES - VALUES.min() + 0.5)
+SURVIVORS = {
+    name: lambda options=options: spinney.GradientBoostingSurvival(**SMALL, **options)
+    for name, options in {
+        "cox": {},
+        **{f"aft, {name}": {"loss": "aft", "distribution": name} for name in ("normal", "logistic", "extreme")},
+    }.items()
+}
+enter_models("boosting times", SURVIVORS, HOLES, TIMES)
+enter_models("boosting times with weights", SURVIVORS, HOLES, TIMES, sample_weight=WEIGHTS)
 enter_models("boosting from zero", {"counts": values(loss="poisson", init="zero")}, HOLES, COUNTS)
 
 

@@ -12,7 +12,7 @@ def discount_up_to(place, truncation):
 
 
 def mean_change(begin, end, truncation):
-    """Mean distance between the discounts of two places between these, drawn one by one; halves of places count half."""
+    """Mean distance between the discounts of two places between these, drawn one by one; half a place counts half."""
     half = np.arange(2 * begin, 2 * end).astype(int) // 2
     discount = np.where(half < truncation, 1 / np.log2(half + 2), 0)
     return np.abs(discount[:, None] - discount).mean()

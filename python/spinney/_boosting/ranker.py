@@ -34,8 +34,8 @@ class GradientBoostingRanker(BaseBoosting):
     """Gradient boosting that learns to rank the rows of lists, such as documents for a query.
 
     `predict` gives scores, by which the rows of a list are sorted, largest first; they say nothing across lists. Rows
-    of equal scores share their places, so that the order of the table does not matter. The model is the same, bit for bit, for any number of threads
-    and any kind of table.
+    of equal scores share their places, so that the order of the table does not matter. The model is the same, bit for
+    bit, for any number of threads and any kind of table.
 
     Parameters
     ----------

@@ -20,8 +20,8 @@ DISTRIBUTIONS = ("normal", "logistic", "extreme")
 _MOST_STEPS, _CLOSE, _LONGEST = 100, 1e-10, 2.0  # of Newton's method for the constant
 _APART, _FARTHEST = 0.05, 0.5  # logarithms of scales that a step compares, and its length
 _FORMS = (
-    "Pass times, with a minus sign where the event had not happened by then; a structured array of (event, time); or two "
-    "columns, the first and the last time at which it may have happened."
+    "Pass times, with a minus sign where the event had not happened by then; a structured array of (event, time); or "
+    "two columns, the first and the last time at which it may have happened."
 )
 
 
@@ -74,10 +74,19 @@ def _of_columns(first: NDArray[Any], second: NDArray[Any], name: str) -> Times:
 
 def _checked(times: Times, name: str) -> Times:
     low, high = (np.ascontiguousarray(side, dtype=np.float64) for side in times)
-    bad = np.isnan(low) | np.isnan(high) | ~np.isfinite(low) | (low < 0) | (high < low) | ~(high > 0)
+    bad = (
+        np.isnan(low)
+        | np.isnan(high)
+        | ~np.isfinite(low)
+        | (low < 0)
+        | (high < low)
+        | ~(high > 0)
+        | ((low == 0) & (high == np.inf))
+    )
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        given = f"{low[row]:g} to {high[row]:g}" if high[row] != low[row] else f"{low[row]:g}"
+        is_point = low[row] == high[row] or high[row] == np.inf
+        given = f"{low[row]:g}" if is_point else f"{low[row]:g} to {high[row]:g}"
         raise ValueError(
             f"Times are above 0, finite, and end no sooner than they begin (but may be open: infinity). Row {row} of "
             f"{name} has {given}. {_FORMS}"
@@ -110,7 +119,7 @@ class CoxLoss:
         return self._rows.mean_loss(scores[0])
 
     def baseline(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Times of events, and the hazard of a score of 0 up to each."""
+        """Return the times of events, and the hazard of a score of 0 up to each."""
         return self._rows.baseline(scores[0])
 
 

@@ -1,0 +1,133 @@
+"""Times until an event beside XGBoost's: concordance of rows held out, with the same trees, and seconds.
+
+Usage: ``python benchmarks/survival.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE] [--data FOLDER]``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from program import command_line, run
+from timing import Row, median, play, ratio
+
+_ROUNDS, _LEAVES, _RATE = 100, 8, 0.1
+
+
+def simulated(n: int, is_proportional: bool, seed: int = 0) -> tuple[Any, Any]:
+    """Weibull's times of ten columns, or such whose logarithms are normal; a third is censored; signed times."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 10)).astype(np.float32)
+    middle = 2 - X[:, 0] + np.sin(2 * X[:, 1]) + X[:, 2] * X[:, 3] / 2
+    chance = -rng.gumbel(size=n) if is_proportional else rng.normal(size=n)
+    time, end = np.exp(middle + 0.7 * chance), rng.exponential(40, n)
+    return X, np.where(time < end, time, -end)
+
+
+def from_file(path: Path, time: str, event: Any, drop: tuple[str, ...] = ()) -> tuple[Any, Any]:
+    """Return a table of times; words are codes."""
+    import pandas as pd
+
+    frame = pd.read_csv(path)
+    is_event = event(frame)
+    signed = np.where(is_event, frame[time], -frame[time]).astype(float)
+    X = frame.drop(columns=[time, *drop])
+    for name in X.select_dtypes(exclude="number"):
+        X[name] = X[name].astype("category").cat.codes.where(X[name].notna())
+    return X.to_numpy(dtype=np.float32), signed
+
+
+def _ours(X: Any, times: Any, loss: str) -> Any:
+    import spinney
+
+    model = spinney.GradientBoostingSurvival(
+        loss, n_estimators=_ROUNDS, max_leaf_nodes=_LEAVES, learning_rate=_RATE, n_jobs=2
+    )
+    return model.fit(X, times)
+
+
+def _xgboost(X: Any, times: Any, loss: str) -> Any:
+    import xgboost
+
+    shape = {
+        "max_leaves": _LEAVES, "learning_rate": _RATE, "max_bin": 256, "tree_method": "hist", "grow_policy": "lossguide",
+        "max_depth": 0, "nthread": 2, "verbosity": 0,
+    }  # fmt: skip
+    if loss == "cox":
+        table = xgboost.DMatrix(X, label=times)
+        return xgboost.train(shape | {"objective": "survival:cox"}, table, _ROUNDS)
+    table = xgboost.DMatrix(X)
+    table.set_float_info("label_lower_bound", np.abs(times))
+    table.set_float_info("label_upper_bound", np.where(times > 0, times, np.inf))
+    chosen = {"objective": "survival:aft", "aft_loss_distribution": "normal", "aft_loss_distribution_scale": 1.0}
+    return xgboost.train(shape | chosen, table, _ROUNDS)
+
+
+def _concordance(model: Any, X: Any, times: Any, loss: str) -> float:
+    import xgboost
+    from spinney import _engine
+
+    found = model.predict(xgboost.DMatrix(X)) if isinstance(model, xgboost.Booster) else model.predict(X)
+    expected = np.asarray(found, dtype=np.float64) * (-1 if loss == "cox" else 1)
+    return float(_engine.concordance(np.abs(times), np.where(times > 0, times, np.inf), expected, None))
+
+
+def _compared(label: str, X: Any, times: Any, loss: str, options: argparse.Namespace, n_splits: int) -> Row:
+    """Mean concordance over splits of half the rows; seconds of the first split."""
+    found: dict[str, list[float]] = {"ours": [], "xgboost": []}
+    makers = {"ours": _ours, "xgboost": _xgboost}
+    for seed in range(n_splits):
+        order = np.random.default_rng(seed).permutation(len(X))
+        learned, held = order[: len(X) // 2], order[len(X) // 2 :]
+        for name, make in makers.items():
+            model = make(X[learned], times[learned], loss)
+            found[name].append(_concordance(model, X[held], times[held], loss))
+    rounds = play({name: partial(make, X, times, loss) for name, make in makers.items()}, options.rounds)
+    ours, theirs = (float(np.mean(found[name])) for name in makers)
+    return Row(
+        f"{label}, {loss}",
+        median(rounds, "ours"),
+        median(rounds, "xgboost"),
+        ratio=ratio(rounds, "xgboost", "ours"),
+        cpu_ratio=ratio(rounds, "xgboost", "ours", "cpu"),
+        target=">= 0",
+        judged=round(ours - theirs, 3),
+        evidence=f"concordance {ours:.4f} | {theirs:.4f}",
+        rounds=rounds,
+    )
+
+
+def synthetic(options: argparse.Namespace) -> Iterator[Row]:
+    """Weibull's times, whose hazards are proportional, and log-normal ones, whose are not."""
+    n = 2_000 if options.quick else 50_000
+    for label, is_proportional in (("Weibull", True), ("log-normal", False)):
+        for loss in ("cox", "aft"):
+            yield _compared(f"{label}, {n // 1000}k x 10", *simulated(n, is_proportional), loss, options, 1)
+
+
+def tables(options: argparse.Namespace) -> Iterator[Row]:
+    """Stage C prostate cancer and primary biliary cirrhosis, means of 30 splits."""
+    if options.data is None:
+        return
+    sets = {
+        "stagec": from_file(options.data / "stagec.csv", "pgtime", lambda f: f["pgstat"] == 1, ("pgstat", "progstat")),
+        "pbc": from_file(
+            options.data / "pbc.csv", "time", lambda f: f["status"].astype(str).isin(["2", "dead"]), ("status",)
+        ),
+    }
+    for name, (X, times) in sets.items():
+        for loss in ("cox", "aft"):
+            yield _compared(name, X, times, loss, options, 5 if options.quick else 30)
+
+
+WORKLOADS = {"synthetic": synthetic, "tables": tables}
+
+if __name__ == "__main__":
+    parser = command_line(__doc__, WORKLOADS)
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="stagec.csv and pbc.csv: tables")
+    sys.exit(run(WORKLOADS, parser.parse_args()))

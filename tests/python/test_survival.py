@@ -1,0 +1,211 @@
+"""Times until an event: losses and concordance against slow twins, curves, forms of targets, files."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+import spinney
+from oracle import survival as twin
+from spinney import _engine
+
+SMALL = {"n_estimators": 20, "max_leaf_nodes": 5, "min_samples_leaf": 5, "learning_rate": 0.2}
+
+
+def times(n=60, seed=0, rounded=True):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    event = rng.exponential(size=n) * np.exp(-X[:, 0] - 0.5 * X[:, 1]) * 5 + 0.3
+    end = rng.exponential(size=n) * 8 + 0.3
+    time = np.minimum(event, end)
+    return X, np.round(time, 1) if rounded else time, event <= end
+
+
+def slopes(loss, scores, step=1e-5):
+    found = np.empty(len(scores))
+    for row in range(len(scores)):
+        up, down = scores.copy(), scores.copy()
+        up[row] += step
+        down[row] -= step
+        found[row] = (loss(up) - loss(down)) / (2 * step)
+    return found
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_cox_is_that_of_the_twin(weighted):
+    X, time, is_event = times(25)
+    weight = np.random.default_rng(1).integers(0, 4, 25) / 2 if weighted else np.ones(25)
+    scores = X[:, 2] * 3
+    used = weight > 0
+    rows = _engine.CoxRows(time, is_event.astype(np.uint8), weight)
+
+    def loss(at):
+        return twin.cox_loss(time[used], is_event[used], at[used], weight[used])
+
+    g, h, mean = rows.gradients(scores)
+    assert mean == pytest.approx(loss(scores), rel=1e-12)
+    assert rows.mean_loss(scores) == pytest.approx(mean, rel=1e-12)
+    np.testing.assert_allclose(g[0] * weight / weight.sum(), slopes(loss, scores), atol=1e-8)
+    if not weighted:
+        bends = np.diag([slopes(lambda at, row=row: rows.gradients(at)[0][0][row], scores) for row in range(25)])
+        np.testing.assert_allclose(h[0], bends, atol=1e-6)
+    found = rows.baseline(scores)
+    expected = twin.baseline_hazard(time[used], is_event[used], scores[used], weight[used])
+    np.testing.assert_array_equal(found[0], expected[0])
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["normal", "logistic", "extreme"])
+@pytest.mark.parametrize("scale", [0.5, 1.7])
+def test_timed_losses_are_those_of_the_twin(name, scale):
+    rng = np.random.default_rng(2)
+    low = rng.normal(size=40) * 2
+    high = np.where(np.arange(40) % 4 == 0, low, low + rng.random(40) * 2)
+    high[1::4] = np.inf
+    low[2::4] = -np.inf
+    scores = rng.normal(size=40)
+    rows = _engine.TimedRows(low, high, None, name)
+
+    def losses(at):
+        return twin.timed_losses(name, low, high, at, scale)
+
+    g, h, mean = rows.gradients(scores, scale, 1)
+    assert mean == pytest.approx(losses(scores).mean(), rel=1e-9)
+    assert rows.mean_loss(scores, scale, 2) == mean
+    step = 1e-5
+    np.testing.assert_allclose(g[0], (losses(scores + step) - losses(scores - step)) / (2 * step), atol=1e-6)
+    before, after = (rows.gradients(scores + way, scale, 1)[0][0] for way in (-step, step))
+    np.testing.assert_allclose(h[0], (after - before) / (2 * step), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["normal", "logistic", "extreme"])
+def test_losses_far_out_stay_finite(name):
+    for z in (-600.0, -40.0, -8.0, 8.0, 40.0, 600.0):
+        low, high = np.array([z, z, -np.inf, z]), np.array([z, np.inf, z, z + 1e-3])
+        rows = _engine.TimedRows(low, high, None, name)
+        g, h, loss = rows.gradients(np.zeros(4), 1.0, 1)
+        assert np.isfinite([*g[0], *h[0], loss]).all()
+        assert (h >= 0).all()
+
+
+@pytest.mark.parametrize("name", ["normal", "logistic", "extreme"])
+def test_shares_and_quantiles(name):
+    z = np.linspace(-6, 6, 49)
+    np.testing.assert_allclose(_engine.shares_left(name, z), twin.share_left(name, z), rtol=1e-11)
+    assert _engine.shares_left(name, np.zeros(1))[0] == pytest.approx(0.5, abs=1e-14)
+    for share in (0.01, 0.3, 0.5, 0.99):
+        at = np.array([_engine.time_quantile(name, share)])
+        assert 1 - _engine.shares_left(name, at)[0] == pytest.approx(share, rel=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["right", "interval"])
+def test_concordance_is_that_of_the_twin(kind):
+    rng = np.random.default_rng(3)
+    low = rng.integers(1, 12, 50).astype(float)
+    high = np.where(rng.random(50) < 0.4, np.inf, low)
+    if kind == "interval":
+        high[::3] = low[::3] + rng.integers(0, 4, len(low[::3]))
+    expected, weight = rng.integers(0, 9, 50).astype(float), rng.integers(1, 4, 50) / 2
+    for w in (None, weight):
+        found = _engine.concordance(low, high, expected, w)
+        assert found == pytest.approx(twin.concordance(low, high, expected, np.ones(50) if w is None else w), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, *({"loss": "aft", "distribution": d} for d in ("normal", "logistic", "extreme"))]
+)
+def test_learns_what_comes_first(options):
+    X, time, is_event = times(300)
+    new = times(300, seed=9)
+    signed = np.where(is_event, time, -time)
+    model = spinney.GradientBoostingSurvival(**SMALL, **options).fit(X, signed)
+    assert model.score(new[0], np.where(new[2], new[1], -new[1])) > 0.7
+    curves = model.predict_survival_function(new[0], [0.0, 1.0, 2.0, 50.0])
+    assert (np.diff(curves, axis=1) <= 0).all()
+    np.testing.assert_allclose(curves[:, 0], 1.0)
+    median = model.predict_median(new[0])
+    finite = np.isfinite(median)
+    at_median = np.array(
+        [model.predict_survival_function(new[0][[i]], [median[i]])[0, 0] for i in range(20) if finite[i]]
+    )
+    if options:
+        np.testing.assert_allclose(model.predict(new[0]), median, rtol=1e-12)
+        np.testing.assert_allclose(at_median, 0.5, rtol=1e-9)
+    else:
+        assert (at_median <= 0.5 + 1e-9).all()
+    assert (model.predict_quantile(X, 0.25) <= model.predict_quantile(X, 0.75)).all()
+
+
+def test_the_scale_is_found():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 2))
+    time = np.exp(1 + X[:, 0] + 0.7 * rng.normal(size=2000))
+    model = spinney.GradientBoostingSurvival("aft", early_stopping=True, n_estimators=200, random_state=0).fit(X, time)
+    assert 0.6 < model.scale_ < 0.85
+    assert spinney.GradientBoostingSurvival("aft", scale=1.5, **SMALL).fit(X, time).scale_ == 1.5
+    plain = spinney.GradientBoostingRegressor(**SMALL).fit(X, np.log(time))
+    timed = spinney.GradientBoostingSurvival("aft", scale=1.0, max_step=None, **SMALL).fit(X, time)
+    np.testing.assert_allclose(np.log(timed.predict(X)), plain.predict(X), atol=1e-5)  # with all times known: squares
+
+
+def test_forms_of_targets_say_the_same():
+    X, time, is_event = times()
+    signed = np.where(is_event, time, -time)
+    structured = np.array(list(zip(is_event, time, strict=True)), dtype=[("event", bool), ("time", float)])
+    frame = pd.DataFrame({"time": time, "event": is_event})
+    ends = np.column_stack([time, np.where(is_event, time, np.inf)])
+    prints = {
+        spinney.GradientBoostingSurvival(**SMALL).fit(X, y).fingerprint() for y in (signed, structured, frame, ends)
+    }
+    assert len(prints) == 1
+
+
+def test_threads_do_not_matter_and_weights_are_rows():
+    X, time, is_event = times(200)
+    signed = np.where(is_event, time, -time)
+    for options in ({}, {"loss": "aft"}):
+        models = [spinney.GradientBoostingSurvival(**SMALL, **options, n_jobs=n).fit(X, signed) for n in (1, 2)]
+        assert models[0].fingerprint() == models[1].fingerprint()
+
+
+@pytest.mark.parametrize("options", [{}, {"loss": "aft", "distribution": "extreme"}])
+def test_is_kept(options):
+    X, time, is_event = times()
+    model = spinney.GradientBoostingSurvival(**SMALL, **options).fit(X, np.where(is_event, time, -time))
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    again = spinney.load(file)
+    file.seek(0)
+    np.testing.assert_array_equal(again.predict_survival_function(X), model.predict_survival_function(X))
+    np.testing.assert_array_equal(again.predict_median(X), model.predict_median(X))
+    np.testing.assert_array_equal(spinney.load_predictor(file).predict(X), model.predict(X))
+    assert model.to_predictor().predict(X[0]) == model.predict(X[:1])[0]
+    shap = model.shap_values(X[:4])
+    scores = model.predict(X[:4]) if not options else np.log(model.predict(X[:4]))
+    np.testing.assert_allclose(shap.values.sum(axis=1) + shap.base_value, scores, atol=1e-9)
+
+
+def test_folds_and_held_out_rows():
+    X, time, is_event = times(150)
+    signed = np.where(is_event, time, -time)
+    for loss in ("cox", "aft"):
+        model = spinney.GradientBoostingSurvival(loss, effort=0.0, n_iter_no_change=3).fit(X, signed)
+        assert model.score(X, signed) > 0.7
+        model = spinney.GradientBoostingSurvival(loss, early_stopping=True, n_estimators=30, random_state=0)
+        model.fit(X[:100], signed[:100], X_val=X[100:], y_val=signed[100:])
+        assert model.validation_score_[model.n_iter_ - 1] == model.validation_score_.min()
+
+
+@pytest.mark.parametrize(
+    ("y", "loss", "said"),
+    [
+        (np.zeros(10), "cox", "Row 0 of y has 0"),
+        (-np.ones(10), "cox", "No event of y has happened"),
+        (np.column_stack([np.ones(10), np.full(10, 2.0)]), "cox", "Use loss='aft'"),
+        (np.column_stack([np.full(10, 3.0), np.full(10, 2.0)]), "aft", "Row 0 of y has 3 to 2"),
+    ],
+)
+def test_refuses_in_words(y, loss, said):
+    with pytest.raises(ValueError, match=said):
+        spinney.GradientBoostingSurvival(loss, **SMALL).fit(np.zeros((10, 1)), y)

@@ -1,0 +1,75 @@
+"""Draw the chapters on ranking and on times until an event, for make_pictures.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import spinney
+from spinney._charts.colours import CLASS_COLOURS, INK
+
+
+def _shop(seed: int, n: int = 200, size: int = 15) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n * size, 4))
+    X[:, 3] = np.repeat(5 * rng.normal(size=n), size)
+    wish = X[:, 0] - X[:, 1] ** 2 / 2 + X[:, 3] + rng.normal(size=n * size) / 2
+    queries = np.repeat(np.arange(n), size)
+    place = np.array([np.argsort(np.argsort(-wish[queries == q])) for q in range(n)]).ravel()
+    return X, np.select([place < 1, place < 3, place < 6], [3, 2, 1], 0), queries
+
+
+def ranking() -> Any:
+    """Draw NDCG against the number of places, of both losses and of a regressor."""
+    X, y, groups = _shop(0)
+    new_X, new_y, new_groups = _shop(1)
+    shape = {"n_estimators": 60, "max_leaf_nodes": 8}
+    models = {
+        "lambdamart": spinney.GradientBoostingRanker(**shape).fit(X, y, groups=groups),
+        "pairwise": spinney.GradientBoostingRanker("pairwise", **shape).fit(X, y, groups=groups),
+        "grades as numbers": spinney.GradientBoostingRegressor(**shape).fit(X, y),
+    }
+    figure, ax = mpl.pyplot.subplots(figsize=(7, 3.6), layout="constrained")
+    places = np.arange(1, 11)
+    for k, (name, model) in enumerate(models.items()):
+        scores = model.predict(new_X)
+        found = [spinney.ranking_score(new_y, scores, new_groups, metric=f"ndcg@{p}") for p in places]
+        ax.plot(places, found, marker="o", color=CLASS_COLOURS[k], linewidth=2, label=name)
+    ax.set(xlabel="first places of a list", ylabel="NDCG of lists not learned from")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    return figure
+
+
+def _machines(seed: int, n: int = 400) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    time = np.exp(1.5 - X[:, 0] + np.abs(X[:, 1]) / 2 + rng.gumbel(size=n) * -0.5)
+    end = rng.exponential(12, n)
+    return X, np.where(time < end, time, -end)
+
+
+def survival() -> Any:
+    """Draw the curves of three rows by both losses, beside the truth."""
+    X, times = _machines(0)
+    shape = {"n_estimators": 50, "max_leaf_nodes": 4}
+    models = {
+        "cox": spinney.GradientBoostingSurvival(**shape).fit(X, times),
+        "aft, extreme": spinney.GradientBoostingSurvival("aft", distribution="extreme", **shape).fit(X, times),
+    }
+    rows = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 1.0, 0.0]])
+    at = np.linspace(0.01, 20, 400)
+    figure, axes = mpl.pyplot.subplots(1, 2, figsize=(9, 3.6), layout="constrained", sharey=True)
+    for ax, (name, model) in zip(axes, models.items(), strict=True):
+        curves = model.predict_survival_function(rows, at)
+        for k, row in enumerate(rows):
+            middle = 1.5 - row[0] + abs(row[1]) / 2
+            truth = np.exp(-np.exp((np.log(at) - middle) / 0.5))
+            ax.plot(at, truth, color=INK, linewidth=1, linestyle=":", label="truth" if k == 0 else None)
+            ax.plot(at, curves[k], color=CLASS_COLOURS[k], linewidth=2)
+        ax.set(title=name, xlabel="time", xlim=(0, 20), ylim=(0, 1.02))
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("share without an event")
+    axes[0].legend(frameon=False)
+    return figure
