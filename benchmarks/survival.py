@@ -55,8 +55,8 @@ def _xgboost(X: Any, times: Any, loss: str) -> Any:
     import xgboost
 
     shape = {
-        "max_leaves": _LEAVES, "learning_rate": _RATE, "max_bin": 256, "tree_method": "hist", "grow_policy": "lossguide",
-        "max_depth": 0, "nthread": 2, "verbosity": 0,
+        "max_leaves": _LEAVES, "learning_rate": _RATE, "max_bin": 256, "tree_method": "hist", "max_depth": 0,
+        "grow_policy": "lossguide", "nthread": 2, "verbosity": 0,
     }  # fmt: skip
     if loss == "cox":
         table = xgboost.DMatrix(X, label=times)

@@ -25,6 +25,7 @@ MORE = {  # parameters that bring further attributes
     "ExtraTreesRegressor": {"bootstrap": True, **KEPT},
     "GradientBoostingClassifier": {"early_stopping": True, "subsample": 0.5},
     "GradientBoostingRegressor": {"early_stopping": True, "subsample": 0.5},
+    "GradientBoostingSurvival": {"loss": "aft", "early_stopping": True, "subsample": 0.5},
     "RandomForestClassifier": KEPT,
     "RandomForestRegressor": KEPT,
 }
@@ -41,6 +42,8 @@ def fitted(model):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 3))
     y = X[:, 0] + X[:, 1] ** 2
+    if model.__sklearn_tags__().target_tags.positive_only:
+        y = np.abs(y) + 0.1
     return model.fit(X, (y > 0.5) if is_classifier(model) else y)
 
 

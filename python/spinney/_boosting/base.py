@@ -316,7 +316,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
 
     def _start(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
         """Scores before the first tree, besides an offset."""
-        if self._starts_at_model or self.init == "zero":
+        if self._starts_at_model or getattr(self, "init", None) == "zero":
             return np.zeros(n_scores)
         return self._best_constant(loss, rows, n_scores)
 

@@ -73,7 +73,7 @@ class StartsAtModel(TargetEstimator):
 
     @property
     def _starts_at_model(self) -> bool:
-        return self.init is not None and not isinstance(self.init, str)
+        return not isinstance(getattr(self, "init", None), str | None)
 
     def _from_first_model(
         self,

@@ -196,7 +196,6 @@ class GradientBoostingRanker(BaseBoosting):
     1.0
     """
 
-    init = "zero"  # a constant ranks nothing
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBoosting._parameter_constraints,
         "loss": [StrOptions(set(RANKING_LOSSES))],

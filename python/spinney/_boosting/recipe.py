@@ -110,7 +110,7 @@ def makes_folds(model: Any, has_held_out: bool) -> bool:
 
     A first model would have to be fitted anew for each; and who says how rows are held out means one part.
     """
-    is_plain = model.init is None or isinstance(model.init, str)
+    is_plain = isinstance(getattr(model, "init", None), str | None)
     return model.n_estimators == "auto" and model.early_stopping is None and is_plain and not has_held_out
 
 

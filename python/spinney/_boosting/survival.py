@@ -197,13 +197,12 @@ class GradientBoostingSurvival(BaseBoosting):
     >>> X = np.arange(60.0).reshape(30, 2) % 7
     >>> times = np.where(np.arange(30) % 5 == 0, -1, 1) * (1 + X[:, 0])  # every fifth is censored
     >>> model = spinney.GradientBoostingSurvival(n_estimators=20).fit(X, times)
-    >>> model.score(X, times)
-    1.0
+    >>> round(model.score(X, times), 2)
+    0.97
     >>> model.predict_survival_function(X[:3], times=[2.0, 5.0]).shape
     (3, 2)
     """
 
-    init = "constant"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBoosting._parameter_constraints,
         "loss": [StrOptions({"cox", "aft"})],
@@ -350,7 +349,7 @@ class GradientBoostingSurvival(BaseBoosting):
             return {"event_times_": np.asarray(times), "baseline_hazard_": np.asarray(hazard)}
         assert isinstance(of_rows, TimedLoss)
         known = np.unique(rows.target[(rows.weights() > 0) & (rows.target > 0)])
-        at = np.unique(np.linspace(0, len(known) - 1, _MOST_TIMES).astype(np.intp)) if len(known) else []
+        at = np.unique(np.linspace(0, max(len(known) - 1, 0), min(len(known), _MOST_TIMES)).astype(np.intp))
         return {"event_times_": known[at], "scale_": of_rows.fit_scale(scores)}
 
     def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._boosting.losses import Loss
 from spinney._boosting.rows import LearningRows
-from spinney._data.given import given_numbers
+from spinney._data.given import given_array, given_numbers
 from spinney._learn.one_target import read_one_value
 from spinney._learn.target import check_length
 from spinney._numbers.same_bits import exp, log
@@ -57,10 +57,8 @@ def _two_columns(y: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]] | None:
         return y[names[0]], y[names[1]]
     if hasattr(y, "columns") and hasattr(y, "shape") and len(y.shape) == 2 and y.shape[1] == 2:
         return tuple(np.asarray(y[column]) for column in y.columns)  # type: ignore[return-value]
-    if not hasattr(y, "columns") and np.ndim(y) == 2 and np.shape(y)[1] == 2:
-        given = np.asarray(y)
-        return given[:, 0], given[:, 1]
-    return None
+    given = None if hasattr(y, "columns") or y is None else given_array(y, name)
+    return None if given is None or given.ndim != 2 or given.shape[1] != 2 else (given[:, 0], given[:, 1])
 
 
 def _of_columns(first: NDArray[Any], second: NDArray[Any], name: str) -> Times:
