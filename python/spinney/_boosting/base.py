@@ -225,7 +225,8 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         rounds.run()
         by_class = learned.pop("_class_weight", None)
         learned["_ranges"] = ColumnRanges.of(rows.columns, rows.weight, self._n_threads)
-        if len(parts) > 1 and (known := rounds.calibrated(parts, rows, loss, start, by_class)) is not None:
+        is_calibrated = len(parts) > 1 and hasattr(self, "calibrate")
+        if is_calibrated and (known := rounds.calibrated(parts, rows, loss, start, by_class)) is not None:
             learned["_calibration"] = known
         model = rounds.result()
         learned |= {"_seed": seed} | self._told_by(rounds, model, loss, parts, rows)
