@@ -274,9 +274,12 @@ Doubles2Out sums(const AdditiveHandle& self, const TableHandle& table, std::size
 Link link_named(const std::string& given) {
   static constexpr std::pair<const char*, LinkKind> names[] = {
       {"identity", LinkKind::identity}, {"log", LinkKind::log},
-      {"logit", LinkKind::logit},       {"half_logit", LinkKind::half_logit},
+      {"logistic", LinkKind::logistic}, {"signed_square", LinkKind::signed_square},
+      {"softplus", LinkKind::softplus}, {"logit", LinkKind::logit},
+      {"sigmoid", LinkKind::sigmoid},   {"step", LinkKind::step},
       {"focal", LinkKind::focal},       {"hinge", LinkKind::hinge},
-      {"softmax", LinkKind::softmax},   {"one_vs_rest", LinkKind::one_vs_rest}};
+      {"softmax", LinkKind::softmax},   {"one_vs_rest", LinkKind::one_vs_rest},
+      {"separate", LinkKind::separate}, {"half_logit", LinkKind::half_logit}};
   const std::size_t space = given.find(' ');
   const std::string name = given.substr(0, space);
   double parameter = 0;
@@ -286,7 +289,7 @@ Link link_named(const std::string& given) {
       throw nb::value_error("no such link");
   }
   for (const auto& [known, kind] : names)
-    if (name == known && (kind == LinkKind::focal) == (space != std::string::npos)) return {kind, parameter};
+    if (name == known && has_parameter(kind) == (space != std::string::npos)) return {kind, parameter};
   throw nb::value_error("no such link");
 }
 

@@ -59,14 +59,30 @@ static void one_vs_rest(const double* scores, std::size_t n_rows, std::size_t n,
   }
 }
 
+template <class Value>
+static void each_value(const double* scores, std::size_t n, double* values, Value value) {
+  for (std::size_t i = 0; i < n; ++i) values[i] = value(scores[i]);
+}
+
+// Without overflow, and without losing what is small beside 1.
+static double softplus(double score) {
+  const double e = exp_ieee(-std::abs(score));
+  return std::max(score, 0.0) + (e < 1e-8 ? e : log_ieee(1.0 + e));
+}
+
 void apply_link(Link link, const double* scores, std::size_t n_rows, std::size_t n_scores, double* predicted) {
   switch (link.kind) {
     case LinkKind::identity:
       std::copy_n(scores, n_rows * n_scores, predicted);
       return;
     case LinkKind::log:
-      for (std::size_t i = 0; i < n_rows * n_scores; ++i) predicted[i] = exp_ieee(scores[i]);
-      return;
+      return each_value(scores, n_rows * n_scores, predicted, exp_ieee);
+    case LinkKind::logistic:
+      return each_value(scores, n_rows * n_scores, predicted, logistic);
+    case LinkKind::signed_square:
+      return each_value(scores, n_rows * n_scores, predicted, [](double score) { return score * std::abs(score); });
+    case LinkKind::softplus:
+      return each_value(scores, n_rows * n_scores, predicted, softplus);
     case LinkKind::logit:
       return two_shares(scores, n_rows, predicted, logistic);
     case LinkKind::half_logit:
@@ -75,10 +91,17 @@ void apply_link(Link link, const double* scores, std::size_t n_rows, std::size_t
       return two_shares(scores, n_rows, predicted, [&](double score) { return focal_share(score, link.parameter); });
     case LinkKind::hinge:
       return two_shares(scores, n_rows, predicted, hinge_share);
+    case LinkKind::sigmoid:
+      return two_shares(scores, n_rows, predicted, [&](double score) { return logistic(link.parameter * score); });
+    case LinkKind::step:
+      return two_shares(scores, n_rows, predicted, [](double score) { return score > 0 ? 1.0 : 0.0; });
     case LinkKind::softmax:
       return softmax(scores, n_rows, n_scores, predicted);
     case LinkKind::one_vs_rest:
       return one_vs_rest(scores, n_rows, n_scores, predicted);
+    case LinkKind::separate:
+      return each_value(scores, n_rows * n_scores, predicted,
+                        [&](double score) { return logistic(link.parameter * score); });
   }
 }
 

@@ -35,6 +35,12 @@ if TYPE_CHECKING:
     from spinney._forest.random_forests import RandomForestClassifier, RandomForestRegressor
     from spinney._forest.unlabelled.embedding import RandomTreesEmbedding
     from spinney._forest.unlabelled.isolation import IsolationForest
+    from spinney._interchange.reading.catboost import from_catboost
+    from spinney._interchange.reading.estimators import ImportedClassifier, ImportedRegressor
+    from spinney._interchange.reading.lightgbm import from_lightgbm
+    from spinney._interchange.reading.sklearn import from_sklearn
+    from spinney._interchange.reading.treelite import from_treelite
+    from spinney._interchange.reading.xgboost import from_xgboost
     from spinney._interchange.writing.c_source import to_c
     from spinney._interchange.writing.onnx_graph import to_onnx
     from spinney._interchange.writing.sql import to_sql
@@ -124,6 +130,8 @@ __all__ = [
     "HistogramDensity",
     "HistogramRegressor",
     "Importances",
+    "ImportedClassifier",
+    "ImportedRegressor",
     "Interactions",
     "IsolationForest",
     "JamesStein",
@@ -163,6 +171,11 @@ __all__ = [
     "explaining",
     "export_text",
     "fragility",
+    "from_catboost",
+    "from_lightgbm",
+    "from_sklearn",
+    "from_treelite",
+    "from_xgboost",
     "importance_frame",
     "interaction_strength",
     "james_stein",

@@ -49,6 +49,8 @@ class Feature:
         For dates, which are numbers to the trees: whether they had a time zone. "" for all else.
     resolution : {"", "day", "hour", "minute", "second", "microsecond"}
         For dates: what they were whole multiples of.
+    absent : tuple of two floats, or None
+        For numbers: those between the two, ends included, are missing values; imported models may have such.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Feature:
     empty: bool = False
     clock: str = ""
     resolution: str = ""
+    absent: tuple[float, float] | None = None
 
     @property
     def kind_in_words(self) -> str:
@@ -131,6 +134,8 @@ def _is_nan(value: Any) -> bool:
 
 
 def add_number(target: _engine.Table, feature: Feature, column: Column, unseen: Unseen, label: str) -> None:
+    if isinstance(column, SparseColumn) and feature.absent is not None:
+        column = dense_column(column, target.n_rows)
     if isinstance(column, SparseColumn):
         target.add_sparse(column.rows, column.values)
         return
@@ -140,6 +145,18 @@ def add_number(target: _engine.Table, feature: Feature, column: Column, unseen: 
 
 def plain_numbers(feature: Feature, column: NumberColumn | CodedColumn, unseen: Unseen, label: str) -> NumberColumn:
     """Return the numbers of a column where numbers, True and False or dates are expected."""
+    found = _numbers_as_given(feature, column, unseen, label)
+    return found if feature.absent is None else _without(found, feature.absent)
+
+
+def _without(column: NumberColumn, absent: tuple[float, float]) -> NumberColumn:
+    """Return a column whose numbers in a range are missing."""
+    values = column.values.astype(np.float64)
+    values[(values >= absent[0]) & (values <= absent[1])] = np.nan
+    return NumberColumn(values, column.missing)
+
+
+def _numbers_as_given(feature: Feature, column: NumberColumn | CodedColumn, unseen: Unseen, label: str) -> NumberColumn:
     if isinstance(column, CodedColumn):
         if feature.clock:
             return parsed(column, feature.clock, label)
@@ -232,6 +249,8 @@ def feature_to_dict(feature: Feature) -> dict[str, Any]:
         fields["empty"] = True
     if feature.clock:
         fields |= {"clock": feature.clock, "resolution": feature.resolution}
+    if feature.absent is not None:
+        fields["absent"] = [_value_to_json(value) for value in feature.absent]
     return fields
 
 
@@ -252,7 +271,8 @@ def _value_from_json(value: Any) -> Scalar:
 def feature_from_dict(fields: dict[str, Any]) -> Feature:
     categories = tuple(_value_from_json(value) for value in fields.get("categories", ()))
     clock, resolution = fields.get("clock", ""), fields.get("resolution", "")
-    feature = Feature(fields["name"], fields["kind"], categories, fields.get("empty", False), clock, resolution)
+    absent = _absent_from_json(fields["absent"]) if "absent" in fields else None
+    feature = Feature(fields["name"], fields["kind"], categories, fields.get("empty", False), clock, resolution, absent)
     has_codes = feature.kind in ("ordered", "category")
     same_type = len({isinstance(value, str) for value in categories}) <= 1
     if (
@@ -265,9 +285,17 @@ def feature_from_dict(fields: dict[str, Any]) -> Feature:
         or clock not in CLOCKS
         or resolution not in (RESOLUTIONS if clock else ("",))
         or (clock and feature.kind != "number")
+        or (absent is not None and (clock or feature.kind != "number"))
     ):
         raise ValueError(f"This is not a schema: the feature {feature.name!r} is inconsistent.")
     return feature
+
+
+def _absent_from_json(ends: Any) -> tuple[float, float]:
+    values = [_value_from_json(value) for value in ends] if isinstance(ends, list) else []
+    if len(values) != 2 or any(isinstance(value, (str, bool)) for value in values) or not values[0] <= values[1]:  # type: ignore[operator]
+        raise ValueError("This is not a schema: a feature does not say which of its numbers are missing values.")
+    return float(values[0]), float(values[1])
 
 
 _KINDS = ("number", "boolean", "ordered", "category")

@@ -73,7 +73,8 @@ class Schema:
         else:
             self.names = [feature.name for feature in self._given]
             self._all_numbers = all(
-                feature.kind in ("number", "boolean") and not feature.clock for feature in self._given
+                feature.kind in ("number", "boolean") and not feature.clock and feature.absent is None
+                for feature in self._given
             )
 
     @cached_property

@@ -40,17 +40,17 @@ def refuse(fault: str) -> NoReturn:
 
 
 @contextmanager
-def faults_named(label: str) -> Iterator[None]:
+def faults_named(label: str, doing: str = "load", subject: str = "the file") -> Iterator[None]:
     """Turn whatever a broken file makes fail inside into a ModelFileError that names the file."""
     try:
         yield
     except ModelFileError:
         raise
     except _FaultError as error:
-        raise ModelFileError(f"Cannot load {label}: the file {_with_advice(str(error))}") from None
+        raise ModelFileError(f"Cannot {doing} {label}: {subject} {_with_advice(str(error))}") from None
     except (ValueError, TypeError, OverflowError, RecursionError, LookupError, AttributeError, AssertionError) as error:
         fault = _with_advice(f"is damaged: {str(error).rstrip('.')}")
-        raise ModelFileError(f"Cannot load {label}: the file {fault}") from error
+        raise ModelFileError(f"Cannot {doing} {label}: {subject} {fault}") from error
 
 
 def _with_advice(fault: str) -> str:

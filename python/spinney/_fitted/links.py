@@ -14,6 +14,11 @@ Floats = NDArray[np.float64]
 _VALUE_LINKS = frozenset({"identity", "log"})
 _CLASS_LINKS = frozenset({"logit", "half_logit", "hinge", "softmax"})
 
+# Of imported models alone. logistic: a value between 0 and 1; signed_square: s|s|; softplus: log(1 + eˢ). Of classes,
+# see below: step: the second class above 0; sigmoid: the logistic function of a multiple of the score, and separate:
+# that of each class by itself, so that shares need not add up to 1; the multiple stands behind a space.
+_IMPORTED_VALUE_LINKS = frozenset({"logistic", "signed_square", "softplus"})
+
 
 def is_link(link: str) -> bool:
     """Whether scores can have this link."""
@@ -26,11 +31,25 @@ def is_of_classes(link: str) -> bool:
 
 
 def _is_focal(link: str) -> bool:
-    name, _, exponent = link.partition(" ")
+    return _number_behind("focal", link)
+
+
+def _number_behind(name: str, link: str) -> bool:
+    """Whether a link is a name with a number that is not negative behind a space."""
+    found, _, number = link.partition(" ")
     try:
-        return name == "focal" and exponent == repr(float(exponent)) and 0 <= float(exponent) < np.inf
+        return found == name and number == repr(float(number)) and 0 <= float(number) < np.inf
     except ValueError:
         return False
+
+
+def is_imported_link(link: str, of_classes: bool, n_scores: int, n_shares: int) -> bool:
+    """Whether an imported model of classes, or of values, can have this link, for so many scores and shares."""
+    if not of_classes:
+        return n_scores == n_shares and (link in _VALUE_LINKS or link in _IMPORTED_VALUE_LINKS)
+    if link in ("softmax", "identity") or _number_behind("separate", link):
+        return n_scores == n_shares > 1
+    return (link in ("logit", "step") or _number_behind("sigmoid", link)) and n_scores == 1 and n_shares == 2
 
 
 def predicted(link: str, scores: Floats) -> Floats:

@@ -184,9 +184,13 @@ class BoostingRowPredictor(RowReader):
         Returns
         -------
         label or float
-            Prediction.
+            Prediction; an array if the model has several outputs.
         """
         given = None if offset is None else self._read_offset(offset)
+        if self._classes is None and self._n_scores > 1:
+            values = np.empty(self._n_scores)
+            self._shares(self._inputs(row), values, given)
+            return values
         if self._classes is None:
             return self._value(self._inputs(row), given)
         return self._classes[self._code(self._inputs(row), given)]

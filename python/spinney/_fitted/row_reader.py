@@ -34,6 +34,8 @@ class RowReader:
         self._has_names = schema.has_names
         self._codes = [(j, {**f.code_of, None: np.nan}, f) for j, f in enumerate(schema.features) if f.categories]
         self._dates = [(j, f.clock, f"Column '{f.name}'") for j, f in enumerate(schema.features) if f.clock]
+        self._absent = [(j, *f.absent) for j, f in enumerate(schema.features) if f.absent is not None]
+        self._is_plain = not (self._codes or self._dates or self._absent)
         self._unseen = unseen
 
     def _numbers(self, row: Row) -> NDArray[np.float64]:
@@ -42,7 +44,7 @@ class RowReader:
 
     def _inputs(self, row: Row) -> NDArray[np.float64]:
         kind = type(row)
-        if kind is np.ndarray and not self._codes and not self._dates:
+        if kind is np.ndarray and self._is_plain:
             array: NDArray[Any] = row  # type: ignore[assignment]
             if array.shape == self._shape:
                 if array.dtype is _FLOAT64 and array.strides == _IN_ONE_PIECE:
@@ -60,6 +62,9 @@ class RowReader:
             struct.pack_into(self._format, self._buffer.data, 0, *row)
         except (struct.error, OverflowError):  # a None, say
             self._fill(row)
+        for j, low, high in self._absent:
+            if low <= self._buffer[j] <= high:
+                self._buffer[j] = np.nan
         return self._buffer
 
     def _values(self, row: Any) -> Any:

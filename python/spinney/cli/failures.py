@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-_ORDER = ("demo", "study", "predict", "explain", "show", "fit", "compare", "bench", "export", "completion")
+_ORDER = ("demo", "study", "predict", "explain", "show", "fit", "compare", "bench", "convert", "export", "completion")
 INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
 
 

@@ -106,6 +106,25 @@ def export(model: Path, to: str, out: Path | None, name: str | None) -> None:
 
 
 @spinney.command()
+@click.argument("file", type=FILE)
+@click.argument("out", type=FILE, required=False)
+def convert(file: Path, out: Path | None) -> None:
+    r"""Turn a model FILE of another library into one of ours, OUT, or FILE with the ending .spinney.
+
+    It takes what XGBoost (JSON, UBJSON), LightGBM (text, JSON), CatBoost and treelite (JSON) save. The library need not
+    be installed.
+
+    \b
+    Example
+      spinney convert model.ubj
+      spinney predict model.spinney applicants.csv
+    """
+    from spinney.cli.convert import run_convert
+
+    run_convert(file, out)
+
+
+@spinney.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     r"""Print what makes SHELL complete commands, options and their values.

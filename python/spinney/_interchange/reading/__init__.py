@@ -1,0 +1,1 @@
+"""Models of other libraries, read as models of spinney."""

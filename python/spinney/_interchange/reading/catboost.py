@@ -1,0 +1,368 @@
+"""Models of CatBoost: live, or from its JSON files; its own binary files where catboost is installed.
+
+CatBoost rounds numbers to single precision; those above the border go right. All nodes of a level of a symmetric tree
+ask the same, the first split of the file being the lowest bit of the leaf's number. Of categories it keeps hashes.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data import Schema
+from spinney._file.container import faults_named, refuse
+from spinney._interchange.reading.assemble import Sum, labels_of, schema_of
+from spinney._interchange.reading.city_hash import category_hash
+from spinney._interchange.reading.entries import (
+    MAX_COLUMNS,
+    entry,
+    is_file,
+    json_of,
+    looks_pickled,
+    names_of,
+    number,
+    numbers,
+    read_bytes,
+    refuse_pickle,
+    whole,
+)
+from spinney._interchange.reading.estimators import Imported
+from spinney._interchange.reading.nodes import Nodes, reach_of_singles
+
+Floats = NDArray[np.float64]
+_LINKS = {
+    "Logloss": "logit",
+    "CrossEntropy": "logit",
+    "MultiClass": "softmax",
+    "MultiClassOneVsAll": "separate 1.0",
+    "Poisson": "log",
+    "Tweedie": "log",
+}
+_IDENTITY = (
+    "RMSE",
+    "MAE",
+    "Quantile",
+    "MultiQuantile",
+    "MultiRMSE",
+    "Huber",
+    "LogCosh",
+    "Lq",
+    "MAPE",
+    "Expectile",
+    "LogLinQuantile",
+    "QueryRMSE",
+    "QuerySoftMax",
+    "YetiRank",
+    "YetiRankPairwise",
+    "PairLogit",
+    "PairLogitPairwise",
+    "StochasticRank",
+    "LambdaMart",
+)
+_MAX_DEPTH, _MAX_SCORES = 16, 10_000
+
+
+def from_catboost(model: Any, *, classes: Any = None, categories: dict[Any, Any] | None = None) -> Imported:
+    """Import a model of CatBoost: symmetric and other trees of numbers, and of categories one at a time.
+
+    Parameters
+    ----------
+    model : CatBoost, path, bytes or binary file
+        What was fitted, or its file: JSON, as ``save_model(..., format="json")`` writes it, or, where catboost is
+        installed, its own binary format. A pickle is not read.
+    classes : array-like of shape (n_classes,), optional
+        Labels of the classes. None: those of the model.
+    categories : dict, optional
+        Values of columns of categories, by name or position. CatBoost keeps hashes of them alone; these must be those
+        that its splits ask for. Statistics of the target by category (CTR) are not carried over: fit with
+        ``one_hot_max_size`` above the number of categories.
+
+    Returns
+    -------
+    ImportedClassifier or ImportedRegressor
+        Predicts what CatBoost predicts. Models that rank rows predict scores.
+
+    See Also
+    --------
+    from_xgboost, from_lightgbm, from_sklearn : Other libraries.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> model = spinney.from_catboost("model.json")  # doctest: +SKIP
+    >>> model.predict(X)  # doctest: +SKIP
+    """
+    if is_file(model):
+        data, label = read_bytes(model)
+        if data[:4] == b"CBM1":
+            data = _as_json(_loaded(data))
+    elif hasattr(model, "save_model") and hasattr(model, "tree_count_"):
+        data, label = _as_json(model), "this model"
+    else:
+        raise TypeError(f"model must be a fitted model of CatBoost, or its file, not {type(model).__name__}.")
+    with faults_named(label, "import", "it"):
+        return _Reading(data, categories or {}).sum(classes).estimator()
+
+
+def _loaded(data: bytes) -> Any:
+    try:
+        library = import_module("catboost")
+    except ImportError as error:
+        raise ImportError(
+            "CatBoost's binary files are read by catboost itself: pip install catboost, or save the model with "
+            "format='json'."
+        ) from error
+    return library.CatBoost().load_model(blob=data)
+
+
+def _as_json(model: Any) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.json")
+        model.save_model(path, format="json")
+        with open(path, "rb") as file:
+            return file.read()
+
+
+class _Reading:
+    """A model file, parsed."""
+
+    def __init__(self, data: bytes, categories: dict[Any, Any]) -> None:
+        if looks_pickled(data):
+            refuse_pickle("CatBoost", "from_catboost")
+        self.fields = json_of(data)
+        told = entry(self.fields, "features_info", dict)
+        for kind, words in (("text_features", "text"), ("embedding_features", "embeddings")):
+            if told.get(kind):
+                refuse(f"has columns of {words}, which are not carried over. Fit it without them.")
+        if told.get("ctrs"):
+            refuse(
+                "uses statistics of the target by category (CTR), which are not carried over. Fit it with "
+                "one_hot_max_size above the number of categories."
+            )
+        self.floats = _listed(told.get("float_features", []), "float_features")
+        self.words = _listed(told.get("categorical_features", []), "categorical_features")
+        self.n_columns = max((f["flat_feature_index"] for f in (*self.floats, *self.words)), default=-1) + 1
+        if len({f["flat_feature_index"] for f in (*self.floats, *self.words)}) != self.n_columns or not self.n_columns:
+            refuse("is damaged: its columns are not one after the other")
+        self.given = categories
+        self.code_of: dict[int, dict[int, int]] = {}
+        info = self.fields.get("model_info")
+        self.info: dict[str, Any] = info if isinstance(info, dict) else {}
+
+    def sum(self, classes: Any) -> Sum:
+        """Read the trees."""
+        loss = self.loss()
+        scale_and_bias = entry(self.fields, "scale_and_bias", list)
+        if len(scale_and_bias) != 2:
+            refuse("is damaged: it lacks a usable 'scale_and_bias'")
+        scale = number(scale_and_bias[0], "scale_and_bias")
+        bias = scale_and_bias[1] if isinstance(scale_and_bias[1], list) else [scale_and_bias[1]]
+        start = numbers(bias, "scale_and_bias")
+        n_scores = len(start)
+        if not 1 <= n_scores <= _MAX_SCORES:
+            refuse("is damaged: its scores start nowhere")
+        link = _LINKS.get(loss, "identity")
+        labels = None
+        if loss in ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll"):
+            labels = labels_of(classes if classes is not None else self.class_names(), max(2, n_scores))
+        schema = self.schema()
+        symmetric = self.fields.get("oblivious_trees")
+        told = entry(self.fields, "trees" if symmetric is None else "oblivious_trees", list)
+        trees: list[list[_engine.Tree]] = [[] for _ in range(n_scores)]
+        for t, tree in enumerate(told):
+            shape, values = (self.nested if symmetric is None else self.symmetric)(tree, t, n_scores)
+            for k in range(n_scores):
+                nodes = replace(shape, value=values[:, k] * scale)
+                nodes.gain = _gains(nodes)
+                trees[k].append(nodes.tree(schema.n_categories, t))
+        return Sum(schema, trees, start, link, labels, "CatBoost", loss)
+
+    def loss(self) -> str:
+        """Return the name of the loss."""
+        parameters = self.info.get("params")
+        told = parameters.get("loss_function") if isinstance(parameters, dict) else None
+        name = told.get("type") if isinstance(told, dict) else None
+        if name not in _LINKS and name not in _IDENTITY:
+            known = ", ".join((*_LINKS, *_IDENTITY))
+            refuse(f"has a loss that is not known here, {str(name)[:50]!r}; known are {known}.")
+        return str(name)
+
+    def class_names(self) -> Any:
+        """Return the labels of the classes; None if the file does not say them."""
+        told = self.info.get("class_params")
+        names = told.get("class_names") if isinstance(told, dict) else None
+        if not isinstance(names, list) or not names:
+            return None
+        if len({type(name) for name in names}) != 1 or type(names[0]) not in (str, int, float, bool):
+            refuse("is damaged: its classes have no usable names")
+        return names
+
+    # ---- columns -------------------------------------------------------------------------------------
+
+    def schema(self) -> Schema:
+        """Find the columns."""
+        names: list[Any] = [None] * self.n_columns
+        for feature in (*self.floats, *self.words):
+            names[feature["flat_feature_index"]] = feature.get("feature_id") or ""
+        # columns without a name are called by their number
+        unnamed = all(name in ("", str(j)) for j, name in enumerate(names))
+        labels = None if unnamed else names_of(names, self.n_columns)
+        categories: dict[int, tuple[Any, ...]] = {}
+        for feature in self.words:
+            place = feature["flat_feature_index"]
+            asked = {_unsigned(value) for value in feature.get("values") or []}
+            given = self.given.get(names[place] or place, self.given.get(place, ()))
+            values = tuple(dict.fromkeys(given))
+            hashes = [category_hash(value) for value in values]
+            if asked - set(hashes):
+                refuse(
+                    f"splits column {place} by categories of which it keeps hashes alone. Pass their values, such as "
+                    f"categories={{{place}: ['a', 'b']}}."
+                )
+            categories[place] = values
+            self.code_of[feature["feature_index"]] = {found: code for code, found in enumerate(hashes)}
+        return schema_of(labels, self.n_columns, categories, "other")
+
+    # ---- trees ---------------------------------------------------------------------------------------
+
+    def question(self, split: Any, t: int) -> tuple[int, float, bool, int | None]:
+        """Column, cut, whether missing values go left, and the code of a category, of one split."""
+        kind = entry(split, "split_type", str)
+        if kind == "FloatFeature":
+            at = whole(split.get("float_feature_index"), "float_feature_index", 0, MAX_COLUMNS)
+            feature = next((f for f in self.floats if f["feature_index"] == at), None)
+            if feature is None:
+                refuse(f"is damaged: tree {t} splits a column that does not exist")
+            cut = float(reach_of_singles(number(split.get("border"), "border"))[0])
+            return feature["flat_feature_index"], cut, feature.get("nan_value_treatment") != "AsTrue", None
+        if kind == "OneHotFeature":
+            at = whole(split.get("cat_feature_index"), "cat_feature_index", 0, MAX_COLUMNS)
+            code = self.code_of.get(at, {}).get(_unsigned(split.get("value")))
+            if code is None:
+                refuse(f"is damaged: tree {t} splits by a category that its column does not list")
+            feature = next(f for f in self.words if f["feature_index"] == at)
+            return feature["flat_feature_index"], 0.0, True, code
+        return refuse(
+            f"splits by {kind[:50]!r}: statistics of the target by category (CTR), text and embeddings are not carried "
+            "over. Fit it with one_hot_max_size above the number of categories."
+        )
+
+    def symmetric(self, tree: Any, t: int, n_scores: int) -> tuple[Nodes, Floats]:
+        """Unfold a tree whose levels ask one question each: level by level, leaves last, in the order of the file."""
+        splits = tree.get("splits") if isinstance(tree, dict) else None
+        splits = [] if splits is None else splits
+        if not isinstance(splits, list) or len(splits) > _MAX_DEPTH:
+            refuse(f"is damaged: tree {t} has no usable splits")
+        depth = len(splits)
+        n, n_leaves = 2**depth - 1, 2**depth
+        leaf = numbers(tree.get("leaf_values"), "leaf_values", n_leaves * n_scores).reshape(n_leaves, n_scores)
+        told = tree.get("leaf_weights")
+        weight = numbers(told, "leaf_weights", n_leaves) if told else np.ones(n_leaves)
+        # the last split is the highest bit of a leaf's number: with it as the root, leaves stand in order
+        asked = [self.question(split, t) for split in reversed(splits)]
+        level = np.repeat(np.arange(depth), 2 ** np.arange(depth))
+        left = 2 * np.arange(n) + 1
+        none = np.full(n_leaves, -1)
+        weights = [weight]
+        for _ in range(depth):
+            weights.insert(0, weights[0][::2] + weights[0][1::2])
+        every = np.concatenate(weights)
+        columns, cuts, missing_left, codes = zip(*asked, strict=True) if asked else ((), (), (), ())
+        sets = {i: (np.array([codes[level[i]]]), True) for i in range(n) if codes[level[i]] is not None}
+        nodes = Nodes(
+            np.concatenate([left, none]),
+            np.concatenate([left + 1, none]),
+            np.concatenate([np.array(columns, dtype=np.int64)[level], none]),
+            np.concatenate([np.array(cuts, dtype=np.float64)[level], np.zeros(n_leaves)]),
+            np.concatenate([np.array(missing_left, dtype=bool)[level], none > 0]),
+            np.zeros(n + n_leaves),
+            every,
+            np.rint(np.clip(every, 0, 2**31)),
+            sets=sets,
+        )
+        return nodes, np.concatenate([np.zeros((n, n_scores)), leaf])
+
+    def nested(self, root: Any, t: int, n_scores: int) -> tuple[Nodes, Floats]:
+        """Read a tree whose splits hold their children."""
+        left: list[int] = []
+        right: list[int] = []
+        asked: list[tuple[int, float, bool, int | None]] = []
+        weight: list[float] = []
+        value: list[Floats] = []
+        waiting: list[tuple[Any, int, list[int]]] = [(root, -1, left)]
+        while waiting:
+            node, parent, side = waiting.pop()
+            at = len(left)
+            if parent >= 0:
+                side[parent] = at
+            left.append(-1)
+            right.append(-1)
+            if not isinstance(node, dict):
+                refuse(f"is damaged: tree {t} lacks nodes")
+            if "split" in node:
+                asked.append(self.question(node["split"], t))
+                value.append(np.zeros(n_scores))
+                weight.append(0.0)
+                waiting += [(node.get("right"), at, right), (node.get("left"), at, left)]
+                continue
+            told = node.get("value")
+            value.append(numbers(told if isinstance(told, list) else [told], "value", n_scores))
+            weight.append(number(node.get("weight", 1.0), "weight"))
+            asked.append((-1, 0.0, False, None))
+        columns, cuts, missing_left, codes = zip(*asked, strict=True)
+        every = np.array(weight)
+        for node in range(len(left) - 1, -1, -1):  # children come after their parent
+            if left[node] >= 0:
+                every[node] = every[left[node]] + every[right[node]]
+        nodes = Nodes(
+            np.array(left),
+            np.array(right),
+            np.array(columns),
+            np.array(cuts),
+            np.array(missing_left),
+            np.zeros(len(left)),
+            every,
+            np.rint(np.clip(every, 0, 2**31)),
+            sets={i: (np.array([code]), True) for i, code in enumerate(codes) if code is not None},
+        )
+        return nodes, np.array(value)
+
+
+def _gains(nodes: Nodes) -> Floats:
+    """Sum up by how much each split parts the values of its rows: squares of distances from their mean."""
+    mean, gain = nodes.value.copy(), np.zeros(len(nodes.left))
+    for node in range(len(mean) - 1, -1, -1):  # children come after their parent
+        a, b = int(nodes.left[node]), int(nodes.right[node])
+        if a < 0:
+            continue
+        both = nodes.weight[a] + nodes.weight[b]
+        share = nodes.weight[a] / both if both > 0 else 0.5
+        mean[node] = share * mean[a] + (1 - share) * mean[b]
+        gain[node] = both * share * (1 - share) * (mean[a] - mean[b]) ** 2
+    return gain
+
+
+def _unsigned(value: Any) -> int:
+    return whole(value, "value", -(2**31), 2**32 - 1) % 2**32
+
+
+def _listed(features: Any, name: str) -> list[dict[str, Any]]:
+    """Check the positions that a list of columns gives."""
+    if not isinstance(features, list) or len(features) > MAX_COLUMNS:
+        refuse(f"is damaged: it lacks a usable {name!r}")
+    for feature in features:
+        for key in ("feature_index", "flat_feature_index"):
+            whole(entry(feature, key, int), key, 0, MAX_COLUMNS)
+    return features
+
+
+def is_catboost(data: bytes) -> bool:
+    """Whether bytes look like a model of CatBoost."""
+    return data[:4] == b"CBM1" or (data.lstrip()[:1] == b"{" and b'"features_info"' in data)

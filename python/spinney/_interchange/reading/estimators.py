@@ -1,0 +1,333 @@
+"""Imported models as estimators."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from spinney._boosting.readable import ReadableBoosting
+from spinney._boosting.tree import BoostedTree
+from spinney._file.container import field, refuse
+from spinney._fitted.imported import FittedImport
+from spinney._fitted.lazy import LazySequence
+from spinney._fitted.offsets import read_offset
+from spinney._fitted.tree import FittedTree
+from spinney._keep.part import FittedPart
+from spinney._learn.about import About, counted
+from spinney._learn.table_estimator import TargetEstimator
+from spinney._numbers.same_bits import log
+
+Floats = NDArray[np.float64]
+_MOST_LETTERS = 200  # of what a file says of its origin
+_WORDS = {
+    "identity": "prediction",
+    "log": "log of the prediction",
+    "logistic": "log-odds of the prediction",
+    "softmax": "score of the class",
+}
+
+
+class Imported(ReadableBoosting, TargetEstimator):
+    """A sum of trees that another library has grown."""
+
+    _model_attribute = "boosting_"
+    boosting_: FittedImport
+    source_: str
+    objective_: str
+    unseen: str
+    n_jobs: int | None
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "unseen": [StrOptions({"missing", "error", "other"})],
+        "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
+    }
+
+    def fit(self, X: Any, y: Any = None) -> NoReturn:
+        """Refuse: the model is fitted.
+
+        Parameters
+        ----------
+        X, y : ignored
+        """
+        raise TypeError(
+            f"{type(self).__name__} holds a model that another library has fitted, and cannot be fitted again. Fit a "
+            "GradientBoostingClassifier or a GradientBoostingRegressor, or fit it there and import it."
+        )
+
+    # ---- predicting ----------------------------------------------------------------------------------
+
+    def _read_offset(self, X: Any, offset: Any, n_rows: int) -> Floats | None:
+        return read_offset(offset, n_rows, self.boosting_.n_scores)
+
+    def _scores(self, X: Any, offset: Any = None) -> Floats:
+        check_is_fitted(self)
+        scores = self._by_blocks(X, lambda columns: self.boosting_.scores(columns, self._n_threads))
+        given = self._read_offset(X, offset, len(scores))
+        return scores if given is None else scores + given.T
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Share of each column in the gain of the splits, as the library that grew them counts it."""
+        check_is_fitted(self)
+        return self.boosting_.importances(self.n_features_in_)
+
+    # ---- reading -------------------------------------------------------------------------------------
+
+    def _tree_estimator(self, t: int) -> Any:
+        tree = BoostedTree(unseen=self.unseen, n_jobs=self.n_jobs)
+        tree.criterion = "gain"
+        tree._keep(self.schema_, FittedTree(self.boosting_.engine.tree(t), None, 1), {"n_outputs_": 1})
+        return tree
+
+    def _score_in_words(self) -> str:
+        link, classes = self.boosting_.link, getattr(self, "classes_", None)
+        if link == "logit" and classes is not None:
+            return f"log-odds of class {classes[1]}"
+        return _WORDS.get(link.partition(" ")[0], "score")
+
+    def _about(self) -> About:
+        view = self.boosting_
+        rounds, leaves = counted(view.n_rounds, "round", "rounds"), counted(view.n_leaves, "leaf", "leaves")
+        size = {
+            "source": self.source_,
+            "objective": self.objective_,
+            "rounds": view.n_rounds,
+            "trees": view.n_trees,
+            "leaves": view.n_leaves,
+        }
+        lines = {"imported from": f"{self.source_}, {self.objective_}", "boosting": f"{rounds}, {leaves}"}
+        trees = LazySequence(view.n_trees, self._tree_estimator)
+        sentence = f"from {self.source_}: {rounds}, {leaves}"
+        return About("boosting", size, lines, sentence, trees, title_of_tree=self._title_of_tree)
+
+    def _title_of_tree(self, t: int) -> str:
+        n_scores, labels = self.boosting_.n_scores, getattr(self, "classes_", None)
+        of = "" if n_scores == 1 else f" for {t % n_scores if labels is None else labels[t % n_scores]}"
+        return f"Round {t // n_scores + 1} of {self.boosting_.n_rounds}, what it adds to the score{of}"
+
+    # ---- files ---------------------------------------------------------------------------------------
+
+    def _to_header(self) -> dict[str, Any]:
+        return {"imported": {"source": self.source_, "objective": self.objective_}}
+
+    @classmethod
+    def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+        told = field(header, "imported", dict)
+        found = {"source_": field(told, "source", str), "objective_": field(told, "objective", str)}
+        if any(len(text) > _MOST_LETTERS for text in found.values()):
+            refuse("is damaged: what it says of its origin is too long")
+        return found
+
+
+class ImportedClassifier(ClassifierMixin, Imported):
+    """A classifier that another library has fitted: what `spinney.from_xgboost` and its like return.
+
+    It predicts what the library predicts, and is read, explained, drawn and saved like any boosted model of spinney;
+    the library itself is not needed any more.
+
+    Parameters
+    ----------
+    unseen : {"missing", "error", "other"}, default="missing"
+        How to treat a category that the model does not know: as a missing value, as an error, or as one that goes where
+        the library sends it. It is what the library does, unless it is changed.
+    n_jobs : int, optional
+        Threads. None: all that the process may use. The result is the same for any number.
+
+    Attributes
+    ----------
+    classes_ : ndarray, or list of these
+        Class labels, sorted; one array per output.
+    n_classes_ : int, or ndarray of int
+        Number of classes; one number per output.
+    source_ : str
+        The library that fitted the model, and its version where the model says it.
+    objective_ : str
+        What the library calls the objective, or the loss.
+    boosting_ : FittedImport
+        The trees as one set of arrays, and what turns their sum into predictions.
+    estimators_ : sequence of BoostedTree
+        The trees as estimators, made on demand, by round and score; each predicts what it adds to the score.
+    n_iter_ : int
+        Number of rounds in the model.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the total decrease of the impurity.
+    schema_ : Schema
+        Columns, their kinds and their categories in the training table.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Column names, if the table has any and all are strings.
+
+    See Also
+    --------
+    from_xgboost, from_lightgbm, from_catboost, from_sklearn, from_treelite : Make one.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import HistGradientBoostingClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> theirs = HistGradientBoostingClassifier(max_iter=5).fit(X, y)
+    >>> ours = spinney.from_sklearn(theirs)
+    >>> bool((ours.predict(X) == theirs.predict(X)).all())
+    True
+    """
+
+    _is_class_target = True
+
+    def __init__(self, *, unseen: str = "missing", n_jobs: int | None = None) -> None:
+        self.unseen = unseen
+        self.n_jobs = n_jobs
+
+    def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
+        """Predict the class of each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            Scores to add to those of the trees.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        view = self.boosting_
+        return view.labels(view.score_codes(self._scores(X, offset)), [np.asarray(self.classes_)])
+
+    def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
+        """Class probabilities of each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Columns in the order of `classes_`.
+        """
+        return self.boosting_.predicted(self._scores(X, offset))
+
+    def predict_log_proba(self, X: Any, *, offset: Any = None) -> Floats:
+        """Logarithm of the class probabilities.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            As `predict_proba`.
+        """
+        with np.errstate(divide="ignore"):
+            return log(self.predict_proba(X, offset=offset))
+
+    def decision_function(self, X: Any, *, offset: Any = None) -> Floats:
+        """Scores of each row: of the second of two classes, or one number per class.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Scores.
+        """
+        scores = self._scores(X, offset)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+
+class ImportedRegressor(RegressorMixin, Imported):
+    """A model of values or scores that another library has fitted: what `spinney.from_xgboost` and its like return.
+
+    It predicts what the library predicts, and is read, explained, drawn and saved like any boosted model of spinney;
+    the library itself is not needed any more. Models that rank rows predict scores.
+
+    Parameters
+    ----------
+    unseen : {"missing", "error", "other"}, default="missing"
+        How to treat a category that the model does not know: as a missing value, as an error, or as one that goes where
+        the library sends it. It is what the library does, unless it is changed.
+    n_jobs : int, optional
+        Threads. None: all that the process may use. The result is the same for any number.
+
+    Attributes
+    ----------
+    source_ : str
+        The library that fitted the model, and its version where the model says it.
+    objective_ : str
+        What the library calls the objective, or the loss.
+    boosting_ : FittedImport
+        The trees as one set of arrays, and what turns their sum into predictions.
+    estimators_ : sequence of BoostedTree
+        The trees as estimators, made on demand, by round and score; each predicts what it adds to the score.
+    n_iter_ : int
+        Number of rounds in the model.
+    n_outputs_ : int
+        Number of outputs.
+    feature_importances_ : ndarray of shape (n_features,)
+        Share of each column in the total decrease of the impurity.
+    schema_ : Schema
+        Columns, their kinds and their categories in the training table.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Column names, if the table has any and all are strings.
+
+    See Also
+    --------
+    from_xgboost, from_lightgbm, from_catboost, from_sklearn, from_treelite : Make one.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.ensemble import HistGradientBoostingRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> theirs = HistGradientBoostingRegressor(max_iter=5).fit(X, y)
+    >>> ours = spinney.from_sklearn(theirs)
+    >>> bool((abs(ours.predict(X) - theirs.predict(X)) < 1e-9).all())
+    True
+    """
+
+    def __init__(self, *, unseen: str = "missing", n_jobs: int | None = None) -> None:
+        self.unseen = unseen
+        self.n_jobs = n_jobs
+
+    def predict(self, X: Any, *, offset: Any = None) -> Floats:
+        """Predict a value for each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            Scores to add to those of the trees.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Values.
+        """
+        view = self.boosting_
+        return np.asarray(view.spread(view.predicted(self._scores(X, offset))))

@@ -1,0 +1,318 @@
+"""Models of LightGBM: live, from model.txt, or from what ``dump_model`` gives.
+
+LightGBM compares doubles: those up to the threshold go left. A split says what a missing value is: none (then NaN
+counts as 0), NaN, or zero and NaN. Categories that a split lists go left, all others, and missing ones, right.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data import Schema
+from spinney._file.container import faults_named, refuse
+from spinney._interchange.reading.assemble import Sum, labels_of, schema_of
+from spinney._interchange.reading.entries import (
+    MAX_COLUMNS,
+    entry,
+    is_file,
+    json_of,
+    looks_pickled,
+    names_of,
+    number,
+    read_bytes,
+    refuse_pickle,
+    whole,
+)
+from spinney._interchange.reading.estimators import Imported
+from spinney._interchange.reading.lightgbm_trees import LightTree, nested_tree, text_tree
+from spinney._interchange.reading.nodes import Nodes
+
+Floats = NDArray[np.float64]
+_IDENTITY = (
+    "regression",
+    "regression_l1",
+    "huber",
+    "fair",
+    "quantile",
+    "mape",
+    "lambdarank",
+    "rank_xendcg",
+    "none",
+    "custom",
+    "",
+)
+_LINKS = dict.fromkeys(_IDENTITY, "identity") | {
+    "poisson": "log",
+    "gamma": "log",
+    "tweedie": "log",
+    "cross_entropy": "logistic",
+    "cross_entropy_lambda": "softplus",
+    "binary": "logit",
+    "multiclass": "softmax",
+    "multiclassova": "separate",
+}
+_ZERO = float(np.float32(1e-35))  # what lies between minus this and this is zero to LightGBM
+_MAX_CLASSES = 100_000
+
+
+def from_lightgbm(model: Any, *, num_iteration: int | None = None, classes: Any = None) -> Imported:
+    """Import a model of LightGBM: gradient boosting, DART, GOSS and random forests of any objective.
+
+    Parameters
+    ----------
+    model : Booster, LGBMModel, dict, path, bytes or binary file
+        What was fitted, what its ``dump_model`` gives, or a file: text as ``save_model`` writes it, or that dictionary
+        as JSON. A pickle is not read.
+    num_iteration : int, optional
+        Rounds to take, from the first. None: what LightGBM's own ``predict`` takes, that is, up to the best one where
+        it stopped early, else all.
+    classes : array-like of shape (n_classes,), optional
+        Labels of the classes. None: those of the estimator, else the numbers from 0 up.
+
+    Returns
+    -------
+    ImportedClassifier or ImportedRegressor
+        Predicts what LightGBM predicts. Models that rank rows predict scores.
+
+    See Also
+    --------
+    from_xgboost, from_sklearn : Other libraries.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> model = spinney.from_lightgbm("model.txt")  # doctest: +SKIP
+    >>> model.predict(X)  # doctest: +SKIP
+    """
+    if isinstance(model, dict):
+        with faults_named("this model", "import", "it"):
+            return _of_dict(model).sum(num_iteration, classes).estimator()
+    if is_file(model):
+        data, label = read_bytes(model)
+    else:
+        booster = getattr(model, "booster_", model)
+        if not hasattr(booster, "model_to_string"):
+            raise TypeError(
+                f"model must be a Booster or an estimator of LightGBM, or its file, not {type(model).__name__}."
+            )
+        data, label = booster.model_to_string(num_iteration=num_iteration).encode(), "this model"
+        classes = getattr(model, "classes_", None) if classes is None else classes
+    with faults_named(label, "import", "it"):
+        return _parsed(data).sum(num_iteration, classes).estimator()
+
+
+def _parsed(data: bytes) -> _Reading:
+    if looks_pickled(data):
+        refuse_pickle("LightGBM", "from_lightgbm")
+    if data.lstrip()[:1] == b"{":
+        return _of_dict(json_of(data))
+    return _of_text(data)
+
+
+@dataclass
+class _Reading:
+    """A model, parsed: what its head says, and its trees one by one."""
+
+    objective: str
+    n_columns: int
+    n_scores: int
+    names: Any
+    is_mean: bool
+    declared: dict[int, list[int]]  # values of columns of categories, by position
+    pandas: Any  # categories of pandas' columns of categories, in order
+    trees: Iterator[LightTree]
+    of_pandas: list[int] | None = None  # the positions of these columns; None: those that hold categories
+
+    def sum(self, num_iteration: int | None, classes: Any) -> Sum:
+        """Read the trees."""
+        words = self.objective.split()
+        name = words[0] if words else ""
+        told = dict(word.split(":", 1) for word in words[1:] if ":" in word)
+        if name not in _LINKS:
+            refuse(f"has an objective that is not known here, {name[:50]!r}; pass one of {', '.join(sorted(_LINKS))}.")
+        link = _LINKS[name]
+        if name == "regression" and "sqrt" in words:
+            link = "signed_square"
+        if name in ("binary", "multiclassova"):
+            slope = number(told.get("sigmoid", "1"), "sigmoid")
+            link = f"separate {slope!r}" if link == "separate" else "logit" if slope == 1 else f"sigmoid {slope!r}"
+        labels = None
+        if name in ("binary", "multiclass", "multiclassova"):
+            labels = labels_of(classes, 2 if name == "binary" else self.n_scores)
+        given = list(self.trees)
+        if num_iteration is not None and num_iteration > 0:
+            given = given[: num_iteration * self.n_scores]
+        schema, codes = self.schema(given)
+        factor = self.n_scores / max(1, len(given)) if self.is_mean else 1.0
+        trees: list[list[_engine.Tree]] = [[] for _ in range(self.n_scores)]
+        for t, tree in enumerate(given):
+            trees[t % self.n_scores].append(_tree(tree, t, schema, codes, factor))
+        return Sum(schema, trees, np.zeros(self.n_scores), link, labels, "LightGBM", self.objective or "none")
+
+    def schema(self, trees: list[LightTree]) -> tuple[Schema, dict[int, dict[int, int]]]:
+        """Find the columns, and the code of each value of those that hold categories."""
+        names = names_of(self.names, self.n_columns)
+        if names == [f"Column_{j}" for j in range(self.n_columns)]:  # LightGBM's own, for tables without names
+            names = None
+        values = {j: set(listed) for j, listed in self.declared.items()}
+        zero_missing: set[int] = set()
+        other_missing: set[int] = set()
+        for tree in trees:
+            for column, listed in tree.categories():
+                values.setdefault(column, set()).update(listed)
+            zero, other = tree.columns_by_missing()
+            zero_missing |= zero
+            other_missing |= other
+        if zero_missing & other_missing:
+            refuse("counts zeros as missing in some splits of a column and not in others, which is not carried over.")
+        ordered = {j: sorted(known) for j, known in values.items() if known}
+        labels: dict[int, tuple[Any, ...]] = {j: tuple(known) for j, known in ordered.items()}
+        if self.pandas:
+            ordered, labels = self.named_categories(ordered)
+        codes = {j: {value: code for code, value in enumerate(known)} for j, known in ordered.items()}
+        schema = schema_of(names, self.n_columns, labels, "other", (-_ZERO, _ZERO) if zero_missing else None)
+        return schema, codes
+
+    def named_categories(
+        self, ordered: dict[int, list[int]]
+    ) -> tuple[dict[int, list[int]], dict[int, tuple[Any, ...]]]:
+        """Give codes of pandas' columns of categories their values, in the order of the columns."""
+        if not isinstance(self.pandas, list) or any(not isinstance(known, list) for known in self.pandas):
+            refuse("is damaged: its categories are not listed by column")
+        columns = sorted(ordered) if self.of_pandas is None else self.of_pandas
+        if len(columns) != len(self.pandas):
+            refuse(
+                "lists categories of other columns than it has: a column of categories is constant, or was left out. "
+                "Fit it with codes instead of a column of categories."
+            )
+        if ordered.keys() - set(columns):
+            refuse("is damaged: a column of numbers is split by categories")
+        every, labels = {}, {}
+        for j, known in zip(columns, self.pandas, strict=True):
+            if any(type(v) not in (str, int, float, bool) for v in known) or len(set(known)) < len(known):
+                refuse(f"is damaged: the categories of column {j} are unusable")
+            if len({isinstance(v, str) for v in known}) != 1 or max(ordered.get(j, []), default=0) >= len(known):
+                refuse(f"is damaged: the categories of column {j} are unusable")
+            every[j], labels[j] = list(range(len(known))), tuple(known)
+        return every, labels
+
+
+def _tree(tree: LightTree, t: int, schema: Schema, codes: dict[int, dict[int, int]], factor: float) -> _engine.Tree:
+    """Make one tree."""
+    nodes = tree.nodes
+    sets: dict[int, tuple[NDArray[Any], bool]] = {}
+    for node, listed in tree.sets.items():
+        code_of = codes[int(nodes.feature[node])]
+        sets[node] = np.array(sorted(code_of[value] for value in listed), dtype=np.int64), False
+    made = Nodes(
+        nodes.left,
+        nodes.right,
+        nodes.feature,
+        nodes.threshold,
+        nodes.missing_left,
+        nodes.value * factor if factor != 1.0 else nodes.value,
+        nodes.weight,
+        nodes.n_rows,
+        nodes.gain,
+        sets=sets,
+    )
+    return made.tree(schema.n_categories, t)
+
+
+# ---- text -------------------------------------------------------------------------------------------------
+
+
+def _of_text(data: bytes) -> _Reading:
+    try:
+        lines = data.decode().splitlines()
+    except UnicodeDecodeError:
+        refuse("is not a model of LightGBM: it is neither text nor JSON")
+    if not lines or lines[0].strip() != "tree":
+        refuse("is not a model of LightGBM. Pass what its save_model has written.")
+    starts = [i for i, line in enumerate(lines) if line.startswith("Tree=")]
+    end = next((i for i, line in enumerate(lines) if line.startswith("end of trees")), None)
+    if end is None or (starts and starts[-1] > end):
+        refuse("is damaged: it ends before its trees do")
+    head = _pairs(lines[1 : starts[0] if starts else end])
+    n_columns = whole(head.get("max_feature_idx"), "max_feature_idx", 0, MAX_COLUMNS) + 1
+    ends = [*starts[1:], end] if starts else []
+    blocks = (_pairs(lines[a + 1 : b]) for a, b in zip(starts, ends, strict=True))
+    pandas = next((line.partition(":")[2] for line in lines[end:] if line.startswith("pandas_categorical:")), "null")
+    try:
+        named = json.loads(pandas)
+    except (ValueError, RecursionError):
+        refuse("is damaged: its categories are not listed by column")
+    return _Reading(
+        head.get("objective", ""),
+        n_columns,
+        whole(head.get("num_tree_per_iteration"), "num_tree_per_iteration", 1, _MAX_CLASSES),
+        head.get("feature_names", "").split(" ") if head.get("feature_names") else None,
+        "average_output" in head,
+        _declared(head.get("feature_infos", "").split(" "), n_columns),
+        named,
+        (text_tree(block, t, n_columns) for t, block in enumerate(blocks)),
+        _columns_of_categories(lines[end:], n_columns),
+    )
+
+
+def _columns_of_categories(lines: list[str], n_columns: int) -> list[int] | None:
+    """Find which columns were given as categories, among the parameters that end a file."""
+    told = next((line for line in lines if line.startswith("[categorical_feature:")), "")
+    words = told.partition(":")[2].strip(" ]").split(",")
+    if not told or not all(word.strip().isdigit() for word in words):
+        return None
+    return sorted({whole(word.strip(), "categorical_feature", 0, n_columns - 1) for word in words})
+
+
+def _pairs(lines: list[str]) -> dict[str, str]:
+    return {name.strip(): value.strip() for name, _, value in (line.partition("=") for line in lines) if name.strip()}
+
+
+def _declared(infos: list[str], n_columns: int) -> dict[int, list[int]]:
+    """Values of columns of categories: listed with colons between; ranges of numbers stand in brackets."""
+    found = {}
+    for j, text in enumerate(infos[:n_columns]):
+        if text in ("none", "") or text.startswith("["):
+            continue
+        values = [whole(part, "feature_infos", -(2**31), 2**31 - 1) for part in text.split(":")]
+        found[j] = [value for value in values if value >= 0]
+    return found
+
+
+# ---- dictionaries -----------------------------------------------------------------------------------------
+
+
+def _of_dict(fields: dict[str, Any]) -> _Reading:
+    n_columns = whole(fields.get("max_feature_idx"), "max_feature_idx", 0, MAX_COLUMNS) + 1
+    names = entry(fields, "feature_names", list)
+    infos = fields.get("feature_infos", {})
+    declared: dict[int, list[int]] = {}
+    for j, name in enumerate(names[:n_columns]):
+        told = infos.get(name) if isinstance(infos, dict) and isinstance(name, str) else None
+        values = told.get("values") if isinstance(told, dict) else None
+        if isinstance(values, list) and values:
+            declared[j] = [v for v in (whole(v, "values", -(2**31), 2**31 - 1) for v in values) if v >= 0]
+    objective = fields.get("objective", "")
+    trees = entry(fields, "tree_info", list)
+    return _Reading(
+        objective if isinstance(objective, str) else "",
+        n_columns,
+        whole(fields.get("num_tree_per_iteration"), "num_tree_per_iteration", 1, _MAX_CLASSES),
+        names,
+        bool(fields.get("average_output")),
+        declared,
+        fields.get("pandas_categorical"),
+        (nested_tree(entry(tree, "tree_structure", dict), t, n_columns) for t, tree in enumerate(trees)),
+    )
+
+
+def is_lightgbm(data: bytes) -> bool:
+    """Whether bytes look like a model of LightGBM."""
+    return data[:5].split() == [b"tree"] or (data.lstrip()[:1] == b"{" and b'"tree_info"' in data)

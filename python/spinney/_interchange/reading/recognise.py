@@ -1,0 +1,52 @@
+"""Model files of other libraries, known by what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from spinney._file.container import faults_named, refuse
+from spinney._interchange.reading.catboost import from_catboost, is_catboost
+from spinney._interchange.reading.entries import looks_pickled, read_bytes
+from spinney._interchange.reading.lightgbm import from_lightgbm, is_lightgbm
+from spinney._interchange.reading.treelite import from_treelite, is_treelite
+from spinney._interchange.reading.xgboost import from_xgboost, is_xgboost
+
+_READERS: tuple[tuple[Callable[[bytes], bool], Callable[[bytes], Any]], ...] = (
+    (is_catboost, from_catboost),
+    (is_treelite, from_treelite),
+    (is_xgboost, from_xgboost),
+    (is_lightgbm, from_lightgbm),
+)
+
+
+def import_file(file: Any) -> Any:
+    """Import a model file of whichever library wrote it.
+
+    Parameters
+    ----------
+    file : str, path, bytes or binary file
+
+    Returns
+    -------
+    ImportedClassifier or ImportedRegressor
+    """
+    data, label = read_bytes(file)
+    with faults_named(label, "import", "it"):
+        return _reader_of(data)(data)
+
+
+def _reader_of(data: bytes) -> Callable[[bytes], Any]:
+    """Find the function that reads a file."""
+    for is_of, read in _READERS:
+        if is_of(data):
+            return read
+    if looks_pickled(data):
+        refuse(
+            "is a pickle, and to read one is to run the code in it. If you trust it, load it in Python and pass the "
+            "model to spinney.from_sklearn, from_xgboost and so on."
+        )
+    return refuse(
+        "is no model file that is known here: pass JSON or UBJSON of XGBoost, text or JSON of LightGBM, or JSON of "
+        "CatBoost or treelite."
+    )

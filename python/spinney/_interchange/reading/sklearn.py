@@ -1,0 +1,245 @@
+"""Models of scikit-learn, live: trees, forests, boosting and isolation forests.
+
+Trees, forests and gradient boosting round numbers to single precision and compare them with doubles; histogram boosting
+compares doubles. What is up to the threshold goes left.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import __version__ as sklearn_version
+from sklearn import ensemble, tree
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.utils.validation import check_is_fitted
+
+import spinney._engine as _engine
+from spinney._data import Schema
+from spinney._file.container import faults_named, refuse
+from spinney._fitted.forest import FittedForest
+from spinney._fitted.tree import FittedTree
+from spinney._interchange.reading.assemble import Sum, schema_of
+from spinney._interchange.reading.entries import is_file
+from spinney._interchange.reading.nodes import Nodes, cuts_of_singles
+from spinney._interchange.reading.sklearn_histograms import histogram_sum
+from spinney._keep.part import FittedPart
+from spinney._names import public
+
+Floats = NDArray[np.float64]
+# extra trees are decision trees, too
+_TREES = (tree.ExtraTreeClassifier, tree.ExtraTreeRegressor, tree.DecisionTreeClassifier, tree.DecisionTreeRegressor)
+_FORESTS = (
+    ensemble.RandomForestClassifier,
+    ensemble.RandomForestRegressor,
+    ensemble.ExtraTreesClassifier,
+    ensemble.ExtraTreesRegressor,
+)
+_BOOSTING = (ensemble.GradientBoostingClassifier, ensemble.GradientBoostingRegressor)
+_HISTOGRAMS = (ensemble.HistGradientBoostingClassifier, ensemble.HistGradientBoostingRegressor)
+_KNOWN = (*_TREES, *_FORESTS, *_BOOSTING, *_HISTOGRAMS, ensemble.IsolationForest)
+_FORGOTTEN = {"_seed": 0, "_draws": None, "_training_rows": None}  # what a forest of spinney's own remembers
+_KEPT = (
+    "n_estimators",
+    "criterion",
+    "max_depth",
+    "min_samples_split",
+    "min_samples_leaf",
+    "min_weight_fraction_leaf",
+    "max_features",
+    "max_leaf_nodes",
+    "min_impurity_decrease",
+    "bootstrap",
+    "max_samples",
+    "contamination",
+    "random_state",
+)
+
+
+def from_sklearn(model: Any) -> Any:
+    """Import a fitted tree, forest, boosting or isolation forest of scikit-learn.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted decision tree or extra tree, random forest or extra trees, gradient boosting, histogram gradient
+        boosting, or isolation forest. Files are not read: scikit-learn's are pickles, and to read one is to run the
+        code in it.
+
+    Returns
+    -------
+    estimator
+        Trees and forests: spinney's estimator of the same name, with those parameters that it shares; boosting: an
+        `ImportedClassifier` or `ImportedRegressor`. It predicts what scikit-learn predicts.
+
+    See Also
+    --------
+    from_xgboost, from_lightgbm : Other libraries.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> theirs = RandomForestClassifier(10, random_state=0).fit(X, y)
+    >>> ours = spinney.from_sklearn(theirs)
+    >>> bool((ours.predict(X) == theirs.predict(X)).all())
+    True
+    """
+    if is_file(model):
+        raise TypeError(
+            "from_sklearn takes a fitted estimator, not a file: scikit-learn's files are pickles, and to read one is "
+            "to run the code in it. If you trust it, load it yourself and pass the estimator."
+        )
+    kind = next((known for known in _KNOWN if isinstance(model, known)), None)
+    if kind is None:
+        raise TypeError(
+            f"from_sklearn takes trees, forests, gradient boosting and isolation forests of scikit-learn, not "
+            f"{type(model).__name__}. Pass the last step of a pipeline, or the best estimator of a search."
+        )
+    check_is_fitted(model)
+    with faults_named("this model", "import", "it"):
+        if kind in _HISTOGRAMS:
+            return histogram_sum(model, f"scikit-learn {sklearn_version}").estimator()
+        if kind in _BOOSTING:
+            return _boosting(model)
+        if kind is ensemble.IsolationForest:
+            return _isolation(model)
+        return _averaged(model, kind.__name__)
+
+
+def _schema(model: Any) -> Schema:
+    names = getattr(model, "feature_names_in_", None)
+    return schema_of(None if names is None else list(names), model.n_features_in_, {}, "missing")
+
+
+def _nodes(theirs: Any, value: Floats, gain: bool) -> Nodes:
+    """Return the nodes of one of scikit-learn's trees; leaves have children -1."""
+    split = theirs.children_left >= 0
+    missing = np.asarray(getattr(theirs, "missing_go_to_left", np.zeros(theirs.node_count))) != 0
+    weight = np.asarray(theirs.weighted_n_node_samples, dtype=np.float64)
+    burden = weight * theirs.impurity
+    gains = np.zeros(theirs.node_count)
+    at = np.flatnonzero(split)
+    gains[at] = burden[at] - burden[theirs.children_left[at]] - burden[theirs.children_right[at]]
+    return Nodes(
+        theirs.children_left,
+        theirs.children_right,
+        np.where(split, theirs.feature, -1),
+        np.where(split, cuts_of_singles(theirs.threshold), 0.0),
+        missing & split,
+        np.where(split[:, np.newaxis], 0.0, value) if gain else value,
+        weight,
+        theirs.n_node_samples,
+        gains if gain else None,
+        None if gain else np.asarray(theirs.impurity, dtype=np.float64),
+    )
+
+
+# ---- one tree, and means of trees -------------------------------------------------------------------------
+
+
+def _averaged(model: Any, name: str) -> Any:
+    """Import a tree, or a forest: leaves hold values or class shares."""
+    schema = _schema(model)
+    n_categories = schema.n_categories
+    is_forest = isinstance(model, _FORESTS)
+    made = [
+        _plain_tree(member, n_categories, t) for t, member in enumerate(model.estimators_ if is_forest else [model])
+    ]
+    classes = getattr(model, "classes_", None)
+    labels = None if classes is None else [np.asarray(c) for c in (classes if model.n_outputs_ > 1 else [classes])]
+    n_classes = None if labels is None else [len(known) for known in labels]
+    if not is_forest:
+        part = FittedPart(schema, FittedTree(made[0], n_classes, model.n_outputs_), labels, schema.n_features)
+        return _own(name, model, part, shrinkage_=0.0)
+    forest = FittedForest(_engine.forest_from_trees(made, n_categories), n_classes, model.n_outputs_)
+    return _own(name, model, FittedPart(schema, forest, labels, schema.n_features), **_FORGOTTEN)
+
+
+def _plain_tree(member: Any, n_categories: list[int], t: int) -> _engine.Tree:
+    theirs = member.tree_
+    value = np.asarray(theirs.value, dtype=np.float64)  # (nodes, outputs, classes)
+    if hasattr(member, "classes_"):
+        counts = np.atleast_1d(member.n_classes_)
+        value = np.concatenate([_shares(value[:, k, :n]) for k, n in enumerate(counts)], axis=1)
+    return _nodes(theirs, value.reshape(theirs.node_count, -1), gain=False).tree(n_categories, t)
+
+
+def _shares(value: Floats) -> Floats:
+    """Shares of the classes; older versions of scikit-learn kept their weights."""
+    total = value.sum(axis=1, keepdims=True)
+    return value if (np.abs(total - 1.0) < 1e-9).all() else value / total
+
+
+def _own(name: str, model: Any, part: FittedPart, **more: Any) -> Any:
+    """Make spinney's estimator of the same name."""
+    kind = public(name)
+    given, own = model.get_params(deep=False), kind._get_param_names()
+    parameters: dict[str, Any] = {}
+    for parameter in _KEPT:
+        if parameter in own and parameter in given and not _is_refused(kind, parameter, given[parameter]):
+            parameters[parameter] = given[parameter]
+    estimator = kind(**parameters)
+    estimator.__dict__.update(part.attributes() | more)
+    return estimator
+
+
+def _is_refused(kind: Any, parameter: str, value: Any) -> bool:
+    try:
+        kind(**{parameter: value})._validate_params()
+    except (TypeError, ValueError):
+        return True
+    return not isinstance(value, (int, float, str, bool, type(None)))
+
+
+def _isolation(model: Any) -> Any:
+    """Import an isolation forest: its leaves hold path lengths."""
+    schema = _schema(model)
+    lengths = (model._decision_path_lengths, model._average_path_length_per_tree)
+    trees = []
+    for t, (member, columns) in enumerate(zip(model.estimators_, model.estimators_features_, strict=True)):
+        theirs = member.tree_
+        length = (lengths[0][t] + lengths[1][t] - 1.0)[:, np.newaxis]
+        nodes = _nodes(theirs, length, gain=False)
+        nodes.feature = np.where(nodes.feature >= 0, np.asarray(columns)[nodes.feature], -1)
+        trees.append(nodes.tree(schema.n_categories, t))
+    forest = FittedForest(_engine.forest_from_trees(trees, schema.n_categories), None, 1)
+    part = FittedPart(schema, forest, None, schema.n_features)
+    learned = {"offset_": float(model.offset_), "max_samples_": int(model._max_samples)} | _FORGOTTEN
+    return _own("IsolationForest", model, part, **learned)
+
+
+# ---- sums of trees ----------------------------------------------------------------------------------------
+
+
+def _boosting(model: Any) -> Any:
+    """Import gradient boosting: a start, and trees times the learning rate."""
+    schema = _schema(model)
+    classes = getattr(model, "classes_", None)
+    n_scores = model.estimators_.shape[1]
+    trees: list[list[_engine.Tree]] = [[] for _ in range(n_scores)]
+    for r, of_round in enumerate(model.estimators_):
+        for k, member in enumerate(of_round):
+            theirs = member.tree_
+            value = model.learning_rate * np.asarray(theirs.value, dtype=np.float64).reshape(theirs.node_count, 1)
+            trees[k].append(_nodes(theirs, value, gain=True).tree(schema.n_categories, r * n_scores + k))
+    link = "identity" if classes is None else "logit" if n_scores == 1 else "softmax"
+    if model.loss == "exponential":
+        link = "sigmoid 2.0"
+    source = f"scikit-learn {sklearn_version}"
+    return Sum(schema, trees, _start(model, n_scores), link, classes, source, model.loss).estimator()
+
+
+def _start(model: Any, n_scores: int) -> Floats:
+    if isinstance(model.init_, str) and model.init_ == "zero":
+        return np.zeros(n_scores)
+    if not isinstance(model.init_, (DummyClassifier, DummyRegressor)):
+        refuse(
+            f"starts from a {type(model.init_).__name__}, which is not carried over. Fit it with init=None or "
+            "init='zero'."
+        )
+    one = np.zeros((1, model.n_features_in_), dtype=np.float32)
+    return np.asarray(model._raw_predict_init(one), dtype=np.float64).reshape(n_scores)

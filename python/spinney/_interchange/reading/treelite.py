@@ -1,0 +1,206 @@
+"""Models of treelite: live, or what its ``dump_as_json`` has written.
+
+Numbers are compared in the precision of the thresholds. Categories that a split lists go to the child that it names,
+all others to the other one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data import Schema
+from spinney._file.container import faults_named, refuse
+from spinney._interchange.reading.assemble import Sum, labels_of, schema_of
+from spinney._interchange.reading.entries import (
+    MAX_COLUMNS,
+    entry,
+    integers,
+    is_file,
+    json_of,
+    looks_pickled,
+    number,
+    numbers,
+    read_bytes,
+    refuse_pickle,
+    whole,
+)
+from spinney._interchange.reading.estimators import Imported
+from spinney._interchange.reading.nodes import Nodes, cuts_below_singles, reach_of_singles
+
+Floats = NDArray[np.float64]
+_LINKS = {
+    "identity": "identity",
+    "identity_multiclass": "identity",
+    "signed_square": "signed_square",
+    "hinge": "step",
+    "sigmoid": "sigmoid",
+    "exponential": "log",
+    "logarithm_one_plus_exp": "softplus",
+    "softmax": "softmax",
+    "multiclass_ova": "separate",
+}
+_OF_CLASSES = ("kBinaryClf", "kMultiClf")
+_MAX_SCORES = 10_000
+
+
+def from_treelite(model: Any, *, classes: Any = None) -> Imported:
+    """Import a model of treelite, and by it models of the libraries that treelite reads.
+
+    Parameters
+    ----------
+    model : treelite.Model, path, bytes or binary file
+        A model, or the JSON that its ``dump_as_json`` gives. Its binary checkpoints are read by treelite itself:
+        ``treelite.Model.deserialize``.
+    classes : array-like of shape (n_classes,), optional
+        Labels of the classes. None: the numbers from 0 up.
+
+    Returns
+    -------
+    ImportedClassifier or ImportedRegressor
+        Predicts what ``treelite.gtil.predict`` does, up to the rounding of its sums.
+
+    See Also
+    --------
+    from_xgboost, from_lightgbm, from_sklearn, from_catboost : Straight from the libraries.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> import treelite  # doctest: +SKIP
+    >>> spinney.from_treelite(treelite.Model.deserialize("model.tl"))  # doctest: +SKIP
+    """
+    if is_file(model):
+        data, label = read_bytes(model)
+    elif hasattr(model, "dump_as_json"):
+        data, label = model.dump_as_json(pretty_print=False).encode(), "this model"
+    else:
+        raise TypeError(f"model must be a model of treelite, or its JSON, not {type(model).__name__}.")
+    with faults_named(label, "import", "it"):
+        return _Reading(data).sum(classes).estimator()
+
+
+class _Reading:
+    """A model, parsed."""
+
+    def __init__(self, data: bytes) -> None:
+        if looks_pickled(data):
+            refuse_pickle("treelite", "from_treelite")
+        self.fields = json_of(data)
+        self.n_columns = whole(self.fields.get("num_feature"), "num_feature", 1, MAX_COLUMNS)
+        self.is_single = self.fields.get("threshold_type") == "float32"
+        self.trees = entry(self.fields, "trees", list)
+        n_targets = whole(self.fields.get("num_target"), "num_target", 1, _MAX_SCORES)
+        counts = integers(self.fields.get("num_class"), "num_class", 1, _MAX_SCORES, n_targets)
+        if n_targets > 1 and (counts > 1).any():
+            refuse("has several targets of classes, which is not carried over.")
+        self.n_classes, self.n_scores = int(counts[0]), max(n_targets, int(counts[0]))
+        self.of_targets = n_targets > 1
+
+    def sum(self, classes: Any) -> Sum:
+        """Read the trees."""
+        after = entry(self.fields, "postprocessor", str)
+        task = entry(self.fields, "task_type", str)
+        if after not in _LINKS or task == "kIsolationForest":
+            known = ", ".join(_LINKS)
+            refuse(f"ends with {after[:50]!r}, which is not carried over; known are {known}. Use from_sklearn.")
+        link = _LINKS[after]
+        of_classes = task in _OF_CLASSES
+        if link in ("sigmoid", "separate"):
+            slope = number(self.fields.get("sigmoid_alpha", 1.0), "sigmoid_alpha")
+            link = f"{link} {slope!r}" if slope != 1 or link == "separate" else "logit"
+        if link == "logit" and not of_classes:
+            link = "logistic"
+        if link == "identity" and self.n_scores == 1:
+            of_classes = False
+        labels = labels_of(classes, max(2, self.n_scores)) if of_classes else None
+        schema, codes = self.schema()
+        place = self.places()
+        counts = np.bincount(np.concatenate(place), minlength=self.n_scores) if place else np.ones(self.n_scores)
+        trees: list[list[_engine.Tree]] = [[] for _ in range(self.n_scores)]
+        for t, (tree, scores) in enumerate(zip(self.trees, place, strict=True)):
+            nodes, values = self.nodes(tree, t, len(scores), codes)
+            for k, score in enumerate(scores):
+                factor = 1.0 / counts[score] if self.fields.get("average_tree_output") is True else 1.0
+                nodes.value = values[:, k] * factor
+                trees[score].append(nodes.tree(schema.n_categories, t))
+        start = numbers(self.fields.get("base_scores"), "base_scores", self.n_scores)
+        return Sum(schema, trees, start, link, labels, "treelite", f"{task}, {after}")
+
+    def places(self) -> list[NDArray[np.int64]]:
+        """Scores that each tree adds to: one, or all where its leaves have a value for each."""
+        name = "target_id" if self.of_targets else "class_id"
+        of_tree = integers(self.fields.get(name), name, -1, self.n_scores - 1, len(self.trees))
+        return [np.arange(self.n_scores) if k < 0 else np.array([k]) for k in of_tree]
+
+    def schema(self) -> tuple[Schema, dict[int, dict[int, int]]]:
+        """Find the columns, and the code of each category that a split lists."""
+        known: dict[int, set[int]] = {}
+        for tree in self.trees:
+            for node in entry(tree, "nodes", list):
+                if isinstance(node, dict) and node.get("node_type") == "categorical_test_node":
+                    column = whole(node.get("split_feature_id"), "split_feature_id", 0, self.n_columns - 1)
+                    listed = integers(node.get("category_list"), "category_list", 0, 2**31 - 1)
+                    known.setdefault(column, set()).update(listed.tolist())
+        values = {j: tuple(sorted(found)) for j, found in known.items()}
+        if any(not found for found in values.values()):
+            refuse("is damaged: a split lists no category")
+        codes = {j: {value: code for code, value in enumerate(found)} for j, found in values.items()}
+        return schema_of(None, self.n_columns, values, "other"), codes
+
+    def nodes(self, tree: Any, t: int, width: int, codes: dict[int, dict[int, int]]) -> tuple[Nodes, Floats]:
+        """Read the nodes of a tree, and the values of its leaves."""
+        told = entry(tree, "nodes", list)
+        n = len(told)
+        number_of = {entry(node, "node_id", int): i for i, node in enumerate(told)}
+        if len(number_of) != n or n == 0 or number_of.get(0) != 0:
+            refuse(f"is damaged: tree {t} does not number its nodes")
+        left, right, feature = (np.full(n, -1) for _ in range(3))
+        threshold, weight, gain, values = np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((n, width))
+        missing_left, rows = np.zeros(n, dtype=bool), np.zeros(n)
+        sets: dict[int, tuple[NDArray[Any], bool]] = {}
+        for i, node in enumerate(told):
+            rows[i] = number(node.get("data_count", 1), "data_count")
+            weight[i] = number(node.get("sum_hess", rows[i]), "sum_hess")
+            if "leaf_value" in node:
+                value = node["leaf_value"]
+                values[i] = numbers(value if isinstance(value, list) else [value], "leaf_value", width)
+                continue
+            gain[i] = number(node.get("gain", 0), "gain")
+            feature[i] = whole(node.get("split_feature_id"), "split_feature_id", 0, self.n_columns - 1)
+            children = [number_of.get(entry(node, side, int), -2) for side in ("left_child", "right_child")]
+            if min(children) < 0:
+                refuse(f"is damaged: tree {t} lacks nodes")
+            missing_left[i] = node.get("default_left") is True
+            if node.get("node_type") == "categorical_test_node":
+                code_of = codes[int(feature[i])]
+                listed = integers(node.get("category_list"), "category_list", 0, 2**31 - 1)
+                marks = np.array(sorted({code_of[value] for value in listed.tolist()}), dtype=np.int64)
+                sets[i] = marks, node.get("category_list_right_child") is True
+            else:
+                threshold[i], is_turned = self.cut(node, t)
+                if is_turned:
+                    children.reverse()
+                    missing_left[i] = not missing_left[i]
+            left[i], right[i] = children
+        return Nodes(left, right, feature, threshold, missing_left, values, weight, rows, gain, sets=sets), values
+
+    def cut(self, node: dict[str, Any], t: int) -> tuple[float, bool]:
+        """Where a split of numbers cuts, and whether its children change places."""
+        op, at = entry(node, "comparison_op", str), number(node.get("threshold"), "threshold")
+        if op not in ("<", "<=", ">", ">="):
+            refuse(f"compares by {op[:10]!r} in tree {t}, which is not carried over.")
+        is_below = op in ("<", ">=")  # the number itself goes with those above it
+        if self.is_single:
+            cut = float((cuts_below_singles if is_below else reach_of_singles)(at)[0])
+        else:
+            cut = float(np.nextafter(at, -np.inf)) if is_below else at
+        return cut, op in (">", ">=")
+
+
+def is_treelite(data: bytes) -> bool:
+    """Whether bytes look like the JSON of treelite."""
+    return data.lstrip()[:1] == b"{" and b'"leaf_output_type"' in data

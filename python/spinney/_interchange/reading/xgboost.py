@@ -1,0 +1,333 @@
+"""Models of XGBoost: live, or from its JSON and UBJSON files.
+
+XGBoost rounds numbers to single precision and sends those below the threshold left. Categories that a split lists go
+right, all others, those never seen included, left.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data import Schema
+from spinney._file.container import faults_named, refuse
+from spinney._interchange.reading.assemble import Sum, labels_of, schema_of
+from spinney._interchange.reading.entries import (
+    MAX_COLUMNS,
+    entry,
+    integers,
+    is_file,
+    json_of,
+    looks_pickled,
+    names_of,
+    number,
+    numbers,
+    read_bytes,
+    refuse_pickle,
+    whole,
+)
+from spinney._interchange.reading.estimators import Imported
+from spinney._interchange.reading.nodes import Nodes, as_singles, cuts_below_singles
+from spinney._interchange.reading.ubjson import is_ubjson, parse_ubjson
+
+Floats = NDArray[np.float64]
+_IDENTITY = (
+    "reg:squarederror",
+    "reg:linear",
+    "reg:squaredlogerror",
+    "reg:pseudohubererror",
+    "reg:absoluteerror",
+    "reg:quantileerror",
+    "reg:expectileerror",
+    "rank:pairwise",
+    "rank:ndcg",
+    "rank:map",
+)
+_LINKS = dict.fromkeys(_IDENTITY, "identity") | {
+    "binary:logitraw": "identity",
+    "reg:logistic": "logistic",
+    "count:poisson": "log",
+    "reg:gamma": "log",
+    "reg:tweedie": "log",
+    "survival:cox": "log",
+    "survival:aft": "log",
+    "binary:logistic": "logit",
+    "binary:hinge": "step",
+    "multi:softprob": "softmax",
+    "multi:softmax": "softmax",
+}
+_FROM_ODDS = frozenset({"reg:logistic", "binary:logistic"})  # the base score is a probability
+_OF_CLASSES = frozenset({"logit", "step", "softmax"})
+_MAX_SCORES = 100_000
+_MAX_CODE = 2**24
+
+
+def from_xgboost(
+    model: Any, *, iteration_range: tuple[int, int] | None = None, missing: float | None = None, classes: Any = None
+) -> Imported:
+    """Import a model of XGBoost: trees, DART and random forests of any objective.
+
+    Parameters
+    ----------
+    model : Booster, XGBModel, path, bytes or binary file
+        What was fitted, or its file: JSON or UBJSON, as ``save_model`` writes them. A pickle is not read.
+    iteration_range : tuple of two ints, optional
+        Rounds to take, from the first up to, but without, the second. None: what XGBoost's own ``predict`` takes, that
+        is, up to the best one where an estimator stopped early, else all.
+    missing : float, optional
+        A number that stands for a missing value, beside NaN. None: that of the estimator; files do not say.
+    classes : array-like of shape (n_classes,), optional
+        Labels of the classes. None: those of the estimator, else the numbers from 0 up.
+
+    Returns
+    -------
+    ImportedClassifier or ImportedRegressor
+        Predicts what XGBoost predicts, up to the rounding of its sums, which it keeps in single precision.
+
+    See Also
+    --------
+    from_lightgbm, from_sklearn : Other libraries.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> model = spinney.from_xgboost("model.ubj")  # doctest: +SKIP
+    >>> model.predict(X)  # doctest: +SKIP
+    """
+    if is_file(model):
+        data, label = read_bytes(model)
+        is_estimator = None
+    else:
+        booster = model.get_booster() if hasattr(model, "get_booster") else model
+        if not hasattr(booster, "save_raw"):
+            raise TypeError(
+                f"model must be a Booster or an estimator of XGBoost, or its file, not {type(model).__name__}."
+            )
+        data, label, is_estimator = bytes(booster.save_raw("ubj")), "this model", booster is not model
+        if is_estimator:
+            missing = model.missing if missing is None else missing
+            classes = getattr(model, "classes_", None) if classes is None else classes
+    with faults_named(label, "import", "it"):
+        return _Reading(data).sum(iteration_range, missing, classes, is_estimator).estimator()
+
+
+class _Reading:
+    """A model file, parsed."""
+
+    def __init__(self, data: bytes) -> None:
+        if looks_pickled(data):
+            refuse_pickle("XGBoost", "from_xgboost")
+        fields = parse_ubjson(data) if is_ubjson(data) else json_of(data)
+        self.learner = entry(fields, "learner", dict)
+        version = fields.get("version")
+        self.version = ".".join(str(part) for part in version[:3]) if isinstance(version, (list, np.ndarray)) else ""
+        self.parameters = entry(self.learner, "learner_model_param", dict)
+        self.n_columns = whole(self.parameters.get("num_feature"), "num_feature", 1, MAX_COLUMNS)
+        self.objective = entry(entry(self.learner, "objective", dict), "name", str)
+        booster = entry(self.learner, "gradient_booster", dict)
+        kind = entry(booster, "name", str)
+        if kind == "gblinear":
+            refuse(
+                "holds a linear booster (gblinear), which has no trees. Fit booster='gbtree', or use "
+                "spinney.LinearRegressor or spinney.LinearClassifier."
+            )
+        if kind not in ("gbtree", "dart"):
+            refuse(f"holds a booster that is not known here, {kind[:50]!r}; gbtree and dart are.")
+        if self.objective not in _LINKS:
+            refuse(
+                f"has an objective that is not known here, {self.objective[:50]!r}; pass one of {', '.join(_LINKS)}."
+            )
+        self.model = entry(entry(booster, "gbtree", dict) if kind == "dart" else booster, "model", dict)
+        self.trees = entry(self.model, "trees", list)
+        self.code_of: dict[int, dict[int, int]] = {}  # of columns of categories: the codes that splits list, and ours
+        self.factor = numbers(booster.get("weight_drop"), "weight_drop", len(self.trees)) if kind == "dart" else None
+
+    def sum(self, iteration_range: Any, missing: float | None, classes: Any, is_estimator: bool | None) -> Sum:
+        """Read the trees."""
+        link = _LINKS[self.objective]
+        n_classes = whole(self.parameters.get("num_class", "0"), "num_class", 0, _MAX_SCORES)
+        n_targets = whole(self.parameters.get("num_target", "1"), "num_target", 0, _MAX_SCORES)
+        n_scores = max(1, n_classes, n_targets)
+        if link in _OF_CLASSES and link != "softmax" and n_scores > 1:
+            refuse("has several targets of classes, which is not carried over. Import one model for each target.")
+        labels = labels_of(classes, max(2, n_classes)) if link in _OF_CLASSES else None
+        schema = self.schema(missing)
+        score = integers(self.model.get("tree_info"), "tree_info", 0, n_scores - 1, len(self.trees))
+        first, last = self.range(iteration_range, is_estimator)
+        trees: list[list[_engine.Tree]] = [[] for _ in range(n_scores)]
+        for t in range(first, last):
+            trees[score[t]].append(self.tree(t, schema))
+        source = f"XGBoost {self.version}".strip()
+        return Sum(schema, trees, self.start(n_scores), link, labels, source, self.objective)
+
+    def start(self, n_scores: int) -> Floats:
+        """Scores before the first tree: the base score as the objective takes it, in single precision."""
+        text = self.parameters.get("base_score", "0.5")
+        parts = text.strip("[]").split(",") if isinstance(text, str) else [text]
+        base = np.array([number(part, "base_score") for part in parts[: n_scores + 1]], dtype=np.float32)
+        if len(base) not in (1, n_scores):
+            refuse("is damaged: its base scores are not one for each score")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.objective in _FROM_ODDS:
+                base = -np.log(1 / base - 1)
+            elif _LINKS[self.objective] == "log":
+                base = np.log(base)
+        return np.broadcast_to(base.astype(np.float64), (n_scores,)).copy()
+
+    def range(self, given: Any, is_estimator: bool | None) -> tuple[int, int]:
+        """First and last tree that predict."""
+        n_trees = len(self.trees)
+        told = self.model.get("iteration_indptr")
+        if told is None:  # older files
+            per_round = whole(self.parameters.get("num_class", "0"), "num_class", 0, _MAX_SCORES) or 1
+            together = entry(self.model, "gbtree_model_param", dict).get("num_parallel_tree", "1")
+            per_round *= whole(together, "num_parallel_tree", 0, 2**31)
+            ends = np.append(np.arange(0, n_trees, max(1, per_round)), n_trees)
+        else:
+            ends = integers(told, "iteration_indptr", 0, n_trees)
+        if len(ends) == 0 or ends[-1] != n_trees or ends[0] != 0 or (np.diff(ends) < 0).any():
+            refuse("is damaged: its rounds are not those of its trees")
+        n_rounds = len(ends) - 1
+        if given is None:
+            best = self.best_round(is_estimator)
+            return 0, int(ends[n_rounds if best is None else min(best + 1, n_rounds)])
+        try:
+            first, last = (int(end) for end in given)
+        except (TypeError, ValueError):
+            raise ValueError(f"iteration_range must be two whole numbers, not {given!r}.") from None
+        last = n_rounds if last == 0 else last
+        if not 0 <= first < last <= n_rounds:
+            raise ValueError(f"iteration_range must lie between 0 and {n_rounds}, the number of rounds, not {given!r}.")
+        return int(ends[first]), int(ends[last])
+
+    def best_round(self, is_estimator: bool | None) -> int | None:
+        """Round up to which an estimator that stopped early predicts."""
+        attributes = self.learner.get("attributes")
+        if not isinstance(attributes, dict) or "best_iteration" not in attributes:
+            return None
+        is_wrapped = "scikit_learn" in attributes if is_estimator is None else is_estimator
+        return whole(attributes["best_iteration"], "best_iteration", 0, 2**31) if is_wrapped else None
+
+    # ---- columns -------------------------------------------------------------------------------------
+
+    def schema(self, missing: float | None) -> Schema:
+        """Find the columns: categories by their value where the file has them, else by their code."""
+        names = names_of(self.learner.get("feature_names"), self.n_columns)
+        stored = self.stored_categories()
+        codes: dict[int, set[int]] = {}
+        for t, tree in enumerate(self.trees):
+            for column, listed in self.listed(t, tree).values():
+                if len(listed):
+                    codes.setdefault(column, set()).update(listed.tolist())
+        categories = dict(stored)
+        for j, known in codes.items():
+            if j in stored and max(known) >= len(stored[j]):
+                refuse(f"is damaged: column {j} is split by categories that it does not list")
+            self.code_of[j] = {code: code if j in stored else i for i, code in enumerate(sorted(known))}
+            categories.setdefault(j, tuple(sorted(known)))
+        if any(len(set(values)) < len(values) for values in categories.values()):
+            refuse("is damaged: a column lists a category twice")
+        # values that are stored are looked up, and XGBoost refuses others; codes that no split knows go left
+        unseen = "error" if stored else "other"
+        absent = None if missing is None or missing != missing else as_singles(float(missing))
+        return schema_of(names, self.n_columns, categories, unseen, absent)
+
+    def stored_categories(self) -> dict[int, tuple[Any, ...]]:
+        """Return the values of categories by column, in the order of their codes."""
+        stored = self.model.get("cats")
+        listed = stored.get("enc") if isinstance(stored, dict) else None
+        found: dict[int, tuple[Any, ...]] = {}
+        for j, fields in enumerate(listed if isinstance(listed, list) else []):
+            values = entry(fields, "values", (list, np.ndarray))
+            if len(values) == 0:
+                continue
+            if "offsets" in fields:
+                found[j] = _texts(values, fields["offsets"])
+            else:
+                cells = numbers(values, "values")
+                found[j] = tuple(int(v) if v.is_integer() else v for v in cells.tolist())
+        return found
+
+    def listed(self, t: int, tree: Any) -> dict[int, tuple[int, NDArray[np.int64]]]:
+        """Return column and categories of each node of a tree that splits categories."""
+        kinds = tree.get("split_type") if isinstance(tree, dict) else None
+        if kinds is None:
+            return {}
+        nodes = integers(tree.get("categories_nodes", []), "categories_nodes", 0, len(kinds))
+        starts = integers(tree.get("categories_segments", []), "categories_segments", 0, 2**53, len(nodes))
+        sizes = integers(tree.get("categories_sizes", []), "categories_sizes", 0, 2**53, len(nodes))
+        codes = integers(tree.get("categories", []), "categories", 0, _MAX_CODE)
+        columns = integers(tree.get("split_indices"), "split_indices", 0, 2**31 - 1, len(kinds))
+        if (starts + sizes > len(codes)).any() or sizes.sum() > len(codes) or (nodes >= len(kinds)).any():
+            refuse(f"is damaged: tree {t} lacks categories")
+        found = {}
+        for node, start, size in zip(nodes.tolist(), starts.tolist(), sizes.tolist(), strict=True):
+            column = int(columns[node])
+            if column >= self.n_columns:
+                refuse(f"is damaged: tree {t} splits a column that does not exist")
+            found[node] = column, np.unique(codes[start : start + size])
+        return found
+
+    # ---- trees ---------------------------------------------------------------------------------------
+
+    def tree(self, t: int, schema: Schema) -> _engine.Tree:
+        """Make one tree."""
+        tree = self.trees[t]
+        shape = entry(tree, "tree_param", dict)
+        if whole(shape.get("size_leaf_vector", "1"), "size_leaf_vector", 0, _MAX_SCORES) > 1:
+            refuse(
+                "has leaves of several values (multi_strategy='multi_output_tree'), which are not carried over. Fit it "
+                "with multi_strategy='one_output_per_tree'."
+            )
+        left = integers(tree.get("left_children"), "left_children", -1, 2**31 - 2)
+        n = len(left)
+        split = numbers(tree.get("split_conditions"), "split_conditions", n)
+        value = split if self.factor is None else split * np.float32(self.factor[t])
+        categories = self.listed(t, tree)
+        kinds = integers(tree.get("split_type", [0] * n), "split_type", 0, 1, n)
+        if {int(node) for node in np.flatnonzero((kinds == 1) & (left >= 0))} - categories.keys():
+            refuse(f"is damaged: tree {t} lacks categories")
+        hessian = numbers(tree.get("sum_hessian", [0.0] * n), "sum_hessian", n)
+        nodes = Nodes(
+            left,
+            integers(tree.get("right_children"), "right_children", -1, 2**31 - 2, n),
+            integers(tree.get("split_indices"), "split_indices", 0, 2**31 - 1, n),
+            cuts_below_singles(split),
+            integers(tree.get("default_left"), "default_left", 0, 1, n) == 1,
+            np.where(left < 0, value.astype(np.float32), 0.0),
+            hessian,
+            np.rint(np.clip(hessian, 0, 2**31)),
+            numbers(tree.get("loss_changes", [0.0] * n), "loss_changes", n),
+        )
+        for node, (column, listed) in categories.items():
+            if kinds[node] == 1 and left[node] >= 0:
+                code_of = self.code_of.get(column, {})
+                nodes.sets[node] = np.array([code_of[code] for code in listed.tolist()], dtype=np.int64), True
+        return nodes.tree(schema.n_categories, t)
+
+
+def _texts(values: Any, offsets: Any) -> tuple[str, ...]:
+    data = bytes(integers(values, "values", -128, 255).astype(np.uint8))
+    ends = integers(offsets, "offsets", 0, len(data))
+    if len(ends) < 2 or (np.diff(ends) < 0).any():
+        refuse("is damaged: the names of categories are not one after the other")
+    try:
+        return tuple(data[a:b].decode() for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
+    except UnicodeDecodeError:
+        refuse("is damaged: the name of a category is no text")
+
+
+def is_xgboost(data: bytes) -> bool:
+    """Whether bytes look like a model file of XGBoost."""
+    if is_ubjson(data):
+        return b"learner" in data[:64]
+    if data.lstrip()[:1] != b"{":
+        return False
+    try:
+        return "learner" in json.loads(data)
+    except (ValueError, RecursionError, TypeError):
+        return False
