@@ -183,6 +183,15 @@ def test_an_imported_model_is_read_drawn_and_explained_as_any_other():
         model.fit(case.rows, np.zeros(len(case.rows)))
 
 
+def test_an_imported_model_leaves_again_or_says_why_not():
+    assert "CASE" in spinney.to_sql(read("lightgbm_binary"), table="rows")
+    with pytest.raises(ValueError, match="cannot say that some numbers are missing values"):
+        spinney.to_sql(read("lightgbm_zero_missing"), "rows")
+    for name in ("lightgbm_one_vs_all", "xgboost_two_targets", "lightgbm_sqrt"):
+        with pytest.raises(ValueError, match=r"does not know how this Imported.* makes predictions of scores"):
+            spinney.to_c(read(name))
+
+
 def test_the_command_line_converts_what_it_knows(tmp_path):
     from click.testing import CliRunner
     from spinney.cli.commands import spinney as main

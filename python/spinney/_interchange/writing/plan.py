@@ -16,6 +16,8 @@ from spinney._data.feature import Feature
 from spinney._fitted.adaboost import FittedAdaBoost
 from spinney._fitted.boosting import FittedBoosting
 from spinney._fitted.forest import FittedForest
+from spinney._fitted.imported import FittedImport
+from spinney._fitted.links import is_link
 from spinney._fitted.model import FittedModel
 from spinney._fitted.tree import FittedTree
 from spinney._forest.unlabelled.isolation import IsolationForest, average_path_length
@@ -177,6 +179,7 @@ def plan_of(model: Any, format: str) -> Plan:
             "asks for. Set what to do instead: model.set_params(unseen='missing'), or 'other'."
         )
     is_sum = isinstance(fitted, FittedBoosting)
+    _refuse_imported(model, fitted, format)
     classes = getattr(model, "classes_", None)
     if classes is not None:
         classes = [np.asarray(c) for c in classes] if fitted.n_outputs > 1 else [np.asarray(classes)]
@@ -197,6 +200,20 @@ def plan_of(model: Any, format: str) -> Plan:
         float(average_path_length(model.max_samples_)[0]) if is_isolation else None,
         float(model.offset_) if is_isolation else 0.0,
     )
+
+
+def _refuse_imported(model: Any, fitted: Any, format: str) -> None:
+    """Refuse what only imported models have."""
+    if any(feature.absent is not None for feature in model.schema_.features):
+        raise ValueError(
+            f"{format} cannot say that some numbers are missing values, as this {type(model).__name__} has it. Fit the "
+            "model with NaN for these."
+        )
+    if isinstance(fitted, FittedImport) and (not is_link(fitted.link) or fitted.n_outputs > 1):
+        raise ValueError(
+            f"{format} does not know how this {type(model).__name__} makes predictions of scores ({fitted.link!r}, "
+            f"{fitted.n_outputs} outputs). Write it with the library that fitted it."
+        )
 
 
 def _fitted_of(model: Any, format: str) -> Any:
