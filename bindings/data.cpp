@@ -1,6 +1,8 @@
 // Tables: views of the caller's columns, with their owners kept alive.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
 #include <optional>
@@ -219,6 +221,23 @@ static Ranges ranges_of(const TableHandle& handle, const std::optional<Doubles1>
   return Ranges(own(std::move(low)), own(std::move(high)), own(std::move(has_missing)));
 }
 
+using Bytes = nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>;
+
+static Bytes map_bytes(const std::shared_ptr<Spill>& spill, const std::string& path, std::size_t n_bytes) {
+  struct Mapped {
+    std::shared_ptr<Spill> spill;
+    void* first;
+    std::size_t n_bytes;
+  };
+  auto* mapped = new Mapped{spill, nullptr, n_bytes};
+  const nb::capsule owner(mapped, [](void* p) noexcept {
+    const std::unique_ptr<Mapped> m(static_cast<Mapped*>(p));
+    if (m->first != nullptr) m->spill->free(m->first, m->n_bytes);
+  });
+  mapped->first = spill->map(path, n_bytes);
+  return Bytes(static_cast<const std::uint8_t*>(mapped->first), {n_bytes}, owner);
+}
+
 static Array<double> values_at(const TableHandle& handle, std::size_t j, const Numbers1& rows) {
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows(i) >= handle.table.n_rows) throw nb::index_error("the table has no such row");
@@ -229,8 +248,19 @@ static Array<double> values_at(const TableHandle& handle, std::size_t j, const N
 
 }  // namespace spinney
 
+static void init_spill(nb::module_& m) {
+  using spinney::Spill;
+  nb::class_<Spill>(m, "Spill", "Memory that lies in files of a folder, of which about so many bytes are held.")
+      .def(nb::init<std::string, std::size_t>(), nb::arg("folder"), nb::arg("budget"))
+      .def("map", &spinney::map_bytes, nb::arg("path"), nb::arg("n_bytes"), "The bytes of a file, to be read.")
+      .def("let_go", &Spill::let_go, "Let the pages go; they come again when they are looked at.")
+      .def("touch", &Spill::touch, nb::arg("n_bytes"), "Say that so many bytes are about to be looked at.")
+      .def_prop_ro("n_times_let_go", &Spill::n_times_let_go, "How often pages were let go.");
+}
+
 void init_data(nb::module_& m) {
   using spinney::TableHandle;
+  init_spill(m);
   nb::class_<TableHandle>(m, "Table", "Views of the columns of one table.")
       .def(nb::init<std::size_t>(), nb::arg("n_rows"))
       .def("add_number", &TableHandle::add_number, nb::arg("values"), nb::arg("missing").none() = nb::none())
@@ -242,6 +272,9 @@ void init_data(nb::module_& m) {
           "pooled", &spinney::pooled, nb::arg("least"), nb::arg("times").none(),
           "The table with categories that occur less often than this made one, in each column. `times`: how often each "
           "row is there; None: once.")
+      .def(
+          "lie_in", [](TableHandle& t, const std::shared_ptr<spinney::Spill>& spill) { t.table.spill = spill; },
+          nb::arg("spill"), "Say that the columns lie in files, where what is made of them may lie too.")
       .def(
           "copy", [](const TableHandle& t) { return TableHandle(t); },
           "The same columns, of the same memory, to which others may be added.")

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <type_traits>
+#include <utility>
+
+#include "base/spill.h"
 
 namespace spinney {
 
@@ -26,7 +29,13 @@ class LargeArray {
  public:
   LargeArray() = default;
   explicit LargeArray(std::size_t n)
-      : size_(n), data_(static_cast<T*>(allocate_large(n * sizeof(T))), Free{n * sizeof(T)}) {}
+      : size_(n), data_(static_cast<T*>(allocate_large(n * sizeof(T))), Free{n * sizeof(T), nullptr}) {}
+
+  // In a file, if there is a place for it.
+  LargeArray(std::size_t n, const std::shared_ptr<Spill>& spill)
+      : size_(n),
+        data_(static_cast<T*>(spill && n > 0 ? spill->allocate(n * sizeof(T)) : allocate_large(n * sizeof(T))),
+              Free{n * sizeof(T), n > 0 ? spill : nullptr}) {}
 
   std::size_t size() const { return size_; }
   const T* data() const { return data_.get(); }
@@ -35,7 +44,13 @@ class LargeArray {
  private:
   struct Free {
     std::size_t n_bytes = 0;
-    void operator()(T* p) const { free_large(p, n_bytes); }
+    std::shared_ptr<Spill> spill = nullptr;
+    void operator()(T* p) const {
+      if (spill)
+        spill->free(p, n_bytes);
+      else
+        free_large(p, n_bytes);
+    }
   };
 
   std::size_t size_ = 0;

@@ -50,6 +50,7 @@ void mark_missing(const Table& table, const double* weight, int n_threads, std::
     const std::size_t begin = block * block_rows, n = std::min(block_rows, table.n_rows - begin);
     std::array<Row, block_rows> rows;
     std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
+    table.touch(n);
     auto& mine = found[static_cast<std::size_t>(worker)];
     for (std::size_t f = 0; f < table.n_columns(); ++f) {
       if (mine[f] || table.columns[f].is_category() || table.columns[f].is_sparse()) continue;
@@ -86,6 +87,7 @@ class ColumnCutter {
     if (weight_ == nullptr) read_keys(begin, end);
     for (std::size_t f = begin; f < end; ++f) {
       const Column& column = table_.columns[f];
+      touch(rows_, 1);
       if (column.is_category())
         take_categories(column, coded[f]);
       else
@@ -95,17 +97,24 @@ class ColumnCutter {
   }
 
  private:
+  // Some rows of some columns are about to be read.
+  void touch(std::span<const Row> rows, std::size_t n_columns) const {
+    if (table_.spill && !rows.empty())
+      table_.spill->touch_some(rows.size() * n_columns, 8 * n_columns * (rows.back() - rows.front() + 1));
+  }
+
   // Block by block: a table kept row by row is read once.
   void read_keys(std::size_t begin, std::size_t end) {
     keys_.resize(end - begin);
     const auto is_read = [](const Column& c) { return has_short_keys(c) && !c.is_sparse(); };
     for (std::size_t f = begin; f < end; ++f)
       if (is_read(table_.columns[f])) keys_[f - begin].resize(rows_.size());
-    for (std::size_t first = 0; first < rows_.size(); first += block_rows)
+    for (std::size_t first = 0; first < rows_.size(); first += block_rows) {
+      const std::span<const Row> block = rows_.subspan(first, std::min(block_rows, rows_.size() - first));
+      touch(block, end - begin);
       for (std::size_t f = begin; f < end; ++f)
-        if (is_read(table_.columns[f]))
-          read_short_keys(table_.columns[f], rows_.subspan(first, std::min(block_rows, rows_.size() - first)),
-                          keys_[f - begin].data() + first);
+        if (is_read(table_.columns[f])) read_short_keys(table_.columns[f], block, keys_[f - begin].data() + first);
+    }
   }
 
   std::vector<double> edges_of(const Column& column, std::size_t i) {
@@ -253,7 +262,7 @@ void lay_out(const Table& table, const Coding& coding, Codes& codes) {
     else
       n_bytes += (table.n_rows * (coding.columns[f].is_wide ? 2 : 1) + 63) / 64 * 64;
   }
-  codes.bytes = LargeArray<std::uint8_t>(n_bytes + 4);
+  codes.bytes = LargeArray<std::uint8_t>(n_bytes + 4, codes.spill);
   codes.listed_rows.resize(n_listed);
   codes.listed_codes.resize(n_listed);
 }
@@ -286,6 +295,7 @@ std::uint32_t Codes::listed_code(std::uint32_t f, Row r) const {
 Codes encode(const Table& table, const Coding& coding, int n_threads, Interrupt& interrupt) {
   Codes codes;
   codes.n_rows = table.n_rows;
+  codes.spill = table.spill;
   lay_out(table, coding, codes);
   list_columns(table, coding, codes, n_threads, interrupt);
   std::vector<ColumnCoder> coders;
@@ -302,6 +312,8 @@ Codes encode(const Table& table, const Coding& coding, int n_threads, Interrupt&
     const std::size_t begin = block * block_rows, n = std::min(block_rows, table.n_rows - begin);
     std::array<Row, block_rows> rows;
     std::array<std::uint32_t, block_rows> found;
+    table.touch(n);
+    if (codes.spill) codes.spill->touch(2 * n * columns.size());
     std::iota(rows.begin(), rows.end(), static_cast<Row>(begin));
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const std::size_t f = columns[i];

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -43,6 +44,7 @@ struct Codes {
   };
 
   std::size_t n_rows = 0;
+  std::shared_ptr<Spill> spill = nullptr;   // where the bytes lie; null: in memory
   LargeArray<std::uint8_t> bytes;           // column after column; 4 more than the codes need
   std::vector<std::size_t> first;           // byte of each column
   std::vector<List> lists;                  // by column; empty: none is listed
@@ -60,6 +62,12 @@ struct Codes {
   // Of columns that are not listed.
   const std::uint8_t* narrow(std::uint32_t f) const { return bytes.data() + first[f]; }
   const std::uint16_t* wide(std::uint32_t f) const { return reinterpret_cast<const std::uint16_t*>(narrow(f)); }
+
+  // Some rows of a column or more, ascending, are about to be read.
+  void touch(std::span<const Row> rows, std::size_t n_columns = 1) const {
+    if (spill && !rows.empty())
+      spill->touch_some(n_columns * rows.size(), 2 * n_columns * (rows.back() - rows.front() + 1));
+  }
 
   std::uint32_t code(const Coding& coding, std::uint32_t f, Row r) const {
     if (is_listed(f)) return listed_code(f, r);

@@ -378,6 +378,7 @@ class BoostGrower::Growing {
 
   std::vector<Row> counted(const Leaf& leaf, std::uint32_t f) const {
     std::vector<Row> counts(coding_.columns[f].n_codes, 0);
+    home_.codes_.touch(std::span(rows_).subspan(leaf.begin, leaf.end - leaf.begin));
     for (std::size_t i = leaf.begin; i < leaf.end; ++i) ++counts[home_.codes_.code(coding_, f, rows_[i])];
     return counts;
   }

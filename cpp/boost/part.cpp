@@ -90,6 +90,7 @@ std::size_t RowParter::part_serial(const BoostSplit& split, Row* rows, std::size
                                    int worker) {
   std::vector<Row>& spare = spare_[static_cast<std::size_t>(worker)];
   if (spare.size() < n + 16) spare.resize(n + 16);
+  codes_.touch({rows, n});
   const CodedColumn& column = coding_.columns[split.feature];
   if (marks != nullptr) {
     const bool common_left = goes_left(split, codes_.lists[split.feature].common);

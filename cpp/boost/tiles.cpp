@@ -61,7 +61,8 @@ std::vector<std::uint64_t> bits_unlike(const std::uint8_t* codes, std::size_t n,
 
 }  // namespace
 
-Tiles::Tiles(const Coding& coding, const Codes& codes, int n_threads, Interrupt& interrupt) : coding_(coding) {
+Tiles::Tiles(const Coding& coding, const Codes& codes, int n_threads, Interrupt& interrupt)
+    : coding_(coding), spill_(codes.spill) {
   places_.resize(coding.columns.size());
   share_lanes(codes, n_threads);
   list_columns(codes);
@@ -82,6 +83,7 @@ std::vector<Tiles::Sparse> Tiles::sparse_columns(const Codes& codes, int n_threa
       found[f] = {column, codes.lists[f].common, {}, codes.rows_off(column)};
       return;
     }
+    if (spill_) spill_->touch(codes.n_rows);
     const std::uint8_t* code = codes.narrow(static_cast<std::uint32_t>(f));
     const std::array<std::size_t, most_shared> counts = count_codes(code, codes.n_rows);
     const auto common = static_cast<std::uint32_t>(std::max_element(counts.begin(), counts.end()) - counts.begin());
@@ -289,11 +291,14 @@ void Tiles::fill_lane(const Codes& codes, const Lane& lane, std::size_t first_ce
 void Tiles::fill(const Codes& codes, int n_threads, Interrupt& interrupt) {
   constexpr std::size_t block = fill_block;
   for (Tile& tile : tiles_)
-    tile.bytes = LargeArray<std::uint8_t>(codes.n_rows * tile.stride * (tile.is_wide ? 2 : 1) + 8);
+    tile.bytes = LargeArray<std::uint8_t>(codes.n_rows * tile.stride * (tile.is_wide ? 2 : 1) + 8, spill_);
+  const std::size_t n_tile_bytes = std::accumulate(tiles_.begin(), tiles_.end(), std::size_t{0},
+                                                   [](auto n, auto& t) { return n + t.stride * (t.is_wide ? 2 : 1); });
   const double estimated_ns = static_cast<double>(codes.n_rows) * static_cast<double>(lanes_.size());
   parallel_for_if_worth(estimated_ns, (codes.n_rows + block - 1) / block, n_threads, [&](std::size_t b, int) {
     interrupt.check();
     const std::size_t begin = b * block, end = std::min(codes.n_rows, begin + block);
+    if (spill_) spill_->touch((end - begin) * (n_tile_bytes + 2 * coding_.columns.size()));
     for (Tile& tile : tiles_)
       for (std::size_t j = 0; j < tile.lanes.size(); ++j) {
         const Lane& lane = lanes_[tile.lanes[j]];
@@ -457,19 +462,29 @@ void Tiles::sum_up(std::uint32_t lane, Packed* histogram) const {
   if (l.crossed) l.crossed->sum_up(histogram + l.first_cell, histogram + l.first_column_cell);
 }
 
+// Rows of a tile that lies in a file are about to be read.
+void Tiles::touch(const Tile& tile, const Row* rows, std::size_t n) const {
+  if (spill_ && n > 0)
+    spill_->touch_some(n, tile.stride * (tile.is_wide ? 2 : 1) * (std::size_t{rows[n - 1]} - rows[0] + 1));
+}
+
 void Tiles::add_rows(std::uint32_t t, const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram,
                      Way way) const {
   const Tile& tile = tiles_[t];
   Packed* cells = histogram + tile.first_cell;
   const std::uint8_t* bytes = tile.bytes.data();
   const std::size_t n_lanes = tile.lanes.size();
-  if (tile.is_wide) {
-    add_wide(reinterpret_cast<const std::uint16_t*>(bytes), tile.stride, n_lanes, pairs, rows, n, way, cells);
-    return;
-  }
   static constexpr decltype(&add_narrow<8>) by_shift[] = {add_narrow<4>, add_narrow<5>, add_narrow<6>, add_narrow<7>,
                                                           add_narrow<8>};
-  by_shift[tile.shift - 4](bytes, tile.stride, n_lanes, pairs, rows, n, way, cells);
+  const std::size_t piece = spill_ ? std::size_t{1} << 16 : n;  // pages may be let go between them
+  for (std::size_t begin = 0; begin < n; begin += piece) {
+    const std::size_t m = std::min(piece, n - begin);
+    touch(tile, rows + begin, m);
+    if (tile.is_wide)
+      add_wide(reinterpret_cast<const std::uint16_t*>(bytes), tile.stride, n_lanes, pairs, rows + begin, m, way, cells);
+    else
+      by_shift[tile.shift - 4](bytes, tile.stride, n_lanes, pairs, rows + begin, m, way, cells);
+  }
 }
 
 void Tiles::add_eights(std::uint32_t t, const Packed* pairs, const Row* rows, std::size_t n, Packed* eights) const {
@@ -477,6 +492,7 @@ void Tiles::add_eights(std::uint32_t t, const Packed* pairs, const Row* rows, st
   const BoostKernels& kernels = boost_kernels();
   Packed* cells = eights + 8 * tile.first_cell;
   const std::uint8_t* bytes = tile.bytes.data();
+  touch(tile, rows, n);
   if (tile.is_wide)
     kernels.add_wide_eights(reinterpret_cast<const std::uint16_t*>(bytes), tile.stride, tile.lanes.size(), 0, rows, n,
                             pairs, cells);

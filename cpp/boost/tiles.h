@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -90,6 +91,7 @@ class Tiles {
   void add_lanes_of_one();
   std::vector<Tile> arranged(bool all_wide) const;
   void arrange();
+  void touch(const Tile& tile, const Row* rows, std::size_t n) const;
   void fill(const Codes& codes, int n_threads, Interrupt& interrupt);
   template <class Code>
   void fill_lane(const Codes& codes, const Lane& lane, std::size_t first_cell, std::size_t begin, std::size_t end,
@@ -97,6 +99,7 @@ class Tiles {
   static void unshare(const Place& place, std::uint32_t n_codes, const Packed* lane, Packed total, Packed* cells);
 
   const Coding& coding_;
+  const std::shared_ptr<Spill> spill_;  // where the tiles lie; null: in memory
   std::vector<Lane> lanes_;
   std::vector<Place> places_;  // by column
   std::vector<Tile> tiles_;

@@ -7,8 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "base/spill.h"
 #include "base/types.h"
 
 namespace spinney {
@@ -51,7 +53,16 @@ struct Column {
 struct Table {
   std::size_t n_rows = 0;
   std::vector<Column> columns;
+  std::shared_ptr<Spill> spill = nullptr;  // where its columns lie, and what is made of them may; null: in memory
   std::size_t n_columns() const { return columns.size(); }
+
+  // `n` rows of all columns are about to be read.
+  void touch(std::size_t n) const {
+    if (!spill) return;
+    std::size_t n_bytes = 0;
+    for (const Column& c : columns) n_bytes += bytes_of(c.dtype) + (c.mask != nullptr);
+    spill->touch(n * n_bytes);
+  }
 };
 
 }  // namespace spinney

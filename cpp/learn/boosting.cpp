@@ -409,6 +409,7 @@ void Boosting::walk(const BoostedTree& grown, const Codes& codes, std::span<cons
     return category_goes_left(tree.sets.data() + tree.set[at], tree.flags[at] & Tree::default_left, code);
   };
   for_each_chunk(rows.size(), params_.tree.n_threads, 30.0, [&](std::size_t, std::size_t begin, std::size_t end) {
+    codes.touch(rows.subspan(begin, end - begin), coding.columns.size());
     for (std::size_t i = begin; i < end; ++i) {
       std::uint32_t at = 0;
       while (!tree.is_leaf(at)) {

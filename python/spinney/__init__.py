@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from spinney._boosting.regressor import GradientBoostingRegressor
     from spinney._boosting.survival import GradientBoostingSurvival
     from spinney._data.date_parts import date_parts
+    from spinney._data.scan import scan
     from spinney._ensemble.adaboost.classifier import AdaBoostClassifier
     from spinney._ensemble.adaboost.regressor import AdaBoostRegressor
     from spinney._ensemble.bagging import BaggingClassifier, BaggingRegressor
@@ -200,6 +201,7 @@ __all__ = [
     "plot_tree",
     "ranking_score",
     "rules",
+    "scan",
     "shrink_tree",
     "split_table",
     "splits_frame",

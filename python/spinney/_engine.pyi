@@ -56,6 +56,27 @@ class StopFlag:
     def request(self) -> None:
         """Raise the flag."""
 
+class Spill:
+    """
+    Memory that lies in files of a folder, of which about so many bytes are held.
+    """
+
+    def __init__(self, folder: str, budget: int) -> None: ...
+    def map(
+        self, path: str, n_bytes: int
+    ) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,), writable=False)]:
+        """The bytes of a file, to be read."""
+
+    def let_go(self) -> None:
+        """Let the pages go; they come again when they are looked at."""
+
+    def touch(self, n_bytes: int) -> None:
+        """Say that so many bytes are about to be looked at."""
+
+    @property
+    def n_times_let_go(self) -> int:
+        """How often pages were let go."""
+
 class Table:
     """Views of the columns of one table."""
 
@@ -73,6 +94,11 @@ class Table:
     ) -> Table:
         """
         The table with categories that occur less often than this made one, in each column. `times`: how often each row is there; None: once.
+        """
+
+    def lie_in(self, spill: Spill) -> None:
+        """
+        Say that the columns lie in files, where what is made of them may lie too.
         """
 
     def copy(self) -> Table:

@@ -110,6 +110,7 @@ MODULE_OF = {
     "plot_tree": "spinney.drawing.tree_plot",
     "ranking_score": "spinney._boosting.ranking",
     "rules": "spinney.reading.rule_list",
+    "scan": "spinney._data.scan",
     "shrink_tree": "spinney._tree.shrinkage",
     "split_table": "spinney.reading.split_tables",
     "splits_frame": "spinney.reading.tables",

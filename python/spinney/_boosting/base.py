@@ -29,6 +29,7 @@ from spinney._boosting.recipe import Recipe, resolve, stops_early
 from spinney._boosting.rounds import Rounds
 from spinney._boosting.rows import LearningRows, check_size, in_folds, set_aside, that_count
 from spinney._boosting.scale import best_factor
+from spinney._boosting.streams import check_stream
 from spinney._data import Schema, read_table
 from spinney._data.same_kinds import check_categories
 from spinney._fitted.boosting import FittedBoosting
@@ -36,6 +37,7 @@ from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart
 from spinney._learn.one_target import check_held_out, check_scoring
 from spinney._learn.parameters import COUNT, count_features, count_rows, read_groups
+from spinney._learn.streams import batches_of, taken_apart
 from spinney._learn.support import ColumnRanges
 from spinney._learn.target import read_weights
 from spinney._learn.warm_start import check_target_goes_on
@@ -161,9 +163,11 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
 
         Parameters
         ----------
-        X : table of shape (n_samples, n_features)
+        X : table of shape (n_samples, n_features), or stream
             NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values are taken as they are.
+            a list of rows. Strings, categories, booleans and missing values are taken as they are. A stream is a table
+            that is read some rows at a time, as by `spinney.scan`: y, sample_weight, offset and groups may then be the
+            names of columns.
         y : array-like of shape (n_samples,)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
@@ -188,6 +192,8 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         """Boost; `later` are the table, targets, weights and offsets that the caller holds out."""
         X_val, y_val, *_ = later
         self._check_request(X_val, y_val, {"sample_weight_val": later[2], "offset_val": later[3]}, groups)
+        beside = {"y": y, "sample_weight": sample_weight, "offset": offset, "groups": groups}
+        X, (y, sample_weight, offset, groups) = taken_apart(X, beside, self.categorical_features)
         table = read_table(X)
         earlier: FittedBoosting | None = self.boosting_ if self.warm_start and hasattr(self, "boosting_") else None
         if earlier is None:
@@ -208,6 +214,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         rows.check(loss, "y")
         held_out = self._held_out(rows, schema, loss, later, learned, n_scores)
         recipe = resolve(self, rows.n_used, n_scores, held_out is not None)
+        check_stream(X, self, recipe, rows)
         if recipe.n_folds and 0 < rows.n_used < len(rows.target):
             read_again = callable(self.scoring) or hasattr(X, "tocsc")  # a metric may read it; or it is sparse
             encode = (lambda X: self._encode(schema, read_table(X))) if read_again else None
@@ -303,6 +310,8 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         X, y, weight, offset = given
         if X is None:
             return None
+        beside = {"y_val": y, "sample_weight_val": weight, "offset_val": offset}
+        X, (y, weight, offset) = taken_apart(X, beside, self.categorical_features, "X_val")
         if (offset is None) != (rows.offset is None):
             raise ValueError("offset and offset_val go together. Pass both or neither.")
         table = read_table(X)
@@ -462,10 +471,23 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         return boosting_from_json(header, part)
 
     def _scores(self, X: Any, offset: Any) -> Floats:
+        check_is_fitted(self)
+        batches = batches_of(X, self.schema_)
+        if batches is not None:
+            return self._scores_of_batches(batches, offset)
         columns = self._columns(X)
         scores = self.boosting_.scores(columns, self._n_threads)
         given = self._read_offset(X, offset, columns.n_rows)
         return scores if given is None else scores + given.T
+
+    def _scores_of_batches(self, batches: Iterator[Any], offset: Any) -> Floats:
+        """Scores of a stream: eight bytes a row and score, and a batch at a time."""
+        found, first = [], 0
+        for batch in batches:
+            rows = slice(first, first + batch.n_rows)
+            found.append(self._scores(batch, None if offset is None else np.asarray(offset)[rows]))
+            first = rows.stop
+        return np.concatenate(found)
 
     def _staged_scores(self, X: Any, offset: Any) -> Iterator[Floats]:
         columns = self._columns(X)

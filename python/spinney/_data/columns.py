@@ -14,6 +14,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+import spinney._engine as _engine
+
 Array = NDArray[Any]
 Scalar = str | int | float | bool
 
@@ -88,9 +90,11 @@ class RawTable:
     matrix : ndarray of shape (n_rows, n_columns), optional
         All columns at once, if they are one block of numbers.
     sparse : SparseMatrix, optional
+    spill : Spill, optional
+        The files that the columns lie in, if they are not in memory.
     """
 
-    __slots__ = ("_columns", "matrix", "n_columns", "n_rows", "names", "sparse")
+    __slots__ = ("_columns", "matrix", "n_columns", "n_rows", "names", "sparse", "spill")
 
     def __init__(
         self,
@@ -101,6 +105,7 @@ class RawTable:
         columns: list[Column] | None = None,
         matrix: Array | None = None,
         sparse: SparseMatrix | None = None,
+        spill: _engine.Spill | None = None,
     ) -> None:
         require_some(n_rows, n_columns)
         self.n_rows = n_rows
@@ -108,6 +113,7 @@ class RawTable:
         self.names = names
         self.matrix = matrix
         self.sparse = sparse
+        self.spill = spill
         self._columns = columns
 
     def column(self, j: int) -> Column:

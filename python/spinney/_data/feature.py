@@ -96,7 +96,7 @@ def learn_feature(name: str, column: Column, forced: bool, n_rows: int, as_decla
             return _learn_dates(name, column, forced)
         if not forced:
             kind = "boolean" if column.values.dtype.kind == "b" else "number"
-            return Feature(name, kind, empty=_is_empty(column))
+            return Feature(name, kind, empty=is_empty(column))
         column = coded_column(column)
     occurring = [column.values[code] for code in column.occurring_codes()]
     values = {value for value in occurring if not _is_nan(value)}
@@ -115,10 +115,11 @@ def _learn_dates(name: str, column: NumberColumn, forced: bool) -> Feature:
         raise TypeError(
             f"categorical_features names the column {name!r}, which holds dates. Do not name it, or make it strings."
         )
-    return Feature(name, "number", (), _is_empty(column), column.clock, resolution_of(column))
+    return Feature(name, "number", (), is_empty(column), column.clock, resolution_of(column))
 
 
-def _is_empty(column: NumberColumn) -> bool:
+def is_empty(column: NumberColumn) -> bool:
+    """Tell whether all values of a column are missing."""
     values, missing = column.values, column.missing
     first_missing = missing is not None and missing[0] != 0
     if not first_missing and not (values.dtype.kind == "f" and np.isnan(values[0])):
@@ -161,7 +162,7 @@ def _numbers_as_given(feature: Feature, column: NumberColumn | CodedColumn, unse
         if feature.clock:
             return parsed(column, feature.clock, label)
         return numbers_of(feature, column, unseen, label)
-    if column.clock == feature.clock or _is_empty(column):
+    if column.clock == feature.clock or is_empty(column):
         return column
     if column.clock and feature.clock:
         raise clock_error(label, column.clock)
@@ -204,14 +205,16 @@ def add_codes(target: _engine.Table, feature: Feature, column: Column, unseen: U
         new_code[strangers] = n_categories if unseen == "other" else -1
         occurring = column.occurring_codes()
         is_same = np.array_equal(new_code[occurring], occurring)
-        target.add_category(column.codes.astype(np.int32) if is_same else new_code[column.codes], n_categories)
+        target.add_category(
+            column.codes.astype(np.int32, copy=False) if is_same else new_code[column.codes], n_categories
+        )
 
 
 def coded(column: NumberColumn | CodedColumn, label: str) -> CodedColumn:
     """Return the codes of a column where categories are expected."""
     if isinstance(column, CodedColumn):
         return column
-    if column.clock and not _is_empty(column):
+    if column.clock and not is_empty(column):
         raise TypeError(f"{label} held categories at fit and holds dates now; convert it to what it was.")
     return coded_column(column)
 

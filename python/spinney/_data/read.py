@@ -37,6 +37,8 @@ def read_table(X: Any) -> RawTable:
     """
     if type(X) is np.ndarray:
         return read_array(X)
+    if isinstance(X, RawTable):
+        return X
     return _reader_of(X)(X)
 
 
@@ -57,6 +59,13 @@ def _reader_of(X: Any) -> Callable[[Any], RawTable]:
         return read_sparse
     if comes_from(X, "polars", "LazyFrame"):
         raise TypeError("X is a polars LazyFrame; call collect() on it first.")
+    if type(X).__module__.startswith("dask."):
+        raise TypeError("X is a Dask collection; call compute() on it first.")
+    if type(X).__name__ == "Scan":
+        raise TypeError(
+            "X is a stream of tables, which gradient boosting takes. All else needs the rows in memory: read them "
+            "first, or take some at a time with its batches()."
+        )
     if comes_from(X, "narwhals", "DataFrame"):
         return lambda frame: read_table(frame.to_native())
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):

@@ -216,6 +216,8 @@ class Schema:
         expected = self.names if self.has_names else None
         order = match_columns(table.names, table.n_columns, expected, self.n_features, estimator)
         target = _engine.Table(table.n_rows)
+        if table.spill is not None:
+            target.lie_in(table.spill)
         if self._all_numbers and order is None and table.matrix is not None:
             target.add_matrix(table.matrix)
             return target

@@ -1,0 +1,57 @@
+// Memory that lies in files: for tables that are larger than the memory there is.
+//
+// Pages of a file come when they are looked at, and may be let go at any time: what was written is still in the file. Who
+// looks at many says so, and from time to time all are let go, so that not many are held at once.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace spinney {
+
+class Spill {
+ public:
+  // Files are made in `folder`; they have no name there and vanish with the memory. About `budget` bytes of pages are held.
+  Spill(std::string folder, std::size_t budget) : folder_(std::move(folder)), budget_(budget) {}
+  Spill(const Spill&) = delete;
+  Spill& operator=(const Spill&) = delete;
+
+  // A file that is there, to be read. Not an empty one.
+  void* map(const std::string& path, std::size_t n_bytes);
+
+  // Zeros, to be written and read.
+  void* allocate(std::size_t n_bytes);
+
+  void free(void* first, std::size_t n_bytes);
+
+  // So many bytes are about to be looked at.
+  void touch(std::size_t n_bytes) {
+    if (touched_.fetch_add(n_bytes, std::memory_order_relaxed) + n_bytes > budget_) let_go();
+  }
+
+  // The same of `n` elements, ascending, that lie `span` bytes apart: a page brings its neighbours along.
+  void touch_some(std::size_t n, std::size_t span) { touch(std::min(span, n * n_brought)); }
+
+  void let_go();
+
+  std::size_t n_times_let_go() const { return n_let_go_.load(std::memory_order_relaxed); }
+
+ private:
+  static constexpr std::size_t n_brought = 65536;
+
+  void* keep(void* mapped, std::size_t n_bytes);
+
+  const std::string folder_;
+  const std::size_t budget_;
+  std::atomic<std::size_t> touched_ = 0, n_let_go_ = 0;
+  std::mutex mutex_;
+  std::vector<std::pair<void*, std::size_t>> mapped_;
+};
+
+}  // namespace spinney

@@ -1,0 +1,290 @@
+"""Streams of tables: rows that are read some at a time, because all of them would not fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from spinney._data.columns import RawTable, comes_from
+from spinney._data.names import listed
+from spinney._data.read import read_table
+from spinney._data.schema import forced_categories
+from spinney._data.sizes import read_size
+from spinney._data.spool import BATCH_ROWS, SpooledTable, spool
+
+_PARQUET, _ARROW = (".parquet", ".pq"), (".arrow", ".feather", ".ipc")
+
+
+class Scan:
+    """Rows that are read some at a time; see `scan`.
+
+    Nothing is read before it is needed. The first fit writes the columns to files, uncompressed, in which later fits
+    find them; they vanish with this object, or when it is closed.
+    """
+
+    def __init__(self, source: Callable[[], Iterable[Any]], once: bool, folder: str | None, memory: int | str) -> None:
+        self._source = source
+        self._once = once
+        self._is_read = False
+        self._folder = folder
+        self._held_bytes = read_size(memory, "memory")
+        self._spooled: tuple[frozenset[int], SpooledTable] | None = None
+
+    def __repr__(self) -> str:
+        if self._spooled is None:
+            return "<Scan: not read yet>"
+        table = self._spooled[1]
+        return f"<Scan: {table.n_rows:,} rows and {table.n_columns} columns in files>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the files. A scan that can be read again makes new ones when they are needed."""
+        self._spooled = None
+
+    def batches(self, columns: Iterable[str] | None = None) -> Iterator[RawTable]:
+        """Yield the rows, some at a time: tables that whatever takes a table takes.
+
+        Parameters
+        ----------
+        columns : iterable of str, optional
+            Which columns; all others are left out. None: all, in the order of the stream.
+
+        Yields
+        ------
+        table
+            Some rows.
+        """
+        wanted = None if columns is None else list(columns)
+        for table in self._tables():
+            yield table if wanted is None else _only(table, wanted)
+
+    def _tables(self) -> Iterator[RawTable]:
+        if self._spooled is not None:
+            yield from self._spooled[1].batches()
+            return
+        if self._once and self._is_read:
+            raise ValueError(
+                "The stream was read already, and cannot be read again. Pass one that can, such as files or a function "
+                "that returns a fresh iterator."
+            )
+        self._is_read = True
+        for batch in self._source():
+            if _n_rows(batch) != 0:
+                yield read_table(batch)
+
+    def spooled(self, categorical_features: Any = None) -> SpooledTable:
+        """Return all rows as a table that lies in files."""
+        tables = self._tables()
+        if self._spooled is not None:
+            first: RawTable = self._spooled[1]
+        else:
+            found = next(tables, None)
+            if found is None:
+                raise ValueError("The stream has no rows. A table needs rows to learn from.")
+            first = found
+        forced = frozenset(forced_categories(categorical_features, first))
+        if self._spooled is None:
+            table = spool(_with_first(first, tables), forced, self._folder, self._held_bytes)
+        elif self._spooled[0] != forced:
+            table = spool(self._spooled[1].batches(), forced, self._folder, self._held_bytes)
+        else:
+            return self._spooled[1]
+        self._spooled = forced, table
+        return table
+
+
+def scan(source: Any, *, folder: str | None = None, memory: int | str = "256MB") -> Scan:
+    """Read a table some rows at a time, to fit models to more rows than fit into memory.
+
+    Gradient boosting learns the same model of a scan, bit for bit, as of the same rows in memory; target, weights,
+    groups and offset are then the names of columns.
+
+    Parameters
+    ----------
+    source : str, path, list of these, dataset, lazy frame, stream, function or iterable of tables
+        Files by name or pattern (Parquet or Arrow; a folder stands for all of its files), in the order of their names;
+        a pyarrow dataset; a polars LazyFrame; a Dask DataFrame; anything with the Arrow C stream; a function that
+        returns a fresh iterator of tables; an iterable of tables. What can be read only once, such as a generator or
+        a RecordBatchReader, is read once.
+    folder : str, optional
+        Where files are made: the columns as they are, and what training makes of them. None: the system's folder for
+        temporary files.
+    memory : int or str, default="256MB"
+        How much of these files is held in memory at a time, roughly.
+
+    Returns
+    -------
+    Scan
+        The table; nothing is read yet.
+
+    Examples
+    --------
+    >>> import numpy as np, spinney
+    >>> def halves():
+    ...     for i in range(2):
+    ...         x = np.arange(100.0) + 100 * i
+    ...         yield {"x": x, "target": x % 7}
+    >>> table = spinney.scan(halves)
+    >>> model = spinney.GradientBoostingRegressor(n_estimators=5).fit(table, "target")
+    >>> model.predict(table).shape
+    (200,)
+    """
+    if isinstance(source, Scan):
+        return source
+    found = _as_source(source)
+    if found is None:
+        raise TypeError(
+            f"A {type(source).__name__} is no stream of tables. Pass files, a dataset, a lazy frame, a function that "
+            "returns an iterator of tables, or an iterable of tables."
+        )
+    return Scan(*found, folder, memory)
+
+
+def stream_of(X: Any) -> Scan | None:
+    """Return what is no table but a stream of tables as a scan; None for anything else."""
+    if isinstance(X, Scan):
+        return X
+    is_stream = (
+        _is_lazy(X)
+        or isinstance(X, (str, Path))
+        or (callable(X) and not hasattr(X, "__array__") and not hasattr(X, "__len__"))
+        or (hasattr(X, "__next__") and not hasattr(X, "__array__"))
+    )
+    return scan(X) if is_stream else None
+
+
+def is_dask(X: Any) -> bool:
+    """Tell whether a table is a Dask DataFrame."""
+    return any(comes_from(X, module, "DataFrame") for module in ("dask.dataframe", "dask.dataframe.dask_expr"))
+
+
+def _is_lazy(X: Any) -> bool:
+    return (
+        comes_from(X, "polars", "LazyFrame")
+        or comes_from(X, "pyarrow.dataset", "Dataset")
+        or comes_from(X, "pyarrow", "RecordBatchReader")
+        or is_dask(X)
+    )
+
+
+def _as_source(X: Any) -> tuple[Callable[[], Iterable[Any]], bool] | None:
+    """Return a function that gives the batches, and whether it does so once only."""
+    if isinstance(X, (str, Path)):
+        return _files([X]), False
+    if isinstance(X, (list, tuple)) and X and all(isinstance(path, (str, Path)) for path in X):
+        return _files(list(X)), False
+    if comes_from(X, "polars", "LazyFrame"):
+        return lambda: _polars_batches(X), False
+    if comes_from(X, "pyarrow.dataset", "Dataset"):
+        return lambda: X.to_batches(batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1), False
+    if is_dask(X):
+        return lambda: (X.get_partition(i).compute() for i in range(X.npartitions)), False
+    if isinstance(X, (np.ndarray, Mapping)) or comes_from(X, "pandas", "DataFrame"):
+        return lambda: [X], False
+    if hasattr(X, "__next__"):
+        return lambda: X, True
+    if hasattr(X, "__arrow_c_stream__"):
+        return lambda: _arrow_batches(X), comes_from(X, "pyarrow", "RecordBatchReader")
+    if callable(X):
+        return X, False
+    return (lambda: X, False) if isinstance(X, Iterable) else None
+
+
+def _polars_batches(rows: Any) -> Iterator[Any]:
+    import warnings
+
+    if hasattr(rows, "collect_batches"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # polars calls it unstable
+            found = iter(rows.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True, lazy=True))
+        yield from found
+        return
+    start = 0  # an older polars skips the rows before a slice anew each time
+    while (frame := rows.slice(start, BATCH_ROWS).collect()).height > 0:
+        yield frame
+        start += frame.height
+
+
+def _arrow_batches(X: Any) -> Iterator[Any]:
+    """Take a stream apart, if there is a library for it."""
+    try:
+        from pyarrow import RecordBatchReader
+    except ImportError:
+        yield X
+        return
+    yield from X if isinstance(X, RecordBatchReader) else RecordBatchReader.from_stream(X)
+
+
+def _files(given: list[str | Path]) -> Callable[[], Iterable[Any]]:
+    paths: list[Path] = []
+    for item in given:
+        text = str(item)
+        path = Path(text)
+        if path.is_dir():
+            found = sorted(p for p in path.iterdir() if p.suffix.lower() in (*_PARQUET, *_ARROW))
+        else:
+            found = [Path(p) for p in sorted(glob(text, recursive=True))] if has_magic(text) else [path]
+        if not found or not found[0].exists():
+            raise FileNotFoundError(f"There is no file '{text}'. Name a Parquet or Arrow file, or a pattern of some.")
+        paths += found
+    strange = [str(path) for path in paths if path.suffix.lower() not in (*_PARQUET, *_ARROW)]
+    if strange:
+        raise ValueError(
+            f"Cannot scan {listed(strange)}: only Parquet and Arrow files are read some rows at a time. Of CSV files, "
+            "pass polars.scan_csv(path)."
+        )
+    return lambda: (batch for path in paths for batch in _file_batches(path))
+
+
+def _file_batches(path: Path) -> Iterator[Any]:
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        import polars as pl
+
+        is_parquet = path.suffix.lower() in _PARQUET
+        rows = pl.scan_parquet(path, glob=False) if is_parquet else pl.scan_ipc(path)
+        yield from _polars_batches(rows)
+        return
+    if path.suffix.lower() in _PARQUET:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            yield from file.iter_batches(batch_size=BATCH_ROWS)
+        return
+    with pyarrow.memory_map(str(path)) as mapped:
+        file = pyarrow.ipc.open_file(mapped)
+        for i in range(file.num_record_batches):
+            yield file.get_batch(i)
+
+
+def _n_rows(batch: Any) -> int:
+    """Return the number of rows of a batch, or some other number if only its reader can tell."""
+    for name in ("num_rows", "height"):
+        if isinstance(found := getattr(batch, name, None), int):
+            return found
+    if isinstance(batch, Mapping):
+        return len(next(iter(batch.values()), ()))
+    return batch.shape[0] if hasattr(batch, "shape") else len(batch) if hasattr(batch, "__len__") else -1
+
+
+def _with_first(first: RawTable, others: Iterator[RawTable]) -> Iterator[RawTable]:
+    yield first
+    yield from others
+
+
+def _only(table: RawTable, wanted: list[str]) -> RawTable:
+    if table.names is None:
+        return table
+    absent = [name for name in wanted if name not in table.names]
+    if absent:
+        raise ValueError(f"The stream lacks columns that are needed: {listed(absent)}.")
+    columns = [table.column(table.names.index(name)) for name in wanted]
+    return RawTable(table.n_rows, len(wanted), wanted, columns=columns)

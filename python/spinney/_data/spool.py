@@ -1,0 +1,281 @@
+"""Tables that lie in files: batches of rows are written column by column, and read in place as any other table."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+import spinney._engine as _engine
+from spinney._data.cells import mixed_error
+from spinney._data.columns import (
+    Array,
+    CodedColumn,
+    Column,
+    NumberColumn,
+    RawTable,
+    SparseColumn,
+    coded_column,
+    column_label,
+    dense_column,
+    missing_column,
+)
+from spinney._data.feature import is_empty
+from spinney._data.names import listed
+
+BATCH_ROWS = 65_536
+
+
+class SpooledTable(RawTable):
+    """A table whose columns lie in files; they vanish with it.
+
+    Parameters
+    ----------
+    n_rows : int
+    names : list of str or None
+    columns : list of columns
+    spill : Spill
+        Where they lie.
+    """
+
+    def __init__(self, n_rows: int, names: list[str] | None, columns: list[Column], spill: _engine.Spill) -> None:
+        super().__init__(n_rows, len(columns), names, columns=columns, spill=spill)
+
+    def column(self, j: int) -> Column:
+        """Return column ``j``; the pages of others that were looked at are let go."""
+        assert self.spill is not None
+        self.spill.let_go()
+        return super().column(j)
+
+    def only(self, places: Iterable[int]) -> SpooledTable:
+        """Return some of the columns."""
+        chosen = list(places)
+        names = None if self.names is None else [self.names[j] for j in chosen]
+        assert self.spill is not None
+        return SpooledTable(self.n_rows, names, [super(SpooledTable, self).column(j) for j in chosen], self.spill)
+
+    def batches(self) -> Iterator[RawTable]:
+        """Yield the rows, some at a time."""
+        columns = [super(SpooledTable, self).column(j) for j in range(self.n_columns)]
+        for begin in range(0, self.n_rows, BATCH_ROWS):
+            rows = slice(begin, min(begin + BATCH_ROWS, self.n_rows))
+            assert self.spill is not None
+            self.spill.touch(8 * (rows.stop - begin) * self.n_columns)
+            yield RawTable(
+                rows.stop - begin, self.n_columns, self.names, columns=[_some_rows(column, rows) for column in columns]
+            )
+
+
+def _some_rows(column: Column, rows: slice) -> Column:
+    if isinstance(column, CodedColumn):
+        return CodedColumn(column.codes[rows], column.values, column.ordered, column.declared)
+    assert isinstance(column, NumberColumn)
+    return NumberColumn(column.values[rows], None if column.missing is None else column.missing[rows], column.clock)
+
+
+def spool(batches: Iterable[RawTable], forced: frozenset[int], folder: str | None, held_bytes: int) -> SpooledTable:
+    """Write batches to files, in their order.
+
+    Parameters
+    ----------
+    batches : iterable of RawTable
+        Of the same columns, by name where they have names.
+    forced : set of int
+        Places of columns of numbers that are categories.
+    folder : str or None
+        Where files are made, which have no name there once they are written; None: the system's folder for such.
+    held_bytes : int
+        How much of them is held in memory at a time, roughly.
+    """
+    parent = tempfile.gettempdir() if folder is None else folder
+    room = tempfile.mkdtemp(prefix="spinney-", dir=parent)
+    try:
+        writers: list[_Writer] | None = None
+        names: list[str] | None = None
+        n_rows = 0
+        for i, batch in enumerate(batches):
+            if writers is None:
+                names = batch.names
+                writers = [
+                    _Writer(Path(room, str(j)), column_label(j, names), j in forced) for j in range(batch.n_columns)
+                ]
+            for writer, place in zip(writers, _places(batch, names, len(writers), i), strict=True):
+                writer.add(batch.column(place), batch.n_rows, i)
+            n_rows += batch.n_rows
+        if writers is None:
+            raise ValueError("The stream has no rows. A table needs rows to learn from.")
+        spill = _engine.Spill(parent, held_bytes)
+        return SpooledTable(n_rows, names, [writer.finish(spill, n_rows) for writer in writers], spill)
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
+
+
+def _places(batch: RawTable, names: list[str] | None, n_columns: int, i: int) -> list[int]:
+    """Find the columns of the first batch in a later one."""
+    if batch.names == names and batch.n_columns == n_columns:
+        return list(range(n_columns))
+    found, wanted = batch.names or [], names or []
+    if set(found) != set(wanted) or names is None:
+        absent, more = [n for n in wanted if n not in found], [n for n in found if n not in wanted]
+        what = f"lacks {listed(absent)}" if absent else f"has {listed(more)} beside them" if more else "has others"
+        raise ValueError(f"Batch {i} of the stream {what}: all batches need the columns of the first.")
+    place = {name: j for j, name in enumerate(found)}
+    return [place[name] for name in wanted]
+
+
+class _Writer:
+    """One column, written batch by batch."""
+
+    def __init__(self, path: Path, label: str, forced: bool) -> None:
+        self._path, self._label, self._forced = path, label, forced
+        self._n = 0  # rows so far
+        self._dtype: np.dtype[Any] | None = None  # of numbers; None: no value yet, or categories
+        self._clock = ""
+        self._has_mask = False
+        self._code_of: dict[Any, int] | None = None  # of categories
+        self._ordered: tuple[Any, ...] | None = None
+
+    @property
+    def _mask_path(self) -> Path:
+        return self._path.with_suffix(".missing")
+
+    def add(self, column: Column, n_rows: int, batch: int) -> None:
+        if isinstance(column, SparseColumn):
+            column = dense_column(column, n_rows)
+        if isinstance(column, NumberColumn) and is_empty(column):
+            self._add_missing(n_rows)
+        elif isinstance(column, NumberColumn) and not self._forced:
+            self._add_numbers(column, batch)
+        else:
+            self._add_codes(coded_column(column) if isinstance(column, NumberColumn) else column, batch)
+        self._n += n_rows
+
+    def _append(self, path: Path, values: Array) -> None:
+        with open(path, "ab") as file:
+            file.write(np.ascontiguousarray(values).data)
+
+    def _add_missing(self, n_rows: int) -> None:
+        if self._code_of is not None:
+            self._append(self._path, np.full(n_rows, -1, dtype=np.int32))
+        elif self._dtype is not None:
+            self._write_numbers(np.zeros(n_rows, self._dtype), np.ones(n_rows, dtype=np.uint8))
+
+    def _add_numbers(self, column: NumberColumn, batch: int) -> None:
+        if self._code_of is not None:
+            raise mixed_error(self._label)
+        if self._dtype is None:
+            self._dtype, self._clock = column.values.dtype, column.clock
+            n, self._n = self._n, 0
+            if n:
+                self._add_missing(n)
+            self._n = n
+        if column.clock != self._clock:
+            raise TypeError(
+                f"{self._label} changes between dates and numbers, or their time zones, in batch {batch} of the "
+                "stream; convert all of its values to one of them."
+            )
+        if column.values.dtype != self._dtype:
+            self._promote(np.result_type(self._dtype, column.values.dtype))
+        self._write_numbers(column.values.astype(self._dtype, copy=False), column.missing)
+
+    def _write_numbers(self, values: Array, missing: Array | None) -> None:
+        if missing is not None and values.dtype.kind == "f":
+            values, missing = np.where(missing != 0, values.dtype.type(np.nan), values), None
+        self._append(self._path, values)
+        if missing is None and not self._has_mask:
+            return
+        if not self._has_mask:
+            self._has_mask = True
+            with open(self._mask_path, "wb") as file:
+                file.truncate(self._n)
+        self._append(self._mask_path, np.zeros(len(values), np.uint8) if missing is None else missing)
+
+    def _promote(self, dtype: np.dtype[Any]) -> None:
+        """Write the values so far again, as another type that has them all."""
+        before, wider = self._path.with_suffix(".before"), self._path
+        os.replace(self._path, before)
+        size = BATCH_ROWS * cast(Any, self._dtype).itemsize
+        with open(before, "rb") as file:
+            while block := file.read(size):
+                self._append(wider, np.frombuffer(block, self._dtype).astype(dtype))
+        before.unlink()
+        self._dtype = dtype
+
+    def _add_codes(self, column: CodedColumn, batch: int) -> None:
+        if self._dtype is not None:
+            raise mixed_error(self._label)
+        if self._code_of is None:
+            self._code_of = {}
+            self._ordered = tuple(column.values) if column.ordered and not self._forced else None
+            self._append(self._path, np.full(self._n, -1, dtype=np.int32))
+        if self._ordered is not None and (not column.ordered or tuple(column.values) != self._ordered):
+            raise ValueError(
+                f"{self._label} has other ordered categories in batch {batch} of the stream than before; declare the "
+                "same in all."
+            )
+        new_code = np.full(len(column.values) + 1, -1, dtype=np.int32)
+        for old in column.occurring_codes() if self._ordered is None else range(len(column.values)):
+            value = column.values[old]
+            if value == value:
+                new_code[old] = self._code_of.setdefault(value, len(self._code_of))
+        if len({isinstance(value, str) for value in (next(iter(self._code_of), ""), *column.values[:1])}) > 1:
+            raise mixed_error(self._label)
+        self._append(self._path, new_code[column.codes])
+
+    def finish(self, spill: _engine.Spill, n_rows: int) -> Column:
+        """Return the column as it lies in its file."""
+        if self._code_of is not None:
+            return self._finish_codes(spill, self._code_of, n_rows)
+        if self._dtype is None:
+            return missing_column(n_rows)
+        values = spill.map(str(self._path), n_rows * self._dtype.itemsize).view(self._dtype)
+        missing = spill.map(str(self._mask_path), n_rows) if self._has_mask else None
+        return NumberColumn(values, missing, self._clock)
+
+    def _finish_codes(self, spill: _engine.Spill, code_of: dict[Any, int], n_rows: int) -> Column:
+        """Give categories the codes of their order, so that a schema finds them as it wants them."""
+        values = list(code_of) if self._ordered is not None else sorted(code_of)
+        if values != list(code_of):
+            new_code = np.full(len(values) + 1, -1, dtype=np.int32)
+            new_code[[code_of[value] for value in values]] = np.arange(len(values))
+            codes = np.memmap(self._path, np.int32, "r+")
+            for begin in range(0, n_rows, BATCH_ROWS):
+                codes[begin : begin + BATCH_ROWS] = new_code[codes[begin : begin + BATCH_ROWS]]
+            codes.flush()
+            del codes
+        found = CodedColumn(
+            spill.map(str(self._path), 4 * n_rows).view(np.int32), values, ordered=self._ordered is not None
+        )
+        if self._ordered is None:
+            found._occurring = list(range(len(values)))
+        return found
+
+
+def array_of(table: SpooledTable, name: str, option: str) -> Array:
+    """Return a column as the array that a caller would pass; `option` is the parameter that names it."""
+    names = table.names or []
+    if name not in names:
+        raise ValueError(f"{option}={name!r} names no column of the stream, which has {listed(names)}.")
+    column = table.column(names.index(name))
+    if isinstance(column, CodedColumn):
+        labels = np.empty(len(column.values) + 1, dtype=object)
+        labels[:-1] = column.values
+        return labels[column.codes] if isinstance(column.values[0], str) else _with_gaps(column)
+    assert isinstance(column, NumberColumn)
+    if column.clock:
+        raise TypeError(f"{option}={name!r} holds dates. Convert them to numbers in the unit that you want.")
+    if column.missing is not None:
+        return np.where(column.missing != 0, np.nan, column.values.astype(np.float64))
+    return column.values
+
+
+def _with_gaps(column: CodedColumn) -> Array:
+    values = np.array(column.values)
+    if (column.codes < 0).any():
+        return np.append(values.astype(np.float64), np.nan)[column.codes]
+    return values[column.codes]
