@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
+#include <algorithm>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "arrays.h"
+#include "base/large_array.h"
 #include "base/threads.h"
 #include "data/column.h"
 #include "data/overview.h"
@@ -238,6 +241,17 @@ static Bytes map_bytes(const std::shared_ptr<Spill>& spill, const std::string& p
   return Bytes(static_cast<const std::uint8_t*>(mapped->first), {n_bytes}, owner);
 }
 
+// A copy that lies where the table does; the same array, if that is in memory.
+static nb::object kept(const TableHandle& handle, nb::object given) {
+  const auto array = nb::cast<Doubles1>(given);
+  const std::shared_ptr<Spill>& spill = handle.table.spill;
+  if (!spill || array.shape(0) == 0) return given;
+  auto* copy = new LargeArray<double>(array.shape(0), spill);
+  const nb::capsule owner(copy, [](void* p) noexcept { delete static_cast<LargeArray<double>*>(p); });
+  std::copy_n(array.data(), array.shape(0), copy->data());
+  return nb::ndarray<nb::numpy, double, nb::ndim<1>>(copy->data(), {array.shape(0)}, owner).cast();
+}
+
 static Array<double> values_at(const TableHandle& handle, std::size_t j, const Numbers1& rows) {
   for (std::size_t i = 0; i < rows.size(); ++i)
     if (rows(i) >= handle.table.n_rows) throw nb::index_error("the table has no such row");
@@ -275,6 +289,8 @@ void init_data(nb::module_& m) {
       .def(
           "lie_in", [](TableHandle& t, const std::shared_ptr<spinney::Spill>& spill) { t.table.spill = spill; },
           nb::arg("spill"), "Say that the columns lie in files, where what is made of them may lie too.")
+      .def("kept", &spinney::kept, nb::arg("numbers"),
+           "The same numbers where the columns lie: a copy in files, or the array itself.")
       .def(
           "copy", [](const TableHandle& t) { return TableHandle(t); },
           "The same columns, of the same memory, to which others may be added.")

@@ -222,6 +222,10 @@ void Boosting::set_gradients(const double* gradients, const double* hessians) {
   has_pairs_ = true;
 }
 
+void Boosting::touch(const BoostingRows& rows, std::size_t n) {
+  if (rows.table->spill) rows.table->spill->touch(n * sizeof(double) * (rows.weight == nullptr ? 1 : 2));
+}
+
 // Gradients at the present scores, and losses by chunk unless `losses` is null.
 void Boosting::fill_pairs(std::vector<LossSum>* losses) {
   const std::size_t n = n_rows(), n_chunks = (n + chunk_rows - 1) / chunk_rows, n_classes = params_.n_scores;
@@ -244,6 +248,7 @@ void Boosting::fill_pairs(std::vector<LossSum>* losses) {
   if (losses != nullptr) losses->assign(n_chunks, {});
   const double ns_per_row = 4.0 * static_cast<double>(n_classes);
   for_each_chunk(n, params_.tree.n_threads, ns_per_row, [&](std::size_t c, std::size_t begin, std::size_t end) {
+    touch(rows_, end - begin);
     if (params_.loss == Loss::multinomial)
       return fill_pairs_of_classes(begin, end, sums.data() + c * n_classes, losses ? &(*losses)[c] : nullptr);
     const double* weight = rows_.weight == nullptr ? nullptr : rows_.weight + begin;
@@ -370,6 +375,7 @@ void Boosting::weigh(BoostedTree& grown, std::span<const Row> rows) const {
   std::vector<std::atomic<std::int64_t>> sums(grown.leaves.size());
   for_each_piece(grown, rows, n_rows(), params_.tree.n_threads, 2.0,
                  [&](std::size_t i, std::size_t begin, std::size_t end) {
+                   touch(rows_, end - begin);
                    std::int64_t sum = 0;
                    for (std::size_t j = begin; j < end; ++j)
                      sum += static_cast<std::int64_t>(rows_.weight[rows[j]] * weight_scale_);
@@ -474,6 +480,7 @@ double Boosting::mean_of(const std::vector<LossSum>& sums) {
 }
 
 Boosting::LossSum Boosting::sum_of_losses(const BoostingRows& rows, std::size_t begin, std::size_t end) const {
+  touch(rows, end - begin);
   std::vector<const double*> scores;
   for (const auto& s : rows.scores) scores.push_back(s.data() + begin);
   return sum_of_losses(rows.target + begin, rows.weight == nullptr ? nullptr : rows.weight + begin, scores,

@@ -91,6 +91,7 @@ class Boosting {
   LossSum sum_of_losses(const double* target, const double* weight, const std::vector<const double*>& scores,
                         std::size_t n) const;
   std::size_t n_rows() const { return rows_.table->n_rows; }
+  static void touch(const BoostingRows& rows, std::size_t n);  // targets and weights are about to be read
 
   BoostingRows rows_, held_out_;
   BoostingParams params_;

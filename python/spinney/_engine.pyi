@@ -101,6 +101,11 @@ class Table:
         Say that the columns lie in files, where what is made of them may lie too.
         """
 
+    def kept(self, numbers: object) -> object:
+        """
+        The same numbers where the columns lie: a copy in files, or the array itself.
+        """
+
     def copy(self) -> Table:
         """The same columns, of the same memory, to which others may be added."""
 

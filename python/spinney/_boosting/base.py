@@ -27,7 +27,7 @@ from spinney._boosting.promised import check_earlier_keeps, promised_directions
 from spinney._boosting.readable import ReadableBoosting
 from spinney._boosting.recipe import Recipe, resolve, stops_early
 from spinney._boosting.rounds import Rounds
-from spinney._boosting.rows import LearningRows, check_size, in_folds, set_aside, that_count
+from spinney._boosting.rows import LearningRows, check_size, in_folds, kept, set_aside, that_count
 from spinney._boosting.scale import best_factor
 from spinney._boosting.streams import check_stream
 from spinney._data import Schema, read_table
@@ -210,6 +210,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             self._check_earlier(earlier, loss, learned)
         weight = self._all_weights(target, given, learned)
         columns, offset = self._encode(schema, table), read_offset(offset, table.n_rows, n_scores)
+        target, weight = kept(columns, target), None if weight is None else kept(columns, weight)
         rows = LearningRows(columns, target, weight, offset, X, learned.pop("_more", None))
         rows.check(loss, "y")
         held_out = self._held_out(rows, schema, loss, later, learned, n_scores)
@@ -331,9 +332,8 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         return self._best_constant(loss, rows, n_scores)
 
     def _best_constant(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
-        weight = rows.weights()
-        used = weight > 0
-        offset = np.zeros(len(weight)) if rows.offset is None else rows.offset[0]
+        weight, used = rows.seen_weights, rows.used
+        offset = np.broadcast_to(np.float64(0.0), weight.shape) if rows.offset is None else rows.offset[0]
         return np.array([loss.start(rows.target[used], weight[used], offset[used])])
 
     def _rounds(
@@ -358,7 +358,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         sources = [source for source, *_ in tables[0][1]]
 
         def options_of(i: int, part: LearningRows, largest_step: float) -> _engine.BoostingOptions:
-            n_used, weight, key = part.n_used, float(part.weights().sum()), (seed + i) % 2**31
+            n_used, weight, key = part.n_used, float(part.seen_weights.sum()), (seed + i) % 2**31
             given = n_used, weight, len(start), key, sources, largest_step
             return self._options(recipe.of_member(i), schema, loss, *given)
 

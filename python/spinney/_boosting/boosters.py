@@ -11,7 +11,7 @@ import spinney._engine as _engine
 from spinney._boosting.losses import Loss
 from spinney._boosting.recipe import Recipe
 from spinney._boosting.row_losses import pulls
-from spinney._boosting.rows import LearningRows
+from spinney._boosting.rows import LearningRows, kept
 from spinney._boosting.statistics import Statistic, columns_of_many, tables_with_statistics
 from spinney._fitted.boosting import FittedBoosting
 
@@ -62,6 +62,7 @@ def start_booster(
         judged = columns if held_out.columns is rows.columns else held_out.columns
         later = (judged, target, held_out.weight, _scores_so_far(held_out, scores, earlier, n_threads))
     target, scores = rows.shifted(start, loss)
+    target = target if target is rows.target else kept(columns, target)
     scores = _scores_so_far(rows, scores, earlier, n_threads)
     n_done = 0 if earlier is None else earlier.n_rounds
     return _engine.Boosting(columns, target, rows.weight, scores, later, options, n_done, coded)

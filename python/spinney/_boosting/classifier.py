@@ -339,7 +339,7 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
 
     def _best_constant(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
         codes = rows.target.astype(np.intp)
-        totals = np.bincount(codes, rows.weights(), max(2, n_scores)).astype(np.float64)
+        totals = np.bincount(codes, rows.seen_weights, max(2, n_scores)).astype(np.float64)
         if (totals == 0).any():
             raise ValueError(
                 f"The class with index {int(np.argmin(totals))} in classes_ has no row of positive weight to learn "

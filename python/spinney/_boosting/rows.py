@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,16 @@ class LearningRows:
         return np.ones(len(self.target)) if self.weight is None else self.weight
 
     @property
+    def seen_weights(self) -> Floats:
+        """The same, to be read alone: ones take no memory."""
+        return np.broadcast_to(np.float64(1.0), self.target.shape) if self.weight is None else self.weight
+
+    @property
+    def used(self) -> NDArray[np.bool_] | slice:
+        """Rows of positive weight, as an index."""
+        return slice(None) if self.weight is None else self.weight > 0
+
+    @property
     def n_used(self) -> int:
         """Number of rows of positive weight."""
         return len(self.target) if self.weight is None else int(np.count_nonzero(self.weight))
@@ -73,15 +83,19 @@ class LearningRows:
 
     def check(self, loss: Any, name: str) -> None:
         """Refuse targets that the loss is not for; `name` is what the caller calls them."""
-        loss.check(self.target, self.weights() > 0, name)
+        loss.check(self.target, self.seen_weights > 0, name)
+
+
+def kept(columns: _engine.Table, numbers: Floats) -> Floats:
+    """Return the same numbers where a table lies: a copy in files, or the array itself."""
+    return cast(Floats, columns.kept(numbers))
 
 
 def check_size(rows: LearningRows, start: Floats) -> None:
     """Refuse targets whose gradients single precision cannot hold."""
-    used = rows.weights() > 0
     first = start[0] if rows.offset is None else start[0] + rows.offset[0]
-    distance = np.abs(rows.target - first)[used].max()
-    weight = rows.weights().max()
+    distance = np.abs(rows.target - first)[rows.used].max()
+    weight = rows.seen_weights.max()
     if distance > 0 and not (_SMALLEST < distance < _LARGEST and _SMALLEST < weight < _LARGEST):
         what, size = ("y lies up to", distance) if _SMALLEST < weight < _LARGEST else ("sample_weight reaches", weight)
         raise ValueError(
@@ -114,6 +128,7 @@ def set_aside(
             f"validation_fraction={share_or_count} of {len(used)} rows leaves none to learn from, or none to judge by. "
             "Change it, or pass X_val and y_val."
         )
+    learning, judging = kept(rows.columns, learning), kept(rows.columns, judging)
     return replace(rows, weight=learning), replace(rows, weight=judging)
 
 
@@ -170,6 +185,7 @@ def in_folds(
         held[fold.held_out] = used[fold.held_out]
         if held.any():
             learning, judging = np.where(held, 0.0, weight), np.where(held, weight, 0.0)
+            learning, judging = kept(rows.columns, learning), kept(rows.columns, judging)
             parts.append((replace(rows, weight=learning), replace(rows, weight=judging)))
     return parts
 

@@ -258,6 +258,7 @@ def _file_batches(path: Path) -> Iterator[Any]:
     if path.suffix.lower() in _PARQUET:
         with pyarrow.parquet.ParquetFile(path) as file:
             yield from file.iter_batches(batch_size=BATCH_ROWS)
+        pyarrow.default_memory_pool().release_unused()  # which it would keep for the next file
         return
     with pyarrow.memory_map(str(path)) as mapped:
         file = pyarrow.ipc.open_file(mapped)

@@ -211,6 +211,12 @@ def _check_ranker(group: str | None, loss: str | None) -> None:
     show_default=True,
     help="Seed that shuffles the folds and grows the forest.",
 )
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Memory that a Parquet table may take, such as 2GB; boosting reads a larger one some rows at a time.  "
+    "[default: half of what is free]",
+)
 @delimiter_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def fit(
@@ -225,6 +231,7 @@ def fit(
     group: str | None,
     folds: int,
     seed: int,
+    memory: str | None,
     delimiter: str | None,
     as_json: bool,
     kind: str,
@@ -244,6 +251,8 @@ def fit(
       spinney fit loans.csv --target repaid --model boosting --out loans.model
 
       spinney fit clicks.csv --target grade --model ranker --group query
+
+      spinney fit 'loans/*.parquet' --target repaid --model boosting --memory 2GB
     """
     if kind == "tree" and parameters["n_estimators"] is not None:
         raise click.BadParameter("It is for ensembles. Pass --model forest or boosting too.", param_hint="'--trees'")
@@ -269,7 +278,7 @@ def fit(
 
     parts = () if date_parts is None else tuple(part.strip() for part in date_parts.split(","))
     source = Source(table, target, task, drop, weight, offset, delimiter, parts, group)
-    run_fit(source, kind, parameters, n_folds=folds, seed=seed, out=out, as_json=as_json)
+    run_fit(source, kind, parameters, n_folds=folds, seed=seed, out=out, as_json=as_json, memory=memory)
 
 
 @spinney.command()

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE, estimator_of
 from spinney.cli.failures import fail, failures_in_words, nearest, warnings_in_words
+from spinney.cli.large import MOST_ROUNDS, large_rows, memory_allowed, take_large_apart
 from spinney.cli.tables import check_writable, number_column, read_whole
 
 if TYPE_CHECKING:
@@ -81,13 +82,25 @@ _FEWEST_TO_STOP_BY = 50  # with fewer rows, held-out ones say little: boosting r
 
 
 def run_fit(
-    source: Source, kind: str, parameters: dict[str, Any], *, n_folds: int, seed: int, out: Path | None, as_json: bool
+    source: Source,
+    kind: str,
+    parameters: dict[str, Any],
+    *,
+    n_folds: int,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
+    memory: str | None = None,
 ) -> None:
     """Judge and fit a model of a kind, print what came of it, and keep it if a file is named."""
     import spinney
 
     if out is not None:
         check_writable(out)
+    large = large_rows(source.path, memory_allowed(memory))
+    if large is not None:
+        _run_large(source, kind, parameters, *large, seed=seed, out=out, as_json=as_json)
+        return
     problem = take_apart(source)
     check_boosting(problem, parameters)
     if kind in FITTED_BY_COMMAND_ALONE:
@@ -112,11 +125,48 @@ def run_fit(
         model.fit(problem.X, problem.y, problem.weight, **problem.given_to_fit())
         if out is not None:
             model.save(out)
-    result = summary(source, problem, model, scores, n_folds, out)
+    _report(summary(source, problem, model, scores, n_folds, out), problem, model, as_json)
+
+
+def _report(result: dict[str, Any], problem: Problem, model: Any, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(result, ensure_ascii=False, allow_nan=False, indent=2))
     else:
         print_summary(result, problem, model._about())
+
+
+def _run_large(
+    source: Source,
+    kind: str,
+    parameters: dict[str, Any],
+    rows: Any,
+    why: str,
+    *,
+    seed: int,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Boost rows that are not in memory; those held out to stop by stand in for cross-validation."""
+    import spinney
+
+    if kind != "boosting":
+        raise fail(f"{why} Only --model boosting learns from such a table. Pass it, or raise --memory.")
+    table, target, n_without = take_large_apart(source, rows)
+    task, reason = task_of(target, source.task)
+    problem = Problem(table, _labels(target), None, None, task, reason, n_without)
+    check_boosting(problem, parameters)
+    click.echo(f"{why} Some rows are held out to stop by, in the place of cross-validation.", err=True)
+    given = {"n_estimators": MOST_ROUNDS} | {name: value for name, value in parameters.items() if value is not None}
+    if isinstance(given["n_estimators"], int):
+        given = _STOPPING | given
+    named = {"sample_weight": source.weight, "offset": source.offset}
+    with failures_in_words(), warnings_in_words():
+        name = estimator_of(FITTED_BY_COMMAND[kind], task == "classification")
+        model = getattr(spinney, str(name))(**given, random_state=seed)
+        model.fit(spinney.scan(table.rows), source.target, **{option: n for option, n in named.items() if n})
+        if out is not None:
+            model.save(out)
+    _report(summary(source, problem, model, {}, 0, out), problem, model, as_json)
 
 
 def check_boosting(problem: Problem, parameters: dict[str, Any]) -> None:
