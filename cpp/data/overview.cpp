@@ -32,6 +32,7 @@ void for_each_chunk(const Table& table, int n_threads, Interrupt& interrupt, Bod
     interrupt.check();
     std::array<Row, chunk_rows> rows;
     const std::size_t begin = c * chunk_rows, n = std::min(chunk_rows, table.n_rows - begin);
+    table.touch(n);
     std::iota(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(n), static_cast<Row>(begin));
     body(c, std::span<const Row>(rows.data(), n));
   });
