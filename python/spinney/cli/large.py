@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spinney._data.sizes import read_size
-from spinney._tables.faults import is_parquet
+from spinney._tables.faults import is_parquet, reading
 from spinney.cli.failures import fail, failures_in_words, nearest
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def large_rows(path: Path, allowed: int) -> tuple[pl.LazyFrame, str] | None:
     strange = [file for file in files if not is_parquet(Path(file))]
     if strange:
         raise fail(f"'{strange[0]}' is no Parquet file; only these are read some rows at a time.")
-    with failures_in_words():
+    with failures_in_words(), reading(Path(files[0]), None):
         rows = pl.scan_parquet(files, glob=False)
         n_bytes = int(rows.select(pl.len()).collect().item()) * len(rows.collect_schema()) * _BYTES_A_CELL
     if n_bytes > allowed:
