@@ -1,7 +1,7 @@
 """Studies beside the defaults of other libraries, on the same rows to learn from and to test.
 
-Usage: ``python benchmarks/studies.py --data FOLDER --records FOLDER [--minutes 2] [--only WHO] [SET…]``; the first folder
-as in sets.py, with Parquet files. Three tenths of the rows of each set are held out. A study gets the others and
+Usage: ``python benchmarks/studies.py --data FOLDER --records FOLDER [--minutes 2] [--only WHO] [SET…]``; the first
+folder as in sets.py, with Parquet files. Three tenths of the rows of each set are held out. A study gets the others and
 spends its minutes; the model that it keeps is judged on the rows held out, and so is every library that is installed,
 with its defaults and fitted to the same rows: log loss, or the root of the mean squared error.
 

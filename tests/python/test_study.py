@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 import spinney
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.metrics import get_scorer
 from spinney._study.answers import Scorers
 from spinney._study.combine import HeldOut, calibrate, stacked
@@ -107,7 +109,7 @@ def test_a_temperature_is_kept_in_a_file():
     table = made("multiclass")
     X, y = table.drop("y"), table["y"].to_numpy()
     tree = spinney.DecisionTreeClassifier(max_depth=3).fit(X, y)
-    model = weighted_stack({"tree": tree}, [1.0], X, tree.classes_, scores={"tree": 0.5}, temperature=2.0)
+    model = weighted_stack({"tree": tree}, [1.0], X, tree.classes_, scores={"tree": 0.5}, calibration=2.0)
     shares = np.maximum(tree.predict_proba(X), 2.0**-52) ** 0.5
     np.testing.assert_allclose(model.predict_proba(X), shares / shares.sum(axis=1, keepdims=True), rtol=1e-12)
     file = io.BytesIO()
@@ -132,7 +134,86 @@ def test_calibration_is_judged_by_other_folds():
     for shares, expected in ((share, None), (sure, 2.0)):
         said = [np.column_stack([1 - shares, shares])[fold.held_out] for fold in folds]
         found = calibrate(said, held_out)
-        assert found.temperature is None if expected is None else found.temperature == pytest.approx(expected, rel=0.3)
+        assert found.by is None if expected is None else found.by == pytest.approx(expected, rel=0.3)
+
+
+def test_a_curve_is_taken_where_a_temperature_does_not_do():
+    from spinney._fitted.calibration import Curve
+    from spinney._learn.folds import Fold
+
+    random, n = np.random.default_rng(0), 4000
+    share = random.uniform(0.02, 0.5, n)  # half of what is said
+    codes = (random.random(n) < share).astype(np.intp)
+    folds = [Fold(np.flatnonzero(np.arange(n) % 5 != k), np.flatnonzero(np.arange(n) % 5 == k)) for k in range(5)]
+    said = [np.column_stack([1 - 2 * share, 2 * share])[fold.held_out] for fold in folds]
+    found = calibrate(said, HeldOut(folds, codes, np.array([0, 1]), False))
+    assert isinstance(found.by, Curve)
+    assert "rising curve" in found.why
+    asked = np.linspace(0, 1, 101)
+    true = found.by(np.column_stack([1 - asked, asked]))
+    assert (np.diff(true[:, 1]) >= 0).all()
+    assert (true.sum(axis=1) == 1).all()
+    assert true[0, 1] > 0
+    assert np.abs(true[:, 1] - asked / 2).max() < 0.1
+    few = [one[:100] for one in said]
+    short = [Fold(fold.grown_on, fold.held_out[:100]) for fold in folds]
+    assert not isinstance(calibrate(few, HeldOut(short, codes, np.array([0, 1]), False)).by, Curve)
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.booleans()), min_size=1, max_size=40))
+def test_rising_curves_are_those_of_isotonic_regression(rows):
+    from sklearn.isotonic import IsotonicRegression
+    from spinney._fitted.calibration import rising_curve
+
+    said, hits = np.array([row[0] / 8 for row in rows]), np.array([row[1] for row in rows])
+    curve = rising_curve(said, hits)
+    x, y = np.r_[said.min(), said, said.max()], np.r_[1, hits, 0]
+    steps = IsotonicRegression().fit(x, y)
+    assert (np.diff(curve.said) > 0).all()
+    assert (np.diff(curve.true) > 0).all()
+    np.testing.assert_allclose(steps.predict(curve.said), curve.true, rtol=1e-12)
+    asked = np.linspace(0, 1, 33)
+    expected = np.interp(asked, curve.said, curve.true)
+    np.testing.assert_allclose(curve(np.column_stack([1 - asked, asked]))[:, 1], expected, rtol=1e-12)
+
+
+def test_a_curve_is_kept_in_a_file_and_a_damaged_one_is_refused():
+    from spinney._ensemble.stacking.assembled import weighted_stack
+    from spinney._fitted.calibration import Curve
+    from spinney._keep.several import _read_calibration
+
+    table = made("binary")
+    X, y = table.drop("y"), table["y"].to_numpy()
+    tree = spinney.DecisionTreeClassifier(max_depth=3).fit(X, y)
+    curve = Curve(np.array([0.1, 0.5, 0.9]), np.array([0.2, 0.2, 0.7]))
+    model = weighted_stack({"tree": tree}, [1.0], X, tree.classes_, scores={"tree": 0.5}, calibration=curve)
+    expected = np.interp(tree.predict_proba(X)[:, 1], curve.said, curve.true)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], expected, rtol=1e-12)
+    file = io.BytesIO()
+    model.save(file)
+    for again in (spinney.load(io.BytesIO(file.getvalue())), spinney.load_predictor(io.BytesIO(file.getvalue()))):
+        assert again.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+        assert (again.predict(X) == model.predict(X)).all()
+    assert spinney.load(io.BytesIO(file.getvalue())).fingerprint() == model.fingerprint()
+    plain = weighted_stack({"tree": tree}, [1.0], X, tree.classes_, scores={"tree": 0.5})
+    assert plain.fingerprint() != model.fingerprint()
+    good = {"said": [0.1, 0.5], "true": [0.2, 0.3]}
+    two, three = np.array(["a", "b"]), np.array(["a", "b", "c"])
+    assert _read_calibration({"curve": good}, two)(np.array([[0.7, 0.3]]))[0, 1] == pytest.approx(0.25)
+    for header, classes in (
+        ({"curve": good}, three),
+        ({"curve": good}, None),
+        ({"curve": good, "temperature": 2.0}, two),
+        ({"curve": []}, two),
+        ({"curve": {"said": [], "true": []}}, two),
+        ({"curve": {"said": [0.5, 0.1], "true": [0.2, 0.3]}}, two),
+        ({"curve": {"said": [0.1, 0.5], "true": [0.3, 0.2]}}, two),
+        ({"curve": {"said": [0.1, 0.5], "true": [0.3, 1.5]}}, two),
+        ({"curve": {"said": [0.1, 0.5], "true": [0.3]}}, two),
+        ({"curve": {"said": [0.1, "x"], "true": [0.3, 0.4]}}, two),
+    ):
+        with pytest.raises(ValueError, match="damaged"):
+            _read_calibration(header, classes)
 
 
 def test_weights_of_a_fold_come_from_the_others():

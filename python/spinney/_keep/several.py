@@ -14,6 +14,7 @@ import spinney._engine as _engine
 from spinney._file.arrays import numbers_from_json
 from spinney._file.container import field, refuse
 from spinney._file.values import labels_from_json
+from spinney._fitted.calibration import Calibration, Curve
 from spinney._fitted.said import METHODS
 
 Floats = NDArray[np.float64]
@@ -116,8 +117,9 @@ class StackPlan:
     weights : ndarray of shape (n_members,), or None
     scores : list of float
         Out-of-fold scores of the members.
-    temperature : float, or None
-        By which logarithms of the mean shares are divided, where weights combine them.
+    calibration : float, Curve or None
+        By which logarithms of the mean shares are divided, or a curve off which they are read, where weights combine
+        them.
     """
 
     methods: list[str]
@@ -127,7 +129,7 @@ class StackPlan:
     final: Any
     weights: Floats | None
     scores: list[float]
-    temperature: float | None = None
+    calibration: Calibration = None
 
     @classmethod
     def read(cls, header: dict[str, Any], frame: dict[str, Any], models: list[Any]) -> StackPlan:
@@ -150,18 +152,28 @@ class StackPlan:
             check_outputs(final, frame)
             if final.n_features_in_ not in (sum(widths), sum(widths) + frame["n_features_in_"]):
                 refuse("is damaged: what combines its members does not fit them")
-        temperature = _read_temperature(header, weights is not None and "classes_" in frame)
+        calibration = _read_calibration(header, frame.get("classes_") if weights is not None else None)
         known = [_score(s) for s in scores]
-        return cls(methods, widths, members, [n > 0 for n in folds], final, weights, known, temperature)
+        return cls(methods, widths, members, [n > 0 for n in folds], final, weights, known, calibration)
 
 
-def _read_temperature(header: dict[str, Any], is_averaged: bool) -> float | None:
-    value = header.get("temperature")
-    if value is None:
+def _read_calibration(header: dict[str, Any], classes: NDArray[Any] | None) -> Calibration:
+    """Read a temperature or a curve; classes are None where shares are not averaged."""
+    value, curve = header.get("temperature"), header.get("curve")
+    if value is not None:
+        if classes is None or type(value) not in (int, float) or not 1e-3 <= value <= 1e3 or curve is not None:
+            refuse("is damaged: its temperature is impossible")
+        return float(value)
+    if curve is None:
         return None
-    if not is_averaged or type(value) not in (int, float) or not 1e-3 <= value <= 1e3:
-        refuse("is damaged: its temperature is impossible")
-    return float(value)
+    if classes is None or len(classes) != 2 or not isinstance(curve, dict):
+        refuse("is damaged: its curve is impossible")
+    said, true = (numbers_from_json(field(curve, key, list), "curve") for key in ("said", "true"))
+    if not len(said) == len(true) > 0 or (np.diff(said) <= 0).any() or (np.diff(true) < 0).any():
+        refuse("is damaged: its curve does not rise")
+    if not all(0 <= one[0] <= one[-1] <= 1 for one in (said, true)):
+        refuse("is damaged: its curve holds no shares")
+    return Curve(said, true)
 
 
 def _check_methods(methods: list[Any], widths: list[Any], classes: Any, is_averaged: bool) -> None:

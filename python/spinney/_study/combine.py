@@ -1,21 +1,25 @@
-"""The stack of a study, and the temperature of its best model: both found on rows held out."""
+"""The stack of a study, and the calibration of its best model: both found on rows held out."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney._ensemble.stacking.greedy import GreedySelection
+from spinney._fitted.calibration import Calibration, Curve, calibrated, rising_curve
 from spinney._fitted.said import as_columns, mean_said, tempered
 from spinney._judge.compare.statistics import corrected_error
 from spinney._learn.folds import Fold
 from spinney._numbers.same_bits import log
 
 Floats = NDArray[np.float64]
+Way = Callable[[Floats, NDArray[np.generic]], float | Curve]
 TEMPERATURES = [round(float(1.05**k), 4) for k in range(-20, 29)]  # 0.38 to 3.9
 _LEAST_SHARE = 2.0**-52
+_ROWS_FOR_A_CURVE = 500  # of the rarer class
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,36 +89,67 @@ def best_temperature(shares: Floats, codes: NDArray[np.generic]) -> float:
     return TEMPERATURES[int(np.argmin(losses))]
 
 
+def best_curve(shares: Floats, codes: NDArray[np.generic]) -> Curve:
+    """Find the rising curve of two classes."""
+    return rising_curve(shares[:, 1], codes == 1)
+
+
 @dataclass(frozen=True)
-class Calibration:
-    """A temperature, or None where probabilities stay as they are; and why."""
+class Calibrated:
+    """A temperature, a curve, or None where probabilities stay as they are; why; and how it is found."""
 
-    temperature: float | None
+    by: Calibration
     why: str
+    way: Way | None = None
+
+    def of_folds(self, said: list[Floats], held_out: HeldOut) -> list[Floats]:
+        """Calibrate what was said of each fold by what is found on the others."""
+        if self.way is None:
+            return said
+        return [calibrated(one, by) for one, by in zip(said, _found(said, held_out, self.way), strict=True)]
 
 
-def calibrate(said: list[Floats], held_out: HeldOut) -> Calibration:
-    """Judge whether a temperature makes probabilities better, fold by fold: each has that of the others.
+def calibrate(said: list[Floats], held_out: HeldOut) -> Calibrated:
+    """Judge whether a temperature or a rising curve makes probabilities better; each fold has that of the others.
 
-    It is taken if the mean log loss falls by more than the standard error of the fall.
+    The one that lowers the mean log loss most is taken, if by more than the standard error of the fall. Curves have
+    many numbers to find: only two classes with enough rows have one.
     """
-    gains = []
-    for k, fold in enumerate(held_out.folds):
-        others = held_out.others(k)
-        if not others:
-            continue
-        temperature = best_temperature(np.vstack([said[j] for j in others]), held_out.targets(others))
-        codes = held_out.target[fold.held_out]
-        before, after = log_losses(said[k], codes).mean(), log_losses(tempered(said[k], temperature), codes).mean()
-        gains.append(float(before - after))
-    gain, error = float(np.mean(gains)), corrected_error(np.array(gains), 1 / max(1, len(held_out.folds) - 1))
     folds = list(range(len(held_out.folds)))
+    codes = held_out.targets(folds)
+    ways: dict[str, Way] = {"temperature": best_temperature}
+    if said[0].shape[1] == 2 and np.bincount(codes.astype(np.intp), minlength=2).min() >= _ROWS_FOR_A_CURVE:
+        ways["curve"] = best_curve
+    gains = {name: _gains(said, held_out, way) for name, way in ways.items()}
+    best = max(gains, key=lambda name: float(np.mean(gains[name])))
+    gain = float(np.mean(gains[best]))
+    error = corrected_error(np.array(gains[best]), 1 / max(1, len(folds) - 1))
     if not gain > (0.0 if np.isnan(error) else error):
-        return Calibration(None, "Its probabilities stay as they are: a temperature does not lower their log loss.")
-    temperature = best_temperature(np.vstack([said[j] for j in folds]), held_out.targets(folds))
-    how = "less" if temperature > 1 else "more"
-    why = (
-        f"Its probabilities were made {how} sure (temperature {temperature:.2g}), which lowers the cross-validated log "
-        f"loss by {gain:.2g}."
-    )
-    return Calibration(temperature, why)
+        more = " nor a curve" if "curve" in ways else ""
+        return Calibrated(None, f"Its probabilities stay as they are: no temperature{more} lowers their log loss.")
+    by = ways[best](np.vstack(said), codes)
+    lower = f"which lowers the cross-validated log loss by {gain:.2g}."
+    if isinstance(by, Curve):
+        return Calibrated(
+            by, f"Its probabilities were read off a rising curve (isotonic regression), {lower}", best_curve
+        )
+    how = "less" if by > 1 else "more"
+    return Calibrated(by, f"Its probabilities were made {how} sure (temperature {by:.2g}), {lower}", best_temperature)
+
+
+def _found(said: list[Floats], held_out: HeldOut, way: Way) -> list[Calibration]:
+    """Return for each fold what is found on the others; None where there are none."""
+    return [
+        way(np.vstack([said[j] for j in others]), held_out.targets(others)) if others else None
+        for others in map(held_out.others, range(len(said)))
+    ]
+
+
+def _gains(said: list[Floats], held_out: HeldOut, way: Way) -> list[float]:
+    """Return what the log loss of each fold falls by, with what was found on the others."""
+    gains = []
+    for one, by, fold in zip(said, _found(said, held_out, way), held_out.folds, strict=True):
+        if by is not None:
+            codes = held_out.target[fold.held_out]
+            gains.append(float(log_losses(one, codes).mean() - log_losses(calibrated(one, by), codes).mean()))
+    return gains

@@ -20,6 +20,7 @@ from spinney._study.family import Candidate
 
 Floats = NDArray[np.float64]
 REFIT = 1.4  # time of a fit to all rows to learn from, over that of a fold: they are a quarter more
+REFIT_ALL = 1.8  # the same of a fit to all rows, the test part too
 Report = Callable[[str, int, int], None]
 
 
@@ -158,8 +159,8 @@ class Runner:
         return True
 
     def _ahead(self, trial: Trial, times: list[tuple[float, float]], n_left: int, k: int) -> float:
-        """Seconds that the rest of a repeat may take, and, in the first, the fit to all rows after it."""
+        """Seconds that the rest of a repeat may take, and, in the first, the fits after it."""
         one = self.budget.expected(trial.candidate.work)
         if times or trial.fit_seconds:
             one = float(np.mean([sum(pair) for pair in times])) if times else trial.fold_seconds
-        return one * (n_left + (REFIT if k == 0 else 0.0))
+        return one * (n_left + (REFIT + REFIT_ALL if k == 0 else 0.0))

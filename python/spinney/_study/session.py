@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 from spinney._data.pick import pick_table
 from spinney._ensemble.stacking.assembled import weighted_stack
 from spinney._ensemble.stacking.out_of_fold import OutOfFold
+from spinney._fitted.calibration import Calibration, calibrated
 from spinney._judge.compare.problem import read_metrics, read_models
 from spinney._judge.compare.result import Comparison
+from spinney._judge.compare.statistics import corrected_error
 from spinney._learn.folds import Fold
 from spinney._learn.table_estimator import SavedEstimator
 from spinney._names import __version__
 from spinney._study.answers import Scorers
-from spinney._study.combine import Calibration, HeldOut, calibrate, stacked, weights_of
+from spinney._study.combine import Calibrated, HeldOut, calibrate, stacked, weights_of
 from spinney._study.family import (
     STACK,
     TREE,
@@ -36,7 +38,7 @@ from spinney._study.prepare import Prepared
 from spinney._study.profile import Columns
 from spinney._study.progress import Teller
 from spinney._study.result import Entry, Study
-from spinney._study.run import REFIT, Budget, Runner, Trial
+from spinney._study.run import REFIT, REFIT_ALL, Budget, Runner, Trial
 from spinney._study.split import TEST_SHARE, make_splits, split_off_test
 from spinney._words.digits import plural
 
@@ -93,7 +95,7 @@ class Session:
         one = self.train
         self.runner = Runner(pick_table(one.X), one.y, one.codes, one.classes, repeats, self.budget)
         self.candidates = self._candidates()
-        self.was_cut = False
+        self.was_interrupted = False
 
     # ---- before ------------------------------------------------------------------------------------------------------
 
@@ -150,7 +152,7 @@ class Session:
             except KeyboardInterrupt:
                 if not any(trial.said for trial in trials if not trial.candidate.is_baseline):
                     raise
-                self.was_cut, n_repeats = True, 1
+                self.was_interrupted, n_repeats = True, 1
                 self.notes.append("Interrupted: what was done by then is here.")
             done = [trial for trial in trials if len(trial.said) >= n_repeats]
             if not done:
@@ -162,29 +164,26 @@ class Session:
         """Fit all models to the folds, repeat by repeat; return how many repeats all of them have."""
         first = next((trial for trial in trials if not trial.candidate.is_baseline), trials[0])
         for trial in trials:
-            reserve = sum(REFIT * one.fold_seconds for one in trials if one.said)
+            reserve = sum((REFIT + REFIT_ALL) * one.fold_seconds for one in trials if one.said)
             is_done = self.runner.repeat(trial, 0, -np.inf if trial is first else reserve, teller.fold)
             if not is_done and not trial.failure and (quick := quicker(trial.candidate)) is not None:
                 trial.candidate = quick
                 if self.runner.repeat(trial, 0, reserve, teller.fold):
-                    self.was_cut = True
                     self.notes.append(f"Time was short: {trial.name} was fitted with less effort than planned.")
         for trial in trials:
             if trial.failure:
                 self.notes.append(f"{trial.name} failed and was left out. {trial.failure}")
         late = [trial.name for trial in trials if not trial.said and not trial.failure]
         if late:
-            self.was_cut = True
             self.notes.append(
                 f"Time ran out before these were done: {', '.join(late)}. Allow more minutes (--minutes)."
             )
         done = [trial for trial in trials if trial.said]
-        reserve = sum(REFIT * one.fold_seconds for one in done)
+        reserve = sum((REFIT + REFIT_ALL) * one.fold_seconds for one in done)
         for k in range(1, len(self.runner.repeats)):
             for n, trial in enumerate(done):
                 ahead = sum(one.fold_seconds for one in done[n + 1 :]) * len(self.runner.repeats[k])
                 if not self.runner.repeat(trial, k, reserve + ahead, teller.fold):
-                    self.was_cut = True
                     self.notes.append(
                         f"Time ran out: folds were drawn {plural(k, 'time')}, not {len(self.runner.repeats)}."
                     )
@@ -231,12 +230,19 @@ class _Finish:
         session, scores = self.session, self._scores()
         order = sorted(self.done, key=lambda t: -np.nan_to_num(scores[t.name][session.metrics[0]].mean(), nan=-np.inf))
         self.weights = self._weights()
-        self._fit_all(order)
+        self._fit_all(order, self._preferred(order, scores))
         order = [trial for trial in order if trial.name in self.models]
-        own = [t for t in order if not (t.candidate.is_baseline or t.candidate.is_peer)]
-        best = (own or order)[0]
+        best = self._preferred(order, scores)
         said = {t.name: session.runner.says(self.models[t.name], session.test.X) for t in order}
-        model, calibration = self._last(best)
+        calibration = self._calibration(best)
+        if calibration.by is not None:  # what is kept is what is judged
+            said[best.name] = calibrated(said[best.name], calibration.by)
+            best.said = [calibration.of_folds(one, session.held_out(k)) for k, one in enumerate(best.said)]
+            scores[best.name] = self._scores_of(best)
+            self.out_of_fold[best.name] = self._out_of_fold(best)
+            order.sort(key=lambda t: -np.nan_to_num(scores[t.name][session.metrics[0]].mean(), nan=-np.inf))
+        self._say_best(best, order, scores, calibration)
+        model = self._last(best, calibration)
         tree = self.models.get(TREE)
         if tree is None:
             tree = session.runner.fit(self._tree(), None)
@@ -281,15 +287,32 @@ class _Finish:
 
     def _scores(self) -> dict[str, dict[str, Floats]]:
         """Return the scores by model, metric and fold."""
-        session, found = self.session, {}
-        for trial in self.done:
-            said = [one for k in range(self.n_repeats) for one in trial.said[k]]
-            rows = [
-                session.scorers.scores(one, session.train.y[fold.held_out])
-                for one, fold in zip(said, self.folds, strict=True)
-            ]
-            found[trial.name] = {metric: np.array([row[metric] for row in rows]) for metric in session.metrics}
-        return found
+        return {trial.name: self._scores_of(trial) for trial in self.done}
+
+    def _scores_of(self, trial: Trial) -> dict[str, Floats]:
+        session, said = self.session, [one for k in range(self.n_repeats) for one in trial.said[k]]
+        rows = [
+            session.scorers.scores(one, session.train.y[fold.held_out])
+            for one, fold in zip(said, self.folds, strict=True)
+        ]
+        return {metric: np.array([row[metric] for row in rows]) for metric in session.metrics}
+
+    def _preferred(self, order: list[Trial], scores: dict[str, dict[str, Floats]]) -> Trial:
+        """Return the best of our own; the stack, if what is ahead of it is so by less than its standard error.
+
+        Which of several good models is ahead is partly chance, and a mean of them is the steadier choice.
+        """
+        own = [t for t in order if not (t.candidate.is_baseline or t.candidate.is_peer)] or order
+        stack = next((trial for trial in own if trial.name == STACK), own[0])
+        gap, error = self._gap(own[0], stack, scores)
+        return stack if gap <= error else own[0]
+
+    def _gap(self, one: Trial, other: Trial, scores: dict[str, dict[str, Floats]]) -> tuple[float, float]:
+        """Return what a model scores more than another, by the metric that decides, and the standard error of that."""
+        metric = self.session.metrics[0]
+        gaps = scores[one.name][metric] - scores[other.name][metric]
+        share = float(np.mean([len(fold.held_out) / len(fold.grown_on) for fold in self.folds]))
+        return float(gaps.mean()), corrected_error(gaps, share) if len(gaps) > 1 else 0.0
 
     def _weights(self) -> dict[str, float]:
         """Return the weights of the stack's members, by all rows that were held out."""
@@ -303,16 +326,20 @@ class _Finish:
 
     # ---- fits --------------------------------------------------------------------------------------------------------
 
-    def _fit_all(self, order: list[Trial]) -> None:
-        """Fit the models to all rows to learn from, the best first; an interruption, or the clock, ends it."""
+    def _fit_all(self, order: list[Trial], best: Trial) -> None:
+        """Fit the models to all rows to learn from, what is to be kept first; an interruption or the clock ends it."""
         session = self.session
+        needed = [trial for trial in order if trial in self._parts(best)]
+        again = REFIT_ALL * sum(trial.fold_seconds for trial in needed)  # the last fit of what is kept, to all rows
         try:
-            for trial in order:
-                if trial.name == STACK:
-                    continue
+            for trial in [*needed, *(trial for trial in order if trial not in needed and trial.name != STACK)]:
                 has_own = any(member.name in self.models for member in self.members)
-                if has_own and session.budget.left <= 0 and not trial.candidate.is_baseline:
-                    session.was_cut = True
+                spare = 0.0 if trial in needed else again
+                if (
+                    has_own
+                    and session.budget.left < REFIT * trial.fold_seconds + spare
+                    and not trial.candidate.is_baseline
+                ):
                     self.late.append(trial.name)
                     continue
                 self.teller.step(f"{trial.name}, all rows to learn from")
@@ -321,19 +348,25 @@ class _Finish:
             if not self.models:
                 raise
             session.notes.append("Interrupted: models that were not fitted by then are left out.")
-            session.was_cut = True
+            session.was_interrupted = True
         if self.late:
             names = ", ".join(self.late)
-            session.notes.append(f"Time ran out before these were fitted to all rows to learn from: {names}.")
+            session.notes.append(
+                f"Left out, as the clock ran out before the last fits: {names}. Allow more minutes (--minutes)."
+            )
         if self.weights and all(name in self.models for name in self.weights):
             self.models[STACK] = self._stack({name: self.models[name] for name in self.weights}, None)
 
-    def _stack(self, members: dict[str, Any], temperature: float | None) -> Any:
+    def _parts(self, trial: Trial) -> list[Trial]:
+        """Return the models that one is made of."""
+        return [t for t in self.members if t.name in self.weights] if trial.name == STACK else [trial]
+
+    def _stack(self, members: dict[str, Any], calibration: Calibration) -> Any:
         session = self.session
         scores = {name: self._score(name) for name in members}
         weights = [self.weights[name] for name in members]
         X = session.train.X
-        return weighted_stack(members, weights, X, session.whole.classes, scores=scores, temperature=temperature)
+        return weighted_stack(members, weights, X, session.whole.classes, scores=scores, calibration=calibration)
 
     def _score(self, name: str) -> float:
         """Score of what a model says of rows held out: accuracy, or R²."""
@@ -343,30 +376,29 @@ class _Finish:
         scorers = Scorers(read_metrics([metric], ""), session.whole.classes)
         return scorers.score(metric, said[judged], session.train.y[judged])
 
-    def _last(self, best: Trial) -> tuple[Any, Calibration]:
-        """Fit the best model to all rows, and calibrate it."""
-        session = self.session
-        calibration = Calibration(None, "")
-        if session.whole.classes is not None and not best.candidate.is_baseline:
-            calibration = calibrate(best.said[0], session.held_out(0))
-            session.notes.append(f"{best.name} is the best. {calibration.why}")
-        parts = [t for t in self.members if t.name in self.weights] if best.name == STACK else [best]
-        fitted = self._refitted(parts)
+    def _calibration(self, best: Trial) -> Calibrated:
+        """Find what makes the probabilities of the best better."""
+        if self.session.whole.classes is None or best.candidate.is_baseline:
+            return Calibrated(None, "")
+        return calibrate(best.said[0], self.session.held_out(0))
+
+    def _last(self, best: Trial, calibration: Calibrated) -> Any:
+        """Fit the best model to all rows."""
+        session, fitted = self.session, self._refitted(self._parts(best))
         if best.name == STACK:
-            return self._stack(fitted, calibration.temperature), calibration
-        if calibration.temperature is None:
-            return fitted[best.name], calibration
+            return self._stack(fitted, calibration.by)
+        if calibration.by is None:
+            return fitted[best.name]
         X, classes, scores = session.train.X, session.whole.classes, {best.name: self._score(best.name)}
-        model = weighted_stack(fitted, [1.0], X, classes, scores=scores, temperature=calibration.temperature)
-        return model, calibration
+        return weighted_stack(fitted, [1.0], X, classes, scores=scores, calibration=calibration.by)
 
     def _refitted(self, parts: list[Trial]) -> dict[str, Any]:
         """Fit models to all rows, the test part too, if time is left; else return those of the rows to learn from."""
         session, whole = self.session, self.session.whole
         as_fitted = {trial.name: self.models[trial.name] for trial in parts}
-        seconds = sum(trial.fold_seconds for trial in parts) * 1.5 * whole.n_rows / session.data.n_rows
+        seconds = sum(trial.fold_seconds for trial in parts) * REFIT_ALL * whole.n_rows / session.data.n_rows
         names = ", ".join(as_fitted)
-        if session.was_cut or seconds > session.budget.left:
+        if session.was_interrupted or seconds > session.budget.left:
             session.notes.append(
                 f"The model that is kept ({names}) learned from {session.train.n_rows:,} rows: there was no time "
                 "to fit it to all."
@@ -419,6 +451,19 @@ class _Finish:
             )
             for trial in order
         ]
+
+    def _say_best(
+        self, best: Trial, order: list[Trial], scores: dict[str, dict[str, Floats]], calibration: Calibrated
+    ) -> None:
+        """Say which model is kept, why, and what was done to its probabilities."""
+        own = [t for t in order if not (t.candidate.is_baseline or t.candidate.is_peer)] or order
+        why = f"{best.name} is the best."
+        if best is not own[0]:
+            why = (
+                f"{best.name} is kept: {own[0].name} is ahead by less than the standard error of the difference, and a "
+                "mean of several models is the steadier choice."
+            )
+        self.session.notes.append(f"{why} {calibration.why}".rstrip())
 
     def _say_peers(self, order: list[Trial], best: Trial) -> None:
         ahead = [trial.name for trial in order[: order.index(best)] if trial.candidate.is_peer]

@@ -12,6 +12,7 @@ from spinney._ensemble.stacking.base import GREEDY
 from spinney._ensemble.stacking.classifier import StackingClassifier
 from spinney._ensemble.stacking.greedy import GreedySelection
 from spinney._ensemble.stacking.regressor import StackingRegressor
+from spinney._fitted.calibration import Calibration
 
 Floats = NDArray[np.float64]
 
@@ -23,7 +24,7 @@ def weighted_stack(
     classes: NDArray[Any] | None,
     *,
     scores: dict[str, float],
-    temperature: float | None = None,
+    calibration: Calibration = None,
 ) -> StackingClassifier | StackingRegressor:
     """Make the stack that averages some fitted models of spinney.
 
@@ -39,8 +40,8 @@ def weighted_stack(
         Labels; None: the members predict values.
     scores : dict of str to float
         Out-of-fold scores of the members.
-    temperature : float, optional
-        By which logarithms of the mean probabilities are divided.
+    calibration : float or Curve, optional
+        By which logarithms of the mean probabilities are divided, or a curve off which they are read.
 
     Returns
     -------
@@ -51,7 +52,7 @@ def weighted_stack(
     model = kind(list(members.items()), GREEDY)
     final = GreedySelection(len(members))
     final.weights_ = np.asarray(weights, dtype=np.float64)
-    final.temperature_ = temperature
+    final.calibration_ = calibration
     width = 1 if classes is None or len(classes) == 2 else len(classes)
     learned: dict[str, Any] = {
         "_names": list(members),

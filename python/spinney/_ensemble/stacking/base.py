@@ -28,6 +28,7 @@ from spinney._ensemble.stacking.kept import (
     stack_parts,
 )
 from spinney._ensemble.stacking.out_of_fold import OutOfFold, answers, folds_among
+from spinney._fitted.calibration import Curve
 from spinney._fitted.said import as_columns, column_names, member_says
 from spinney._learn.folds import Fold, read_folds
 from spinney._learn.progress import Progress
@@ -384,6 +385,6 @@ class BaseStacking(TransformerMixin, BaseCombination):
 
     def _identity(self) -> bytes:
         weights = getattr(self.final_estimator_, "weights_", np.empty(0))
-        temperature = getattr(self.final_estimator_, "temperature_", None)
-        heat = b"" if temperature is None else np.float64(temperature).tobytes()
-        return "|".join(self.stack_method_).encode() + weights.tobytes() + heat
+        calibration = getattr(self.final_estimator_, "calibration_", None)
+        by = calibration.tobytes() if isinstance(calibration, Curve) else np.float64(calibration or 0).tobytes()
+        return "|".join(self.stack_method_).encode() + weights.tobytes() + (b"" if calibration is None else by)

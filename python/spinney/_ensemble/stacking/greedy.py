@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from spinney._fitted.said import as_shares, mean_said, tempered
+from spinney._fitted.calibration import Calibration, calibrated
+from spinney._fitted.said import as_shares, mean_said
 from spinney._numbers.same_bits import log
 
 Floats = NDArray[np.float64]
@@ -56,15 +57,16 @@ class GreedySelection(BaseEstimator):
         Weights, which add up to 1.
     classes_ : ndarray of shape (n_classes,)
         Labels, of classifiers.
-    temperature_ : float or None
-        By which logarithms of the mean shares are divided; None: shares stay as they are.
+    calibration_ : float, Curve or None
+        By which logarithms of the mean shares are divided, or a curve off which they are read; None: they stay as they
+        are.
 
     References
     ----------
     R. Caruana, A. Niculescu-Mizil, G. Crew, A. Ksikes (2004). Ensemble selection from libraries of models. ICML.
     """
 
-    temperature_: float | None = None
+    calibration_: Calibration = None
 
     def __init__(self, n_members: int, n_steps: int = N_STEPS) -> None:
         self.n_members = n_members
@@ -124,7 +126,7 @@ class GreedySelection(BaseEstimator):
         ndarray of shape (n_samples, n_classes)
             Shares.
         """
-        return tempered(as_shares(self._mean(said)), self.temperature_)
+        return calibrated(as_shares(self._mean(said)), self.calibration_)
 
     def predict(self, said: Floats) -> NDArray[Any]:
         """Weighted mean of the members' values, or the class of the largest mean share.

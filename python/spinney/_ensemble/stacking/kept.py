@@ -9,6 +9,7 @@ from spinney._ensemble.combination.kept import members_from_json, members_to_jso
 from spinney._ensemble.stacking.fold_average import FoldAverage
 from spinney._ensemble.stacking.greedy import GreedySelection
 from spinney._file.container import refuse
+from spinney._fitted.calibration import Curve
 from spinney._keep.estimator import template_from_json, template_to_json
 from spinney._keep.several import StackPlan
 
@@ -49,14 +50,16 @@ def stack_header(model: Any) -> dict[str, Any]:
         "widths": list(model._widths),
         "folds": [len(one.estimators_) if isinstance(one, FoldAverage) else 0 for one in model.estimators_],
         "weights": final.weights_.tolist() if isinstance(final, GreedySelection) else None,
-        **_temperature(final),
+        **_calibration(final),
         "scores": [score if math.isfinite(score) else None for score in model.oof_scores_.values()],
     }
 
 
-def _temperature(final: Any) -> dict[str, Any]:
-    temperature = final.temperature_ if isinstance(final, GreedySelection) else None
-    return {} if temperature is None else {"temperature": temperature}
+def _calibration(final: Any) -> dict[str, Any]:
+    by = final.calibration_ if isinstance(final, GreedySelection) else None
+    if isinstance(by, Curve):
+        return {"curve": {"said": by.said.tolist(), "true": by.true.tolist()}}
+    return {} if by is None else {"temperature": by}
 
 
 def stack_from_header(header: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
@@ -72,7 +75,7 @@ def stack_from_header(header: dict[str, Any], learned: dict[str, Any]) -> dict[s
     if plan.weights is not None:
         final = GreedySelection(len(estimators))
         final.weights_ = plan.weights
-        final.temperature_ = plan.temperature
+        final.calibration_ = plan.calibration
         if classes is not None:
             final.classes_ = classes
     return {
