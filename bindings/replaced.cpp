@@ -22,6 +22,8 @@ using namespace nb::literals;
 namespace spinney {
 
 using Columns = std::vector<std::uint32_t>;
+using Groups = std::vector<Columns>;
+using Numbers2 = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 static void check(const SummedTrees& trees, const std::vector<std::uint32_t>& n_categories, const TableHandle& table,
                   const TableHandle& points, const Columns& columns) {
@@ -57,6 +59,43 @@ static Doubles2Out replaced_in_forest(const ForestHandle& self, const TableHandl
   return replaced({self.forest.nodes, self.forest.root, 1.0, 1}, self.n_categories, table, points, columns, n_jobs);
 }
 
+// Rows by group and draw, by outputs: those of the first row, of the second …
+static Doubles2Out exchanged(const SummedTrees& trees, const std::vector<std::uint32_t>& n_categories,
+                             const TableHandle& table, const Numbers2& others, const Groups& groups, int n_jobs) {
+  check(trees, n_categories, table, table, {});
+  const std::span<const Row> rows(others.data(), others.size());
+  if (others.shape(1) != table.table.n_rows) throw nb::value_error("others has another number of rows");
+  if (others.shape(0) > 64) throw nb::value_error("there are more than 64 draws");
+  for (const Row row : rows)
+    if (row >= table.table.n_rows) throw nb::index_error("no such row");
+  std::vector<std::uint32_t> group_of(n_categories.size(), no_group);
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    for (const std::uint32_t f : groups[g]) {
+      if (f >= group_of.size()) throw nb::index_error("no such column");
+      if (group_of[f] != no_group) throw nb::value_error("a column is in two groups");
+      group_of[f] = static_cast<std::uint32_t>(g);
+    }
+  std::vector<double> sums(rows.size() * groups.size() * trees.n_outputs(), 0.0);
+  const Exchange exchange{rows, others.shape(0), group_of, groups.size()};
+  const int n_threads = resolve_threads(n_jobs);
+  run_interruptible([&](Interrupt& interrupt) {
+    sum_exchanged(trees, table.table, exchange, n_threads, interrupt, sums.data());
+    return 0;
+  });
+  return own_rows(std::move(sums), trees.n_outputs());
+}
+
+static Doubles2Out exchanged_in_tree(const TreeHandle& self, const TableHandle& table, const Numbers2& others,
+                                     const Groups& groups, int n_jobs) {
+  const std::uint32_t root[] = {0, static_cast<std::uint32_t>(self.tree.size())};
+  return exchanged({self.tree, root, 1.0, 1}, self.n_categories, table, others, groups, n_jobs);
+}
+
+static Doubles2Out exchanged_in_forest(const ForestHandle& self, const TableHandle& table, const Numbers2& others,
+                                       const Groups& groups, int n_jobs) {
+  return exchanged({self.forest.nodes, self.forest.root, 1.0, 1}, self.n_categories, table, others, groups, n_jobs);
+}
+
 static nb::object replaced_in_additive(const AdditiveHandle& self, const TableHandle& table, const TableHandle& points,
                                        const Columns& columns, int n_jobs) {
   const Forest& forest = self.additive.forest();
@@ -86,6 +125,10 @@ void init_replaced(nb::module_& m) {
         "Values of the leaves of each row with the columns of each point: rows by point, then row, by output.");
   m.def("replaced_in_forest", &replaced_in_forest, "forest"_a, "table"_a, "points"_a, "columns"_a, "n_jobs"_a,
         "As replaced_in_tree, summed over the trees.");
+  m.def("exchanged_in_tree", &exchanged_in_tree, "tree"_a, "table"_a, "others"_a, "groups"_a, "n_jobs"_a,
+        "Values of the leaves of each row with a group's columns from another row: by row, group and draw, by output.");
+  m.def("exchanged_in_forest", &exchanged_in_forest, "forest"_a, "table"_a, "others"_a, "groups"_a, "n_jobs"_a,
+        "As exchanged_in_tree, summed over the trees.");
   m.def("replaced_in_additive", &replaced_in_additive, "additive"_a, "table"_a, "points"_a, "columns"_a, "n_jobs"_a,
         "Sums of trees: rows by row, then point, by output; None if the trees have too many leaves for that.");
   m.def("walked_in_additive", &walked_in_additive, "additive"_a, "table"_a, "points"_a, "columns"_a, "n_jobs"_a,

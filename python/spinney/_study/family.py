@@ -19,7 +19,8 @@ LOG_BOOSTING = "log-boosting"  # boosting of the logarithm of the mean: for valu
 USUAL = ("tree", "boosting", LOG_BOOSTING, "forest", "extra-trees", "linear", "adaboost", "knn", "svm")
 CORE = ("tree", "boosting", LOG_BOOSTING, "forest")  # what a study of a large table does at least
 PLANNED_SHARE = 0.85  # of the budget: what is left is for the last fits, and for machines that are slower
-_OPTIONAL_SHARE = 0.15  # of the budget: what a model beyond the core may take
+_OPTIONAL_SHARE = 0.35  # of the budget: what a model beyond the core may take
+_ENOUGH_EFFORT = 0.5  # of boosting: more of it is worth less than another model to combine it with
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Care:
     n_trees: int
 
 
-CARES = (Care(1.0, 300), Care(1.0, 200), Care(1.0, 100), Care(0.5, 100), Care(0.5, 50), Care(0.0, 50))
+CARES = (Care(1.0, 300), Care(1.0, 100), Care(0.5, 300), Care(0.5, 100), Care(0.5, 50), Care(0.0, 50))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,17 +86,19 @@ class Candidate:
 def work_of(word: str, size: Size, care: Care) -> float:
     """Count the work of one fit, and of predictions for a quarter as many rows."""
     cells, n, k = size.cells, float(size.n_rows), size.n_classes
-    boosting = 5e-6 if k == 0 else 3e-6 if k == 2 else 3e-6 * k
+    a_cell = 5e-6 if k == 0 else 3e-6 if k == 2 else 3e-6 * k
+    boosting = a_cell * (n + 1000) * (size.n_columns + 12) * 3 ** (2 * care.effort - 1)
+    forest = care.n_trees * (cells if k == 0 else cells / size.n_columns**0.5)  # nodes look at all columns, or a few
     return {
         "tree": cells * (1e-6 if k == 0 else 8e-7 * (1 + k / 4)),
-        "boosting": boosting * cells * 3 ** (2 * care.effort - 1),
-        LOG_BOOSTING: boosting * cells * 3 ** (2 * care.effort - 1),
-        "forest": 4e-8 * cells * care.n_trees,
-        "extra-trees": 6e-8 * cells * care.n_trees,
-        "linear": 1e-8 * n * size.n_terms**2 * size.scores + 1e-6 * cells,
+        "boosting": boosting,
+        LOG_BOOSTING: boosting,
+        "forest": 5e-8 * forest,
+        "extra-trees": 8e-8 * forest,
+        "linear": (1e-8 if k <= 2 else 1e-7 * k) * n * size.n_terms**2 + 1e-6 * cells,
         "adaboost": 1e-6 * cells * (1 + k / 4),
         "knn": 3e-10 * n * n * size.n_terms + 1e-6 * cells,
-        "svm": 5e-7 * n * n * (1 + size.n_terms / 100),
+        "svm": 4e-7 * n * n * (1 + size.n_terms / 100),
     }.get(word, 3e-6 * cells * size.scores)
 
 
@@ -187,13 +190,19 @@ def make_plan(size: Size, budget: float, words: list[str] | None, n_folds: int, 
 
     while total(core, CARES[-1], n_rows) > allowed and n_rows > 1000:
         n_rows = int(0.9 * n_rows)
-    small = size.of(n_rows)
-    care = next((one for one in CARES if total(core, one, n_rows) <= 0.9 * allowed), CARES[-1])
+    affordable = {
+        one: [word for word in wanted if word in core or total([word], one, n_rows) <= _OPTIONAL_SHARE * budget]
+        for one in CARES
+    }
+    care = next(
+        (one for one in CARES if one.effort >= _ENOUGH_EFFORT and total(affordable[one], one, n_rows) <= allowed),
+        next((one for one in CARES if total(core, one, n_rows) <= 0.9 * allowed), CARES[-1]),
+    )
     chosen, left_out, spent = list[str](), list[str](), total(core, care, n_rows)
     for word in wanted:
         if word not in core:
-            cost = (n_folds + 1) * work_of(word, small, care)
-            if cost > _OPTIONAL_SHARE * budget or spent + cost > allowed:
+            cost = total([word], care, n_rows)
+            if word not in affordable[care] or spent + cost > allowed:
                 left_out.append(word)
                 continue
             spent += cost
