@@ -107,7 +107,7 @@ def judged(who: str, learn: pl.DataFrame, test: pl.DataFrame, minutes: float) ->
         warnings.simplefilter("ignore")
         if who == STUDY:
             found = spinney.study(learn, "target", minutes=minutes, random_state=SEED)
-            model, is_value = found.model, found.classes is None
+            model, is_value, asked = found.model, found.classes is None, asked.select(found.X_train.columns)
             more = {"by": found.best, "seconds_told": found.seconds, "told": str(found).splitlines()}
         else:
             task = "regression" if is_value else "multiclass"

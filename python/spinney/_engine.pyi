@@ -980,6 +980,30 @@ def replaced_in_forest(
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
     """As replaced_in_tree, summed over the trees."""
 
+def exchanged_in_tree(
+    tree: Tree,
+    table: Table,
+    others: Annotated[
+        NDArray[numpy.uint32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    groups: Sequence[Sequence[int]],
+    n_jobs: int,
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
+    """
+    Values of the leaves of each row with a group's columns from another row: by row, group and draw, by output.
+    """
+
+def exchanged_in_forest(
+    forest: Forest,
+    table: Table,
+    others: Annotated[
+        NDArray[numpy.uint32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    groups: Sequence[Sequence[int]],
+    n_jobs: int,
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
+    """As exchanged_in_tree, summed over the trees."""
+
 def replaced_in_additive(
     additive: Additive, table: Table, points: Table, columns: Sequence[int], n_jobs: int
 ) -> object:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -156,3 +158,35 @@ def test_peers_are_judged_beside_our_models():
             shares = peer.estimator.fit(X, y.to_numpy()).predict_proba(X)
             assert shares.shape == (344, 3)
             assert (peer.estimator.classes_[shares.argmax(axis=1)] == y.to_numpy()).mean() > 0.95
+
+
+def test_the_report_says_the_whole_command():
+    from spinney.cli.study import Source, command_of
+
+    options = {
+        "group": None,
+        "time": "day",
+        "metric": ["roc_auc", "accuracy"],
+        "models": ["tree"],
+        "minutes": 0.5,
+        "peers": True,
+        "task": "auto",
+        "folds": 5,
+        "repeats": 1,
+        "keep": ("a b",),
+        "drop": (),
+        "random_state": 7,
+    }
+    words = shlex.split(command_of(Source(Path("my loans.csv"), "it's", "tab", None), options))
+    with command.commands["study"].make_context("study", words[2:]) as context:
+        again = context.params
+    assert words[:2] == ["spinney", "study"]
+    assert (again["table"], again["target"], again["delimiter"]) == (Path("my loans.csv"), "it's", "tab")
+    assert again["time"] == "day"
+    assert again["metric"] == ("roc_auc", "accuracy")
+    assert again["models"] == ("tree",)
+    assert (again["minutes"], again["peers"], again["repeats"], again["seed"]) == (0.5, True, 1, 7)
+    assert (again["keep"], again["drop"], again["folds"], again["task"]) == (("a b",), (), 5, "auto")
+    assert (
+        command_of(Source(Path("t.csv"), "y"), {"minutes": 2.0, "random_state": 0}) == "spinney study t.csv --target y"
+    )

@@ -145,3 +145,24 @@ def test_picture():
     shown = " ".join(text.get_text() for text in ax.get_figure().findobj(plt.Text))
     assert all(column in shown for way in found for column in way.changes)
     plt.close(ax.figure)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "series", "polars", "pyarrow", "dict", "tuple"])
+@pytest.mark.parametrize("with_table", [False, True])
+def test_rows_of_every_kind_are_taken(kind, with_table):
+    X, y = spinney.datasets.load_penguins(as_frame="polars")
+    model = spinney.DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    row = {
+        "pandas": lambda: X[:1].to_pandas(),
+        "series": lambda: X[:1].to_pandas().iloc[0],
+        "polars": lambda: X[:1],
+        "pyarrow": lambda: X[:1].to_arrow(),
+        "dict": lambda: X.row(0, named=True),
+        "tuple": lambda: X.row(0),
+    }[kind]()
+    found = spinney.counterfactual(model, row, "Gentoo", X=X if with_table else None)
+    assert found[0].changes["flipper_length_mm"][0] == 181
+    if kind in ("pandas", "polars", "pyarrow"):
+        two = {"pandas": X[:2].to_pandas, "polars": X[:2].clone, "pyarrow": X[:2].to_arrow}[kind]()
+        with pytest.raises(ValueError, match="one row, not a table of 2 rows"):
+            spinney.counterfactual(model, two, "Gentoo", X=X if with_table else None)

@@ -13,6 +13,7 @@ from sklearn.ensemble import RandomForestRegressor as SklearnForestRegressor
 from sklearn.inspection import partial_dependence as sklearn_dependence
 from sklearn.inspection import permutation_importance as sklearn_permutation
 from sklearn.linear_model import LinearRegression
+from sklearn.metrics import check_scoring
 from sklearn.tree import DecisionTreeRegressor as SklearnTree
 from spinney._fitted.tree import FittedTree
 
@@ -264,6 +265,20 @@ def test_permutation_is_scikit_learns():
             theirs = sklearn_permutation(peer, Z, y, scoring=scoring, n_repeats=3, random_state=5, sample_weight=weight)
             assert np.array_equal(own.by_tree.T, theirs.importances)
             assert np.allclose(own.standard_error, theirs.importances.std(axis=1, ddof=1) / np.sqrt(3))
+
+
+@pytest.mark.parametrize("name", ["tree", "forest", "classes"])
+def test_all_permutations_at_once_are_scikit_learns(name):
+    model, y = MODELS[name], CLASSES if name == "classes" else Y
+    weight = np.arange(len(X)) % 4
+    for scoring in (None, "neg_log_loss" if name == "classes" else "neg_mean_absolute_error"):
+        asked = {"scoring": scoring, "n_repeats": 3, "random_state": 5, "sample_weight": weight}
+        found = spinney.permutation_importance(model, X, y, **asked)
+        assert np.array_equal(found.by_tree.T, sklearn_permutation(model, X, y, **asked).importances)
+        slow = spinney.permutation_importance(model, X, y, **asked | {"scoring": check_scoring(model, scoring=scoring)})
+        assert np.array_equal(found.by_tree, slow.by_tree)  # a scorer of one's own sees the model itself
+    many = spinney.permutation_importance(model, X[:50], y[:50], n_repeats=70).by_tree
+    assert np.array_equal(many[:5], spinney.permutation_importance(model, X[:50], y[:50], n_repeats=5).by_tree)
 
 
 def test_out_of_bag_permutation_asks_trees_that_have_not_seen_a_row():

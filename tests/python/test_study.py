@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 import spinney
+import spinney._study.run as run
+import spinney._study.study as entry
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import get_scorer
@@ -421,6 +423,77 @@ def test_a_budget_that_is_too_small_ends_with_what_is_done():
     assert any("Time ran out" in note for note in found.notes)
     assert any("no time to fit it to all" in note for note in found.notes)
     found.model.predict(found.X_test)
+
+
+@pytest.mark.parametrize("pace", [1.0, 4.0])
+def test_the_budget_is_kept_on_slow_machines(monkeypatch, pace):
+    """The clock runs as on a machine where the same work takes some times as long."""
+    counted = _Clock()
+    monkeypatch.setattr(run, "clock", counted)
+    monkeypatch.setattr(entry, "clock", counted)
+    fit = run.Runner.fit
+
+    def slow(self, candidate, rows):
+        n_rows = self.table.n_rows if rows is None else len(rows)
+        counted.now += pace * candidate.work * n_rows / 96
+        return fit(self, candidate, rows)
+
+    monkeypatch.setattr(run.Runner, "fit", slow)
+    asked = {"models": ["tree", "linear", "forest", "extra-trees"], "folds": 3}
+    found = spinney.study(made("binary"), "y", minutes=2.0 / 60, **asked)
+    plan = make_plan(Size(96, 3, 5, 2), 2.0, asked["models"], 3, None)
+    assert found.seconds <= 2.0
+    assert len(found.folds) == 3 * plan.repeats if pace == 1 else len(found.folds) <= 3 * plan.repeats
+    short = any("Time ran out" in note or "clock ran out" in note or "no time" in note for note in found.notes)
+    assert short == (pace > 1)
+    assert found.best in found.models
+
+
+class _Clock:
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    perf_counter = monotonic
+
+
+def test_a_stack_is_kept_where_what_is_ahead_is_so_by_chance():
+    from types import SimpleNamespace
+
+    from spinney._study.family import Candidate
+    from spinney._study.run import Trial
+    from spinney._study.session import _Finish
+
+    def preferred(ahead):
+        stack, boosting = (Trial(Candidate(name, None, 0.0)) for name in ("stack", "boosting"))
+        base = np.array([-0.50, -0.48, -0.52, -0.47, -0.53])
+        scores = {"stack": {"neg_log_loss": base}, "boosting": {"neg_log_loss": base + ahead}}
+        finish = _Finish.__new__(_Finish)
+        finish.session = SimpleNamespace(metrics=["neg_log_loss"])
+        finish.folds = [SimpleNamespace(held_out=np.arange(20), grown_on=np.arange(80))] * 5
+        return finish._preferred([boosting, stack], scores).name
+
+    assert preferred(np.array([0.01, -0.01, 0.02, 0.0, -0.01])) == "stack"
+    assert preferred(np.array([0.05, 0.04, 0.05, 0.06, 0.05])) == "boosting"
+
+
+def test_a_study_predicts_tables_such_as_its_own():
+    table = with_columns(
+        name=[f"row {k}" for k in range(120)], day=[date(2024, 1, 1) + timedelta(days=3 * k) for k in range(120)]
+    )
+    found = spinney.study(table, "y", models=["tree"], repeats=1, folds=2)
+    assert "name" not in found.X_train.columns
+    assert any("." in name for name in found.X_train.columns)  # parts of the date
+    for rows in (table, table.drop("y"), table.select("day", "noise", "z", "x"), table.to_pandas(), table.to_arrow()):
+        assert found.predict(rows).shape == (120,)
+        assert (found.predict(rows) == found.predict(table)).all()
+        assert found.predict_proba(rows).shape == (120, 2)
+    with pytest.raises(ValueError, match="no column 'x'"):
+        found.predict(table.drop("x"))
+    assert found.options == {"models": ["tree"], "repeats": 1, "folds": 2}
+    with pytest.raises(AttributeError, match="predicts values"):
+        spinney.study(made("regression"), "y", models=["tree"], repeats=1, folds=2).predict_proba(table)
 
 
 def test_an_interruption_keeps_what_is_done():

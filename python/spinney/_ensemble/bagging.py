@@ -16,8 +16,8 @@ from sklearn.utils._param_validation import StrOptions
 from spinney._data.given import given_array
 from spinney._ensemble.base_bagging import BaseBagging
 from spinney._ensemble.out_of_bag import Values, Weights
-from spinney._forest.growing.out_of_bag import KnownShares, KnownValues
 from spinney._learn.attributes import only_if
+from spinney._learn.known import KnownShares, KnownValues
 from spinney._learn.target import read_classes, read_values
 from spinney._numbers.same_bits import log
 from spinney._tree.classifier import DecisionTreeClassifier

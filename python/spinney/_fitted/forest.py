@@ -87,6 +87,13 @@ class FittedForest(ModelOfTrees):
         sums = _engine.replaced_in_forest(self._forest, columns, points, which, n_jobs)
         return sums.reshape(columns.n_rows, points.n_rows, -1).transpose(1, 0, 2) / float(self.n_trees)
 
+    def exchanged(
+        self, columns: _engine.Table, others: NDArray[np.uint32], groups: list[list[int]], n_jobs: int
+    ) -> Floats:
+        """Flat predictions with columns of each group from other rows, by draw: (n_groups, n_draws, n_rows, width)."""
+        sums = _engine.exchanged_in_forest(self._forest, columns, others, groups, n_jobs) / float(self.n_trees)
+        return sums.reshape(columns.n_rows, len(groups), len(others), -1).transpose(1, 2, 0, 3)
+
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> ForestRowPredictor:
         """Prepare a handle that predicts single rows."""
         return ForestRowPredictor(self, schema, unseen, classes)

@@ -114,6 +114,15 @@ class FittedTree(ModelOfTrees):
         found = _engine.replaced_in_tree(self._tree, columns, points, which, n_jobs)
         return found.reshape(columns.n_rows, points.n_rows, -1).transpose(1, 0, 2)
 
+    def exchanged(
+        self, columns: _engine.Table, others: NDArray[np.uint32], groups: list[list[int]], n_jobs: int
+    ) -> NDArray[np.float64] | None:
+        """As that of forests; None with surrogates."""
+        if self.splits is not None:
+            return None
+        found = _engine.exchanged_in_tree(self._tree, columns, others, groups, n_jobs)
+        return found.reshape(columns.n_rows, len(groups), len(others), -1).transpose(1, 2, 0, 3)
+
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> RowPredictor:
         """Prepare a handle that predicts single rows."""
         return RowPredictor(self, schema, unseen, classes)

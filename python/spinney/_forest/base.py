@@ -22,7 +22,7 @@ from spinney._fitted.forest import FittedForest
 from spinney._fitted.tree import FittedTree
 from spinney._forest.certainty.uncertainty import UncertainClasses, UncertainForest, UncertainValues
 from spinney._forest.growing.kept import forest_from_json, forest_to_json
-from spinney._forest.growing.out_of_bag import KnownShares, KnownValues, Metric, OutOfBag
+from spinney._forest.growing.out_of_bag import Metric, OutOfBag
 from spinney._forest.growing.rows import Draws, draw_rows, row_keys, rows_with_weight
 from spinney._forest.growing.training_rows import keep_training_rows
 from spinney._forest.growing.turns import ForestRequest, Grown, balanced_weights, grow_in_turns
@@ -40,6 +40,7 @@ from spinney._growing.task import OfClasses, OfValues
 from spinney._keep.part import FittedPart
 from spinney._learn.copies import relative_weights, weight_of_one_row, whole_weights
 from spinney._learn.costs import ClassCosts
+from spinney._learn.known import KnownShares, KnownValues
 from spinney._learn.parameters import COUNT, count_features
 from spinney._learn.row_print import RowPrint
 from spinney._learn.support import ColumnRanges

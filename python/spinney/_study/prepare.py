@@ -376,6 +376,20 @@ def _with_parts(X: Any) -> tuple[Any, list[str]]:
     return date_parts(X, dates), [f"Dates were also taken apart into year, month, weekday and hour: {listed(dates)}."]
 
 
+def columns_to_learn_from(table: Any, names: Sequence[str]) -> Any:
+    """Pick the columns of a study out of another table, with parts of its dates."""
+    whole = pick_table(table)
+    if whole.names is None:
+        return table
+    if any(name not in whole.names for name in names):
+        whole = pick_table(_with_parts(whole.native)[0])
+    places = {name: j for j, name in enumerate(whole.names or [])}
+    absent = [name for name in names if name not in places]
+    if absent:
+        raise ValueError(f"The table has no column {absent[0]!r}. {nearest(absent[0], list(places))}")
+    return whole.take(columns=np.array([places[name] for name in names], dtype=np.intp))
+
+
 def _judged(
     columns: Columns, target: NDArray[Any], has_classes: bool, wishes: Wishes, seed: int
 ) -> list[ColumnProfile]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from spinney._judge.compare.result import chance_text, is_loss, shown_name, shown_value, with_error
 from spinney._judge.compare.statistics import Difference
 from spinney._study.answers import TestScore
+from spinney._study.prepare import columns_to_learn_from
 from spinney._study.profile import ColumnProfile
 from spinney._words.digits import elide, fixed, one_line, plural
 from spinney._words.frames import Backend, frame_of
@@ -107,6 +108,12 @@ class Study:
         Time it took.
     versions : dict of str to str
         Of the libraries.
+    options : dict of str to value
+        What `study` was given beside table and target, where it is not the default.
+    source : str
+        The file, or "" for a table in memory.
+    command : str
+        The command line, or "" where there was none.
 
     Examples
     --------
@@ -141,6 +148,9 @@ class Study:
     n_rows: int
     seconds: float
     versions: dict[str, str] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    source: str = ""
+    command: str = ""
 
     @property
     def metric(self) -> str:
@@ -153,6 +163,41 @@ class Study:
             if entry.name == name:
                 return entry
         raise KeyError(f"{name!r} was not studied. Models are {', '.join(one.name for one in self.leaderboard)}.")
+
+    def predict(self, table: Any) -> NDArray[Any]:
+        """Predict rows of a table such as the one that was studied.
+
+        Parameters
+        ----------
+        table : frame, dict of columns or array
+            Rows. Columns that are not learned from may be there or not; dates are taken apart as in the study.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Labels or values, by `model`.
+        """
+        return np.asarray(self.model.predict(self._learned_from(table)))
+
+    def predict_proba(self, table: Any) -> Floats:
+        """Class probabilities of rows of a table such as the one that was studied.
+
+        Parameters
+        ----------
+        table : frame, dict of columns or array
+            Rows, as for `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            By `model`; columns in the order of `classes`.
+        """
+        if self.classes is None:
+            raise AttributeError("This study predicts values, which have no probabilities. Use predict.")
+        return np.asarray(self.model.predict_proba(self._learned_from(table)))
+
+    def _learned_from(self, table: Any) -> Any:
+        return columns_to_learn_from(table, [column.name for column in self.columns if column.is_used])
 
     def save(self, file: Any) -> None:
         """Write the best model to a file, for `spinney.load` and ``spinney predict``.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from spinney._study.session import Asked, Session
 from spinney._tables.read import MOST_BYTES, read_file
 
 LARGEST_SEED = 2**31 - 1
+_TOLD = ("group", "time", "metric", "task", "minutes", "peers", "models", "folds", "repeats", "keep", "drop")
+_TOLD += ("random_state",)
 
 
 def study(
@@ -96,7 +99,7 @@ def study(
     >>> found.model.predict(X)[:2].tolist()
     ['Adelie', 'Adelie']
     """
-    start = clock.monotonic()
+    start, given, source = clock.monotonic(), {name: value for name, value in locals().items() if name in _TOLD}, ""
     if not minutes > 0:
         raise ValueError(f"minutes must be above 0. Got {minutes!r}.")
     if folds < 2:
@@ -106,11 +109,18 @@ def study(
     seed, read = int(random.randint(LARGEST_SEED)), list[str]()
     if isinstance(table, (str, Path)):
         found = read_file(Path(table), most_bytes=MOST_BYTES, seed=seed)
-        table, read = found.frame, found.notes
+        source, table, read = str(table), found.frame, found.notes
     data = prepare(table, target, wishes, seed)
     data.notes[:0] = read
     asked = Asked(metric, 60.0 * minutes, peers, models, folds, repeats, progress)
-    return Session(data, asked, random, start).run()
+    result = Session(data, asked, random, start).run()
+    result.source, result.options = source, {name: value for name, value in given.items() if _differs(name, value)}
+    return result
+
+
+def _differs(name: str, value: Any) -> bool:
+    default = signature(study).parameters[name].default
+    return type(value) is not type(default) or bool(value != default)
 
 
 def _names(given: Sequence[str], what: str) -> tuple[str, ...]:

@@ -44,6 +44,7 @@ def run_study(source: Source, options: dict[str, Any], *, out: Path | None, as_j
         read = read_file(source.path, source.delimiter, source.encoding, most_bytes=MOST_BYTES)
         found = studied(read.frame, source.target, options)
         found.notes[:0] = read.notes
+        found.command = command_of(source, options)
         files = keep_study(found, folder)
     if as_json:
         click.echo(json.dumps(found.to_dict() | {"files": files}, ensure_ascii=False, allow_nan=False, indent=2))
@@ -58,6 +59,16 @@ def studied(table: Any, target: str, options: dict[str, Any]) -> Any:
     minutes = STUDY_SHARE * options["minutes"]
     with _bar() as progress:
         return spinney.study(table, target, progress=progress, **options | {"minutes": minutes})
+
+
+def command_of(source: Source, options: dict[str, Any]) -> str:
+    """Write the command that was given, with all options that are not the usual ones."""
+    from spinney._report.made import command_line
+
+    usual = {"minutes": 2.0, "folds": 5, "random_state": 0, "task": "auto"}
+    given = {name: value for name, value in options.items() if value != usual.get(name)}
+    asked = given | {"delimiter": source.delimiter, "encoding": source.encoding}
+    return command_line(str(source.path), source.target, asked)
 
 
 @contextmanager

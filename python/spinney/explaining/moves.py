@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from spinney._data.columns import comes_from
 from spinney._data.pick import pick_table
 from spinney._data.values import row_table
 from spinney._fitted.model import ModelOfTrees
@@ -189,7 +190,7 @@ def _about_row(model: Any, row: Any, known: Asked | None) -> Asked:
 
 def _alone(model: Any, row: Any) -> Any:
     """Make a table of one row of what a model of spinney takes."""
-    if hasattr(row, "to_dict") and getattr(row, "ndim", 1) == 1:
+    if comes_from(row, "pandas", "Series"):
         row = row.to_dict() if model.schema_.has_names else list(row)
     if not isinstance(row, Mapping):
         if getattr(row, "ndim", 1) == 2 or hasattr(row, "columns"):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._data.columns import comes_from
 from spinney._data.pick import PickTable, pick_table
 from spinney._data.replace import Constant, with_columns
 from spinney._fitted.boosting import FittedBoosting
@@ -206,7 +207,7 @@ def nearest_rows(model: Any, X: Any, row: Any, *, y: Any = None, n: int = 5, met
 
 def row_as_table(asked: Asked, row: Any) -> Any:
     """Make a table of one row, of the kind of the caller's: of values by column name, or in column order."""
-    if hasattr(row, "to_dict") and getattr(row, "ndim", 1) == 1:
+    if comes_from(row, "pandas", "Series"):
         row = row.to_dict() if asked.schema.has_names else list(row)
     if isinstance(row, Mapping):
         absent = [name for name in asked.schema.names if name not in row]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -23,11 +23,12 @@ from spinney._learn.table_estimator import TableEstimator
 from spinney._learn.target import read_weights
 from spinney._learn.threads import count_threads, in_order
 from spinney.explaining.asked import check_fitted
+from spinney.explaining.exchanged import exchanged_answers
 from spinney.reading.importances import Importances
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
-Score = Callable[[Any, Rows | None], float]  # of a table, for some of its rows; None: all
+Score = Callable[..., float]  # of a table, for some of its rows (None: all), perhaps by another model
 
 ROWS = ("given", "out_of_bag")
 
@@ -109,12 +110,13 @@ def permutation_importance(
     if len(target) != table.n_rows:
         raise ValueError(f"y has {len(target)} values, but X has {table.n_rows} rows.")
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max + 1)
-    plan = _Plan(table, [[places(j) for j in group] for group in columns], int(n_repeats), int(seed), n_jobs)
+    plan = _Plan(table, columns, [[places(j) for j in group] for group in columns], int(n_repeats), int(seed), n_jobs)
     if cv is None:
         check_fitted(model)
         score = _out_of_bag(model, table, target, weight, scoring) if rows == "out_of_bag" else None
         score = score or _given(model, target, weight, scoring)
-        base, draws = plan.falls(score, None)
+        asked = None if rows == "out_of_bag" else model
+        base, draws = plan.falls(score, None, asked if scoring is None or isinstance(scoring, str) else None)
         unit = "permutation"
     else:
         base, draws = _over_folds(model, target, weight, scoring, cv, plan)
@@ -140,44 +142,53 @@ class _Places:
 
 @dataclass(frozen=True)
 class _Plan:
-    """Which columns are permuted, how often, from which seed."""
+    """Which columns are permuted, by their places in the schema and in the table, how often, from which seed."""
 
     table: PickTable
+    columns: list[list[int]]
     groups: list[list[int]]
     n_repeats: int
     seed: int
     n_jobs: int | None
 
-    def falls(self, score: Score, some: Rows | None) -> tuple[float, Floats]:
-        """Score of the rows as they are, and what it falls by, by permutation and group."""
-        base = score(self.table.native if some is None else self.table.take(some), some)
+    def falls(self, score: Score, some: Rows | None, model: Any = None) -> tuple[float, Floats]:
+        """Score of the rows as they are, and what it falls by, by permutation and group.
+
+        Models of spinney's trees that are given are asked about all permutations together: a row goes down a tree
+        once, and again only for columns that it was asked on its way.
+        """
+        part = self.table if some is None else pick_table(self.table.take(some))
+        base, orders = score(part.native, some), self._orders(part.n_rows)
+        answers = exchanged_answers(model, part, self.columns, orders)
+        if answers is not None:
+            every = np.arange(part.n_rows)
+            return base, np.array([[base - score(every, some, one) for one in group] for group in answers]).T
 
         def of_group(g: int) -> list[float]:
-            return [base - score(shuffled, some) for shuffled in self._shuffled(self.groups[g], some)]
+            return [base - score(with_columns(part, dict.fromkeys(self.groups[g], order)), some) for order in orders]
 
         n_threads = 1 if self.n_jobs is None else count_threads(self.n_jobs, len(self.groups))
         return base, np.array(list(in_order(of_group, len(self.groups), n_threads))).T
 
-    def _shuffled(self, group: list[int], some: Rows | None) -> Iterable[Any]:
-        """Tables with the columns of a group permuted: each permutation is of the one before, as in scikit-learn."""
-        part = self.table if some is None else pick_table(self.table.take(some))
+    def _orders(self, n_rows: int) -> list[Rows]:
+        """Permutations, each of the one before, as in scikit-learn."""
         random = np.random.RandomState(self.seed)
-        turn = np.arange(part.n_rows)
-        order = np.arange(part.n_rows)
+        turn, order, found = np.arange(n_rows), np.arange(n_rows), []
         for _ in range(self.n_repeats):
             random.shuffle(turn)
             order = order[turn]
-            yield with_columns(part, dict.fromkeys(group, order))
+            found.append(order)
+        return found
 
 
 def _given(model: Any, y: NDArray[Any], weight: Floats | None, scoring: Any) -> Score:
     scorer = check_scoring(model, scoring=scoring)
 
-    def score(X: Any, some: Rows | None) -> float:
+    def score(X: Any, some: Rows | None, asked: Any = model) -> float:
         actual = y if some is None else y[some]
         if weight is None:
-            return float(scorer(model, X, actual))
-        return float(scorer(model, X, actual, sample_weight=weight if some is None else weight[some]))
+            return float(scorer(asked, X, actual))
+        return float(scorer(asked, X, actual, sample_weight=weight if some is None else weight[some]))
 
     return score
 
@@ -211,7 +222,8 @@ def _over_folds(
         fitted = clone(model)
         given = {} if weight is None else {"sample_weight": weight[train]}
         fitted.fit(plan.table.take(train), y[train], **given)
-        base, falls = plan.falls(_given(fitted, y, weight, scoring), np.asarray(test))
+        asked = fitted if scoring is None or isinstance(scoring, str) else None
+        base, falls = plan.falls(_given(fitted, y, weight, scoring), np.asarray(test), asked)
         bases.append(base)
         draws.append(falls.mean(axis=0))
     return float(np.mean(bases)), np.array(draws)

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
 import spinney._engine as _engine
 from spinney._fitted.forest import FittedForest
 from spinney._forest.growing.rows import Draws
+from spinney._learn.known import KnownShares, KnownValues
 
 Floats = NDArray[np.float64]
 Metric = Callable[[Any, Any], float] | str | None
@@ -152,31 +152,3 @@ class OutOfBag:
                 UserWarning,
                 stacklevel=3,
             )
-
-
-class KnownShares(ClassifierMixin, BaseEstimator):
-    """Out-of-bag predictions in the shape of a fitted classifier, for scorers; X is row numbers."""
-
-    def __init__(self, shares: Any, labels: Any, classes: Any) -> None:
-        self.shares = shares
-        self.labels = labels
-        self.classes_ = classes[0] if len(classes) == 1 else classes
-
-    def predict(self, X: Any) -> Any:
-        """Return the labels of rows."""
-        return self.labels[X]
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return the shares of rows."""
-        return [shares[X] for shares in self.shares] if isinstance(self.shares, list) else self.shares[X]
-
-
-class KnownValues(RegressorMixin, BaseEstimator):
-    """Out-of-bag predictions in the shape of a fitted regressor, for scorers; X is row numbers."""
-
-    def __init__(self, values: Any) -> None:
-        self.values_ = values
-
-    def predict(self, X: Any) -> Any:
-        """Return the values of rows."""
-        return self.values_[X]

@@ -1,0 +1,70 @@
+"""What spinney's trees say of rows whose columns have changed places, all permutations at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._data.pick import PickTable
+from spinney._fitted.forest import FittedForest
+from spinney._fitted.tree import FittedTree
+from spinney._learn.known import KnownShares, KnownValues
+from spinney._learn.table_estimator import TargetEstimator
+
+Rows = NDArray[np.intp]
+Known = KnownShares | KnownValues
+
+_MOST_DRAWS = 64
+_MOST_ANSWERS = 1 << 22  # numbers held at a time: 32 MB
+
+
+def exchanged_answers(
+    model: Any, table: PickTable, groups: list[list[int]], orders: list[Rows]
+) -> Iterator[list[Known]] | None:
+    """Ask a tree or a forest about a table with the columns of each group in other orders.
+
+    Parameters
+    ----------
+    model : estimator
+    table : PickTable
+    groups : list of lists of int
+        Columns that change places together, by their place in the schema.
+    orders : list of ndarray of shape (n_rows,)
+        For each permutation, the row whose values each row gets.
+
+    Returns
+    -------
+    iterator of lists, or None
+        For each group, and each order, the answers as a model that is asked by row numbers. None if the model is
+        another one, or has to be asked in another way.
+    """
+    if not isinstance(model, TargetEstimator) or type(model._fitted) not in (FittedForest, FittedTree):
+        return None
+    fitted: Any = model._fitted
+    is_plain = model.schema_.pool is None and fitted.n_outputs == 1
+    if not is_plain or len(orders) > _MOST_DRAWS or (type(fitted) is FittedTree and fitted.splits is not None):
+        return None
+    return _answers(model, table, groups, np.array(orders, dtype=np.uint32))
+
+
+def _answers(
+    model: Any, table: PickTable, groups: list[list[int]], others: NDArray[np.uint32]
+) -> Iterator[list[Known]]:
+    columns = model._columns(table.native)
+    width = len(getattr(model, "classes_", (0,)))
+    at_once = max(1, _MOST_ANSWERS // max(1, others.size * width))
+    for begin in range(0, len(groups), at_once):
+        found = model._fitted.exchanged(columns, others, groups[begin : begin + at_once], model._n_threads)
+        for of_group in found:
+            yield [_known(model, np.ascontiguousarray(flat)) for flat in of_group]
+
+
+def _known(model: Any, flat: NDArray[np.float64]) -> Known:
+    fitted = model._fitted
+    said = fitted.spread(flat)
+    if not hasattr(model, "classes_"):
+        return KnownValues(said)
+    return KnownShares(said, fitted.labels(fitted.best_codes(flat), [model.classes_]), [model.classes_])
