@@ -12,7 +12,7 @@ import pytest
 import spinney
 import spinney._study.run as run
 import spinney._study.study as entry
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import get_scorer
 from spinney._study.answers import Scorers
@@ -162,6 +162,7 @@ def test_a_curve_is_taken_where_a_temperature_does_not_do():
     assert not isinstance(calibrate(few, HeldOut(short, codes, np.array([0, 1]), False)).by, Curve)
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 8), st.booleans()), min_size=1, max_size=40))
 def test_rising_curves_are_those_of_isotonic_regression(rows):
     from sklearn.isotonic import IsotonicRegression

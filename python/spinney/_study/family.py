@@ -95,7 +95,7 @@ def work_of(word: str, size: Size, care: Care) -> float:
         LOG_BOOSTING: boosting,
         "forest": 5e-8 * forest,
         "extra-trees": 8e-8 * forest,
-        "linear": (1e-8 if k <= 2 else 1e-7 * k) * n * size.n_terms**2 + 1e-6 * cells,
+        "linear": 1e-8 * n * size.n_terms**2 + (0 if k <= 2 else 2e-6 * n * k * size.n_terms) + 1e-6 * cells,
         "adaboost": 1e-6 * cells * (1 + k / 4),
         "knn": 3e-10 * n * n * size.n_terms + 1e-6 * cells,
         "svm": 4e-7 * n * n * (1 + size.n_terms / 100),

@@ -16,8 +16,7 @@ from spinney._study.session import Asked, Session
 from spinney._tables.read import MOST_BYTES, read_file
 
 LARGEST_SEED = 2**31 - 1
-_TOLD = ("group", "time", "metric", "task", "minutes", "peers", "models", "folds", "repeats", "keep", "drop")
-_TOLD += ("random_state",)
+_TOLD = set("group time metric task minutes peers models folds repeats keep drop random_state".split())
 
 
 def study(

@@ -115,6 +115,7 @@ def study(
     same. Columns that name rows or give the target away are left out and named; --keep brings them back.
 
     The same command gives the same result, unless time runs out: then it says what was cut. Ctrl-C keeps what is done.
+    Exit codes: 0 done; 1 the table cannot be used; 2 the command was not understood; 130 interrupted.
 
     \b
     Example

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from spinney._data.columns import comes_from
 from spinney._data.pick import pick_table
 from spinney._data.values import row_table
 from spinney._fitted.model import ModelOfTrees
 from spinney._learn.table_estimator import TargetEstimator
 from spinney.explaining.asked import Asked, Floats, check_fitted
 from spinney.explaining.grids import numbers_of_cells
-from spinney.explaining.nearest import row_as_table, scale_of
+from spinney.explaining.nearest import plain_row, row_as_table, scale_of
 
 _MOST_VALUES = 200  # of a column that are tried
 
@@ -190,8 +189,7 @@ def _about_row(model: Any, row: Any, known: Asked | None) -> Asked:
 
 def _alone(model: Any, row: Any) -> Any:
     """Make a table of one row of what a model of spinney takes."""
-    if comes_from(row, "pandas", "Series"):
-        row = row.to_dict() if model.schema_.has_names else list(row)
+    row = plain_row(row, model.schema_.has_names)
     if not isinstance(row, Mapping):
         if getattr(row, "ndim", 1) == 2 or hasattr(row, "columns"):
             if pick_table(row).n_rows != 1:

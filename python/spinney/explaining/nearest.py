@@ -205,10 +205,18 @@ def nearest_rows(model: Any, X: Any, row: Any, *, y: Any = None, n: int = 5, met
     )
 
 
+def plain_row(row: Any, has_names: bool) -> Any:
+    """Turn a row of pandas or Arrow, which knows no value but its own, into values by name or in order."""
+    if comes_from(row, "pandas", "Series"):
+        return row.to_dict() if has_names else list(row)
+    if comes_from(row, "pyarrow", "Table", "RecordBatch") and row.num_rows == 1:
+        return row.to_pylist()[0]
+    return row
+
+
 def row_as_table(asked: Asked, row: Any) -> Any:
     """Make a table of one row, of the kind of the caller's: of values by column name, or in column order."""
-    if comes_from(row, "pandas", "Series"):
-        row = row.to_dict() if asked.schema.has_names else list(row)
+    row = plain_row(row, asked.schema.has_names)
     if isinstance(row, Mapping):
         absent = [name for name in asked.schema.names if name not in row]
         if absent:
