@@ -33,7 +33,7 @@ namespace {
 Loss loss_named(const std::string& name) {
   for (std::size_t i = 0; i < n_losses; ++i)
     if (name == all_losses[i].name) return static_cast<Loss>(i);
-  throw nb::value_error("no such loss");
+  throw nb::value_error("losses: no such loss");
 }
 
 nb::dict losses() {
@@ -54,20 +54,32 @@ struct BoostingOptions {
   BoostingParams params;
 };
 
-void init_options(BoostingOptions* self, const std::string& loss, double loss_parameter, std::uint32_t n_scores,
-                  std::uint32_t max_bins, double subsample, double learning_rate, std::uint32_t max_leaf_nodes,
-                  std::uint32_t max_depth, bool depth_wise, Row min_samples_split, Row min_samples_leaf,
-                  double min_hessian_leaf, double min_gain, double l2_regularization, double l1_regularization,
-                  double max_step, bool temper_steps, double max_features_per_tree, double max_features_per_level,
-                  double max_features, std::uint32_t max_one_hot, double category_smoothing, double category_l2,
-                  std::vector<std::int8_t> monotonic_cst, std::vector<std::vector<std::uint32_t>> interaction_cst,
-                  std::uint64_t seed, int n_jobs) {
+// By part: name of the loss, its parameter, number of scores, weight in the sum.
+using LossParts = std::vector<std::tuple<std::string, double, std::uint32_t, double>>;
+
+std::vector<LossPart> read_parts(const LossParts& given) {
+  std::vector<LossPart> parts;
+  for (const auto& [name, parameter, n_scores, weight] : given) {
+    const Loss loss = loss_named(name);
+    if (n_scores < 1 || (n_scores > 1 && !traits_of(loss).has_scores && !traits_of(loss).is_outside))
+      throw nb::value_error("losses: this one has one score");
+    parts.push_back({loss, parameter, n_scores, weight});
+  }
+  if (parts.empty()) throw nb::value_error("losses: at least one");
+  return parts;
+}
+
+void init_options(BoostingOptions* self, const LossParts& losses, std::uint32_t max_bins, double subsample,
+                  double learning_rate, std::uint32_t max_leaf_nodes, std::uint32_t max_depth, bool depth_wise,
+                  Row min_samples_split, Row min_samples_leaf, double min_hessian_leaf, double min_gain,
+                  double l2_regularization, double l1_regularization, double max_step, bool temper_steps,
+                  double max_features_per_tree, double max_features_per_level, double max_features,
+                  std::uint32_t max_one_hot, double category_smoothing, double category_l2,
+                  std::vector<std::vector<std::int8_t>> monotonic_cst,
+                  std::vector<std::vector<std::uint32_t>> interaction_cst, std::uint64_t seed, int n_jobs) {
   if (max_bins < 2 || max_bins > 65535) throw nb::value_error("max_bins: 2 to 65535");
-  if (n_scores < 1) throw nb::value_error("n_scores: at least 1");
   BoostingParams p;
-  p.loss = loss_named(loss);
-  p.loss_parameter = loss_parameter;
-  p.n_scores = n_scores;
+  p.parts = read_parts(losses);
   p.max_bins = max_bins;
   p.subsample = subsample;
   p.temper_steps = temper_steps;
@@ -89,27 +101,41 @@ void init_options(BoostingOptions* self, const std::string& loss, double loss_pa
   t.max_one_hot = max_one_hot;
   t.category_smoothing = category_smoothing;
   t.category_l2 = category_l2;
-  t.monotonic_cst = std::move(monotonic_cst);
+  if (monotonic_cst.size() == 1)
+    t.monotonic_cst = std::move(monotonic_cst[0]);
+  else if (monotonic_cst.empty() || monotonic_cst.size() == p.n_scores())
+    p.monotonic_cst = std::move(monotonic_cst);
+  else
+    throw nb::value_error("monotonic_cst: for all scores, or by score");
   t.interaction_cst = std::move(interaction_cst);
   t.seed = seed;
   t.n_threads = resolve_threads(n_jobs);
   new (self) BoostingOptions{std::move(p)};
 }
 
+void check_classes(const double* target, std::size_t n, std::uint32_t n_classes) {
+  for (std::size_t r = 0; r < n; ++r)
+    if (!(target[r] >= 0) || target[r] >= n_classes) throw nb::value_error("no such class");
+}
+
 // Rows that learn, or are held out, with what keeps their arrays alive.
 struct RowsOwner {
   nb::object table;
-  std::optional<Doubles1> target, weight;
+  std::optional<Doubles2> target;
+  std::optional<Doubles1> weight;
 
-  BoostingRows read(const TableHandle& handle, Doubles1 y, std::optional<Doubles1> w, const Doubles2& scores,
-                    std::uint32_t n_scores) {
+  BoostingRows read(const TableHandle& handle, Doubles2 y, std::optional<Doubles1> w, const Doubles2& scores,
+                    const BoostingParams& params) {
+    const std::uint32_t n_scores = params.n_scores();
     table = nb::find(handle);
     target = std::move(y);
     weight = std::move(w);
     const std::size_t n = handle.table.n_rows;
-    if (target->shape(0) != n || (weight && weight->shape(0) != n) || scores.shape(0) != n_scores ||
-        scores.shape(1) != n)
+    if (target->shape(0) != params.parts.size() || target->shape(1) != n || (weight && weight->shape(0) != n) ||
+        scores.shape(0) != n_scores || scores.shape(1) != n)
       throw nb::value_error("table, target, weight and scores differ in rows");
+    for (std::size_t p = 0; p < params.parts.size(); ++p)
+      if (params.parts[p].loss == Loss::multinomial) check_classes(target->data() + p * n, n, params.parts[p].n_scores);
     BoostingRows rows;
     rows.table = &handle.table;
     rows.target = target->data();
@@ -122,8 +148,11 @@ struct RowsOwner {
 
 void check_columns(const BoostingParams& params, std::size_t n_columns) {
   const BoostParams& t = params.tree;
-  if (!t.monotonic_cst.empty() && t.monotonic_cst.size() != n_columns)
-    throw nb::value_error("monotonic_cst: one entry per column");
+  const auto check = [&](const std::vector<std::int8_t>& monotone) {
+    if (monotone.size() != n_columns) throw nb::value_error("monotonic_cst: one entry per column");
+  };
+  if (!t.monotonic_cst.empty()) check(t.monotonic_cst);
+  for (const auto& monotone : params.monotonic_cst) check(monotone);
   for (const auto& group : t.interaction_cst)
     for (const std::uint32_t f : group)
       if (f >= n_columns) throw nb::value_error("interaction_cst: no such column");
@@ -154,25 +183,21 @@ struct BoostingHandle {
   std::vector<std::uint32_t> n_categories;
 };
 
-using HeldOut = std::tuple<const TableHandle*, Doubles1, std::optional<Doubles1>, Doubles2>;
+using HeldOut = std::tuple<const TableHandle*, Doubles2, std::optional<Doubles1>, Doubles2>;
 
-void start(BoostingHandle* self, const TableHandle& table, Doubles1 target, std::optional<Doubles1> weight,
+void start(BoostingHandle* self, const TableHandle& table, Doubles2 target, std::optional<Doubles1> weight,
            const Doubles2& scores, std::optional<HeldOut> held_out, const BoostingOptions& options,
            std::uint32_t first_round, const CodedTableHandle* coded) {
   new (self) BoostingHandle;
   const BoostingParams& params = options.params;
   check_columns(params, table.table.n_columns());
-  if (params.loss == Loss::multinomial)
-    for (std::size_t r = 0; r < target.shape(0); ++r)
-      if (!(target.data()[r] >= 0) || target.data()[r] >= params.n_scores) throw nb::value_error("no such class");
-  BoostingRows rows = self->rows.read(table, std::move(target), std::move(weight), scores, params.n_scores);
+  BoostingRows rows = self->rows.read(table, std::move(target), std::move(weight), scores, params);
   BoostingRows later;
   if (held_out) {
     auto& [other, later_target, later_weight, later_scores] = *held_out;
     if (other == nullptr || categories_of(other->table) != categories_of(table.table))
       throw nb::value_error("the tables differ in columns");
-    later =
-        self->held_out.read(*other, std::move(later_target), std::move(later_weight), later_scores, params.n_scores);
+    later = self->held_out.read(*other, std::move(later_target), std::move(later_weight), later_scores, params);
   }
   self->n_categories = categories_of(table.table);
   self->boosting = run_interruptible([&](Interrupt& interrupt) {
@@ -211,16 +236,19 @@ std::vector<CategoryStatistic> read_statistics(const Statistics& given,
   return statistics;
 }
 
-// Copies, with their values times `factor`; without the table's last columns, where these are statistics of others.
-std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first, double factor,
+// Copies, with their values times the factor of their score; without the table's last columns, where these are statistics of others.
+std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first, const std::vector<double>& factors,
                                   const Statistics& given) {
+  if (!factors.empty() && factors.size() != self.boosting->rows().scores.size())
+    throw nb::value_error("factors: one for each score");
   const std::vector<CategoryStatistic> statistics = read_statistics(given, self.n_categories);
   std::vector<std::uint32_t> n_categories = self.n_categories;
   n_categories.resize(n_categories.size() - statistics.size());
   std::vector<TreeHandle*> trees;
   for (std::size_t t = first; t < self.boosting->trees().size(); ++t) {
     Tree tree = self.boosting->trees()[t];
-    for (double& value : tree.value) value *= factor;
+    if (!factors.empty())
+      for (double& value : tree.value) value *= factors[t % factors.size()];
     restore_categories(tree, n_categories.size(), statistics);
     trees.push_back(new TreeHandle(std::move(tree), n_categories));
   }
@@ -273,13 +301,14 @@ Doubles2Out sums(const AdditiveHandle& self, const TableHandle& table, std::size
 // By name; a parameter stands behind a space.
 Link link_named(const std::string& given) {
   static constexpr std::pair<const char*, LinkKind> names[] = {
-      {"identity", LinkKind::identity}, {"log", LinkKind::log},
-      {"logistic", LinkKind::logistic}, {"signed_square", LinkKind::signed_square},
-      {"softplus", LinkKind::softplus}, {"logit", LinkKind::logit},
-      {"sigmoid", LinkKind::sigmoid},   {"step", LinkKind::step},
-      {"focal", LinkKind::focal},       {"hinge", LinkKind::hinge},
-      {"softmax", LinkKind::softmax},   {"one_vs_rest", LinkKind::one_vs_rest},
-      {"separate", LinkKind::separate}, {"half_logit", LinkKind::half_logit}};
+      {"identity", LinkKind::identity},  {"log", LinkKind::log},
+      {"logistic", LinkKind::logistic},  {"signed_square", LinkKind::signed_square},
+      {"softplus", LinkKind::softplus},  {"logit", LinkKind::logit},
+      {"sigmoid", LinkKind::sigmoid},    {"step", LinkKind::step},
+      {"focal", LinkKind::focal},        {"hinge", LinkKind::hinge},
+      {"softmax", LinkKind::softmax},    {"one_vs_rest", LinkKind::one_vs_rest},
+      {"separate", LinkKind::separate},  {"half_logit", LinkKind::half_logit},
+      {"ascending", LinkKind::ascending}};
   const std::size_t space = given.find(' ');
   const std::string name = given.substr(0, space);
   double parameter = 0;
@@ -378,12 +407,11 @@ void init_boosting(nb::module_& m) {
   using namespace spinney;
   // As for growing: by name alone and without defaults, so that an option that is misspelt or forgotten is an error.
   nb::class_<BoostingOptions>(m, "BoostingOptions", "How rounds of trees are to learn.")
-      .def("__init__", &init_options, nb::kw_only(), "loss"_a, "loss_parameter"_a, "n_scores"_a, "max_bins"_a,
-           "subsample"_a, "learning_rate"_a, "max_leaf_nodes"_a, "max_depth"_a, "depth_wise"_a, "min_samples_split"_a,
-           "min_samples_leaf"_a, "min_hessian_leaf"_a, "min_gain"_a, "l2_regularization"_a, "l1_regularization"_a,
-           "max_step"_a, "temper_steps"_a, "max_features_per_tree"_a, "max_features_per_level"_a, "max_features"_a,
-           "max_one_hot"_a, "category_smoothing"_a, "category_l2"_a, "monotonic_cst"_a, "interaction_cst"_a, "seed"_a,
-           "n_jobs"_a);
+      .def("__init__", &init_options, nb::kw_only(), "losses"_a, "max_bins"_a, "subsample"_a, "learning_rate"_a,
+           "max_leaf_nodes"_a, "max_depth"_a, "depth_wise"_a, "min_samples_split"_a, "min_samples_leaf"_a,
+           "min_hessian_leaf"_a, "min_gain"_a, "l2_regularization"_a, "l1_regularization"_a, "max_step"_a,
+           "temper_steps"_a, "max_features_per_tree"_a, "max_features_per_level"_a, "max_features"_a, "max_one_hot"_a,
+           "category_smoothing"_a, "category_l2"_a, "monotonic_cst"_a, "interaction_cst"_a, "seed"_a, "n_jobs"_a);
   nb::class_<CodedTableHandle>(m, "CodedTable", "A table in codes, for boosters that learn from different rows of it.")
       .def("__init__", &code_table, "table"_a, "weight"_a.none(), "options"_a);
   nb::class_<BoostingHandle>(m, "Boosting", "Gradient boosting, round by round.")
@@ -410,9 +438,11 @@ void init_boosting(nb::module_& m) {
       .def("held_out_loss", [](const BoostingHandle& self) { return self.boosting->held_out_loss(); })
       .def("scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->rows()); })
       .def("held_out_scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->held_out()); })
-      .def("trees", &trees_of, "first"_a, "factor"_a = 1.0, "statistics"_a = Statistics{},
+      .def("trees", &trees_of, "first"_a, "factors"_a = std::vector<double>{}, "statistics"_a = Statistics{},
            nb::rv_policy::take_ownership,
-           "Copies of the trees, their values multiplied by `factor`. `statistics` are the table's last columns, which "
+           "Copies of the trees, their values multiplied by the factor of their score, if any. `statistics` are the "
+           "table's "
+           "last columns, which "
            "the trees are not to know of: each the place of a column of categories, a number for each of these, for "
            "missing ones and for those not seen.")
       .def_prop_ro("n_rounds", [](const BoostingHandle& self) { return self.boosting->n_rounds(); });

@@ -226,6 +226,14 @@ def _models():
         models[loss] = _of("GradientBoostingRanker", COUNTS, n_estimators=5, loss=loss)
     for loss in ("exponential", "focal", "smooth_hinge"):
         models[loss] = _of("GradientBoostingClassifier", PAIR, n_estimators=5, loss=loss)
+    models["quantiles"] = _of(
+        "GradientBoostingRegressor", VALUES, n_estimators=3, loss="quantile", quantile=[0.1, 0.5, 0.9]
+    )
+    models["boosting of outputs"] = _of("GradientBoostingRegressor", np.column_stack([VALUES, COUNTS]), n_estimators=3)
+    models["boosting of labels"] = _of("GradientBoostingClassifier", np.column_stack([PAIR, CLASSES]), n_estimators=2)
+    models["costs of boosting"] = _of(
+        "GradientBoostingClassifier", PAIR, n_estimators=3, cost_matrix={"no": {"yes": 5.0}}, priors="uniform"
+    )
     models["exposure"] = lambda: _of("DecisionTreeRegressor", COUNTS, criterion="poisson", max_depth=3)(
         exposure=np.arange(1.0, N_ROWS + 1)
     )

@@ -75,6 +75,19 @@ def models() -> dict[str, Any]:
         "boosting_ranker": spinney.GradientBoostingRanker(n_estimators=4, random_state=4).fit(
             X, X["count"] // 2, groups=X["wild"]
         ),
+        "boosting_quantiles": spinney.GradientBoostingRegressor(
+            "quantile", quantile=[0.1, 0.5, 0.9], n_estimators=3, max_leaf_nodes=4, random_state=4
+        ).fit(X, score),
+        "boosting_labels": spinney.GradientBoostingClassifier(n_estimators=2, max_leaf_nodes=3, random_state=4).fit(
+            X, np.column_stack([labels, np.where(score > 8, "yes", "no")])
+        ),
+        "boosting_costs": spinney.GradientBoostingClassifier(
+            n_estimators=2,
+            max_leaf_nodes=4,
+            random_state=4,
+            cost_matrix=[[0, 1, 1], [9, 0, 1], [1, 1, 0]],
+            priors="uniform",
+        ).fit(X, labels),
         "adaboost_classifier": spinney.AdaBoostClassifier(n_estimators=4).fit(X, labels),
         "adaboost_gentle": spinney.AdaBoostClassifier(
             n_estimators=3, algorithm="gentle", max_depth=2, early_stopping=True, random_state=4

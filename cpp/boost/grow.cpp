@@ -38,17 +38,17 @@ struct BoostGrower::Leaf {
 
 class BoostGrower::Growing {
  public:
-  Growing(BoostGrower& home, std::vector<Row>& rows, const Packed* pairs, Units units, std::uint64_t key,
-          Interrupt& interrupt)
+  Growing(BoostGrower& home, std::vector<Row>& rows, const Packed* pairs, Units units, const BoostParams& params,
+          std::uint64_t key, Interrupt& interrupt)
       : home_(home),
         coding_(home.coding_),
-        params_(home.params_),
+        params_(params),
         n_threads_(detail::inside_task ? 1 : home.n_threads_),
         rows_(rows),
         units_(units),
         interrupt_(interrupt),
-        search_(home.coding_, home.params_, units),
-        columns_(home.coding_, home.params_, key),
+        search_(home.coding_, params, units),
+        columns_(home.coding_, params, key),
         histograms_(home.tiles_, search_, columns_.of_tree(), pairs, home.scratch_, interrupt) {}
 
   BoostedTree grow(const Packed* root_histogram) {
@@ -478,21 +478,19 @@ class BoostGrower::Growing {
   std::size_t n_made_ = 0, n_leaves_ = 1;
 };
 
-BoostGrower::BoostGrower(const Coding& coding, const Codes& codes, const Tiles& tiles, const BoostParams& params,
-                         int n_threads)
+BoostGrower::BoostGrower(const Coding& coding, const Codes& codes, const Tiles& tiles, int n_threads)
     : coding_(coding),
       codes_(codes),
       tiles_(tiles),
-      params_(params),
       n_threads_(n_threads),
       pool_(tiles.n_cells(), n_threads),
       listed_pool_(tiles.listed().n_cells(), n_threads),
       scratch_(tiles.n_cells(), n_threads),
       parter_(coding, codes, n_threads) {}
 
-BoostedTree BoostGrower::grow(std::vector<Row>& rows, const Packed* pairs, Units units, std::uint64_t key,
-                              const Packed* root, Interrupt& interrupt) {
-  return Growing(*this, rows, pairs, units, key, interrupt).grow(root);
+BoostedTree BoostGrower::grow(std::vector<Row>& rows, const Packed* pairs, Units units, const BoostParams& params,
+                              std::uint64_t key, const Packed* root, Interrupt& interrupt) {
+  return Growing(*this, rows, pairs, units, params, key, interrupt).grow(root);
 }
 
 }  // namespace spinney

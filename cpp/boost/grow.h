@@ -33,12 +33,12 @@ struct BoostedTree {
 
 class BoostGrower {
  public:
-  BoostGrower(const Coding& coding, const Codes& codes, const Tiles& tiles, const BoostParams& params, int n_threads);
+  BoostGrower(const Coding& coding, const Codes& codes, const Tiles& tiles, int n_threads);
 
   // `rows` are the rows to grow on, ascending; they are reordered leaf by leaf. `pairs` is by row of the table.
   // `key` stands for (seed, round, class). `root` is the histogram of all rows, if it is known, else null.
-  BoostedTree grow(std::vector<Row>& rows, const Packed* pairs, Units units, std::uint64_t key, const Packed* root,
-                   Interrupt& interrupt);
+  BoostedTree grow(std::vector<Row>& rows, const Packed* pairs, Units units, const BoostParams& params,
+                   std::uint64_t key, const Packed* root, Interrupt& interrupt);
 
  private:
   struct Leaf;
@@ -47,7 +47,6 @@ class BoostGrower {
   const Coding& coding_;
   const Codes& codes_;
   const Tiles& tiles_;
-  const BoostParams& params_;
   const int n_threads_;
   HistogramPool pool_, listed_pool_;
   HistogramScratch scratch_;

@@ -14,20 +14,29 @@
 
 namespace spinney {
 
-struct BoostingParams {
-  BoostParams tree;
+// A target and its loss: of one score of a row, or of several, such as one for each class.
+struct LossPart {
   Loss loss = Loss::squared;
-  double loss_parameter = 0;   // Huber: share of the residuals beyond delta is 1 - this; the quantile; Tweedie's power
+  double parameter = 0;        // Huber: share of the residuals beyond delta is 1 - this; the quantile; Tweedie's power
   std::uint32_t n_scores = 1;  // score columns: 1, or the number of classes (multinomial)
-  std::uint32_t max_bins = 65535;  // of a column, missing values apart
-  double subsample = 1;            // share of the rows drawn for each round
-  bool temper_steps = true;        // where Newton's steps may run away
+  double weight = 1;           // of its loss in the sum over all parts
 };
 
-// Rows with a target. Scores are by class, then by row; they start where the caller says.
+struct BoostingParams {
+  BoostParams tree;
+  std::vector<LossPart> parts = {LossPart{}};           // the scores of one part stand side by side
+  std::vector<std::vector<std::int8_t>> monotonic_cst;  // by score, where they differ; empty: those of `tree` for all
+  std::uint32_t max_bins = 65535;                       // of a column, missing values apart
+  double subsample = 1;                                 // share of the rows drawn for each round
+  bool temper_steps = true;                             // where Newton's steps may run away
+
+  std::uint32_t n_scores() const;
+};
+
+// Rows with their targets. Scores are by column, then by row; they start where the caller says.
 struct BoostingRows {
   const Table* table = nullptr;
-  const double* target = nullptr;  // multinomial: the class
+  const double* target = nullptr;  // part by part; multinomial: the class
   const double* weight = nullptr;  // null: every row counts once
   std::vector<std::vector<double>> scores;
 };
@@ -66,14 +75,22 @@ class Boosting {
   struct Workspace;  // of a tree being grown
   struct LossSum {   // of a chunk of rows
     double loss = 0, weight = 0;
-    void add(const double* losses, const double* weights, std::size_t n);
+    void add(const double* losses, const double* weights, std::size_t n, double factor);
+    void count(const double* weights, std::size_t n);
+  };
+  struct Part : LossPart {
+    std::uint32_t first = 0;  // score
+    double delta = 0;         // where a loss that bends does so in this round
+    double known() const { return traits_of(loss).bends ? delta : parameter; }
   };
 
   void weigh_rows();
   void draw_rows();
   const std::vector<Row>& rows_of_round() const { return params_.subsample < 1 ? in_bag_ : all_; }
   void fill_pairs(std::vector<LossSum>* losses);
-  void fill_pairs_of_classes(std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss);
+  void find_bend(Part& part) const;
+  void fill_pairs_of(const Part& part, std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss);
+  void fill_pairs_of_classes(const Part& part, std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss);
   BoostedTree grow(std::uint32_t k, Workspace& space, Interrupt& interrupt);
   std::uint32_t n_trees_apart() const;
   std::uint64_t key_of_tree(std::uint32_t k) const;
@@ -88,13 +105,21 @@ class Boosting {
   double mean_out_of_bag() const;
   static double mean_of(const std::vector<LossSum>& sums);
   LossSum sum_of_losses(const BoostingRows& rows, std::size_t begin, std::size_t end) const;
-  LossSum sum_of_losses(const double* target, const double* weight, const std::vector<const double*>& scores,
-                        std::size_t n) const;
+  void add_losses(const Part& part, const double* target, const double* weight, const double* const* scores,
+                  std::size_t n, LossSum& sum) const;
+  bool is_outside() const { return traits_of(parts_[0].loss).is_outside; }
+  const Part& part_of(std::uint32_t k) const { return parts_[part_of_[k]]; }
+  const double* target_of(const Part& part, const BoostingRows& rows) const;
+  const BoostParams& tree_params(std::uint32_t k) const { return of_score_.empty() ? params_.tree : of_score_[k]; }
+  std::uint32_t n_scores() const { return static_cast<std::uint32_t>(part_of_.size()); }
   std::size_t n_rows() const { return rows_.table->n_rows; }
   static void touch(const BoostingRows& rows, std::size_t n);  // targets and weights are about to be read
 
   BoostingRows rows_, held_out_;
   BoostingParams params_;
+  std::vector<Part> parts_;
+  std::vector<std::size_t> part_of_;   // by score
+  std::vector<BoostParams> of_score_;  // where trees of different scores are grown by different rules
   std::shared_ptr<const CodedTable> coded_;
   std::vector<std::unique_ptr<Workspace>> spaces_;  // by thread that grows a tree of its own; the first always
   std::unique_ptr<RootHistograms> roots_;           // where the trees of a round are planted together
@@ -105,7 +130,6 @@ class Boosting {
   std::vector<GradientSums> totals_;                // by class
   bool has_pairs_ = false;                          // pairs_ and totals_ are those of the present scores
   double loss_before_ = 0;                          // the last round, of the rows out of bag
-  double delta_ = 0;
   double weight_scale_ = 1;
   std::uint32_t round_ = 0;
   std::vector<Tree> trees_;

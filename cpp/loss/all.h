@@ -19,6 +19,7 @@ struct LossTraits {
   bool of_two_classes = false;  // and never of more; Python calls it by its name
   bool refits_leaves = false;   // a leaf's value is found from its residuals, as the gradients tell their signs only
   bool tempers_steps = false;   // Newton's steps may run away, as the hessian is not constant
+  bool has_scores = false;      // several of a row
   bool is_outside = false;      // the caller sets gradients before each round; no loss is known here
   bool bends = false;           // its parameter is a share of the residuals: where the largest of these lie it bends
 };
@@ -31,7 +32,8 @@ struct LossTraits {
   LOSS(log_cosh, LogCoshLoss, .name = "log_cosh", .bends = true)                                             \
   LOSS(quantile, QuantileLoss, .name = "quantile", .refits_leaves = true)                                    \
   LOSS(logistic, LogisticLoss, .name = "logistic", .of_classes = true, .tempers_steps = true)                \
-  LOSS(multinomial, MultinomialLoss, .name = "multinomial", .of_classes = true, .tempers_steps = true)       \
+  LOSS(multinomial, MultinomialLoss, .name = "multinomial", .of_classes = true, .tempers_steps = true,       \
+       .has_scores = true)                                                                                   \
   LOSS(exponential, ExponentialLoss, .name = "exponential", .of_classes = true, .of_two_classes = true,      \
        .tempers_steps = true)                                                                                \
   LOSS(focal, FocalLoss, .name = "focal", .of_classes = true, .of_two_classes = true, .tempers_steps = true) \

@@ -95,6 +95,10 @@ void apply_link(Link link, const double* scores, std::size_t n_rows, std::size_t
       return two_shares(scores, n_rows, predicted, [&](double score) { return logistic(link.parameter * score); });
     case LinkKind::step:
       return two_shares(scores, n_rows, predicted, [](double score) { return score > 0 ? 1.0 : 0.0; });
+    case LinkKind::ascending:
+      std::copy_n(scores, n_rows * n_scores, predicted);
+      for (std::size_t r = 0; r < n_rows; ++r, predicted += n_scores) std::sort(predicted, predicted + n_scores);
+      return;
     case LinkKind::softmax:
       return softmax(scores, n_rows, n_scores, predicted);
     case LinkKind::one_vs_rest:

@@ -10,6 +10,7 @@ namespace spinney {
 enum class LinkKind : std::uint8_t {
   identity,
   log,
+  ascending,      // the scores of a row in order
   logistic,       // a value between 0 and 1
   signed_square,  // s |s|
   softplus,       // log(1 + e^s)

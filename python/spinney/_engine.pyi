@@ -583,9 +583,7 @@ class BoostingOptions:
     def __init__(
         self,
         *,
-        loss: str,
-        loss_parameter: float,
-        n_scores: int,
+        losses: Sequence[tuple[str, float, int, float]],
         max_bins: int,
         subsample: float,
         learning_rate: float,
@@ -606,7 +604,7 @@ class BoostingOptions:
         max_one_hot: int,
         category_smoothing: float,
         category_l2: float,
-        monotonic_cst: Sequence[int],
+        monotonic_cst: Sequence[Sequence[int]],
         interaction_cst: Sequence[Sequence[int]],
         seed: int,
         n_jobs: int,
@@ -632,7 +630,7 @@ class Boosting:
         self,
         table: Table,
         target: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
         ],
         weight: Annotated[
             NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
@@ -643,7 +641,9 @@ class Boosting:
         ],
         held_out: tuple[
             Table,
-            Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+            Annotated[
+                NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+            ],
             Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
             | None,
             Annotated[
@@ -685,7 +685,7 @@ class Boosting:
     def trees(
         self,
         first: int,
-        factor: float = 1.0,
+        factors: Sequence[float] = [],
         statistics: Sequence[
             tuple[
                 int,
@@ -698,7 +698,7 @@ class Boosting:
         ] = [],
     ) -> list[Tree]:
         """
-        Copies of the trees, their values multiplied by `factor`. `statistics` are the table's last columns, which the trees are not to know of: each the place of a column of categories, a number for each of these, for missing ones and for those not seen.
+        Copies of the trees, their values multiplied by the factor of their score, if any. `statistics` are the table's last columns, which the trees are not to know of: each the place of a column of categories, a number for each of these, for missing ones and for those not seen.
         """
 
     @property

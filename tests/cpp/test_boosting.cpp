@@ -51,7 +51,7 @@ std::vector<Tree> boost(const Data& d, BoostingParams params, int n_threads, boo
   rows.table = &d.table;
   rows.target = d.target.data();
   rows.weight = weighted ? d.weight.data() : nullptr;
-  rows.scores.assign(params.n_scores, std::vector<double>(d.table.n_rows, 0.0));
+  rows.scores.assign(params.n_scores(), std::vector<double>(d.table.n_rows, 0.0));
   Interrupt interrupt;
   Boosting boosting(rows, {}, params, 0, interrupt);
   for (int i = 0; i < 3; ++i) boosting.advance(interrupt);
@@ -93,8 +93,7 @@ BoostingParams usual_params() {
 
 BoostingParams classes(std::uint32_t n) {
   BoostingParams params = usual_params();
-  params.loss = n > 2 ? Loss::multinomial : Loss::logistic;
-  params.n_scores = n > 2 ? n : 1;
+  params.parts = {{.loss = n > 2 ? Loss::multinomial : Loss::logistic, .n_scores = n > 2 ? n : 1}};
   return params;
 }
 
@@ -145,8 +144,7 @@ TEST(leaves_refitted_do_not_depend_on_threads) {
   const Data d = make_data(9'000, 5, 0, 6);
   for (const Loss loss : {Loss::huber, Loss::absolute}) {
     BoostingParams params = usual_params();
-    params.loss = loss;
-    params.loss_parameter = 0.9;
+    params.parts = {{.loss = loss, .parameter = 0.9}};
     check_same(d, params, true);
   }
 }

@@ -57,6 +57,13 @@ enter_models(
     HOLES,
     CLASSES,
 )
+OUTPUTS = np.column_stack([VALUES + 11, 50 - VALUES])
+THREE = {"loss": "quantile", "quantile": [0.1, 0.5, 0.9]}
+enter_models("boosting", {f"quantiles{name}": values(**THREE, **o) for name, o in OPTIONS.items()}, HOLES, VALUES)
+enter_models("boosting outputs", {loss: values(loss=loss) for loss in ("squared_error", "huber")}, HOLES, OUTPUTS)
+enter_models("boosting outputs", {"labels": classes()}, HOLES, np.column_stack([TWO, CLASSES]))
+OF_COSTS = {"costs": classes(cost_matrix=[[0, 5], [1, 0]]), "priors": classes(priors=[0.8, 0.2])}
+enter_models("boosting two classes", OF_COSTS, HOLES, TWO)
 NOTHING_SET = {"n_estimators": "auto", "n_iter_no_change": 5}
 AT_ALL = {"at all": lambda: spinney.GradientBoostingRegressor(n_iter_no_change=5, learning_rate=0.3)}
 enter_models("boosting, nothing set", {"": values(**NOTHING_SET), **AT_ALL}, HOLES, VALUES + 11)

@@ -66,9 +66,9 @@ def test_finished_trees_score_held_out_rows_as_the_booster_did(monkeypatch):
 
     def keep(members, held_out, *rest):
         kept.update(members=members, held_out=held_out)
-        return 1.0
+        return np.ones(1)
 
-    monkeypatch.setattr(base, "best_factor", keep)
+    monkeypatch.setattr(base, "best_factors", keep)
     model = values().fit(X, VALUES)
     on_names = 0
     for member, part in zip(kept["members"], kept["held_out"], strict=True):

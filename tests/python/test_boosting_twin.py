@@ -5,6 +5,7 @@ import pytest
 import spinney
 from oracle import boosting as twin
 from spinney import _engine
+from spinney._boosting.losses import Loss
 from spinney._boosting.recipe import resolve
 from sweep import covering
 
@@ -164,12 +165,11 @@ def stump_free(loss, y, score, parameter, **options):
         spinney.GradientBoostingRegressor(n_estimators=1).fit(np.zeros((n, 1)), np.arange(n))._columns(np.zeros((n, 1)))
     )
 
-    class Parametrised(spinney.GradientBoostingRegressor):
-        _loss_parameter = parameter
-
-    model = Parametrised(n_estimators=1, min_samples_leaf=1, learning_rate=1.0, min_hessian_leaf=0.0, **options)
-    options = model._options(resolve(model, n, 1, False), _schema(), Named(loss), n, float(n), 1, 0)
-    engine = _engine.Boosting(columns, y, None, np.full((1, n), score), None, options, 0)
+    model = spinney.GradientBoostingRegressor(
+        n_estimators=1, min_samples_leaf=1, learning_rate=1.0, min_hessian_leaf=0.0, **options
+    )
+    options = model._options(resolve(model, n, 1, False), _schema(), named(loss, parameter), n, float(n), 1, 0)
+    engine = _engine.Boosting(columns, y[np.newaxis], None, np.full((1, n), score), None, options, 0)
     before = engine.training_loss()
     engine.advance(1)
     return engine.trees(0)[0].value[0], before
@@ -179,9 +179,8 @@ def _schema():
     return spinney.GradientBoostingRegressor(n_estimators=1).fit(np.zeros((4, 1)), np.arange(4.0)).schema_
 
 
-class Named:
-    def __init__(self, name):
-        self.name = name
+def named(name, parameter=0.0):
+    return Loss(name, lambda y, weight, offset: 0.0, parameter=parameter)
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "logistic", "exponential", "poisson", "gamma", "tweedie"])
@@ -269,12 +268,12 @@ def test_the_engines_exponential_and_logarithm():
     columns = model._columns(np.zeros((1, 1)))
     recipe = resolve(model, 1, 1, False)
     poisson, logistic = (
-        model._options(recipe, model.schema_, Named(name), 1, 1.0, 1, 0) for name in ("poisson", "logistic")
+        model._options(recipe, model.schema_, named(name), 1, 1.0, 1, 0) for name in ("poisson", "logistic")
     )
     for f in scores[:: max(1, n // 300)]:
-        engine = _engine.Boosting(columns, np.zeros(1), None, np.full((1, 1), f), None, poisson, 0)
+        engine = _engine.Boosting(columns, np.zeros((1, 1)), None, np.full((1, 1), f), None, poisson, 0)
         assert engine.training_loss() == pytest.approx(np.exp(f), rel=5e-16)
-        engine = _engine.Boosting(columns, np.zeros(1), None, np.full((1, 1), f), None, logistic, 0)
+        engine = _engine.Boosting(columns, np.zeros((1, 1)), None, np.full((1, 1), f), None, logistic, 0)
         assert engine.training_loss() == pytest.approx(np.logaddexp(0, f), rel=1e-15, abs=2e-16)
 
 

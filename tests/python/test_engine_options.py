@@ -56,9 +56,7 @@ RPART = {
     "class_factor": [],
 }
 BOOSTING = {
-    "loss": "squared_error",
-    "loss_parameter": 0.0,
-    "n_scores": 1,
+    "losses": [("squared_error", 0.0, 1, 1.0)],
     "max_bins": 255,
     "subsample": 1.0,
     "learning_rate": 0.1,
@@ -120,9 +118,11 @@ def test_options_do_not_change_once_made(kind, options):
     [
         (_engine.GrowthOptions, GROWTH, {"max_bins": 65536}),
         (_engine.WeighingOptions, WEIGHING, {"missing_fallback": "minority"}),
-        (_engine.BoostingOptions, BOOSTING, {"loss": "hinge"}),
+        (_engine.BoostingOptions, BOOSTING, {"losses": [("hinge", 0.0, 1, 1.0)]}),
         (_engine.BoostingOptions, BOOSTING, {"max_bins": 1}),
-        (_engine.BoostingOptions, BOOSTING, {"n_scores": 0}),
+        (_engine.BoostingOptions, BOOSTING, {"losses": [("squared_error", 0.0, 2, 1.0)]}),
+        (_engine.BoostingOptions, BOOSTING, {"losses": []}),
+        (_engine.BoostingOptions, BOOSTING, {"monotonic_cst": [[0], [0]]}),
     ],
 )
 def test_a_value_that_the_engine_does_not_know_is_an_error(kind, options, wrong):
@@ -135,7 +135,7 @@ def test_options_are_not_taken_as_a_dict():
     with pytest.raises(TypeError):
         _engine.grow_tree(table, "squared_error", np.zeros((2, 1)), [], None, GROWTH)
     with pytest.raises(TypeError):
-        _engine.Boosting(table, np.zeros(2), None, np.zeros((1, 2)), None, BOOSTING, 0)
+        _engine.Boosting(table, np.zeros((1, 2)), None, np.zeros((1, 2)), None, BOOSTING, 0)
 
 
 # Options that are worked out from a parameter, and so are something else: a number of rows from a fraction, say.
@@ -143,7 +143,7 @@ DERIVED = {
     *("min_weight_leaf", "random_cuts", "random_ties", "charge_categories", "row_weight", "seed", "cost", "weighing"),
     "user",
 }
-DERIVED_OF_BOOSTING = {"loss_parameter", "n_scores", "depth_wise", "seed", "temper_steps"}
+DERIVED_OF_BOOSTING = {"losses", "depth_wise", "seed", "temper_steps"}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -22,17 +21,19 @@ from spinney._boosting.judge import HeldOutScore
 from spinney._boosting.kept import boosting_from_json, boosting_to_json
 from spinney._boosting.losses import Loss
 from spinney._boosting.members import Member
+from spinney._boosting.outputs import weighed
 from spinney._boosting.outside import OutsideLosses
 from spinney._boosting.promised import check_earlier_keeps, promised_directions
 from spinney._boosting.readable import ReadableBoosting
 from spinney._boosting.recipe import Recipe, resolve, stops_early
 from spinney._boosting.rounds import Rounds
 from spinney._boosting.rows import LearningRows, check_size, in_folds, kept, set_aside, that_count
-from spinney._boosting.scale import best_factor
+from spinney._boosting.scale import best_factors
 from spinney._boosting.streams import check_stream
 from spinney._data import Schema, read_table
 from spinney._data.same_kinds import check_categories
 from spinney._fitted.boosting import FittedBoosting
+from spinney._fitted.model import decision_costs
 from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart
 from spinney._learn.one_target import check_held_out, check_scoring
@@ -136,10 +137,6 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
     def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:
         """Turn scores, (n_rows, n_scores), into predictions."""
 
-    @property
-    def _loss_parameter(self) -> float:
-        return 0.0
-
     def _held_out_score(self, *given: Any) -> Any:
         """Return the metric `scoring` on held-out rows, as a function of scores."""
         return HeldOutScore(self, *given)
@@ -168,7 +165,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             a list of rows. Strings, categories, booleans and missing values are taken as they are. A stream is a table
             that is read some rows at a time, as by `spinney.scan`: y, sample_weight, offset and groups may then be the
             names of columns.
-        y : array-like of shape (n_samples,)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Target.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
@@ -205,7 +202,8 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             check_categories(schema, table, self.categorical_features, type(self).__name__)
         given = read_weights(sample_weight, table.n_rows)
         target, learned = self._read_target(y, table.n_rows)
-        loss, n_scores = self._make_loss(learned), learned.pop("_n_scores")
+        loss = self._make_loss(learned)
+        n_scores = sum(part.n_scores for part in loss.parts)
         if earlier is not None:
             self._check_earlier(earlier, loss, learned)
         weight = self._all_weights(target, given, learned)
@@ -213,6 +211,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         target, weight = kept(columns, target), None if weight is None else kept(columns, weight)
         rows = LearningRows(columns, target, weight, offset, X, learned.pop("_more", None))
         rows.check(loss, "y")
+        loss = weighed(loss, rows)
         held_out = self._held_out(rows, schema, loss, later, learned, n_scores)
         recipe = resolve(self, rows.n_used, n_scores, held_out is not None)
         check_stream(X, self, recipe, rows)
@@ -228,7 +227,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         if len(parts) == 1:
             rows = parts[0][0]
         start = self._start(loss, rows, n_scores) if earlier is None else earlier.start
-        check_size(rows, start)
+        check_size(rows, start, loss)
         rounds = self._rounds(recipe, schema, loss, rows, parts, start, earlier, seed, learned)
         rounds.run()
         by_class = learned.pop("_class_weight", None)
@@ -333,8 +332,12 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
 
     def _best_constant(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
         weight, used = rows.seen_weights, rows.used
-        offset = np.broadcast_to(np.float64(0.0), weight.shape) if rows.offset is None else rows.offset[0]
-        return np.array([loss.start(rows.target[used], weight[used], offset[used])])
+        found: list[Floats] = []
+        for part, target in zip(loss.parts, rows.targets(loss), strict=True):
+            first = sum(map(len, found))
+            offset = None if rows.offset is None else rows.offset[first : first + part.n_scores, used]
+            found.append(part.constants(target[used], weight[used], offset))
+        return np.concatenate(found)
 
     def _rounds(
         self,
@@ -348,13 +351,14 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         seed: int,
         learned: dict[str, Any],
     ) -> Rounds:
-        n_classes = [len(learned["classes_"])] if "classes_" in learned else None
+        classes = learned.get("classes_")
+        n_classes = None if classes is None else list(map(len, classes if isinstance(classes, list) else [classes]))
+        cost = decision_costs(learned.get("cost_matrix_"), learned.get("priors_"))
 
         def view(trees: list[_engine.Tree]) -> FittedBoosting:
-            return FittedBoosting(trees, start, loss.link, schema.n_categories, n_classes)
+            return FittedBoosting(trees, start, loss.link, schema.n_categories, n_classes, cost)
 
-        parameter = float(self._loss_parameter)
-        tables = tables_of_members(recipe, rows, parts, loss, start, parameter)
+        tables = tables_of_members(recipe, rows, parts, loss, start)
         sources = [source for source, *_ in tables[0][1]]
 
         def options_of(i: int, part: LearningRows, largest_step: float) -> _engine.BoostingOptions:
@@ -378,13 +382,11 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
                 judge = self._held_out_score(view([]), held_out, learned, base, encode)
             members.append(Member(self, recipe, engine, held_out is not None, judge, statistics, outside))
 
-        def factor() -> float:
+        def factors() -> Floats:
             judged = [part for _, part in parts if part is not None]
-            target, first = rows.shifted(start, loss)
-            held_out = [replace(part, target=target) for part in judged]
-            return best_factor(members, held_out, first, loss.name, parameter)
+            return best_factors(members, judged, *rows.shifted(start, loss), loss)
 
-        return Rounds(self, recipe, members, earlier, view, None if loss.outside else factor)
+        return Rounds(self, recipe, members, earlier, view, None if loss.outside else factors)
 
     def _options(
         self,
@@ -400,16 +402,14 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
     ) -> _engine.BoostingOptions:
         """Return all of it, as the engine takes it; `sources` are the columns whose statistics come last."""
         n_features = schema.n_features
-        monotone = promised_directions(self, schema, n_scores)
+        monotone = promised_directions(self, schema, [part.n_scores for part in loss.parts])
         node_share = count_features(recipe.max_features, n_features)
         if node_share > n_features:
             raise ValueError(
                 f"max_features={self.max_features} is more than the table's {n_features} columns. Use None for all."
             )
         return _engine.BoostingOptions(
-            loss=loss.name,
-            loss_parameter=float(self._loss_parameter),
-            n_scores=n_scores,
+            losses=[(part.name, float(part.parameter), part.n_scores, float(part.weight)) for part in loss.parts],
             max_bins=int(recipe.max_bins),
             subsample=float(recipe.subsample),
             learning_rate=float(recipe.learning_rate),
@@ -430,7 +430,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
             max_one_hot=min(int(self.max_one_hot), NO_LIMIT),
             category_smoothing=float(self.category_smoothing),
             category_l2=float(self.category_l2),
-            monotonic_cst=monotone + [0] * len(sources) if monotone else [],
+            monotonic_cst=[directions + [0] * len(sources) for directions in monotone],
             interaction_cst=[
                 [*group, *(n_features + i for i, source in enumerate(sources) if source in group)]
                 for group in read_groups(self.interaction_cst, schema)
@@ -453,6 +453,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         self._keep_schema(schema)
         self.max_features_ = min(count_features(recipe.max_features, schema.n_features), schema.n_features)
         self.boosting_ = model
+        self.n_outputs_ = model.n_outputs
         self.n_iter_ = self.boosting_.n_rounds
         self.stopped_because_ = rounds.because
         self.__dict__.update(curves)
@@ -510,8 +511,8 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
 
         Returns
         -------
-        ndarray of shape (n_samples,)
-            Labels or values.
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Labels or values; a column for each quantile, or for each column of y, if there are several.
         """
         return self._predicted(self._scores(X, offset), self.boosting_, self.__dict__)
 
@@ -527,7 +528,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
 
         Yields
         ------
-        ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions of the first rounds.
         """
         for scores in self._staged_scores(X, offset):

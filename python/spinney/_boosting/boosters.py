@@ -24,7 +24,6 @@ def tables_of_members(
     parts: Sequence[tuple[LearningRows, LearningRows | None]],
     loss: Loss,
     start: Floats,
-    parameter: float,
 ) -> list[tuple[_engine.Table, list[Statistic]]]:
     """Return the table of each booster, and the statistics of categories that are its last columns."""
     if len(parts) == 1 or not recipe.has_statistics or not columns_of_many(rows.columns):
@@ -33,7 +32,7 @@ def tables_of_members(
         slopes, _ = loss.outside(rows).gradients(rows.scores(start))
         pulled = -slopes[0]
     else:
-        pulled = pulls(loss.name, parameter, rows.scores(start).T, rows)
+        pulled = pulls(loss.name, loss.parameter, rows.scores(start).T, rows)
     return tables_with_statistics(rows, pulled, [held_out for _, held_out in parts])
 
 
@@ -62,7 +61,7 @@ def start_booster(
         judged = columns if held_out.columns is rows.columns else held_out.columns
         later = (judged, target, held_out.weight, _scores_so_far(held_out, scores, earlier, n_threads))
     target, scores = rows.shifted(start, loss)
-    target = target if target is rows.target else kept(columns, target)
+    target = target if np.shares_memory(target, rows.target) else kept(columns, target)
     scores = _scores_so_far(rows, scores, earlier, n_threads)
     n_done = 0 if earlier is None else earlier.n_rounds
     return _engine.Boosting(columns, target, rows.weight, scores, later, options, n_done, coded)

@@ -105,7 +105,7 @@ def out_of_folds(
     rows: LearningRows,
     start: Floats,
     first: Floats,
-    factor: float,
+    factors: Floats,
     view: FittedBoosting,
 ) -> Calibration | None:
     """Collect what the boosters said of the rows that each has held out; of a row held out twice, the mean of both.
@@ -122,7 +122,7 @@ def out_of_folds(
         Score before the first tree.
     first : ndarray of shape (n_scores, n_rows)
         The same as the engine sees it, offsets included.
-    factor : float
+    factors : ndarray of shape (n_scores,)
         What the trees of all are multiplied by.
     view : FittedBoosting
         Turns scores into predictions.
@@ -136,7 +136,7 @@ def out_of_folds(
         added[:, unseen] += scores[:, unseen] - first[:, unseen]
         times[unseen] += 1
     known = np.flatnonzero(times > 0)
-    scores = rows.scores(start)[:, known] + factor * added[:, known] / times[known]
+    scores = rows.scores(start)[:, known] + factors[:, np.newaxis] * added[:, known] / times[known]
     weight = None if rows.weight is None else rows.weight[known]
     return Calibration.of(view.predicted(np.ascontiguousarray(scores.T)), rows.target[known], weight)
 

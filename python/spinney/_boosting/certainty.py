@@ -25,6 +25,8 @@ METHODS = ("scaled", "residual")
 
 
 def _why_not_calibrated(model: Any) -> str | None:
+    if getattr(model, "n_outputs_", 1) > 1:
+        return "is for one output. Several quantiles are intervals themselves; else fit one model per output."
     if not hasattr(model, "boosting_"):
         return None  # whether there will be folds is not known yet
     if hasattr(model, "_calibration"):
@@ -69,6 +71,8 @@ class CertainBoosting:
             The estimator.
         """
         check_is_fitted(self)
+        if self.boosting_.n_outputs > 1:
+            raise ValueError("calibrate is for one output. Fit one model per output.")
         predicted = self.boosting_.predicted(self._scores(X, offset))
         target = self._known_target(y, len(predicted), self.__dict__)
         self._calibration = Calibration.of(predicted, target, read_weights(sample_weight, len(predicted)))

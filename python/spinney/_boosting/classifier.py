@@ -13,13 +13,20 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from spinney._boosting.base import BaseBoosting
 from spinney._boosting.certainty import CertainClasses
-from spinney._boosting.losses import TWO_CLASS_LOSSES, Loss, class_constants, class_loss, own_loss
+from spinney._boosting.losses import TWO_CLASS_LOSSES, Loss, class_loss, own_loss
+from spinney._boosting.outputs import loss_of_outputs
 from spinney._boosting.rows import LearningRows
 from spinney._fitted.boosting import FittedBoosting
-from spinney._learn.one_target import known_codes, read_one_class
+from spinney._learn.attributes import only_if
+from spinney._learn.costs import ClassCosts, read_cost_matrix, read_priors
+from spinney._learn.one_target import known_codes, read_some_classes
 from spinney._numbers.same_bits import log
 
 Floats = NDArray[np.float64]
+
+
+def _why_no_scores(model: Any) -> str | None:
+    return "is for one output: those of several differ in number. Use predict_proba." if model._is_several else None
 
 
 class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
@@ -100,7 +107,7 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
         Additional L2 penalty on both sides when a split by sorted categories is judged.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
         For two classes. 1: the probability of the second must not fall as the column rises; -1: it must not rise; 0: no
-        constraint.
+        constraint. A row of these for each output, if y has several columns and they are to differ.
     interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
         Groups of columns: those that split on one path from the root must all be in one group. Columns that are in none
         form one more group.
@@ -110,6 +117,12 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
         model file. None is scikit-learn's word for "constant".
     class_weight : dict, "balanced" or None, default=None
         Weights by class label. "balanced": in inverse proportion to the number of rows of each class.
+    cost_matrix : array-like of shape (n_classes, n_classes), frame, or dict of dicts by label, optional
+        Cost of predicting class j (column) for a row of class i (row). `predict` takes the class of least expected
+        cost; trees and probabilities are those of a model without costs.
+    priors : array-like of shape (n_classes,), dict by label, "uniform" or None, default=None
+        Class probabilities to assume: rows are weighed such that each class has its share of the weight. None: those of
+        the training rows.
     early_stopping : bool or None, default=None
         Whether to hold out rows, and to stop when their loss no longer improves. None: if ``n_iter_no_change`` is
         given, and, fold by fold, with ``n_estimators="auto"``.
@@ -152,6 +165,12 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
         Class labels, sorted.
     n_classes_ : int
         Number of classes.
+    n_outputs_ : int
+        Number of outputs.
+    cost_matrix_ : ndarray of shape (n_classes, n_classes), or None
+        Costs in the order of `classes_`, if any were given.
+    priors_ : ndarray of shape (n_classes,), or None
+        Class probabilities that were assumed, if any were given.
     estimators_ : array of shape (n_rounds, n_scores)
         The trees as estimators that predict what they add to a score, made on demand; two classes have one score, more
         have one each.
@@ -199,11 +218,18 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
     """
 
     _is_class_target = True
+
+    @property
+    def _is_several(self) -> bool:
+        return getattr(self, "n_outputs_", 1) > 1
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBoosting._parameter_constraints,
         "loss": [StrOptions({"log_loss", *TWO_CLASS_LOSSES}), HasMethods(["loss", "gradient"]), callable],
         "focal_gamma": [Interval(Real, 0.0, 10.0, closed="both")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "cost_matrix": ["array-like", dict, None],
+        "priors": ["array-like", dict, StrOptions({"uniform"}), None],
         "init": [StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict_proba"])],
     }
 
@@ -238,6 +264,8 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
         interaction_cst: Any = None,
         init: Any = "constant",
         class_weight: Any = None,
+        cost_matrix: Any = None,
+        priors: Any = None,
         early_stopping: bool | None = None,
         scoring: Any = None,
         validation_fraction: float | int = 0.1,
@@ -281,6 +309,8 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
         self.interaction_cst = interaction_cst
         self.init = init
         self.class_weight = class_weight
+        self.cost_matrix = cost_matrix
+        self.priors = priors
         self.early_stopping = early_stopping
         self.scoring = scoring
         self.validation_fraction = validation_fraction
@@ -296,24 +326,56 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
-        codes, classes = read_one_class(y, n_rows, "boosting")
-        if self.loss != "log_loss" and len(classes) > 2:
+        codes, classes = read_some_classes(y, n_rows)
+        is_one = len(classes) == 1
+        most = max(map(len, classes))
+        if self.loss != "log_loss" and (most > 2 or not is_one):
             name = repr(self.loss) if isinstance(self.loss, str) else "your own"
-            raise ValueError(f"loss={name} is for two classes; y has {len(classes)}. Use loss='log_loss'.")
-        n_scores = 1 if len(classes) == 2 else len(classes)
-        return codes, {"_n_scores": n_scores, "classes_": classes, "n_classes_": len(classes)}
+            found = most if is_one else f"{len(classes)} columns"
+            raise ValueError(f"loss={name} is for two classes; y has {found}. Use loss='log_loss'.")
+        learned: dict[str, Any] = {"n_outputs_": len(classes)}
+        if is_one:
+            return codes, learned | {"classes_": classes[0], "n_classes_": len(classes[0])}
+        return codes, learned | {"classes_": classes, "n_classes_": np.array(list(map(len, classes)))}
 
     def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Floats:
         return known_codes(y, learned["classes_"], n_rows, name)
 
     def _all_weights(self, target: Floats, weight: Floats | None, learned: dict[str, Any]) -> Floats | None:
-        if self.class_weight is None:
-            return weight
+        self._read_costs(target, weight, learned)
         if "_class_weight" not in learned:  # held-out rows count as the training rows do
+            if self.class_weight is None:
+                return weight
+            if learned["n_outputs_"] > 1:
+                raise ValueError("class_weight is for one output. Pass sample_weight, or fit one model per output.")
             learned["_class_weight"] = self._read_class_weight(target.astype(np.intp), learned["classes_"])
         by_row = learned["_class_weight"][target.astype(np.intp)]
         return np.ascontiguousarray(by_row if weight is None else weight * by_row)
+
+    def _read_costs(self, target: Floats, weight: Floats | None, learned: dict[str, Any]) -> None:
+        """Learn costs and priors, once: what rows of each class count for by these."""
+        if "cost_matrix_" in learned:
+            return
+        learned |= {"cost_matrix_": None, "priors_": None}
+        if self.cost_matrix is None and self.priors is None:
+            return
+        if learned["n_outputs_"] > 1:
+            raise ValueError("cost_matrix and priors are for one output. Fit one model per output.")
+        if self.priors is not None and self.class_weight is not None:
+            raise ValueError("priors and class_weight both reweight the classes. Pass one of them.")
+        classes = learned["classes_"]
+        cost = None if self.cost_matrix is None else read_cost_matrix(self.cost_matrix, classes)
+        priors = None if self.priors is None else read_priors(self.priors, classes)
+        costs = ClassCosts.of(cost, priors, None, target.astype(np.int32), weight, classes)
+        learned |= {"cost_matrix_": costs.cost, "priors_": costs.priors}
+        if costs.prior_factor is not None:
+            learned["_class_weight"] = costs.prior_factor
 
     def _read_class_weight(self, codes: NDArray[np.intp], classes: NDArray[Any]) -> Floats:
         given = self.class_weight
@@ -331,30 +393,26 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
     def _make_loss(self, learned: dict[str, Any]) -> Loss:
         if not isinstance(self.loss, str):
             return own_loss(self.loss, of_classes=True)
-        return class_loss(self.loss, len(learned["classes_"]), float(self.focal_gamma))
-
-    @property
-    def _loss_parameter(self) -> float:
-        return float(self.focal_gamma) if self.loss == "focal" else 0.0
+        classes = learned["classes_"]
+        if isinstance(classes, list):
+            return loss_of_outputs([class_loss("log_loss", len(labels)) for labels in classes], "by_output")
+        return class_loss(self.loss, len(classes), float(self.focal_gamma))
 
     def _best_constant(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
-        codes = rows.target.astype(np.intp)
-        totals = np.bincount(codes, rows.seen_weights, max(2, n_scores)).astype(np.float64)
-        if (totals == 0).any():
-            raise ValueError(
-                f"The class with index {int(np.argmin(totals))} in classes_ has no row of positive weight to learn "
-                "from. Drop its rows, or give some of them a weight."
-            )
-        if n_scores == 1:
-            return super()._best_constant(loss, rows, n_scores)
-        used = rows.weights() > 0
-        offset = None if rows.offset is None else rows.offset[:, used]
-        return class_constants(totals, rows.weights()[used], offset)
+        for part, target in zip(loss.parts, rows.targets(loss), strict=True):
+            totals = np.bincount(target.astype(np.intp), rows.seen_weights, max(2, part.n_scores))
+            if (totals == 0).any():
+                raise ValueError(
+                    f"The class with index {int(np.argmin(totals))} in classes_ has no row of positive weight to learn "
+                    "from. Drop its rows, or give some of them a weight."
+                )
+        return super()._best_constant(loss, rows, n_scores)
 
     def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:
-        return view.labels(view.score_codes(scores), [np.asarray(learned["classes_"])])
+        classes = learned["classes_"]
+        return view.labels(view.score_codes(scores), classes if isinstance(classes, list) else [np.asarray(classes)])
 
-    def predict_proba(self, X: Any, *, offset: Any = None) -> Floats:
+    def predict_proba(self, X: Any, *, offset: Any = None) -> Floats | list[Floats]:
         """Class probabilities of each row.
 
         Parameters
@@ -367,12 +425,12 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`.
+            Columns in the order of `classes_`; a list of these if there are several outputs.
         """
         scores = self._scores(X, offset)
-        return self.boosting_.predicted(scores)
+        return self.boosting_.spread(self.boosting_.predicted(scores))
 
-    def predict_log_proba(self, X: Any, *, offset: Any = None) -> Floats:
+    def predict_log_proba(self, X: Any, *, offset: Any = None) -> Floats | list[Floats]:
         """Logarithm of the class probabilities.
 
         Parameters
@@ -388,8 +446,10 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
             As `predict_proba`.
         """
         with np.errstate(divide="ignore"):
-            return log(self.predict_proba(X, offset=offset))
+            found = self.predict_proba(X, offset=offset)
+            return [log(shares) for shares in found] if isinstance(found, list) else log(found)
 
+    @only_if(_why_no_scores)
     def decision_function(self, X: Any, *, offset: Any = None) -> Floats:
         """Scores of each row: log-odds of the second of two classes, or one number per class.
 
@@ -408,6 +468,7 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
         scores = self._scores(X, offset)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @only_if(_why_no_scores)
     def staged_decision_function(self, X: Any, *, offset: Any = None) -> Iterator[Floats]:
         """Scores of each row after each round.
 
@@ -426,7 +487,7 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
         for scores in self._staged_scores(X, offset):
             yield scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def staged_predict_proba(self, X: Any, *, offset: Any = None) -> Iterator[Floats]:
+    def staged_predict_proba(self, X: Any, *, offset: Any = None) -> Iterator[Floats | list[Floats]]:
         """Class probabilities of each row after each round.
 
         Parameters
@@ -442,4 +503,4 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
             As `predict_proba`.
         """
         for scores in self._staged_scores(X, offset):
-            yield self.boosting_.predicted(scores)
+            yield self.boosting_.spread(self.boosting_.predicted(scores))

@@ -23,9 +23,11 @@ _INVERTED = ("logit", "half_logit", "softmax")  # links by which a share has one
 _LEAST_SHARE = float(np.finfo(np.float32).eps)  # a share of 0 has no finite score
 
 
-def fit_first(template: Any, X: Any, rows: LearningRows, classes: NDArray[Any] | None, is_weighted: bool) -> Any:
+def fit_first(template: Any, X: Any, rows: LearningRows, classes: Any, is_weighted: bool) -> Any:
     """Fit the model that scores start from to the rows that are learned from."""
     used = np.flatnonzero(rows.weights() > 0)
+    if isinstance(classes, list):
+        raise ValueError("A model to start from is for one output. Fit one model per output, or drop init.")
     y = rows.target[used] if classes is None else classes[rows.target[used].astype(np.intp)]
     weighted = {}
     if is_weighted:
@@ -39,16 +41,22 @@ def fit_first(template: Any, X: Any, rows: LearningRows, classes: NDArray[Any] |
     return clone(template).fit(table.take(None if len(used) == table.n_rows else used), y, **weighted)
 
 
-def first_scores(model: Any, X: Any, link: str, n_classes: int) -> Floats:
+def first_scores(model: Any, X: Any, link: str, n_classes: int, n_scores: int = 1) -> Floats:
     """Scores at which a model's predictions lie, (n_scores, n_rows)."""
     X = pick_table(X).native
     name = type(model).__name__
     if not is_of_classes(link):
-        found = np.asarray(model.predict(X), dtype=np.float64).reshape(1, -1)
+        found = np.asarray(model.predict(X), dtype=np.float64)
+        found = found.reshape(1, -1) if found.ndim == 1 or n_scores == 1 else np.ascontiguousarray(found.T)
+        if len(found) == 1:
+            found = np.repeat(found, n_scores, axis=0)  # all quantiles start at one prediction
+        if len(found) != n_scores:
+            raise ValueError(f"init={name} predicts {len(found)} outputs, and the model has {n_scores}.")
         if link == "log" and not (found > 0).all():
-            row = int(np.flatnonzero(~(found[0] > 0))[0])
+            output, row = np.argwhere(~(found > 0))[0]
+            said = found[output, row]
             raise ValueError(
-                f"This loss is for positive predictions, and init={name} predicts {found[0, row]:g} for row {row}. "
+                f"This loss is for positive predictions, and init={name} predicts {said:g} for row {row}. "
                 "Start from a model that predicts positive numbers."
             )
         return log(found) if link == "log" else found
@@ -90,10 +98,11 @@ class StartsAtModel(TargetEstimator):
         classes = learned.get("classes_")
         first = fit_first(self.init, X, rows, classes, is_weighted) if earlier is None else self.init_
         learned["init_"] = first
-        n_classes = 0 if classes is None else len(classes)
-        scores = first_scores(first, X, loss.link, n_classes)
+        n_classes, n_scores = 0 if classes is None else len(classes), sum(part.n_scores for part in loss.parts)
+        scores = first_scores(first, X, loss.link, n_classes, n_scores)
         if held_out is not None:
-            held_out = held_out.beside(scores if X_val is None else first_scores(first, X_val, loss.link, n_classes))
+            later = scores if X_val is None else first_scores(first, X_val, loss.link, n_classes, n_scores)
+            held_out = held_out.beside(later)
         return rows.beside(scores), held_out
 
     def _read_offset(self, X: Any, offset: Any, n_rows: int) -> Floats | None:
@@ -101,7 +110,8 @@ class StartsAtModel(TargetEstimator):
         given = read_offset(offset, n_rows, self.boosting_.n_scores)
         if not hasattr(self, "init_"):
             return given
-        first = first_scores(self.init_, X, self.boosting_.link, getattr(self, "n_classes_", 0))
+        view = self.boosting_
+        first = first_scores(self.init_, X, view.link, getattr(self, "n_classes_", 0), view.n_scores)
         return first if given is None else first + given
 
     def to_predictor(self) -> Any:

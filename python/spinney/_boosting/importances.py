@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._boosting.judge import HeldOutScore
-from spinney._boosting.row_losses import row_losses
+from spinney._boosting.outputs import weighed
+from spinney._boosting.row_losses import losses_of_parts
 from spinney._boosting.rows import LearningRows
 from spinney._fitted.offsets import read_offset
 from spinney._learn.parameters import read_column_groups
@@ -125,7 +126,9 @@ class _Judge:
         self._model, self._view = model, model.boosting_
         self._table = model._columns(X)
         n = self._table.n_rows
-        learned = {name: getattr(model, name) for name in ("classes_", "n_classes_") if hasattr(model, name)}
+        learned = {
+            name: getattr(model, name) for name in ("classes_", "n_classes_", "n_outputs_") if hasattr(model, name)
+        }
         target = model._known_target(y, n, learned)
         given = read_offset(offset, n, self._view.n_scores)
         rows = LearningRows(self._table, target, read_weights(weight, n), given, X)
@@ -150,10 +153,10 @@ class _Judge:
         if self._scorer is not None:
             return self._scorer(scores, lambda: self._view)
         model, weight = self._model, self._rows.weights()
-        loss = model._make_loss(model.__dict__)
+        loss = weighed(model._make_loss(model.__dict__), self._rows)
         if loss.outside is not None:
             return float(loss.outside(self._rows).mean_loss(scores.T))
-        losses = row_losses(loss.name, float(model._loss_parameter), scores, self._rows)
+        losses = losses_of_parts(loss, scores, self._rows.targets(loss), weight)
         return float(np.average(losses, weights=weight))
 
     def rises(self, group: list[int], n_repeats: int, seed: tuple[int, int]) -> list[float]:

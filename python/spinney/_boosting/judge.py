@@ -44,7 +44,14 @@ class HeldOutScore:
         self._X = np.zeros((len(rows), 1)) if unread else pick_table(held_out.given).take(rows)
         target = held_out.target[rows]
         classes = learned.get("classes_")
-        self._y = target if classes is None else np.asarray(classes)[target.astype(np.intp)]
+        self._y = (
+            target
+            if classes is None
+            else view.labels(
+                np.atleast_2d(target.astype(np.intp).T).T,
+                classes if isinstance(classes, list) else [np.asarray(classes)],
+            )
+        )
         used = None if weight is None else weight[rows]
         self._weight = None if used is None or (used == used[0]).all() else used
 
@@ -93,8 +100,8 @@ class _Scored:
     def predict(self, X: Any) -> NDArray[Any]:
         return np.asarray(self._model._predicted(self._scores_of(X), self._view, self._learned))
 
-    def predict_proba(self, X: Any) -> Floats:
-        return self._view.predicted(self._scores_of(X))
+    def predict_proba(self, X: Any) -> Floats | list[Floats]:
+        return self._view.spread(self._view.predicted(self._scores_of(X)))
 
     def decision_function(self, X: Any) -> Floats:
         scores = self._scores_of(X)

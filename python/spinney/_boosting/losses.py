@@ -21,6 +21,7 @@ NUMBER_LOSSES = tuple(name for name, traits in _engine.losses().items() if not t
 Floats = NDArray[np.float64]
 Slopes = Callable[[Floats, Floats], Floats]  # (y, score)
 Start = Callable[[Floats, Floats, Floats], float]  # (y, weight, offset): the constant that has the least loss
+Starts = Callable[[Floats, Floats, Floats | None], Floats]  # the same of several scores; offsets by score and row
 
 
 def _mean(y: Floats, weight: Floats) -> float:
@@ -53,6 +54,16 @@ class Loss:
         The targets' sum is above 0.
     outside : callable or None
         Makes the loss of certain rows, if the engine does not know it: then its name is "outside".
+    parameter : float
+        Of the loss, as the engine takes it.
+    n_scores : int
+        Scores of a row.
+    starts : callable or None
+        With several scores: ``starts(y, weight, offset)``, the constants of least loss.
+    weight : float
+        Of this part in the sum over all parts.
+    of : tuple of Loss
+        Parts, each of a target of its own and the scores that follow those of the part before; empty: it is whole.
     """
 
     name: str
@@ -62,14 +73,34 @@ class Loss:
     positive: bool = False
     needs_event: bool = False
     outside: Outside | None = None
+    parameter: float = 0.0
+    n_scores: int = 1
+    starts: Starts | None = None
+    weight: float = 1.0
+    of: tuple[Loss, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Loss, ...]:
+        """The losses of its targets: itself, if it has one."""
+        return self.of or (self,)
 
     @property
     def is_shifted(self) -> bool:
         """Whether nothing but the distance from score to target matters, so that both may be moved."""
-        return self.link == "identity" and self.outside is None
+        return self.link in ("identity", "ascending") and self.outside is None
+
+    def constants(self, y: Floats, weight: Floats, offset: Floats | None) -> Floats:
+        """Return the constant scores of least loss of one target, beside offsets of shape (n_scores, n_rows)."""
+        if self.starts is not None:
+            return self.starts(y, weight, offset)
+        return np.array([self.start(y, weight, np.zeros(len(y)) if offset is None else offset[0])])
 
     def check(self, y: Floats, used: NDArray[np.bool_], name: str) -> None:
         """Refuse targets that the loss is not for, among the rows in use; `name` is what the caller calls them."""
+        if y.ndim == 2:
+            for part, column in zip(self.parts, y.T, strict=True):
+                part.check(column, used, name)
+            return
         bad = ~(y > 0) if self.positive else ~(y >= self.least_target)
         rows = np.flatnonzero(bad & used)
         if len(rows):
@@ -193,7 +224,13 @@ def class_loss(name: str, n_classes: int, focal_gamma: float = 2.0) -> Loss:
     if name == "smooth_hinge":
         return Loss(name, _where_slopes_cancel(partial(row_slopes, name, 0.0)), "hinge")
     if name == "focal":
-        return Loss(name, _where_slopes_cancel(partial(row_slopes, name, focal_gamma)), f"focal {float(focal_gamma)!r}")
+        start = _where_slopes_cancel(partial(row_slopes, name, focal_gamma))
+        return Loss(name, start, f"focal {float(focal_gamma)!r}", parameter=focal_gamma)
     if n_classes == 2:
         return Loss("logistic", _log_odds, "logit")
-    return Loss("multinomial", lambda y, w, offset: 0.0, "softmax")
+
+    def starts(y: Floats, weight: Floats, offset: Floats | None) -> Floats:
+        totals = np.bincount(y.astype(np.intp), weight, n_classes).astype(np.float64)
+        return class_constants(totals, weight, offset)
+
+    return Loss("multinomial", lambda y, w, offset: 0.0, "softmax", n_scores=n_classes, starts=starts)

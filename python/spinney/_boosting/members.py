@@ -65,9 +65,9 @@ class Member:
         """Rounds, those of an earlier fit included."""
         return self.engine.n_rounds
 
-    def trees(self, factor: float = 1.0) -> list[_engine.Tree]:
-        """Return the trees, of the table's own columns alone, with values times a factor."""
-        return self.engine.trees(0, factor, self._statistics)
+    def trees(self, factors: Floats | None = None) -> list[_engine.Tree]:
+        """Return the trees, of the table's own columns alone, with values times the factor of their score."""
+        return self.engine.trees(0, [] if factors is None else factors.tolist(), self._statistics)
 
     def prepare(self) -> None:
         """Tell the engine the gradients of the next round, if it does not know the loss."""
@@ -175,9 +175,7 @@ def mean_curve(curves: Sequence[Sequence[float]], turns: list[tuple[int, int]]) 
     return means
 
 
-def added_up(
-    members: Sequence[Member], turns: list[tuple[int, int]], n_scores: int, factor: float
-) -> list[_engine.Tree]:
-    """Trees of all members, in turns, each worth its share of the mean times a factor."""
-    trees = [member.trees(factor / len(members)) for member in members]
+def added_up(members: Sequence[Member], turns: list[tuple[int, int]], factors: Floats) -> list[_engine.Tree]:
+    """Trees of all members, in turns, each worth its share of the mean times the factor of its score."""
+    trees, n_scores = [member.trees(factors / len(members)) for member in members], len(factors)
     return [trees[m][r * n_scores + k] for m, r in turns for k in range(n_scores)]

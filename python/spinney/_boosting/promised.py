@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from spinney._boosting.outputs import read_monotone_of_outputs
 from spinney._data import Schema
 from spinney._learn.parameters import read_monotone
 
 
-def promised_directions(model: Any, schema: Schema, n_scores: int) -> list[int]:
-    """Monotone directions by column; empty if there are none."""
-    directions = read_monotone(model.monotonic_cst, schema)
-    if directions and n_scores > 1:
-        raise ValueError(
-            "Monotonicity constraints are not supported with multiclass classification: the classes' shares "
-            "cannot all rise. Fit one model per class against the rest."
-        )
+def promised_directions(model: Any, schema: Schema, widths: Sequence[int]) -> list[list[int]]:
+    """Monotone directions by score and column, as `read_monotone_of_outputs` returns them."""
+    directions = read_monotone_of_outputs(model.monotonic_cst, schema, widths)
     if directions and model._starts_at_model:
         raise ValueError(
             f"monotonic_cst cannot be kept with init={type(model.init).__name__}: the trees would rise, and where they "
@@ -26,7 +23,7 @@ def promised_directions(model: Any, schema: Schema, n_scores: int) -> list[int]:
 
 def check_earlier_keeps(model: Any) -> None:
     """Refuse to go on from trees that break, or may break, a constraint of the model."""
-    if not read_monotone(model.monotonic_cst, model.schema_) or model.boosting_.n_scores > 1:
+    if model.boosting_.n_scores > 1 or not read_monotone(model.monotonic_cst, model.schema_):
         return
     found = model.verify_constraints()
     if found.holds is not True:

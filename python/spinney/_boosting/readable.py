@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,18 +59,19 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns, KeepsPromises):
         Returns
         -------
         ndarray of shape (n_samples, n_rounds) or (n_samples, n_rounds, n_scores)
-            Node numbers, counted within each tree. A classifier has the third dimension: one score for two classes,
-            else one for each.
+            Node numbers, counted within each tree. The third dimension is there in a classifier, with one score for
+            two classes and else one for each, and wherever a row has several scores.
         """
         model: Any = self
         columns, view = model._columns(X), self.boosting_
         leaves = [view.engine.tree(t).apply(columns, model._n_threads) for t in range(view.n_trees)]
         found = np.column_stack(leaves).astype(np.int64)
-        return found.reshape(columns.n_rows, -1, view.n_scores) if hasattr(self, "classes_") else found
+        has_scores = hasattr(self, "classes_") or view.n_scores > 1
+        return found.reshape(columns.n_rows, -1, view.n_scores) if has_scores else found
 
     def shap_values(
         self, X: Any, *, interactions: bool = False, background: Any = None, offset: Any = None
-    ) -> ShapValues:
+    ) -> ShapValues | list[ShapValues]:
         """Part each score among the columns: Shapley values by TreeSHAP.
 
         Starting from the base value, each column adds its value; together they are the score: the value itself, the
@@ -77,7 +79,8 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns, KeepsPromises):
         class, as `decision_function` gives them. Where a tree asks for a column that is not known yet, both ways are
         taken in proportion to the weight of the rows that the tree was grown on. So the base value is where scores
         start and what each tree adds on average over its own rows: the mean score of the rows learned from, or, where
-        each tree drew its own (``subsample`` below 1), a number near it.
+        each tree drew its own (``subsample`` below 1), a number near it. Of several quantiles, the scores are those
+        before a row's are put in order: where they cross, a prediction is the score of another quantile.
 
         Parameters
         ----------
@@ -95,7 +98,8 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns, KeepsPromises):
         Returns
         -------
         ShapValues
-            Has `values`, `base_value` and, if asked for, `interactions`; with more than two classes, for each class.
+            Has `values`, `base_value` and, if asked for, `interactions`; with more than two classes, several quantiles
+            or outputs, for each of these. A list of these if a classifier has several outputs.
         """
         from spinney.reading.shap import ShapValues, explain
 
@@ -106,17 +110,22 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns, KeepsPromises):
         explained = explain(
             self, table, interactions, background, of=self._score_in_words(), offset=None if given is None else given.T
         )
-        assert isinstance(explained, ShapValues)
+        levels = getattr(self, "_levels", None)
+        if levels is not None and isinstance(explained, ShapValues):
+            return replace(explained, output_names=levels)
         return explained
 
     def _score_in_words(self) -> str:
         link = self.boosting_.link
+        if link == "by_output":
+            return "score of the class"
         classes: Any = getattr(self, "classes_", None)
         if link in ("logit", "half_logit"):
             return f"{'half the ' if link == 'half_logit' else ''}log-odds of class {classes[1]}"
         if link == "hinge" or link.startswith("focal "):
             return f"score of class {classes[1]}"
-        return {"identity": "prediction", "log": "log of the prediction", "softmax": "score of the class"}[link]
+        words = {"identity": "prediction", "log": "log of the prediction", "softmax": "score of the class"}
+        return words.get(link, "prediction before quantiles are put in order")
 
     def _about(self) -> About:
         model: Any = self
@@ -147,5 +156,21 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns, KeepsPromises):
     def _title_of_tree(self, t: int) -> str:
         model: Any = self
         n_scores = self.boosting_.n_scores
-        of_class = f" for {model.classes_[t % n_scores]}" if n_scores > 1 else ""
-        return f"Round {t // n_scores + 1} of {model.n_iter_}, what it adds to the score{of_class}"
+        of_score = f" for {self._score_names()[t % n_scores]}" if n_scores > 1 else ""
+        return f"Round {t // n_scores + 1} of {model.n_iter_}, what it adds to the score{of_score}"
+
+    def _score_names(self) -> list[str]:
+        """Name what each score is of, where there are several."""
+        model, view = cast(Any, self), self.boosting_
+        classes, levels = getattr(self, "classes_", None), getattr(self, "_levels", None)
+        if levels is not None:
+            return [f"quantile {level:g}" for level in levels]
+        if classes is None:
+            return [f"output {k}" for k in range(view.n_scores)]
+        if not isinstance(classes, list):
+            return [str(label) for label in model.classes_]
+        return [
+            f"output {k}, {label}"
+            for k, labels in enumerate(classes)
+            for label in (labels[1:] if len(labels) == 2 else labels)
+        ]

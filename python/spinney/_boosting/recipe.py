@@ -190,7 +190,8 @@ def _by_size(n_rows: int, n_scores: int, is_class_target: bool, work: float) -> 
     """Return what suits a table; `work` is 1 unless the user asks for less or more."""
     is_few = n_rows < _few_rows(is_class_target)
     smallest_leaf = min(20, n_rows // 60) if is_class_target else min(10, n_rows // 20)
-    most_leaves = 6 if n_rows < _VERY_FEW_ROWS else 12 if is_few or n_scores > 1 else 24
+    has_classes = n_scores > 1 and is_class_target
+    most_leaves = 6 if n_rows < _VERY_FEW_ROWS else 12 if is_few or has_classes else 24
     return {
         "n_rounds": round((1000 if is_few else 600) * work),
         "learning_rate": (0.08 if is_few else 0.15 if n_rows < _FEW_ROWS else 0.1) / work,

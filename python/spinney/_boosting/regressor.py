@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -13,8 +14,10 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from spinney._boosting.base import BaseBoosting
 from spinney._boosting.certainty import CertainValues
 from spinney._boosting.losses import NUMBER_LOSSES, Loss, own_loss, regression_loss
+from spinney._boosting.outputs import is_several, loss_of_outputs, loss_of_quantiles, read_quantiles
 from spinney._fitted.boosting import FittedBoosting
 from spinney._learn.one_target import read_one_value
+from spinney._learn.target import read_values
 
 Floats = NDArray[np.float64]
 
@@ -33,8 +36,10 @@ class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
         corner between them or without. "poisson", "gamma" and "tweedie" model the logarithm of the mean. A loss of your
         own is a function ``loss(y, f)`` of targets and predictions, row by row, whose derivatives are found, or an
         object with ``loss``, ``gradient`` and perhaps ``hessian``.
-    quantile : float, default=0.5
-        The quantile to estimate, with ``loss="quantile"``. scikit-learn's name, ``alpha``, is understood too.
+    quantile : float or array-like of floats, default=0.5
+        The quantile to estimate, with ``loss="quantile"``, or several in ascending order: then `predict` returns one
+        column for each, and in every row they never fall from one to the next. scikit-learn's name, ``alpha``, is
+        understood too.
     huber_share : float, default=0.9
         With ``loss="huber"`` or ``"log_cosh"``: share of the residuals that are squared. Larger ones count by their
         absolute value. scikit-learn's name, ``alpha``, is understood too.
@@ -99,7 +104,8 @@ class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
     category_l2 : float, default=10.0
         Additional L2 penalty on both sides when a split by sorted categories is judged.
     monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
-        1: the prediction must not fall as the column rises; -1: it must not rise; 0: no constraint.
+        1: the prediction must not fall as the column rises; -1: it must not rise; 0: no constraint. A row of these for
+        each output, if there are several and they are to differ.
     interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
         Groups of columns: those that split on one path from the root must all be in one group. Columns that are in none
         form one more group.
@@ -145,6 +151,8 @@ class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
 
     Attributes
     ----------
+    n_outputs_ : int
+        Number of outputs.
     estimators_ : array of shape (n_rounds, 1)
         The trees as estimators that predict what they add to the score, made on demand.
     boosting_ : FittedBoosting
@@ -194,7 +202,7 @@ class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBoosting._parameter_constraints,
         "loss": [StrOptions(set(NUMBER_LOSSES)), HasMethods(["loss", "gradient"]), callable],
-        "quantile": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "quantile": [Interval(Real, 0.0, 1.0, closed="neither"), "array-like"],
         "huber_share": [Interval(Real, 0.0, 1.0, closed="neither")],
         "tweedie_power": [Interval(Real, 1.0, 2.0, closed="neither")],
         "init": [StrOptions({"constant", "zero"}), None, HasMethods(["fit", "predict"])],
@@ -206,7 +214,7 @@ class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
         self,
         loss: Any = "squared_error",
         *,
-        quantile: float = 0.5,
+        quantile: Any = 0.5,
         huber_share: float = 0.9,
         tweedie_power: float = 1.5,
         n_estimators: int | str = "auto",
@@ -294,7 +302,7 @@ class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
         self.n_jobs = n_jobs
 
     @property
-    def alpha(self) -> float:
+    def alpha(self) -> Any:
         """`quantile` or `huber_share`, whichever the loss uses, by scikit-learn's name."""
         return self.quantile if self.loss == "quantile" else self.huber_share
 
@@ -303,29 +311,49 @@ class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
         self.set_params(alpha=value)
 
     @property
-    def _loss_parameter(self) -> float:
-        if not isinstance(self.loss, str):
-            return 0.0
-        return {
-            "quantile": self.quantile,
-            "huber": self.huber_share,
-            "log_cosh": self.huber_share,
-            "tweedie": self.tweedie_power,
-        }.get(self.loss, 0.0)
+    def _levels(self) -> list[float] | None:
+        """Quantiles, if there are several."""
+        return read_quantiles(self.quantile) if self.loss == "quantile" and is_several(self.quantile) else None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
-        return self._known_target(y, n_rows, {}), {"_n_scores": 1}
+        levels = self._levels
+        if levels is not None:
+            return read_one_value(y, n_rows, "boosting of several quantiles"), {"n_outputs_": len(levels)}
+        values = read_values(y, n_rows)
+        if values.shape[1] == 1:
+            return read_one_value(y, n_rows, "boosting"), {"n_outputs_": 1}
+        return values, {"n_outputs_": values.shape[1]}
 
     def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Floats:
-        return read_one_value(y, n_rows, "boosting", name)
+        n_outputs = learned["n_outputs_"]
+        if n_outputs == 1 or self._levels is not None:
+            return read_one_value(y, n_rows, "boosting", name)
+        values = read_values(y, n_rows, name)
+        if values.shape[1] != n_outputs:
+            raise ValueError(f"{name} has {values.shape[1]} columns, and the model {n_outputs} outputs. Pass them all.")
+        return values
 
     def _all_weights(self, target: Floats, weight: Floats | None, learned: dict[str, Any]) -> Floats | None:
         return weight
 
     def _make_loss(self, learned: dict[str, Any]) -> Loss:
+        n_outputs, levels = learned["n_outputs_"], self._levels
+        if levels is not None:
+            return loss_of_quantiles(levels)
         if not isinstance(self.loss, str):
+            if n_outputs > 1:
+                raise ValueError("A loss of your own is for one output. Fit one model per column of y.")
             return own_loss(self.loss, of_classes=False)
-        return regression_loss(self.loss, float(self.quantile), float(self.tweedie_power))
+        quantile, share, power = self.quantile, float(self.huber_share), float(self.tweedie_power)
+        quantile = float(quantile) if self.loss == "quantile" else 0.5
+        parameters = {"quantile": quantile, "huber": share, "log_cosh": share, "tweedie": power}
+        loss = replace(regression_loss(self.loss, quantile, power), parameter=parameters.get(self.loss, 0.0))
+        return loss if n_outputs == 1 else loss_of_outputs([loss] * n_outputs, loss.link)
 
     def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:
-        return view.predicted(scores)[:, 0]
+        return np.asarray(view.spread(view.predicted(scores)))

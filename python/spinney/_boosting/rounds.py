@@ -34,14 +34,14 @@ class Rounds:
         members: Sequence[Member],
         earlier: FittedBoosting | None,
         view: Callable[[list[_engine.Tree]], FittedBoosting],
-        factor: Callable[[], float] | None = None,
+        factors: Callable[[], Floats] | None = None,
     ) -> None:
         self._model = model
         self._recipe = recipe
         self._members = members
         self._earlier = earlier
         self._view = view
-        self._factor = factor
+        self._factors = factors
         if earlier is not None:
             members[0].go_on(earlier.n_rounds)
         self.because = f"all {recipe.n_rounds} rounds are done"
@@ -143,13 +143,12 @@ class Rounds:
         """Return the model, cut back to its best rounds if asked for."""
         if len(self._members) == 1:
             return self._so_far(self._members[0])().first(self._members[0].n_kept())
-        n_scores = self._view([]).n_scores
-        return self._view(added_up(self._members, self._turns(), n_scores, self.factor))
+        return self._view(added_up(self._members, self._turns(), self.factors))
 
     @cached_property
-    def factor(self) -> float:
-        """What the trees of several members are multiplied by."""
-        return 1.0 if self._factor is None else self._factor()
+    def factors(self) -> Floats:
+        """What the trees of several members are multiplied by, by score."""
+        return np.ones(self._view([]).n_scores) if self._factors is None else self._factors()
 
     def calibrated(
         self,
@@ -160,10 +159,12 @@ class Rounds:
         by_class: Floats | None,
     ) -> Calibration | None:
         """Return what the members said of the rows that they have held out, without weights of classes."""
+        if self._view([]).n_outputs > 1:
+            return None
         if by_class is not None:
             rows = replace(rows, weight=rows.weights() / by_class[rows.target.astype(np.intp)])
         _, first = rows.shifted(start, loss)
-        return out_of_folds(self._members, parts, rows, start, first, self.factor, self._view([]))
+        return out_of_folds(self._members, parts, rows, start, first, self.factors, self._view([]))
 
     def scores_held_out(self, scores: Floats, parts: Sequence[LearningRows | None]) -> Floats:
         """Scores of rows, (n_scores, n_rows), with those of each fold as the booster has them that holds it out."""

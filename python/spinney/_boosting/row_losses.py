@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,6 +42,17 @@ def row_losses(name: str, parameter: float, scores: Floats, rows: LearningRows) 
     if name in BENDING:
         parameter = bend_of(name, parameter, np.abs(y - f), rows.weights())
     return values_at(name, parameter, y, f)
+
+
+def losses_of_parts(loss: Any, scores: Floats, targets: Floats, weight: Floats) -> Floats:
+    """Loss of each row at its scores, (n_rows, n_scores), over all parts with their targets, (n_parts, n_rows)."""
+    total, first = np.zeros(len(scores)), 0
+    for part, y in zip(loss.parts, targets, strict=True):
+        rows = LearningRows(None, y, weight)  # type: ignore[arg-type]
+        mine = scores[:, first : first + part.n_scores]
+        total = total + part.weight * row_losses(part.name, part.parameter, mine, rows)
+        first += part.n_scores
+    return np.asarray(total)
 
 
 def values_at(name: str, parameter: float, y: Floats, f: Floats) -> Floats:

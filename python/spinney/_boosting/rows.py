@@ -24,7 +24,7 @@ class LearningRows:
     Attributes
     ----------
     columns : Table
-    target : ndarray of shape (n_rows,)
+    target : ndarray of shape (n_rows,) or (n_rows, n_outputs)
     weight : ndarray of shape (n_rows,), or None
         Class weights included.
     offset : ndarray of shape (n_scores, n_rows), or None
@@ -48,7 +48,7 @@ class LearningRows:
     @property
     def seen_weights(self) -> Floats:
         """The same, to be read alone: ones take no memory."""
-        return np.broadcast_to(np.float64(1.0), self.target.shape) if self.weight is None else self.weight
+        return np.broadcast_to(np.float64(1.0), len(self.target)) if self.weight is None else self.weight
 
     @property
     def used(self) -> NDArray[np.bool_] | slice:
@@ -70,16 +70,25 @@ class LearningRows:
         """Return the rows with these scores, (n_scores, n_rows), added to their offsets."""
         return replace(self, offset=scores if self.offset is None else self.offset + scores)
 
+    def targets(self, loss: Any) -> Floats:
+        """Targets of the parts of a loss, (n_parts, n_rows)."""
+        if self.target.ndim == 2:
+            return np.ascontiguousarray(self.target.T)
+        if len(loss.parts) == 1:
+            return self.target[np.newaxis]
+        return np.array(np.broadcast_to(self.target, (len(loss.parts), len(self.target))))
+
     def shifted(self, start: Floats, loss: Any) -> tuple[Floats, Floats]:
-        """Target and scores before the first tree, as the engine is to see them.
+        """Targets of the parts, (n_parts, n_rows), and scores before the first tree, as the engine is to see them.
 
         Where nothing but their distance matters, both without what the scores start at: sums of small steps far from 0
         would lose their digits.
         """
         scores = self.scores(start)
+        targets = self.targets(loss)
         if not loss.is_shifted:
-            return self.target, scores
-        return self.target - scores[0], np.zeros_like(scores)
+            return targets, scores
+        return targets - scores, np.zeros_like(scores)
 
     def check(self, loss: Any, name: str) -> None:
         """Refuse targets that the loss is not for; `name` is what the caller calls them."""
@@ -88,13 +97,18 @@ class LearningRows:
 
 def kept(columns: _engine.Table, numbers: Floats) -> Floats:
     """Return the same numbers where a table lies: a copy in files, or the array itself."""
-    return cast(Floats, columns.kept(numbers))
+    if numbers.ndim == 1:
+        return cast(Floats, columns.kept(numbers))
+    return cast(Floats, columns.kept(np.ascontiguousarray(numbers).reshape(-1))).reshape(numbers.shape)
 
 
-def check_size(rows: LearningRows, start: Floats) -> None:
+def check_size(rows: LearningRows, start: Floats, loss: Any) -> None:
     """Refuse targets whose gradients single precision cannot hold."""
-    first = start[0] if rows.offset is None else start[0] + rows.offset[0]
-    distance = np.abs(rows.target - first)[rows.used].max()
+    place, distance = 0, 0.0
+    for part, target in zip(loss.parts, rows.targets(loss), strict=True):
+        first = start[place] if rows.offset is None else start[place] + rows.offset[place]
+        distance = max(distance, float(np.abs(target - first)[rows.used].max()))
+        place += part.n_scores
     weight = rows.seen_weights.max()
     if distance > 0 and not (_SMALLEST < distance < _LARGEST and _SMALLEST < weight < _LARGEST):
         what, size = ("y lies up to", distance) if _SMALLEST < weight < _LARGEST else ("sample_weight reaches", weight)
@@ -121,7 +135,7 @@ def set_aside(
         if groups is not None:
             held[used[_drawn_groups(read_row_groups(groups, n)[used], share, random)]] = True
         else:
-            held[used[_drawn_rows(rows.target[used] if by_class else None, len(used), share, random)]] = True
+            held[used[_drawn_rows(_strata(rows.target[used]) if by_class else None, len(used), share, random)]] = True
     learning, judging = np.where(held, 0.0, weight), np.where(held, weight, 0.0)
     if not learning.any() or not judging.any():
         raise ValueError(
@@ -167,7 +181,7 @@ def in_folds(
 
     Classes are spread over the folds, and the only row of a class is never held out. Nothing if no rows can be.
     """
-    weight, strata = rows.weights(), rows.target[:, np.newaxis] if by_class else None
+    weight, strata = rows.weights(), _strata(rows.target)[:, np.newaxis] if by_class else None
     used = weight > 0
     n_parts = np.count_nonzero(used) if groups is None else len(np.unique(read_row_groups(groups, len(weight))[used]))
     if n_parts < 2:
@@ -177,8 +191,8 @@ def in_folds(
     random = np.random.RandomState(seed % 2**32)
     folds = read_folds(min(n_folds, int(n_parts)), strata, rows.target, weight, groups, random)
     if by_class:
-        counts = np.bincount(rows.target[used].astype(np.intp))
-        used &= counts[rows.target.astype(np.intp)] > 1
+        for codes in np.atleast_2d(rows.target.T.astype(np.intp)):
+            used = used & (np.bincount(codes[used], minlength=int(codes.max()) + 1)[codes] > 1)
     parts: list[tuple[LearningRows, LearningRows | None]] = []
     for fold in folds:
         held = np.zeros(len(weight), dtype=bool)
@@ -188,6 +202,11 @@ def in_folds(
             learning, judging = kept(rows.columns, learning), kept(rows.columns, judging)
             parts.append((replace(rows, weight=learning), replace(rows, weight=judging)))
     return parts
+
+
+def _strata(target: Floats) -> Floats:
+    """Classes to spread over parts: of several outputs, their combinations."""
+    return target if target.ndim == 1 else np.unique(target, axis=0, return_inverse=True)[1].astype(np.float64)
 
 
 def _drawn_groups(labels: NDArray[Any], share: float, random: np.random.RandomState) -> NDArray[np.bool_]:

@@ -300,7 +300,7 @@ class GradientBoostingSurvival(BaseBoosting):
     # ---- fitting -------------------------------------------------------------------------------------
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
-        learned: dict[str, Any] = {"_n_scores": 1}
+        learned: dict[str, Any] = {"n_outputs_": 1}
         return self._known_target(y, n_rows, learned), learned
 
     def _known_target(self, y: Any, n_rows: int, learned: dict[str, Any], name: str = "y") -> Floats:

@@ -13,7 +13,7 @@ import spinney._engine as _engine
 from spinney._data import Schema
 from spinney._file.arrays import numbers_from_json
 from spinney._file.container import field, refuse
-from spinney._fitted.links import is_link, is_of_classes, predicted
+from spinney._fitted.links import is_link, is_of_classes, predicted, score_columns
 from spinney._fitted.model import Frame, ModelOfTrees
 from spinney._fitted.one_row import BoostingRowPredictor
 
@@ -30,7 +30,7 @@ class FittedBoosting(ModelOfTrees):
     link : str
         How scores become predictions.
     n_scores : int
-        Scores of a row: one, or one per class.
+        Scores of a row: one, or one for each class, quantile or output.
     n_rounds : int
         Rounds; each has a tree for every score.
     """
@@ -40,7 +40,6 @@ class FittedBoosting(ModelOfTrees):
     noun = "boosting"
     gain_is = "loss that the splits save"
     takes_offset = True
-    takes_costs = False
 
     def __init__(
         self,
@@ -49,8 +48,9 @@ class FittedBoosting(ModelOfTrees):
         link: str,
         n_categories: list[int],
         n_classes: list[int] | None,
+        cost: Floats | None = None,
     ) -> None:
-        super().__init__(n_classes, 1)
+        super().__init__(n_classes, len(start) if n_classes is None else len(n_classes), cost)
         self.start = start
         self.link = link
         self._n_categories = n_categories
@@ -133,58 +133,66 @@ class FittedBoosting(ModelOfTrees):
         """Make the sum of a file's trees."""
         n_classes = frame.n_classes
         link, start = field(header, "link", str), numbers_from_json(field(header, "start", list), "start")
-        if frame.n_outputs != 1:
-            refuse("is damaged: its number of outputs is wrong")
         if not is_link(link) or is_of_classes(link) != (n_classes is not None):
             refuse("is damaged: its scores and its target do not go together")
-        if n_classes is not None and (n_classes[0] < 2 or (link != "softmax" and n_classes[0] != 2)):
-            refuse("is damaged: its scores do not fit its classes")
-        if len(start) != (n_classes[0] if n_classes is not None and link == "softmax" else 1):
-            refuse("is damaged: its scores do not fit its classes")
+        if n_classes is None:
+            if len(start) != frame.n_outputs:
+                refuse("is damaged: its number of outputs is wrong, or its scores do not fit them")
+        else:
+            _check_classes(link, n_classes, len(start))
         if not trees or len(trees) % len(start):
             refuse(f"is damaged: it holds {len(trees)} trees for {len(start)} scores")
-        return cls(trees, start, link, frame.schema.n_categories, n_classes)
+        return cls(trees, start, link, frame.schema.n_categories, n_classes, frame.cost)
 
     def identity(self) -> bytes:
-        """Return the link and where scores start."""
-        return self.link.encode() + np.ascontiguousarray(self.start).tobytes()
+        """Return the link, where scores start, and the costs, if they decide."""
+        return self.link.encode() + np.ascontiguousarray(self.start).tobytes() + super().identity()
 
     def attributes(self) -> dict[str, Any]:
         """Return the fitted attributes of an estimator that come from the model alone."""
-        return {self.attribute: self, "n_iter_": self.n_rounds}
+        return super().attributes() | {"n_iter_": self.n_rounds}
 
     def first(self, n_rounds: int) -> FittedBoosting:
         """Return the model after its first rounds."""
         if n_rounds == self.n_rounds:
             return self
-        return FittedBoosting(
-            self.trees()[: n_rounds * self.n_scores], self.start, self.link, self._n_categories, self._n_classes
-        )
+        kept = self.trees()[: n_rounds * self.n_scores]
+        return FittedBoosting(kept, self.start, self.link, self._n_categories, self._n_classes, self.cost)
 
     def scores(self, columns: _engine.Table, n_jobs: int) -> Floats:
         """Add up the trees and the start, (n_rows, n_scores)."""
         return self._engine.sums(columns, 0, self.n_trees, n_jobs) + self.start
+
+    @property
+    def explained_columns(self) -> list[slice]:
+        """Where each output's scores are."""
+        return score_columns(self._n_classes or []) if self.link == "by_output" else [slice(0, self.n_scores)]
 
     def round_sums(self, columns: _engine.Table, round_: int, n_jobs: int) -> Floats:
         """Add up the trees of one round, (n_rows, n_scores)."""
         return self._engine.sums(columns, round_ * self.n_scores, (round_ + 1) * self.n_scores, n_jobs)
 
     def predicted(self, scores: Floats) -> Floats:
-        """Turn scores into values, (n_rows, 1), or class shares, (n_rows, n_classes)."""
-        return predicted(self.link, scores)
+        """Turn scores into values, (n_rows, n_outputs), or class shares, (n_rows, n_classes) of all outputs."""
+        if self.link != "by_output":
+            return predicted(self.link, scores)
+        parts = [scores[:, columns] for columns in self.explained_columns]
+        return np.hstack([predicted("logit" if part.shape[1] == 1 else "softmax", part) for part in parts])
 
     def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
         """Value, or class shares, of each row."""
         return self.predicted(self.scores(columns, n_jobs))
 
     def score_codes(self, scores: Floats) -> NDArray[np.intp]:
-        """Code of the class with the largest score, (n_rows, 1)."""
-        if self.n_scores == 1:
-            return (scores > 0).astype(np.intp)
-        return np.asarray(scores.argmax(axis=1)[:, np.newaxis])
+        """Code of the class with the largest score, or of least expected cost, (n_rows, n_outputs)."""
+        if self.cost is not None:
+            return self.best_codes(self.predicted(scores))
+        parts = [scores[:, columns] for columns in self.explained_columns]
+        found = [(part[:, 0] > 0) if part.shape[1] == 1 else part.argmax(axis=1) for part in parts]
+        return np.column_stack(found).astype(np.intp)
 
     def codes(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.intp]:
-        """Code of the class that each row is predicted to be, (n_rows, 1)."""
+        """Code of the class that each row is predicted to be, (n_rows, n_outputs)."""
         return self.score_codes(self.scores(columns, n_jobs))
 
     @cached_property
@@ -199,3 +207,15 @@ class FittedBoosting(ModelOfTrees):
         feature, gain = self._splits
         total = np.bincount(feature, weights=np.maximum(gain, 0), minlength=n_features)
         return np.asarray(total / total.sum() if total.sum() > 0 else total)
+
+
+def _check_classes(link: str, n_classes: list[int], n_scores: int) -> None:
+    """Refuse classes that scores do not fit."""
+    if link == "by_output":
+        fits = min(n_classes) >= 2 and score_columns(n_classes)[-1].stop == n_scores
+    elif link == "softmax":
+        fits = len(n_classes) == 1 and n_scores == n_classes[0] >= 2
+    else:
+        fits = n_classes == [2] and n_scores == 1
+    if not fits:
+        refuse("is damaged: its scores do not fit its classes")

@@ -30,6 +30,7 @@ class FittedImport(FittedBoosting):
     """
 
     kind = "imported"
+    takes_costs = False
     gain_is = "gain of the splits, as the library that grew them counts it"
 
     def __init__(

@@ -11,8 +11,9 @@ Floats = NDArray[np.float64]
 
 # logit: the score is the log-odds of the second of two classes; half_logit: half of it; hinge and focal: where the
 # expected smooth hinge or focal loss is least. The exponent of the focal loss stands behind a space: "focal 2.0".
-_VALUE_LINKS = frozenset({"identity", "log"})
-_CLASS_LINKS = frozenset({"logit", "half_logit", "hinge", "softmax"})
+# ascending: the scores of a row in order. by_output: logit or softmax, whichever suits the classes of each output.
+_VALUE_LINKS = frozenset({"identity", "log", "ascending"})
+_CLASS_LINKS = frozenset({"logit", "half_logit", "hinge", "softmax", "by_output"})
 
 # Of imported models alone. logistic: a value between 0 and 1; signed_square: s|s|; softplus: log(1 + eˢ). Of classes,
 # see below: step: the second class above 0; sigmoid: the logistic function of a multiple of the score, and separate:
@@ -50,6 +51,13 @@ def is_imported_link(link: str, of_classes: bool, n_scores: int, n_shares: int) 
     if link in ("softmax", "identity") or _number_behind("separate", link):
         return n_scores == n_shares > 1
     return (link in ("logit", "step") or _number_behind("sigmoid", link)) and n_scores == 1 and n_shares == 2
+
+
+def score_columns(n_classes: list[int]) -> list[slice]:
+    """Where the scores of each of several outputs are in a row: one for two classes, else one for each."""
+    widths = [1 if n == 2 else n for n in n_classes]
+    ends = np.cumsum(widths)
+    return [slice(int(end) - width, int(end)) for end, width in zip(ends, widths, strict=True)]
 
 
 def predicted(link: str, scores: Floats) -> Floats:

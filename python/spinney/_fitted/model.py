@@ -43,6 +43,11 @@ class Outputs:
         ends = np.cumsum(self._n_classes or [])
         return [slice(int(end) - n, int(end)) for end, n in zip(ends, self._n_classes or [], strict=True)]
 
+    @property
+    def explained_columns(self) -> list[slice]:
+        """Where each output's numbers are among those that Shapley values explain."""
+        return self.class_columns
+
     def best_codes(self, flat: NDArray[np.float64]) -> NDArray[np.intp]:
         """Code of the most probable (or least costly) class by row and output; the first on a tie."""
         if self.cost is not None:

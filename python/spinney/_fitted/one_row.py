@@ -154,10 +154,15 @@ class BoostingRowPredictor(RowReader):
 
     def __init__(self, model: Any, schema: Schema, unseen: str, classes: Any) -> None:
         super().__init__(schema, unseen)
-        scorer = _engine.RowScorer(model.engine, np.ascontiguousarray(model.start), model.link)
+        self._model = model
+        self._is_by_output = model.link == "by_output"  # then the engine gives scores alone
+        link = "identity" if self._is_by_output else model.link
+        scorer = _engine.RowScorer(model.engine, np.ascontiguousarray(model.start), link)
         self._code, self._value, self._shares = scorer.code, scorer.value, scorer.shares
         self._classes = None if classes is None else list(classes)
         self._n_scores = model.n_scores
+        self._n_values = model.n_scores if self._is_by_output or classes is None else len(classes)
+        self._is_number = classes is None and model.n_outputs == 1
 
     def _read_offset(self, offset: Any) -> NDArray[np.float64]:
         try:
@@ -165,7 +170,7 @@ class BoostingRowPredictor(RowReader):
         except (TypeError, ValueError):
             given = np.empty(0)
         if given.shape != (self._n_scores,):
-            wanted = "one number" if self._n_scores == 1 else f"{self._n_scores} numbers, one per class"
+            wanted = "one number" if self._n_scores == 1 else f"{self._n_scores} numbers, one per score"
             raise ValueError(f"The offset of a row is {wanted}. Got {offset!r}.")
         if not np.isfinite(given).all():
             raise ValueError(f"The offset of a row must be finite. Got {offset!r}.")
@@ -187,15 +192,24 @@ class BoostingRowPredictor(RowReader):
             Prediction; an array if the model has several outputs.
         """
         given = None if offset is None else self._read_offset(offset)
-        if self._classes is None and self._n_scores > 1:
-            values = np.empty(self._n_scores)
-            self._shares(self._inputs(row), values, given)
-            return values
-        if self._classes is None:
+        if self._is_number:
             return self._value(self._inputs(row), given)
+        if self._classes is None:
+            return self._flat_of(row, given)
+        if self._is_by_output:
+            codes = self._model.score_codes(self._flat_of(row, given)[np.newaxis])
+            return self._model.labels(codes, self._classes)[0]
+        if self._model.cost is not None:
+            return self._classes[int(self._model.best_codes(self._flat_of(row, given)[np.newaxis])[0, 0])]
         return self._classes[self._code(self._inputs(row), given)]
 
-    def predict_proba(self, row: Row, offset: Any = None) -> NDArray[np.float64]:
+    def _flat_of(self, row: Row, given: NDArray[np.float64] | None) -> NDArray[np.float64]:
+        """Values, shares of the classes, or scores by output."""
+        out = np.empty(self._n_values)
+        self._shares(self._inputs(row), out, given)
+        return out
+
+    def predict_proba(self, row: Row, offset: Any = None) -> Any:
         """Class probabilities of one row.
 
         Parameters
@@ -208,10 +222,12 @@ class BoostingRowPredictor(RowReader):
         Returns
         -------
         ndarray of shape (n_classes,)
-            In the order of the classes.
+            In the order of the classes; a list of these if the model has several outputs.
         """
         if self._classes is None:
             raise AttributeError("A regression model has no class shares. Use predict.")
-        shares = np.empty(len(self._classes))
-        self._shares(self._inputs(row), shares, None if offset is None else self._read_offset(offset))
-        return shares
+        found = self._flat_of(row, None if offset is None else self._read_offset(offset))
+        if not self._is_by_output:
+            return found
+        shares = self._model.predicted(found[np.newaxis])[0]
+        return [shares[columns] for columns in self._model.class_columns]

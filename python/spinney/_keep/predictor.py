@@ -107,7 +107,7 @@ class Predictor:
         if offset is not None:
             scores = self._scores(X, offset)
             if self._part.classes is None:
-                return np.asarray(model.predicted(scores)[:, 0])
+                return np.asarray(model.spread(model.predicted(scores)))
             return np.asarray(model.labels(model.score_codes(scores), self._part.classes))
         if self._part.classes is None:
             return np.asarray(self._predictions(X))
@@ -132,7 +132,7 @@ class Predictor:
             raise AttributeError("A regression model has no class shares. Use predict.")
         if offset is not None:
             model: Any = self._part.model
-            return np.asarray(model.predicted(self._scores(X, offset)))
+            return model.spread(model.predicted(self._scores(X, offset)))  # type: ignore[no-any-return]
         shares: NDArray[np.float64] | list[NDArray[np.float64]] = self._predictions(X)
         return shares
 

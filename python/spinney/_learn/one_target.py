@@ -31,12 +31,30 @@ def read_one_class(y: Any, n_rows: int, method: str) -> tuple[Floats, NDArray[An
     return found.codes[:, 0].astype(np.float64), classes
 
 
-def known_codes(y: Any, classes: NDArray[Any], n_rows: int, name: str = "y") -> Floats:
+def read_some_classes(y: Any, n_rows: int) -> tuple[Floats, list[NDArray[Any]]]:
+    """Return codes, (n_rows,) or (n_rows, n_outputs), and labels of classes; of each output at least two."""
+    found = read_classes(y, n_rows)
+    if found.n_outputs == 1:
+        codes, classes = read_one_class(y, n_rows, "boosting")
+        return codes, [classes]
+    for k, labels in enumerate(found.classes):
+        if len(labels) < 2:
+            raise ValueError(
+                f"Column {k} of y holds one class, {labels.tolist()[0]!r}: there is nothing to tell apart. "
+                "Leave it out."
+            )
+    return found.codes.astype(np.float64), found.classes
+
+
+def known_codes(y: Any, classes: NDArray[Any] | list[NDArray[Any]], n_rows: int, name: str = "y") -> Floats:
     """Return the codes of rows that are not learned from; `name` is what the caller calls their target."""
-    codes = encode_labels(y, [classes], n_rows, name)[:, 0]
+    several = isinstance(classes, list)
+    codes = encode_labels(y, classes if isinstance(classes, list) else [classes], n_rows, name)
+    codes = codes if several else codes[:, 0]
     if (codes < 0).any():
-        row = int(np.flatnonzero(codes < 0)[0])
-        found = f"{np.asarray(y).ravel().tolist()[row]!r}, first in row {row}. Drop these rows"
+        at = int(np.flatnonzero((codes < 0).ravel())[0])
+        row = at // len(classes) if several else at
+        found = f"{np.asarray(y).ravel().tolist()[at]!r}, first in row {row}. Drop these rows"
         if name == "y":
             raise ValueError(f"y has a class that the model was not fitted on: {found}.")
         raise ValueError(f"{name} has a class that y does not have: {found}, or add some of the class to y.")

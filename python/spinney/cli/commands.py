@@ -61,6 +61,19 @@ class _NumberOrCv(_NumberOrAuto):
     name, word = "number or cv", "cv"
 
 
+def _quantiles(_context: Any, _parameter: Any, given: str | None) -> float | list[float] | None:
+    """Read one quantile, or several with commas between them."""
+    if given is None:
+        return None
+    try:
+        levels = [float(part) for part in given.split(",")]
+    except ValueError:
+        levels = []
+    if not levels or not all(0 < level < 1 for level in levels) or sorted(set(levels)) != levels:
+        raise click.BadParameter("Give numbers between 0 and 1 in ascending order, such as 0.05,0.5,0.95.")
+    return levels[0] if len(levels) == 1 else levels
+
+
 _NUMBER_LOSSES = tuple(name for name, traits in _engine.losses().items() if not traits["of_classes"])
 _CLASS_LOSSES = ("log_loss", *(name for name, traits in _engine.losses().items() if traits["of_two_classes"]))
 _LIST_LOSSES = ("lambdamart", "pairwise")
@@ -84,6 +97,7 @@ _ONLY_OF = {  # models that an option is for, where it is not for all of them
     "learners": ("functional",),
     "loss": _OF_BOOSTING,
     "offset": _OF_BOOSTING,
+    "quantile": ("boosting",),
     "ccp_alpha": _OF_TREES,
     "criterion": _OF_TREES,
     "min_samples_leaf": (*_OF_TREES, *_OF_BOOSTING),
@@ -171,6 +185,13 @@ def _check_ranker(group: str | None, loss: str | None) -> None:
     metavar="L",
     help=f"Boosting. Of numbers: {', '.join(_NUMBER_LOSSES)}; of classes: {', '.join(_CLASS_LOSSES)}; of lists: "
     f"{', '.join(_LIST_LOSSES)}.",
+)
+@click.option(
+    "--quantile",
+    callback=_quantiles,
+    metavar="Q[,Q…]",
+    help="Boosting with --loss quantile: the quantile to predict, or several in ascending order; these never cross, "
+    "and the scores are those of the one nearest to 0.5.  [default: 0.5]",
 )
 @click.option("--max-depth", type=click.IntRange(1), metavar="N", help="Most questions from the root to a leaf.")
 @click.option("--min-samples-leaf", type=click.IntRange(1), metavar="N", help="Fewest rows in a leaf.")

@@ -176,6 +176,8 @@ def check_boosting(problem: Problem, parameters: dict[str, Any]) -> None:
     loss = parameters.get("loss")
     if problem.task == "ranking":
         return
+    if parameters.get("quantile") is not None and loss != "quantile":
+        raise fail("--quantile says which quantile to predict. Pass --loss quantile too.")
     if problem.task != "classification":
         if loss is not None and loss not in NUMBER_LOSSES:
             raise fail(f"--loss {loss} is for classes, and the target holds numbers. Pass --task classification.")
@@ -294,7 +296,7 @@ def cross_validate(model: Any, problem: Problem, n_folds: int, seed: int) -> Sco
     for train, test in shown:
         train_weight = None if weight is None else weight[train]
         tree = clone(model).fit(problem.X[train], y[train], train_weight, **problem.given_to_fit(train))
-        said = tree.predict(problem.X[test], **problem.given_offset(test))
+        said = _middle(tree, tree.predict(problem.X[test], **problem.given_offset(test)))
         guesses = said, np.full(len(test), _baseline(y[train], train_weight, problem.task))
         for side, guess in enumerate(guesses):
             test_weight = np.ones(len(test)) if weight is None else weight[test]
@@ -305,6 +307,11 @@ def cross_validate(model: Any, problem: Problem, n_folds: int, seed: int) -> Sco
             for name, value in found.items():
                 scores[name][side].append(value)
     return scores
+
+
+def _middle(model: Any, said: NDArray[Any]) -> NDArray[Any]:
+    """Of several quantiles, the one nearest to the median."""
+    return said if said.ndim == 1 else said[:, int(np.abs(np.array(model.quantile) - 0.5).argmin())]
 
 
 def _folds(problem: Problem, n_folds: int, seed: int) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:

@@ -344,11 +344,13 @@ def explain(
         return explained.output(0) if len(base) == 1 else explained
     if not isinstance(classes, list):
         return _outputs(explained, slice(0, len(base)), classes)
-    parts = zip(model._fitted.class_columns, classes, strict=True)
+    parts = zip(model._fitted.explained_columns, classes, strict=True)
     return [_outputs(explained, columns_of, names) for columns_of, names in parts]
 
 
 def _outputs(explained: ShapValues, columns: slice, names: NDArray[Any]) -> ShapValues:
+    if columns.stop - columns.start == 1 < len(names):  # boosting has one score for two classes
+        return replace(explained.output(columns.start), of=f"log-odds of class {names[1]}")
     return replace(
         explained,
         values=explained.values[..., columns],
@@ -356,4 +358,5 @@ def _outputs(explained: ShapValues, columns: slice, names: NDArray[Any]) -> Shap
         output_names=names.tolist(),
         of="share of the class" if explained.of == "prediction" else explained.of,
         interactions=None if explained.interactions is None else explained.interactions[..., columns],
+        offset=None if explained.offset is None else explained.offset[:, columns],
     )

@@ -1,0 +1,220 @@
+// Gradients of a round, and losses of rows: what boosting asks of the losses of its parts.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "base/math.h"
+#include "learn/boosting.h"
+#include "learn/chunks.h"
+#include "learn/leaf_values.h"
+
+namespace spinney {
+
+namespace {
+
+const LossKernels& kernels_of(Loss loss) { return boost_kernels().losses[static_cast<std::size_t>(loss)]; }
+
+}  // namespace
+
+std::uint32_t BoostingParams::n_scores() const {
+  std::uint32_t n = 0;
+  for (const LossPart& part : parts) n += part.n_scores;
+  return n;
+}
+
+const double* Boosting::target_of(const Part& part, const BoostingRows& rows) const {
+  return rows.target + static_cast<std::size_t>(&part - parts_.data()) * rows.table->n_rows;
+}
+
+void Boosting::set_gradients(const double* gradients, const double* hessians) {
+  const std::size_t n = n_rows(), n_chunks = (n + chunk_rows - 1) / chunk_rows;
+  totals_.assign(n_scores(), {});
+  for (std::uint32_t k = 0; k < n_scores(); ++k, gradients += n, hessians += n) {
+    std::vector<GradientSums> sums(n_chunks);
+    for_each_chunk(n, params_.tree.n_threads, 2.0, [&](std::size_t c, std::size_t begin, std::size_t end) {
+      for (std::size_t r = begin; r < end; ++r) {
+        const double weight = rows_.weight == nullptr ? 1.0 : rows_.weight[r];
+        pairs_[k].data()[r] = {static_cast<float>(weight * gradients[r]), static_cast<float>(weight * hessians[r])};
+      }
+      add_sizes(pairs_[k].data() + begin, end - begin, sums[c]);
+    });
+    for (const GradientSums& s : sums) {
+      totals_[k].gradient += s.gradient;
+      totals_[k].hessian += s.hessian;
+    }
+  }
+  has_pairs_ = true;
+}
+
+void Boosting::touch(const BoostingRows& rows, std::size_t n) {
+  if (rows.table->spill) rows.table->spill->touch(n * sizeof(double) * (rows.weight == nullptr ? 1 : 2));
+}
+
+void Boosting::find_bend(Part& part) const {
+  const double *target = target_of(part, rows_), *scores = rows_.scores[part.first].data();
+  std::vector<std::pair<double, double>> sizes;
+  for (const Row r : all_)
+    sizes.emplace_back(std::abs(target[r] - scores[r]), rows_.weight == nullptr ? 1.0 : rows_.weight[r]);
+  part.delta = weighted_quantile(sizes, part.parameter);
+  if (part.loss != Loss::log_cosh || part.delta > 0) return;
+  for (const auto& [size, weight] : sizes)  // it has no corner to bend at: all but a few residuals are 0
+    part.delta = std::max(part.delta, weight > 0 ? size : 0.0);
+  if (!(part.delta > 0)) part.delta = 1;
+}
+
+// Gradients at the present scores, and losses by chunk unless `losses` is null.
+void Boosting::fill_pairs(std::vector<LossSum>* losses) {
+  const std::size_t n = n_rows(), n_chunks = (n + chunk_rows - 1) / chunk_rows, width = n_scores();
+  if (is_outside()) throw std::logic_error("gradients are to be set before a round");
+  for (Part& part : parts_)
+    if (traits_of(part.loss).bends) find_bend(part);
+  std::vector<GradientSums> sums(n_chunks * width);
+  if (losses != nullptr) losses->assign(n_chunks, {});
+  const double ns_per_row = 4.0 * static_cast<double>(width);
+  for_each_chunk(n, params_.tree.n_threads, ns_per_row, [&](std::size_t c, std::size_t begin, std::size_t end) {
+    touch(rows_, end - begin);
+    LossSum* loss = losses == nullptr ? nullptr : &(*losses)[c];
+    for (const Part& part : parts_) fill_pairs_of(part, begin, end, sums.data() + c * width + part.first, loss);
+    if (loss != nullptr) loss->count(rows_.weight == nullptr ? nullptr : rows_.weight + begin, end - begin);
+  });
+  totals_.assign(width, {});
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    totals_[i % width].gradient += sums[i].gradient;
+    totals_[i % width].hessian += sums[i].hessian;
+  }
+}
+
+void Boosting::fill_pairs_of(const Part& part, std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss) {
+  if (part.loss == Loss::multinomial) return fill_pairs_of_classes(part, begin, end, sums, loss);
+  const double *weight = rows_.weight == nullptr ? nullptr : rows_.weight + begin,
+               *target = target_of(part, rows_) + begin;
+  Pair* pairs = pairs_[part.first].data() + begin;
+  std::array<double, chunk_rows> losses;
+  kernels_of(part.loss).gradients(target, rows_.scores[part.first].data() + begin, weight, end - begin, {part.known()},
+                                  pairs, loss == nullptr ? nullptr : losses.data());
+  add_sizes(pairs, end - begin, *sums);
+  if (loss != nullptr) loss->add(losses.data(), weight, end - begin, part.weight);
+}
+
+void Boosting::fill_pairs_of_classes(const Part& part, std::size_t begin, std::size_t end, GradientSums* sums,
+                                     LossSum* loss) {
+  constexpr std::size_t block = 256;
+  const std::uint32_t n_classes = part.n_scores;
+  const double* target = target_of(part, rows_);
+  // The classes' scores may move together without effect, so that one class alone has less to say than its own second
+  // derivative tells: K / (K - 1) times that. Log loss of 19 tables with 1 instead: 14 worse, 4 better, median +4.6 %; with
+  // 2 (XGBoost): 12 worse, 7 better, +2.9 %.
+  const double factor = n_classes > 1 ? n_classes / (n_classes - 1.0) : 1.0;
+  std::vector<double> shares(block * n_classes);
+  std::vector<const double*> from(n_classes);
+  std::vector<double*> to(n_classes);
+  for (std::uint32_t k = 0; k < n_classes; ++k) to[k] = shares.data() + k * block;
+  for (std::size_t at = begin; at < end; at += block) {
+    const std::size_t n = std::min(block, end - at);
+    for (std::uint32_t k = 0; k < n_classes; ++k) from[k] = rows_.scores[part.first + k].data() + at;
+    std::array<double, block> losses;
+    boost_kernels().softmax(from.data(), n_classes, n, to.data(), loss == nullptr ? nullptr : losses.data());
+    const double* weight = rows_.weight == nullptr ? nullptr : rows_.weight + at;
+    if (loss != nullptr) {
+      for (std::size_t i = 0; i < n; ++i) losses[i] -= from[static_cast<std::size_t>(target[at + i])][i];
+      loss->add(losses.data(), weight, n, part.weight);
+    }
+    for (std::uint32_t k = 0; k < n_classes; ++k) {
+      Pair* pairs = pairs_[part.first + k].data() + at;
+      boost_kernels().class_gradients(to[k], target + at, weight, n, k, factor, pairs);
+      add_sizes(pairs, n, sums[k]);
+    }
+  }
+}
+
+double Boosting::training_loss() {
+  if (is_outside()) return std::numeric_limits<double>::quiet_NaN();
+  if (traits_of(parts_[0].loss).bends) return mean_loss(rows_);  // by the delta of the round that is over
+  std::vector<LossSum> sums;
+  fill_pairs(&sums);
+  has_pairs_ = true;
+  return mean_of(sums);
+}
+
+double Boosting::mean_loss(const BoostingRows& rows) const {
+  if (is_outside()) return std::numeric_limits<double>::quiet_NaN();
+  const std::size_t n = rows.table->n_rows;
+  std::vector<LossSum> sums((n + chunk_rows - 1) / chunk_rows);
+  for_each_chunk(n, params_.tree.n_threads, 4.0 * n_scores(),
+                 [&](std::size_t c, std::size_t begin, std::size_t end) { sums[c] = sum_of_losses(rows, begin, end); });
+  return mean_of(sums);
+}
+
+// Of every second, third … row where there are many: log losses of all rows, before and after, took 23 % of the fit.
+double Boosting::mean_out_of_bag() const {
+  if (is_outside()) return std::numeric_limits<double>::quiet_NaN();
+  constexpr std::size_t most = 16384;
+  const std::size_t step = std::max<std::size_t>(1, (out_of_bag_.size() + most - 1) / most);
+  const std::size_t n = (out_of_bag_.size() + step - 1) / step;
+  std::vector<LossSum> sums((n + chunk_rows - 1) / chunk_rows);
+  for_each_chunk(n, params_.tree.n_threads, 6.0 * n_scores(), [&](std::size_t c, std::size_t begin, std::size_t end) {
+    const auto gathered = [&](const double* from) {
+      std::vector<double> to(from == nullptr ? 0 : end - begin);
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] = from[out_of_bag_[(begin + i) * step]];
+      return to;
+    };
+    const std::vector<double> weights = gathered(rows_.weight);
+    const double* weight = weights.empty() ? nullptr : weights.data();
+    std::vector<std::vector<double>> scores;
+    std::vector<const double*> from;
+    for (const auto& s : rows_.scores) scores.push_back(gathered(s.data()));
+    for (const auto& s : scores) from.push_back(s.data());
+    for (const Part& part : parts_)
+      add_losses(part, gathered(target_of(part, rows_)).data(), weight, from.data() + part.first, end - begin, sums[c]);
+    sums[c].count(weight, end - begin);
+  });
+  return mean_of(sums);
+}
+
+// Sums are by chunk, in order.
+double Boosting::mean_of(const std::vector<LossSum>& sums) {
+  LossSum total;
+  for (const LossSum& s : sums) {
+    total.loss += s.loss;
+    total.weight += s.weight;
+  }
+  return total.loss / total.weight;
+}
+
+Boosting::LossSum Boosting::sum_of_losses(const BoostingRows& rows, std::size_t begin, std::size_t end) const {
+  touch(rows, end - begin);
+  const double* weight = rows.weight == nullptr ? nullptr : rows.weight + begin;
+  std::vector<const double*> scores;
+  for (const auto& s : rows.scores) scores.push_back(s.data() + begin);
+  LossSum sum;
+  for (const Part& part : parts_)
+    add_losses(part, target_of(part, rows) + begin, weight, scores.data() + part.first, end - begin, sum);
+  sum.count(weight, end - begin);
+  return sum;
+}
+
+// `scores` are those of the part.
+void Boosting::add_losses(const Part& part, const double* target, const double* weight, const double* const* scores,
+                          std::size_t n, LossSum& sum) const {
+  std::array<double, chunk_rows> losses;
+  if (part.loss == Loss::multinomial)
+    boost_kernels().softmax_loss(scores, part.n_scores, target, n, losses.data());
+  else
+    kernels_of(part.loss).values(target, scores[0], n, {part.known()}, losses.data());
+  sum.add(losses.data(), weight, n, part.weight);
+}
+
+void Boosting::LossSum::add(const double* losses, const double* weights, std::size_t n, double factor) {
+  if (weights == nullptr)
+    loss += factor * sum_in_lanes(n, [&](std::size_t i) { return losses[i]; });
+  else
+    loss += factor * sum_in_lanes(n, [&](std::size_t i) { return weights[i] > 0 ? weights[i] * losses[i] : 0.0; });
+}
+
+void Boosting::LossSum::count(const double* weights, std::size_t n) {
+  weight += weights == nullptr ? static_cast<double>(n) : sum_in_lanes(n, [&](std::size_t i) { return weights[i]; });
+}
+
+}  // namespace spinney
