@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import spinney
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 N_ROWS = 60
 _RNG = np.random.default_rng(7)
@@ -165,6 +166,15 @@ def _boosted():
     return models
 
 
+def _imported():
+    """Models of other libraries."""
+    histograms = {"max_iter": 3, "min_samples_leaf": 5}
+    return {
+        "imported": lambda: spinney.from_sklearn(HistGradientBoostingClassifier(**histograms).fit(WHOLE, CLASSES)),
+        "imported values": lambda: spinney.from_sklearn(HistGradientBoostingRegressor(**histograms).fit(WHOLE, VALUES)),
+    }
+
+
 def _models():
     models = {}
     for label, options in _TREES.items():
@@ -244,6 +254,7 @@ def _models():
         y = COUNTS + 1 if loss in ("poisson", "gamma", "tweedie") else VALUES
         models[f"loss {loss}"] = _of("GradientBoostingRegressor", y, n_estimators=4, loss=loss)
     models |= _margins() | _boosted()
+    models |= _imported()
     models["no names"] = _of("RandomForestRegressor", VALUES, WHOLE, n_estimators=3)
     models["numbers as classes"] = _of("DecisionTreeClassifier", CLASSES == "no", WHOLE)
     models["isolation"] = _of("IsolationForest", None, n_estimators=4)

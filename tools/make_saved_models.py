@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import spinney
+from sklearn.ensemble import HistGradientBoostingClassifier
 from spinney import _engine
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "saved_models"
@@ -111,6 +112,12 @@ def models() -> dict[str, Any]:
         ),
         "nu_machines_classifier": spinney.NuSVC(nu=0.3, probability=True, cv=3, random_state=4).fit(X, labels),
         "nu_machines_regressor": spinney.NuSVR(kernel="linear", nu=0.3).fit(X, score),
+        "imported_classifier": spinney.from_sklearn(
+            HistGradientBoostingClassifier(max_iter=3).fit(X[["length", "count"]].to_numpy(), labels)
+        ),
+        "imported_regressor": spinney.from_lightgbm(
+            (FOLDER.parent / "golden" / "imported" / "lightgbm_zero_missing.txt").read_bytes()
+        ),
         "linear_classifier": spinney.LinearClassifier().fit(X, labels, weight),
         "linear_regressor": spinney.LinearRegressor(scale=False).fit(X, score),
         "stack_classifier": spinney.StackingClassifier(
@@ -147,6 +154,8 @@ def models() -> dict[str, Any]:
 
 def rows_to_try(model: Any) -> list[list[Any]]:
     """Return the training rows and some with unseen categories and numbers, as JSON holds them."""
+    if model.n_features_in_ == 5:  # one that was imported
+        return [[i / 3 - 2, i % 3, None, float(i % 5), (i - 5) ** 3] for i in range(20)]
     X = table() if hasattr(model, "feature_names_in_") else table()[["length", "count"]]
     rows = X.astype(object).where(X.notna(), None).to_numpy().tolist()
     strange = [None if j % 2 else row for j, row in enumerate(rows[1])]

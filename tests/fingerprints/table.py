@@ -9,6 +9,7 @@ from fingerprints import (  # noqa: F401 (they enter their cases)
     combinations,
     forests,
     functional,
+    imported,
     long,
     margins,
     neighbours,

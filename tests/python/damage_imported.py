@@ -83,23 +83,24 @@ def outcome(data):
     return "taken"
 
 
-def main(first, n_variants):
+def files_by_format():
     formats = {}
     for path in sorted(FOLDER.iterdir()):
         if path.suffix != ".npz" and path.stem != "catboost_words":  # which needs to be told its categories
             kind = f"{path.stem.partition('_')[0]} {path.suffix}"
             formats.setdefault(kind, []).append(path.read_bytes())
-    files = [data for of_format in formats.values() for data in of_format]
-    for data in files:
-        assert outcome(data) == "taken"
-    by_format = list(formats.values())
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + SPARE_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    return list(formats.values())
+
+
+def tried(first, n_variants):
+    """Import damaged files; return what happened."""
+    formats = files_by_format()
+    files = [data for of_format in formats for data in of_format]
     counts, faults, slowest = {}, [], 0.0
     for seed in range(first, first + n_variants):
         rng = random.Random(seed)
-        of_format = by_format[seed % len(by_format)]
-        data = bytearray(of_format[seed // len(by_format) % len(of_format)])
+        of_format = formats[seed % len(formats)]
+        data = bytearray(of_format[seed // len(formats) % len(of_format)])
         rng.choice(WAYS)(data, rng, files)
         start = time.perf_counter()
         try:
@@ -113,7 +114,16 @@ def main(first, n_variants):
         if seconds > SECONDS:
             faults.append([seed, f"took {seconds:.1f} s"])
         counts[found] = counts.get(found, 0) + 1
-    print(json.dumps({"counts": counts, "slowest": round(slowest, 3), "faults": faults[:20], "n_faults": len(faults)}))
+    return {"counts": counts, "slowest": round(slowest, 3), "faults": faults[:20], "n_faults": len(faults)}
+
+
+def main(first, n_variants):
+    for of_format in files_by_format():
+        for data in of_format:
+            assert outcome(data) == "taken"
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + SPARE_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    print(json.dumps(tried(first, n_variants)))
 
 
 if __name__ == "__main__":

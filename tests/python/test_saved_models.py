@@ -103,7 +103,7 @@ def test_a_forest_saved_before_ranges_were_kept_says_so():
     path = FOLDER / "format1_forest_classifier.spinney"
     expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     model = spinney.load(path)
-    with pytest.raises(AttributeError, match="did not keep the ranges of columns"):
+    with pytest.raises(AttributeError, match="saved by a version that did not keep them"):
         model.predict_support(table_of(model, expected["rows"]))
 
 

@@ -164,7 +164,8 @@ class UncertainForest:
         ranges: ColumnRanges | None = getattr(self, "_ranges", None)
         if ranges is None:
             raise AttributeError(
-                "This forest was saved by a version that did not keep the ranges of columns. Fit it again."
+                "This forest does not know the ranges of its columns: it was imported, or saved by a version that did "
+                "not keep them. Fit it here."
             )
         inputs = self.schema_.encode_inputs(read_table(X), unseen="other", estimator=type(self).__name__)
         reasons = np.array(REASONS)[ranges.reasons(inputs)]

@@ -1,0 +1,77 @@
+"""Models of spinney in the hands of shap's plots and of scikit-learn's inspection, selection and AdaBoost."""
+
+import numpy as np
+import pytest
+import spinney
+from sklearn.ensemble import AdaBoostClassifier, AdaBoostRegressor
+from sklearn.feature_selection import RFE, RFECV
+from sklearn.inspection import PartialDependenceDisplay, permutation_importance
+
+MODELS = {
+    "tree": spinney.DecisionTreeClassifier(max_depth=3),
+    "forest": spinney.RandomForestClassifier(3, random_state=0),
+    "boosting": spinney.GradientBoostingClassifier(n_estimators=3),
+}
+
+
+@pytest.fixture(scope="module")
+def penguins():
+    X, y = spinney.datasets.load_penguins()
+    X = X.assign(number=np.arange(len(X)) % 7)
+    whole = X.notna().all(axis=1)
+    return X[whole], np.asarray(y)[whole]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_scikit_learn_inspects_tables_of_words_and_numbers(penguins, name):
+    pytest.importorskip("matplotlib").use("Agg")
+    X, y = penguins
+    model = MODELS[name].fit(X, y)
+    found = permutation_importance(model, X, y, n_repeats=1, random_state=0)
+    assert found.importances_mean.shape == (8,)
+    display = PartialDependenceDisplay.from_estimator(
+        model, X, ["bill_length_mm", "island"], categorical_features=["island"], target=y[0], grid_resolution=4
+    )
+    assert display.axes_.size == 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+def test_scikit_learn_selects_columns(penguins, name):
+    X, y = penguins
+    assert RFE(MODELS[name], n_features_to_select=3, step=3).fit(X, y).support_.sum() == 3
+    numbers = X.select_dtypes("number")  # RFECV itself takes nothing else
+    assert RFECV(MODELS[name], cv=3, step=3).fit(numbers, y).predict(numbers).shape == y.shape
+
+
+def test_scikit_learns_adaboost_boosts_our_trees(penguins):
+    X, y = penguins
+    model = AdaBoostClassifier(spinney.DecisionTreeClassifier(max_depth=2), n_estimators=3).fit(X, y)
+    assert model.score(X, y) > 0.9
+    values = AdaBoostRegressor(spinney.DecisionTreeRegressor(max_depth=3), n_estimators=3).fit(X, X["body_mass_g"])
+    assert values.score(X, X["body_mass_g"]) > 0.8
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_every_plot_of_shap_runs_on_an_explanation():
+    shap = pytest.importorskip("shap")
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    X, y = spinney.datasets.load_penguins()
+    weight = X["body_mass_g"].fillna(4000)
+    boosted = spinney.GradientBoostingRegressor(n_estimators=3).fit(X, weight).shap_values(X[:40]).to_explanation()
+    forest = spinney.RandomForestClassifier(3, random_state=0).fit(X, y).shap_values(X[:40]).to_explanation()
+    for explanation in (boosted, *(forest[..., k] for k in range(3))):
+        for plot in (shap.plots.beeswarm, shap.plots.bar, shap.plots.violin, shap.plots.heatmap):
+            plot(explanation, show=False)
+        shap.plots.waterfall(explanation[0], show=False)
+        shap.plots.scatter(explanation[:, 0], color=explanation, show=False)
+        shap.plots.scatter(explanation[:, 1], show=False)
+        shap.plots.force(explanation[0], matplotlib=True, show=False)
+        names, rows = explanation.feature_names, explanation.display_data
+        shap.plots.decision(explanation.base_values[0], explanation.values, rows, feature_names=names, show=False)
+        matplotlib.pyplot.close("all")
+    with pytest.raises(Exception, match="not yet supported by TreeExplainer"):  # it knows a list of libraries alone
+        shap.TreeExplainer(MODELS["tree"].fit(X, y))
