@@ -263,6 +263,11 @@ def test_what_is_not_carried_over_is_refused_by_name(reader, name, pairs, said):
         READERS[reader](changed(name, *pairs))
 
 
+def test_a_number_for_missing_values_beside_categories_is_refused():
+    with pytest.raises(spinney.ModelFileError, match="categories beside missing=, which is not carried over"):
+        read("xgboost_sets", missing=0.0)
+
+
 def test_pickles_and_strangers_are_refused():
     for reader in READERS.values():
         with pytest.raises(spinney.ModelFileError, match="is a pickle, and to read one is to run the code in it"):

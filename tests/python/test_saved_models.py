@@ -96,7 +96,7 @@ def test_a_saved_forest_that_kept_its_rows_still_knows_them():
     assert not model.predict_support(X).outside.any()
     errors = model.predict_standard_error(X, corrected=False)
     np.testing.assert_allclose(errors, expected["predict_standard_error"], rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(model.predict_interval(X, 0.8), expected["predict_interval"], rtol=1e-12)
+    np.testing.assert_allclose(model.predict_interval(X, 0.8, "jackknife+"), expected["predict_interval"], rtol=1e-12)
 
 
 def test_a_forest_saved_before_ranges_were_kept_says_so():

@@ -234,6 +234,8 @@ class _Reading:
         # values that are stored are looked up, and XGBoost refuses others; codes that no split knows go left
         unseen = "error" if stored else "other"
         absent = None if missing is None or missing != missing else as_singles(float(missing))
+        if absent is not None and categories:
+            refuse("has columns of categories beside missing=, which is not carried over. Use NaN for missing values.")
         return schema_of(names, self.n_columns, categories, unseen, absent)
 
     def stored_categories(self) -> dict[int, tuple[Any, ...]]:
