@@ -23,7 +23,7 @@ import numpy as np
 from boosters import Booster, Task, installed, versions
 from memory import measured_peak
 from program import command_line, run
-from timing import Rounds, Row, median, play_round, ratio
+from timing import Rounds, Row, median, play, play_round, ratio
 
 OPEN_LOSS = 1.01  # no worse: at most one percent above the least loss of the peers that count
 # Its leaves are sums of coarsely rounded gradients, longer steps than the data ask for, as with a larger learning rate.
@@ -361,7 +361,40 @@ def _agreement(name: str, kind: str, X: Any, y: np.ndarray, options: Any) -> Row
     )
 
 
-WORKLOADS = {f.__name__: f for f in (large, middle, covtype, wide, categories, small, predict, memory, agree)}
+class _Squared:
+    """The squared error as an object of the user's."""
+
+    def loss(self, y: Any, f: Any) -> Any:
+        return (y - f) ** 2 / 2
+
+    def gradient(self, y: Any, f: Any) -> Any:
+        return f - y
+
+    def hessian(self, y: Any, f: Any) -> Any:
+        return np.ones_like(f)
+
+
+def own_loss(options: argparse.Namespace) -> Iterator[Row]:
+    """Compare the squared error as a formula and as an object with the built-in one: how many times as long."""
+    import spinney
+
+    rng = np.random.default_rng(0)
+    n = 20_000 if options.quick else 200_000
+    X = rng.normal(size=(n, 20)).astype(np.float32)
+    y = X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=n)
+    losses = {"built-in": "squared_error", "formula": lambda y, f: (y - f) ** 2 / 2, "object": _Squared()}
+    fits = {
+        name: partial(spinney.GradientBoostingRegressor(loss, n_estimators=100, max_leaf_nodes=31, n_jobs=2).fit, X, y)
+        for name, loss in losses.items()
+    }
+    rounds = play(fits, options.rounds)
+    for name, most in (("formula", 1.5), ("object", 3)):
+        times = median(rounds, name), median(rounds, "built-in")
+        longer = ratio(rounds, name, "built-in")
+        yield Row(f"own loss, {name}, {n // 1000}k x 20", *times, ratio=longer, target=f"<= {most}", rounds=rounds)
+
+
+WORKLOADS = {f.__name__: f for f in (large, middle, covtype, wide, categories, small, predict, memory, agree, own_loss)}
 
 
 def main() -> int:

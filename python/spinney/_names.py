@@ -192,7 +192,7 @@ FITTED_BY_COMMAND = {
 }
 
 # what it fits too, and what neither classes nor values alone are enough for: estimators
-FITTED_BY_COMMAND_ALONE = {"ranker": "GradientBoostingRanker"}
+FITTED_BY_COMMAND_ALONE = {"ranker": "GradientBoostingRanker", "survival": "GradientBoostingSurvival"}
 
 # estimators whose files do not predict a target
 WITHOUT_TARGET = frozenset({"HistogramDensity", "IsolationForest", "ProximityImputer", "RandomTreesEmbedding"})

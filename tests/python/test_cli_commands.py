@@ -94,6 +94,37 @@ def test_fit_ranks_lists(folder, penguins):
     assert "lists" in refused(*given, "--group", "species", "--folds", 9)
 
 
+def test_fit_learns_times(folder, penguins):
+    timed = penguins.select(
+        "species",
+        "island",
+        "bill_length_mm",
+        hours=penguins["body_mass_g"].fill_null(4000),
+        failed=penguins["sex"] == "male",
+    ).with_columns(pl.col("failed").fill_null(False).cast(int))
+    timed.write_csv(folder / "timed.csv")
+    given = [
+        "fit",
+        folder / "timed.csv",
+        "--target",
+        "hours",
+        "--model",
+        "survival",
+        "--trees",
+        5,
+        "--folds",
+        3,
+        "--json",
+    ]
+    for loss in ("cox", "aft"):
+        found = json.loads(run(*given, "--event", "failed", "--loss", loss).stdout)
+        assert found["scores"]["concordance"]["boosting"]["mean"] > 0.6
+        assert found["scores"]["concordance"]["baseline"]["mean"] == 0.5
+    json.loads(run(*given).stdout)
+    assert "1 (or true)" in refused(*given, "--event", "island")
+    assert "--model ranker" in refused(*given, "--loss", "pairwise", code=2)
+
+
 def test_fit_judges_beside_the_baseline(folder):
     result = json.loads(run("fit", folder / "penguins.csv", "--target", "species", "--json").stdout)
     accuracy = result["scores"]["accuracy"]

@@ -150,3 +150,34 @@ def test_derivatives_of_formulas_are_what_differences_tell(formula):
     np.testing.assert_allclose(
         second, (formula(at + e) - 2 * formula(at) + formula(at - e)) / e**2, rtol=1e-4, atol=1e-5
     )
+
+
+def test_a_formula_in_blocks_gives_the_same_bits(monkeypatch):
+    from spinney._boosting import blocks
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3))
+    y = X[:, 0] + rng.normal(size=500)
+
+    def plain(y, f):
+        return np.logaddexp(f - y, y - f)
+
+    def by_mean(y, f):  # looks at all rows at once
+        return (y - f) ** 2 * (1 + np.abs(y.mean()))
+
+    calls = []
+
+    def asked(y, f):
+        calls.append(len(y))
+        return plain(y, f)
+
+    few = {"n_estimators": 5, "max_leaf_nodes": 4}
+    whole = [spinney.GradientBoostingRegressor(loss, **few).fit(X, y) for loss in (plain, by_mean)]
+    monkeypatch.setattr(blocks, "_ROWS", 64)
+    for loss, before in zip((plain, by_mean), whole, strict=True):
+        for n_jobs in (1, 2):
+            model = spinney.GradientBoostingRegressor(loss, n_jobs=n_jobs, **few).fit(X, y)
+            assert model.fingerprint() == before.fingerprint()
+            np.testing.assert_array_equal(model.train_score_, before.train_score_)
+    spinney.GradientBoostingRegressor(asked, **few).fit(X, y)
+    assert calls.count(64) > 7 * calls.count(500)

@@ -15,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._boosting.boosters import start_booster, tables_of_members, weights_for_bins
+from spinney._boosting.evaluations import FollowsSets, metrics_of, named_sets
 from spinney._boosting.first_model import StartsAtModel
 from spinney._boosting.importances import BoostingImportances
-from spinney._boosting.judge import HeldOutScore
+from spinney._boosting.judge import HeldOutScore, WithScoring
 from spinney._boosting.kept import boosting_from_json, boosting_to_json
 from spinney._boosting.losses import Loss
 from spinney._boosting.members import Member
@@ -50,7 +51,7 @@ NO_LIMIT = 2**32 - 1
 _USUAL_LEAF, _LEAF_OF_FEW = 20, 3  # rows, unless the user says how many; the latter where the former leaves no split
 
 
-class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
+class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtModel):
     """Gradient boosting of classes or values."""
 
     _model_attribute = "boosting_"
@@ -93,7 +94,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         "monotonic_cst": ["array-like", dict, None],
         "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
         "early_stopping": ["boolean", None],
-        "scoring": [str, callable, None],
+        "scoring": [str, callable, list, tuple, None],
         "validation_fraction": [
             Interval(Real, 0.0, 1.0, closed="neither"),
             Interval(Integral, 1, None, closed="left"),
@@ -137,9 +138,9 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
     def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:
         """Turn scores, (n_rows, n_scores), into predictions."""
 
-    def _held_out_score(self, *given: Any) -> Any:
-        """Return the metric `scoring` on held-out rows, as a function of scores."""
-        return HeldOutScore(self, *given)
+    def _held_out_score(self, scoring: Any, *given: Any) -> Any:
+        """Return a metric on held-out rows, as a function of scores; smaller is better."""
+        return HeldOutScore(WithScoring(self, scoring), *given)
 
     # ---- fitting -------------------------------------------------------------------------------------
 
@@ -174,7 +175,8 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are held out together (early stopping).
         X_val, y_val, sample_weight_val, offset_val : as X, y, sample_weight and offset, optional
-            Held-out rows, for early stopping and the learning curve.
+            Held-out rows, for early stopping and the learning curve. Several sets are dicts of these by name: the
+            first stops the fit, all are judged after each round (``history_``).
 
         Returns
         -------
@@ -187,7 +189,8 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         self, X: Any, y: Any, sample_weight: Any, offset: Any, groups: Any, later: tuple[Any, Any, Any, Any]
     ) -> Self:
         """Boost; `later` are the table, targets, weights and offsets that the caller holds out."""
-        X_val, y_val, *_ = later
+        sets = named_sets(later, ("X_val", "y_val", "sample_weight_val", "offset_val"))
+        X_val, y_val, *_ = later = sets[0][1]
         self._check_request(X_val, y_val, {"sample_weight_val": later[2], "offset_val": later[3]}, groups)
         beside = {"y": y, "sample_weight": sample_weight, "offset": offset, "groups": groups}
         X, (y, sample_weight, offset, groups) = taken_apart(X, beside, self.categorical_features)
@@ -213,6 +216,7 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         rows.check(loss, "y")
         loss = weighed(loss, rows)
         held_out = self._held_out(rows, schema, loss, later, learned, n_scores)
+        others = [(name, self._held_out(rows, schema, loss, given, learned, n_scores)) for name, given in sets[1:]]
         recipe = resolve(self, rows.n_used, n_scores, held_out is not None)
         check_stream(X, self, recipe, rows)
         if recipe.n_folds and 0 < rows.n_used < len(rows.target):
@@ -229,7 +233,12 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
         start = self._start(loss, rows, n_scores) if earlier is None else earlier.start
         check_size(rows, start, loss)
         rounds = self._rounds(recipe, schema, loss, rows, parts, start, earlier, seed, learned)
+        if len(parts) == 1:
+            judged = [(sets[0][0], parts[0][1]), *others]
+            rounds.evaluations = self._evaluations(judged, schema, loss, start, earlier, learned, rounds)
         rounds.run()
+        if rounds.evaluations is not None:
+            learned["history_"] = rounds.evaluations.columns()
         by_class = learned.pop("_class_weight", None)
         learned["_ranges"] = ColumnRanges.of(rows.columns, rows.weight, self._n_threads)
         is_calibrated = len(parts) > 1 and hasattr(self, "calibrate")
@@ -268,7 +277,8 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
 
     def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any) -> None:
         self._check_parameters()
-        check_scoring(self.scoring, self.callbacks)
+        for metric in metrics_of(self.scoring):
+            check_scoring(metric, self.callbacks)
         check_held_out(X_val, y_val, more, groups, stops_early(self))
 
     def _draw_seed(self, recipe: Recipe, may_set_aside: bool) -> int:
@@ -376,10 +386,11 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
                 coded = _engine.CodedTable(columns, weights_for_bins(recipe, rows, seed + i), options)
             engine = start_booster(columns, learning, held_out, loss, start, earlier, options, coded, self._n_threads)
             judge = None
-            if held_out is not None and self.scoring is not None:
+            scoring = metrics_of(self.scoring)[0]
+            if held_out is not None and scoring is not None:
                 base = held_out.scores(start) if loss.is_shifted else None
                 encode = lambda X: self._encode(schema, read_table(X))  # noqa: E731
-                judge = self._held_out_score(view([]), held_out, learned, base, encode)
+                judge = self._held_out_score(scoring, view([]), held_out, learned, base, encode)
             members.append(Member(self, recipe, engine, held_out is not None, judge, statistics, outside))
 
         def factors() -> Floats:
@@ -448,8 +459,9 @@ class BaseBoosting(ReadableBoosting, BoostingImportances, StartsAtModel):
     ) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
         curves = rounds.curves()
-        for name in ("validation_score_", "oob_scores_", "oob_improvement_", "oob_score_", "init_", "_calibration"):
+        for name in ("validation_score_", "oob_scores_", "oob_improvement_", "oob_score_", "init_", "history_"):
             self.__dict__.pop(name, None)
+        self.__dict__.pop("_calibration", None)
         self._keep_schema(schema)
         self.max_features_ = min(count_features(recipe.max_features, schema.n_features), schema.n_features)
         self.boosting_ = model

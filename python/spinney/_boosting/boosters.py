@@ -59,16 +59,16 @@ def start_booster(
     if held_out is not None:
         target, scores = held_out.shifted(start, loss)
         judged = columns if held_out.columns is rows.columns else held_out.columns
-        later = (judged, target, held_out.weight, _scores_so_far(held_out, scores, earlier, n_threads))
+        later = (judged, target, held_out.weight, scores_so_far(held_out, scores, earlier, n_threads))
     target, scores = rows.shifted(start, loss)
     target = target if np.shares_memory(target, rows.target) else kept(columns, target)
-    scores = _scores_so_far(rows, scores, earlier, n_threads)
+    scores = scores_so_far(rows, scores, earlier, n_threads)
     n_done = 0 if earlier is None else earlier.n_rounds
     return _engine.Boosting(columns, target, rows.weight, scores, later, options, n_done, coded)
 
 
-def _scores_so_far(rows: LearningRows, scores: Floats, earlier: FittedBoosting | None, n_threads: int) -> Floats:
-    """Scores, (n_scores, n_rows); trees are added in the order of the rounds, as when they were grown."""
+def scores_so_far(rows: LearningRows, scores: Floats, earlier: FittedBoosting | None, n_threads: int) -> Floats:
+    """Scores, (n_scores, n_rows), after an earlier model; trees are added in the order in which they were grown."""
     if earlier is None:
         return scores
     for round_ in range(earlier.n_rounds):

@@ -126,9 +126,11 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
     early_stopping : bool or None, default=None
         Whether to hold out rows, and to stop when their loss no longer improves. None: if ``n_iter_no_change`` is
         given, and, fold by fold, with ``n_estimators="auto"``.
-    scoring : str, callable or None, default=None
-        The metric of early stopping and of ``validation_score_``: the name of a scikit-learn scorer, or a function of
-        (model, held-out rows as they were given, their targets). None: the loss.
+    scoring : str, callable, list of these or None, default=None
+        The metric of early stopping and of ``validation_score_``: the name of a scikit-learn scorer, a function of
+        (targets, predictions), of which those whose names end in "_error", "_loss" or "_deviance" are smaller for
+        better, or a function of (model, held-out rows as they were given, their targets), larger for better. None or
+        "loss": the loss. Of a list, the first; all of it is in ``history_``, unless there are folds.
     validation_fraction : float or int, default=0.1
         Share or number of rows to hold out, unless `fit` is given ``X_val``.
     n_iter_no_change : int or None, default=None
@@ -190,6 +192,9 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
     validation_score_ : ndarray of shape (n_rounds,)
         If rows were held out: their loss after each round, or the metric with its sign changed, so that smaller is
         always better. Of folds: the mean of their boosters' losses, each on the rows it has not seen.
+    history_ : dict of ndarray
+        If there are several held-out sets or metrics: after each round, each metric on each set, as in ``"test loss"``,
+        beside the number of the round. ``pandas.DataFrame(model.history_)`` makes a table of it. It is not saved.
     oob_scores_ : ndarray of shape (n_rounds,)
         With ``subsample`` below 1, unless there are folds: after each round, mean loss of the rows that it did not draw
         (of every second, third … of them, where there are more than 16,384); NaN if it drew all.
@@ -392,7 +397,7 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
 
     def _make_loss(self, learned: dict[str, Any]) -> Loss:
         if not isinstance(self.loss, str):
-            return own_loss(self.loss, of_classes=True)
+            return own_loss(self.loss, of_classes=True, n_jobs=self.n_jobs)
         classes = learned["classes_"]
         if isinstance(classes, list):
             return loss_of_outputs([class_loss("log_loss", len(labels)) for labels in classes], "by_output")

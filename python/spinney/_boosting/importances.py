@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._boosting.judge import HeldOutScore
+from spinney._boosting.judge import HeldOutScore, WithScoring
 from spinney._boosting.outputs import weighed
 from spinney._boosting.row_losses import losses_of_parts
 from spinney._boosting.rows import LearningRows
@@ -143,7 +143,7 @@ class _Judge:
             if isinstance(scoring, str):
                 get_scorer(scoring)
             self.name = scoring if isinstance(scoring, str) else getattr(scoring, "__name__", "the metric")
-            self._scorer = HeldOutScore(_With(model, scoring), self._view, rows, learned, None, model._columns)
+            self._scorer = HeldOutScore(WithScoring(model, scoring), self._view, rows, learned, None, model._columns)
 
     def loss(self, table: _engine.Table | None = None) -> float:
         """Mean loss, or minus the metric, of the rows or of a table like theirs."""
@@ -175,17 +175,3 @@ class _Judge:
             else:
                 table.add_number(values)
         return table
-
-
-class _With:
-    """A model as `HeldOutScore` takes it, with another metric."""
-
-    def __init__(self, model: Any, scoring: Any) -> None:
-        self._of = model
-        self.scoring = scoring
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._of, name)
-
-    def __sklearn_tags__(self) -> Any:
-        return self._of.__sklearn_tags__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -33,14 +34,14 @@ class HeldOutScore:
         self._view = view
         self._learned = learned
         self._encode = encode
-        self._scorer = get_scorer(model.scoring) if isinstance(model.scoring, str) else model.scoring
+        self._scorer = scorer_of(model.scoring)
         weight = held_out.weight
         rows = np.arange(len(held_out.target)) if weight is None else np.flatnonzero(weight > 0)
         self._rows = rows
         self._base = None if base is None else base.T[rows]
         self._has_offset = held_out.offset is not None
         # a metric by name asks for predictions alone; any other may read the rows, as the caller gave them
-        unread = isinstance(model.scoring, str) or held_out.given is None
+        unread = isinstance(model.scoring, str) or takes_predictions(model.scoring) or held_out.given is None
         self._X = np.zeros((len(rows), 1)) if unread else pick_table(held_out.given).take(rows)
         target = held_out.target[rows]
         classes = learned.get("classes_")
@@ -72,6 +73,55 @@ class HeldOutScore:
         judged = _Scored(self._model, self._view, scores_of, self._learned)
         weighted = {} if self._weight is None else {"sample_weight": self._weight}
         return -float(self._scorer(judged, self._X, self._y, **weighted))
+
+
+_LEAST_IS_BEST = ("_error", "_loss", "_deviance")  # ends of the names of scikit-learn's metrics that are losses
+
+
+def takes_predictions(metric: Any) -> bool:
+    """Whether a metric is a function of targets and predictions, not of a model, rows and targets."""
+    if isinstance(metric, str) or not callable(metric):
+        return False
+    try:
+        given = inspect.signature(metric).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    needed = [p for p in given if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty]
+    return len(needed) == 2
+
+
+def sign_of(metric: Any) -> int:
+    """-1 for a function of targets and predictions that is smaller for better ones, as its name says; else 1."""
+    name = getattr(metric, "__name__", "")
+    return -1 if takes_predictions(metric) and name.endswith(_LEAST_IS_BEST) else 1
+
+
+def scorer_of(metric: Any) -> Any:
+    """Return a metric as a scorer: a function of a model, rows and targets, larger for better."""
+    if isinstance(metric, str):
+        return get_scorer(metric)
+    if not takes_predictions(metric):
+        return metric
+    takes_weights = "sample_weight" in inspect.signature(metric).parameters
+
+    def scorer(model: Any, X: Any, y: Any, **weighted: Any) -> float:
+        return sign_of(metric) * float(metric(y, model.predict(X), **(weighted if takes_weights else {})))
+
+    return scorer
+
+
+class WithScoring:
+    """A model as `HeldOutScore` takes it, with another metric."""
+
+    def __init__(self, model: Any, scoring: Any) -> None:
+        self._of = model
+        self.scoring = scoring
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._of, name)
+
+    def __sklearn_tags__(self) -> Any:
+        return self._of.__sklearn_tags__()
 
 
 class _Scored:

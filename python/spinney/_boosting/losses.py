@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -110,9 +110,9 @@ class Loss:
             raise ValueError(f"loss={self.name!r} needs a target above 0 in some row. All of y is 0.")
 
 
-def own_loss(given: Any, of_classes: bool) -> Loss:
+def own_loss(given: Any, of_classes: bool, n_jobs: int | None) -> Loss:
     """Return a user's loss."""
-    own = OwnLoss(given, of_classes)
+    own = OwnLoss(given, of_classes, n_jobs)
 
     def start(y: Floats, weight: Floats, offset: Floats) -> float:
         y = 2 * y - 1 if of_classes else y
@@ -158,6 +158,7 @@ def regression_loss(name: str, quantile: float, tweedie_power: float) -> Loss:
 TWO_CLASS_LOSSES = tuple(name for name, traits in _engine.losses().items() if traits["of_two_classes"])
 _MOST_STEPS, _CLOSE = 100, 1e-12
 _FAR, _HALVINGS = 700.0, 60
+_ROUNDED = 1e-13  # of the sizes of terms: more than NumPy's sums are off
 
 
 def _log_odds(y: Floats, weight: Floats, offset: Floats) -> float:
@@ -195,6 +196,14 @@ def class_constants(totals: Floats, weight: Floats, offset: Floats | None) -> Fl
     return np.asarray(constants if offset is None else constants - constants.mean())
 
 
+def _sign_of_sum(terms: Floats) -> int:
+    """Sign of the exact sum; summed exactly only where rounding might hide it."""
+    total = float(terms.sum())
+    if abs(total) <= _ROUNDED * float(np.abs(terms).sum()):
+        total = math.fsum(terms.tolist())
+    return (total > 0) - (total < 0)
+
+
 def _where_slopes_cancel(slopes: Slopes, base: float = 0.0, scale: float = 1.0) -> Start:
     """Constant at which the slopes of the rows' losses add up to 0, halved in on from around `base`."""
 
@@ -202,16 +211,17 @@ def _where_slopes_cancel(slopes: Slopes, base: float = 0.0, scale: float = 1.0) 
         high = 1 + float(np.abs(offset).max(initial=0.0)) / scale
         low = -high
 
-        def slope_at(at: float) -> float:
-            return math.fsum((slopes(y, base + scale * at + offset) * weight).tolist())
+        @cache
+        def sign_at(at: float) -> int:
+            return _sign_of_sum(slopes(y, base + scale * at + offset) * weight)
 
-        while slope_at(high) < 0 and high < _FAR:
+        while sign_at(high) < 0 and high < _FAR:
             low, high = high, 2 * high
-        while slope_at(low) > 0 and low > -_FAR:
+        while sign_at(low) > 0 and low > -_FAR:
             low, high = 2 * low, low
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            low, high = (middle, high) if slope_at(middle) < 0 else (low, middle)
+            low, high = (middle, high) if sign_at(middle) < 0 else (low, middle)
         return base + scale * (low + high) / 2
 
     return start

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.outside import OutsideLosses
+from spinney._boosting.outside import Outside, OutsideLosses, OutsideRows
 from spinney._boosting.recipe import Recipe
+from spinney._boosting.rows import LearningRows
 from spinney._boosting.statistics import Statistic
 from spinney._fitted.boosting import FittedBoosting
 
@@ -73,6 +74,12 @@ class Member:
         """Tell the engine the gradients of the next round, if it does not know the loss."""
         if self._outside is not None:
             self.engine.set_gradients(*self._outside.learning.gradients(self.engine.scores()))
+
+    def outside_loss(self, rows: LearningRows, loss: Outside) -> OutsideRows:
+        """Return a loss that the engine does not know, of other rows, by what this booster has learned of it."""
+        learned = None if self._outside is None else self._outside.learning
+        found: OutsideRows = getattr(learned, "held_out", loss)(rows)
+        return found
 
     def record(self, losses: Losses, so_far: SoFar) -> None:
         """Note the losses of the last round: of the rows learned from, held out, and out of bag before and after."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._boosting.blocks import InBlocks
 from spinney._boosting.rows import LearningRows
 from spinney._fitted.links import is_link, is_of_classes
 from spinney._numbers.jets import derivatives
@@ -64,8 +65,10 @@ class OwnLoss:
         How scores become predictions.
     """
 
-    def __init__(self, given: Any, of_classes: bool) -> None:
+    def __init__(self, given: Any, of_classes: bool, n_jobs: int | None = 1) -> None:
         self._given = given
+        self._values = InBlocks(lambda y, f: (np.asarray(given(y, f), dtype=np.float64),), n_jobs)
+        self._slopes = InBlocks(lambda y, f: derivatives(lambda at: given(y, at), f)[1:], n_jobs)
         self._is_formula = not hasattr(given, "gradient")
         self._of_classes = of_classes
         self.name = str(getattr(given, "__name__", type(given).__name__))
@@ -79,19 +82,18 @@ class OwnLoss:
 
     def values(self, y: Floats, f: Floats) -> Floats:
         """Loss of each row."""
-        loss = self._given if self._is_formula else self._given.loss
-        return _checked(loss(y, f), len(y), "loss")
+        return _checked(self._values(y, f)[0] if self._is_formula else self._given.loss(y, f), len(y), "loss")
 
     def slopes(self, y: Floats, f: Floats) -> Floats:
         """Slope of each row's loss by its score."""
         if self._is_formula:
-            return _checked(derivatives(lambda at: self._given(y, at), f)[1], len(y), "the derivative of loss")
+            return _checked(self._slopes(y, f)[0], len(y), "the derivative of loss")
         return _checked(self._given.gradient(y, f), len(y), "gradient")
 
     def slopes_and_curves(self, y: Floats, f: Floats) -> tuple[Floats, Floats]:
         """Slope and size of the second derivative of each row's loss; 1 where the user gives none."""
         if self._is_formula:
-            _, first, second = derivatives(lambda at: self._given(y, at), f)
+            first, second = self._slopes(y, f)
             slopes = _checked(first, len(y), "the derivative of loss")
             return slopes, np.abs(_checked(second, len(y), "the second derivative of loss"))
         if not hasattr(self._given, "hessian"):
@@ -126,6 +128,7 @@ class OwnRows:
         self._loss = loss
         self._y = loss.target(rows)
         self._weight = rows.weights()
+        self._is_whole = bool((self._weight > 0).all())
 
     @property
     def largest_step(self) -> float:
@@ -144,9 +147,11 @@ class OwnRows:
 
     def mean_loss(self, scores: Floats) -> float:
         """Weighted mean."""
-        used = self._weight > 0
-        values = self._loss.values(self._y[used], scores[0][used])
-        return float(np.average(values, weights=self._weight[used]))
+        y, f, weight = self._y, scores[0], self._weight
+        if not self._is_whole:
+            used = weight > 0
+            y, f, weight = y[used], f[used], weight[used]
+        return float(np.average(self._loss.values(y, f), weights=weight))
 
 
 def _checked(values: Any, n_rows: int, what: str) -> Floats:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._boosting.base import BaseBoosting
+from spinney._boosting.evaluations import metrics_of
 from spinney._boosting.losses import Loss
 from spinney._boosting.ranking import (
     RANKING_LOSSES,
@@ -115,10 +116,11 @@ class GradientBoostingRanker(BaseBoosting):
     early_stopping : bool or None, default=None
         Whether to hold out rows, and to stop when their loss no longer improves. None: if ``n_iter_no_change`` is
         given, and, fold by fold, with ``n_estimators="auto"``.
-    scoring : str, callable or None, default=None
+    scoring : str, callable, list of these or None, default=None
         The metric of early stopping and of ``validation_score_``: "ndcg", "map" or "mrr", perhaps of the first places
-        alone, as in "ndcg@10", or a function of (grades, scores, numbers of the lists), larger for better. None: the
-        loss, which is 1 less the mean NDCG of the first ``truncation`` places, or the mean loss of a pair.
+        alone, as in "ndcg@10", or a function of (grades, scores, numbers of the lists), larger for better. None or
+        "loss": the loss, which is 1 less the mean NDCG of the first ``truncation`` places, or the mean loss of a pair.
+        Of a list, the first; all of it is in ``history_``, unless there are folds.
     validation_fraction : float or int, default=0.1
         Share or number of rows to hold out, unless `fit` is given ``X_val``.
     n_iter_no_change : int or None, default=None
@@ -167,6 +169,9 @@ class GradientBoostingRanker(BaseBoosting):
     validation_score_ : ndarray of shape (n_rounds,)
         If rows were held out: their loss after each round, or the metric with its sign changed, so that smaller is
         always better. Of folds: the mean of their boosters' losses, each on the rows it has not seen.
+    history_ : dict of ndarray
+        If there are several held-out sets or metrics: after each round, each metric on each set, as in ``"test loss"``,
+        beside the number of the round. ``pandas.DataFrame(model.history_)`` makes a table of it. It is not saved.
     oob_scores_ : ndarray of shape (n_rounds,)
         With ``subsample`` below 1, unless there are folds: after each round, mean loss of the rows that it did not draw
         (of every second, third … of them, where there are more than 16,384); NaN if it drew all.
@@ -322,14 +327,17 @@ class GradientBoostingRanker(BaseBoosting):
         offset : array-like of shape (n_samples,), optional
             Scores that the trees add to. Pass the same to `predict`.
         X_val, y_val, groups_val, sample_weight_val, offset_val : as X, y, groups, sample_weight and offset, optional
-            Held-out lists, for early stopping and the learning curve.
+            Held-out lists, for early stopping and the learning curve. Several sets are dicts of these by name: the
+            first stops the fit, all are judged after each round (``history_``).
 
         Returns
         -------
         self
             The fitted estimator.
         """
-        later = None if y_val is None else ListedTarget(y_val, groups_val)
+        later: Any = None if y_val is None else ListedTarget(y_val, groups_val)
+        if isinstance(y_val, dict):
+            later = {name: ListedTarget(y, (groups_val or {}).get(name)) for name, y in y_val.items()}
         if groups_val is not None and y_val is None:
             raise ValueError("groups_val goes with X_val. Pass X_val and y_val too.")
         if groups is not None and y_val is not None and groups_val is None:
@@ -341,8 +349,9 @@ class GradientBoostingRanker(BaseBoosting):
 
     def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any) -> None:
         self._check_parameters()
-        if isinstance(self.scoring, str):
-            read_metric(self.scoring)
+        for metric in metrics_of(self.scoring):
+            if isinstance(metric, str):
+                read_metric(metric)
         check_scoring(None, self.callbacks)
         check_held_out(X_val, y_val, more, None, stops_early(self))
 
@@ -361,8 +370,8 @@ class GradientBoostingRanker(BaseBoosting):
     def _make_loss(self, learned: dict[str, Any]) -> Loss:
         return ranking_loss(self.loss, self.gains, self.truncation, self._n_threads)
 
-    def _held_out_score(self, view: FittedBoosting, held_out: Any, *given: Any) -> Any:
-        return HeldOutRanking(self.scoring, self.gains, held_out)
+    def _held_out_score(self, scoring: Any, view: FittedBoosting, held_out: Any, *given: Any) -> Any:
+        return HeldOutRanking(scoring, self.gains, held_out)
 
     def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:
         return scores[:, 0]

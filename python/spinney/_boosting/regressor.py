@@ -116,9 +116,11 @@ class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
     early_stopping : bool or None, default=None
         Whether to hold out rows, and to stop when their loss no longer improves. None: if ``n_iter_no_change`` is
         given, and, fold by fold, with ``n_estimators="auto"``.
-    scoring : str, callable or None, default=None
-        The metric of early stopping and of ``validation_score_``: the name of a scikit-learn scorer, or a function of
-        (model, held-out rows as they were given, their targets). None: the loss.
+    scoring : str, callable, list of these or None, default=None
+        The metric of early stopping and of ``validation_score_``: the name of a scikit-learn scorer, a function of
+        (targets, predictions), of which those whose names end in "_error", "_loss" or "_deviance" are smaller for
+        better, or a function of (model, held-out rows as they were given, their targets), larger for better. None or
+        "loss": the loss. Of a list, the first; all of it is in ``history_``, unless there are folds.
     validation_fraction : float or int, default=0.1
         Share or number of rows to hold out, unless `fit` is given ``X_val``.
     n_iter_no_change : int or None, default=None
@@ -171,6 +173,9 @@ class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
     validation_score_ : ndarray of shape (n_rounds,)
         If rows were held out: their loss after each round, or the metric with its sign changed, so that smaller is
         always better. Of folds: the mean of their boosters' losses, each on the rows it has not seen.
+    history_ : dict of ndarray
+        If there are several held-out sets or metrics: after each round, each metric on each set, as in ``"test loss"``,
+        beside the number of the round. ``pandas.DataFrame(model.history_)`` makes a table of it. It is not saved.
     oob_scores_ : ndarray of shape (n_rounds,)
         With ``subsample`` below 1, unless there are folds: after each round, mean loss of the rows that it did not draw
         (of every second, third … of them, where there are more than 16,384); NaN if it drew all.
@@ -348,7 +353,7 @@ class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
         if not isinstance(self.loss, str):
             if n_outputs > 1:
                 raise ValueError("A loss of your own is for one output. Fit one model per column of y.")
-            return own_loss(self.loss, of_classes=False)
+            return own_loss(self.loss, of_classes=False, n_jobs=self.n_jobs)
         quantile, share, power = self.quantile, float(self.huber_share), float(self.tweedie_power)
         quantile = float(quantile) if self.loss == "quantile" else 0.5
         parameters = {"quantile": quantile, "huber": share, "log_cosh": share, "tweedie": power}

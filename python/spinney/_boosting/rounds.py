@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._boosting.calibration import Calibration, out_of_folds
+from spinney._boosting.evaluations import Evaluations, metrics_of
 from spinney._boosting.losses import Loss
 from spinney._boosting.members import Losses, Member, added_up, in_turns, mean_curve
 from spinney._boosting.recipe import Recipe
+from spinney._boosting.row_losses import losses_of_parts
 from spinney._boosting.rows import LearningRows
 from spinney._fitted.boosting import FittedBoosting
 from spinney._words.warn import warn
@@ -40,10 +42,11 @@ class Rounds:
         self._recipe = recipe
         self._members = members
         self._earlier = earlier
-        self._view = view
+        self.view = view
         self._factors = factors
         if earlier is not None:
             members[0].go_on(earlier.n_rounds)
+        self.evaluations: Evaluations | None = None
         self.because = f"all {recipe.n_rounds} rounds are done"
 
     @property
@@ -75,6 +78,8 @@ class Rounds:
         while self._n_done < recipe.n_rounds:
             for member, found in zip(active, self._advance(active), strict=True):
                 member.record(found, self._so_far(member))
+            if self.evaluations is not None:
+                self.evaluations.add(self._members[0].engine, self.view([]).n_scores)
             if model.verbose:
                 self._report(first, time.perf_counter() - began)
             answers = [callback(self._progress(began)) for callback in callbacks]  # all are called, whatever one says
@@ -83,7 +88,7 @@ class Rounds:
                 break
             active = [member for member in active if not member.is_settled]
             if not active:
-                judged = "loss" if model.scoring is None else "score"
+                judged = "loss" if metrics_of(model.scoring)[0] is None else "score"
                 of_folds = " of any fold" if len(self._members) > 1 else ""
                 self.because = f"the held-out {judged}{of_folds} has not improved for {recipe.patience} rounds"
                 break
@@ -101,6 +106,7 @@ class Rounds:
             "train_loss": self._mean_of_last([member.train_curve for member in self._members]),
             "validation_loss": self._last_held_out(),
             "seconds": time.perf_counter() - began,
+            **({} if self.evaluations is None else {"evaluations": self.evaluations.last()}),
         }
 
     def _last_held_out(self) -> float | None:
@@ -118,6 +124,7 @@ class Rounds:
         parts = [f"round {done} of {wanted}", f"loss {progress['train_loss']:.5g}"]
         if progress["validation_loss"] is not None:
             parts.append(f"held out {progress['validation_loss']:.5g}")
+        parts += [f"{name} {value:.5g}" for name, value in progress.get("evaluations", {}).items()]
         parts.append(f"{left:.0f} s left")
         line = ", ".join(parts)
         if sys.stderr.isatty():
@@ -137,18 +144,18 @@ class Rounds:
     def _so_far(self, member: Member) -> Callable[[], FittedBoosting]:
         """Return what makes the model of the rounds that a member has done."""
         before = [] if self._earlier is None else self._earlier.trees()
-        return lambda: self._view(before + member.trees())
+        return lambda: self.view(before + member.trees())
 
     def result(self) -> FittedBoosting:
         """Return the model, cut back to its best rounds if asked for."""
         if len(self._members) == 1:
             return self._so_far(self._members[0])().first(self._members[0].n_kept())
-        return self._view(added_up(self._members, self._turns(), self.factors))
+        return self.view(added_up(self._members, self._turns(), self.factors))
 
     @cached_property
     def factors(self) -> Floats:
         """What the trees of several members are multiplied by, by score."""
-        return np.ones(self._view([]).n_scores) if self._factors is None else self._factors()
+        return np.ones(self.view([]).n_scores) if self._factors is None else self._factors()
 
     def calibrated(
         self,
@@ -159,12 +166,21 @@ class Rounds:
         by_class: Floats | None,
     ) -> Calibration | None:
         """Return what the members said of the rows that they have held out, without weights of classes."""
-        if self._view([]).n_outputs > 1:
+        if self.view([]).n_outputs > 1:
             return None
         if by_class is not None:
             rows = replace(rows, weight=rows.weights() / by_class[rows.target.astype(np.intp)])
         _, first = rows.shifted(start, loss)
-        return out_of_folds(self._members, parts, rows, start, first, self.factors, self._view([]))
+        return out_of_folds(self._members, parts, rows, start, first, self.factors, self.view([]))
+
+    def loss_on(self, rows: LearningRows, loss: Loss) -> Callable[[Floats], float]:
+        """Return the mean loss of other rows, as a function of their scores, (n_rows, n_scores)."""
+        if loss.outside is not None:
+            judged = self._members[0].outside_loss(rows, loss.outside)
+            return lambda scores: judged.mean_loss(np.ascontiguousarray(scores.T))
+        weight = rows.weights()
+        targets = rows.targets(loss)
+        return lambda scores: float(np.average(losses_of_parts(loss, scores, targets, weight), weights=weight))
 
     def scores_held_out(self, scores: Floats, parts: Sequence[LearningRows | None]) -> Floats:
         """Scores of rows, (n_scores, n_rows), with those of each fold as the booster has them that holds it out."""

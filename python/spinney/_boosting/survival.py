@@ -11,7 +11,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 import spinney._engine as _engine
 from spinney._boosting.base import BaseBoosting
+from spinney._boosting.evaluations import metrics_of
 from spinney._boosting.losses import Loss
+from spinney._boosting.recipe import stops_early
 from spinney._boosting.rounds import Rounds
 from spinney._boosting.rows import LearningRows
 from spinney._boosting.times import DISTRIBUTIONS, CoxLoss, TimedLoss, read_times, steps_at, time_loss
@@ -20,6 +22,7 @@ from spinney._file.arrays import array_from_json, array_to_json
 from spinney._file.container import field, refuse
 from spinney._fitted.boosting import FittedBoosting
 from spinney._keep.part import FittedPart
+from spinney._learn.one_target import check_held_out, check_scoring
 from spinney._learn.target import read_weights
 from spinney._numbers.same_bits import exp, log
 
@@ -113,9 +116,9 @@ class GradientBoostingSurvival(BaseBoosting):
     early_stopping : bool or None, default=None
         Whether to hold out rows, and to stop when their loss no longer improves. None: if ``n_iter_no_change`` is
         given, and, fold by fold, with ``n_estimators="auto"``.
-    scoring : str, callable or None, default=None
-        The metric of early stopping and of ``validation_score_``: the name of a scikit-learn scorer, or a function of
-        (model, held-out rows as they were given, their targets). None: the loss.
+    scoring : str, callable, list of these or None, default=None
+        The metric of early stopping and of ``validation_score_``: "concordance". None or "loss": the loss. Of a list,
+        the first; all of it is in ``history_``, unless there are folds.
     validation_fraction : float or int, default=0.1
         Share or number of rows to hold out, unless `fit` is given ``X_val``.
     n_iter_no_change : int or None, default=None
@@ -172,6 +175,9 @@ class GradientBoostingSurvival(BaseBoosting):
     validation_score_ : ndarray of shape (n_rounds,)
         If rows were held out: their loss after each round, or the metric with its sign changed, so that smaller is
         always better. Of folds: the mean of their boosters' losses, each on the rows it has not seen.
+    history_ : dict of ndarray
+        If there are several held-out sets or metrics: after each round, each metric on each set, as in ``"test loss"``,
+        beside the number of the round. ``pandas.DataFrame(model.history_)`` makes a table of it. It is not saved.
     oob_scores_ : ndarray of shape (n_rounds,)
         With ``subsample`` below 1, unless there are folds: after each round, mean loss of the rows that it did not draw
         (of every second, third … of them, where there are more than 16,384); NaN if it drew all.
@@ -298,6 +304,24 @@ class GradientBoostingSurvival(BaseBoosting):
         self.n_jobs = n_jobs
 
     # ---- fitting -------------------------------------------------------------------------------------
+
+    def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any) -> None:
+        for metric in metrics_of(self.scoring):
+            if metric not in (None, "concordance"):
+                raise ValueError(f"{metric!r} is no metric of times. Use 'concordance', or None for the loss.")
+        self._check_parameters()
+        check_scoring(None, self.callbacks)
+        check_held_out(X_val, y_val, more, groups, stops_early(self))
+
+    def _held_out_score(self, scoring: Any, view: FittedBoosting, held_out: LearningRows, *given: Any) -> Any:
+        assert held_out.more is not None
+        low, high, sign = held_out.target, held_out.more, -1.0 if self.loss == "cox" else 1.0
+
+        def judge(scores: Floats, so_far: Any = None) -> float:
+            expected = np.ascontiguousarray(sign * scores[:, 0])
+            return -float(_engine.concordance(low, high, expected, held_out.weight))
+
+        return judge
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
         learned: dict[str, Any] = {"n_outputs_": 1}

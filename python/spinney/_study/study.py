@@ -16,7 +16,10 @@ from spinney._study.session import Asked, Session
 from spinney._tables.read import MOST_BYTES, read_file
 
 LARGEST_SEED = 2**31 - 1
-_TOLD = set("group time metric task minutes peers models folds repeats keep drop random_state".split())
+_TOLD = {
+    *("group", "time", "metric", "task", "minutes", "peers"),
+    *("models", "folds", "repeats", "keep", "drop", "random_state"),
+}
 
 
 def study(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def _quantiles(_context: Any, _parameter: Any, given: str | None) -> float | lis
 
 _NUMBER_LOSSES = tuple(name for name, traits in _engine.losses().items() if not traits["of_classes"])
 _CLASS_LOSSES = ("log_loss", *(name for name, traits in _engine.losses().items() if traits["of_two_classes"]))
-_LIST_LOSSES = ("lambdamart", "pairwise")
+_LOSSES_ALONE = {"ranker": ("lambdamart", "pairwise"), "survival": ("cox", "aft")}
 _CRITERIA = (
     *("gini", "entropy", "log_loss", "misclassification", "chi2", "gain_ratio"),
     *("squared_error", "friedman_mse", "absolute_error", "poisson"),
@@ -87,12 +88,13 @@ _LEARNERS = (
 )
 _KERNELS = ("linear", "poly", "rbf", "sigmoid")
 _OF_TREES = ("tree", "forest", "extra-trees")
-_OF_BOOSTING = ("boosting", "ranker")
+_OF_BOOSTING = ("boosting", *FITTED_BY_COMMAND_ALONE)
 _OF_MARGINS = ("svm", "linear_svm")
 _OF_KERNELS = ("svm", "nu_svm")
 _ONLY_OF = {  # models that an option is for, where it is not for all of them
     "n_neighbors": ("knn",),
     "group": ("ranker",),
+    "event": ("survival",),
     "learning_rate": (*_OF_BOOSTING, "adaboost", "functional"),
     "learners": ("functional",),
     "loss": _OF_BOOSTING,
@@ -115,14 +117,12 @@ _OPTION_OF = {
 }  # where an option has another name than its parameter
 
 
-def _check_ranker(group: str | None, loss: str | None) -> None:
-    if group is None:
-        raise click.BadParameter(
-            "--model ranker compares rows of the same list. Name the column that says which, such as the query's.",
-            param_hint="'--group'",
-        )
-    if loss not in (None, *_LIST_LOSSES):
-        raise click.BadParameter(f"--model ranker has {' and '.join(_LIST_LOSSES)}.", param_hint="'--loss'")
+def _check_loss(kind: str, loss: str | None) -> None:
+    for model, names in _LOSSES_ALONE.items():
+        if loss in names and kind != model:
+            raise click.BadParameter(f"It is for --model {model}.", param_hint="'--loss'")
+        if kind == model and loss not in (None, *names):
+            raise click.BadParameter(f"--model {model} has {' and '.join(names)}.", param_hint="'--loss'")
 
 
 @spinney.command()
@@ -142,10 +142,10 @@ def _check_ranker(group: str | None, loss: str | None) -> None:
     type=click.Choice([*FITTED_BY_COMMAND, *FITTED_BY_COMMAND_ALONE]),
     default="tree",
     show_default=True,
-    help="One tree, a random forest, a forest of trees that cut at random, gradient boosting (of lists to be ranked: "
-    "ranker), AdaBoost, a sum of simple functions, a support vector machine, a linear one for many rows, a "
-    "perceptron, the nearest rows, the rows of a regular cell, a linear model, or several of these: "
-    "stacked, or averaged.",
+    help="One tree, a random forest, a forest of trees that cut at random, gradient boosting (of lists: "
+    "ranker, of times until an event: survival), AdaBoost, a sum of simple functions, a support vector machine, "
+    "a linear one for many rows, a perceptron, the nearest rows, the rows of a regular cell, a linear model, or "
+    "several of these: stacked, or averaged.",
 )
 @click.option(
     "--trees",
@@ -181,10 +181,10 @@ def _check_ranker(group: str | None, loss: str | None) -> None:
 )
 @click.option(
     "--loss",
-    type=click.Choice((*_NUMBER_LOSSES, *_CLASS_LOSSES, *_LIST_LOSSES)),
+    type=click.Choice((*_NUMBER_LOSSES, *_CLASS_LOSSES, *chain(*_LOSSES_ALONE.values()))),
     metavar="L",
-    help=f"Boosting. Of numbers: {', '.join(_NUMBER_LOSSES)}; of classes: {', '.join(_CLASS_LOSSES)}; of lists: "
-    f"{', '.join(_LIST_LOSSES)}.",
+    help=f"Boosting. Of numbers: {', '.join(_NUMBER_LOSSES)}; of classes: {', '.join(_CLASS_LOSSES)}; "
+    f"{'; '.join(f'of {model}: {chr(44).join(names)}' for model, names in _LOSSES_ALONE.items())}.",
 )
 @click.option(
     "--quantile",
@@ -218,6 +218,9 @@ def _check_ranker(group: str | None, loss: str | None) -> None:
 @click.option("--offset", metavar="COL", help="Boosting: column with the score that each row starts from.")
 @click.option("--group", metavar="COL", help="Ranker: column that says which list each row belongs to.")
 @click.option(
+    "--event", metavar="COL", help="Survival: column of 1 where the event happened at the target's time, else 0."
+)
+@click.option(
     "--folds",
     type=click.IntRange(0, 100),
     default=5,
@@ -250,6 +253,7 @@ def fit(
     weight: str | None,
     offset: str | None,
     group: str | None,
+    event: str | None,
     folds: int,
     seed: int,
     memory: str | None,
@@ -272,6 +276,7 @@ def fit(
       spinney fit loans.csv --target repaid --model boosting --out loans.model
 
       spinney fit clicks.csv --target grade --model ranker --group query
+      spinney fit machines.csv --target hours --model survival --event failed
 
       spinney fit 'loans/*.parquet' --target repaid --model boosting --memory 2GB
     """
@@ -284,21 +289,23 @@ def fit(
             "extra-trees": "Extra-trees see every row, so that none is out of bag. Pass a number, or --model forest.",
         }
         raise click.BadParameter(why[kind], param_hint="'--trees'")
-    for name, value in {**parameters, "offset": offset, "group": group}.items():
+    for name, value in {**parameters, "offset": offset, "group": group, "event": event}.items():
         if value is not None and kind not in _ONLY_OF.get(name, (kind,)):
             option = f"'--{_OPTION_OF.get(name, name.replace('_', '-'))}'"
             raise click.BadParameter(f"This is not a parameter of --model {kind}. Leave it out.", param_hint=option)
     if folds == 1:
         raise click.BadParameter("1 fold leaves no rows to learn from. Use 0, or 2 and more.", param_hint="'--folds'")
-    if kind == "ranker":
-        _check_ranker(group, parameters["loss"])
-        task = "ranking"
-    elif parameters["loss"] in _LIST_LOSSES:
-        raise click.BadParameter("It is for lists of rows. Pass --model ranker.", param_hint="'--loss'")
+    _check_loss(kind, parameters["loss"])
+    if kind == "ranker" and group is None:
+        raise click.BadParameter(
+            "--model ranker compares rows of the same list. Name the column that says which, such as the query's.",
+            param_hint="'--group'",
+        )
+    task = {"ranker": "ranking", "survival": "survival"}.get(kind, task)
     from spinney.cli.fit import Source, run_fit
 
     parts = () if date_parts is None else tuple(part.strip() for part in date_parts.split(","))
-    source = Source(table, target, task, drop, weight, offset, delimiter, parts, group)
+    source = Source(table, target, task, drop, weight, offset, delimiter, parts, group, event=event)
     run_fit(source, kind, parameters, n_folds=folds, seed=seed, out=out, as_json=as_json, memory=memory)
 
 

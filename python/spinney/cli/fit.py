@@ -46,11 +46,13 @@ class Source:
     date_parts: tuple[str, ...] = ()
     group: str | None = None
     time: str | None = None
+    event: str | None = None
 
     @property
     def beside(self) -> dict[str, str]:
         """Columns that are not learned from, by the options that name them."""
         named = {"--weight": self.weight, "--offset": self.offset, "--group": self.group, "--time": self.time}
+        named["--event"] = self.event
         return {option: name for option, name in named.items() if name is not None}
 
 
@@ -113,7 +115,7 @@ def run_fit(
     if kind == "knn":
         given = {"n_neighbors": "cv"} | given
     is_counted = isinstance(given.get("n_estimators"), int) and problem.X.height >= _FEWEST_TO_STOP_BY
-    if kind in ("boosting", "ranker") and is_counted:
+    if kind in ("boosting", *FITTED_BY_COMMAND_ALONE) and is_counted:
         given = _STOPPING | given
     with failures_in_words(), warnings_in_words():
         model = getattr(spinney, name)(**given)
@@ -174,7 +176,7 @@ def check_boosting(problem: Problem, parameters: dict[str, Any]) -> None:
     from spinney._boosting.losses import NUMBER_LOSSES
 
     loss = parameters.get("loss")
-    if problem.task == "ranking":
+    if problem.task in ("ranking", "survival"):
         return
     if parameters.get("quantile") is not None and loss != "quantile":
         raise fail("--quantile says which quantile to predict. Pass --loss quantile too.")
@@ -223,7 +225,17 @@ def take_apart(source: Source) -> Problem:
     options = [option for option in ("--group", "--time") if option in source.beside]
     beside: dict[str, NDArray[Any]] = {option: rows[source.beside[option]].to_numpy() for option in options}
     y = _labels(rows[source.target])
+    if source.event is not None:
+        y = np.where(_events(rows[source.event]), y, -y.astype(float))
     return Problem(X, y, weight, offset, task, why, frame.height - rows.height, beside)
+
+
+def _events(column: Any) -> NDArray[Any]:
+    """Return which rows have had their event, of a column of 0 and 1 or of true and false."""
+    values = column.to_numpy()
+    if column.null_count() or not set(np.unique(values).tolist()) <= {0, 1}:
+        raise fail(f"--event: '{column.name}' must hold 1 (or true) where the event has happened, and 0 where not yet.")
+    return np.asarray(values, dtype=bool)
 
 
 def _with_date_parts(X: Any, source: Source) -> Any:
@@ -246,8 +258,10 @@ def task_of(target: Any, asked: str) -> tuple[str, str]:
     dtype = target.dtype
     if not (dtype.is_numeric() or _is_label(dtype)):
         raise fail(f"The target '{target.name}' holds {dtype} values. Make it numbers or strings.")
-    if asked in ("regression", "ranking") and _is_label(dtype):
-        needs = "--task regression needs numbers" if asked == "regression" else "--model ranker needs grades"
+    if asked in ("regression", "ranking", "survival") and _is_label(dtype):
+        needs = {"ranking": "--model ranker needs grades", "survival": "--model survival needs times"}.get(
+            asked, "--task regression needs numbers"
+        )
         raise fail(f"{needs}, but the target '{target.name}' holds {dtype} values.")
     if asked == "classification" and dtype.is_float() and (target != target.round(0)).any():
         raise fail(f"--task classification needs labels, but '{target.name}' holds fractions. Use --task regression.")
@@ -302,6 +316,8 @@ def cross_validate(model: Any, problem: Problem, n_folds: int, seed: int) -> Sco
             test_weight = np.ones(len(test)) if weight is None else weight[test]
             if problem.task == "ranking":
                 found = _score_of_lists(y[test], guess, problem.beside["--group"][test], test_weight)
+            elif problem.task == "survival":
+                found = _score_of_times(y[test], guess * (-1 if model.loss == "cox" else 1), test_weight)
             else:
                 found = _score(problem.task, y[test], guess, test_weight)
             for name, value in found.items():
@@ -332,11 +348,12 @@ def _folds(problem: Problem, n_folds: int, seed: int) -> Iterator[tuple[NDArray[
 
 
 def _metrics(task: str) -> list[str]:
-    return {"classification": ["accuracy"], "ranking": ["NDCG@10"]}.get(task, ["R²", "RMSE"])
+    known = {"classification": ["accuracy"], "ranking": ["NDCG@10"], "survival": ["concordance"]}
+    return known.get(task, ["R²", "RMSE"])
 
 
 def _baseline(y: NDArray[Any], weight: NDArray[np.float64] | None, task: str) -> Any:
-    if task == "ranking":
+    if task in ("ranking", "survival"):
         return 0.0
     if task == "regression":
         return np.average(y.astype(float), weights=weight)
@@ -364,6 +381,13 @@ def _score_of_lists(
     return {"NDCG@10": ranking_score(y, guess, lists, metric="ndcg@10", sample_weight=weight)}
 
 
+def _score_of_times(y: NDArray[Any], expected: NDArray[Any], weight: NDArray[np.float64]) -> dict[str, float]:
+    from spinney import _engine
+
+    high = np.where(y > 0, y, np.inf).astype(float)
+    return {"concordance": float(_engine.concordance(np.abs(y).astype(float), high, expected.astype(float), weight))}
+
+
 # ---- the report -------------------------------------------------------------------------------------------
 
 
@@ -376,7 +400,8 @@ def summary(
     about: About = model._about()
     ranked = importance_columns(model) if hasattr(model, "feature_importances_") else {"column": [], "importance": []}
     importances = dict(zip(ranked["column"], ranked["importance"], strict=True))
-    baseline = {"classification": "most frequent class", "ranking": "any order"}.get(problem.task, "mean")
+    words = {"classification": "most frequent class", "ranking": "any order", "survival": "any order"}
+    baseline = words.get(problem.task, "mean")
     return {
         "table": str(source.path),
         "rows": problem.X.height,
