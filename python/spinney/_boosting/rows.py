@@ -95,8 +95,10 @@ class LearningRows:
         loss.check(self.target, self.seen_weights > 0, name)
 
 
-def kept(columns: _engine.Table, numbers: Floats) -> Floats:
+def kept(columns: Any, numbers: Floats) -> Floats:
     """Return the same numbers where a table lies: a copy in files, or the array itself."""
+    if not isinstance(columns, _engine.Table):  # rows of any estimator's, as they were given
+        return numbers
     if numbers.ndim == 1:
         return cast(Floats, columns.kept(numbers))
     return cast(Floats, columns.kept(np.ascontiguousarray(numbers).reshape(-1))).reshape(numbers.shape)
