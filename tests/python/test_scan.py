@@ -84,6 +84,12 @@ def test_a_stream_gives_the_model_of_its_rows_in_memory(case, size):
     assert (model.predict(table) == said).all()
 
 
+def test_several_outputs_are_a_list_of_names():
+    model = GradientBoostingRegressor(n_estimators=3)
+    expected = model.fit(FRAME[FEATURES], FRAME[["y", "third"]]).fingerprint()
+    assert model.fit(pieces([*FEATURES, "y", "third"], 300), ["y", "third"]).fingerprint() == expected
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["y", "yes"])
 def test_with_nothing_set_a_stream_gives_the_model_of_its_rows_in_memory(target):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from spinney._data.columns import RawTable
 from spinney._data.scan import is_dask, stream_of
 from spinney._data.schema import Schema
-from spinney._data.spool import array_of
+from spinney._data.spool import SpooledTable, array_of
 
 
 def taken_apart(X: Any, beside: dict[str, Any], categorical_features: Any, name: str = "X") -> tuple[Any, list[Any]]:
@@ -19,7 +21,7 @@ def taken_apart(X: Any, beside: dict[str, Any], categorical_features: Any, name:
     X : table or stream
         What is no stream is returned as it is, with what is beside it.
     beside : dict
-        By the name of a parameter: the name of a column, or what it is without a stream.
+        By the name of a parameter: the name of a column, a list of names, or what it is without a stream.
     categorical_features : as the parameter
     name : str
         What the caller calls the stream.
@@ -31,12 +33,28 @@ def taken_apart(X: Any, beside: dict[str, Any], categorical_features: Any, name:
         if is_dask(value) or type(value).__module__.startswith("dask"):
             raise TypeError(f"{option} is a Dask collection. Name its column of {name} instead, such as {option}='y'.")
     table = stream.spooled(categorical_features)
-    arrays = [array_of(table, value, option) if isinstance(value, str) else value for option, value in beside.items()]
-    taken = {value for value in beside.values() if isinstance(value, str)}
+    arrays = [_array_of(table, value, option) for option, value in beside.items()]
+    taken = {name for value in beside.values() for name in _names_in(value)}
     kept = [j for j in range(table.n_columns) if table.names is None or table.names[j] not in taken]
     if not kept:
         raise ValueError("No column is left to learn from: all columns of the stream are named.")
     return (table.only(kept) if taken else table), arrays
+
+
+def _names_in(value: Any) -> list[str]:
+    """Return the names of columns that a parameter gives: one, or a list of them."""
+    if isinstance(value, str):
+        return [value]
+    is_names = isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value)
+    return list(value) if is_names else []
+
+
+def _array_of(table: SpooledTable, value: Any, option: str) -> Any:
+    names = _names_in(value)
+    if not names:
+        return value
+    found = [array_of(table, name, option) for name in names]
+    return found[0] if isinstance(value, str) else np.column_stack(found)
 
 
 def batches_of(X: Any, schema: Schema) -> Iterator[RawTable] | None:
