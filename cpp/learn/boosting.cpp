@@ -146,12 +146,12 @@ std::uint32_t Boosting::n_trees_apart() const {
   return n_threads < 2 || bytes > most_bytes ? 0 : n_scores() - n_scores() % n_threads;
 }
 
-void Boosting::advance(Interrupt& interrupt) {
+void Boosting::advance(Interrupt& interrupt, bool judges_out_of_bag) {
   interrupt.check();
   draw_rows();
   if (!has_pairs_) fill_pairs(nullptr);
   has_pairs_ = false;
-  if (params_.subsample < 1) loss_before_ = mean_out_of_bag();
+  if (params_.subsample < 1 && judges_out_of_bag) loss_before_ = mean_out_of_bag();
   if (roots_) fill_roots(interrupt);
   std::vector<BoostedTree> grown(n_scores());
   const std::uint32_t n_apart = n_trees_apart();

@@ -53,8 +53,8 @@ class Boosting {
   // outside has them set before each round.
   void set_gradients(const double* gradients, const double* hessians);
 
-  // One more round: a tree for each score column.
-  void advance(Interrupt& interrupt);
+  // One more round: a tree for each score column. `judges_out_of_bag`: whether the losses of rows not drawn are wanted.
+  void advance(Interrupt& interrupt, bool judges_out_of_bag = true);
 
   // Mean loss at the present scores, without what does not depend on them; NaN, here and below, if it is one from outside.
   double training_loss();  // the gradients of the next round come with it
@@ -107,6 +107,8 @@ class Boosting {
   LossSum sum_of_losses(const BoostingRows& rows, std::size_t begin, std::size_t end) const;
   void add_losses(const Part& part, const double* target, const double* weight, const double* const* scores,
                   std::size_t n, LossSum& sum) const;
+  static void fill_losses(const Part& part, const double* target, const double* const* scores, std::size_t n,
+                          double* losses);
   bool is_outside() const { return traits_of(parts_[0].loss).is_outside; }
   const Part& part_of(std::uint32_t k) const { return parts_[part_of_[k]]; }
   const double* target_of(const Part& part, const BoostingRows& rows) const;

@@ -195,15 +195,39 @@ Boosting::LossSum Boosting::sum_of_losses(const BoostingRows& rows, std::size_t 
   return sum;
 }
 
-// `scores` are those of the part.
+// `scores` are those of the part. Where most rows have no weight, as in a table of which a fold is held out, their losses are
+// not asked for; the others' stand where they stood, so that the sum has the same bits.
 void Boosting::add_losses(const Part& part, const double* target, const double* weight, const double* const* scores,
                           std::size_t n, LossSum& sum) const {
   std::array<double, chunk_rows> losses;
-  if (part.loss == Loss::multinomial)
-    boost_kernels().softmax_loss(scores, part.n_scores, target, n, losses.data());
-  else
-    kernels_of(part.loss).values(target, scores[0], n, {part.known()}, losses.data());
+  std::array<std::uint32_t, chunk_rows> used;
+  std::size_t m = 0;
+  for (std::size_t i = 0; weight != nullptr && i < n; ++i) {
+    used[m] = static_cast<std::uint32_t>(i);
+    m += weight[i] > 0;
+  }
+  if (weight == nullptr || 2 * m > n) {
+    fill_losses(part, target, scores, n, losses.data());
+  } else {
+    std::vector<double> gathered(m * (part.n_scores + std::size_t{1}));
+    std::vector<const double*> from(part.n_scores);
+    const auto gather = [&](const double* numbers, std::size_t k) {
+      for (std::size_t j = 0; j < m; ++j) gathered[k * m + j] = numbers[used[j]];
+      return gathered.data() + k * m;
+    };
+    for (std::uint32_t k = 0; k < part.n_scores; ++k) from[k] = gather(scores[k], k);
+    std::array<double, chunk_rows> found;
+    fill_losses(part, gather(target, part.n_scores), from.data(), m, found.data());
+    std::fill_n(losses.begin(), n, 0.0);
+    for (std::size_t j = 0; j < m; ++j) losses[used[j]] = found[j];
+  }
   sum.add(losses.data(), weight, n, part.weight);
+}
+
+void Boosting::fill_losses(const Part& part, const double* target, const double* const* scores, std::size_t n,
+                           double* losses) {
+  if (part.loss == Loss::multinomial) return boost_kernels().softmax_loss(scores, part.n_scores, target, n, losses);
+  kernels_of(part.loss).values(target, scores[0], n, {part.known()}, losses);
 }
 
 void Boosting::LossSum::add(const double* losses, const double* weights, std::size_t n, double factor) {

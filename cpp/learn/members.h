@@ -8,7 +8,7 @@
 
 namespace spinney {
 
-// After a round; NaN where no rows are held out, or none are out of bag.
+// After a round; NaN where no rows are held out, none are out of bag, or there are several boosters.
 struct RoundLosses {
   double training, held_out;
   Boosting::OutOfBagLoss out_of_bag;

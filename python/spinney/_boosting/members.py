@@ -174,12 +174,11 @@ def mean_curve(curves: Sequence[Sequence[float]], turns: list[tuple[int, int]]) 
 
     A member that has not had its turn counts with its first round.
     """
-    last = np.array([curve[0] for curve in curves])
-    means = np.empty(len(turns))
-    for i, (m, r) in enumerate(turns):
-        last[m] = curves[m][r]
-        means[i] = last.mean()
-    return means
+    whose = np.array([m for m, _ in turns], dtype=np.intp)
+    last = np.empty((len(turns), len(curves)))
+    for m, curve in enumerate(curves):
+        last[:, m] = np.asarray(curve)[np.maximum(np.cumsum(whose == m) - 1, 0)]
+    return np.asarray(last.mean(axis=1))
 
 
 def added_up(members: Sequence[Member], turns: list[tuple[int, int]], factors: Floats) -> list[_engine.Tree]:
