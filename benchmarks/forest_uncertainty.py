@@ -1,23 +1,29 @@
 """Uncertainty of forests: speed of quantiles beside quantile-forest's, and what the rest costs.
 
-Usage: ``python benchmarks/forest_uncertainty.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE]``.
-Without names every workload runs. The README beside this file says what each one claims.
+Usage: ``python benchmarks/forest_uncertainty.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE] [--data FOLDER]``.
+Without names every workload runs. The README beside this file says what each one claims. ``coverage`` needs the folder
+of open sets that accuracy.py takes, and is left out without it.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterator
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import sets
 from program import command_line, run
 from timing import Row, median, play, ratio
 
 N_JOBS = 2
 LEVELS = [0.05, 0.5, 0.95]
+SETS = ["bike_sharing", "boston", "airfoil", "california_housing", "kin8nm", "auto_mpg", "ozone_la", "diabetes_lars"]
+MOST_ROWS = 3000
 
 
 @cache
@@ -82,13 +88,43 @@ def others(options: argparse.Namespace) -> Iterator[Row]:
     plain = partial(forest.predict, new)
     calls = {
         "standard errors": partial(forest.predict_standard_error, new, corrected=False),
-        "intervals, jackknife+": partial(forest.predict_interval, new),
-        "intervals, quantile": partial(forest.predict_interval, new, method="quantile"),
+        "intervals, quantile": partial(forest.predict_interval, new),
+        "intervals, jackknife+": partial(forest.predict_interval, new, method="jackknife+"),
         "support": partial(forest.predict_support, new),
     }
     for name, call in calls.items():
         played = play({"ours": call, "peer": plain}, options.rounds)
         yield Row(f"{name}, {n_new} rows", median(played, "ours"), evidence=f"predict {median(played, 'peer'):.3g} s")
+
+
+def coverage(options: argparse.Namespace) -> Iterator[Row]:
+    """Count what intervals of 90 % by quantiles, and by the jackknife+, cover of rows not learned from."""
+    if options.data is None:
+        return
+    for name in SETS[:1] if options.quick else SETS:
+        table = sets.load(options.data, name)
+        table = table if len(table.y) <= MOST_ROWS else sets._sample(table, MOST_ROWS)
+        fold = sets.seed_of(name, 1).permutation(len(table.y)) % 3
+        found: dict[str, list[list[float]]] = {"quantile": [], "jackknife+": []}
+        y, seconds = table.y.astype(np.float64), dict.fromkeys(found, 0.0)
+        for k in range(3):
+            new = fold == k
+            forest = make("spinney", 1).set_params(max_features=1.0).fit(table.X[~new], y[~new])
+            for method, figures in found.items():
+                began = time.perf_counter()
+                low, high = forest.predict_interval(table.X[new], method=method).T
+                seconds[method] += time.perf_counter() - began
+                covered, missed = (low <= y[new]) & (y[new] <= high), np.maximum(low - y[new], y[new] - high)
+                score = high - low + 20 * np.maximum(missed, 0)
+                figures.append([covered.mean(), score.mean(), (low < y.min()).mean()])
+        ours, peer = (np.mean(figures, axis=0) for figures in found.values())
+        row = Row(f"coverage, {name}", seconds["quantile"], seconds["jackknife+"])
+        row.evidence = (
+            f"covered {ours[0]:.1%} | {peer[0]:.1%}, interval score {ours[1]:.4g} | {peer[1]:.4g}, "
+            f"lower ends below all targets {ours[2]:.0%} | {peer[2]:.0%}"
+        )
+        row.same_work = abs(ours[0] - 0.9) <= 0.02 and ours[2] == 0
+        yield row
 
 
 def _row(name: str, played: Any, target: str, evidence: str) -> Row:
@@ -104,11 +140,13 @@ def _row(name: str, played: Any, target: str, evidence: str) -> Row:
     )
 
 
-WORKLOADS = {f.__name__: f for f in (quantiles, others)}
+WORKLOADS = {f.__name__: f for f in (quantiles, others, coverage)}
 
 
 def main() -> int:
-    return run(WORKLOADS, command_line(__doc__, WORKLOADS).parse_args())
+    parser = command_line(__doc__, WORKLOADS)
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="open sets, for coverage")
+    return run(WORKLOADS, parser.parse_args())
 
 
 if __name__ == "__main__":

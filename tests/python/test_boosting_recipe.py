@@ -5,7 +5,8 @@ import pytest
 import spinney
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
-from spinney._boosting.recipe import resolve
+from spinney._boosting.members import in_turns, mean_curve
+from spinney._boosting.recipe import resolve, searched
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(240, 4))
@@ -244,3 +245,43 @@ def test_rare_classes():
     assert np.isfinite(model.predict_proba(X)).all()
     each = spinney.GradientBoostingClassifier().fit(X[:12], np.arange(12))
     assert each.predict_proba(X[:12]).shape == (12, 12)
+
+
+def test_a_search_tries_recipes_that_the_user_leaves_open():
+    def tried(**parameters):
+        model = spinney.GradientBoostingClassifier(effort="search", **parameters)
+        return searched(model, resolve(model, 500, 1, False))
+
+    usual, small, large, few, rough = tried()
+    assert (usual.max_leaf_nodes, small.max_leaf_nodes, large.max_leaf_nodes) == (6, 3, 24)
+    assert few.max_features < usual.max_features
+    assert rough.min_samples_leaf == 4 * usual.min_samples_leaf
+    assert len({recipe.n_folds for recipe in tried()}) == 1
+    assert len(tried(max_leaf_nodes=9)) == 3
+    assert len(tried(max_leaf_nodes=9, max_features=0.5, min_samples_leaf=4, l2_regularization=1.0)) == 1
+    model = spinney.GradientBoostingRegressor(effort="search", max_features=0.5, min_samples_leaf=4, max_leaf_nodes=9)
+    assert len(searched(model, resolve(model, 500, 1, False))) == 2  # the penalty alone is open
+
+
+def test_a_search_keeps_the_recipe_of_least_held_out_loss():
+    how = {"learning_rate": 0.3, "n_iter_no_change": 4}
+    sums = np.random.default_rng(0).normal(size=(300, 6))
+    y = sums.sum(axis=1) + np.random.default_rng(1).normal(size=300)
+    usual, best = (spinney.GradientBoostingRegressor(**how, effort=e).fit(sums, y) for e in (0.5, "search"))
+    assert best.validation_score_.min() < usual.validation_score_.min()
+    assert best.fingerprint() == clone(best).set_params(n_jobs=1).fit(sums, y).fingerprint()
+    ended = clone(best).set_params(callbacks=lambda about: about["round"] == 3).fit(sums, y)
+    assert ended.stopped_because_ == "a callback said so"
+    with pytest.raises(ValueError, match=r"effort='search' compares recipes by the folds"):
+        values(effort="search", n_estimators=10).fit(X, VALUES)
+
+
+def test_the_curve_of_several_members_is_the_mean_of_what_each_has_reached():
+    random = np.random.default_rng(0)
+    curves = [random.random(n).tolist() for n in (7, 3, 12, 1, 5, 9, 2, 8, 4, 6, 11)]
+    turns = in_turns([len(curve) for curve in curves])
+    last, slow = np.array([curve[0] for curve in curves]), []
+    for m, r in turns:
+        last[m] = curves[m][r]
+        slow.append(last.mean())
+    np.testing.assert_array_equal(mean_curve(curves, turns), slow)

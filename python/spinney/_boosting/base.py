@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -26,7 +26,7 @@ from spinney._boosting.outputs import weighed
 from spinney._boosting.outside import OutsideLosses
 from spinney._boosting.promised import check_earlier_keeps, promised_directions
 from spinney._boosting.readable import ReadableBoosting
-from spinney._boosting.recipe import Recipe, resolve, stops_early
+from spinney._boosting.recipe import SEARCH, Recipe, resolve, searched, stops_early
 from spinney._boosting.rounds import Rounds
 from spinney._boosting.rows import LearningRows, check_size, in_folds, kept, set_aside, that_count
 from spinney._boosting.scale import best_factors
@@ -58,7 +58,7 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
     boosting_: FittedBoosting
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [COUNT, AUTO],
-        "effort": [Interval(Real, 0.0, 1.0, closed="both")],
+        "effort": [Interval(Real, 0.0, 1.0, closed="both"), StrOptions({SEARCH})],
         "learning_rate": [Interval(Real, 0.0, None, closed="neither"), AUTO],
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None, AUTO],
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
@@ -232,11 +232,15 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             rows = parts[0][0]
         start = self._start(loss, rows, n_scores) if earlier is None else earlier.start
         check_size(rows, start, loss)
-        rounds = self._rounds(recipe, schema, loss, rows, parts, start, earlier, seed, learned)
-        if len(parts) == 1:
-            judged = [(sets[0][0], parts[0][1]), *others]
-            rounds.evaluations = self._evaluations(judged, schema, loss, start, earlier, learned, rounds)
-        rounds.run()
+
+        def begin(recipe: Recipe) -> Rounds:
+            rounds = self._rounds(recipe, schema, loss, rows, parts, start, earlier, seed, learned)
+            if len(parts) == 1:
+                judged = [(sets[0][0], parts[0][1]), *others]
+                rounds.evaluations = self._evaluations(judged, schema, loss, start, earlier, learned, rounds)
+            return rounds
+
+        recipe, rounds = self._run(searched(self, recipe), begin)
         if rounds.evaluations is not None:
             learned["history_"] = rounds.evaluations.columns()
         by_class = learned.pop("_class_weight", None)
@@ -248,6 +252,21 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         learned |= {"_seed": seed} | self._told_by(rounds, model, loss, parts, rows)
         self._keep(recipe, schema, rounds, model, learned)
         return self
+
+    def _run(self, recipes: list[Recipe], begin: Callable[[Recipe], Rounds]) -> tuple[Recipe, Rounds]:
+        """Boost by each recipe; return the best, the first of equals."""
+        best = recipes[0], begin(recipes[0])
+        best[1].run()
+        for recipe in recipes[1:]:
+            if best[1].is_cut_short:
+                break
+            rounds = begin(recipe)
+            rounds.run()
+            if rounds.is_cut_short:
+                break
+            if rounds.least_loss() < best[1].least_loss():
+                best = recipe, rounds
+        return best
 
     def _parts(
         self, recipe: Recipe, rows: LearningRows, held_out: LearningRows | None, groups: Any, seed: int

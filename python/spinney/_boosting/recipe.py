@@ -13,6 +13,7 @@ _MANY_ROWS = 20_000  # from here on, boosters share one table in codes
 _VERY_MANY_ROWS = 1_000_000  # from here on, they share it whatever its columns are
 _SOME_ROWS = 0.7  # share that every second booster draws of few
 _SOME_COLUMNS = 0.35  # share that a node of every other pair of them looks at, where values are to be predicted
+SEARCH = "search"  # the effort that tries several recipes
 _PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a booster stops, unless the user says
 
 
@@ -148,9 +149,38 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool) -> Recip
     )
 
 
+def searched(model: Any, recipe: Recipe) -> list[Recipe]:
+    """Return the recipes to try on the same folds, the usual one first: it alone, unless a search is asked for.
+
+    Each of the others suits some tables better: sums of single columns, columns that act together, many columns that
+    say the same, noise. What the user has set stays, and a recipe that is thereby the usual one is not tried again.
+    """
+    if model.effort != SEARCH:
+        return [recipe]
+    if not recipe.n_folds:
+        raise ValueError(
+            "effort='search' compares recipes by the folds that boosters have held out. It goes with "
+            "n_estimators='auto' and without X_val, early_stopping or a model in init, and needs at least "
+            f"{_FEWEST_ROWS} rows."
+        )
+    leaves, rows = recipe.max_leaf_nodes or 31, recipe.min_samples_leaf or 1
+    others: list[dict[str, Any]] = [
+        {"max_leaf_nodes": 3},
+        {"max_leaf_nodes": 4 * leaves},
+        {"max_features": 0.2, "varies_trees": False},
+        {"min_samples_leaf": 4 * rows, "l2_regularization": 10 * recipe.l2_regularization, "varies_trees": False},
+    ]
+    found = [recipe]
+    for other in others:
+        made = replace(recipe, **{k: v for k, v in other.items() if _is_open(getattr(model, k, "auto"))})
+        if made not in found and made != replace(recipe, varies_trees=False):
+            found.append(made)
+    return found
+
+
 def _work(model: Any) -> float:
     """Return a half to 2, by the effort asked for: as a factor of the boosters, and of their rounds."""
-    effort = float(model.effort)
+    effort = 0.5 if model.effort == SEARCH else float(model.effort)
     return 0.5 + effort if effort < 0.5 else 2 * effort
 
 

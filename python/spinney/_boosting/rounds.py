@@ -48,6 +48,7 @@ class Rounds:
             members[0].go_on(earlier.n_rounds)
         self.evaluations: Evaluations | None = None
         self.because = f"all {recipe.n_rounds} rounds are done"
+        self._is_cut_short = False
 
     @property
     def _n_done(self) -> int:
@@ -64,6 +65,7 @@ class Rounds:
             for member in self._members:
                 member.catch_up(self._so_far(member))
             self.because = "it was interrupted"
+            self._is_cut_short = True
             warn(f"The fit was interrupted after {self._n_done} of {self._recipe.n_rounds} rounds; these are kept.")
         finally:
             if model.verbose and sys.stderr.isatty():
@@ -85,6 +87,7 @@ class Rounds:
             answers = [callback(self._progress(began)) for callback in callbacks]  # all are called, whatever one says
             if any(answers):
                 self.because = "a callback said so"
+                self._is_cut_short = True
                 break
             active = [member for member in active if not member.is_settled]
             if not active:
@@ -190,6 +193,15 @@ class Rounds:
                 held = part.weights() > 0
                 found[:, held] = member.best_scores[:, held]
         return found
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether a callback or an interruption has ended it."""
+        return self._is_cut_short
+
+    def least_loss(self) -> float:
+        """Return the mean over the members of the least loss of the rows that they have held out."""
+        return float(np.mean([min(member.held_out_curve) for member in self._members]))
 
     def _turns(self) -> list[tuple[int, int]]:
         return in_turns([member.n_kept() for member in self._members])

@@ -300,16 +300,14 @@ class UncertainValues(UncertainForest):
 
     def _widened_quantiles(self, leaves: Leaves, cal: Calibration, coverage: float) -> Floats:
         levels = np.array([(1 - coverage) / 2, (1 + coverage) / 2])
-        # A new target lies beyond those that occurred with a probability of at most twice one row's share. Ends that
-        # stop there lose no more, and the margin makes up for it where there are rows enough.
-        made_up = coverage + 2 * cal.share_of_one
-        stops = made_up <= 1 - cal.share_of_one
-        margin = self._margins(cal, levels, made_up if stops else coverage)
+        margin = self._margins(cal, levels, coverage)
         found = self._quantiles(cal.kept, leaves, levels)
         ends = np.stack([found[..., 0] - margin, found[..., 1] + margin], axis=-1)
         crossed = ends[..., 0] > ends[..., 1]  # a negative margin wider than the quantiles are apart
         ends = np.where(crossed[..., np.newaxis], found.mean(axis=-1, keepdims=True), ends)
-        if not stops:
+        # A new target lies beyond those that occurred with a probability of at most twice one row's share: ends that
+        # stop there lose no more than that.
+        if 2 * cal.share_of_one > (1 - coverage) / 10:
             return ends
         lowest, highest = cal.target.min(axis=0)[:, np.newaxis], cal.target.max(axis=0)[:, np.newaxis]
         return np.clip(ends, lowest, highest)
