@@ -55,10 +55,12 @@ class GradientBoostingRanker(BaseBoosting):
         out one fold of the rows and stops when it no longer improves, with small steps and columns drawn; what else is
         set stays. (One alone where `fit` is given ``X_val``, ``early_stopping=True`` or `init` is an estimator; 100
         plain rounds with ``early_stopping=False`` or fewer than 10 rows.)
-    effort : float, default=0.5
+    effort : float or "search", default=0.5
         With ``n_estimators="auto"``: how much time to spend, from 0, quick, to 1, thorough. At 1 there are twice as
         many boosters as at 0.5 and their steps are half as long, at 0 half as many (three instead of five) and twice as
-        long: about three times, or a third of, the time.
+        long: about three times, or a third of, the time. "search" tries five recipes on the same folds (smaller and
+        larger trees, fewer columns, larger leaves) and keeps the one whose held-out rows say it is best: about five
+        times the time of 0.5.
     learning_rate : float or "auto", default="auto"
         Factor by which the values of each tree are multiplied. "auto": 0.1, or what goes with ``n_estimators="auto"``.
     max_leaf_nodes : int, "auto" or None, default="auto"
@@ -215,7 +217,7 @@ class GradientBoostingRanker(BaseBoosting):
         truncation: int | None = 30,
         gains: str = "exponential",
         n_estimators: int | str = "auto",
-        effort: float = 0.5,
+        effort: float | str = 0.5,
         learning_rate: float | str = "auto",
         max_leaf_nodes: int | str | None = "auto",
         max_depth: int | None = None,
