@@ -187,3 +187,54 @@ def test_live_models_of_catboost_say_what_their_predict_says(tmp_path):
     by_target = cat.CatBoostClassifier(**settings, one_hot_max_size=2, cat_features=[3]).fit(words, TWO)
     with pytest.raises(spinney.ModelFileError, match="statistics of the target by category"):
         spinney.from_catboost(by_target)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "objective",
+    ["reg:squaredlogerror", "reg:pseudohubererror", "reg:absoluteerror", "survival:aft", "rank:pairwise", "rank:map"],
+)
+def test_other_objectives_of_xgboost(objective):
+    xgb = pytest.importorskip("xgboost")
+    target = THREE > 0 if objective == "rank:map" else np.abs(Y) + 0.1
+    data = xgb.DMatrix(X, target)
+    if objective == "survival:aft":
+        data.set_float_info("label_lower_bound", target)
+        data.set_float_info("label_upper_bound", target * 1.5)
+    model = xgb.train({"objective": objective, "max_depth": 3}, data, 4)
+    np.testing.assert_allclose(spinney.from_xgboost(model).predict(X), model.predict(data), rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", ["huber", "fair", "quantile", "mape", "rank_xendcg", "goss", "your own"])
+def test_other_objectives_of_lightgbm(objective):
+    lgb = pytest.importorskip("lightgbm")
+    settings = {"objective": objective, "verbose": -1, "min_data_in_leaf": 5, "num_leaves": 5}
+    if objective == "your own":
+        settings["objective"] = lambda scores, data: (scores - data.get_label(), np.ones(len(scores)))
+    if objective == "goss":
+        settings |= {"objective": "regression", "data_sample_strategy": "goss"}
+    is_rank = objective == "rank_xendcg"
+    data = lgb.Dataset(X, THREE if is_rank else Y + 5, group=[50, 50, 50] if is_rank else None)
+    model = lgb.train(settings, data, 4)
+    np.testing.assert_array_equal(spinney.from_lightgbm(model).predict(X), model.predict(X))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "loss", ["MAE", "Quantile:alpha=0.3", "Huber:delta=1", "Tweedie:variance_power=1.5", "LogCosh"]
+)
+def test_other_losses_of_catboost(loss):
+    cat = pytest.importorskip("catboost")
+    model = cat.CatBoostRegressor(iterations=4, depth=3, verbose=0, allow_writing_files=False, loss_function=loss)
+    model.fit(X, np.abs(Y))
+    np.testing.assert_allclose(spinney.from_catboost(model).predict(X), model.predict(X), rtol=1e-14)
+
+
+@pytest.mark.slow
+def test_live_models_of_treelite_say_what_they_say_there():
+    treelite = pytest.importorskip("treelite")
+    model = treelite.sklearn.import_model(ensemble.ExtraTreesRegressor(4, max_depth=3, random_state=0).fit(X, Y))
+    np.testing.assert_allclose(
+        spinney.from_treelite(model).predict(X), treelite.gtil.predict(model, X).ravel(), rtol=1e-13
+    )
