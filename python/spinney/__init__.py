@@ -43,8 +43,12 @@ if TYPE_CHECKING:
     from spinney._interchange.reading.treelite import from_treelite
     from spinney._interchange.reading.xgboost import from_xgboost
     from spinney._interchange.writing.c_source import to_c
+    from spinney._interchange.writing.lightgbm_text import to_lightgbm
     from spinney._interchange.writing.onnx_graph import to_onnx
+    from spinney._interchange.writing.pmml import to_pmml
     from spinney._interchange.writing.sql import to_sql
+    from spinney._interchange.writing.treelite_model import to_treelite
+    from spinney._interchange.writing.xgboost_json import to_xgboost
     from spinney._judge.bias_variance import BiasVariance, bias_variance
     from spinney._judge.compare.compare import compare
     from spinney._judge.compare.result import Comparison
@@ -210,8 +214,12 @@ __all__ = [
     "to_dict",
     "to_frame",
     "to_json",
+    "to_lightgbm",
     "to_onnx",
+    "to_pmml",
     "to_sql",
+    "to_treelite",
+    "to_xgboost",
     "tree_svg",
 ]
 

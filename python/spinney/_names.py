@@ -121,6 +121,10 @@ MODULE_OF = {
     "to_json": "spinney.reading.tables",
     "to_onnx": "spinney._interchange.writing.onnx_graph",
     "to_sql": "spinney._interchange.writing.sql",
+    "to_lightgbm": "spinney._interchange.writing.lightgbm_text",
+    "to_pmml": "spinney._interchange.writing.pmml",
+    "to_treelite": "spinney._interchange.writing.treelite_model",
+    "to_xgboost": "spinney._interchange.writing.xgboost_json",
     "tree_svg": "spinney.drawing.svg",
 }
 

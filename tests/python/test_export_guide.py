@@ -13,10 +13,16 @@ WRITERS = {
     "ONNX": spinney.to_onnx,
     "C": spinney.to_c,
     "SQL": lambda model: spinney.to_sql(model, "rows"),
+    "XGBoost": spinney.to_xgboost,
+    "LightGBM": spinney.to_lightgbm,
+    "treelite": spinney.to_treelite,
+    "PMML": spinney.to_pmml,
 }
 KINDS = {
-    "one tree": ["tree of values", "tree of classes", "tree of numbers", "a leaf", "competitors", "random tree"],
-    "random forests and extra-trees": ["forest of values", "forest of classes", "extra trees"],
+    "one tree, of values": ["tree of values", "a leaf", "random tree"],
+    "one tree, of classes": ["tree of classes", "tree of numbers", "competitors"],
+    "forests and extra-trees, of values": ["forest of values", "extra trees"],
+    "forests and extra-trees, of classes": ["forest of classes"],
     "gradient boosting of values": ["boosting", "boosting, absolute"],
     "gradient boosting of counts": ["boosting of counts"],
     "gradient boosting of two classes": ["boosting of two"],
@@ -62,6 +68,7 @@ def test_the_table_has_every_kind():
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_cell(kind):
     pytest.importorskip("onnx")
+    pytest.importorskip("treelite")
     formats, rows = guide_table()
     for name in KINDS[kind]:
         model = made(kind, name)

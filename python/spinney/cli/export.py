@@ -31,9 +31,41 @@ def _sql(model: Any, name: str) -> bytes:
     return to_sql(model, name).encode()
 
 
-WRITERS: dict[str, Callable[[Any, str], bytes]] = {"c": _c, "onnx": _onnx, "sql": _sql}
+def _xgboost(model: Any, name: str) -> bytes:
+    from spinney import to_xgboost
+
+    return to_xgboost(model).encode()
+
+
+def _lightgbm(model: Any, name: str) -> bytes:
+    from spinney import to_lightgbm
+
+    return to_lightgbm(model).encode()
+
+
+def _treelite(model: Any, name: str) -> bytes:
+    from spinney import to_treelite
+
+    return bytes(to_treelite(model).serialize_bytes())
+
+
+def _pmml(model: Any, name: str) -> bytes:
+    from spinney import to_pmml
+
+    return to_pmml(model).encode()
+
+
+WRITERS: dict[str, Callable[[Any, str], bytes]] = {
+    "onnx": _onnx,
+    "c": _c,
+    "sql": _sql,
+    "xgboost": _xgboost,
+    "lightgbm": _lightgbm,
+    "treelite": _treelite,
+    "pmml": _pmml,
+}
 _NAMED = {"c": "model", "sql": "data"}  # formats that name something, and the name if none is given
-_BINARY = frozenset({"onnx"})
+_BINARY = frozenset({"onnx", "treelite"})
 
 
 def run_export(model_path: Path, *, to: str, out: Path | None, name: str | None) -> None:

@@ -8,6 +8,8 @@ import click
 
 from spinney.cli.group import FILE, delimiter_option, spinney
 
+_FORMATS = ["onnx", "c", "sql", "xgboost", "lightgbm", "treelite", "pmml"]
+
 
 @spinney.command()
 @click.argument("model", type=FILE)
@@ -87,7 +89,7 @@ def explain(
 
 @spinney.command()
 @click.argument("model", type=FILE)
-@click.option("--to", type=click.Choice(["c", "onnx", "sql"]), required=True, help="The format.")
+@click.option("--to", type=click.Choice(_FORMATS), required=True, help="The format.")
 @click.option("--out", type=FILE, metavar="FILE", help="Write here; else to stdout.")
 @click.option("--name", metavar="NAME", help="sql: the table to predict (data). c: what names begin with (model).")
 def export(model: Path, to: str, out: Path | None, name: str | None) -> None:

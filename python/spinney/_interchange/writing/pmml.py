@@ -1,0 +1,282 @@
+"""A model as PMML 4.4."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from spinney._data.feature import Feature
+from spinney._interchange.writing.plan import PlainTree, Plan, plan_of
+from spinney._names import __version__
+
+_COEFFICIENTS = {"log": 1.0, "logit": 1.0, "half_logit": 2.0, "softmax": 1.0}
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_PLAIN = re.compile(r"[A-Za-z0-9_.+-]+")
+
+
+def to_pmml(model: Any) -> str:
+    """Write a model as PMML 4.4.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted tree, forest, gradient boosting or AdaBoost of classes. Focal, hinge and gentle AdaBoost's links,
+        ``unseen="other"``, costs, isolation forests, surrogate splits, combinations of columns and several outputs are
+        refused by name.
+
+    Returns
+    -------
+    str
+        The document. Numbers are doubles, True and False 1 and 0, dates seconds since 1970; categories go by their
+        values. Outputs are ``prediction`` and, for each class, ``probability(LABEL)``.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> text = spinney.to_pmml(spinney.DecisionTreeClassifier(max_depth=2).fit(X, y))
+    >>> '<TreeModel functionName="classification"' in text
+    True
+    """
+    plan = plan_of(model, "PMML")
+    _check(plan)
+    body = [_tree_model(plan, plan.trees[0], 0, True)] if plan.is_one_tree else _ensemble(plan)
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        '<PMML xmlns="http://www.dmg.org/PMML-4_4" version="4.4">',
+        f'<Header><Application name="spinney" version={quoteattr(__version__)}/></Header>',
+        f'<DataDictionary numberOfFields="{len(plan.features) + 1}">',
+        *(_data_field(feature) for feature in plan.features),
+        _target_field(plan),
+        "</DataDictionary>",
+        *body,
+        "</PMML>",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _check(plan: Plan) -> None:
+    plan.refuse_several_outputs()
+    plan.refuse_combinations()
+    if plan.is_isolation:
+        plan.refuse("the scores", "Use spinney.to_onnx, spinney.to_c or spinney.to_sql.")
+    if plan.cost is not None:
+        plan.refuse("the costs of wrong classes", "Use spinney.to_onnx, spinney.to_c or spinney.to_sql.")
+    if plan.link != "identity" and plan.link not in _COEFFICIENTS:
+        plan.refuse(f"the link {plan.link.split(' ')[0]!r}", "Use spinney.to_onnx or spinney.to_c.")
+    if plan.unseen == "other" and any(f.kind == "category" for f in plan.features):
+        plan.refuse(
+            "unseen='other': readers differ in what they make of a category that is not listed,",
+            "Set it: model.set_params(unseen='missing').",
+        )
+    texts = [f.name for f in plan.features] + [v for f in plan.features for v in f.categories if isinstance(v, str)]
+    texts += [str(label) for labels in plan.classes or [] for label in labels]
+    for text in texts:
+        if _NOT_XML.search(text):
+            plan.refuse(f"the text {text!r}, which XML has no characters for,", "Rename it before the fit.")
+    if any(f.name in ("prediction", "target") or f.name.startswith(("score_", "probability(")) for f in plan.features):
+        plan.refuse("a column that has the name of an output", "Rename it before the fit.")
+
+
+# ---- the table ----------------------------------------------------------------------------------------------
+
+
+def _text(value: Any) -> str:
+    """Return a category, label or number as its attribute holds it."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    return repr(float(value)) if isinstance(value, (float, np.floating)) else str(value)
+
+
+def _data_field(feature: Feature) -> str:
+    name = quoteattr(feature.name)
+    if feature.kind not in ("category", "ordered"):
+        return f'<DataField name={name} optype="continuous" dataType="double"/>'
+    kind = "string" if feature.holds_text else "double"
+    values = "".join(f"<Value value={quoteattr(_category(v))}/>" for v in feature.categories)
+    return f'<DataField name={name} optype="categorical" dataType="{kind}">{values}</DataField>'
+
+
+def _category(value: Any) -> str:
+    return value if isinstance(value, str) else repr(float(value))
+
+
+def _target_field(plan: Plan) -> str:
+    if plan.classes is None:
+        return '<DataField name="target" optype="continuous" dataType="double"/>'
+    values = "".join(f"<Value value={quoteattr(_text(label))}/>" for label in plan.classes[0].tolist())
+    return f'<DataField name="target" optype="categorical" dataType="string">{values}</DataField>'
+
+
+def _schema(plan: Plan, with_target: bool) -> str:
+    treat = ' invalidValueTreatment="asMissing"'
+    fields = [f"<MiningField name={quoteattr(f.name)}{treat if f.categories else ''}/>" for f in plan.features]
+    target = ['<MiningField name="target" usageType="target"/>'] if with_target else []
+    return f"<MiningSchema>{''.join([*target, *fields])}</MiningSchema>"
+
+
+def _output(plan: Plan) -> str:
+    kind = "double" if plan.classes is None else "string"
+    optype = "continuous" if plan.classes is None else "categorical"
+    fields = [f'<OutputField name="prediction" optype="{optype}" dataType="{kind}" feature="predictedValue"/>']
+    for label in plan.classes[0].tolist() if plan.classes is not None else []:
+        value, name = quoteattr(_text(label)), quoteattr(f"probability({_text(label)})")
+        fields.append(
+            f'<OutputField name={name} optype="continuous" dataType="double" feature="probability" value={value}/>'
+        )
+    return f"<Output>{''.join(fields)}</Output>"
+
+
+# ---- trees --------------------------------------------------------------------------------------------------
+
+
+def _tree_model(plan: Plan, tree: PlainTree, k: int, is_whole: bool, of_classes: bool = True) -> str:
+    is_classes = plan.classes is not None and of_classes
+    function = "classification" if is_classes else "regression"
+    return (
+        f'<TreeModel functionName="{function}" missingValueStrategy="defaultChild" splitCharacteristic="binarySplit">'
+        f"{_schema(plan, is_whole)}{_output(plan) if is_whole else ''}{_nodes(plan, tree, k, is_classes)}</TreeModel>"
+    )
+
+
+def _nodes(plan: Plan, tree: PlainTree, k: int, is_classes: bool) -> str:
+    """Return the nodes, by a stack: trees may be deep."""
+    texts: list[str] = []
+    todo: list[str | tuple[int, str]] = [(0, "<True/>")]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, str):
+            texts.append(item)
+            continue
+        node, predicate = item
+        if tree.feature[node] < 0:
+            texts.append(_leaf(plan, tree, k, node, predicate, is_classes))
+            continue
+        left, right = node + 1, int(tree.right[node])
+        default = left if tree.missing_left[node] else right
+        texts.append(f'<Node id="{node}" defaultChild="{default}">{predicate}')
+        first, second = _predicates(plan, tree, node)
+        todo += ["</Node>", (right, second), (left, first)]
+    return "".join(texts)
+
+
+def _leaf(plan: Plan, tree: PlainTree, k: int, node: int, predicate: str, is_classes: bool) -> str:
+    if not is_classes:
+        return f'<Node id="{node}" score="{float(tree.value[node, k])!r}">{predicate}</Node>'
+    assert plan.classes is not None
+    labels, shares = plan.classes[0].tolist(), tree.value[node].tolist()
+    score = quoteattr(_text(labels[int(np.argmax(shares))]))
+    parts = "".join(
+        f'<ScoreDistribution value={quoteattr(_text(label))} recordCount="{share!r}" probability="{share!r}"/>'
+        for label, share in zip(labels, shares, strict=True)
+    )
+    return f'<Node id="{node}" score={score}>{predicate}{parts}</Node>'
+
+
+def _predicates(plan: Plan, tree: PlainTree, node: int) -> tuple[str, str]:
+    """Return the conditions of the left and the right child; one of them is true, unless a value is missing."""
+    feature = plan.features[int(tree.feature[node])]
+    name = quoteattr(feature.name)
+    cut = float(tree.threshold[node])
+    if node not in tree.left_codes and cut == np.inf:
+        return _known_and_missing(name, True, bool(tree.missing_left[node]))
+    if node in tree.left_codes or feature.kind == "ordered":
+        n = len(feature.categories)
+        left = set(tree.left_codes[node]) if node in tree.left_codes else {c for c in range(n) if c <= cut}
+        other_left = n in left
+        codes = sorted(set(range(n)) - left if other_left else left - {n})
+        if not codes:  # all that are known go one way, and nothing would tell a reader that a value is missing
+            return _known_and_missing(name, other_left, bool(tree.missing_left[node]))
+        inside, outside = _in_and_out(feature, codes)
+        return (outside, inside) if other_left else (inside, outside)
+    return (
+        f'<SimplePredicate field={name} operator="lessOrEqual" value="{cut!r}"/>',
+        f'<SimplePredicate field={name} operator="greaterThan" value="{cut!r}"/>',
+    )
+
+
+def _known_and_missing(name: str, known_left: bool, missing_left: bool) -> tuple[str, str]:
+    """Return the conditions of both children where all known values go one way."""
+    if known_left == missing_left:
+        return ("<True/>", "<False/>") if known_left else ("<False/>", "<True/>")
+    known, missing = (f'<SimplePredicate field={name} operator="{o}"/>' for o in ("isNotMissing", "isMissing"))
+    return (known, missing) if known_left else (missing, known)
+
+
+def _in_and_out(feature: Feature, codes: list[int]) -> tuple[str, str]:
+    """Return the condition of a set and its opposite, neither of which is true of a missing value.
+
+    Quotes inside an array are read in different ways, so none is written.
+    """
+    name, values = quoteattr(feature.name), [_category(feature.categories[code]) for code in codes]
+    if all(_PLAIN.fullmatch(value) for value in values):
+        kind = "string" if feature.holds_text else "real"
+        array = f'<Array n="{len(values)}" type="{kind}">{" ".join(values)}</Array></SimpleSetPredicate>'
+        opening = f"<SimpleSetPredicate field={name} booleanOperator="
+        return f'{opening}"isIn">{array}', f'{opening}"isNotIn">{array}'
+    sides = []
+    for joint, operator in (("or", "equal"), ("and", "notEqual")):
+        parts = [f'<SimplePredicate field={name} operator="{operator}" value={quoteattr(v)}/>' for v in values]
+        several = f'<CompoundPredicate booleanOperator="{joint}">{"".join(parts)}</CompoundPredicate>'
+        sides.append(parts[0] if len(parts) == 1 else several)
+    return sides[0], sides[1]
+
+
+# ---- ensembles ----------------------------------------------------------------------------------------------
+
+
+def _segments(models: list[str], method: str) -> str:
+    parts = [f'<Segment id="{k + 1}"><True/>{model}</Segment>' for k, model in enumerate(models)]
+    return f'<Segmentation multipleModelMethod="{method}">{"".join(parts)}</Segmentation>'
+
+
+def _ensemble(plan: Plan) -> list[str]:
+    function = "regression" if plan.classes is None else "classification"
+    opening = f'<MiningModel functionName="{function}">{_schema(plan, True)}{_output(plan)}'
+    if not plan.is_sum:
+        trees = [_tree_model(plan, tree, 0, False) for tree in plan.trees]
+        return [opening, _segments(trees, "average"), "</MiningModel>"]
+    if plan.link == "identity":
+        start = f'<Targets><Target field="target" rescaleConstant="{float(plan.start[0])!r}"/></Targets>'
+        trees = [_tree_model(plan, tree, 0, False, False) for tree in plan.trees]
+        return [opening, start, _segments(trees, "sum"), "</MiningModel>"]
+    models = [_sum_of(plan, k) for k in range(plan.n_scores)]
+    return [opening, _segments([*models, _regression(plan)], "modelChain"), "</MiningModel>"]
+
+
+def _sum_of(plan: Plan, k: int) -> str:
+    """Return the sum of the trees of one score, without where it starts."""
+    trees = [_tree_model(plan, tree, 0, False, False) for tree in plan.trees[k :: plan.n_scores]]
+    field = f'<OutputField name="score_{k}" optype="continuous" dataType="double" feature="predictedValue"/>'
+    body = f"{_schema(plan, False)}<Output>{field}</Output>{_segments(trees, 'sum')}"
+    return f'<MiningModel functionName="regression">{body}</MiningModel>'
+
+
+def _regression(plan: Plan) -> str:
+    """Return what turns scores into predictions: a table for each class."""
+    names = tuple(f"score_{k}" for k in range(plan.n_scores))
+    factor = _COEFFICIENTS[plan.link]
+    tables = []
+    for k in range(plan.n_scores):
+        category = ""
+        if plan.classes is not None:
+            labels = plan.classes[0].tolist()
+            category = f" targetCategory={quoteattr(_text(labels[1] if plan.n_scores == 1 else labels[k]))}"
+        tables.append(
+            f'<RegressionTable intercept="{factor * float(plan.start[k])!r}"{category}>'
+            f'<NumericPredictor name="score_{k}" coefficient="{factor!r}"/></RegressionTable>'
+        )
+    if plan.classes is not None and plan.n_scores == 1:
+        first = quoteattr(_text(plan.classes[0].tolist()[0]))
+        tables.append(f'<RegressionTable intercept="0.0" targetCategory={first}/>')
+    method = {"log": "exp", "softmax": "softmax"}.get(plan.link, "logit")
+    function = "regression" if plan.classes is None else "classification"
+    fields = "".join(f'<MiningField name="{name}"/>' for name in names)
+    return (
+        f'<RegressionModel functionName="{function}" normalizationMethod="{method}"><MiningSchema>'
+        f'<MiningField name="target" usageType="target"/>{fields}</MiningSchema>{"".join(tables)}</RegressionModel>'
+    )
