@@ -1,7 +1,10 @@
-"""Several numbers per row: several quantiles in one model beside a model for each.
+"""Several numbers per row: quantiles, a mean and a spread, several outputs.
 
-Usage: ``python benchmarks/outputs.py FOLDER [quantiles …] [--sets NAME …] [--rows N]``, with a folder as `sets.py`
-describes. Half of the rows of each set, at most N in all, are learned from, and the others judged by.
+Usage: ``python benchmarks/outputs.py FOLDER [quantiles spread vectors …] [--sets NAME …] [--rows N]``, with a folder as
+`sets.py` describes. Half of the rows of each set, at most N in all, are learned from, and the others judged by.
+quantiles: one model beside a model for each. spread: the likelihood of rows under ``loss="normal"``, beside one
+deviation for all rows and beside a deviation from two quantiles. vectors: trees with vector leaves beside trees of one
+score each and XGBoost's ``multi_output_tree``, of targets made of the columns of a set.
 """
 
 from __future__ import annotations
@@ -55,7 +58,59 @@ def quantiles(table: Table, n_rows: int) -> str:
     return f"{one:.4g} | {each:.4g} | {one / each:.3f} | {crossing:.1%} | {times}"
 
 
+def likelihood(y: Any, mean: Any, deviation: Any) -> float:
+    """Mean negative logarithm of a normal density."""
+    return float(np.mean(np.log(deviation) + ((y - mean) / deviation) ** 2 / 2) + np.log(2 * np.pi) / 2)
+
+
+def spread(table: Table, n_rows: int) -> str:
+    """Negative log likelihood of the other rows: a deviation for each row, for all, and from quantiles."""
+    X, y, X_test, y_test = parted(table, n_rows)
+    given: dict[str, Any] = {"categorical_features": table.is_category}
+    model = spinney.GradientBoostingRegressor("normal", **given).fit(X, y)
+    by_row = likelihood(y_test, *model.predict_distribution(X_test))
+    mean = spinney.GradientBoostingRegressor(**given).fit(X, y)
+    size = np.sqrt(np.mean((mean._calibration.target - mean._calibration.predicted[:, 0]) ** 2))  # rows held out
+    for_all = likelihood(y_test, mean.predict(X_test), np.full(len(y_test), size))
+    ends = spinney.GradientBoostingRegressor("quantile", quantile=[0.159, 0.841], **given).fit(X, y).predict(X_test)
+    between = np.maximum((ends[:, 1] - ends[:, 0]) / 2, 1e-3 * size)
+    return f"{by_row:.4f} | {for_all:.4f} | {likelihood(y_test, mean.predict(X_test), between):.4f}"
+
+
+def vectors(table: Table, n_rows: int) -> str:
+    """Mean R2 of the other rows, and seconds: the target and the two columns most like it, from the other columns."""
+    import xgboost
+
+    X, y, X_test, y_test = parted(table, n_rows)
+    known = np.nan_to_num(X)
+    likeness = np.array([abs(np.corrcoef(x, y)[0, 1]) if x.std() > 0 else 0.0 for x in known.T])
+    chosen = np.argsort(-np.where(table.is_category, 0.0, likeness))[:2]
+    rest = np.setdiff1d(np.arange(X.shape[1]), chosen)
+    Y, Y_test = (np.column_stack([t, np.nan_to_num(x[:, chosen])]) for t, x in ((y, X), (y_test, X_test)))
+    scale = Y.std(axis=0)
+    found = []
+    plain = {"n_estimators": 200, "max_leaf_nodes": 31, "learning_rate": 0.1}
+    theirs = {"n_estimators": 200, "max_leaves": 31, "max_depth": 0, "learning_rate": 0.1, "min_child_weight": 20}
+    makers: list[Callable[[], Any]] = [
+        lambda: spinney.GradientBoostingRegressor(leaves="vector", **plain),
+        lambda: spinney.GradientBoostingRegressor(**plain),
+        lambda: xgboost.XGBRegressor(
+            multi_strategy="multi_output_tree", tree_method="hist", grow_policy="lossguide", reg_lambda=0, **theirs
+        ),
+    ]
+    for make in makers:
+        began = time.perf_counter()
+        model = make().fit(X[:, rest], Y / scale)
+        seconds = time.perf_counter() - began
+        off = Y_test / scale - model.predict(X_test[:, rest])
+        r2 = 1 - np.mean(off**2, axis=0) / np.var(Y_test / scale, axis=0)
+        found.append(f"{r2.mean():.4f} {seconds:.2f} s")
+    return " | ".join(found)
+
+
 WORKLOADS: dict[str, tuple[str, Callable[[Table, int], str]]] = {
+    "spread": ("a deviation for each row | for all rows | from quantiles", spread),
+    "vectors": ("vector leaves | trees of one score | XGBoost", vectors),
     "quantiles": ("one model | one for each | ratio | rows that cross apart | fits", quantiles),
 }
 

@@ -73,7 +73,7 @@ void init_options(BoostingOptions* self, const LossParts& losses, std::uint32_t 
                   double learning_rate, std::uint32_t max_leaf_nodes, std::uint32_t max_depth, bool depth_wise,
                   Row min_samples_split, Row min_samples_leaf, double min_hessian_leaf, double min_gain,
                   double l2_regularization, double l1_regularization, double max_step, bool temper_steps,
-                  double max_features_per_tree, double max_features_per_level, double max_features,
+                  bool vector_leaves, double max_features_per_tree, double max_features_per_level, double max_features,
                   std::uint32_t max_one_hot, double category_smoothing, double category_l2,
                   std::vector<std::vector<std::int8_t>> monotonic_cst,
                   std::vector<std::vector<std::uint32_t>> interaction_cst, std::uint64_t seed, int n_jobs) {
@@ -83,6 +83,7 @@ void init_options(BoostingOptions* self, const LossParts& losses, std::uint32_t 
   p.max_bins = max_bins;
   p.subsample = subsample;
   p.temper_steps = temper_steps;
+  p.vector_leaves = vector_leaves;
   BoostParams& t = p.tree;
   t.learning_rate = learning_rate;
   t.max_leaf_nodes = max_leaf_nodes;
@@ -410,8 +411,9 @@ void init_boosting(nb::module_& m) {
       .def("__init__", &init_options, nb::kw_only(), "losses"_a, "max_bins"_a, "subsample"_a, "learning_rate"_a,
            "max_leaf_nodes"_a, "max_depth"_a, "depth_wise"_a, "min_samples_split"_a, "min_samples_leaf"_a,
            "min_hessian_leaf"_a, "min_gain"_a, "l2_regularization"_a, "l1_regularization"_a, "max_step"_a,
-           "temper_steps"_a, "max_features_per_tree"_a, "max_features_per_level"_a, "max_features"_a, "max_one_hot"_a,
-           "category_smoothing"_a, "category_l2"_a, "monotonic_cst"_a, "interaction_cst"_a, "seed"_a, "n_jobs"_a);
+           "temper_steps"_a, "vector_leaves"_a, "max_features_per_tree"_a, "max_features_per_level"_a, "max_features"_a,
+           "max_one_hot"_a, "category_smoothing"_a, "category_l2"_a, "monotonic_cst"_a, "interaction_cst"_a, "seed"_a,
+           "n_jobs"_a);
   nb::class_<CodedTableHandle>(m, "CodedTable", "A table in codes, for boosters that learn from different rows of it.")
       .def("__init__", &code_table, "table"_a, "weight"_a.none(), "options"_a);
   nb::class_<BoostingHandle>(m, "Boosting", "Gradient boosting, round by round.")

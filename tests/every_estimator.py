@@ -239,6 +239,8 @@ def _models():
     models["quantiles"] = _of(
         "GradientBoostingRegressor", VALUES, n_estimators=3, loss="quantile", quantile=[0.1, 0.5, 0.9]
     )
+    models["normal"] = _of("GradientBoostingRegressor", VALUES, n_estimators=3, loss="normal")
+    models["vector leaves"] = _of("GradientBoostingClassifier", CLASSES, n_estimators=3, leaves="vector")
     models["boosting of outputs"] = _of("GradientBoostingRegressor", np.column_stack([VALUES, COUNTS]), n_estimators=3)
     models["boosting of labels"] = _of("GradientBoostingClassifier", np.column_stack([PAIR, CLASSES]), n_estimators=2)
     models["costs of boosting"] = _of(

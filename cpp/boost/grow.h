@@ -31,6 +31,9 @@ struct BoostedTree {
   std::vector<GrownLeaf> leaves;
 };
 
+// Writes a split, with its threshold or set of categories, into a node of a tree.
+void set_split(Tree& tree, std::size_t at, const Coding& coding, const BoostSplit& split, bool left_heavier);
+
 class BoostGrower {
  public:
   BoostGrower(const Coding& coding, const Codes& codes, const Tiles& tiles, int n_threads);

@@ -97,6 +97,8 @@ constexpr LossKernels kernels_of_loss{.gradients = fill_gradients<Loss>, .values
 template <>
 constexpr LossKernels kernels_of_loss<MultinomialLoss>{};
 template <>
+constexpr LossKernels kernels_of_loss<NormalLoss>{};
+template <>
 constexpr LossKernels kernels_of_loss<OutsideLoss>{};
 
 #define SPINNEY_LOSS_KERNELS(id, Type, ...) kernels_of_loss<Type>,

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "learn/chunks.h"
 #include "learn/leaf_values.h"
+#include "learn/vector_space.h"
 
 namespace spinney {
 
@@ -84,11 +85,14 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
   if (held_out_.table != nullptr) judged_ = rows_of_weight(held_out_.table->n_rows, held_out_.weight);
   const Tiles& tiles = coded_->tiles;
   const auto n_drawn = static_cast<std::size_t>(params_.subsample * static_cast<double>(all_.size()));
-  if (params_.tree.max_features_per_tree >= 1 &&
+  if (params_.tree.max_features_per_tree >= 1 && !params_.vector_leaves &&
       RootHistograms::are_worth_it(tiles, n_rows(), n_drawn, n_scores(), n_threads))
     roots_ = std::make_unique<RootHistograms>(tiles, n_rows(), n_scores(), n_threads);
-  spaces_.push_back(std::make_unique<Workspace>(*this, n_threads));
-  if (n_trees_apart() > 0)
+  if (params_.vector_leaves)
+    vector_space_ = std::make_unique<VectorSpace>(*this);
+  else
+    spaces_.push_back(std::make_unique<Workspace>(*this, n_threads));
+  if (!params_.vector_leaves && n_trees_apart() > 0)
     while (spaces_.size() < static_cast<std::size_t>(n_threads))
       spaces_.push_back(std::make_unique<Workspace>(*this, 1));
   for (std::uint32_t k = 0; k < n_scores(); ++k) pairs_.emplace_back(n_rows());
@@ -152,6 +156,7 @@ void Boosting::advance(Interrupt& interrupt, bool judges_out_of_bag) {
   if (!has_pairs_) fill_pairs(nullptr);
   has_pairs_ = false;
   if (params_.subsample < 1 && judges_out_of_bag) loss_before_ = mean_out_of_bag();
+  if (params_.vector_leaves) return grow_vector(interrupt);
   if (roots_) fill_roots(interrupt);
   std::vector<BoostedTree> grown(n_scores());
   const std::uint32_t n_apart = n_trees_apart();
@@ -179,6 +184,7 @@ BoostedTree Boosting::grow(std::uint32_t k, Workspace& space, Interrupt& interru
   if (rows_.weight != nullptr) weigh(grown, space.rows);
   average_below(grown.tree);
   add_to_scores(grown, k, space.rows);
+  walk_others({&grown, 1}, k);
   return grown;
 }
 
@@ -226,7 +232,9 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
     h[i].fetch_add(sums.hessian, std::memory_order_relaxed);
   });
   const SplitSearch search(coded_->coding, tree_params(k), {});
-  const bool is_tempered = params_.temper_steps && traits_of(part_of(k).loss).tempers_steps;
+  // The mean of a normal distribution is in the unit of the target: its steps do not run away.
+  const bool is_mean = part_of(k).loss == Loss::normal && k == part_of(k).first;
+  const bool is_tempered = params_.temper_steps && traits_of(part_of(k).loss).tempers_steps && !is_mean;
   for (std::size_t i = 0; i < n_leaves; ++i) {
     const auto& [node, begin, end, bounds] = grown.leaves[i];
     const double newton =
@@ -234,7 +242,7 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
     const double step = is_tempered ? tempered(newton) : std::clamp(newton, bounds.low, bounds.high);
     grown.tree.value[node] = params_.tree.learning_rate * step;
   }
-  if (is_tempered) order_values(grown.tree, tree_params(k).monotonic_cst);
+  if (is_tempered || params_.vector_leaves) order_values(grown.tree, tree_params(k).monotonic_cst);
 }
 
 double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const {
@@ -287,19 +295,24 @@ void Boosting::add_to_scores(const BoostedTree& grown, std::uint32_t k, std::spa
                    const double value = grown.tree.value[grown.leaves[i].node];
                    for (std::size_t j = begin; j < end; ++j) scores[rows[j]] += value;
                  });
-  if (!out_of_bag_.empty()) walk(grown, coded_->codes, out_of_bag_, scores);
-  if (held_out_.table == nullptr) return;
-  const Codes& codes = held_out_.table == rows_.table ? coded_->codes : coded_->later;
-  walk(grown, codes, judged_, held_out_.scores[k].data());
 }
 
-void Boosting::walk(const BoostedTree& grown, const Codes& codes, std::span<const Row> rows, double* scores) const {
-  const Tree& tree = grown.tree;
+// Rows that the trees were not grown on; the trees are those of scores from the first, and differ in their values alone.
+void Boosting::walk_others(std::span<const BoostedTree> grown, std::uint32_t first) {
+  if (!out_of_bag_.empty()) walk(grown, first, coded_->codes, out_of_bag_, rows_.scores);
+  if (held_out_.table == nullptr) return;
+  const Codes& codes = held_out_.table == rows_.table ? coded_->codes : coded_->later;
+  walk(grown, first, codes, judged_, held_out_.scores);
+}
+
+void Boosting::walk(std::span<const BoostedTree> grown, std::uint32_t first, const Codes& codes,
+                    std::span<const Row> rows, std::vector<std::vector<double>>& scores) const {
+  const Tree& tree = grown[0].tree;
   const Coding& coding = coded_->coding;
   const auto goes_left = [&](std::uint32_t at, std::uint32_t code) {
     const CodedColumn& column = coding.columns[static_cast<std::size_t>(tree.feature[at])];
     if (column.has_missing && code + 1 == column.n_codes) return (tree.flags[at] & Tree::missing_left) != 0;
-    if (!column.is_category) return code <= grown.cut[at];
+    if (!column.is_category) return code <= grown[0].cut[at];
     return category_goes_left(tree.sets.data() + tree.set[at], tree.flags[at] & Tree::default_left, code);
   };
   for_each_chunk(rows.size(), params_.tree.n_threads, 30.0, [&](std::size_t, std::size_t begin, std::size_t end) {
@@ -310,7 +323,7 @@ void Boosting::walk(const BoostedTree& grown, const Codes& codes, std::span<cons
         const auto f = static_cast<std::uint32_t>(tree.feature[at]);
         at = goes_left(at, codes.code(coding, f, rows[i])) ? at + 1 : tree.right[at];
       }
-      scores[rows[i]] += tree.value[at];
+      for (std::size_t k = 0; k < grown.size(); ++k) scores[first + k][rows[i]] += grown[k].tree.value[at];
     }
   });
 }

@@ -17,7 +17,8 @@ namespace spinney {
 // A target and its loss: of one score of a row, or of several, such as one for each class.
 struct LossPart {
   Loss loss = Loss::squared;
-  double parameter = 0;        // Huber: share of the residuals beyond delta is 1 - this; the quantile; Tweedie's power
+  double parameter = 0;        // Huber: share of the residuals beyond delta is 1 - this; the quantile; Tweedie's power;
+                               // the variance of all rows (normal)
   std::uint32_t n_scores = 1;  // score columns: 1, or the number of classes (multinomial)
   double weight = 1;           // of its loss in the sum over all parts
 };
@@ -28,7 +29,8 @@ struct BoostingParams {
   std::vector<std::vector<std::int8_t>> monotonic_cst;  // by score, where they differ; empty: those of `tree` for all
   std::uint32_t max_bins = 65535;                       // of a column, missing values apart
   double subsample = 1;                                 // share of the rows drawn for each round
-  bool temper_steps = true;                             // where Newton's steps may run away
+  bool vector_leaves = false;  // a round has one tree, whose leaves hold a value for each score
+  bool temper_steps = true;    // where Newton's steps may run away
 
   std::uint32_t n_scores() const;
 };
@@ -53,7 +55,8 @@ class Boosting {
   // outside has them set before each round.
   void set_gradients(const double* gradients, const double* hessians);
 
-  // One more round: a tree for each score column. `judges_out_of_bag`: whether the losses of rows not drawn are wanted.
+  // One more round: a tree for each score column; with vector leaves these are the same but for their
+  // values. `judges_out_of_bag`: whether the losses of rows not drawn are wanted.
   void advance(Interrupt& interrupt, bool judges_out_of_bag = true);
 
   // Mean loss at the present scores, without what does not depend on them; NaN, here and below, if it is one from outside.
@@ -73,7 +76,8 @@ class Boosting {
 
  private:
   struct Workspace;  // of a tree being grown
-  struct LossSum {   // of a chunk of rows
+  struct VectorSpace;
+  struct LossSum {  // of a chunk of rows
     double loss = 0, weight = 0;
     void add(const double* losses, const double* weights, std::size_t n, double factor);
     void count(const double* weights, std::size_t n);
@@ -90,8 +94,10 @@ class Boosting {
   void fill_pairs(std::vector<LossSum>* losses);
   void find_bend(Part& part) const;
   void fill_pairs_of(const Part& part, std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss);
+  void fill_pairs_of_normal(const Part& part, std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss);
   void fill_pairs_of_classes(const Part& part, std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss);
   BoostedTree grow(std::uint32_t k, Workspace& space, Interrupt& interrupt);
+  void grow_vector(Interrupt& interrupt);
   std::uint32_t n_trees_apart() const;
   std::uint64_t key_of_tree(std::uint32_t k) const;
   void fill_roots(Interrupt& interrupt);
@@ -100,7 +106,9 @@ class Boosting {
   double refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const;
   void weigh(BoostedTree& grown, std::span<const Row> rows) const;
   void add_to_scores(const BoostedTree& grown, std::uint32_t k, std::span<const Row> rows);
-  void walk(const BoostedTree& grown, const Codes& codes, std::span<const Row> rows, double* scores) const;
+  void walk(std::span<const BoostedTree> grown, std::uint32_t first, const Codes& codes, std::span<const Row> rows,
+            std::vector<std::vector<double>>& scores) const;
+  void walk_others(std::span<const BoostedTree> grown, std::uint32_t first);
   double mean_loss(const BoostingRows& rows) const;
   double mean_out_of_bag() const;
   static double mean_of(const std::vector<LossSum>& sums);
@@ -124,14 +132,15 @@ class Boosting {
   std::vector<BoostParams> of_score_;  // where trees of different scores are grown by different rules
   std::shared_ptr<const CodedTable> coded_;
   std::vector<std::unique_ptr<Workspace>> spaces_;  // by thread that grows a tree of its own; the first always
-  std::unique_ptr<RootHistograms> roots_;           // where the trees of a round are planted together
-  std::vector<Units> units_;                        // of the pairs there, by class
-  std::vector<Row> all_, in_bag_, out_of_bag_;      // all_: rows of positive weight
-  std::vector<Row> judged_;                         // rows held out
-  std::vector<LargeArray<Pair>> pairs_;             // by class
-  std::vector<GradientSums> totals_;                // by class
-  bool has_pairs_ = false;                          // pairs_ and totals_ are those of the present scores
-  double loss_before_ = 0;                          // the last round, of the rows out of bag
+  std::unique_ptr<VectorSpace> vector_space_;
+  std::unique_ptr<RootHistograms> roots_;       // where the trees of a round are planted together
+  std::vector<Units> units_;                    // of the pairs there, by class
+  std::vector<Row> all_, in_bag_, out_of_bag_;  // all_: rows of positive weight
+  std::vector<Row> judged_;                     // rows held out
+  std::vector<LargeArray<Pair>> pairs_;         // by class
+  std::vector<GradientSums> totals_;            // by class
+  bool has_pairs_ = false;                      // pairs_ and totals_ are those of the present scores
+  double loss_before_ = 0;                      // the last round, of the rows out of bag
   double weight_scale_ = 1;
   std::uint32_t round_ = 0;
   std::vector<Tree> trees_;

@@ -9,6 +9,7 @@
 #include "learn/boosting.h"
 #include "learn/chunks.h"
 #include "learn/leaf_values.h"
+#include "loss/losses.h"
 
 namespace spinney {
 
@@ -88,6 +89,7 @@ void Boosting::fill_pairs(std::vector<LossSum>* losses) {
 
 void Boosting::fill_pairs_of(const Part& part, std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss) {
   if (part.loss == Loss::multinomial) return fill_pairs_of_classes(part, begin, end, sums, loss);
+  if (part.loss == Loss::normal) return fill_pairs_of_normal(part, begin, end, sums, loss);
   const double *weight = rows_.weight == nullptr ? nullptr : rows_.weight + begin,
                *target = target_of(part, rows_) + begin;
   Pair* pairs = pairs_[part.first].data() + begin;
@@ -96,6 +98,26 @@ void Boosting::fill_pairs_of(const Part& part, std::size_t begin, std::size_t en
                                   pairs, loss == nullptr ? nullptr : losses.data());
   add_sizes(pairs, end - begin, *sums);
   if (loss != nullptr) loss->add(losses.data(), weight, end - begin, part.weight);
+}
+
+void Boosting::fill_pairs_of_normal(const Part& part, std::size_t begin, std::size_t end, GradientSums* sums,
+                                    LossSum* loss) {
+  const double *y = target_of(part, rows_), *mean = rows_.scores[part.first].data(),
+               *log_deviation = rows_.scores[part.first + 1].data();
+  const double least = NormalLoss::least(part.parameter);
+  Pair *of_mean = pairs_[part.first].data(), *of_deviation = pairs_[part.first + 1].data();
+  for (std::size_t r = begin; r < end; ++r) {
+    const double weight = rows_.weight == nullptr ? 1.0 : rows_.weight[r];
+    const NormalLoss::Row row = NormalLoss::at(y[r], mean[r], log_deviation[r], least);
+    const double scale = part.parameter * row.per_variance;
+    of_mean[r] = {static_cast<float>(weight * (-scale * row.residual)), static_cast<float>(weight * scale)};
+    of_deviation[r] = {static_cast<float>(weight * row.shortfall), static_cast<float>(2.0 * weight)};
+  }
+  add_sizes(of_mean + begin, end - begin, sums[0]);
+  add_sizes(of_deviation + begin, end - begin, sums[1]);
+  if (loss == nullptr) return;
+  const double* scores[] = {mean + begin, log_deviation + begin};
+  add_losses(part, y + begin, rows_.weight == nullptr ? nullptr : rows_.weight + begin, scores, end - begin, *loss);
 }
 
 void Boosting::fill_pairs_of_classes(const Part& part, std::size_t begin, std::size_t end, GradientSums* sums,
@@ -227,7 +249,9 @@ void Boosting::add_losses(const Part& part, const double* target, const double* 
 void Boosting::fill_losses(const Part& part, const double* target, const double* const* scores, std::size_t n,
                            double* losses) {
   if (part.loss == Loss::multinomial) return boost_kernels().softmax_loss(scores, part.n_scores, target, n, losses);
-  kernels_of(part.loss).values(target, scores[0], n, {part.known()}, losses);
+  if (part.loss != Loss::normal) return kernels_of(part.loss).values(target, scores[0], n, {part.known()}, losses);
+  const double least = NormalLoss::least(part.parameter);
+  for (std::size_t i = 0; i < n; ++i) losses[i] = NormalLoss::value(target[i], scores[0][i], scores[1][i], least);
 }
 
 void Boosting::LossSum::add(const double* losses, const double* weights, std::size_t n, double factor) {

@@ -41,6 +41,7 @@ struct LossTraits {
   LOSS(poisson, PoissonLoss, .name = "poisson", .tempers_steps = true)                                       \
   LOSS(gamma, GammaLoss, .name = "gamma", .tempers_steps = true)                                             \
   LOSS(tweedie, TweedieLoss, .name = "tweedie", .tempers_steps = true)                                       \
+  LOSS(normal, NormalLoss, .name = "normal", .tempers_steps = true, .has_scores = true)                      \
   LOSS(outside, OutsideLoss, .name = "outside", .tempers_steps = true, .is_outside = true)
 
 #define SPINNEY_LOSS_ENUMERATOR(id, Type, ...) id,

@@ -82,6 +82,25 @@ struct LogisticLoss {  // y is 0 or 1, f the log-odds
 
 struct OutsideLoss {};  // of rows taken together, or a user's own
 
+// The negative log likelihood of a normal distribution, of two scores of a row at once: its mean and the logarithm of its
+// standard deviation. Second derivatives are expected ones, so that steps are those of the natural gradient. Those of the mean
+// are in units of a variance, that of all rows. Where a deviation is e^10 times smaller than that one it may only grow.
+struct NormalLoss {
+  struct Row {
+    double residual, per_variance, shortfall;  // shortfall: 1 less the squared residual in units of the variance
+  };
+  [[gnu::always_inline]] static inline Row at(double y, double mean, double log_deviation, double least) {
+    const double residual = y - mean, known = log_deviation > least ? log_deviation : least;
+    const double per_variance = exp_ieee(-2.0 * known), shortfall = 1.0 - residual * residual * per_variance;
+    return {residual, per_variance, log_deviation > least || shortfall < 0 ? shortfall : 0.0};
+  }
+  [[gnu::always_inline]] static inline double value(double y, double mean, double log_deviation, double least) {
+    const double known = log_deviation > least ? log_deviation : least, residual = y - mean;
+    return known + residual * residual * exp_ieee(-2.0 * known) / 2.0;
+  }
+  static double least(double variance) { return log_ieee(variance) / 2.0 - 10.0; }
+};
+
 struct MultinomialLoss {};  // of all scores of a row at once: its kernels are softmax's
 
 struct ExponentialLoss {  // exp(-(2y - 1) f); f is half the log-odds

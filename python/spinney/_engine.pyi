@@ -598,6 +598,7 @@ class BoostingOptions:
         l1_regularization: float,
         max_step: float,
         temper_steps: bool,
+        vector_leaves: bool,
         max_features_per_tree: float,
         max_features_per_level: float,
         max_features: float,

@@ -62,6 +62,11 @@ THREE = {"loss": "quantile", "quantile": [0.1, 0.5, 0.9]}
 enter_models("boosting", {f"quantiles{name}": values(**THREE, **o) for name, o in OPTIONS.items()}, HOLES, VALUES)
 enter_models("boosting outputs", {loss: values(loss=loss) for loss in ("squared_error", "huber")}, HOLES, OUTPUTS)
 enter_models("boosting outputs", {"labels": classes()}, HOLES, np.column_stack([TWO, CLASSES]))
+VECTORS = {"vectors": values(leaves="vector"), "vectors, median": values(leaves="vector", loss="absolute_error")}
+enter_models("boosting outputs", VECTORS, HOLES, OUTPUTS)
+enter_models("boosting classes", {"vectors": classes(leaves="vector")}, MIXED, CLASSES)
+NORMAL = {"normal": values(loss="normal"), "normal, vectors": values(loss="normal", leaves="vector")}
+enter_models("boosting", NORMAL, HOLES, VALUES)
 OF_COSTS = {"costs": classes(cost_matrix=[[0, 5], [1, 0]]), "priors": classes(priors=[0.8, 0.2])}
 enter_models("boosting two classes", OF_COSTS, HOLES, TWO)
 NOTHING_SET = {"n_estimators": "auto", "n_iter_no_change": 5}

@@ -55,6 +55,7 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
     """Gradient boosting of classes or values."""
 
     _model_attribute = "boosting_"
+    leaves = "single"  # unless an estimator has a parameter for it
     boosting_: FittedBoosting
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [COUNT, AUTO],
@@ -454,6 +455,7 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             l1_regularization=float(self.l1_regularization),
             max_step=largest_step if self.max_step == "auto" else float(self.max_step or 0.0),
             temper_steps=self.max_step == "auto" and not largest_step,
+            vector_leaves=self.leaves == "vector" and n_scores > 1,
             max_features_per_tree=float(self.max_features_per_tree),
             max_features_per_level=float(self.max_features_per_level),
             max_features=node_share / n_features,

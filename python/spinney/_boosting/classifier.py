@@ -66,6 +66,10 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
         Most splits between the root and a leaf. None: no limit.
     growth : {"leaf", "depth"}, default="leaf"
         Which leaf to split next: the one that gains most, or level by level.
+    leaves : {"single", "vector"}, default="single"
+        Where a row has several scores (more than two classes, several outputs or quantiles): one tree for each in every
+        round, or one tree for all of them, whose leaves hold a value for each and whose splits are compared by the sum
+        of what they save.
     min_samples_split : int or float, default=2
         Fewest rows that a node must hold to be split; a float is a share of all rows.
     min_samples_leaf : int, float or "auto", default="auto"
@@ -232,6 +236,7 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBoosting._parameter_constraints,
+        "leaves": [StrOptions({"single", "vector"})],
         "loss": [StrOptions({"log_loss", *TWO_CLASS_LOSSES}), HasMethods(["loss", "gradient"]), callable],
         "focal_gamma": [Interval(Real, 0.0, 10.0, closed="both")],
         "class_weight": [dict, StrOptions({"balanced"}), None],
@@ -251,6 +256,7 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
         max_leaf_nodes: int | str | None = "auto",
         max_depth: int | None = None,
         growth: str = "leaf",
+        leaves: str = "single",
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float | str = "auto",
         min_hessian_leaf: float = 1e-3,
@@ -296,6 +302,7 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
         self.max_leaf_nodes = max_leaf_nodes
         self.max_depth = max_depth
         self.growth = growth
+        self.leaves = leaves
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
         self.min_hessian_leaf = min_hessian_leaf

@@ -45,6 +45,8 @@ def first_scores(model: Any, X: Any, link: str, n_classes: int, n_scores: int = 
     """Scores at which a model's predictions lie, (n_scores, n_rows)."""
     X = pick_table(X).native
     name = type(model).__name__
+    if link == "normal":
+        raise ValueError(f"loss='normal' does not start at another model. Drop init={name}.")
     if not is_of_classes(link):
         found = np.asarray(model.predict(X), dtype=np.float64)
         found = found.reshape(1, -1) if found.ndim == 1 or n_scores == 1 else np.ascontiguousarray(found.T)

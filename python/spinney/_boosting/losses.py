@@ -139,6 +139,18 @@ def _log_ratio(power: float) -> Start:
     return start
 
 
+_LEAST_SPREAD = 1e-8  # of a target, in its own size
+
+
+def _normal_starts(y: Floats, weight: Floats, offset: Floats | None) -> Floats:
+    """Mean and logarithm of the standard deviation; offsets are added to both."""
+    offset = np.zeros((2, len(y))) if offset is None else offset
+    mean = _mean_anywhere(y - offset[0], weight)
+    variance = _mean(((y - offset[0] - mean) * exp(-offset[1])) ** 2, weight)
+    least = _LEAST_SPREAD * max(1.0, abs(mean))
+    return np.array([mean, float(log(max(variance, least * least))) / 2])
+
+
 def regression_loss(name: str, quantile: float, tweedie_power: float) -> Loss:
     """Return a loss of values by its name."""
     if name == "squared_error":
@@ -147,6 +159,10 @@ def regression_loss(name: str, quantile: float, tweedie_power: float) -> Loss:
         return Loss(name, lambda y, w, offset: weighted_quantile(y - offset, w, 0.5))
     if name == "quantile":
         return Loss(name, lambda y, w, offset: weighted_quantile(y - offset, w, quantile))
+    if name == "normal":
+        return Loss(
+            name, lambda y, w, offset: _mean_anywhere(y - offset, w), "normal", n_scores=2, starts=_normal_starts
+        )
     if name == "gamma":
         return Loss(name, _log_ratio(2.0), "log", positive=True)
     power = tweedie_power if name == "tweedie" else 1.0

@@ -16,6 +16,7 @@ from spinney._boosting.rows import LearningRows
 from spinney._data import Schema
 from spinney._data.given import given_array
 from spinney._learn.parameters import read_monotone
+from spinney._numbers.same_bits import exp
 
 Floats = NDArray[np.float64]
 _SQUARED = ("squared_error", "huber", "log_cosh")  # losses whose unit is that of the target, squared
@@ -51,7 +52,15 @@ def loss_of_outputs(parts: Sequence[Loss], link: str) -> Loss:
 
 
 def weighed(loss: Loss, rows: LearningRows) -> Loss:
-    """Return a loss of several columns with weights by which all count alike, in whatever units they are measured."""
+    """Return a loss that counts alike in whatever units a target is measured: with weights of several columns.
+
+    That of a normal distribution has the variance of all rows as its parameter.
+    """
+    if loss.name == "normal" and rows.target.ndim == 1:
+        used = rows.weights() > 0
+        offset = None if rows.offset is None else rows.offset[:, used]
+        deviation = exp(loss.constants(rows.target[used], rows.weights()[used], offset)[1])
+        return replace(loss, parameter=float(deviation) ** 2)
     if rows.target.ndim == 1:
         return loss
     used = rows.weights() > 0

@@ -113,6 +113,8 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns, KeepsPromises):
         levels = getattr(self, "_levels", None)
         if levels is not None and isinstance(explained, ShapValues):
             return replace(explained, output_names=levels)
+        if self.boosting_.link == "normal" and isinstance(explained, ShapValues):
+            return replace(explained, output_names=["mean", "log of the standard deviation"])
         return explained
 
     def _score_in_words(self) -> str:
@@ -124,7 +126,12 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns, KeepsPromises):
             return f"{'half the ' if link == 'half_logit' else ''}log-odds of class {classes[1]}"
         if link == "hinge" or link.startswith("focal "):
             return f"score of class {classes[1]}"
-        words = {"identity": "prediction", "log": "log of the prediction", "softmax": "score of the class"}
+        words = {
+            "normal": "score",
+            "identity": "prediction",
+            "log": "log of the prediction",
+            "softmax": "score of the class",
+        }
         return words.get(link, "prediction before quantiles are put in order")
 
     def _about(self) -> About:
@@ -166,7 +173,8 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns, KeepsPromises):
         if levels is not None:
             return [f"quantile {level:g}" for level in levels]
         if classes is None:
-            return [f"output {k}" for k in range(view.n_scores)]
+            normal = ["the mean", "the logarithm of the standard deviation"]
+            return normal if view.link == "normal" else [f"output {k}" for k in range(view.n_scores)]
         if not isinstance(classes, list):
             return [str(label) for label in model.classes_]
         return [

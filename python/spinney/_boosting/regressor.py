@@ -15,6 +15,7 @@ from spinney._boosting.base import BaseBoosting
 from spinney._boosting.certainty import CertainValues
 from spinney._boosting.losses import NUMBER_LOSSES, Loss, own_loss, regression_loss
 from spinney._boosting.outputs import is_several, loss_of_outputs, loss_of_quantiles, read_quantiles
+from spinney._boosting.spread import PredictsSpread
 from spinney._fitted.boosting import FittedBoosting
 from spinney._learn.one_target import read_one_value
 from spinney._learn.target import read_values
@@ -22,7 +23,7 @@ from spinney._learn.target import read_values
 Floats = NDArray[np.float64]
 
 
-class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
+class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, BaseBoosting):
     """Gradient boosting of values.
 
     Trees are added one by one; each is fitted to the gradient of the loss at the predictions so far. The model is the
@@ -30,12 +31,13 @@ class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
 
     Parameters
     ----------
-    loss : {"squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie"}, \
-            callable or object, default="squared_error"
-        The loss to minimise. "huber" and "log_cosh" are squared for small residuals and absolute for large ones, with a
-        corner between them or without. "poisson", "gamma" and "tweedie" model the logarithm of the mean. A loss of your
-        own is a function ``loss(y, f)`` of targets and predictions, row by row, whose derivatives are found, or an
-        object with ``loss``, ``gradient`` and perhaps ``hessian``.
+    loss : {"squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie", \
+            "normal"}, callable or object, default="squared_error"
+        The loss to minimise. "normal" learns a mean and a standard deviation for each row (`predict_std`), by their
+        likelihood. "huber" and "log_cosh" are squared for small residuals and absolute for large ones, with a corner
+        between them or without. "poisson", "gamma" and "tweedie" model the logarithm of the mean. A loss of your own is
+        a function ``loss(y, f)`` of targets and predictions, row by row, whose derivatives are found, or an object with
+        ``loss``, ``gradient`` and perhaps ``hessian``.
     quantile : float or array-like of floats, default=0.5
         The quantile to estimate, with ``loss="quantile"``, or several in ascending order: then `predict` returns one
         column for each, and in every row they never fall from one to the next. scikit-learn's name, ``alpha``, is
@@ -64,6 +66,10 @@ class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
         Most splits between the root and a leaf. None: no limit.
     growth : {"leaf", "depth"}, default="leaf"
         Which leaf to split next: the one that gains most, or level by level.
+    leaves : {"single", "vector"}, default="single"
+        Where a row has several scores (more than two classes, several outputs or quantiles): one tree for each in every
+        round, or one tree for all of them, whose leaves hold a value for each and whose splits are compared by the sum
+        of what they save.
     min_samples_split : int or float, default=2
         Fewest rows that a node must hold to be split; a float is a share of all rows.
     min_samples_leaf : int, float or "auto", default="auto"
@@ -208,6 +214,7 @@ class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBoosting._parameter_constraints,
+        "leaves": [StrOptions({"single", "vector"})],
         "loss": [StrOptions(set(NUMBER_LOSSES)), HasMethods(["loss", "gradient"]), callable],
         "quantile": [Interval(Real, 0.0, 1.0, closed="neither"), "array-like"],
         "huber_share": [Interval(Real, 0.0, 1.0, closed="neither")],
@@ -230,6 +237,7 @@ class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
         max_leaf_nodes: int | str | None = "auto",
         max_depth: int | None = None,
         growth: str = "leaf",
+        leaves: str = "single",
         min_samples_split: int | float = 2,
         min_samples_leaf: int | float | str = "auto",
         min_hessian_leaf: float = 1e-3,
@@ -274,6 +282,7 @@ class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
         self.max_leaf_nodes = max_leaf_nodes
         self.max_depth = max_depth
         self.growth = growth
+        self.leaves = leaves
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
         self.min_hessian_leaf = min_hessian_leaf
@@ -352,6 +361,8 @@ class GradientBoostingRegressor(CertainValues, RegressorMixin, BaseBoosting):
         n_outputs, levels = learned["n_outputs_"], self._levels
         if levels is not None:
             return loss_of_quantiles(levels)
+        if self.loss == "normal" and n_outputs > 1:
+            raise ValueError("loss='normal' is for one output. Fit one model per column of y.")
         if not isinstance(self.loss, str):
             if n_outputs > 1:
                 raise ValueError("A loss of your own is for one output. Fit one model per column of y.")

@@ -39,6 +39,9 @@ def row_losses(name: str, parameter: float, scores: Floats, rows: LearningRows) 
     y, f = rows.target, scores[:, 0]
     if name == "multinomial":
         return np.asarray(log_sum_exp(scores) - scores[np.arange(len(y)), y.astype(np.intp)])
+    if name == "normal":
+        deviation = np.maximum(scores[:, 1], log(np.array([parameter]))[0] / 2 - 10)
+        return np.asarray(deviation + (y - f) ** 2 * exp(-2 * deviation) / 2)
     if name in BENDING:
         parameter = bend_of(name, parameter, np.abs(y - f), rows.weights())
     return values_at(name, parameter, y, f)

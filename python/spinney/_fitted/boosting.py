@@ -50,7 +50,8 @@ class FittedBoosting(ModelOfTrees):
         n_classes: list[int] | None,
         cost: Floats | None = None,
     ) -> None:
-        super().__init__(n_classes, len(start) if n_classes is None else len(n_classes), cost)
+        n_outputs = 1 if link == "normal" else len(start)
+        super().__init__(n_classes, n_outputs if n_classes is None else len(n_classes), cost)
         self.start = start
         self.link = link
         self._n_categories = n_categories
@@ -136,7 +137,9 @@ class FittedBoosting(ModelOfTrees):
         if not is_link(link) or is_of_classes(link) != (n_classes is not None):
             refuse("is damaged: its scores and its target do not go together")
         if n_classes is None:
-            if len(start) != frame.n_outputs:
+            if len(start) != (2 if link == "normal" else frame.n_outputs) or (
+                link == "normal" and frame.n_outputs != 1
+            ):
                 refuse("is damaged: its number of outputs is wrong, or its scores do not fit them")
         else:
             _check_classes(link, n_classes, len(start))

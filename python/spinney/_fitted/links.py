@@ -11,8 +11,9 @@ Floats = NDArray[np.float64]
 
 # logit: the score is the log-odds of the second of two classes; half_logit: half of it; hinge and focal: where the
 # expected smooth hinge or focal loss is least. The exponent of the focal loss stands behind a space: "focal 2.0".
-# ascending: the scores of a row in order. by_output: logit or softmax, whichever suits the classes of each output.
-_VALUE_LINKS = frozenset({"identity", "log", "ascending"})
+# ascending: the scores of a row in order. normal: the first of two scores, beside the logarithm of a deviation.
+# by_output: logit or softmax, whichever suits the classes of each output.
+_VALUE_LINKS = frozenset({"identity", "log", "ascending", "normal"})
 _CLASS_LINKS = frozenset({"logit", "half_logit", "hinge", "softmax", "by_output"})
 
 # Of imported models alone. logistic: a value between 0 and 1; signed_square: s|s|; softplus: log(1 + eˢ). Of classes,
@@ -62,4 +63,6 @@ def score_columns(n_classes: list[int]) -> list[slice]:
 
 def predicted(link: str, scores: Floats) -> Floats:
     """Turn scores, (n_rows, n_scores), into values, (n_rows, 1), or class shares, (n_rows, n_classes)."""
+    if link == "normal":
+        return np.ascontiguousarray(scores[:, :1])
     return scores if link == "identity" else _engine.predicted(link, np.ascontiguousarray(scores))

@@ -156,13 +156,14 @@ class BoostingRowPredictor(RowReader):
         super().__init__(schema, unseen)
         self._model = model
         self._is_by_output = model.link == "by_output"  # then the engine gives scores alone
-        link = "identity" if self._is_by_output else model.link
+        self._is_normal = model.link == "normal"
+        link = "identity" if self._is_by_output or self._is_normal else model.link
         scorer = _engine.RowScorer(model.engine, np.ascontiguousarray(model.start), link)
         self._code, self._value, self._shares = scorer.code, scorer.value, scorer.shares
         self._classes = None if classes is None else list(classes)
         self._n_scores = model.n_scores
         self._n_values = model.n_scores if self._is_by_output or classes is None else len(classes)
-        self._is_number = classes is None and model.n_outputs == 1
+        self._is_number = classes is None and model.n_scores == 1
 
     def _read_offset(self, offset: Any) -> NDArray[np.float64]:
         try:
@@ -194,6 +195,8 @@ class BoostingRowPredictor(RowReader):
         given = None if offset is None else self._read_offset(offset)
         if self._is_number:
             return self._value(self._inputs(row), given)
+        if self._is_normal:
+            return float(self._flat_of(row, given)[0])
         if self._classes is None:
             return self._flat_of(row, given)
         if self._is_by_output:

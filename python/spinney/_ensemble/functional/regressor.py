@@ -128,7 +128,7 @@ class FunctionalBoostingRegressor(WithShapes, RegressorMixin, BaseFunctionalBoos
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseFunctionalBoosting._parameter_constraints,
-        "loss": [StrOptions(set(NUMBER_LOSSES)), HasMethods(["loss", "gradient"]), callable],
+        "loss": [StrOptions(set(NUMBER_LOSSES) - {"normal"}), HasMethods(["loss", "gradient"]), callable],
         "quantile": [Interval(Real, 0.0, 1.0, closed="neither")],
         "huber_share": [Interval(Real, 0.0, 1.0, closed="neither")],
         "tweedie_power": [Interval(Real, 1.0, 2.0, closed="neither")],

@@ -1,0 +1,124 @@
+"""Spread of a row's target about its prediction, and how much of a doubt more data would take away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from spinney._learn.attributes import only_if
+from spinney._numbers.same_bits import exp
+
+if TYPE_CHECKING:
+    import spinney._engine as _engine
+    from spinney._fitted.boosting import FittedBoosting
+
+Floats = NDArray[np.float64]
+
+
+class NormalPrediction(NamedTuple):
+    """Mean and standard deviation of each row's target."""
+
+    mean: Floats
+    std: Floats
+
+
+class Uncertainty(NamedTuple):
+    """Variances of each row: of its target, and of what shorter models say of its mean."""
+
+    data: Floats
+    knowledge: Floats
+
+
+def _why_no_spread(model: Any) -> str | None:
+    if getattr(model, "loss", None) == "normal":
+        return None
+    return "needs a model that learns a spread for each row. Fit with loss='normal'."
+
+
+class PredictsSpread:
+    """A boosted model of values."""
+
+    if TYPE_CHECKING:
+        boosting_: FittedBoosting
+        _n_threads: int
+
+        def _scores(self, X: Any, offset: Any) -> Floats: ...
+        def _columns(self, X: Any) -> _engine.Table: ...
+        def _read_offset(self, X: Any, offset: Any, n_rows: int) -> Floats | None: ...
+
+    @only_if(_why_no_spread)
+    def predict_distribution(self, X: Any, *, offset: Any = None) -> NormalPrediction:
+        """Mean and standard deviation of each row's target.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples, 2), optional
+            Added to the mean and to the logarithm of the standard deviation, as in `fit`.
+
+        Returns
+        -------
+        NormalPrediction
+            ``mean`` and ``std``, ndarrays of shape (n_samples,).
+        """
+        scores = self._scores(X, offset)
+        return NormalPrediction(scores[:, 0].copy(), exp(scores[:, 1]))
+
+    @only_if(_why_no_spread)
+    def predict_std(self, X: Any, *, offset: Any = None) -> Floats:
+        """Predict the standard deviation of each row's target.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        offset : array-like of shape (n_samples, 2), optional
+            As in `predict_distribution`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            In the unit of the target.
+        """
+        return self.predict_distribution(X, offset=offset).std
+
+    @only_if(_why_no_spread)
+    def predict_uncertainty(self, X: Any, n_members: int = 10, *, offset: Any = None) -> Uncertainty:
+        """Part the doubt about each row into that of the data and that of the model.
+
+        The model after some of its rounds, from half of them up to all, is an ensemble without a further fit. Where
+        the members' means agree, what is left is the spread of the data; where they differ, more rows would help.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+        n_members : int, default=10
+            Members; at most as many as half the rounds are used.
+        offset : array-like of shape (n_samples, 2), optional
+            As in `predict_distribution`.
+
+        Returns
+        -------
+        Uncertainty
+            ``data``, the mean of the members' variances, and ``knowledge``, the variance of their means; ndarrays of
+            shape (n_samples,).
+        """
+        if isinstance(n_members, bool) or not isinstance(n_members, (int, np.integer)) or n_members < 2:
+            raise ValueError(f"n_members must be a whole number from 2 up, not {n_members!r}.")
+        check_is_fitted(self)
+        view, columns = self.boosting_, self._columns(X)
+        given = self._read_offset(X, offset, columns.n_rows)
+        ends = np.unique(np.linspace(-(-view.n_rounds // 2), view.n_rounds, n_members).astype(np.intp))
+        scores = np.zeros((columns.n_rows, 2)) + view.start + (0.0 if given is None else given.T)
+        means, variances, done = [], [], 0
+        for end in ends.tolist():
+            scores = scores + view.engine.sums(columns, done * 2, end * 2, self._n_threads)
+            done = end
+            means.append(scores[:, 0])
+            variances.append(exp(2 * scores[:, 1]))
+        return Uncertainty(np.mean(variances, axis=0), np.var(means, axis=0))
