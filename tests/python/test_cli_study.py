@@ -190,3 +190,26 @@ def test_the_report_says_the_whole_command():
     assert (
         command_of(Source(Path("t.csv"), "y"), {"minutes": 2.0, "random_state": 0}) == "spinney study t.csv --target y"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("show", "absent.model"), 1),
+        (("show",), 2),
+        (("show", "penguins.csv"), 1),
+        (("explain", "absent.model", "penguins.csv", "--row", "1"), 1),
+        (("explain", "absent.model", "penguins.csv", "--no-such-option"), 2),
+        (("predict", "absent.model", "penguins.csv"), 1),
+        (("study", "absent.csv", "--target", "y"), 1),
+        (("study", "penguins.csv"), 2),
+        (("study", "penguins.csv", "--target", "species", "--minutes", "0"), 2),
+        (("study", "penguins.csv", "--target", "absent"), 1),
+    ],
+)
+def test_exit_codes_tell_bad_files_from_bad_commands(folder, monkeypatch, words, code):
+    monkeypatch.chdir(folder)
+    result = run(*words, code=code)
+    assert result.stdout == ""
+    assert result.stderr != ""
+    assert "Traceback" not in result.stderr

@@ -18,6 +18,7 @@ from spinney._tables.read import MOST_BYTES, STANDARD_INPUT, read_file
 from spinney.cli.failures import fail, failures_in_words, os_failure, warnings_in_words
 
 STUDY_SHARE = 0.85  # of the minutes; the rest is for the report
+_REPORT_SECONDS = 9.0  # that a report takes at least
 REPORT, MODEL, FACTS = "report.html", "best.model", "study.json"
 
 
@@ -56,7 +57,8 @@ def studied(table: Any, target: str, options: dict[str, Any]) -> Any:
     """Study a table, with a bar on the terminal if there is one."""
     import spinney
 
-    minutes = STUDY_SHARE * options["minutes"]
+    whole = options["minutes"]
+    minutes = max(0.5 * whole, min(STUDY_SHARE * whole, whole - _REPORT_SECONDS / 60))
     with _bar() as progress:
         return spinney.study(table, target, progress=progress, **options | {"minutes": minutes})
 

@@ -61,6 +61,12 @@ function whole(value, decimals = 0) {
 function tick(value) {
   return num(Number(value.toPrecision(3)), 3).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
 }
+// The same of a column's own values: years stay years, and values far from zero stay apart.
+function value_tick(value, span) {
+  if (Number.isInteger(value) && Math.abs(value) < 10000) return String(value).replace("-", MINUS);
+  const digits = Math.min(12, Math.max(3, 2 + Math.ceil(Math.log10(Math.abs(value) / span || 1))));
+  return num(Number(value.toPrecision(digits)), digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
+}
 function fixed(value, decimals) {
   return value === null || value === undefined ? "–" : whole(value, decimals);
 }

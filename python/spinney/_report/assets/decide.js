@@ -151,5 +151,5 @@ function surprise_card(found) {
   if (!rows.length) return card("Most surprising test rows", "The model tells every test row rightly.");
   return card("Most surprising test rows", `Of the ${plural(n_wrong, "test row")} told wrongly, those of which it was surest.`, el("div", { class: "scroll", tabindex: 0 }, el("table", {},
     el("thead", {}, el("tr", {}, el("th", {}, "row"), el("th", {}, "is"), el("th", {}, "said"), columns.map((name) => el("th", {}, elide(name, 18))))),
-    el("tbody", {}, rows.map((row) => el("tr", {}, el("td", {}, whole(row.row + 1)), el("td", {}, elide(row.is, 16)), el("td", {}, `${elide(row.said, 16)} ${pct(row.share)}`), row.cells.map((cell) => el("td", { class: "faint" }, cell))))))));
+    el("tbody", {}, rows.map((row) => el("tr", {}, el("td", {}, whole(row.row + 1)), el("td", {}, elide(row.is, 16)), el("td", { class: "together" }, `${elide(row.said, 16)} ${pct(row.share)}`), row.cells.map((cell) => el("td", { class: "faint together" }, cell))))))));
 }
