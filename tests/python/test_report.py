@@ -354,7 +354,7 @@ def test_profiles_and_learning_curves_know_their_rows(studies, gathered, kind):
     assert content["learning"]["sizes"][-1] == max(len(learned) for learned, _ in study.folds)
     assert study.tree is study.models["tree"]
     assert any(curve["name"] == "tree" for curve in content["learning"]["curves"])
-    assert "--target" in content["made"]["command"]
+    assert f"spinney.study(table, {study.target!r})" in content["made"]["code"]
 
 
 def test_a_table_without_a_signal_is_said_to_have_none(studies, few_fits):
