@@ -11,7 +11,7 @@ from spinney._learn.threads import count_threads, in_order
 
 Floats = NDArray[np.float64]
 Formula = Callable[[Floats, Floats], tuple[Floats, ...]]  # of targets and scores, row by row
-_ROWS = 16_384  # of a block: a formula of some twenty steps has as many arrays under way
+_ROWS = 32_768  # of a block: the arrays that a formula has under way fit a cache
 
 
 class InBlocks:

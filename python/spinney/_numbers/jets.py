@@ -137,7 +137,8 @@ def _over(a: Jet, b: Jet) -> Jet:
 
 
 def _power(a: Jet, b: Jet) -> Jet:
-    if np.all(b.first == 0) and np.all(b.second == 0):
+    is_fixed = _is(b.first, 0.0) and _is(b.second, 0.0)
+    if is_fixed or (np.all(b.first == 0) and np.all(b.second == 0)):
         p = b.value
         if np.ndim(p) == 0 and p in _BY_PRODUCTS:
             return a._through(_BY_PRODUCTS[p](a.value))
