@@ -57,8 +57,10 @@ def from_table(folder: Path, name: str, by: str, most: int) -> Lists:
     groups = np.unique(frame[by].to_numpy(), return_inverse=True)[1]
     y = frame["target"].to_numpy()
     X = frame.drop("target", by)
-    words = [np.unique(column.to_numpy(), return_inverse=True)[1] for column in X.select(pl.col(pl.String))]
-    X = np.column_stack([X.select(pl.exclude(pl.String)).cast(pl.Float32).to_numpy(), *words]).astype(np.float32)
+    columns = [
+        c if c.dtype.is_numeric() else pl.Series(np.unique(c.cast(pl.String), return_inverse=True)[1]) for c in X
+    ]
+    X = np.column_stack([column.cast(pl.Float32).to_numpy() for column in columns])
     return Lists(X, np.digitize(y, np.quantile(y, [0.5, 0.75, 0.9, 0.97])), groups)
 
 
