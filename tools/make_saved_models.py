@@ -57,6 +57,7 @@ def models() -> dict[str, Any]:
         ),
         "extra_classifier": spinney.ExtraTreeClassifier(max_depth=5, random_state=1).fit(X, labels),
         "extra_regressor": spinney.ExtraTreeRegressor(max_depth=5, random_state=1).fit(X, score),
+        "forest_shrunk": spinney.RandomForestClassifier(n_estimators=5, shrinkage=0.1, random_state=2).fit(X, labels),
         "forest_classifier": spinney.RandomForestClassifier(
             n_estimators=5, max_depth=4, max_samples=0.7, random_state=2
         ).fit(X, labels),

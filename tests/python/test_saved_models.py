@@ -15,7 +15,7 @@ FILES = sorted(path for path in FOLDER.glob("*.spinney") if path != IMPUTER)
 KINDS = {
     *("classifier", "weighted_classifier", "regressor", "two_outputs", "two_class_outputs"),
     *("extra_classifier", "extra_regressor", "numbers", "surrogates", "rpart"),
-    *("forest_classifier", "extra_forest_regressor", "forest_rows"),
+    *("forest_classifier", "forest_shrunk", "extra_forest_regressor", "forest_rows"),
     *("boosting_classifier", "boosting_regressor", "functions_classifier", "functions_regressor"),
     *("linear_classifier", "linear_regressor", "stack_classifier", "stack_layers", "vote_classifier"),
     *("adaboost_classifier", "adaboost_gentle", "adaboost_real", "adaboost_regressor"),
