@@ -71,6 +71,7 @@ BOOSTING = {
     "l1_regularization": 0.0,
     "max_step": 0.0,
     "temper_steps": True,
+    "vector_leaves": False,
     "max_features_per_tree": 1.0,
     "max_features_per_level": 1.0,
     "max_features": 1.0,
@@ -143,7 +144,7 @@ DERIVED = {
     *("min_weight_leaf", "random_cuts", "random_ties", "charge_categories", "row_weight", "seed", "cost", "weighing"),
     "user",
 }
-DERIVED_OF_BOOSTING = {"losses", "depth_wise", "seed", "temper_steps"}
+DERIVED_OF_BOOSTING = {"losses", "vector_leaves", "depth_wise", "seed", "temper_steps"}
 
 
 @pytest.mark.parametrize(
