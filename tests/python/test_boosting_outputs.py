@@ -8,6 +8,7 @@ import spinney
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracle.boosting import losses
+from sklearn.metrics import d2_pinball_score
 
 LEVELS = [0.05, 0.5, 0.95]
 FEW = {"n_estimators": 6, "max_leaf_nodes": 5, "min_samples_leaf": 3, "learning_rate": 0.4}
@@ -119,6 +120,19 @@ def test_quantiles_are_kept_explained_and_read():
     assert model.estimators_.shape == (6, 3)
     assert "quantile 0.95" in model._title_of_tree(2)
     assert model.importances(X, y, "permutation").importance.shape == (4,)
+
+
+def test_quantiles_are_scored_by_their_losses():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(200, 2))
+    y = X[:, 0] + rng.normal(size=200)
+    constant, learned = (
+        spinney.GradientBoostingRegressor(loss="quantile", quantile=[0.2, 0.8], n_estimators=n).fit(X, y)
+        for n in (1, 30)
+    )
+    wanted = [d2_pinball_score(y, learned.predict(X)[:, k], alpha=level) for k, level in enumerate((0.2, 0.8))]
+    assert learned.score(X, y) == pytest.approx(np.mean(wanted))
+    assert 0 < constant.score(X, y) < learned.score(X, y) < 1
 
 
 def test_quantiles_that_rise_with_a_column_do_so_in_order():

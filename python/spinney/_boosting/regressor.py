@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.metrics import d2_pinball_score
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from spinney._boosting.base import BaseBoosting
@@ -330,6 +331,36 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, B
     def _levels(self) -> list[float] | None:
         """Quantiles, if there are several."""
         return read_quantiles(self.quantile) if self.loss == "quantile" and is_several(self.quantile) else None
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return how much better than constants the predictions are: 1 at best, 0 for the constant.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            The rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Their values.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows.
+
+        Returns
+        -------
+        float
+            R²; for several quantiles the mean of D², which counts pinball losses instead of squares.
+        """
+        levels = self._levels
+        if levels is None:
+            return float(super().score(X, y, sample_weight))
+        predicted = self.predict(X)
+        return float(
+            np.mean(
+                [
+                    d2_pinball_score(y, predicted[:, k], sample_weight=sample_weight, alpha=level)
+                    for k, level in enumerate(levels)
+                ]
+            )
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -67,7 +67,14 @@ def _of_columns(first: NDArray[Any], second: NDArray[Any], name: str) -> Times:
         if event.dtype == bool or (event.dtype == object and all(isinstance(v, (bool, np.bool_)) for v in event)):
             found = given_numbers(time, name)
             return Times(found, np.where(event.astype(bool), found, np.inf))
-    return Times(given_numbers(first, name), given_numbers(second, name))
+    low, high = given_numbers(first, name), given_numbers(second, name)
+    for which, column in (("first", low), ("second", high)):
+        if np.isin(column, (0.0, 1.0)).all() and np.unique(column).size == 2:  # silence would be learned as intervals
+            raise ValueError(
+                f"The {which} column of {name} holds only 0 and 1. If it says whether the event has happened, pass it "
+                "as booleans; if it is a time, in another unit."
+            )
+    return Times(low, high)
 
 
 def _checked(times: Times, name: str) -> Times:
