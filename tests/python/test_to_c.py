@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 import spinney
-from written_models import COLOURS, MIXED, MODELS, PAIR, VALUES, probe, said, table_of
+from written_models import COLOURS, MIXED, MODELS, NUMBERS, PAIR, VALUES, probe, said, table_of
 
 GCC = shutil.which("gcc")
 pytestmark = pytest.mark.skipif(GCC is None, reason="needs gcc")
@@ -148,3 +148,15 @@ def test_refusals_say_what_to_do():
     started = spinney.GradientBoostingRegressor(n_estimators=2, init=first).fit(np.eye(8), np.arange(8))
     with pytest.raises(ValueError, match="init='constant'"):
         spinney.to_c(started)
+
+
+def test_scores_that_no_writer_knows_are_refused():
+    many = np.column_stack([VALUES, VALUES**2])
+    several = spinney.GradientBoostingRegressor(n_estimators=3).fit(NUMBERS, many)
+    for write in (spinney.to_c, spinney.to_onnx, lambda m: spinney.to_sql(m, "t"), spinney.to_lightgbm):
+        with pytest.raises(ValueError, match="cannot hold the 2 outputs of this GradientBoostingRegressor"):
+            write(several)
+    priced = spinney.GradientBoostingClassifier(n_estimators=3, cost_matrix=[[0, 1], [5, 0]]).fit(NUMBERS, PAIR)
+    for write in (spinney.to_c, spinney.to_onnx, lambda m: spinney.to_sql(m, "t"), spinney.to_xgboost):
+        with pytest.raises(ValueError, match="cannot hold the costs of wrong classes"):
+            write(priced)

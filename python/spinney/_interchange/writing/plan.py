@@ -26,6 +26,12 @@ from spinney._learn.table_estimator import TableEstimator
 Floats = NDArray[np.float64]
 _MISSING_LEFT, _CATEGORY, _OTHER_LEFT, _STOPS = 1, 2, 4, 8
 _SURROGATE = 2  # role of a split
+_ESTIMATORS = frozenset(
+    f"{family}{target}"
+    for family in ("DecisionTree", "ExtraTree", "RandomForest", "ExtraTrees", "GradientBoosting")
+    for target in ("Classifier", "Regressor")
+) | {"AdaBoostClassifier", "IsolationForest"}
+_LINKS = frozenset({"identity", "log", "logit", "half_logit", "hinge", "focal", "softmax", "one_vs_rest"})
 
 
 @dataclass(frozen=True)
@@ -236,13 +242,29 @@ def _fitted_of(model: Any, format: str) -> Any:
     if isinstance(fitted, FittedAdaBoost):
         fitted = fitted.scoring
     says = hasattr(model, "predict")
-    if says and isinstance(fitted, (FittedTree, FittedForest, FittedBoosting)):
+    if type(model).__name__ in _ESTIMATORS and type(fitted) in (FittedTree, FittedForest, FittedBoosting):
+        if isinstance(fitted, FittedBoosting):
+            _check_scores(fitted, type(model).__name__, format)
         return fitted
     reason = "predicts a median of its trees" if says and fitted.trees() else "is not made of trees that predict"
     raise TypeError(
         f"{type(model).__name__} {reason}, which {format} cannot hold. Write a tree, a forest, gradient boosting or an "
         "isolation forest, or keep this model with save."
     )
+
+
+def _check_scores(fitted: FittedBoosting, name: str, format: str) -> None:
+    """Refuse sums of trees whose scores become predictions in a way that no writer knows."""
+    what = ""
+    if fitted.link.split(" ")[0] not in _LINKS:
+        what = f"the link {fitted.link!r}"
+    elif fitted.n_outputs > 1:
+        what = f"the {fitted.n_outputs} outputs"
+    elif fitted.cost is not None:
+        what = "the costs of wrong classes"
+    if what:
+        remedy = "Fit one model for each output or quantile, without costs, or keep the model with save."
+        raise ValueError(f"{format} cannot hold {what} of this {name}. {remedy}")
 
 
 def _plain(tree: _engine.Tree, n_categories: list[int], name: str, format: str) -> PlainTree:
