@@ -70,18 +70,23 @@ std::vector<LossPart> read_parts(const LossParts& given) {
 }
 
 void init_options(BoostingOptions* self, const LossParts& losses, std::uint32_t max_bins, double subsample,
-                  double learning_rate, std::uint32_t max_leaf_nodes, std::uint32_t max_depth, bool depth_wise,
+                  bool draws_by_gradient, std::uint32_t n_parallel_trees, double learning_rate,
+                  std::uint32_t max_leaf_nodes, std::uint32_t max_depth, bool depth_wise, bool symmetric,
                   Row min_samples_split, Row min_samples_leaf, double min_hessian_leaf, double min_gain,
                   double l2_regularization, double l1_regularization, double max_step, bool temper_steps,
                   bool vector_leaves, double max_features_per_tree, double max_features_per_level, double max_features,
                   std::uint32_t max_one_hot, double category_smoothing, double category_l2,
                   std::vector<std::vector<std::int8_t>> monotonic_cst,
-                  std::vector<std::vector<std::uint32_t>> interaction_cst, std::uint64_t seed, int n_jobs) {
+                  std::vector<std::vector<std::uint32_t>> interaction_cst, std::vector<double> feature_costs,
+                  std::uint64_t seed, int n_jobs) {
   if (max_bins < 2 || max_bins > 65535) throw nb::value_error("max_bins: 2 to 65535");
+  if (n_parallel_trees < 1) throw nb::value_error("n_parallel_trees: at least 1");
   BoostingParams p;
   p.parts = read_parts(losses);
   p.max_bins = max_bins;
   p.subsample = subsample;
+  p.draws_by_gradient = draws_by_gradient;
+  p.n_parallel_trees = n_parallel_trees;
   p.temper_steps = temper_steps;
   p.vector_leaves = vector_leaves;
   BoostParams& t = p.tree;
@@ -89,6 +94,7 @@ void init_options(BoostingOptions* self, const LossParts& losses, std::uint32_t 
   t.max_leaf_nodes = max_leaf_nodes;
   t.max_depth = max_depth;
   t.depth_wise = depth_wise;
+  t.symmetric = symmetric;
   t.min_samples_split = min_samples_split;
   t.min_samples_leaf = min_samples_leaf;
   t.min_hessian_leaf = min_hessian_leaf;
@@ -109,6 +115,7 @@ void init_options(BoostingOptions* self, const LossParts& losses, std::uint32_t 
   else
     throw nb::value_error("monotonic_cst: for all scores, or by score");
   t.interaction_cst = std::move(interaction_cst);
+  t.feature_costs = std::move(feature_costs);
   t.seed = seed;
   t.n_threads = resolve_threads(n_jobs);
   new (self) BoostingOptions{std::move(p)};
@@ -154,6 +161,8 @@ void check_columns(const BoostingParams& params, std::size_t n_columns) {
   };
   if (!t.monotonic_cst.empty()) check(t.monotonic_cst);
   for (const auto& monotone : params.monotonic_cst) check(monotone);
+  if (!t.feature_costs.empty() && t.feature_costs.size() != n_columns)
+    throw nb::value_error("feature_costs: one entry per column");
   for (const auto& group : t.interaction_cst)
     for (const std::uint32_t f : group)
       if (f >= n_columns) throw nb::value_error("interaction_cst: no such column");
@@ -174,7 +183,7 @@ void code_table(CodedTableHandle* self, const TableHandle& table, const std::opt
   const BoostingParams& params = options.params;
   self->coded = run_interruptible([&](Interrupt& interrupt) {
     return std::make_shared<const CodedTable>(table.table, &table.table, weights, params.max_bins,
-                                              params.tree.n_threads, interrupt);
+                                              !params.tree.symmetric, params.tree.n_threads, interrupt);
   });
 }
 
@@ -408,12 +417,12 @@ void init_boosting(nb::module_& m) {
   using namespace spinney;
   // As for growing: by name alone and without defaults, so that an option that is misspelt or forgotten is an error.
   nb::class_<BoostingOptions>(m, "BoostingOptions", "How rounds of trees are to learn.")
-      .def("__init__", &init_options, nb::kw_only(), "losses"_a, "max_bins"_a, "subsample"_a, "learning_rate"_a,
-           "max_leaf_nodes"_a, "max_depth"_a, "depth_wise"_a, "min_samples_split"_a, "min_samples_leaf"_a,
-           "min_hessian_leaf"_a, "min_gain"_a, "l2_regularization"_a, "l1_regularization"_a, "max_step"_a,
-           "temper_steps"_a, "vector_leaves"_a, "max_features_per_tree"_a, "max_features_per_level"_a, "max_features"_a,
-           "max_one_hot"_a, "category_smoothing"_a, "category_l2"_a, "monotonic_cst"_a, "interaction_cst"_a, "seed"_a,
-           "n_jobs"_a);
+      .def("__init__", &init_options, nb::kw_only(), "losses"_a, "max_bins"_a, "subsample"_a, "draws_by_gradient"_a,
+           "n_parallel_trees"_a, "learning_rate"_a, "max_leaf_nodes"_a, "max_depth"_a, "depth_wise"_a, "symmetric"_a,
+           "min_samples_split"_a, "min_samples_leaf"_a, "min_hessian_leaf"_a, "min_gain"_a, "l2_regularization"_a,
+           "l1_regularization"_a, "max_step"_a, "temper_steps"_a, "vector_leaves"_a, "max_features_per_tree"_a,
+           "max_features_per_level"_a, "max_features"_a, "max_one_hot"_a, "category_smoothing"_a, "category_l2"_a,
+           "monotonic_cst"_a, "interaction_cst"_a, "feature_costs"_a, "seed"_a, "n_jobs"_a);
   nb::class_<CodedTableHandle>(m, "CodedTable", "A table in codes, for boosters that learn from different rows of it.")
       .def("__init__", &code_table, "table"_a, "weight"_a.none(), "options"_a);
   nb::class_<BoostingHandle>(m, "Boosting", "Gradient boosting, round by round.")

@@ -43,12 +43,13 @@ Coding learn_coding(const Table& table, const Table* later, const double* weight
 }  // namespace
 
 CodedTable::CodedTable(const Table& first, const Table* second, const double* weight, std::uint32_t max_bins,
-                       int n_threads, Interrupt& interrupt)
+                       bool lists_columns, int n_threads, Interrupt& interrupt)
     : table(&first),
       later_table(second),
       coding(learn_coding(first, second, weight, max_bins, n_threads, interrupt)),
-      codes(encode(first, coding, n_threads, interrupt)),
-      later(second == nullptr || second == &first ? Codes{} : encode(*second, coding, n_threads, interrupt)),
+      codes(encode(first, coding, lists_columns, n_threads, interrupt)),
+      later(second == nullptr || second == &first ? Codes{}
+                                                  : encode(*second, coding, lists_columns, n_threads, interrupt)),
       tiles(coding, codes, n_threads, interrupt) {}
 
 }  // namespace spinney

@@ -14,8 +14,8 @@ namespace spinney {
 // A table in codes, and another one coded the same way if there is one (`later` may be null, or the same table). Boosters
 // that learn from different rows of the table share them.
 struct CodedTable {
-  CodedTable(const Table& table, const Table* later, const double* weight, std::uint32_t max_bins, int n_threads,
-             Interrupt& interrupt);
+  CodedTable(const Table& table, const Table* later, const double* weight, std::uint32_t max_bins, bool lists_columns,
+             int n_threads, Interrupt& interrupt);
 
   const Table* table;
   const Table* later_table;

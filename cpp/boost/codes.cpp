@@ -248,14 +248,14 @@ class ColumnLister {
 };
 
 // Gives each column its place.
-void lay_out(const Table& table, const Coding& coding, Codes& codes) {
+void lay_out(const Table& table, const Coding& coding, bool lists_columns, Codes& codes) {
   std::size_t n_bytes = 0, n_listed = 0;
   codes.lists.resize(table.n_columns());
   for (std::size_t f = 0; f < table.n_columns(); ++f) {
     const Column& column = table.columns[f];
     codes.first.push_back(n_bytes);
     Codes::List& list = codes.lists[f];
-    list.is_listed = column.is_sparse() && column.n_sparse * least_rows_an_entry <= table.n_rows;
+    list.is_listed = lists_columns && column.is_sparse() && column.n_sparse * least_rows_an_entry <= table.n_rows;
     list.begin = list.end = n_listed;
     if (list.is_listed)
       n_listed += column.n_sparse;
@@ -292,11 +292,11 @@ std::uint32_t Codes::listed_code(std::uint32_t f, Row r) const {
   return at == rows.end() || *at != r ? lists[f].common : codes_off(f)[static_cast<std::size_t>(at - rows.begin())];
 }
 
-Codes encode(const Table& table, const Coding& coding, int n_threads, Interrupt& interrupt) {
+Codes encode(const Table& table, const Coding& coding, bool lists_columns, int n_threads, Interrupt& interrupt) {
   Codes codes;
   codes.n_rows = table.n_rows;
   codes.spill = table.spill;
-  lay_out(table, coding, codes);
+  lay_out(table, coding, lists_columns, codes);
   list_columns(table, coding, codes, n_threads, interrupt);
   std::vector<ColumnCoder> coders;
   std::vector<std::size_t> columns;  // of the coders

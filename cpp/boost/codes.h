@@ -78,6 +78,7 @@ struct Codes {
   std::uint32_t listed_code(std::uint32_t f, Row r) const;
 };
 
-Codes encode(const Table& table, const Coding& coding, int n_threads, Interrupt& interrupt);
+// `lists_columns`: sparse columns may be listed.
+Codes encode(const Table& table, const Coding& coding, bool lists_columns, int n_threads, Interrupt& interrupt);
 
 }  // namespace spinney

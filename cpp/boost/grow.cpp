@@ -11,6 +11,7 @@
 #include "base/pool.h"
 #include "base/random.h"
 #include "boost/columns.h"
+#include "boost/level.h"
 
 namespace spinney {
 
@@ -53,6 +54,7 @@ class BoostGrower::Growing {
 
   BoostedTree grow(const Packed* root_histogram) {
     nodes_.push_back({});
+    if (params_.symmetric) return grow_levels(plant(root_histogram));
     push(plant(root_histogram));
     const double to_share = estimated_ns_of_root() / (4.0 * n_threads_);
     alone_ns_ = std::clamp(to_share, 100'000.0, 500'000.0);
@@ -93,16 +95,20 @@ class BoostGrower::Growing {
   std::size_t n_to_come() const { return params_.max_leaf_nodes - n_leaves_; }
   bool is_done() const { return n_to_come() == 0 || heap_.empty(); }
 
+  void place(Leaf& leaf) {
+    leaf.made = n_made_++;
+    leaf.is_placed = true;
+    NodeRecord& node = nodes_[leaf.at];
+    node.sums = leaf.sums;
+    node.n = leaf.n();
+    node.begin = leaf.begin;
+    node.end = leaf.end;
+    node.bounds = leaf.bounds;
+  }
+
   // A node takes its place; it waits for its turn if there is a split to make.
   void push(std::unique_ptr<Leaf> leaf) {
-    leaf->made = n_made_++;
-    leaf->is_placed = true;
-    NodeRecord& node = nodes_[leaf->at];
-    node.sums = leaf->sums;
-    node.n = leaf->n();
-    node.begin = leaf->begin;
-    node.end = leaf->end;
-    node.bounds = leaf->bounds;
+    place(*leaf);
     if (!(leaf->best.gain > 0)) return finish(*leaf);
     heap_.push_back(std::move(leaf));
     std::push_heap(heap_.begin(), heap_.end(), order());
@@ -131,6 +137,63 @@ class BoostGrower::Growing {
   void join(const Leaf& leaf, std::size_t n_left) {
     const auto first = rows_.begin() + static_cast<std::ptrdiff_t>(leaf.begin);
     std::inplace_merge(first, first + static_cast<std::ptrdiff_t>(n_left), first + leaf.n());
+  }
+
+  // ---- level by level, all nodes of a level by the same split -----------------------------------------
+
+  BoostedTree grow_levels(std::unique_ptr<Leaf> root) {
+    const LevelSearch search(coding_, home_.tiles_, params_, units_, search_);
+    std::vector<std::uint32_t> groups = root->groups;
+    std::vector<std::unique_ptr<Leaf>> level;
+    place(*root);
+    level.push_back(std::move(root));
+    for (std::uint32_t depth = 0; 2 * n_leaves_ <= params_.max_leaf_nodes; ++depth) {
+      interrupt_.check();
+      std::vector<LevelNode> nodes;
+      for (const auto& leaf : level)
+        if (may_split(*leaf)) nodes.push_back(level_node(*leaf));
+      if (nodes.empty()) break;
+      const BoostSplit best = search.best(nodes, columns_.of_node(depth, 1, groups), n_threads_);
+      if (!(best.gain > 0)) break;
+      std::erase_if(groups, [&](std::uint32_t g) {
+        const auto& group = params_.interaction_cst[g];
+        return std::find(group.begin(), group.end(), best.feature) == group.end();
+      });
+      const std::size_t n_before = n_leaves_;
+      level = split_level(std::move(level), best, search);
+      if (n_leaves_ == n_before) break;  // every node had fewer rows on a side than the hessian had promised
+    }
+    for (auto& leaf : level) finish(*leaf);
+    return assemble();
+  }
+
+  LevelNode level_node(const Leaf& leaf) const {
+    return {leaf.histogram.get(), search_.terms(leaf.sums, leaf.n(), leaf.bounds)};
+  }
+
+  std::vector<std::unique_ptr<Leaf>> split_level(std::vector<std::unique_ptr<Leaf>> level, const BoostSplit& best,
+                                                 const LevelSearch& search) {
+    std::vector<std::unique_ptr<Leaf>> next;
+    for (auto& leaf : level) {
+      if (may_split(*leaf)) leaf->best = search.of_node(best, level_node(*leaf));
+      Outcome outcome;
+      if (may_split(*leaf) && leaf->best.gain > 0)
+        outcome = split(*leaf, estimated_ns(*leaf) < worth_a_wake_up_ns ? 1 : n_threads_, 0, true);
+      leaf->left = std::move(outcome.left);
+      leaf->right = std::move(outcome.right);
+      if (!leaf->is_split()) {
+        ++leaf->depth;
+        next.push_back(std::move(leaf));
+        continue;
+      }
+      record_split(*leaf);
+      ++n_leaves_;
+      for (auto* child : {&leaf->left, &leaf->right}) {
+        place(**child);
+        next.push_back(std::move(*child));
+      }
+    }
+    return next;
   }
 
   // ---- several leaves at a time ----------------------------------------------------------------------
@@ -249,7 +312,10 @@ class BoostGrower::Growing {
                       .listed = leaf.listed.get(),
                       .rows = rows_.data() + leaf.begin,
                       .terms = search_.terms(leaf.sums, leaf.n(), leaf.bounds)};
-    if (search) node.columns = columns_.of_node(leaf.depth, leaf.path, leaf.groups);
+    if (search && params_.symmetric)
+      node.columns.assign(coding_.columns.size(), 0);  // the level is searched as a whole
+    else if (search)
+      node.columns = columns_.of_node(leaf.depth, leaf.path, leaf.groups);
     return node;
   }
 
@@ -283,6 +349,7 @@ class BoostGrower::Growing {
     const std::size_t n_left = home_.parter_.part(leaf.best, rows_.data() + leaf.begin, leaf.n(), n_threads, worker);
     if (std::min<std::size_t>(n_left, leaf.n() - n_left) < std::max<Row>(1, params_.min_samples_leaf)) {
       join(leaf, n_left);
+      if (params_.symmetric) return {};
       return {nullptr, nullptr, best_counted(leaf, worker)};
     }
     Outcome outcome{make_child(leaf, true, n_left), make_child(leaf, false, n_left), {}};
@@ -299,6 +366,7 @@ class BoostGrower::Growing {
     histograms_.divide(a, b, n_threads, worker);
     small.best = std::move(a.best);
     large.best = std::move(b.best);
+    if (params_.symmetric) return outcome;
     for (Leaf* child : {&small, &large})
       if (!(child->best.gain > 0)) give_back(*child, worker);
     return outcome;
@@ -385,14 +453,18 @@ class BoostGrower::Growing {
 
   // ---- the tree -------------------------------------------------------------------------------------
 
+  void record_split(Leaf& leaf) {
+    NodeRecord& node = nodes_[leaf.at];
+    node.split = std::move(leaf.best);
+    node.left_heavier = leaf.left->n() > leaf.right->n();
+    node.left = leaf.left->at = nodes_.size();
+    node.right = leaf.right->at = nodes_.size() + 1;
+    nodes_.resize(nodes_.size() + 2);
+  }
+
   // The split of a leaf becomes part of the tree.
   void commit(std::unique_ptr<Leaf> leaf) {
-    NodeRecord& node = nodes_[leaf->at];
-    node.split = std::move(leaf->best);
-    node.left_heavier = leaf->left->n() > leaf->right->n();
-    node.left = leaf->left->at = nodes_.size();
-    node.right = leaf->right->at = nodes_.size() + 1;
-    nodes_.resize(nodes_.size() + 2);
+    record_split(*leaf);
     push(std::move(leaf->left));
     push(std::move(leaf->right));
   }

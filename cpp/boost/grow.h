@@ -1,4 +1,5 @@
-// One tree of boosting, grown leaf by leaf (or level by level) from histograms of gradient pairs.
+// One tree of boosting, grown leaf by leaf (or level by level, all nodes of a level by one cut if need be) from histograms
+// of gradient pairs.
 //
 // Sums of packed pairs are whole numbers, so they are the same in any order: histograms are filled by many threads, and a
 // child's is its parent's less its sibling's. The leaf with the largest gain is split next. A large leaf is split by all

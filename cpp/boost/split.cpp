@@ -30,7 +30,6 @@ double SplitSearch::step(double gradient, double hessian, Bounds bounds, double 
   return std::clamp(step, bounds.low, bounds.high);
 }
 
-// Twice the decrease of the loss, to second order, that the best step of a node brings.
 double SplitSearch::worth(double gradient, double hessian, Bounds bounds, double extra_l2) const {
   const double s = step(gradient, hessian, bounds, extra_l2);
   return -(2 * gradient * s + (hessian + params_.l2_regularization + extra_l2) * s * s +
@@ -235,6 +234,13 @@ bool SplitSearch::may_split_flags(const Packed* cells, std::size_t n, const Node
                                        .floor = floor});
 }
 
+// What a split is worth beside those of other columns. Scores are not comparable then.
+void SplitSearch::charge(BoostSplit& split) const {
+  if (params_.feature_costs.empty()) return;
+  split.gain /= params_.feature_costs[split.feature];
+  split.score = 0;
+}
+
 BoostSplit SplitSearch::search(std::uint32_t feature, const Packed* cells, const NodeTerms& terms, double floor,
                                SplitScratch& scratch, const Row* counts) const {
   const CodedColumn& column = coding_.columns[feature];
@@ -252,12 +258,14 @@ BoostSplit SplitSearch::search(std::uint32_t feature, const Packed* cells, const
   best.saw_missing = missing != 0;
   if (column.is_category) {
     try_categories(q, cells, scratch, best);
+    charge(best);
     return best;
   }
   const std::uint32_t n_present = column.n_present();
   // The last cut, where missing values alone are on the right, is one more cut.
   try_cuts(q, cells, n_present - (missing == 0), 0, false, scratch, best);
   if (missing != 0) try_cuts(q, cells, n_present - 1, missing, true, scratch, best);
+  charge(best);
   return best;
 }
 

@@ -17,7 +17,7 @@ namespace spinney {
 struct BoostParams {
   double learning_rate = 1;
   std::uint32_t max_leaf_nodes = UINT32_MAX, max_depth = UINT32_MAX;
-  bool depth_wise = false;
+  bool depth_wise = false, symmetric = false;
   Row min_samples_split = 2, min_samples_leaf = 1;
   double min_hessian_leaf = 0, min_gain = 0;
   double l2_regularization = 0, l1_regularization = 0;
@@ -27,6 +27,7 @@ struct BoostParams {
   double category_smoothing = 0, category_l2 = 0;
   std::vector<std::int8_t> monotonic_cst;                   // by column; empty: none
   std::vector<std::vector<std::uint32_t>> interaction_cst;  // columns that may meet on a path; empty: all may
+  std::vector<double> feature_costs;  // gains are divided by those of their columns; empty: all cost the same
   double count_by_weight = 1;  // what a row counts for where `min_samples_leaf` is judged by shares of the hessian
   std::uint64_t seed = 0;
   int n_threads = 1;
@@ -99,6 +100,10 @@ class SplitSearch {
   // May one of n such columns have a split with a score of `floor`? The cells are one of either code of each.
   bool may_split_flags(const Packed* cells, std::size_t n, const NodeTerms& terms, double floor) const;
 
+  // Twice the decrease of the loss, to second order, that the best step of a node brings.
+  double worth(double gradient, double hessian, Bounds bounds, double extra_l2) const;
+  bool is_plain() const { return plain_; }
+
   // The step that a node's sums ask for, within bounds, before the learning rate.
   double step(double gradient, double hessian, Bounds bounds, double extra_l2 = 0) const;
 
@@ -114,11 +119,11 @@ class SplitSearch {
   std::size_t try_in_order(const Query& q, const Packed* cells, SplitScratch& scratch, BoostSplit& best) const;
   static bool is_bounded(Bounds bounds) { return !(bounds.low < -1e300 && bounds.high > 1e300); }
   bool is_free(const Query& q) const;
+  void charge(BoostSplit& split) const;
   std::optional<std::uint32_t> try_free_cuts(const Query& q, const Packed* cells, std::size_t n_cuts, Packed before,
                                              CutQuery query, SplitScratch& scratch, BoostSplit& best,
                                              double extra_l2) const;
   bool offer(const Query& q, Packed left, Row n_left, BoostSplit& best, double extra_l2) const;
-  double worth(double gradient, double hessian, Bounds bounds, double extra_l2) const;
 
   const Coding& coding_;
   const BoostParams& params_;

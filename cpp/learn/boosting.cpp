@@ -78,8 +78,8 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
   if (all_.empty()) throw std::invalid_argument("no row has a positive weight");
   weigh_rows();
   if (!coded_)
-    coded_ = std::make_shared<CodedTable>(*rows_.table, held_out_.table, rows_.weight, params_.max_bins, n_threads,
-                                          interrupt);
+    coded_ = std::make_shared<CodedTable>(*rows_.table, held_out_.table, rows_.weight, params_.max_bins,
+                                          !params_.tree.symmetric, n_threads, interrupt);
   if (coded_->table != rows_.table || (held_out_.table != nullptr && coded_->later_table != held_out_.table))
     throw std::invalid_argument("these are the codes of another table");
   if (held_out_.table != nullptr) judged_ = rows_of_weight(held_out_.table->n_rows, held_out_.weight);
@@ -104,39 +104,14 @@ Boosting::~Boosting() = default;
 // refuse the others every split: one weight of 1e6 among 2,000 ones left no split at all. There a row counts for the
 // usual weight.
 void Boosting::weigh_rows() {
+  if (params_.draws_by_gradient) weight_scale_ = std::ldexp(1.0, 50 - std::ilogb(static_cast<double>(n_rows())));
   if (rows_.weight == nullptr) return;
   const double total = std::accumulate(rows_.weight, rows_.weight + n_rows(), 0.0);
-  weight_scale_ = std::ldexp(1.0, std::min(61 - std::ilogb(total), 1000));
+  weight_scale_ = std::ldexp(1.0, std::min((params_.draws_by_gradient ? 50 : 61) - std::ilogb(total), 1000));
   const double usual = usual_weight(all_, rows_.weight);
   if (!(usual > 0)) return;
   params_.tree.count_by_weight = usual * static_cast<double>(all_.size()) / total;
   for (BoostParams& params : of_score_) params.count_by_weight = params_.tree.count_by_weight;
-}
-
-void Boosting::draw_rows() {
-  if (params_.subsample >= 1) return;
-  const std::uint64_t key = derive(derive(params_.tree.seed, 11), round_);
-  const auto is_drawn = [&](Row r) { return static_cast<double>(derive(key, r) >> 11) * 0x1p-53 < params_.subsample; };
-  const std::size_t n = all_.size(), n_chunks = (n + chunk_rows - 1) / chunk_rows;
-  std::vector<std::size_t> first(n_chunks + 1, 0);  // of the rows drawn
-  for_each_chunk(n, params_.tree.n_threads, 2.0, [&](std::size_t c, std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) first[c + 1] += is_drawn(all_[i]);
-  });
-  std::partial_sum(first.begin(), first.end(), first.begin());
-  in_bag_.resize(first.back());
-  out_of_bag_.resize(n - first.back());
-  for_each_chunk(n, params_.tree.n_threads, 2.0, [&](std::size_t c, std::size_t begin, std::size_t end) {
-    std::size_t in = first[c], out = begin - first[c];
-    for (std::size_t i = begin; i < end; ++i)
-      if (is_drawn(all_[i]))
-        in_bag_[in++] = all_[i];
-      else
-        out_of_bag_[out++] = all_[i];
-  });
-  if (in_bag_.empty()) in_bag_.swap(out_of_bag_);
-  if (in_bag_.size() == all_.size()) return;
-  for (std::size_t r = 0; rows_.weight != nullptr && r < n_rows(); ++r)
-    if (!(rows_.weight[r] > 0)) out_of_bag_.push_back(static_cast<Row>(r));
 }
 
 // How many of a round's trees, one per class, are grown by a thread each: the threads never wait for one another then.
@@ -152,8 +127,11 @@ std::uint32_t Boosting::n_trees_apart() const {
 
 void Boosting::advance(Interrupt& interrupt, bool judges_out_of_bag) {
   interrupt.check();
+  if (begins_step() || totals_.empty()) {
+    if (!has_pairs_) fill_pairs(nullptr);
+    if (params_.n_parallel_trees > 1) step_scores_ = rows_.scores;
+  }
   draw_rows();
-  if (!has_pairs_) fill_pairs(nullptr);
   has_pairs_ = false;
   if (params_.subsample < 1 && judges_out_of_bag) loss_before_ = mean_out_of_bag();
   if (params_.vector_leaves) return grow_vector(interrupt);
@@ -181,7 +159,7 @@ BoostedTree Boosting::grow(std::uint32_t k, Workspace& space, Interrupt& interru
   BoostedTree grown = space.grower.grow(space.rows, packed, units, tree_params(k), key_of_tree(k),
                                         roots_ ? roots_->of(k) : nullptr, interrupt);
   set_values(grown, k, space.rows);
-  if (rows_.weight != nullptr) weigh(grown, space.rows);
+  if (rows_.weight != nullptr || params_.draws_by_gradient) weigh(grown, space.rows);
   average_below(grown.tree);
   add_to_scores(grown, k, space.rows);
   walk_others({&grown, 1}, k);
@@ -247,7 +225,8 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
 
 double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const {
   const Part& part = part_of(k);
-  const double *target = target_of(part, rows_), *scores = rows_.scores[k].data();
+  const double *target = target_of(part, rows_),
+               *scores = (step_scores_.empty() ? rows_.scores : step_scores_)[k].data();
   std::vector<std::pair<double, double>> residuals;
   for (const Row r : rows.subspan(leaf.begin, leaf.end - leaf.begin))
     residuals.emplace_back(target[r] - scores[r], rows_.weight == nullptr ? 1.0 : rows_.weight[r]);
@@ -274,7 +253,7 @@ void Boosting::weigh(BoostedTree& grown, std::span<const Row> rows) const {
                    touch(rows_, end - begin);
                    std::int64_t sum = 0;
                    for (std::size_t j = begin; j < end; ++j)
-                     sum += static_cast<std::int64_t>(rows_.weight[rows[j]] * weight_scale_);
+                     sum += static_cast<std::int64_t>(weight_of(rows[j]) * weight_scale_);
                    sums[i].fetch_add(sum, std::memory_order_relaxed);
                  });
   std::vector<std::int64_t> weight(tree.size(), 0);

@@ -1,6 +1,7 @@
 // Gradient boosting: rounds of trees, each fitted to the gradient of a loss at the scores so far.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -29,8 +30,10 @@ struct BoostingParams {
   std::vector<std::vector<std::int8_t>> monotonic_cst;  // by score, where they differ; empty: those of `tree` for all
   std::uint32_t max_bins = 65535;                       // of a column, missing values apart
   double subsample = 1;                                 // share of the rows drawn for each round
-  bool vector_leaves = false;  // a round has one tree, whose leaves hold a value for each score
-  bool temper_steps = true;    // where Newton's steps may run away
+  bool vector_leaves = false;          // a round has one tree, whose leaves hold a value for each score
+  bool temper_steps = true;            // where Newton's steps may run away
+  bool draws_by_gradient = false;      // rows with large gradients rather than others; those drawn stand for these
+  std::uint32_t n_parallel_trees = 1;  // rounds that fit the gradients of the same scores
 
   std::uint32_t n_scores() const;
 };
@@ -90,6 +93,9 @@ class Boosting {
 
   void weigh_rows();
   void draw_rows();
+  void measure_rows();
+  void weigh_drawn_rows();
+  bool begins_step() const { return round_ % params_.n_parallel_trees == 0; }
   const std::vector<Row>& rows_of_round() const { return params_.subsample < 1 ? in_bag_ : all_; }
   void fill_pairs(std::vector<LossSum>* losses);
   void find_bend(Part& part) const;
@@ -124,6 +130,10 @@ class Boosting {
   std::uint32_t n_scores() const { return static_cast<std::uint32_t>(part_of_.size()); }
   std::size_t n_rows() const { return rows_.table->n_rows; }
   static void touch(const BoostingRows& rows, std::size_t n);  // targets and weights are about to be read
+  double stands_for(Row r) const {
+    return params_.draws_by_gradient ? std::max(1.0, whole_size_ / static_cast<double>(sizes_[r])) : 1.0;
+  }
+  double weight_of(Row r) const { return (rows_.weight == nullptr ? 1.0 : rows_.weight[r]) * stands_for(r); }
 
   BoostingRows rows_, held_out_;
   BoostingParams params_;
@@ -133,14 +143,17 @@ class Boosting {
   std::shared_ptr<const CodedTable> coded_;
   std::vector<std::unique_ptr<Workspace>> spaces_;  // by thread that grows a tree of its own; the first always
   std::unique_ptr<VectorSpace> vector_space_;
-  std::unique_ptr<RootHistograms> roots_;       // where the trees of a round are planted together
-  std::vector<Units> units_;                    // of the pairs there, by class
-  std::vector<Row> all_, in_bag_, out_of_bag_;  // all_: rows of positive weight
-  std::vector<Row> judged_;                     // rows held out
-  std::vector<LargeArray<Pair>> pairs_;         // by class
-  std::vector<GradientSums> totals_;            // by class
-  bool has_pairs_ = false;                      // pairs_ and totals_ are those of the present scores
-  double loss_before_ = 0;                      // the last round, of the rows out of bag
+  std::unique_ptr<RootHistograms> roots_;         // where the trees of a round are planted together
+  std::vector<Units> units_;                      // of the pairs there, by class
+  std::vector<Row> all_, in_bag_, out_of_bag_;    // all_: rows of positive weight
+  std::vector<Row> judged_;                       // rows held out
+  std::vector<LargeArray<Pair>> pairs_;           // by class
+  std::vector<GradientSums> totals_;              // by class
+  bool has_pairs_ = false;                        // pairs_ and totals_ are those of the present scores
+  double loss_before_ = 0;                        // the last round, of the rows out of bag
+  std::vector<float> sizes_;                      // of the rows' gradients, where these say which are drawn
+  double whole_size_ = 0;                         // a row of which is drawn for certain
+  std::vector<std::vector<double>> step_scores_;  // before the rounds that belong together, if leaves are refitted
   double weight_scale_ = 1;
   std::uint32_t round_ = 0;
   std::vector<Tree> trees_;

@@ -154,6 +154,7 @@ void Boosting::fill_pairs_of_classes(const Part& part, std::size_t begin, std::s
 double Boosting::training_loss() {
   if (is_outside()) return std::numeric_limits<double>::quiet_NaN();
   if (traits_of(parts_[0].loss).bends) return mean_loss(rows_);  // by the delta of the round that is over
+  if (!begins_step()) return mean_loss(rows_);                   // the gradients are still needed
   std::vector<LossSum> sums;
   fill_pairs(&sums);
   has_pairs_ = true;
@@ -169,9 +170,10 @@ double Boosting::mean_loss(const BoostingRows& rows) const {
   return mean_of(sums);
 }
 
+// Rows that are out of bag for their small gradients say nothing of others.
 // Of every second, third … row where there are many: log losses of all rows, before and after, took 23 % of the fit.
 double Boosting::mean_out_of_bag() const {
-  if (is_outside()) return std::numeric_limits<double>::quiet_NaN();
+  if (is_outside() || params_.draws_by_gradient) return std::numeric_limits<double>::quiet_NaN();
   constexpr std::size_t most = 16384;
   const std::size_t step = std::max<std::size_t>(1, (out_of_bag_.size() + most - 1) / most);
   const std::size_t n = (out_of_bag_.size() + step - 1) / step;

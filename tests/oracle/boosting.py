@@ -87,6 +87,7 @@ class Rules:
     max_leaves: int = 31
     max_depth: int = 10**9
     depth_wise: bool = False
+    symmetric: bool = False
     min_rows: int = 20
     min_hessian: float = 1e-3
     min_gain: float = 0.0
@@ -193,6 +194,75 @@ def grow(X, g, h, rows, rules):
     return root
 
 
+def level_candidates(x, rows, g, h, is_category, rules):
+    """Sets of the table's rows that may go left in all nodes of a level, which has `rows`; with the extra penalty."""
+    missing = np.isnan(x)
+    if not is_category:
+        cuts = np.unique(x[~missing])
+        for cut in cuts if missing.any() else cuts[:-1]:
+            yield x <= cut, 0.0
+        for cut in cuts[:-1] if missing.any() else []:
+            yield (x <= cut) | missing, 0.0
+        return
+    codes = np.where(missing, np.inf, x)
+    sums = {c: (g[rows][codes[rows] == c].sum(), h[rows][codes[rows] == c].sum()) for c in np.unique(codes[rows])}
+    fewest = 0.0 if len(sums) <= rules.max_one_hot else rules.smoothing * (1 - 1e-9)
+    order = [c for c, (_, hessian) in sums.items() if hessian * len(rows) / h[rows].sum() >= fewest]
+    order = sorted(order, key=lambda c: -sums[c][0] / (sums[c][1] + rules.smoothing))
+    one_by_one = len(order) <= rules.max_one_hot
+    for last in range(len(order)) if len(order) > 1 else []:
+        chosen = [order[last]] if one_by_one else order[: last + 1]
+        yield np.isin(codes, chosen), 0.0 if one_by_one else rules.category_l2
+
+
+def level_gain(node, left, extra, g, h, rules):
+    """What a cut saves in a node; 0 if the hessian of a side is too small, so that the node would not be split."""
+    rows, n = node.rows, len(node.rows)
+    G, H = g[rows].sum(), h[rows].sum()
+    gl, hl = g[rows][left[rows]].sum(), h[rows][left[rows]].sum()
+    least = max(rules.min_hessian, rules.min_rows * H / n * (1 - 1e-6) if rules.min_rows > 1 else 0.0, 1e-9)
+    if min(hl, H - hl) < least:
+        return 0.0
+    return worth(gl, hl, rules, extra) + worth(G - gl, H - hl, rules, extra) - worth(G, H, rules)
+
+
+def grow_symmetric(X, g, h, rows, rules):
+    """Grow one tree whose levels have one cut each; return its root."""
+    root = Node(rows)
+    level, n_leaves, depth = [root], 1, 0
+    while 2 * n_leaves <= rules.max_leaves and depth < rules.max_depth:
+        able = [node for node in level if len(node.rows) >= 2 * max(1, rules.min_rows)]
+        best, chosen = 0.0, None
+        for feature in range(X.shape[1]) if able else []:
+            there = np.concatenate([node.rows for node in able])
+            for left, extra in level_candidates(X[:, feature], there, g, h, feature in rules.categories, rules):
+                gain = sum(level_gain(node, left, extra, g, h, rules) for node in able)
+                if gain > max(best, rules.min_gain) * (1 + 1e-9) + 1e-12:
+                    best, chosen = gain, (feature, left)
+        if chosen is None:
+            break
+        feature, left = chosen
+        below = []
+        for node in level:
+            sides = [node.rows[left[node.rows]], node.rows[~left[node.rows]]]
+            H = h[node.rows].sum()
+            least = max(
+                rules.min_hessian, rules.min_rows * H / len(node.rows) * (1 - 1e-6) if rules.min_rows > 1 else 0.0
+            )
+            is_able = node in able and min(h[side].sum() for side in sides) >= max(least, 1e-9)
+            if not is_able or min(map(len, sides)) < max(1, rules.min_rows):
+                below.append(node)
+                continue
+            node.feature = feature
+            node.children = [Node(side, depth + 1) for side in sides]
+            below += node.children
+            n_leaves += 1
+        if len(below) == len(level):
+            break
+        level, depth = below, depth + 1
+    return root
+
+
 def leaf_value(loss, residuals, g, h, rules, parameter):
     """Step of a leaf, before the learning rate."""
     if loss in ("absolute_error", "quantile"):
@@ -214,7 +284,7 @@ def boost(X, y, weight, loss, n_rounds, learning_rate, rules, start, parameter=0
     for _ in range(n_rounds):
         g, h = gradients(loss, y, f, parameter)
         g, h = g * weight, h * weight
-        root = grow(X, g, h, np.flatnonzero(weight > 0), rules)
+        root = (grow_symmetric if rules.symmetric else grow)(X, g, h, np.flatnonzero(weight > 0), rules)
         before = f.copy()
         for node in root.preorder():
             if not node.children:

@@ -114,6 +114,31 @@ def test_rules_agree_with_the_twin(parameters, rules):
     assert_agree(model, X, scores, trees)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "rules", "n_categories"),
+    [
+        ({}, {}, 0),
+        ({"min_samples_leaf": 7}, {"min_rows": 7}, 3),
+        ({"l2_regularization": 3.0, "max_depth": 2}, {"l2": 3.0, "max_depth": 2}, 8),
+        ({"l1_regularization": 2.0}, {"l1": 2.0}, 8),
+        ({"max_step": 0.2, "max_leaf_nodes": 9}, {"max_step": 0.2, "max_leaves": 9}, 0),
+        ({"min_gain": 30.0}, {"min_gain": 30.0}, 3),
+    ],
+)
+def test_symmetric_trees_agree_with_the_twin(parameters, rules, n_categories):
+    X, y = make_table(7, n=60, missing=0.2, categories=n_categories)
+    y = y + 2 * np.sin(7 * np.nan_to_num(X[:, 3], nan=20.0)) if n_categories else y
+    given = {"n_estimators": 2, "max_leaf_nodes": 8, "min_samples_leaf": 1, "growth": "symmetric"} | parameters
+    categories = [3] if n_categories else None
+    model = spinney.GradientBoostingRegressor(**given, categorical_features=categories, category_smoothing=4.0).fit(
+        X, y
+    )
+    wanted = {"max_leaves": 8, "min_rows": 1, "symmetric": True, "smoothing": 4.0} | rules
+    wanted["categories"] = frozenset(categories or ())
+    scores, trees = twin.boost(X, y, np.ones(len(y)), "squared_error", 2, 0.1, twin.Rules(**wanted), y.mean())
+    assert_agree(model, X, scores, trees)
+
+
 @pytest.mark.parametrize("n_categories", [3, 8])
 @pytest.mark.parametrize("smoothing", [0.0, 10.0])
 def test_categories_agree_with_the_twin(n_categories, smoothing):
@@ -296,3 +321,17 @@ def test_columns_that_never_meet_agree_with_the_twin(missing):
         assert_agree(model, X, scores, trees)
         prints.add(model.fingerprint())
     assert len(prints) == 1
+
+
+def test_symmetric_trees_have_a_cut_for_each_level():
+    X, y = make_table(8, n=400)
+    parameters = {"n_estimators": 20, "growth": "symmetric", "max_depth": 3}
+    model = spinney.GradientBoostingRegressor(**parameters).fit(X, y)
+    n_splits = []
+    for tree in model.boosting_.trees():
+        splits = np.flatnonzero(tree.feature >= 0)
+        assert len({(tree.feature[i], tree.threshold[i]) for i in splits}) <= 3
+        n_splits.append(len(splits))
+    assert max(n_splits) > 3
+    with pytest.raises(ValueError, match="monotonicity constraints may forbid it"):
+        spinney.GradientBoostingRegressor(growth="symmetric", monotonic_cst=[1, 0, 0, 0]).fit(X, y)

@@ -59,10 +59,13 @@ BOOSTING = {
     "losses": [("squared_error", 0.0, 1, 1.0)],
     "max_bins": 255,
     "subsample": 1.0,
+    "draws_by_gradient": False,
+    "n_parallel_trees": 1,
     "learning_rate": 0.1,
     "max_leaf_nodes": 31,
     "max_depth": 6,
     "depth_wise": False,
+    "symmetric": False,
     "min_samples_split": 2,
     "min_samples_leaf": 1,
     "min_hessian_leaf": 0.0,
@@ -80,6 +83,7 @@ BOOSTING = {
     "category_l2": 10.0,
     "monotonic_cst": [],
     "interaction_cst": [],
+    "feature_costs": [],
     "seed": 0,
     "n_jobs": 1,
 }
@@ -144,7 +148,15 @@ DERIVED = {
     *("min_weight_leaf", "random_cuts", "random_ties", "charge_categories", "row_weight", "seed", "cost", "weighing"),
     "user",
 }
-DERIVED_OF_BOOSTING = {"losses", "vector_leaves", "depth_wise", "seed", "temper_steps"}
+DERIVED_OF_BOOSTING = {
+    "losses",
+    "vector_leaves",
+    "depth_wise",
+    "symmetric",
+    "draws_by_gradient",
+    "seed",
+    "temper_steps",
+}
 
 
 @pytest.mark.parametrize(

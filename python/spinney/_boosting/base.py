@@ -24,7 +24,7 @@ from spinney._boosting.losses import Loss
 from spinney._boosting.members import Member
 from spinney._boosting.outputs import weighed
 from spinney._boosting.outside import OutsideLosses
-from spinney._boosting.promised import check_earlier_keeps, promised_directions
+from spinney._boosting.promised import check_draws, check_earlier_keeps, promised_directions
 from spinney._boosting.readable import ReadableBoosting
 from spinney._boosting.recipe import SEARCH, Recipe, resolve, searched, stops_early
 from spinney._boosting.rounds import Rounds
@@ -38,7 +38,7 @@ from spinney._fitted.model import decision_costs
 from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart
 from spinney._learn.one_target import check_held_out, check_scoring
-from spinney._learn.parameters import COUNT, count_features, count_rows, read_groups
+from spinney._learn.parameters import COUNT, count_features, count_rows, read_feature_costs, read_groups
 from spinney._learn.streams import batches_of, taken_apart
 from spinney._learn.support import ColumnRanges
 from spinney._learn.target import read_weights
@@ -57,13 +57,16 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
     _model_attribute = "boosting_"
     leaves = "single"  # unless an estimator has a parameter for it
     boosting_: FittedBoosting
+    sampling: str = "uniform"  # these three: what models do that have no such parameter
+    n_parallel_trees: int = 1
+    feature_costs: Any = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [COUNT, AUTO],
         "effort": [Interval(Real, 0.0, 1.0, closed="both"), StrOptions({SEARCH})],
         "learning_rate": [Interval(Real, 0.0, None, closed="neither"), AUTO],
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None, AUTO],
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-        "growth": [StrOptions({"leaf", "depth"})],
+        "growth": [StrOptions({"leaf", "depth", "symmetric"})],
         "min_samples_split": [
             Interval(Integral, 2, None, closed="left"),
             Interval(RealNotInt, 0.0, 1.0, closed="right"),
@@ -80,6 +83,9 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         "l1_regularization": [Interval(Real, 0.0, None, closed="left")],
         "max_step": [Interval(Real, 0.0, None, closed="neither"), AUTO, None],
         "subsample": [Interval(Real, 0.0, 1.0, closed="right"), AUTO],
+        "sampling": [StrOptions({"uniform", "gradient"})],
+        "n_parallel_trees": [COUNT],
+        "feature_costs": ["array-like", dict, None],
         "max_features": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0.0, 1.0, closed="right"),
@@ -153,6 +159,7 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         *,
         offset: Any = None,
         groups: Any = None,
+        time: Any = None,
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
@@ -174,7 +181,10 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
             Scores that the trees add to, such as the logarithm of an exposure. Pass the same to `predict`.
         groups : array-like of shape (n_samples,), optional
-            Rows with the same label are held out together (early stopping).
+            Rows with the same label are held out together (early stopping, folds).
+        time : array-like of shape (n_samples,), optional
+            Moments, numbers or dates: the latest rows are held out (early stopping). With nothing set there is one
+            booster then, as no fold but the last is later than all others.
         X_val, y_val, sample_weight_val, offset_val : as X, y, sample_weight and offset, optional
             Held-out rows, for early stopping and the learning curve. Several sets are dicts of these by name: the
             first stops the fit, all are judged after each round (``history_``).
@@ -184,17 +194,25 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         self
             The fitted estimator.
         """
-        return self._fit(X, y, sample_weight, offset, groups, (X_val, y_val, sample_weight_val, offset_val))
+        later = X_val, y_val, sample_weight_val, offset_val
+        return self._fit(X, y, sample_weight, offset, groups, later, time)
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, offset: Any, groups: Any, later: tuple[Any, Any, Any, Any]
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        offset: Any,
+        groups: Any,
+        later: tuple[Any, Any, Any, Any],
+        time: Any = None,
     ) -> Self:
         """Boost; `later` are the table, targets, weights and offsets that the caller holds out."""
         sets = named_sets(later, ("X_val", "y_val", "sample_weight_val", "offset_val"))
         X_val, y_val, *_ = later = sets[0][1]
-        self._check_request(X_val, y_val, {"sample_weight_val": later[2], "offset_val": later[3]}, groups)
-        beside = {"y": y, "sample_weight": sample_weight, "offset": offset, "groups": groups}
-        X, (y, sample_weight, offset, groups) = taken_apart(X, beside, self.categorical_features)
+        self._check_request(X_val, y_val, {"sample_weight_val": later[2], "offset_val": later[3]}, groups, time)
+        beside = {"y": y, "sample_weight": sample_weight, "offset": offset, "groups": groups, "time": time}
+        X, (y, sample_weight, offset, groups, time) = taken_apart(X, beside, self.categorical_features)
         table = read_table(X)
         earlier: FittedBoosting | None = self.boosting_ if self.warm_start and hasattr(self, "boosting_") else None
         if earlier is None:
@@ -218,14 +236,14 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         loss = weighed(loss, rows)
         held_out = self._held_out(rows, schema, loss, later, learned, n_scores)
         others = [(name, self._held_out(rows, schema, loss, given, learned, n_scores)) for name, given in sets[1:]]
-        recipe = resolve(self, rows.n_used, n_scores, held_out is not None)
+        recipe = resolve(self, rows.n_used, n_scores, held_out is not None or time is not None)
         check_stream(X, self, recipe, rows)
         if recipe.n_folds and 0 < rows.n_used < len(rows.target):
             read_again = callable(self.scoring) or hasattr(X, "tocsc")  # a metric may read it; or it is sparse
             encode = (lambda X: self._encode(schema, read_table(X))) if read_again else None
             rows, groups = that_count(rows, groups, encode)
         seed = self._seed if earlier is not None else self._draw_seed(recipe, X_val is None)
-        parts = self._parts(recipe, rows, held_out, groups, seed)
+        parts = self._parts(recipe, rows, held_out, (groups, time), seed)
         if self._starts_at_model:
             is_weighted = given is not None or weight is not given
             parts = [self._from_first_model(X, X_val, *parts[0], loss, learned, earlier, is_weighted)]
@@ -270,16 +288,17 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         return best
 
     def _parts(
-        self, recipe: Recipe, rows: LearningRows, held_out: LearningRows | None, groups: Any, seed: int
+        self, recipe: Recipe, rows: LearningRows, held_out: LearningRows | None, together: tuple[Any, Any], seed: int
     ) -> list[tuple[LearningRows, LearningRows | None]]:
         """Rows to learn from and rows to be judged by, for each booster."""
+        groups, time = together
         if recipe.n_folds:
             by_class = self._is_class_target
             deals = [in_folds(rows, recipe.n_folds, groups, by_class, seed + r) for r in range(recipe.n_deals)]
             if deals[0]:
                 return [part for deal in deals for part in deal]
         elif held_out is None and recipe.stops_early:
-            return [set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed)]
+            return [set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed, time)]
         return [(rows, held_out)]
 
     def _smallest_leaf(self, recipe: Recipe, n_rows: int) -> int:
@@ -295,11 +314,12 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             )
         return fewest
 
-    def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any) -> None:
+    def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any, time: Any) -> None:
         self._check_parameters()
         for metric in metrics_of(self.scoring):
             check_scoring(metric, self.callbacks)
-        check_held_out(X_val, y_val, more, groups, stops_early(self))
+        check_held_out(X_val, y_val, more, groups, stops_early(self), time)
+        check_draws(self)
 
     def _draw_seed(self, recipe: Recipe, may_set_aside: bool) -> int:
         """Seed of all draws; fixed where the user asks for none, unless the user gives one."""
@@ -434,6 +454,7 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         """Return all of it, as the engine takes it; `sources` are the columns whose statistics come last."""
         n_features = schema.n_features
         monotone = promised_directions(self, schema, [part.n_scores for part in loss.parts])
+        costs = read_feature_costs(self.feature_costs, schema)
         node_share = count_features(recipe.max_features, n_features)
         if node_share > n_features:
             raise ValueError(
@@ -443,10 +464,13 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             losses=[(part.name, float(part.parameter), part.n_scores, float(part.weight)) for part in loss.parts],
             max_bins=int(recipe.max_bins),
             subsample=float(recipe.subsample),
-            learning_rate=float(recipe.learning_rate),
+            draws_by_gradient=self.sampling == "gradient" and recipe.subsample < 1,
+            n_parallel_trees=int(self.n_parallel_trees),
+            learning_rate=recipe.learning_rate / self.n_parallel_trees,
             max_leaf_nodes=min(recipe.max_leaf_nodes or NO_LIMIT, NO_LIMIT),
             max_depth=min(self.max_depth or NO_LIMIT, NO_LIMIT),
             depth_wise=self.growth == "depth",
+            symmetric=self.growth == "symmetric",
             min_samples_split=min(count_rows(self.min_samples_split, n_rows), NO_LIMIT),
             min_samples_leaf=min(self._smallest_leaf(recipe, n_rows), NO_LIMIT),
             min_hessian_leaf=float(self.min_hessian_leaf),
@@ -467,6 +491,7 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
                 [*group, *(n_features + i for i, source in enumerate(sources) if source in group)]
                 for group in read_groups(self.interaction_cst, schema)
             ],
+            feature_costs=costs + [costs[source] for source in sources] if costs else [],
             seed=seed,
             n_jobs=self._n_threads,
         )

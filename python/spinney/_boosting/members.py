@@ -72,7 +72,7 @@ class Member:
 
     def prepare(self) -> None:
         """Tell the engine the gradients of the next round, if it does not know the loss."""
-        if self._outside is not None:
+        if self._outside is not None and self.engine.n_rounds % getattr(self._model, "n_parallel_trees", 1) == 0:
             self.engine.set_gradients(*self._outside.learning.gradients(self.engine.scores()))
 
     def outside_loss(self, rows: LearningRows, loss: Outside) -> OutsideRows:

@@ -9,10 +9,35 @@ from spinney._boosting.outputs import read_monotone_of_outputs
 from spinney._data import Schema
 from spinney._learn.parameters import read_monotone
 
+REFITTED = ("absolute_error", "quantile", "huber")  # losses whose leaves take medians or quantiles of residuals
+
+
+def check_draws(model: Any) -> None:
+    """Refuse ways to draw rows and to grow trees that do not go together."""
+    losses = model.loss if isinstance(model.loss, (list, tuple)) else [model.loss]
+    if model.sampling == "gradient" and any(isinstance(loss, str) and loss in REFITTED for loss in losses):
+        raise ValueError(
+            f"sampling='gradient' draws rows by the size of their gradients, which loss={model.loss!r} does not tell. "
+            "Use sampling='uniform'."
+        )
+    odd = model.growth == "symmetric" or model.sampling == "gradient" or model.n_parallel_trees > 1
+    if getattr(model, "leaves", "single") == "vector" and (odd or model.feature_costs is not None):
+        raise ValueError(
+            "leaves='vector' goes with no growth='symmetric', sampling='gradient', n_parallel_trees "
+            "or feature_costs. Use leaves='single'."
+        )
+    if model.sampling == "gradient" and model.n_parallel_trees > 1:
+        raise ValueError("n_parallel_trees goes with rows drawn alike. Use sampling='uniform'.")
+
 
 def promised_directions(model: Any, schema: Schema, widths: Sequence[int]) -> list[list[int]]:
     """Monotone directions by score and column, as `read_monotone_of_outputs` returns them."""
     directions = read_monotone_of_outputs(model.monotonic_cst, schema, widths)
+    if directions and model.growth == "symmetric":
+        raise ValueError(
+            "growth='symmetric' makes the same cut in all nodes of a level, and monotonicity constraints may forbid it "
+            "in some. Use another growth, or leave the constraints out."
+        )
     if directions and model._starts_at_model:
         raise ValueError(
             f"monotonic_cst cannot be kept with init={type(model.init).__name__}: the trees would rise, and where they "

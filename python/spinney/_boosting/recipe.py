@@ -14,6 +14,7 @@ _VERY_MANY_ROWS = 1_000_000  # from here on, they share it whatever its columns 
 _SOME_ROWS = 0.7  # share that every second booster draws of few
 _SOME_COLUMNS = 0.35  # share that a node of every other pair of them looks at, where values are to be predicted
 SEARCH = "search"  # the effort that tries several recipes
+_DRAWN_BY_GRADIENT = 0.5  # share of the rows, unless the user says
 _PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a booster stops, unless the user says
 
 
@@ -127,6 +128,8 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool) -> Recip
     for name in _PLAIN:
         if not _is_open(getattr(model, name, "auto")):
             found = found | {name: getattr(model, name)}
+    if model.sampling == "gradient" and _is_open(model.subsample):
+        found = found | {"subsample": _DRAWN_BY_GRADIENT}
     if not is_auto:
         found = found | {"n_rounds": int(model.n_estimators)}
     n_folds, n_deals = 0, 1

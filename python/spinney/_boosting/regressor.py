@@ -65,8 +65,10 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, B
         Most leaves of a tree. "auto": 31, or what goes with ``n_estimators="auto"``. None: no limit.
     max_depth : int, optional
         Most splits between the root and a leaf. None: no limit.
-    growth : {"leaf", "depth"}, default="leaf"
-        Which leaf to split next: the one that gains most, or level by level.
+    growth : {"leaf", "depth", "symmetric"}, default="leaf"
+        Which leaf to split next: the one that gains most, or level by level. "symmetric" makes the same cut in all
+        nodes of a level, the one that gains most in all of them together; a node of which it would leave too small a
+        side stays as it is.
     leaves : {"single", "vector"}, default="single"
         Where a row has several scores (more than two classes, several outputs or quantiles): one tree for each in every
         round, or one tree for all of them, whose leaves hold a value for each and whose splits are compared by the sum
@@ -93,7 +95,15 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, B
         Largest absolute value of a leaf, before the learning rate. "auto": Newton's step, damped beyond 1.5 where it
         could run away, which is wherever the second derivative changes. None: Newton's step, however large.
     subsample : float or "auto", default="auto"
-        Share of the rows drawn for each round. "auto": 1, or what goes with ``n_estimators="auto"``.
+        Share of the rows drawn for each round. "auto": 1, or what goes with ``n_estimators="auto"``; a half with
+        ``sampling="gradient"``.
+    sampling : {"uniform", "gradient"}, default="uniform"
+        Which rows are drawn where ``subsample`` asks for some: all alike, or those with large gradients rather than
+        others. The latter draws a row with a probability that is proportional to the size of its gradient, up to 1, and
+        lets it stand for as many like it (minimal variance sampling).
+    n_parallel_trees : int, default=1
+        Rounds that belong together: so many trees in a row are fitted to the gradients of the same scores, each on rows
+        and columns drawn for it, and count for their mean. ``n_estimators`` counts the trees.
     max_features : int, float, {"auto", "sqrt", "log2"} or None, default="auto"
         Number or share of the columns tried at each node, drawn at random. "auto": all, or what goes with
         ``n_estimators="auto"``. None: all.
@@ -118,6 +128,8 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, B
     interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
         Groups of columns: those that split on one path from the root must all be in one group. Columns that are in none
         form one more group.
+    feature_costs : array-like of positive numbers or dict by column name, optional
+        Price of each column, by which the gain of its splits is divided. Columns that a dict leaves out cost 1.
     init : {"constant", "zero"}, estimator or None, default="constant"
         Where scores start: at the constant with the smallest loss, given the ``offset`` if there is one, or at 0. An
         estimator is fitted first, and scores start where it predicts; such a model can be pickled, but not saved as a
@@ -248,6 +260,8 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, B
         l1_regularization: float = 0.0,
         max_step: float | str | None = "auto",
         subsample: float | str = "auto",
+        sampling: str = "uniform",
+        n_parallel_trees: int = 1,
         max_features: int | float | str | None = "auto",
         max_features_per_level: float = 1.0,
         max_features_per_tree: float = 1.0,
@@ -257,6 +271,7 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, B
         category_l2: float = 10.0,
         monotonic_cst: Any = None,
         interaction_cst: Any = None,
+        feature_costs: Any = None,
         init: Any = "constant",
         early_stopping: bool | None = None,
         scoring: Any = None,
@@ -293,6 +308,8 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, B
         self.l1_regularization = l1_regularization
         self.max_step = max_step
         self.subsample = subsample
+        self.sampling = sampling
+        self.n_parallel_trees = n_parallel_trees
         self.max_features = max_features
         self.max_features_per_level = max_features_per_level
         self.max_features_per_tree = max_features_per_tree
@@ -302,6 +319,7 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, B
         self.category_l2 = category_l2
         self.monotonic_cst = monotonic_cst
         self.interaction_cst = interaction_cst
+        self.feature_costs = feature_costs
         self.init = init
         self.early_stopping = early_stopping
         self.scoring = scoring

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.pick import pick_table
-from spinney._learn.folds import read_folds, read_row_groups
+from spinney._learn.folds import read_folds, read_row_groups, read_time
 
 Floats = NDArray[np.float64]
 _SMALLEST, _LARGEST = 1e-18, 1e18  # gradients and their products with weights are kept in single precision
@@ -121,12 +121,13 @@ def check_size(rows: LearningRows, start: Floats, loss: Any) -> None:
 
 
 def set_aside(
-    rows: LearningRows, share_or_count: float | int, groups: Any, by_class: bool, seed: int
+    rows: LearningRows, share_or_count: float | int, groups: Any, by_class: bool, seed: int, time: Any = None
 ) -> tuple[LearningRows, LearningRows]:
     """Part the rows, by weights, into some to learn from and some to be judged by.
 
     Both keep the whole table; rows that belong to the other part have weight 0. The same share of each class is held
-    out, each class keeps rows to learn from, and groups stay together.
+    out, each class keeps rows to learn from, and groups stay together; with `time`, the latest rows are held out
+    instead.
     """
     n, weight = len(rows.target), rows.weights()
     used = np.flatnonzero(weight > 0)
@@ -134,7 +135,10 @@ def set_aside(
     held = np.zeros(n, dtype=bool)
     if share < 1:
         random = np.random.RandomState(seed)
-        if groups is not None:
+        if time is not None:
+            moments = read_time(time, n)[used]
+            held[used] = moments >= np.sort(moments, kind="stable")[-max(1, round(share * len(used)))]
+        elif groups is not None:
             held[used[_drawn_groups(read_row_groups(groups, n)[used], share, random)]] = True
         else:
             held[used[_drawn_rows(_strata(rows.target[used]) if by_class else None, len(used), share, random)]] = True

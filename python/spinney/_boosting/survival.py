@@ -67,8 +67,10 @@ class GradientBoostingSurvival(BaseBoosting):
         Most leaves of a tree. "auto": 31, or what goes with ``n_estimators="auto"``. None: no limit.
     max_depth : int, optional
         Most splits between the root and a leaf. None: no limit.
-    growth : {"leaf", "depth"}, default="leaf"
-        Which leaf to split next: the one that gains most, or level by level.
+    growth : {"leaf", "depth", "symmetric"}, default="leaf"
+        Which leaf to split next: the one that gains most, or level by level. "symmetric" makes the same cut in all
+        nodes of a level, the one that gains most in all of them together; a node of which it would leave too small a
+        side stays as it is.
     min_samples_split : int or float, default=2
         Fewest rows that a node must hold to be split; a float is a share of all rows.
     min_samples_leaf : int, float or "auto", default="auto"
@@ -91,7 +93,8 @@ class GradientBoostingSurvival(BaseBoosting):
         Largest absolute value of a leaf, before the learning rate. "auto": Newton's step, damped beyond 1.5 where it
         could run away, which is wherever the second derivative changes. None: Newton's step, however large.
     subsample : float or "auto", default="auto"
-        Share of the rows drawn for each round. "auto": 1, or what goes with ``n_estimators="auto"``.
+        Share of the rows drawn for each round. "auto": 1, or what goes with ``n_estimators="auto"``; a half with
+        ``sampling="gradient"``.
     max_features : int, float, {"auto", "sqrt", "log2"} or None, default="auto"
         Number or share of the columns tried at each node, drawn at random. "auto": all, or what goes with
         ``n_estimators="auto"``. None: all.
@@ -307,7 +310,7 @@ class GradientBoostingSurvival(BaseBoosting):
 
     # ---- fitting -------------------------------------------------------------------------------------
 
-    def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any) -> None:
+    def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any, time: Any) -> None:
         for metric in metrics_of(self.scoring):
             if metric not in (None, "concordance"):
                 raise ValueError(f"{metric!r} is no metric of times. Use 'concordance', or None for the loss.")

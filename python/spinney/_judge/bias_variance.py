@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from spinney._ensemble.member import random_state_names, set_random_states
 from spinney._ensemble.resampling import out_of
 from spinney._judge.bias_variance_rows import Truth, members_say, onehot, predictions, read_estimators
 from spinney._learn.attributes import warn_renamed
+from spinney._learn.folds import read_row_groups
 from spinney._learn.target import read_classes, read_values
 from spinney._learn.threads import count_threads, in_order
 from spinney._words.digits import elide, fixed, one_line, plural
@@ -209,6 +210,7 @@ def bias_variance(
     X: Any = None,
     y: Any = None,
     *,
+    groups: Any = None,
     generator: Any = None,
     truth: Any = None,
     n_train: int = 100,
@@ -240,6 +242,8 @@ def bias_variance(
         Learners to judge.
     X, y : table and array-like, optional
         Rows to draw bootstrap samples from.
+    groups : array-like of shape (n_samples,), optional
+        Rows with the same label are drawn, or left out, together.
     generator : callable, optional
         Instead of rows: ``generator(rng, n)`` returns X and y of n rows, drawn with a `numpy.random.Generator`. If it
         has a method ``truth(X)``, that returns the mean of y, or the class probabilities in the order of the sorted
@@ -293,7 +297,11 @@ def bias_variance(
         if isinstance(number, bool) or not isinstance(number, Integral) or number < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, not {number!r}.")
     seed = int(check_random_state(random_state).randint(_LARGEST_SEED))
+    if groups is not None and X is None:
+        raise ValueError("groups goes with X and y: a generator draws rows of its own. Leave it out.")
     source = _source(generator, X, y, truth, n_train, n_test, seed, all(is_classifier(e) for e in learners.values()))
+    if groups is not None:
+        source = replace(source, units=_units(read_row_groups(groups, source.table.n_rows)))
     n_threads = count_threads(n_jobs, n_repeats)
     heard = {name: _Heard(source, loss) for name in learners}
 
@@ -348,12 +356,16 @@ class _Source:
     y: NDArray[Any] | None  # of the table that is bootstrapped
     generator: Any
     n_train: int
+    units: list[NDArray[np.intp]] | None = None  # rows that are drawn together
 
     def draw(self, rng: np.random.Generator) -> tuple[NDArray[np.intp], Any, Any]:
         """Return the test rows that are judged, and a training sample."""
         if self.y is None:
             return np.arange(self.table.n_rows), *self.generator(rng, self.n_train)
-        rows = rng.integers(self.table.n_rows, size=self.table.n_rows)
+        if self.units is None:
+            rows = rng.integers(self.table.n_rows, size=self.table.n_rows)
+        else:
+            rows = np.concatenate([self.units[u] for u in rng.integers(len(self.units), size=len(self.units))])
         return np.flatnonzero(out_of(rows, self.table.n_rows)), self.table.take(rows), self.y[rows]
 
     def judge(self, fitted: Any, rows: NDArray[np.intp], loss: str) -> tuple[Values, Values | None]:
@@ -362,6 +374,12 @@ class _Source:
         if not len(rows):
             return np.empty((0, self.observed.shape[1])), None
         return predictions(fitted, X, self.classes, loss), members_say(fitted, X, self.classes)
+
+
+def _units(labels: NDArray[Any]) -> list[NDArray[np.intp]]:
+    """Rows of each group."""
+    _, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    return np.split(np.argsort(codes, kind="stable"), np.cumsum(counts)[:-1])
 
 
 def _source(

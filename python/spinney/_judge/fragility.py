@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 
 from spinney._fitted.tree import FittedTree
 from spinney._judge.runner_up import RunnerUp, runner_ups
+from spinney._learn.folds import read_row_groups
 from spinney._learn.parameters import count_rows
 from spinney._learn.target import read_values, read_weights
 from spinney._tree.base import BaseTree
@@ -169,6 +170,7 @@ def fragility(
     y: Any,
     sample_weight: Any = None,
     *,
+    groups: Any = None,
     n_bootstraps: int = 100,
     tolerance: float = 0.1,
     random_state: Any = None,
@@ -199,6 +201,8 @@ def fragility(
         Their target.
     sample_weight : array-like of shape (n_samples,), optional
         Their weights.
+    groups : array-like of shape (n_samples,), optional
+        Rows with the same label are drawn together.
     n_bootstraps : int, default=100
         Number of samples.
     tolerance : float, default=0.1
@@ -223,7 +227,7 @@ def fragility(
     ['flipper_length_mm', 'bill_length_mm', 'island']
     """
     reader = _checked(estimator, n_bootstraps, tolerance)
-    sample = _Sample.of(reader, X, y, sample_weight)
+    sample = _Sample.of(reader, X, y, sample_weight, groups)
     random = check_random_state(random_state)
     tally = _Tally(reader, sample, tolerance)
     model = _for_bootstraps(estimator, sample).set_params(n_jobs=estimator.n_jobs if n_jobs is None else n_jobs)
@@ -288,9 +292,10 @@ class _Sample:
     rows_of: list[NDArray[np.intp]]  # by node, rows with weight only
     spread: Values | None  # standard deviation of each output; None for classes
     events: NDArray[np.bool_] | None  # where there are any, by row and output; None if a sample needs none
+    units: NDArray[np.intp] | None  # group of each row with weight; None if rows are drawn one by one
 
     @classmethod
-    def of(cls, reader: TreeReader, X: Any, y: Any, sample_weight: Any) -> _Sample:
+    def of(cls, reader: TreeReader, X: Any, y: Any, sample_weight: Any, groups: Any = None) -> _Sample:
         values = reader.values(X)
         n_rows = len(values[0])
         weight = read_weights(sample_weight, n_rows)
@@ -309,14 +314,26 @@ class _Sample:
             mean = np.average(target, axis=0, weights=weight)
             spread = np.sqrt(np.average((target - mean) ** 2, axis=0, weights=weight))
         leaves = reader.model.apply(X)[drawn]
-        return cls(values, weight, drawn, _rows_of(reader, leaves, drawn), spread, events)
+        units = None
+        if groups is not None:
+            _, units = np.unique(read_row_groups(groups, n_rows)[drawn], return_inverse=True)
+        return cls(values, weight, drawn, _rows_of(reader, leaves, drawn), spread, events, units)
 
     def draw(self, random: np.random.RandomState) -> Values:
         """Weights of a bootstrap sample; a Poisson tree cannot be fitted to one without events, which is drawn anew."""
         while True:
-            counts = np.bincount(random.choice(self.drawn, len(self.drawn)), minlength=len(self.weight))
+            counts = self._counts(random)
             if self.events is None or self.events[counts > 0].any(axis=0).all():
                 return np.asarray(self.weight * counts)
+
+    def _counts(self, random: np.random.RandomState) -> NDArray[np.intp]:
+        """How often each row is drawn."""
+        if self.units is None:
+            return np.bincount(random.choice(self.drawn, len(self.drawn)), minlength=len(self.weight))
+        n = int(self.units.max()) + 1
+        counts = np.zeros(len(self.weight), dtype=np.intp)
+        counts[self.drawn] = np.bincount(random.choice(n, n), minlength=n)[self.units]
+        return counts
 
     def change(self, one: NDArray[Any], other: NDArray[Any]) -> float:
         """Return what changes between two predictions, on average over rows and outputs."""

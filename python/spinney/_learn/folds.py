@@ -85,6 +85,14 @@ def read_row_groups(groups: Any, n_rows: int) -> NDArray[Any]:
     return labels
 
 
+def read_time(time: Any, n_rows: int) -> NDArray[Any]:
+    """Check `time`: one moment per row."""
+    moments = given_array(time, "time")
+    if moments.shape != (n_rows,):
+        raise ValueError(f"time has shape {moments.shape} and the table {n_rows} rows. Give one moment per row.")
+    return moments
+
+
 def _is_vector(cv: Any) -> bool:
     if not isinstance(cv, (list, tuple)) and not hasattr(cv, "__array__"):
         return False

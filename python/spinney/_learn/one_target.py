@@ -73,13 +73,22 @@ def read_one_value(y: Any, n_rows: int, method: str, name: str = "y") -> Floats:
     return np.ascontiguousarray(values[:, 0])
 
 
-def check_held_out(X_val: Any, y_val: Any, more: dict[str, Any], groups: Any, sets_aside: bool) -> None:
+def check_held_out(
+    X_val: Any, y_val: Any, more: dict[str, Any], groups: Any, sets_aside: bool, time: Any = None
+) -> None:
     """Refuse held-out rows and groups that make no sense together; `more` is what goes with X_val, by name."""
     if (X_val is None) != (y_val is None):
         raise ValueError("X_val and y_val go together. Pass both or neither.")
     alone = [name for name, value in more.items() if value is not None] if X_val is None else []
     if alone:
         raise ValueError(f"{alone[0]} goes with X_val. Pass X_val and y_val too.")
+    if groups is not None and time is not None:
+        raise ValueError("time and groups both say which rows are held out. Pass one of them.")
+    if time is not None and (X_val is not None or not sets_aside):
+        raise ValueError(
+            "time says that the latest rows are held out, and here none are held out. Set early_stopping=True and pass "
+            "no X_val, or leave time out."
+        )
     if groups is not None and (X_val is not None or not sets_aside):
         raise ValueError(
             "groups say which rows are held out together, and here none are held out. Set early_stopping=True and pass "

@@ -140,6 +140,7 @@ class BaseAdaBoost(SequenceOfMembers, ExplainedByColumns, TargetEstimator):
         sample_weight: Any = None,
         *,
         groups: Any = None,
+        time: Any = None,
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
@@ -158,6 +159,8 @@ class BaseAdaBoost(SequenceOfMembers, ExplainedByColumns, TargetEstimator):
             Weights of the first round. A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are held out together (early stopping).
+        time : array-like of shape (n_samples,), optional
+            Moments, numbers or dates: the latest rows are held out (early stopping).
         X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
             Held-out rows, for early stopping and the learning curve.
 
@@ -166,7 +169,7 @@ class BaseAdaBoost(SequenceOfMembers, ExplainedByColumns, TargetEstimator):
         self
             The fitted estimator.
         """
-        self._check_request((X_val, y_val, sample_weight_val), groups)
+        self._check_request((X_val, y_val, sample_weight_val), groups, time)
         template = self._template()
         reader = self._reader_of(X, template)
         target, learned = self._read_target(y, reader.n_rows)
@@ -175,7 +178,7 @@ class BaseAdaBoost(SequenceOfMembers, ExplainedByColumns, TargetEstimator):
         seeds = check_random_state(self.random_state)
         if held is None and self.early_stopping:
             seed = int(seeds.randint(np.iinfo(np.int32).max))
-            rows, held = set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed)
+            rows, held = set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed, time)
         rows, held = reader.used(rows), None if held is None else reader.used(held)
         rule = self._make_rule(rows, learned)
         learner = reader.learner(rows.columns, self._member_classes(learned))
@@ -185,10 +188,10 @@ class BaseAdaBoost(SequenceOfMembers, ExplainedByColumns, TargetEstimator):
         self._keep(reader, rounds, rule, learned)
         return self
 
-    def _check_request(self, given: tuple[Any, Any, Any], groups: Any) -> None:
+    def _check_request(self, given: tuple[Any, Any, Any], groups: Any, time: Any) -> None:
         self._check_parameters()
         check_scoring(self.scoring)
-        check_held_out(given[0], given[1], {"sample_weight_val": given[2]}, groups, self.early_stopping)
+        check_held_out(given[0], given[1], {"sample_weight_val": given[2]}, groups, self.early_stopping, time)
 
     def _template(self) -> Any:
         template = self._default_estimator() if self.estimator is None else clone(self.estimator)

@@ -112,6 +112,7 @@ class BaseFunctionalBoosting(TargetEstimator):
         sample_weight: Any = None,
         *,
         groups: Any = None,
+        time: Any = None,
         X_val: Any = None,
         y_val: Any = None,
         sample_weight_val: Any = None,
@@ -129,6 +130,8 @@ class BaseFunctionalBoosting(TargetEstimator):
             A weight of 2 means that the row counts twice, a weight of 0 leaves it out.
         groups : array-like of shape (n_samples,), optional
             Rows with the same label are held out together (early stopping).
+        time : array-like of shape (n_samples,), optional
+            Moments, numbers or dates: the latest rows are held out (early stopping).
         X_val, y_val, sample_weight_val : as X, y and sample_weight, optional
             Held-out rows, for early stopping and the learning curve.
 
@@ -137,7 +140,7 @@ class BaseFunctionalBoosting(TargetEstimator):
         self
             The fitted estimator.
         """
-        learners = self._check_request(X_val, y_val, sample_weight_val, groups)
+        learners = self._check_request(X_val, y_val, sample_weight_val, groups, time)
         table = read_table(X)
         schema = Schema.learn(
             table, categorical_features=self.categorical_features, unseen=self.unseen, warns_of_names=True
@@ -153,7 +156,7 @@ class BaseFunctionalBoosting(TargetEstimator):
         held_out = self._held_out(schema, loss, X_val, y_val, sample_weight_val, learned)
         later: tuple[LearningRows, Inputs | None] | None = None
         if held_out is None and self._stops_early:
-            rows, aside = set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed)
+            rows, aside = set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed, time)
             later = aside, None
         design = Design.learn(columns, schema, rows.weights())
         inputs = Inputs(columns, design, self._n_threads, pick_table(X).native)
@@ -178,10 +181,10 @@ class BaseFunctionalBoosting(TargetEstimator):
         self._keep(schema, member, model, stages, dictionary, learned | {"_seed": seed})
         return self
 
-    def _check_request(self, X_val: Any, y_val: Any, weight_val: Any, groups: Any) -> list[Any]:
+    def _check_request(self, X_val: Any, y_val: Any, weight_val: Any, groups: Any, time: Any) -> list[Any]:
         self._check_parameters()
         check_scoring(self.scoring, self.callbacks)
-        check_held_out(X_val, y_val, {"sample_weight_val": weight_val}, groups, self._stops_early)
+        check_held_out(X_val, y_val, {"sample_weight_val": weight_val}, groups, self._stops_early, time)
         return read_learners(self.learners)
 
     def _held_out(

@@ -17,7 +17,7 @@ from spinney._data.given import given_array
 from spinney._data.pick import PickTable
 from spinney._ensemble.combination.members import estimator_of_word, read_members
 from spinney._judge.compare.baseline import ConstantClassifier, ConstantRegressor
-from spinney._learn.folds import Fold, read_folds, read_row_groups
+from spinney._learn.folds import Fold, read_folds, read_row_groups, read_time
 from spinney._learn.one_target import read_one_class, read_one_value
 
 BASELINE = "baseline"
@@ -103,7 +103,7 @@ def make_folds(
                 "time makes folds of its own: rows are held out that come after those learned from. Pass "
                 "a number of folds as cv, and no groups."
             )
-        order = _order_of(time, n_rows)
+        order = np.argsort(read_time(time, n_rows), kind="stable")
         splits = [(order[train], order[test]) for train, test in TimeSeriesSplit(int(cv)).split(order)]
         folds = read_folds(splits, strata, problem.target, weight, None, random)
         return folds, len(folds)
@@ -122,13 +122,6 @@ def make_folds(
 
 def _is_number(cv: Any) -> bool:
     return isinstance(cv, Integral) and not isinstance(cv, bool)
-
-
-def _order_of(time: Any, n_rows: int) -> NDArray[np.intp]:
-    moments = given_array(time, "time")
-    if moments.shape != (n_rows,):
-        raise ValueError(f"time has shape {moments.shape} and the table {n_rows} rows. Give one moment per row.")
-    return np.argsort(moments, kind="stable")
 
 
 def read_metrics(scoring: Any, task: str) -> dict[str, Any]:

@@ -1,0 +1,107 @@
+// Which rows a round of boosting learns from.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+#include "base/random.h"
+#include "learn/boosting.h"
+#include "learn/chunks.h"
+
+namespace spinney {
+
+void Boosting::draw_rows() {
+  if (params_.subsample >= 1) return;
+  const std::uint64_t key = derive(derive(params_.tree.seed, 11), round_);
+  if (params_.draws_by_gradient) measure_rows();
+  const auto is_drawn = [&](Row r) {
+    const double chance = params_.draws_by_gradient ? static_cast<double>(sizes_[r]) / whole_size_ : params_.subsample;
+    return static_cast<double>(derive(key, r) >> 11) * 0x1p-53 < chance;
+  };
+  const std::size_t n = all_.size(), n_chunks = (n + chunk_rows - 1) / chunk_rows;
+  std::vector<std::size_t> first(n_chunks + 1, 0);  // of the rows drawn
+  for_each_chunk(n, params_.tree.n_threads, 2.0, [&](std::size_t c, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) first[c + 1] += is_drawn(all_[i]);
+  });
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  in_bag_.resize(first.back());
+  out_of_bag_.resize(n - first.back());
+  for_each_chunk(n, params_.tree.n_threads, 2.0, [&](std::size_t c, std::size_t begin, std::size_t end) {
+    std::size_t in = first[c], out = begin - first[c];
+    for (std::size_t i = begin; i < end; ++i)
+      if (is_drawn(all_[i]))
+        in_bag_[in++] = all_[i];
+      else
+        out_of_bag_[out++] = all_[i];
+  });
+  if (in_bag_.empty()) in_bag_.swap(out_of_bag_);
+  if (in_bag_.size() == all_.size()) return;
+  for (std::size_t r = 0; rows_.weight != nullptr && r < n_rows(); ++r)
+    if (!(rows_.weight[r] > 0)) out_of_bag_.push_back(static_cast<Row>(r));
+  if (params_.draws_by_gradient) weigh_drawn_rows();
+}
+
+// How large the gradients of each row are, and the size from which on a row is drawn for certain, such that as many rows are
+// drawn as asked for: those below by their share of it (Ibragimov and Gusev 2019). A row without a gradient still says how
+// far a step may go, so that its second derivative counts for something.
+void Boosting::measure_rows() {
+  constexpr double share_of_hessian = 0.5;
+  constexpr std::size_t n_bins = 2048;  // of the first bits of a size: eight to a power of two
+  sizes_.resize(n_rows());
+  std::vector<double> ratios;
+  for (const GradientSums& t : totals_) ratios.push_back(share_of_hessian * t.gradient / std::max(t.hessian, 1e-300));
+  for_each_chunk(n_rows(), params_.tree.n_threads, 2.0, [&](std::size_t, std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; ++r) {
+      double sum = 0;
+      for (std::uint32_t k = 0; k < n_scores(); ++k) {
+        const double g = pairs_[k].data()[r].gradient, h = ratios[k] * static_cast<double>(pairs_[k].data()[r].hessian);
+        sum += g * g + h * h;
+      }
+      sizes_[r] = static_cast<float>(std::sqrt(sum));
+    }
+  });
+  std::vector<std::size_t> counts(n_bins, 0);
+  std::vector<double> sums(n_bins, 0.0);
+  double below = 0;
+  for (const Row r : all_) {
+    const std::size_t bin = std::bit_cast<std::uint32_t>(sizes_[r]) >> 20;
+    ++counts[bin];
+    sums[bin] += static_cast<double>(sizes_[r]);
+  }
+  for (const double sum : sums) below += sum;
+  double wanted = params_.subsample * static_cast<double>(all_.size());
+  whole_size_ = std::max(below / wanted, 1e-300);
+  for (std::size_t b = n_bins; b-- > 0 && static_cast<double>(counts[b]) < wanted;) {
+    const auto least = static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(b) << 20));
+    if (counts[b] > 0 && below / wanted >= least) break;
+    wanted -= static_cast<double>(counts[b]);
+    below -= sums[b];
+    whole_size_ = std::max(below / wanted, 1e-300);
+  }
+}
+
+// Rows that were drawn stand for those like them that were not.
+void Boosting::weigh_drawn_rows() {
+  const std::size_t n = in_bag_.size(), n_chunks = (n + chunk_rows - 1) / chunk_rows;
+  for (std::uint32_t k = 0; k < n_scores(); ++k) {
+    Pair* pairs = pairs_[k].data();
+    for (const Row r : out_of_bag_) pairs[r] = {};
+    std::vector<GradientSums> sums(n_chunks);
+    for_each_chunk(n, params_.tree.n_threads, 3.0, [&](std::size_t c, std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        Pair& pair = pairs[in_bag_[i]];
+        const auto factor = static_cast<float>(stands_for(in_bag_[i]));
+        pair = {pair.gradient * factor, pair.hessian * factor};
+        sums[c].gradient += std::abs(static_cast<double>(pair.gradient));
+        sums[c].hessian += static_cast<double>(pair.hessian);
+      }
+    });
+    totals_[k] = {};
+    for (const GradientSums& s : sums) {
+      totals_[k].gradient += s.gradient;
+      totals_[k].hessian += s.hessian;
+    }
+  }
+}
+
+}  // namespace spinney
