@@ -1,5 +1,6 @@
 #include "tree/forest.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -17,7 +18,8 @@ void Forest::add(const Tree& tree) {
   if (nodes.size() + tree.size() >= UINT32_MAX)
     throw std::length_error("the forest has more than 4 billion nodes; grow fewer or smaller trees");
   nodes.value_width = tree.value_width;
-  nodes.shrinkage = nodes.size() == 0 || nodes.shrinkage == tree.shrinkage ? tree.shrinkage : 0;
+  // A file does not tell the strength of trees that are no counts; that of the others does no harm there.
+  nodes.shrinkage = std::max(nodes.shrinkage, tree.shrinkage);
   nodes.append(tree);
   root.push_back(static_cast<std::uint32_t>(nodes.size()));
 }

@@ -3,6 +3,7 @@
 import inspect
 import pickle
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,6 +31,8 @@ MORE = {  # parameters that bring further attributes
     "RandomForestRegressor": KEPT,
 }
 FAST = {"n_estimators": 20}
+GOLDEN = Path(__file__).parents[1] / "golden" / "imported"
+IMPORTED = {"ImportedClassifier": "xgboost_binary.ubj", "ImportedRegressor": "xgboost_squared.json"}
 
 
 def make(name, **parameters):
@@ -39,6 +42,8 @@ def make(name, **parameters):
 
 
 def fitted(model):
+    if type(model).__name__ in IMPORTED:
+        return spinney.from_xgboost(GOLDEN / IMPORTED[type(model).__name__])
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 3))
     y = X[:, 0] + X[:, 1] ** 2
@@ -71,7 +76,7 @@ def documented(kind):
 def test_every_attribute_can_be_read_and_is_documented(name, parameters, is_fitted):
     model = make(name, **parameters)
     if is_fitted:
-        fitted(model)
+        model = fitted(model)
     kind = type(model)
     known = {*model.get_params(deep=False), *kind._other_names}  # parameters, also by names that others give them
     texts = documented(kind)

@@ -39,7 +39,13 @@ def saved_and_loaded(model):
 
 def estimators():
     kinds = [getattr(spinney, name) for name in spinney.__all__]
-    return [kind for kind in kinds if isinstance(kind, type) and hasattr(kind, "_parameter_constraints")]
+    return [
+        kind
+        for kind in kinds
+        if isinstance(kind, type)
+        and hasattr(kind, "_parameter_constraints")
+        and not kind.__name__.startswith("Imported")
+    ]  # other libraries have fitted those
 
 
 def whole_numbers():
@@ -55,7 +61,7 @@ def whole_numbers():
 def test_a_number_beyond_all_bounds_is_taken_or_named(kind, name):
     few = {"n_estimators": 2} if "n_estimators" in inspect.signature(kind).parameters else {}
     needed = {"cv": {"prune": "cv"}, "n_combined": {"oblique": 2}}.get(name, {})
-    y = (Y > 0) if issubclass(kind, ClassifierMixin) else Y
+    y = (Y > 0) if issubclass(kind, ClassifierMixin) else np.abs(Y)
     for value in (2**32, 2**40, 2**63, 2**100):
         words = refusal(kind(**(few | needed | {name: value})), y)
         assert words is None or name in words

@@ -21,7 +21,7 @@ def iris():
 
 @pytest.fixture(scope="module")
 def forest(iris):
-    return spinney.RandomForestClassifier(n_estimators=40, min_samples_leaf=3, oob_score=True, random_state=0).fit(
+    return spinney.RandomForestClassifier(40, min_samples_leaf=3, shrinkage=None, oob_score=True, random_state=0).fit(
         *iris
     )
 

@@ -55,11 +55,13 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
     """Gradient boosting of classes or values."""
 
     _model_attribute = "boosting_"
-    leaves = "single"  # unless an estimator has a parameter for it
+    _neutral: ClassVar[dict[str, Any]] = {
+        "leaves": "single",
+        "sampling": "uniform",
+        "n_parallel_trees": 1,
+        "feature_costs": None,
+    }
     boosting_: FittedBoosting
-    sampling: str = "uniform"  # these three: what models do that have no such parameter
-    n_parallel_trees: int = 1
-    feature_costs: Any = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_estimators": [COUNT, AUTO],
         "effort": [Interval(Real, 0.0, 1.0, closed="both"), StrOptions({SEARCH})],
@@ -454,7 +456,7 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         """Return all of it, as the engine takes it; `sources` are the columns whose statistics come last."""
         n_features = schema.n_features
         monotone = promised_directions(self, schema, [part.n_scores for part in loss.parts])
-        costs = read_feature_costs(self.feature_costs, schema)
+        costs = read_feature_costs(self._setting("feature_costs"), schema)
         node_share = count_features(recipe.max_features, n_features)
         if node_share > n_features:
             raise ValueError(
@@ -464,9 +466,9 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             losses=[(part.name, float(part.parameter), part.n_scores, float(part.weight)) for part in loss.parts],
             max_bins=int(recipe.max_bins),
             subsample=float(recipe.subsample),
-            draws_by_gradient=self.sampling == "gradient" and recipe.subsample < 1,
-            n_parallel_trees=int(self.n_parallel_trees),
-            learning_rate=recipe.learning_rate / self.n_parallel_trees,
+            draws_by_gradient=self._setting("sampling") == "gradient" and recipe.subsample < 1,
+            n_parallel_trees=int(self._setting("n_parallel_trees")),
+            learning_rate=recipe.learning_rate / self._setting("n_parallel_trees"),
             max_leaf_nodes=min(recipe.max_leaf_nodes or NO_LIMIT, NO_LIMIT),
             max_depth=min(self.max_depth or NO_LIMIT, NO_LIMIT),
             depth_wise=self.growth == "depth",
@@ -479,7 +481,7 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             l1_regularization=float(self.l1_regularization),
             max_step=largest_step if self.max_step == "auto" else float(self.max_step or 0.0),
             temper_steps=self.max_step == "auto" and not largest_step,
-            vector_leaves=self.leaves == "vector" and n_scores > 1,
+            vector_leaves=self._setting("leaves") == "vector" and n_scores > 1,
             max_features_per_tree=float(self.max_features_per_tree),
             max_features_per_level=float(self.max_features_per_level),
             max_features=node_share / n_features,

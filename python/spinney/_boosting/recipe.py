@@ -128,7 +128,7 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool) -> Recip
     for name in _PLAIN:
         if not _is_open(getattr(model, name, "auto")):
             found = found | {name: getattr(model, name)}
-    if model.sampling == "gradient" and _is_open(model.subsample):
+    if model._setting("sampling") == "gradient" and _is_open(model.subsample):
         found = found | {"subsample": _DRAWN_BY_GRADIENT}
     if not is_auto:
         found = found | {"n_rounds": int(model.n_estimators)}

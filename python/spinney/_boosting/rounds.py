@@ -215,7 +215,9 @@ class Rounds:
         if len(members) > 1:
             return {name: mean_curve(curves, self._turns()) for name, curves in names.items()}
         found = {name: np.array(curves[0]) for name, curves in names.items()}
-        if self._recipe.subsample < 1 and self._model.sampling == "uniform":  # else few of them are like all others
+        if (
+            self._recipe.subsample < 1 and self._model._setting("sampling") == "uniform"
+        ):  # else few of them are like all others
             found["oob_scores_"] = np.array(first.out_of_bag_curve)
             found["oob_improvement_"] = np.array(first.out_of_bag_gains)
         return found

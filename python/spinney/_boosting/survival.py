@@ -196,6 +196,8 @@ class GradientBoostingSurvival(BaseBoosting):
         Columns, their kinds and their categories in the training table.
     n_features_in_ : int
         Number of columns.
+    n_outputs_ : int
+        Number of outputs.
     max_features_ : int
         Number of columns tried at each node.
     feature_names_in_ : ndarray of str

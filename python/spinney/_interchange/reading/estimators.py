@@ -154,12 +154,16 @@ class ImportedClassifier(ClassifierMixin, Imported):
         The trees as estimators, made on demand, by round and score; each predicts what it adds to the score.
     n_iter_ : int
         Number of rounds in the model.
+    n_outputs_ : int
+        Number of outputs.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the total decrease of the impurity.
     schema_ : Schema
         Columns, their kinds and their categories in the training table.
     n_features_in_ : int
         Number of columns.
+    max_features_ : int
+        Number of columns tried at each node.
     feature_names_in_ : ndarray of str
         Column names, if the table has any and all are strings.
 
@@ -291,6 +295,8 @@ class ImportedRegressor(RegressorMixin, Imported):
         Columns, their kinds and their categories in the training table.
     n_features_in_ : int
         Number of columns.
+    max_features_ : int
+        Number of columns tried at each node.
     feature_names_in_ : ndarray of str
         Column names, if the table has any and all are strings.
 

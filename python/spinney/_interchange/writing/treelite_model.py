@@ -28,6 +28,14 @@ def to_treelite(model: Any) -> Any:
     Notes
     -----
     Needs ``treelite`` (``pip install treelite``).
+
+    Examples
+    --------
+    >>> import spinney
+    >>> X, y = spinney.datasets.load_penguins()
+    >>> forest = spinney.RandomForestClassifier(5, random_state=0).fit(X, y)
+    >>> spinney.to_treelite(forest).num_tree  # doctest: +SKIP
+    5
     """
     try:
         from treelite.model_builder import Metadata, ModelBuilder, PostProcessorFunc, TreeAnnotation
