@@ -33,20 +33,20 @@ static TreeHandle* make_tree(const Integers1& left, const Integers1& right, cons
                              const Numbers1& codes, const Doubles1& weight, const Numbers1& n_rows,
                              const Doubles2& value, const std::optional<Doubles1>& gain,
                              const std::optional<Doubles1>& impurity, std::vector<std::uint32_t> n_categories) {
-  LooseNodes nodes{.left = spanned(left),
-                   .right = spanned(right),
-                   .feature = spanned(feature),
-                   .threshold = spanned(threshold),
-                   .flags = spanned(flags),
-                   .begin = spanned(begin),
-                   .codes = spanned(codes),
-                   .weight = spanned(weight),
-                   .n_rows = spanned(n_rows),
-                   .value = spanned(value),
-                   .value_width = static_cast<std::uint32_t>(value.shape(1)),
-                   .averages_inner = gain.has_value()};
-  if (gain) nodes.gain = spanned(*gain);
-  if (impurity) nodes.impurity = spanned(*impurity);
+  const LooseNodes nodes{.left = spanned(left),
+                         .right = spanned(right),
+                         .feature = spanned(feature),
+                         .threshold = spanned(threshold),
+                         .flags = spanned(flags),
+                         .begin = spanned(begin),
+                         .codes = spanned(codes),
+                         .weight = spanned(weight),
+                         .n_rows = spanned(n_rows),
+                         .value = spanned(value),
+                         .value_width = static_cast<std::uint32_t>(value.shape(1)),
+                         .gain = gain ? spanned(*gain) : std::span<const double>(),
+                         .impurity = impurity ? spanned(*impurity) : std::span<const double>(),
+                         .averages_inner = gain.has_value()};
   const nb::gil_scoped_release unlocked;
   Tree tree = tree_from_nodes(nodes);
   const std::string fault = find_fault(tree, n_categories);
