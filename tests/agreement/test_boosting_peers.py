@@ -44,6 +44,7 @@ def losses(model, X, y):
     ],
     ids=["cancer", "wine", "diabetes", "friedman"],
 )
+@pytest.mark.slow
 def test_the_loss_is_that_of_scikit_learn_within_noise(load, is_class):
     X, y = load()
     ours = spinney.GradientBoostingClassifier if is_class else spinney.GradientBoostingRegressor

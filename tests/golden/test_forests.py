@@ -134,6 +134,7 @@ def test_a_node_goes_on_where_the_column_drawn_is_constant():
     assert forest.oob_curve_[-1] < result["oob_error_mean"] - 5 * result["oob_error_sd"]
 
 
+@pytest.mark.slow
 def test_leaves_at_constant_columns_are_what_makes_r_differ():
     case, X, y = load(STOPS_EARLIER_IN_R)
     result = case["results"]["randomForest"]

@@ -509,6 +509,7 @@ for member, n_members, n_rows in ((None, 1_000_000, 2000), (None, 8, 60_000), (S
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_fit_of_many_or_long_members_within_a_second():
     seconds, is_fitted, n_threads = zip(*map(str.split, run(INTERRUPTED).stdout.splitlines()), strict=True)
     assert max(map(float, seconds)) < 1

@@ -368,6 +368,7 @@ def test_the_rows_of_the_simulation():
 
 
 @pytest.mark.parametrize("n_trees", [25, *(pytest.param(n, marks=pytest.mark.slow) for n in (50, 200))])
+@pytest.mark.slow
 def test_bagging_lowers_the_error_of_a_tree_on_thirty_rows(n_trees):
     """Thirty rows, many bootstrap trees, many such samples: votes and averages beat the tree, and soon settle."""
     source, rng = ThresholdClasses(), np.random.default_rng(0)

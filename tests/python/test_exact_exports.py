@@ -110,6 +110,7 @@ def test_json_of_a_shallow_tree_is_that_of_the_json_module(indent):
 
 
 @pytest.mark.filterwarnings("ignore:y reaches from")
+@pytest.mark.slow
 def test_trees_of_any_depth_are_written_as_json_and_text():
     n = 3000
     x = np.arange(n, dtype=float)

@@ -187,9 +187,19 @@ def test_an_imported_model_leaves_again_or_says_why_not():
     assert "CASE" in spinney.to_sql(read("lightgbm_binary"), table="rows")
     with pytest.raises(ValueError, match="cannot say that some numbers are missing values"):
         spinney.to_sql(read("lightgbm_zero_missing"), "rows")
-    for name in ("lightgbm_one_vs_all", "xgboost_two_targets", "lightgbm_sqrt"):
+    for name in ("lightgbm_one_vs_all", "xgboost_two_targets", "lightgbm_sqrt", "treelite_forest"):
         with pytest.raises(ValueError, match=r"does not know how this Imported.* makes predictions of scores"):
             spinney.to_c(read(name))
+
+
+@pytest.mark.parametrize("name", ["xgboost_softprob", "xgboost_poisson", "lightgbm_binary", "catboost_binary"])
+def test_an_imported_model_says_the_same_in_onnx(name):
+    runtime = pytest.importorskip("onnxruntime")
+    model, rows = read(name), np.asarray(Case(name).table, dtype=np.float64)
+    session = runtime.InferenceSession(spinney.to_onnx(model).SerializeToString())
+    found = session.run(None, {"X": rows})[-1]
+    wanted = model.predict_proba(rows) if hasattr(model, "classes_") else model.predict(rows)
+    np.testing.assert_allclose(found.reshape(wanted.shape), wanted, rtol=1e-12, atol=1e-13)
 
 
 def test_the_command_line_converts_what_it_knows(tmp_path):

@@ -17,7 +17,6 @@ from spinney._fitted.adaboost import FittedAdaBoost
 from spinney._fitted.boosting import FittedBoosting
 from spinney._fitted.forest import FittedForest
 from spinney._fitted.imported import FittedImport
-from spinney._fitted.links import is_link
 from spinney._fitted.model import FittedModel
 from spinney._fitted.tree import FittedTree
 from spinney._forest.unlabelled.isolation import IsolationForest, average_path_length
@@ -28,9 +27,10 @@ _MISSING_LEFT, _CATEGORY, _OTHER_LEFT, _STOPS = 1, 2, 4, 8
 _SURROGATE = 2  # role of a split
 _ESTIMATORS = frozenset(
     f"{family}{target}"
-    for family in ("DecisionTree", "ExtraTree", "RandomForest", "ExtraTrees", "GradientBoosting")
+    for family in ("DecisionTree", "ExtraTree", "RandomForest", "ExtraTrees", "GradientBoosting", "Imported")
     for target in ("Classifier", "Regressor")
 ) | {"AdaBoostClassifier", "IsolationForest"}
+_LINKS_OF_VALUES = frozenset({"identity", "log"})
 _LINKS = frozenset({"identity", "log", "logit", "half_logit", "hinge", "focal", "softmax", "one_vs_rest"})
 
 
@@ -218,7 +218,10 @@ def _refuse_imported(model: Any, fitted: Any, format: str) -> None:
             f"{format} cannot say that some numbers are missing values, as this {type(model).__name__} has it. Fit the "
             "model with NaN for these."
         )
-    if isinstance(fitted, FittedImport) and (not is_link(fitted.link) or fitted.n_outputs > 1):
+    if not isinstance(fitted, FittedImport):
+        return
+    known = _LINKS - _LINKS_OF_VALUES if hasattr(model, "classes_") else _LINKS_OF_VALUES
+    if fitted.link.split(" ")[0] not in known or fitted.n_outputs > 1:
         raise ValueError(
             f"{format} does not know how this {type(model).__name__} makes predictions of scores ({fitted.link!r}, "
             f"{fitted.n_outputs} outputs). Write it with the library that fitted it."
@@ -242,8 +245,8 @@ def _fitted_of(model: Any, format: str) -> Any:
     if isinstance(fitted, FittedAdaBoost):
         fitted = fitted.scoring
     says = hasattr(model, "predict")
-    if type(model).__name__ in _ESTIMATORS and type(fitted) in (FittedTree, FittedForest, FittedBoosting):
-        if isinstance(fitted, FittedBoosting):
+    if type(model).__name__ in _ESTIMATORS and type(fitted) in (FittedTree, FittedForest, FittedBoosting, FittedImport):
+        if type(fitted) is FittedBoosting:
             _check_scores(fitted, type(model).__name__, format)
         return fitted
     reason = "predicts a median of its trees" if says and fitted.trees() else "is not made of trees that predict"
