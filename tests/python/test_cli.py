@@ -115,6 +115,6 @@ def test_demo_is_the_same_again(demo, tmp_path):
     assert again.returncode == 0
 
     def without_times(text):
-        return re.sub(r"; \d+ s$| +[\d.e-]+$|^The (report|best model) is .*$", "", text, flags=re.M)
+        return re.sub(r"; \d+ s$| +(fit s|[\d.e-]+)$|^The (report|best model) is .*$", "", text, flags=re.M)
 
     assert without_times(again.stdout) == without_times(demo.stdout)
