@@ -209,8 +209,8 @@ def treelite_of_forest() -> Any:
 
 TWO = np.column_stack([Y, -Y])
 KINDS = ["q", "q", "q", "c", "c"]
-RF = {"boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1}
-SETS = {"min_data_per_group": 5, "cat_smooth": 1}
+RF: dict[str, Any] = {"boosting": "rf", "bagging_fraction": 0.6, "bagging_freq": 1}
+SETS: dict[str, Any] = {"min_data_per_group": 5, "cat_smooth": 1}
 CASES: dict[str, Callable[[], Callable[[], dict[str, Any]]]] = {
     "xgboost_squared": lambda: xgboost(Y),
     "xgboost_binary": lambda: xgboost(Y2, "ubj", objective="binary:logistic"),
@@ -273,7 +273,8 @@ def write(name: str) -> None:
     """Write one case."""
     found = CASES[name]()()
     (FOLDER / f"{name}.{found.pop('extension')}").write_bytes(found.pop("file"))
-    np.savez_compressed(FOLDER / f"{name}.npz", **{key: np.asarray(value) for key, value in found.items()})
+    arrays: dict[str, Any] = {key: np.asarray(value) for key, value in found.items()}
+    np.savez_compressed(FOLDER / f"{name}.npz", **arrays)
 
 
 def main() -> None:

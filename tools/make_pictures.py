@@ -371,7 +371,8 @@ def shapley_pictures(folder: Path) -> None:
     known = X["sex"].notna()
     Z = X[known].drop(columns=["sex", "year"]).assign(species=y[known])
     boosted = spinney.GradientBoostingClassifier(n_estimators=60, max_leaf_nodes=6).fit(Z, X["sex"][known])
-    save(boosted.shap_values(Z).plot().figure, folder / "shap_boosting.png")
+    reasons: Any = boosted.shap_values(Z)
+    save(reasons.plot().figure, folder / "shap_boosting.png")
 
 
 def learning_curve() -> Any:

@@ -24,7 +24,7 @@ def ranking() -> Any:
     """Draw NDCG against the number of places, of both losses and of a regressor."""
     X, y, groups = _shop(0)
     new_X, new_y, new_groups = _shop(1)
-    shape = {"n_estimators": 60, "max_leaf_nodes": 8}
+    shape: dict[str, Any] = {"n_estimators": 60, "max_leaf_nodes": 8}
     models = {
         "lambdamart": spinney.GradientBoostingRanker(**shape).fit(X, y, groups=groups),
         "pairwise": spinney.GradientBoostingRanker("pairwise", **shape).fit(X, y, groups=groups),
@@ -53,7 +53,7 @@ def _machines(seed: int, n: int = 400) -> tuple[Any, Any]:
 def survival() -> Any:
     """Draw the curves of three rows by both losses, beside the truth."""
     X, times = _machines(0)
-    shape = {"n_estimators": 50, "max_leaf_nodes": 4}
+    shape: dict[str, Any] = {"n_estimators": 50, "max_leaf_nodes": 4}
     models = {
         "cox": spinney.GradientBoostingSurvival(**shape).fit(X, times),
         "aft, extreme": spinney.GradientBoostingSurvival("aft", distribution="extreme", **shape).fit(X, times),
