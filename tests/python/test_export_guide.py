@@ -36,7 +36,7 @@ KINDS = {
     "many categories": ["many categories"],
     "numbers as categories": ["number categories"],
     '``unseen="other"``': ["boosting, other"],
-    "costs of wrong classes": ["costs of a tree", "costs of a forest"],
+    "costs of wrong classes, trees and forests": ["costs of a tree", "costs of a forest"],
     "combinations of columns, ``oblique``": ["oblique"],
     "several outputs of values": ["several"],
     "surrogate splits": ["surrogates"],
