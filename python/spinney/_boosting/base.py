@@ -418,6 +418,9 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             given = n_used, weight, len(start), key, sources, largest_step
             return self._options(recipe.of_member(i), schema, loss, *given)
 
+        def encode(X: Any) -> Any:
+            return self._encode(schema, read_table(X))
+
         members = []
         coded = None
         for i, (learning, held_out) in enumerate(parts):
@@ -431,7 +434,6 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             scoring = metrics_of(self.scoring)[0]
             if held_out is not None and scoring is not None:
                 base = held_out.scores(start) if loss.is_shifted else None
-                encode = lambda X: self._encode(schema, read_table(X))  # noqa: E731
                 judge = self._held_out_score(scoring, view([]), held_out, learned, base, encode)
             members.append(Member(self, recipe, engine, held_out is not None, judge, statistics, outside))
 

@@ -163,7 +163,7 @@ class ImportedClassifier(ClassifierMixin, Imported):
     n_features_in_ : int
         Number of columns.
     max_features_ : int
-        Number of columns tried at each node.
+        Number of columns; how many of them the library tried at each node, it does not say.
     feature_names_in_ : ndarray of str
         Column names, if the table has any and all are strings.
 
@@ -296,7 +296,7 @@ class ImportedRegressor(RegressorMixin, Imported):
     n_features_in_ : int
         Number of columns.
     max_features_ : int
-        Number of columns tried at each node.
+        Number of columns; how many of them the library tried at each node, it does not say.
     feature_names_in_ : ndarray of str
         Column names, if the table has any and all are strings.
 

@@ -186,9 +186,6 @@ def plan_of(model: Any, format: str) -> Plan:
         )
     is_sum = isinstance(fitted, FittedBoosting)
     _refuse_imported(model, fitted, format)
-    if type(fitted) is FittedBoosting and (fitted.n_outputs > 1 or fitted.link == "normal" or fitted.cost is not None):
-        what = "the costs or priors" if fitted.cost is not None else "several numbers a row"
-        raise ValueError(f"{format} cannot hold {what} of this {name}. Fit one model per output, without them.")
     classes = getattr(model, "classes_", None)
     if classes is not None:
         classes = [np.asarray(c) for c in classes] if fitted.n_outputs > 1 else [np.asarray(classes)]
