@@ -1,17 +1,21 @@
 """Studies beside the defaults of other libraries, on the same rows to learn from and to test.
 
-Usage: ``python benchmarks/studies.py --data FOLDER --records FOLDER [--minutes 2] [--only WHO] [SET…]``; the first
-folder as in sets.py, with Parquet files. Three tenths of the rows of each set are held out. A study gets the others and
-spends its minutes; the model that it keeps is judged on the rows held out, and so is every library that is installed,
-with its defaults and fitted to the same rows: log loss, or the root of the mean squared error.
+Usage: ``python benchmarks/studies.py --data FOLDER --records FOLDER [--minutes 2] [--at-once N] [--only WHO] [SET…]``;
+the first folder as in sets.py, with Parquet files. Three tenths of the rows of each set are held out. A study gets the
+others and spends its minutes; the model that it keeps is judged on the rows held out, and so is every library that is
+installed, with its defaults and fitted to the same rows: log loss, or the root of the mean squared error.
 
-What each contestant does is kept in the second folder, so that a run can be stopped and taken up again.
+What each contestant does is kept in the second folder, so that a run can be stopped and taken up again. ``--at-once``
+runs several sets at a time, each in a process of its own that has its share of the cores for itself.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
+import sys
 import time
 import warnings
 import zlib
@@ -58,22 +62,58 @@ def main() -> None:
     parser.add_argument(
         "--busy", type=int, metavar="CORES", help="count processor time of so many cores: for a machine that is busy"
     )
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="sets to run at a time, each on own cores")
+    parser.add_argument("--cores", metavar="LIST", help="use these alone, such as 0,1")
     parser.add_argument("sets", nargs="*", default=None)
     given = parser.parse_args()
-    given.records.mkdir(exist_ok=True)
+    names = given.sets or list(SHAPES)
+    given.records.mkdir(exist_ok=True, parents=True)
+    if given.cores:
+        stay_on(given.cores)
     if given.busy:
         count_processor_time(given.busy)
+    if given.at_once > 1:
+        run_at_once(given, names)
     won = []
-    for name in given.sets or SHAPES:
+    for name in names:
         learn, test = halves(given.data / f"{name}.parquet", name)
         for who in contestants():
             file = given.records / f"{name}-{who}.json"
-            if not file.exists() and given.only in (None, who):
+            if not file.exists() and given.only in (None, who) and given.at_once == 1:
                 file.write_text(json.dumps(judged(who, learn, test, given.minutes)), encoding="utf-8")
         found = {path.stem.removeprefix(f"{name}-"): path for path in given.records.glob(f"{name}-*.json")}
         if STUDY in found and len(found) > 1:
             won.append(told(name, {who: json.loads(path.read_text(encoding="utf-8")) for who, path in found.items()}))
     print(f"no worse than the best peer on {sum(won)} of {len(won)} sets")
+
+
+def stay_on(cores: str) -> None:
+    """Keep this process, and every library that it loads, on some cores."""
+    os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
+    os.environ["OMP_NUM_THREADS"] = str(len(cores.split(",")))  # read by libraries that are loaded later
+
+
+def run_at_once(given: argparse.Namespace, names: list[str]) -> None:
+    """Run sets in processes of their own, each on its share of the cores; each has a log beside its records."""
+    cores = sorted(os.sched_getaffinity(0))
+    each = max(1, len(cores) // given.at_once)
+    free = [cores[k * each : (k + 1) * each] or cores[:1] for k in range(given.at_once)]
+    waiting, running = list(names), dict[str, tuple[subprocess.Popen[bytes], list[int]]]()
+    start = time.monotonic()
+    while waiting or running:
+        while waiting and free:
+            name, own = waiting.pop(0), free.pop(0)
+            more = ["--only", given.only] if given.only else []
+            command = [sys.executable, __file__, "--data", given.data, "--records", given.records]
+            command += ["--minutes", str(given.minutes), "--cores", ",".join(map(str, own)), *more, name]
+            with (given.records / f"{name}.log").open("wb") as log:
+                running[name] = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT), own
+        time.sleep(0.2)
+        for name, (process, own) in list(running.items()):
+            if process.poll() is not None:
+                del running[name]
+                free.append(own)
+                print(f"{time.monotonic() - start:5.0f} s  {name} ended with {process.returncode}", flush=True)
 
 
 def count_processor_time(n_cores: int) -> None:
@@ -114,8 +154,11 @@ def judged(who: str, learn: pl.DataFrame, test: pl.DataFrame, minutes: float) ->
             peer = next(one for one in peer_candidates(task, Size(1, 1, 1, 0), 0) if one.name == who)
             model = peer.estimator.fit(X, truth(learn, is_value))
         seconds = time.monotonic() - start
-        said = model.predict(asked) if is_value else model.predict_proba(asked)
-    return {"is_value": is_value, "seconds": seconds, "losses": losses(model, said, test, is_value).tolist(), **more}
+        if who == STUDY:  # what the models of the board are worth, fitted without the study's test part
+            labels, board = found.classes, found.models.items()
+            more["board"] = {name: float(losses(one, asked, test, labels).mean()) for name, one in board}
+        own = losses(model, asked, test, None if is_value else model.classes_)
+    return {"is_value": is_value, "seconds": seconds, "losses": own.tolist(), **more}
 
 
 def truth(rows: pl.DataFrame, is_value: bool) -> np.ndarray:
@@ -123,12 +166,13 @@ def truth(rows: pl.DataFrame, is_value: bool) -> np.ndarray:
     return rows["target"].cast(pl.Float64 if is_value else pl.String).to_numpy()
 
 
-def losses(model: Any, said: np.ndarray, test: pl.DataFrame, is_value: bool) -> np.ndarray:
-    """Squared errors, or log losses, of the rows held out."""
-    actual = truth(test, is_value)
-    if is_value:
-        return (np.asarray(said, dtype=np.float64) - actual) ** 2
-    labels = np.array([str(one) for one in model.classes_])
+def losses(model: Any, asked: pl.DataFrame, test: pl.DataFrame, classes: np.ndarray | None) -> np.ndarray:
+    """Squared errors, or log losses where there are classes, of the rows held out."""
+    actual = truth(test, classes is None)
+    if classes is None:
+        return (np.asarray(model.predict(asked), dtype=np.float64) - actual) ** 2
+    said = np.asarray(model.predict_proba(asked))
+    labels = np.array([str(one) for one in classes])
     own = (labels == actual[:, np.newaxis]).argmax(axis=1)
     return -np.log(np.clip(said[np.arange(len(own)), own], np.finfo(said.dtype).eps, None))
 

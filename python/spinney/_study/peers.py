@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from spinney._data import Schema, read_table
 from spinney._data.values import input_values
+from spinney._engine import available_threads
 from spinney._study.family import Candidate, Size
 
 Floats = NDArray[np.float64]
@@ -66,6 +67,7 @@ class _Peer(BaseEstimator):
                 "cat_features": np.flatnonzero(self._is_category).tolist(),
                 "allow_writing_files": False,
                 "logging_level": "Silent",
+                "thread_count": available_threads(),  # by itself it counts the machine's, not those left to us
                 "random_seed": self.random_state,
             },
         }
