@@ -6,6 +6,7 @@ from pathlib import Path
 from fingerprints import (  # noqa: F401 (they enter their cases)
     adaboost,
     boosting,
+    boosting_growth,
     combinations,
     forests,
     functional,

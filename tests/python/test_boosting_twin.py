@@ -6,6 +6,7 @@ import spinney
 from oracle import boosting as twin
 from spinney import _engine
 from spinney._boosting.losses import Loss
+from spinney._boosting.options import engine_options
 from spinney._boosting.recipe import resolve
 from sweep import covering
 
@@ -193,7 +194,7 @@ def stump_free(loss, y, score, parameter, **options):
     model = spinney.GradientBoostingRegressor(
         n_estimators=1, min_samples_leaf=1, learning_rate=1.0, min_hessian_leaf=0.0, **options
     )
-    options = model._options(resolve(model, n, 1, False), _schema(), named(loss, parameter), n, float(n), 1, 0)
+    options = engine_options(model, resolve(model, n, 1, False), _schema(), named(loss, parameter), n, float(n), 1, 0)
     engine = _engine.Boosting(columns, y[np.newaxis], None, np.full((1, n), score), None, options, 0)
     before = engine.training_loss()
     engine.advance(1)
@@ -293,7 +294,7 @@ def test_the_engines_exponential_and_logarithm():
     columns = model._columns(np.zeros((1, 1)))
     recipe = resolve(model, 1, 1, False)
     poisson, logistic = (
-        model._options(recipe, model.schema_, named(name), 1, 1.0, 1, 0) for name in ("poisson", "logistic")
+        engine_options(model, recipe, model.schema_, named(name), 1, 1.0, 1, 0) for name in ("poisson", "logistic")
     )
     for f in scores[:: max(1, n // 300)]:
         engine = _engine.Boosting(columns, np.zeros((1, 1)), None, np.full((1, 1), f), None, poisson, 0)

@@ -859,3 +859,18 @@ def test_models_are_compared(folder, tmp_path):
     assert by_time["rows_to_learn_from"] < 240
     assert "no column 'yeer'" in refused(*words, "--time", "yeer")
     assert "'acc'" in refused(*words, "--metric", "acc")
+
+
+def test_boosting_takes_ways_to_grow_and_to_draw(folder, claims, tmp_path):
+    words = ("fit", folder / "claims.csv", "--target", "cost", "--model", "boosting", "--trees", 4, "--folds", 0)
+    column = next(name for name in claims.columns if name != "cost")
+    given = ("--growth", "symmetric", "--subsample", 0.7, "--sampling", "gradient", "--feature-cost", f"{column}=3")
+    run(*words, *given, "--out", tmp_path / "m")
+    model = spinney.load(tmp_path / "m")
+    assert (model.growth, model.subsample, model.sampling) == ("symmetric", 0.7, "gradient")
+    assert model.feature_costs == {column: 3.0}
+    run(*words, "--parallel-trees", 2, "--out", tmp_path / "m")
+    assert spinney.load(tmp_path / "m").n_parallel_trees == 2
+    assert "such as income=5" in run(*words, "--feature-cost", "3", code=2).stderr
+    other = ("fit", folder / "claims.csv", "--target", "cost", "--model", "forest", "--sampling", "gradient")
+    assert "is not a parameter of --model forest" in run(*other, code=2).stderr

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from numbers import Integral, Real
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
@@ -22,11 +20,12 @@ from spinney._boosting.judge import HeldOutScore, WithScoring
 from spinney._boosting.kept import boosting_from_json, boosting_to_json
 from spinney._boosting.losses import Loss
 from spinney._boosting.members import Member
+from spinney._boosting.options import CONSTRAINTS, NEUTRAL, engine_options
 from spinney._boosting.outputs import weighed
 from spinney._boosting.outside import OutsideLosses
-from spinney._boosting.promised import check_draws, check_earlier_keeps, promised_directions
+from spinney._boosting.promised import check_draws, check_earlier_keeps
 from spinney._boosting.readable import ReadableBoosting
-from spinney._boosting.recipe import SEARCH, Recipe, resolve, searched, stops_early
+from spinney._boosting.recipe import Recipe, resolve, searched, stops_early
 from spinney._boosting.rounds import Rounds
 from spinney._boosting.rows import LearningRows, check_size, in_folds, kept, set_aside, that_count
 from spinney._boosting.scale import best_factors
@@ -38,7 +37,7 @@ from spinney._fitted.model import decision_costs
 from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart
 from spinney._learn.one_target import check_held_out, check_scoring
-from spinney._learn.parameters import COUNT, count_features, count_rows, read_feature_costs, read_groups
+from spinney._learn.parameters import count_features
 from spinney._learn.streams import batches_of, taken_apart
 from spinney._learn.support import ColumnRanges
 from spinney._learn.target import read_weights
@@ -46,80 +45,15 @@ from spinney._learn.warm_start import check_target_goes_on
 from spinney._words.warn import warn
 
 Floats = NDArray[np.float64]
-AUTO = StrOptions({"auto"})
-NO_LIMIT = 2**32 - 1
-_USUAL_LEAF, _LEAF_OF_FEW = 20, 3  # rows, unless the user says how many; the latter where the former leaves no split
 
 
 class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtModel):
     """Gradient boosting of classes or values."""
 
     _model_attribute = "boosting_"
-    _neutral: ClassVar[dict[str, Any]] = {
-        "leaves": "single",
-        "sampling": "uniform",
-        "n_parallel_trees": 1,
-        "feature_costs": None,
-    }
+    _neutral: ClassVar[dict[str, Any]] = NEUTRAL
     boosting_: FittedBoosting
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_estimators": [COUNT, AUTO],
-        "effort": [Interval(Real, 0.0, 1.0, closed="both"), StrOptions({SEARCH})],
-        "learning_rate": [Interval(Real, 0.0, None, closed="neither"), AUTO],
-        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None, AUTO],
-        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
-        "growth": [StrOptions({"leaf", "depth", "symmetric"})],
-        "min_samples_split": [
-            Interval(Integral, 2, None, closed="left"),
-            Interval(RealNotInt, 0.0, 1.0, closed="right"),
-        ],
-        "min_samples_leaf": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0.0, 1.0, closed="neither"),
-            AUTO,
-        ],
-        "min_hessian_leaf": [Interval(Real, 0.0, None, closed="left")],
-        "min_gain": [Interval(Real, 0.0, None, closed="left")],
-        "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
-        "l2_regularization": [Interval(Real, 0.0, None, closed="left"), AUTO],
-        "l1_regularization": [Interval(Real, 0.0, None, closed="left")],
-        "max_step": [Interval(Real, 0.0, None, closed="neither"), AUTO, None],
-        "subsample": [Interval(Real, 0.0, 1.0, closed="right"), AUTO],
-        "sampling": [StrOptions({"uniform", "gradient"})],
-        "n_parallel_trees": [COUNT],
-        "feature_costs": ["array-like", dict, None],
-        "max_features": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0.0, 1.0, closed="right"),
-            StrOptions({"auto", "sqrt", "log2"}),
-            None,
-        ],
-        "max_features_per_level": [Interval(Real, 0.0, 1.0, closed="right")],
-        "max_features_per_tree": [Interval(Real, 0.0, 1.0, closed="right")],
-        "max_bins": [Interval(Integral, 2, 65535, closed="both"), AUTO],
-        "max_one_hot": [Interval(Integral, 0, None, closed="left")],
-        "category_smoothing": [Interval(Real, 0.0, None, closed="left")],
-        "category_l2": [Interval(Real, 0.0, None, closed="left")],
-        "monotonic_cst": ["array-like", dict, None],
-        "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
-        "early_stopping": ["boolean", None],
-        "scoring": [str, callable, list, tuple, None],
-        "validation_fraction": [
-            Interval(Real, 0.0, 1.0, closed="neither"),
-            Interval(Integral, 1, None, closed="left"),
-        ],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0.0, None, closed="left")],
-        "keep_best": ["boolean"],
-        "categorical_features": ["array-like", None],
-        "unseen": [StrOptions({"missing", "error", "other"})],
-        "warm_start": ["boolean"],
-        "verbose": ["verbose"],
-        "callbacks": [callable, list, tuple, None],
-        "keep_interrupted": ["boolean"],
-        "random_state": ["random_state"],
-        "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     _elsewhere: ClassVar[dict[str, str]] = {
         "criterion": "Splits are compared by the loss that they save. Leave it out.",
@@ -303,19 +237,6 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             return [set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed, time)]
         return [(rows, held_out)]
 
-    def _smallest_leaf(self, recipe: Recipe, n_rows: int) -> int:
-        if isinstance(self.min_samples_leaf, str):  # "auto"
-            if recipe.min_samples_leaf is not None:
-                return recipe.min_samples_leaf
-            return _USUAL_LEAF if n_rows >= 2 * _USUAL_LEAF else min(_LEAF_OF_FEW, max(1, n_rows // 4))
-        fewest = count_rows(self.min_samples_leaf, n_rows)
-        if 2 * fewest > n_rows > 1:
-            warn(
-                f"min_samples_leaf={self.min_samples_leaf} leaves no room for a split of {n_rows} rows: the model is a "
-                "constant. Lower it, or leave it out."
-            )
-        return fewest
-
     def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any, time: Any) -> None:
         self._check_parameters()
         for metric in metrics_of(self.scoring):
@@ -416,7 +337,7 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         def options_of(i: int, part: LearningRows, largest_step: float) -> _engine.BoostingOptions:
             n_used, weight, key = part.n_used, float(part.seen_weights.sum()), (seed + i) % 2**31
             given = n_used, weight, len(start), key, sources, largest_step
-            return self._options(recipe.of_member(i), schema, loss, *given)
+            return engine_options(self, recipe.of_member(i), schema, loss, *given)
 
         def encode(X: Any) -> Any:
             return self._encode(schema, read_table(X))
@@ -442,63 +363,6 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             return best_factors(members, judged, *rows.shifted(start, loss), loss)
 
         return Rounds(self, recipe, members, earlier, view, None if loss.outside else factors)
-
-    def _options(
-        self,
-        recipe: Recipe,
-        schema: Schema,
-        loss: Loss,
-        n_rows: int,
-        weight: float,
-        n_scores: int,
-        seed: int,
-        sources: Sequence[int] = (),
-        largest_step: float = 0.0,
-    ) -> _engine.BoostingOptions:
-        """Return all of it, as the engine takes it; `sources` are the columns whose statistics come last."""
-        n_features = schema.n_features
-        monotone = promised_directions(self, schema, [part.n_scores for part in loss.parts])
-        costs = read_feature_costs(self._setting("feature_costs"), schema)
-        node_share = count_features(recipe.max_features, n_features)
-        if node_share > n_features:
-            raise ValueError(
-                f"max_features={self.max_features} is more than the table's {n_features} columns. Use None for all."
-            )
-        return _engine.BoostingOptions(
-            losses=[(part.name, float(part.parameter), part.n_scores, float(part.weight)) for part in loss.parts],
-            max_bins=int(recipe.max_bins),
-            subsample=float(recipe.subsample),
-            draws_by_gradient=self._setting("sampling") == "gradient" and recipe.subsample < 1,
-            n_parallel_trees=int(self._setting("n_parallel_trees")),
-            learning_rate=recipe.learning_rate / self._setting("n_parallel_trees"),
-            max_leaf_nodes=min(recipe.max_leaf_nodes or NO_LIMIT, NO_LIMIT),
-            max_depth=min(self.max_depth or NO_LIMIT, NO_LIMIT),
-            depth_wise=self.growth == "depth",
-            symmetric=self.growth == "symmetric",
-            min_samples_split=min(count_rows(self.min_samples_split, n_rows), NO_LIMIT),
-            min_samples_leaf=min(self._smallest_leaf(recipe, n_rows), NO_LIMIT),
-            min_hessian_leaf=float(self.min_hessian_leaf),
-            min_gain=max(float(self.min_gain), self.min_impurity_decrease * recipe.subsample * weight),
-            l2_regularization=float(recipe.l2_regularization),
-            l1_regularization=float(self.l1_regularization),
-            max_step=largest_step if self.max_step == "auto" else float(self.max_step or 0.0),
-            temper_steps=self.max_step == "auto" and not largest_step,
-            vector_leaves=self._setting("leaves") == "vector" and n_scores > 1,
-            max_features_per_tree=float(self.max_features_per_tree),
-            max_features_per_level=float(self.max_features_per_level),
-            max_features=node_share / n_features,
-            max_one_hot=min(int(self.max_one_hot), NO_LIMIT),
-            category_smoothing=float(self.category_smoothing),
-            category_l2=float(self.category_l2),
-            monotonic_cst=[directions + [0] * len(sources) for directions in monotone],
-            interaction_cst=[
-                [*group, *(n_features + i for i, source in enumerate(sources) if source in group)]
-                for group in read_groups(self.interaction_cst, schema)
-            ],
-            feature_costs=costs + [costs[source] for source in sources] if costs else [],
-            seed=seed,
-            n_jobs=self._n_threads,
-        )
 
     def _told_by(self, rounds: Rounds, model: FittedBoosting, loss: Loss, parts: Any, rows: LearningRows) -> Any:
         """Return what else is learned from the rows once the model is known."""

@@ -12,6 +12,7 @@ import rich  # noqa: F401  (asked for here, so that a missing extra shows at onc
 
 import spinney._engine as _engine
 from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE
+from spinney.cli.boosting_options import BOOSTING_OPTIONS, boosting_options
 from spinney.cli.group import FILE, delimiter_option, spinney
 
 __all__ = ["spinney"]
@@ -100,6 +101,7 @@ _ONLY_OF = {  # models that an option is for, where it is not for all of them
     "loss": _OF_BOOSTING,
     "offset": _OF_BOOSTING,
     "quantile": ("boosting",),
+    **BOOSTING_OPTIONS,
     "ccp_alpha": _OF_TREES,
     "criterion": _OF_TREES,
     "min_samples_leaf": (*_OF_TREES, *_OF_BOOSTING),
@@ -114,6 +116,8 @@ _OPTION_OF = {
     "n_estimators": "trees",
     "n_neighbors": "neighbors",
     "learners": "learner",
+    "feature_costs": "feature-cost",
+    "n_parallel_trees": "parallel-trees",
 }  # where an option has another name than its parameter
 
 
@@ -193,6 +197,7 @@ def _check_loss(kind: str, loss: str | None) -> None:
     help="Boosting with --loss quantile: the quantile to predict, or several in ascending order; these never cross, "
     "and the scores are those of the one nearest to 0.5.  [default: 0.5]",
 )
+@boosting_options
 @click.option("--max-depth", type=click.IntRange(1), metavar="N", help="Most questions from the root to a leaf.")
 @click.option("--min-samples-leaf", type=click.IntRange(1), metavar="N", help="Fewest rows in a leaf.")
 @click.option("--max-leaf-nodes", type=click.IntRange(2), metavar="N", help="Most leaves.")

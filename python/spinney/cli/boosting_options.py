@@ -1,0 +1,81 @@
+"""Options of ``spinney fit`` that say how boosting grows its trees and which rows and columns these see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from spinney._names import FITTED_BY_COMMAND_ALONE
+
+_ALL = ("boosting", *FITTED_BY_COMMAND_ALONE)
+_GROWTH = ("leaf", "depth", "symmetric")
+_SAMPLING = ("uniform", "gradient")
+BOOSTING_OPTIONS = {  # models that each is for
+    "growth": _ALL,
+    "subsample": _ALL,
+    "sampling": ("boosting",),
+    "n_parallel_trees": ("boosting",),
+    "feature_costs": ("boosting",),
+}
+
+
+def _by_column(_context: Any, _parameter: Any, given: tuple[str, ...]) -> dict[str, float] | None:
+    """Read numbers by column, as in income=5."""
+    found = {}
+    for entry in given:
+        column, sign, number = entry.rpartition("=")
+        try:
+            found[column] = float(number)
+        except ValueError:
+            sign = ""
+        if not sign or not column:
+            raise click.BadParameter(f"{entry!r} is not a column and a number, such as income=5.")
+    return found or None
+
+
+_OPTIONS = (
+    click.option(
+        "--growth",
+        type=click.Choice(_GROWTH),
+        metavar="G",
+        help="Boosting: which leaf is split next: leaf (the one that gains most), depth (level by level), symmetric "
+        "(all of a level by one cut).  [default: leaf]",
+    ),
+    click.option(
+        "--subsample",
+        type=click.FloatRange(0.0, 1.0, min_open=True),
+        metavar="SHARE",
+        help="Boosting: share of the rows that each round draws.",
+    ),
+    click.option(
+        "--sampling",
+        type=click.Choice(_SAMPLING),
+        metavar="S",
+        help="Boosting: which rows are drawn: uniform (all alike), gradient (those with large gradients rather than "
+        "others).  [default: uniform]",
+    ),
+    click.option(
+        "--parallel-trees",
+        "n_parallel_trees",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Boosting: so many trees in a row fit the same scores, and count for their mean.  [default: 1]",
+    ),
+    click.option(
+        "--feature-cost",
+        "feature_costs",
+        multiple=True,
+        callback=_by_column,
+        metavar="COL=PRICE",
+        help="Boosting: divide what splits on a column gain by its price; may be given several times.",
+    ),
+)
+
+
+def boosting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add them to a command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
