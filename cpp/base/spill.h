@@ -40,6 +40,7 @@ class Spill {
 
   void let_go();
 
+  std::size_t budget() const { return budget_; }
   std::size_t n_times_let_go() const { return n_let_go_.load(std::memory_order_relaxed); }
 
  private:

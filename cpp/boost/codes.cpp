@@ -87,7 +87,7 @@ class ColumnCutter {
     if (weight_ == nullptr) read_keys(begin, end);
     for (std::size_t f = begin; f < end; ++f) {
       const Column& column = table_.columns[f];
-      touch(rows_, 1);
+      table_.touch(rows_, 1);
       if (column.is_category())
         take_categories(column, coded[f]);
       else
@@ -97,12 +97,6 @@ class ColumnCutter {
   }
 
  private:
-  // Some rows of some columns are about to be read.
-  void touch(std::span<const Row> rows, std::size_t n_columns) const {
-    if (table_.spill && !rows.empty())
-      table_.spill->touch_some(rows.size() * n_columns, 8 * n_columns * (rows.back() - rows.front() + 1));
-  }
-
   // Block by block: a table kept row by row is read once.
   void read_keys(std::size_t begin, std::size_t end) {
     keys_.resize(end - begin);
@@ -111,7 +105,7 @@ class ColumnCutter {
       if (is_read(table_.columns[f])) keys_[f - begin].resize(rows_.size());
     for (std::size_t first = 0; first < rows_.size(); first += block_rows) {
       const std::span<const Row> block = rows_.subspan(first, std::min(block_rows, rows_.size() - first));
-      touch(block, end - begin);
+      table_.touch(block, end - begin);
       for (std::size_t f = begin; f < end; ++f)
         if (is_read(table_.columns[f])) read_short_keys(table_.columns[f], block, keys_[f - begin].data() + first);
     }

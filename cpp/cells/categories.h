@@ -11,11 +11,13 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "cells/candidate.h"
 #include "cells/sorted.h"
 #include "cells/words.h"
+#include "data/read.h"
 
 namespace spinney {
 
@@ -48,6 +50,28 @@ CategoryCells collect_cells(const Criterion& criterion, const typename Word::Typ
   }
   for (std::size_t i = n_present; i < n; ++i) criterion.add(Word::row(words[i]), cells.missing.data());
   cells.n_missing = static_cast<Row>(n - n_present);
+  return cells;
+}
+
+// The same of the rows of a column, which need not be sorted. Pays where there are more rows than categories.
+template <class Criterion>
+CategoryCells collect_cells(const Criterion& criterion, const Column& column, std::span<const Row> rows) {
+  CategoryCells cells;
+  const std::size_t width = cells.width = criterion.width(), n_codes = column.n_categories + std::size_t{1};
+  cells.stats.assign(n_codes * width, 0);
+  cells.missing.assign(width, 0);
+  std::vector<Row> n(n_codes, 0);
+  read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) {
+    const auto code = static_cast<std::size_t>(v == v ? v : 0);
+    criterion.add(rows[i], v == v ? cells.stats.data() + code * width : cells.missing.data());
+    ++(v == v ? n[code] : cells.n_missing);
+  });
+  for (std::size_t code = 0; code < n_codes; ++code) {
+    if (n[code] == 0) continue;
+    std::copy_n(cells.stats.data() + code * width, width, cells.stats.data() + cells.size() * width);
+    cells.code.push_back(static_cast<std::uint32_t>(code));
+    cells.n.push_back(n[code]);
+  }
   return cells;
 }
 
@@ -217,6 +241,13 @@ template <class Word, class Criterion>
 Candidate scan_categories(const Criterion& criterion, const typename Word::Type* words, const Totals& total,
                           const Limits& limits) {
   const CategoryCells cells = collect_cells<Word>(criterion, words, total.n);
+  return CategorySearch<Criterion>(criterion, cells, total, limits).run();
+}
+
+template <class Criterion>
+Candidate scan_categories(const Criterion& criterion, const Column& column, std::span<const Row> rows,
+                          const Totals& total, const Limits& limits) {
+  const CategoryCells cells = collect_cells(criterion, column, rows);
   return CategorySearch<Criterion>(criterion, cells, total, limits).run();
 }
 

@@ -201,7 +201,7 @@ std::vector<double> bin_edges(std::vector<std::uint32_t>& keys, std::uint32_t ma
   return edges;
 }
 
-BinnedColumn bin_column(const Column& column, const std::vector<Row>& rows, const double* weight,
+BinnedColumn bin_column(const Column& column, std::size_t n_rows, std::span<const Row> rows, const double* weight,
                         std::uint32_t max_bins, ColumnSorter& sorter) {
   const std::span<const Entry> entries = sorter.sort(column, rows, false);
   const std::size_t n_present = count_present(entries);
@@ -214,13 +214,12 @@ BinnedColumn bin_column(const Column& column, const std::vector<Row>& rows, cons
   if (n_present > 0) ends.push_back(n_present);
   bins.n_bins = static_cast<std::uint32_t>(ends.size());
   ends.push_back(entries.size());  // missing
-  const std::size_t n_rows = rows.empty() ? 0 : rows.back() + std::size_t{1};
-  const auto fill = [&](auto& codes) {
-    codes.assign(n_rows, 0);
-    using Code = typename std::remove_reference_t<decltype(codes)>::value_type;
+  const auto fill = [&]<class Code>(LargeArray<Code>& codes) {
+    codes = LargeArray<Code>(n_rows);
+    if (rows.size() < n_rows) std::fill_n(codes.data(), n_rows, Code{0});
     std::size_t i = 0;
     for (std::size_t bin = 0; bin < ends.size(); ++bin)
-      for (; i < ends[bin]; ++i) codes[row_of(entries[i])] = static_cast<Code>(bin);
+      for (; i < ends[bin]; ++i) codes.data()[row_of(entries[i])] = static_cast<Code>(bin);
   };
   if (bins.n_bins < 256)
     fill(bins.small);

@@ -2,34 +2,42 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "base/large_array.h"
 #include "data/column.h"
 #include "data/sort.h"
 
 namespace spinney {
 
 struct BinnedColumn {
-  std::uint32_t n_bins = 0;          // codes 0 … n_bins - 1; n_bins is missing
-  std::vector<double> edges;         // n_bins - 1: x <= edges[b] and no lower bin means bin b
-  std::vector<std::uint8_t> small;   // codes by row, when n_bins + 1 fits a byte
-  std::vector<std::uint16_t> large;  // codes by row otherwise
+  std::uint32_t n_bins = 0;         // codes 0 … n_bins - 1; n_bins is missing
+  std::vector<double> edges;        // n_bins - 1: x <= edges[b] and no lower bin means bin b
+  LargeArray<std::uint8_t> small;   // codes by row, when n_bins + 1 fits a byte
+  LargeArray<std::uint16_t> large;  // codes by row otherwise
 
   template <class F>
   decltype(auto) with_codes(F&& f) const {
-    return large.empty() ? f(small.data()) : f(large.data());
+    return large.size() == 0 ? f(small.data()) : f(large.data());
   }
-  std::uint32_t code(Row r) const { return large.empty() ? small[r] : large[r]; }
+  std::uint32_t code(Row r) const { return large.size() == 0 ? small.data()[r] : large.data()[r]; }
 };
 
 // A value between low and high, low < high, that separates them: low <= cut < high.
 double cut_between(double low, double high);
 
-// Bins of the rows listed (each with its weight, or 1 if `weight` is null); codes are given to these rows only.
+// Bins of the rows listed (each with its weight, or 1 if `weight` is null); of `n_rows` rows of the table others have code 0.
 // With at most max_bins distinct values every value has its own bin.
-BinnedColumn bin_column(const Column& column, const std::vector<Row>& rows, const double* weight,
+BinnedColumn bin_column(const Column& column, std::size_t n_rows, std::span<const Row> rows, const double* weight,
                         std::uint32_t max_bins, ColumnSorter& sorter);
+
+// The same of a dense column that lies in a file, as the codes do; all rows have their code. About `most` rows are sorted at
+// a time.
+BinnedColumn bin_spilled_column(const Column& column, std::size_t n_rows, std::span<const Row> rows,
+                                const double* weight, std::uint32_t max_bins, std::size_t most,
+                                const std::shared_ptr<Spill>& spill, ColumnSorter& sorter);
 
 // The edges alone, as above.
 std::vector<double> bin_edges(const Column& column, std::span<const Row> rows, const double* weight,

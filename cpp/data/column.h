@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/spill.h"
@@ -62,6 +63,12 @@ struct Table {
     std::size_t n_bytes = 0;
     for (const Column& c : columns) n_bytes += bytes_of(c.dtype) + (c.mask != nullptr);
     spill->touch(n * n_bytes);
+  }
+
+  // Some rows, ascending, of some columns are about to be read, a value of which takes `n_bytes` bytes.
+  void touch(std::span<const Row> rows, std::size_t n_columns, std::size_t n_bytes = 8) const {
+    if (spill && !rows.empty())
+      spill->touch_some(n_columns * rows.size(), n_bytes * n_columns * (std::size_t{rows.back()} - rows.front() + 1));
   }
 };
 

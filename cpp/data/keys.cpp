@@ -13,9 +13,9 @@ RowKeys make_row_keys(const Table& table, int n_threads, Interrupt& interrupt) {
   constexpr std::size_t most_kept_twice = std::size_t{1} << 26;
   RowKeys made;
   made.n_columns = table.n_columns();
-  made.keys = LargeArray<std::uint32_t>(table.n_rows * table.n_columns());
+  made.keys = LargeArray<std::uint32_t>(table.n_rows * table.n_columns(), table.spill);
   const bool sparse = std::any_of(table.columns.begin(), table.columns.end(), [](auto& c) { return c.is_sparse(); });
-  const bool twice = !sparse && made.keys.size() <= most_kept_twice;
+  const bool twice = !sparse && !table.spill && made.keys.size() <= most_kept_twice;
   if (twice) made.by_column = LargeArray<std::uint32_t>(made.keys.size());
   const std::size_t n_chunks = (table.n_rows + chunk - 1) / chunk;
   std::vector<std::uint8_t> exact(n_chunks * table.n_columns(), 1);
@@ -24,6 +24,8 @@ RowKeys make_row_keys(const Table& table, int n_threads, Interrupt& interrupt) {
     interrupt.check();
     std::array<Row, chunk> rows;
     const std::size_t begin = c * chunk, n = std::min(chunk, table.n_rows - begin);
+    table.touch(n);
+    if (table.spill) table.spill->touch(sizeof(std::uint32_t) * n * made.n_columns);
     for (std::size_t i = 0; i < n; ++i) rows[i] = static_cast<Row>(begin + i);
     for (std::size_t f = 0; f < table.n_columns(); ++f) {
       if (table.columns[f].is_category()) continue;

@@ -20,7 +20,7 @@ struct RowKeys {
 
   std::size_t n_columns = 0;            // 0: there are none
   LargeArray<std::uint32_t> keys;       // by row and column
-  LargeArray<std::uint32_t> by_column;  // by column and row; empty where tables are sparse or large
+  LargeArray<std::uint32_t> by_column;  // by column and row; empty where tables are sparse, large or in files
   std::vector<std::uint8_t> exact;      // by column: a key tells the value
 
   static std::uint32_t key_of(float v) {  // -0 equals +0

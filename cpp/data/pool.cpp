@@ -6,7 +6,8 @@
 
 namespace spinney {
 
-static Pools::Pool pool_column(const Column& column, std::size_t n_rows, double least, const double* times) {
+static Pools::Pool pool_column(const Table& table, const Column& column, double least, const double* times) {
+  const std::size_t n_rows = table.n_rows;
   Pools::Pool pool;
   std::vector<double> there(column.n_categories + std::size_t{1}, 0.0);
   for (std::size_t r = 0; r < n_rows; ++r)
@@ -16,11 +17,11 @@ static Pools::Pool pool_column(const Column& column, std::size_t n_rows, double 
   for (std::uint32_t code = 0; code < column.n_categories; ++code)
     if (is_rare(code)) pool.categories.push_back(code);
   if (pool.categories.size() < least_pooled) return {};
-  pool.codes.resize(n_rows);
+  pool.codes = LargeArray<std::int32_t>(n_rows, table.spill);
   for (std::size_t r = 0; r < n_rows; ++r) {
     const auto code = load<std::int32_t>(column, r);
     const bool rare = code >= 0 && is_rare(static_cast<std::size_t>(code));
-    pool.codes[r] = rare ? static_cast<std::int32_t>(pool.categories.front()) : code;
+    pool.codes.data()[r] = rare ? static_cast<std::int32_t>(pool.categories.front()) : code;
   }
   return pool;
 }
@@ -28,7 +29,7 @@ static Pools::Pool pool_column(const Column& column, std::size_t n_rows, double 
 Pools pool_rare(const Table& table, double least, const double* times) {
   Pools pools;
   for (const Column& column : table.columns)
-    pools.by_column.push_back(column.is_category() ? pool_column(column, table.n_rows, least, times) : Pools::Pool());
+    pools.by_column.push_back(column.is_category() ? pool_column(table, column, least, times) : Pools::Pool());
   return pools;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/large_array.h"
 #include "data/column.h"
 
 namespace spinney {
@@ -12,7 +13,7 @@ namespace spinney {
 struct Pools {
   struct Pool {
     std::vector<std::uint32_t> categories;
-    std::vector<std::int32_t> codes;
+    LargeArray<std::int32_t> codes;
   };
   std::vector<Pool> by_column;
 

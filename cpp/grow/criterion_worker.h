@@ -58,6 +58,7 @@ class CriterionWorker final : public Worker {
     const Column& column = rules.table.columns[f];
     const Limits limits = rules.limits(node, f);
     const Totals total{node.n(), node.stat.data()};
+    rules.table.touch(rows, 1, bins.has(rules.table, f) ? 2 : 8);
     if constexpr (needs_positions<Criterion>) criterion_.attach(rows);
     if constexpr (std::is_same_v<Criterion, UserSplits>) criterion_.look_at(column);
     if (rules.params.random_cuts)
@@ -71,6 +72,8 @@ class CriterionWorker final : public Worker {
           return scan_histogram(criterion_, binned, rows, total, limits, histogram_, buffers_);
       best = scan_numbers<LongWord>(criterion_, sort_rows(sorter, rules.table, bins, f, rows, local).data(), total,
                                     limits, buffers_);
+    } else if (is_additive<Criterion> && column.n_categories > 0 && rows.size() > column.n_categories) {
+      if constexpr (is_additive<Criterion>) best = scan_categories(criterion_, column, rows, total, limits);
     } else {
       const Entry* words = sorter.sort(column, rows, local).data();
       best = column.is_category() ? scan_categories<LongWord>(criterion_, words, total, limits)

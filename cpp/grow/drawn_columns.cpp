@@ -36,6 +36,8 @@ void DrawnBlock::read_keys(const OpenNode& node, std::span<const std::uint32_t> 
                            keys_.data() + c * n);
     return;
   }
+  // a row's keys lie side by side
+  rules_.table.touch(std::span<const Row>(rows_).subspan(node.begin, n), 1, sizeof(std::uint32_t) * all_.n_columns);
   kernels_.read_keys(all_.keys.data(), all_.n_columns, rows_.data() + node.begin, n, columns.data(), columns.size(),
                      keys_.data());
 }

@@ -75,6 +75,7 @@ class Grower {
   std::size_t task_rows() const {
     constexpr std::size_t max_block_rows = SortedBlock::max_rows;
     if (reads_entries()) return rows_.size();
+    if (draws_from_keys() && rules_.table.spill) return max_block_rows;
     if (draws_from_keys() || counts_ranks_)
       return workers_.size() == 1 ? rows_.size() : rows_.size() / (4 * workers_.size());
     if (bins_.is_kept && bins_.presorted.n_rows > 0)

@@ -166,8 +166,9 @@ void search_drawn_columns(const Rules& rules, OpenNode& node, Tried& found, Func
 }
 
 void find_neighbours(const Rules& rules, const Bins& bins, std::uint32_t f, std::span<const Row> rows, Candidate& c) {
-  if (bins.has(rules.table, f) && c.found() && !c.missing_alone && !rules.params.random_cuts)
-    find_neighbours(rules.table.columns[f], bins.columns[f], rows, c);
+  if (!bins.has(rules.table, f) || !c.found() || c.missing_alone || rules.params.random_cuts) return;
+  rules.table.touch(rows, 1);
+  find_neighbours(rules.table.columns[f], bins.columns[f], rows, c);
 }
 
 double cut_of(const GrowParams& params, std::uint32_t feature, double below, double above) {
@@ -232,16 +233,22 @@ SplitRecord describe_split(const Rules& rules, const Choice& choice, bool left_h
 void mark_sides(const Rules& rules, const Choice& choice, std::span<const Row> rows, std::vector<std::uint8_t>& side,
                 std::vector<std::uint32_t>& codes) {
   const Column& column = rules.table.columns[choice.feature];
+  rules.table.touch(rows, 1);
   side.resize(rows.size());
   codes.clear();
   if (column.is_category()) {
     std::vector<std::uint32_t> left = choice.candidate.left_codes;
     std::sort(left.begin(), left.end());
+    // of many rows each category is noted once, of few their own
+    std::vector<std::uint8_t> is_here(rows.size() > column.n_categories ? column.n_categories + std::size_t{1} : 0, 0);
     read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) {
-      if (v == v) codes.push_back(static_cast<std::uint32_t>(v));
-      side[i] = v != v ? choice.candidate.missing_left
-                       : std::binary_search(left.begin(), left.end(), static_cast<std::uint32_t>(v));
+      const auto code = static_cast<std::uint32_t>(v == v ? v : 0);
+      if (v == v && is_here.empty()) codes.push_back(code);
+      if (v == v && !is_here.empty()) is_here[code] = 1;
+      side[i] = v != v ? choice.candidate.missing_left : std::binary_search(left.begin(), left.end(), code);
     });
+    for (std::uint32_t code = 0; code < is_here.size(); ++code)
+      if (is_here[code]) codes.push_back(code);
     std::sort(codes.begin(), codes.end());
     codes.erase(std::unique(codes.begin(), codes.end()), codes.end());
     return;

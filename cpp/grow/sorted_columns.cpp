@@ -76,6 +76,7 @@ void SortedBlock::follow(const OpenNode& node, const OpenNode& left, const OpenN
 
 void SortedBlock::set_threshold(const LateCut& cut, Tree& tree) const {
   const Column& column = rules_.table.columns[cut.feature];
+  rules_.table.touch(std::array{cut.below, cut.above}, 1);
   tree.threshold[cut.node] =
       cut_of(rules_.params, cut.feature, value_at(column, cut.below), value_at(column, cut.above));
 }
@@ -118,6 +119,7 @@ void SortedBlock::sort_column(std::uint32_t f) {
     return;
   }
   std::uint32_t* out = words(f);
+  rules_.table.touch(rows_, 1);
   const std::span<const Entry> entries = sort_rows(sorter_, rules_.table, bins_, f, rows_, true);
   std::uint32_t rank = 0;
   for (std::size_t i = 0; i < entries.size(); ++i) {

@@ -19,10 +19,16 @@ Bins make_bins(const Table& table, const std::vector<Row>& rows, const double* w
   bins.columns.resize(table.n_columns());
   std::vector<ColumnSorter> sorters(static_cast<std::size_t>(n_threads));
   const double estimated_ns = 20.0 * static_cast<double>(table.n_columns()) * static_cast<double>(rows.size());
+  constexpr std::size_t sorted_bytes = 32;  // a row that is sorted
+  const std::size_t n_sorted = table.spill ? table.spill->budget() / sorted_bytes / sorters.size() : 0;
   parallel_for_if_worth(estimated_ns, table.n_columns(), n_threads, [&](std::size_t f, int worker) {
     interrupt.check();
-    if (!table.columns[f].is_category())
-      bins.columns[f] = bin_column(table.columns[f], rows, weight, max_bins, sorters[static_cast<std::size_t>(worker)]);
+    const Column& column = table.columns[f];
+    ColumnSorter& sorter = sorters[static_cast<std::size_t>(worker)];
+    if (column.is_category()) return;
+    bins.columns[f] =
+        table.spill ? bin_spilled_column(column, table.n_rows, rows, weight, max_bins, n_sorted, table.spill, sorter)
+                    : bin_column(column, table.n_rows, rows, weight, max_bins, sorter);
   });
   return bins;
 }
@@ -132,6 +138,7 @@ void presort(const Table& table, const TargetInput& input, Rule rule, Bins& bins
     if (keys_pay(table)) bins.keys = make_row_keys(table, params.tree.n_threads, interrupt);
     return;
   }
+  if (table.spill) return;
   if (ranks_pay(table, input, rule, params)) {
     const std::uint32_t most_values = ClassCounts::most_values(input.n_classes[0]);
     bins.ranks = make_row_ranks(table, bins.columns, most_values, params.tree.n_threads, interrupt);
@@ -147,19 +154,19 @@ std::vector<WaitingTree> grow_trees(const Table& table, const TargetInput& input
   if (params.max_bins > 0) {
     const Target all(input, rule);
     bins = make_bins(table, all.rows, all.input.weight, params.max_bins, n_threads, interrupt);
-    for (BinnedColumn& column : bins.columns)  // rows of weight 0 have no bin, but are looked up
-      (column.large.empty() ? column.small.resize(table.n_rows) : column.large.resize(table.n_rows));
   }
   presort(table, input, rule, bins, params, interrupt);
+  // A table in files has many rows: then one tree is grown at a time, by all threads, so that memory does not grow by theirs.
+  const auto n_at_once = table.spill ? std::size_t{1} : static_cast<std::size_t>(n_threads);
   std::vector<WaitingTree> trees(params.n_trees);
-  std::vector<Sample> samples(static_cast<std::size_t>(n_threads));
-  std::vector<GrowBuffers> buffers(static_cast<std::size_t>(n_threads));
-  std::vector<WaitingRoom> rooms(static_cast<std::size_t>(n_threads));
-  parallel_for(params.n_trees, n_threads, [&](std::size_t i, int worker) {
+  std::vector<Sample> samples(n_at_once);
+  std::vector<GrowBuffers> buffers(n_at_once);
+  std::vector<WaitingRoom> rooms(n_at_once);
+  const auto grow_one = [&](std::size_t i, int worker) {
     interrupt.check();
     const auto t = params.first_tree + static_cast<std::uint32_t>(i);
     GrowParams tree_params = params.tree;
-    tree_params.n_threads = 1;
+    tree_params.n_threads = table.spill ? n_threads : 1;
     tree_params.seed = tree_key(params.tree.seed, t);
     if (params.max_features_per_tree < table.n_columns()) {
       tree_params.columns =
@@ -182,7 +189,11 @@ std::vector<WaitingTree> grow_trees(const Table& table, const TargetInput& input
     if (params.shrinkage > 0) shrink(grown.tree, params.shrinkage);
     trees[i] = rooms[static_cast<std::size_t>(worker)].keep(grown.tree);
     buffer.tree = std::move(grown.tree);
-  });
+  };
+  if (table.spill)
+    for (std::size_t i = 0; i < params.n_trees; ++i) grow_one(i, 0);
+  else
+    parallel_for(params.n_trees, n_threads, grow_one);
   return trees;
 }
 

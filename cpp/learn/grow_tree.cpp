@@ -9,7 +9,7 @@ namespace spinney {
 Entries find_entries(const Table& table, Rule rule, const GrowParams& params, Interrupt& interrupt) {
   constexpr std::size_t least_rows = 4;  // for each that is not 0
   const bool is_additive = rule != Rule::absolute_error && rule != Rule::user && !params.weighing.on;
-  if (!is_additive || params.max_leaf_nodes > 0) return {};
+  if (!is_additive || params.max_leaf_nodes > 0 || table.spill) return {};
   return make_entries(table, least_rows, params.n_threads, interrupt);
 }
 

@@ -94,6 +94,7 @@ void ForestWalker::for_each_block(const CodedForest* coded, const Table& table, 
   parallel_for_if_worth(estimated_ns, n_tasks, n_threads, [&](std::size_t task, int worker) {
     interrupt.check();
     const std::size_t begin = task * block_rows, end = std::min(table.n_rows, begin + block_rows);
+    table.touch(end - begin);
     body(Block(forest_, coded, table, begin, end, scratch[static_cast<std::size_t>(worker)]));
   });
 }

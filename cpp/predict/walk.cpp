@@ -98,6 +98,7 @@ void Walker::apply(const Table& table, int n_threads, Interrupt& interrupt, std:
   parallel_for_if_worth(estimated_ns, n_tasks, n_threads, [&](std::size_t task, int) {
     interrupt.check();
     const std::size_t begin = task * task_rows, end = std::min(table.n_rows, begin + task_rows);
+    table.touch(end - begin);
     if (!blocks_) return walk_wide(table, begin, end, leaf);
     if (!floats && !doubles) return walk_copies(table, begin, end, leaf);
     const Column& first = table.columns[compact_.used[0]];

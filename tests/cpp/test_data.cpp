@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <vector>
 
 #include "base/math.h"
+#include "base/spill.h"
 #include "check.h"
 #include "data/bins.h"
 #include "data/read.h"
@@ -96,10 +98,43 @@ TEST(sparse_and_masked_columns_read_as_dense_ones) {
 TEST(every_value_has_its_own_bin_when_there_are_enough) {
   const auto v = some_numbers<double>(3000, 1);
   ColumnSorter sorter;
-  const BinnedColumn b = bin_column(column_of(v, DType::f64), all_rows(v.size()), nullptr, 4000, sorter);
+  const BinnedColumn b = bin_column(column_of(v, DType::f64), v.size(), all_rows(v.size()), nullptr, 4000, sorter);
   for (std::size_t i = 0; i < v.size(); ++i)
     for (std::size_t j = 0; j < v.size(); j += 97)
       CHECK_EQ(v[i] < v[j], b.code(static_cast<Row>(i)) < b.code(static_cast<Row>(j)));
+}
+
+TEST(bins_of_a_column_in_a_file_are_those_of_its_sorted_rows) {
+  const auto spill = std::make_shared<Spill>("/tmp", 50'000);
+  auto v = some_numbers<double>(9000, 5);
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    if (i % 10 == 0) v[i] = std::nan("");
+    if (i % 3 == 0) v[i] = i % 2 == 0 ? 0.0 : -0.0;
+    if (i % 501 == 7) v[i] = i % 2 == 0 ? INFINITY : -INFINITY;
+  }
+  std::vector<double> weight(v.size());
+  for (std::size_t i = 0; i < v.size(); ++i) weight[i] = 0.1 * static_cast<double>(i % 7);
+  std::vector<Row> rows;
+  for (Row r = 0; r < v.size(); ++r)
+    if (weight[r] > 0) rows.push_back(r);
+  const std::vector<double> few{3, 1, 2, 2, std::nan(""), 1}, none(5, std::nan(""));
+  ColumnSorter sorter;
+  const auto check = [&](const std::vector<double>& values, const std::vector<Row>& some, const double* w,
+                         std::uint32_t max_bins, std::size_t most) {
+    const Column column = column_of(values, DType::f64);
+    const BinnedColumn known = bin_column(column, values.size(), some, w, max_bins, sorter);
+    const BinnedColumn found = bin_spilled_column(column, values.size(), some, w, max_bins, most, spill, sorter);
+    CHECK_EQ(found.n_bins, known.n_bins);
+    CHECK(found.edges == known.edges);
+    for (const Row r : some) CHECK_EQ(found.code(r), known.code(r));
+  };
+  for (const std::uint32_t max_bins : {2u, 16u, 300u, 20000u})
+    for (const std::size_t most : {64u, 700u, 100000u}) {
+      check(v, all_rows(v.size()), nullptr, max_bins, most);
+      check(v, rows, weight.data(), max_bins, most);
+    }
+  check(few, all_rows(few.size()), nullptr, 255, 64);
+  check(none, all_rows(none.size()), nullptr, 255, 64);
 }
 
 TEST(bins_are_few_balanced_and_consistent_with_their_edges) {
@@ -107,7 +142,8 @@ TEST(bins_are_few_balanced_and_consistent_with_their_edges) {
   for (std::size_t i = 0; i < v.size(); i += 10) v[i] = std::nan("");
   ColumnSorter sorter;
   for (const std::uint32_t max_bins : {2u, 16u, 255u, 300u}) {
-    const BinnedColumn b = bin_column(column_of(v, DType::f64), all_rows(v.size()), nullptr, max_bins, sorter);
+    const BinnedColumn b =
+        bin_column(column_of(v, DType::f64), v.size(), all_rows(v.size()), nullptr, max_bins, sorter);
     CHECK_EQ(b.n_bins, max_bins);
     std::vector<std::size_t> count(b.n_bins + 1, 0);
     for (std::size_t i = 0; i < v.size(); ++i) {

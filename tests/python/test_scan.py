@@ -14,41 +14,9 @@ import pytest
 import spinney
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scanned import FEATURES, FRAME, N_ROWS, pieces
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
 from spinney._data.sizes import read_size
-
-N_ROWS = 700
-FEATURES = ["a", "b", "i", "t", "f"]
-
-
-def make_frame() -> pd.DataFrame:
-    rng = np.random.default_rng(5)
-    frame = pd.DataFrame(
-        {
-            "a": rng.normal(size=N_ROWS),
-            "b": rng.normal(size=N_ROWS).astype(np.float32),
-            "i": rng.integers(0, 50, N_ROWS),
-            "t": rng.choice(list("zyxabc"), N_ROWS),
-            "f": rng.random(N_ROWS) < 0.3,
-        }
-    )
-    frame.loc[rng.random(N_ROWS) < 0.1, "a"] = np.nan
-    frame["y"] = frame.a.fillna(0) + frame.i / 20 + (frame.t == "z") + 0.1 * rng.normal(size=N_ROWS)
-    frame["t"] = frame.t.where(rng.random(N_ROWS) > 0.1, None)
-    frame["yes"] = np.where(frame.y > 1, "yes", "no")
-    frame["third"] = (3 * frame.y).astype(int) % 3
-    frame["w"] = rng.integers(1, 4, N_ROWS).astype(float)
-    frame["g"] = rng.integers(0, 30, N_ROWS)
-    return frame
-
-
-FRAME = make_frame()
-
-
-def pieces(columns: list[str], size: int, memory: int = 40_000) -> spinney._data.scan.Scan:
-    """Return a scan of which hardly any page is held."""
-    return spinney.scan(lambda: (FRAME[columns].iloc[at : at + size] for at in range(0, N_ROWS, size)), memory=memory)
-
 
 CASES = {
     "values": (GradientBoostingRegressor(n_estimators=5), {"y": "y"}),
@@ -171,7 +139,7 @@ def test_a_dask_frame_is_a_stream_of_its_partitions(monkeypatch):
     with pytest.raises(TypeError, match=r"Name its column of X instead, such as y='y'"):
         model.fit(frame, Partitions(FRAME.y))
     with pytest.raises(TypeError, match=r"Dask collection; call compute\(\)"):
-        spinney.RandomForestRegressor().fit(frame, FRAME.y)
+        spinney.LinearRegressor().fit(frame, FRAME.y)
 
 
 def test_a_stream_that_is_read_once_serves_several_fits():
@@ -235,7 +203,9 @@ def test_predictions_of_a_stream_are_those_of_its_rows():
     assert len(said) == 8
     assert (np.concatenate(said) == model.predict(FRAME[FEATURES])).all()
     values = [model.shap_values(rows).values for rows in table.batches(FEATURES)]
-    assert np.array_equal(np.concatenate(values), model.shap_values(FRAME[FEATURES]).values)
+    whole = model.shap_values(FRAME[FEATURES])
+    assert np.array_equal(np.concatenate(values), whole.values)
+    assert np.array_equal(model.shap_values(table).values, whole.values)
     with pytest.raises(ValueError, match="lacks columns that are needed: 't'"):
         model.predict(pieces(["a", "b", "i", "f"], 100))
 
@@ -271,8 +241,8 @@ def test_refusals_say_what_to_do(tmp_path):
         spinney.scan(5)
     with pytest.raises(ValueError, match="No column is left to learn from"):
         model.fit(pieces(["y"], 100), "y")
-    with pytest.raises(TypeError, match="stream of tables, which gradient boosting takes"):
-        spinney.RandomForestRegressor().fit(pieces(columns, 100), FRAME.y)
+    with pytest.raises(TypeError, match="stream of tables: trees, forests and gradient boosting are fitted to one"):
+        spinney.LinearRegressor().fit(pieces(columns, 100), FRAME.y)
     zero = FRAME.assign(w=FRAME.w - 1)[[*columns, "w"]]
     with pytest.raises(ValueError, match="the weight 0, which n_estimators='auto'"):
         GradientBoostingRegressor().fit(spinney.scan(zero), "y", sample_weight="w")
@@ -318,7 +288,7 @@ def test_the_command_reads_large_tables_some_rows_at_a_time(tmp_path):
     assert len(prints) == 1
     assert '"rows": 698' in many.stdout
     for arguments, said in [
-        ([tmp_path / "part*.parquet", "--target", "yes"], "Only --model boosting learns from such a table"),
+        ([tmp_path / "part*.parquet", "--target", "yes", "--model", "knn"], "Only --model boosting, forest"),
         ([tmp_path / "none*.parquet", "--target", "yes"], "No file is called"),
         ([tmp_path / "part*.parquet", *words, "--target", "yess"], "has no column 'yess'"),
         ([tmp_path / "all.parquet", *words, "--memory", "much"], "must be a number of bytes"),

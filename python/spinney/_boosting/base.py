@@ -38,7 +38,7 @@ from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart
 from spinney._learn.one_target import check_held_out, check_scoring
 from spinney._learn.parameters import count_features
-from spinney._learn.streams import batches_of, taken_apart
+from spinney._learn.streams import batches_of, taken_apart, with_offset
 from spinney._learn.support import ColumnRanges
 from spinney._learn.target import read_weights
 from spinney._learn.warm_start import check_target_goes_on
@@ -401,20 +401,11 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         check_is_fitted(self)
         batches = batches_of(X, self.schema_)
         if batches is not None:
-            return self._scores_of_batches(batches, offset)
+            return np.concatenate([self._scores(*part) for part in with_offset(batches, offset)])
         columns = self._columns(X)
         scores = self.boosting_.scores(columns, self._n_threads)
         given = self._read_offset(X, offset, columns.n_rows)
         return scores if given is None else scores + given.T
-
-    def _scores_of_batches(self, batches: Iterator[Any], offset: Any) -> Floats:
-        """Scores of a stream: eight bytes a row and score, and a batch at a time."""
-        found, first = [], 0
-        for batch in batches:
-            rows = slice(first, first + batch.n_rows)
-            found.append(self._scores(batch, None if offset is None else np.asarray(offset)[rows]))
-            first = rows.stop
-        return np.concatenate(found)
 
     def _staged_scores(self, X: Any, offset: Any) -> Iterator[Floats]:
         columns = self._columns(X)

@@ -16,6 +16,7 @@ from spinney._fitted.lazy import LazyGrid, LazySequence
 from spinney._fitted.tree import FittedTree
 from spinney._learn.about import About, counted
 from spinney._learn.members import SequenceOfMembers
+from spinney._learn.streams import batches_of, with_offset
 from spinney.reading.methods import ExplainedByColumns
 from spinney.reading.promises import KeepsPromises
 
@@ -101,14 +102,18 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns, KeepsPromises):
             Has `values`, `base_value` and, if asked for, `interactions`; with more than two classes, several quantiles
             or outputs, for each of these. A list of these if a classifier has several outputs.
         """
-        from spinney.reading.shap import ShapValues, explain
+        from spinney.reading.shap import ShapValues, explain, joined
 
         check_is_fitted(self)
-        table = read_table(X)
         model: Any = self
-        given = model._read_offset(X, offset, table.n_rows)
+        batches = batches_of(X, model.schema_)
+        if batches is not None:
+            given = {"interactions": interactions, "background": background}
+            return joined([self.shap_values(rows, offset=some, **given) for rows, some in with_offset(batches, offset)])
+        table = read_table(X)
+        added = model._read_offset(X, offset, table.n_rows)
         explained = explain(
-            self, table, interactions, background, of=self._score_in_words(), offset=None if given is None else given.T
+            self, table, interactions, background, of=self._score_in_words(), offset=None if added is None else added.T
         )
         levels = getattr(self, "_levels", None)
         if levels is not None and isinstance(explained, ShapValues):

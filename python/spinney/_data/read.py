@@ -63,8 +63,8 @@ def _reader_of(X: Any) -> Callable[[Any], RawTable]:
         raise TypeError("X is a Dask collection; call compute() on it first.")
     if type(X).__name__ == "Scan":
         raise TypeError(
-            "X is a stream of tables, which gradient boosting takes. All else needs the rows in memory: read them "
-            "first, or take some at a time with its batches()."
+            "X is a stream of tables: trees, forests and gradient boosting are fitted to one, and predict from it. All "
+            "else needs the rows in memory: read them first, or take some at a time with its batches()."
         )
     if comes_from(X, "narwhals", "DataFrame"):
         return lambda frame: read_table(frame.to_native())

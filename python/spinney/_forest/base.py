@@ -36,6 +36,7 @@ from spinney._forest.members import ForestTrees
 from spinney._forest.near.neighbourhood import Neighbourhood
 from spinney._forest.near.prototypes import ClassPrototypes
 from spinney._growing.estimator import GrowingEstimator
+from spinney._growing.streams import check_stream
 from spinney._growing.task import OfClasses, OfValues
 from spinney._keep.part import FittedPart
 from spinney._learn.copies import relative_weights, weight_of_one_row, whole_weights
@@ -43,6 +44,7 @@ from spinney._learn.costs import ClassCosts
 from spinney._learn.known import KnownShares, KnownValues
 from spinney._learn.parameters import COUNT, count_features
 from spinney._learn.row_print import RowPrint
+from spinney._learn.streams import taken_apart
 from spinney._learn.support import ColumnRanges
 from spinney._learn.target import read_weights
 from spinney._learn.user_criterion import check_shares, prepare, refuse_unsupported
@@ -105,10 +107,12 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
 
         Parameters
         ----------
-        X : table of shape (n_samples, n_features)
+        X : table of shape (n_samples, n_features), or stream
             NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values are taken as they are.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            a list of rows. Strings, categories, booleans and missing values are taken as they are. A stream is a table
+            that is read some rows at a time, as by `spinney.scan`: y, sample_weight and groups may then be the names of
+            its columns. Random forests need `max_bins` for it.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
             Target.
         sample_weight : array-like of shape (n_samples,), optional
             Their unit does not matter: a weight that is twice another's means that the row counts twice, a weight of 0
@@ -125,6 +129,9 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         self._check_parameters()
         self._check_samples(groups)
         refuse_unsupported(self)
+        beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
+        X, (y, sample_weight, groups) = taken_apart(X, beside, self.categorical_features)
+        check_stream(X, self)
         table = read_table(X)
         earlier: FittedForest | None = self.forest_ if self.warm_start and hasattr(self, "forest_") else None
         if earlier is None:

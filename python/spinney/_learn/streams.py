@@ -57,6 +57,15 @@ def _array_of(table: SpooledTable, value: Any, option: str) -> Any:
     return found[0] if isinstance(value, str) else np.column_stack(found)
 
 
+def with_offset(batches: Iterator[RawTable], offset: Any) -> Iterator[tuple[RawTable, Any]]:
+    """Yield batches with their rows of an offset, if there is one."""
+    first = 0
+    for batch in batches:
+        rows = slice(first, first + batch.n_rows)
+        yield batch, None if offset is None else np.asarray(offset)[rows]
+        first = rows.stop
+
+
 def batches_of(X: Any, schema: Schema) -> Iterator[RawTable] | None:
     """Return the rows of a stream, some at a time, with the columns of a model; None if it is no stream."""
     stream = stream_of(X)

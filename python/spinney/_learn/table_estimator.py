@@ -19,6 +19,7 @@ from spinney._keep.estimator import Kept, KeptModel
 from spinney._learn.about import About
 from spinney._learn.attributes import ToldAttributes
 from spinney._learn.parameters import NamedParameters
+from spinney._learn.streams import batches_of
 
 
 class SavedEstimator(ToldAttributes, NamedParameters, Kept, BaseEstimator):
@@ -92,8 +93,9 @@ class TableEstimator(KeptModel, SavedEstimator):
     def _by_blocks(self, X: Any, work: Callable[[_engine.Table], NDArray[Any]]) -> NDArray[Any]:
         """Read rows for prediction and do something with them, a block of rows at a time where that saves memory."""
         check_is_fitted(self)
-        blocks = self.schema_.encode_blocks(read_table(X), self._unseen_policy, type(self).__name__)
-        found = [work(block) for block in blocks]
+        tables = batches_of(X, self.schema_) or [read_table(X)]
+        blocks = (self.schema_.encode_blocks(table, self._unseen_policy, type(self).__name__) for table in tables)
+        found = [work(block) for some in blocks for block in some]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def fingerprint(self) -> str:

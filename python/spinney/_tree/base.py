@@ -18,12 +18,14 @@ from spinney._file.container import field, refuse
 from spinney._fitted.tree import FittedTree
 from spinney._growing.estimator import NO_LIMIT, GrowingEstimator
 from spinney._growing.growth import Growth
+from spinney._growing.streams import check_stream
 from spinney._growing.task import OfClasses, OfValues
 from spinney._keep.part import FittedPart
 from spinney._learn.about import About, counted
 from spinney._learn.copies import weight_of_one_row
 from spinney._learn.costs import ClassCosts
 from spinney._learn.held_out import HeldOut, Loss
+from spinney._learn.streams import taken_apart
 from spinney._learn.target import read_weights
 from spinney._learn.user_criterion import UserTarget, check_shares, prepare, refuse_unsupported
 from spinney._numbers.same_bits import any_order_sum
@@ -94,10 +96,12 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
 
         Parameters
         ----------
-        X : table of shape (n_samples, n_features)
+        X : table of shape (n_samples, n_features), or stream
             NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values are taken as they are.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            a list of rows. Strings, categories, booleans and missing values are taken as they are. A stream is a table
+            that is read some rows at a time, as by `spinney.scan`: y, sample_weight, exposure and groups may then be
+            the names of its columns. It needs `max_bins`.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or str
             Target.
         sample_weight : array-like of shape (n_samples,), optional
             A weight of 2 means that the row counts twice; a weight of 0 leaves it out.
@@ -116,6 +120,9 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         """
         self._check_parameters()
         refuse_unsupported(self)
+        beside = {"y": y, "sample_weight": sample_weight, "exposure": exposure, "groups": groups}
+        X, (y, sample_weight, exposure, groups) = taken_apart(X, beside, self.categorical_features)
+        check_stream(X, self)
         if self._setting("dialect") is not None:
             if groups is not None or X_val is not None or y_val is not None or sample_weight_val is not None:
                 raise ValueError(
@@ -220,6 +227,8 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
             raise ValueError("Pass both X_val and y_val, or neither; sample_weight_val goes with them.")
         if self.validation_fraction is not None:
             raise ValueError("Pass either validation_fraction or X_val and y_val, not both.")
+        beside = {"y_val": y, "sample_weight_val": weight}
+        X, (y, weight) = taken_apart(X, beside, self.categorical_features, "X_val")
         table = read_table(X)
         columns = schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
         actual = self._held_out_target(target, y, table.n_rows)

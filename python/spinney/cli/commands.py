@@ -243,7 +243,8 @@ def _check_loss(kind: str, loss: str | None) -> None:
 @click.option(
     "--memory",
     metavar="SIZE",
-    help="Memory that a Parquet table may take, such as 2GB; boosting reads a larger one some rows at a time.  "
+    help="Memory that a Parquet table may take, such as 2GB; boosting, forests and trees read a larger one some rows "
+    "at a time.  "
     "[default: half of what is free]",
 )
 @delimiter_option

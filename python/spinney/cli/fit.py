@@ -20,7 +20,7 @@ from rich.text import Text
 
 from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE, estimator_of
 from spinney.cli.failures import fail, failures_in_words, nearest, warnings_in_words
-from spinney.cli.large import MOST_ROUNDS, large_rows, memory_allowed, take_large_apart
+from spinney.cli.large import MOST_BINS, MOST_ROUNDS, large_rows, memory_allowed, take_large_apart
 from spinney.cli.tables import check_writable, number_column, read_whole
 
 if TYPE_CHECKING:
@@ -80,6 +80,19 @@ class Problem:
 
 
 _STOPPING = {"early_stopping": True, "n_iter_no_change": 20}  # where most rounds are named
+# what is set unless the user says, and what is said of it, where a table is read some rows at a time
+_OF_LARGE: dict[str, tuple[dict[str, Any], str]] = {
+    "boosting": (
+        {"n_estimators": MOST_ROUNDS},
+        "Some rows are held out to stop by, in the place of cross-validation.",
+    ),
+    "forest": (
+        {"max_bins": MOST_BINS, "oob_score": True},
+        f"Columns are cut into at most {MOST_BINS} bins. Rows out of bag stand in for cross-validation.",
+    ),
+    "extra-trees": ({}, "There is no cross-validation."),
+    "tree": ({"max_bins": MOST_BINS}, f"Columns are cut into at most {MOST_BINS} bins. There is no cross-validation."),
+}
 _FEWEST_TO_STOP_BY = 50  # with fewer rows, held-out ones say little: boosting runs all rounds
 
 
@@ -148,18 +161,22 @@ def _run_large(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Boost rows that are not in memory; those held out to stop by stand in for cross-validation."""
+    """Fit rows that are not in memory; those held out, or out of bag, stand in for cross-validation."""
     import spinney
 
-    if kind != "boosting":
-        raise fail(f"{why} Only --model boosting learns from such a table. Pass it, or raise --memory.")
+    if kind not in _OF_LARGE:
+        raise fail(
+            f"{why} Only --model boosting, forest, extra-trees and tree learn from such a table. Pass one, or raise "
+            "--memory."
+        )
     table, target, n_without = take_large_apart(source, rows)
     task, reason = task_of(target, source.task)
     problem = Problem(table, _labels(target), None, None, task, reason, n_without)
     check_boosting(problem, parameters)
-    click.echo(f"{why} Some rows are held out to stop by, in the place of cross-validation.", err=True)
-    given = {"n_estimators": MOST_ROUNDS} | {name: value for name, value in parameters.items() if value is not None}
-    if isinstance(given["n_estimators"], int):
+    usual, how = _OF_LARGE[kind]
+    given = usual | {name: value for name, value in parameters.items() if value is not None}
+    click.echo(f"{why} {how}", err=True)
+    if kind == "boosting" and isinstance(given["n_estimators"], int):
         given = _STOPPING | given
     named = {"sample_weight": source.weight, "offset": source.offset}
     with failures_in_words(), warnings_in_words():

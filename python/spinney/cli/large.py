@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _BYTES_A_CELL = 8
 MOST_ROUNDS = 500  # unless the user says
+MOST_BINS = 255
 
 
 @dataclass(frozen=True)

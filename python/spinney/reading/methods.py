@@ -42,9 +42,14 @@ class ExplainedByColumns:
             classifier with several outputs.
         """
         from spinney._data import read_table
-        from spinney.reading.shap import explain
+        from spinney._learn.streams import batches_of
+        from spinney.reading.shap import explain, joined
 
         check_is_fitted(self)
+        model: Any = self
+        batches = batches_of(X, model.schema_)
+        if batches is not None:
+            return joined([explain(self, batch, interactions, background) for batch in batches])
         return explain(self, read_table(X), interactions, background)
 
     def _shap_sums(

@@ -7,6 +7,7 @@ known. Where a split asks for a column that is not known, both ways are taken in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -346,6 +347,21 @@ def explain(
         return _outputs(explained, slice(0, len(base)), classes)
     parts = zip(model._fitted.explained_columns, classes, strict=True)
     return [_outputs(explained, columns_of, names) for columns_of, names in parts]
+
+
+def joined(parts: Sequence[ShapValues | list[ShapValues]]) -> ShapValues | list[ShapValues]:
+    """Put the values of some rows below those of others: of all batches of a stream."""
+    first = parts[0]
+    if isinstance(first, list):
+        return [_below([part[k] for part in parts if isinstance(part, list)]) for k in range(len(first))]
+    return _below([part for part in parts if isinstance(part, ShapValues)])
+
+
+def _below(parts: list[ShapValues]) -> ShapValues:
+    def all_of(name: str) -> Any:
+        return None if getattr(parts[0], name) is None else np.concatenate([getattr(part, name) for part in parts])
+
+    return replace(parts[0], **{name: all_of(name) for name in ("values", "numbers", "interactions", "offset")})
 
 
 def _outputs(explained: ShapValues, columns: slice, names: NDArray[Any]) -> ShapValues:
