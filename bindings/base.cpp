@@ -1,6 +1,5 @@
 // Threads and interruption.
 #include <nanobind/stl/optional.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,27 +14,18 @@
 #include "arrays.h"
 #include "base/cpu.h"
 #include "base/math.h"
+#include "base/platform.h"
 #include "base/pool.h"
 #include "base/threads.h"
 #include "interrupt.h"
 #include "module.h"
-
-#ifdef __linux__
-#include <sys/syscall.h>
-#endif
 
 namespace nb = nanobind;
 
 namespace spinney {
 
 // Python runs signal handlers on its main thread alone. The others need not take the GIL to learn nothing.
-static bool may_see_signals() {
-#ifdef __linux__
-  return syscall(SYS_gettid) == getpid();
-#else
-  return true;
-#endif
-}
+static bool may_see_signals() { return platform::on_first_thread(); }
 
 // How a thread that sees no signals is told to stop: it obeys a flag that another thread raises.
 struct StopFlag {
@@ -53,9 +43,9 @@ bool python_wants_stop() {
 
 void sleep_if_finalizing() {
 #if PY_VERSION_HEX >= 0x030D0000
-  while (Py_IsFinalizing() && !may_see_signals()) pause();
+  if (Py_IsFinalizing() && !may_see_signals()) platform::sleep_for_ever();
 #else
-  while (_Py_IsFinalizing() && !may_see_signals()) pause();
+  if (_Py_IsFinalizing() && !may_see_signals()) platform::sleep_for_ever();
 #endif
 }
 

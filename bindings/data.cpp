@@ -230,12 +230,11 @@ static Bytes map_bytes(const std::shared_ptr<Spill>& spill, const std::string& p
   struct Mapped {
     std::shared_ptr<Spill> spill;
     void* first;
-    std::size_t n_bytes;
   };
-  auto* mapped = new Mapped{spill, nullptr, n_bytes};
+  auto* mapped = new Mapped{spill, nullptr};
   const nb::capsule owner(mapped, [](void* p) noexcept {
     const std::unique_ptr<Mapped> m(static_cast<Mapped*>(p));
-    if (m->first != nullptr) m->spill->free(m->first, m->n_bytes);
+    if (m->first != nullptr) m->spill->free(m->first);
   });
   mapped->first = spill->map(path, n_bytes);
   return Bytes(static_cast<const std::uint8_t*>(mapped->first), {n_bytes}, owner);

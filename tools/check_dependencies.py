@@ -28,6 +28,9 @@ ENGINE_FOLDERS: dict[str, tuple[str, ...]] = {
     "learn": ("grow", "boost"),
 }
 PYTHON_HEADERS = re.compile(r"^(nanobind/|pybind11/|numpy/|Python\.h$)")
+# The only file that knows the operating system.
+SYSTEM_FILE = "cpp/base/platform.cpp"
+SYSTEM_HEADERS = re.compile(r"^(sys/|mach/|(unistd|fcntl|pthread|signal|sched|dlfcn|io|process|[Ww]indows)\.h$)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^">]+)[">]')
 
 # The floors of python/spinney, lowest first. A module imports from its own room and from the floors below it, be it at
@@ -106,10 +109,20 @@ def check_engine_file(path: Path, root: Path) -> Iterator[str]:
             yield f"{where}:{line}: {folder} may not include {target} ({header})"
 
 
+def check_system_headers(path: Path, root: Path) -> Iterator[str]:
+    """Yield what a file of the engine or the bindings includes that one system has and another has not."""
+    where = path.relative_to(root).as_posix()
+    for line, header in includes_of(path):
+        if SYSTEM_HEADERS.match(header) and where != SYSTEM_FILE:
+            yield f"{where}:{line}: includes {header}; only {SYSTEM_FILE} may know the operating system"
+
+
 def check_cpp(root: Path) -> Iterator[str]:
-    """Yield the violations of the include rule in cpp/ and tests/cpp/."""
+    """Yield the violations of the include rule in cpp/, bindings/ and tests/cpp/."""
     for path in cpp_files(root / "cpp"):
         yield from check_engine_file(path, root)
+    for path in (*cpp_files(root / "cpp"), *cpp_files(root / "bindings")):
+        yield from check_system_headers(path, root)
     for path in cpp_files(root / "tests" / "cpp"):
         for line, header in includes_of(path):
             if PYTHON_HEADERS.match(header):

@@ -14,7 +14,7 @@ MAX_BYTES = 10_000_000
 REQUIRED = (
     r"spinney/__init__\.py",
     r"spinney/py\.typed",
-    r"spinney/_engine\.[^/]*\.so",
+    r"spinney/_engine\.[^/]*\.?(so|pyd)",
     r"spinney/_engine\.pyi",
     r"spinney/datasets/penguins\.csv",
     r"spinney/datasets/README\.md",

@@ -11,8 +11,6 @@
 
 namespace spinney {
 
-inline constexpr std::size_t large_page = std::size_t{1} << 21;
-
 // Asks for large pages where a run of memory covers them: the rest may belong to others. A refusal changes nothing but the
 // speed.
 void ask_for_large_pages(void* first, std::size_t n_bytes);
@@ -47,7 +45,7 @@ class LargeArray {
     std::shared_ptr<Spill> spill = nullptr;
     void operator()(T* p) const {
       if (spill)
-        spill->free(p, n_bytes);
+        spill->free(p);
       else
         free_large(p, n_bytes);
     }

@@ -1,8 +1,5 @@
 #include "base/pool.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -15,6 +12,7 @@
 #include <thread>
 
 #include "base/interrupt.h"
+#include "base/platform.h"
 #include "base/threads.h"
 
 namespace spinney::detail {
@@ -123,7 +121,7 @@ void abandon_pool_in_child() {
   abandoned_pools = old;
 }
 
-[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, abandon_pool_in_child);
+[[maybe_unused]] const bool registered = (platform::run_in_forked_children(abandon_pool_in_child), true);
 
 Pool* the_pool() {
   Pool* pool = current_pool.load(std::memory_order_acquire);
@@ -135,30 +133,13 @@ Pool* the_pool() {
   return pool;
 }
 
-// Signals go to the threads that the application started, so that they interrupt its system calls. Those that
-// a thread causes itself stay, for crash reporters and profilers.
-class BlockedSignals {
- public:
-  BlockedSignals() {
-    sigset_t all;
-    sigfillset(&all);
-    for (int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGPROF}) sigdelset(&all, signal);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  BlockedSignals(const BlockedSignals&) = delete;
-  BlockedSignals& operator=(const BlockedSignals&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 // As many threads as the system grants: fewer than wanted is slower, not wrong.
 void Pool::grow(int n_wanted) {
   if (n_threads_ >= n_wanted) return;
-  const BlockedSignals blocked;
   try {
-    for (; n_threads_ < n_wanted; ++n_threads_, ++n_searching_) std::thread([this] { work(); }).detach();
+    platform::call_without_signals([&] {
+      for (; n_threads_ < n_wanted; ++n_threads_, ++n_searching_) std::thread([this] { work(); }).detach();
+    });
   } catch (const std::exception&) {
   }
 }

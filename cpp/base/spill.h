@@ -13,11 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/platform.h"
+
 namespace spinney {
 
 class Spill {
  public:
-  // Files are made in `folder`; they have no name there and vanish with the memory. About `budget` bytes of pages are held.
+  // Files are made in `folder`; they vanish with the memory. About `budget` bytes of pages are held.
   Spill(std::string folder, std::size_t budget) : folder_(std::move(folder)), budget_(budget) {}
   Spill(const Spill&) = delete;
   Spill& operator=(const Spill&) = delete;
@@ -28,7 +30,7 @@ class Spill {
   // Zeros, to be written and read.
   void* allocate(std::size_t n_bytes);
 
-  void free(void* first, std::size_t n_bytes);
+  void free(void* first);
 
   // So many bytes are about to be looked at.
   void touch(std::size_t n_bytes) {
@@ -46,13 +48,13 @@ class Spill {
  private:
   static constexpr std::size_t n_brought = 65536;
 
-  void* keep(void* mapped, std::size_t n_bytes);
+  void* keep(const platform::MappedFile& mapped);
 
   const std::string folder_;
   const std::size_t budget_;
   std::atomic<std::size_t> touched_ = 0, n_let_go_ = 0;
   std::mutex mutex_;
-  std::vector<std::pair<void*, std::size_t>> mapped_;
+  std::vector<platform::MappedFile> mapped_;
 };
 
 }  // namespace spinney

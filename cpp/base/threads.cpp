@@ -3,39 +3,25 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
 
-#ifdef __linux__
-#include <sched.h>
-#endif
+#include "base/platform.h"
 
 namespace spinney {
 
 namespace {
 
 using detail::no_limit;
+using platform::text_of;
 
 // Whole threads for a quota of `quota` µs of CPU time in every `period` µs.
 int threads_of_quota(double quota, double period) {
   if (!(quota > 0) || !(period > 0)) return no_limit;
   return static_cast<int>(std::clamp(std::ceil(quota / period), 1.0, static_cast<double>(no_limit)));
-}
-
-// All of a small file; empty if there is none. No streams: their locales may clash with those of another copy of the C++
-// library that some other extension module has brought into the process.
-std::string text_of(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
-  std::string text;
-  char part[4096];
-  if (file)
-    for (std::size_t n; (n = std::fread(part, 1, sizeof part, file.get())) > 0;) text.append(part, n);
-  return text;
 }
 
 // The next number of a text, which it is taken from; 0 if what comes next is none.
@@ -86,20 +72,6 @@ bool names_cpu(std::string_view controllers) {
     controllers.remove_prefix(comma + 1);
   }
   return false;
-}
-
-int affinity_limit() {
-#ifdef __linux__
-  for (int n_cpus = CPU_SETSIZE; n_cpus <= (1 << 20); n_cpus *= 2) {  // the kernel refuses a mask that is too short
-    cpu_set_t* mask = CPU_ALLOC(n_cpus);
-    if (!mask) return no_limit;
-    const auto bytes = CPU_ALLOC_SIZE(n_cpus);
-    const int count = sched_getaffinity(0, bytes, mask) == 0 ? CPU_COUNT_S(bytes, mask) : 0;
-    CPU_FREE(mask);
-    if (count > 0) return count;
-  }
-#endif
-  return no_limit;
 }
 
 // A whole number of at least 1 that makes up all of `text` (spaces around it aside), else 0.
@@ -155,7 +127,8 @@ int detail::cgroup_limit(const std::string& root) {
 
 int available_threads() {
   const auto hardware = static_cast<int>(std::thread::hardware_concurrency());  // 0: unknown
-  const int limit = std::min(affinity_limit(), detail::cgroup_limit(""));
+  const int granted = platform::n_granted_processors();                         // 0: all
+  const int limit = std::min(granted > 0 ? granted : no_limit, detail::cgroup_limit(""));
   if (hardware > 0) return std::max(1, std::min(limit, hardware));
   return limit == no_limit ? 1 : limit;
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/platform.h"
 #include "data/arrow_pieces.h"
 
 namespace spinney {
@@ -103,9 +104,7 @@ struct Decimal {
     if (integer < 0) *--begin = '-';
     text[44] = 'e';
     const auto end = std::to_chars(text.data() + 45, text.data() + text.size(), -scale).ptr;
-    double value = 0;
-    std::from_chars(begin, end, value);
-    return value;
+    return platform::number_of(begin, end);
   }
 };
 

@@ -1,5 +1,7 @@
 #include "tree/waiting.h"
 
+#include "base/platform.h"
+
 namespace spinney {
 
 WaitingArrays WaitingRoom::Bench::take(std::size_t n_bytes) {
@@ -9,7 +11,7 @@ WaitingArrays WaitingRoom::Bench::take(std::size_t n_bytes) {
   n_used += n_bytes;
   while (n_used > memory->size()) {
     n_used -= memory->size();
-    memory = std::make_shared<LargeArray<std::byte>>(std::clamp(2 * memory->size(), least, large_page));
+    memory = std::make_shared<LargeArray<std::byte>>(std::clamp(2 * memory->size(), least, platform::large_page));
     taken.memory.push_back(memory);
   }
   return taken;

@@ -52,6 +52,8 @@ def test_a_lawful_tree_passes(tree, capsys):
         ("cpp/grow/a.cpp", '#include "grow.h"\n', "write the path from cpp/"),
         ("cpp/data/a.h", '#include "../base/types.h"\n', "write the path from cpp/"),
         ("cpp/data/a.h", "#include <nanobind/ndarray.h>\n", "only bindings/"),
+        ("cpp/data/a.h", "#include <sys/mman.h>\n", "operating system"),
+        ("bindings/a.cpp", "#include <unistd.h>\n", "operating system"),
         ("cpp/data/a.h", "#include <Python.h>\n", "only bindings/"),
         ("tests/cpp/test_a.cpp", "#include <Python.h>\n", "only bindings/"),
         ("cpp/misc/a.h", "", "cpp/misc has no place"),
