@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time as clock
 from datetime import date, timedelta
 
 import numpy as np
@@ -15,12 +16,16 @@ import spinney._study.study as entry
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import get_scorer
+from spinney._data.pick import pick_table
 from spinney._study.answers import Scorers
 from spinney._study.combine import HeldOut, calibrate, stacked
 from spinney._study.family import CARES, Size, make_plan
 from spinney._study.prepare import Wishes, prepare
+from spinney._study.profile import Columns
 from spinney._study.run import Budget
+from spinney._study.screen import screened
 from spinney._study.split import make_splits, split_off_test
+from spinney._tables.read import ReadTable
 
 QUICK = {"models": ["tree", "linear"], "repeats": 1, "folds": 3}
 
@@ -424,6 +429,48 @@ def test_a_budget_that_is_too_small_ends_with_what_is_done():
     assert any("Time ran out" in note for note in found.notes)
     assert any("no time to fit it to all" in note for note in found.notes)
     found.model.predict(found.X_test)
+
+
+def test_of_a_table_that_is_too_wide_columns_are_chosen():
+    """By rows of their own: else noise that was chosen by the rows it is judged on would seem to tell something."""
+    random = np.random.default_rng(0)
+    noise = random.standard_normal((240, 300))
+    y = random.permutation(240) % 2
+    found = spinney.study({f"c{j}": noise[:, j] for j in range(300)} | {"y": y}, "y", minutes=0.3 / 60, repeats=1)
+    used = [column for column in found.columns if column.is_used]
+    assert len(used) == len(found.X_train) == 50
+    assert len(found.y_train) + len(found.y_test) == 160
+    assert any("too wide" in note and "50 of its 300 columns" in note for note in found.notes)
+    assert found["tree"].scores["roc_auc"].mean() < 0.62
+    assert len(found.predict({column.name: noise[:5, int(column.name[1:])] for column in used})) == 5
+    telling = {f"c{j}": noise[:, j] for j in range(300)} | {"c200": noise[:, 200] + y, "y": y}
+    assert "c200" in spinney.study(telling, "y", minutes=0.3 / 60, repeats=1).X_train
+
+
+@pytest.mark.parametrize("task", ["multiclass", "regression"])
+def test_the_most_telling_columns_are_chosen(task):
+    data = prepare(made(task).with_columns(pl.col("noise").alias("more") * 2), "y", Wishes(), 0)
+    places, left = screened(data, Columns.read(data.X), 2, 0)
+    assert places.tolist() == [0, 1]
+    assert len(left) == 80
+
+
+def test_columns_of_wide_frames_are_looked_up_once(monkeypatch):
+    looks, columns = [], pl.DataFrame.columns
+    monkeypatch.setattr(pl.DataFrame, "columns", property(lambda frame: looks.append(1) or columns.fget(frame)))
+    frame = pl.DataFrame({f"c{j}": [1.0, 2.0] for j in range(50)})
+    assert pick_table(frame).take(columns=np.arange(40)).width == 40
+    assert len(looks) < 10
+
+
+def test_reading_counts_and_folds_are_cut_where_time_is_short():
+    table = ReadTable(made("binary"), ["Read."], clock.monotonic() - 100)
+    found = spinney.study(table, "y", minutes=1, repeats=2, models=["tree", "linear"])
+    assert found.seconds > 100
+    assert found.notes[0] == "Read."
+    assert len(found.folds) == 2
+    assert any("judged on 2 of 5 folds" in note for note in found.notes)
+    assert {len(entry.scores["accuracy"]) for entry in found.leaderboard} == {2}
 
 
 @pytest.mark.parametrize("pace", [1.0, 4.0])

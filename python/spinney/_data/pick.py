@@ -183,8 +183,9 @@ def _pandas_columns(X: Any, columns: Places) -> Any:
 
 
 def _polars_columns(X: Any, columns: Places) -> Any:
-    names = _told_apart(X.columns, columns)
-    return X.select(**{name: X.columns[j] for name, j in zip(names, columns.tolist(), strict=True)})
+    names = X.columns  # made anew at each look
+    told = _told_apart(names, columns)
+    return X.select(**{name: names[j] for name, j in zip(told, columns.tolist(), strict=True)})
 
 
 def _arrow_rows(X: Any, rows: Places) -> Any:

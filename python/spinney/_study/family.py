@@ -20,6 +20,9 @@ USUAL = ("tree", "boosting", LOG_BOOSTING, "forest", "extra-trees", "linear", "a
 CORE = ("tree", "boosting", LOG_BOOSTING, "forest")  # what a study of a large table does at least
 PLANNED_SHARE = 0.85  # of the budget: what is left is for the last fits, and for machines that are slower
 _OPTIONAL_SHARE = 0.35  # of the budget: what a model beyond the core may take
+_ROUND_IT = 1e-6  # work by cell of reading and profiling a table
+_FEWEST_ROWS, _FEWEST_COLUMNS = 1000, 50  # of a table of which a part is studied
+_STUDIED_SHARE = 2 / 3  # of the rows of a table that is too wide: by the others columns are chosen
 _ENOUGH_EFFORT = 0.5  # of boosting: more of it is worth less than another model to combine it with
 
 
@@ -56,9 +59,12 @@ class Size:
         """Trees of a round of boosting."""
         return self.n_classes if self.n_classes > 2 else 1
 
-    def of(self, n_rows: int) -> Size:
-        """Return the size of another number of rows."""
-        return replace(self, n_rows=n_rows)
+    def of(self, n_rows: int, n_columns: int | None = None) -> Size:
+        """Return the size of another number of rows, and of columns."""
+        if n_columns is None:
+            return replace(self, n_rows=n_rows)
+        n_terms = max(n_columns, round(self.n_terms * n_columns / self.n_columns))
+        return replace(self, n_rows=n_rows, n_columns=n_columns, n_terms=n_terms)
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,7 @@ class Care:
 
 
 CARES = (Care(1.0, 300), Care(1.0, 100), Care(0.5, 300), Care(0.5, 100), Care(0.5, 50), Care(0.0, 50))
+_WIDE = Care(0.5, 100)  # what columns of a table that is too wide are chosen for
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +157,8 @@ class Plan:
     words : list of str
         Models, in the order in which they are tried.
     care : Care
-    n_rows : int
-        Rows to study.
+    n_rows, n_columns : int
+        Rows to learn from, and columns.
     repeats : int
     left_out : list of str
         Models that are too much work for the budget.
@@ -160,6 +167,7 @@ class Plan:
     words: list[str]
     care: Care
     n_rows: int
+    n_columns: int
     repeats: int
     left_out: list[str]
 
@@ -179,16 +187,24 @@ def make_plan(size: Size, budget: float, words: list[str] | None, n_folds: int, 
     repeats : int or None
         None: as many as there is time for, up to three.
     """
-    allowed = PLANNED_SHARE * budget
+    allowed = PLANNED_SHARE * budget - min(0.5 * budget, _ROUND_IT * size.n_rows * size.n_columns)
     usual = [word for word in USUAL if word != LOG_BOOSTING or size.has_logs]
     wanted = usual if words is None else list(words)
     core = [word for word in wanted if word in CORE or words is not None] or wanted[:1]
+
+    def work(chosen: list[str], care: Care, one: Size) -> float:
+        return (n_folds + 1) * sum(work_of(word, one, care) for word in chosen)
+
+    if work(core, CARES[-1], size.of(min(size.n_rows, _FEWEST_ROWS))) > allowed:  # too wide, however few the rows
+        size = size.of(round(_STUDIED_SHARE * size.n_rows))
+        while work(core, _WIDE, size) > allowed and size.n_columns > _FEWEST_COLUMNS:
+            size = size.of(size.n_rows, max(_FEWEST_COLUMNS, int(0.9 * size.n_columns)))
     n_rows = size.n_rows
 
     def total(chosen: list[str], care: Care, rows: int) -> float:
-        return (n_folds + 1) * sum(work_of(word, size.of(rows), care) for word in chosen)
+        return work(chosen, care, size.of(rows))
 
-    while total(core, CARES[-1], n_rows) > allowed and n_rows > 1000:
+    while total(core, CARES[-1], n_rows) > allowed and n_rows > _FEWEST_ROWS:
         n_rows = int(0.9 * n_rows)
     affordable = {
         one: [word for word in wanted if word in core or total([word], one, n_rows) <= _OPTIONAL_SHARE * budget]
@@ -209,4 +225,4 @@ def make_plan(size: Size, budget: float, words: list[str] | None, n_folds: int, 
         chosen.append(word)
     if repeats is None:
         repeats = max(1, min(3, int(allowed / max(spent, 1e-9))))
-    return Plan(chosen, care, n_rows, repeats, left_out)
+    return Plan(chosen, care, n_rows, size.n_columns, repeats, left_out)

@@ -97,6 +97,14 @@ class Prepared:
         X = pick_table(self.X).take(rows)
         return replace(self, X=X, y=self.y[rows], codes=of(self.codes), groups=of(self.groups), time=of(self.time))
 
+    def with_columns(self, places: NDArray[np.intp], why: str) -> Prepared:
+        """Return some of the columns that are learned from; the others get a note."""
+        X = pick_table(self.X)
+        names = X.names or [f"x{j}" for j in range(X.n_columns)]
+        kept = {names[j] for j in places.tolist()}
+        columns = [one if not one.is_used or one.name in kept else one.left_out(why) for one in self.columns]
+        return replace(self, X=X.take(columns=places), columns=columns)
+
 
 def prepare(table: Any, target: Any, wishes: Wishes, seed: int) -> Prepared:
     """Take a table apart and decide what to learn from.

@@ -123,7 +123,7 @@ class Runner:
         method = "predict" if self.classes is None or not hasattr(model, "predict_proba") else "predict_proba"
         return member_says(model, X, method, self.classes, self._by_code(model))
 
-    def repeat(self, trial: Trial, k: int, reserve: float, report: Report) -> bool:
+    def repeat(self, trial: Trial, k: int, reserve: float, report: Report, least: int = 0) -> bool:
         """Fit a model to the folds of a repeat; tell whether it got done in time.
 
         Parameters
@@ -136,12 +136,17 @@ class Runner:
             Seconds that later work needs.
         report : callable
             Told the model, how many folds are done, and of how many.
+        least : int, default=0
+            Folds to be done whatever time they take; where there is none for the others, these are all that there are.
         """
         folds, said, times = self.repeats[k], list[Floats](), list[tuple[float, float]]()
         for n, fold in enumerate(folds):
             ahead = self._ahead(trial, times, len(folds) - n, k)
-            if not trial.candidate.is_baseline and ahead + reserve > self.budget.left:
-                return False
+            if n >= least and not trial.candidate.is_baseline and ahead + reserve > self.budget.left:
+                if not least:
+                    return False
+                self.repeats = [folds[:n]]
+                break
             start = clock.perf_counter()
             try:
                 model = self.fit(trial.candidate, fold.grown_on)
@@ -155,7 +160,7 @@ class Runner:
         trial.said.append(said)
         trial.fit_seconds += [fit for fit, _ in times]
         trial.predict_seconds += [predict for _, predict in times]
-        self.budget.learn(len(folds) * trial.candidate.work, sum(map(sum, times)))
+        self.budget.learn(len(times) * trial.candidate.work, sum(map(sum, times)))
         return True
 
     def _ahead(self, trial: Trial, times: list[tuple[float, float]], n_left: int, k: int) -> float:

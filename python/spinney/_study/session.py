@@ -39,6 +39,7 @@ from spinney._study.profile import Columns
 from spinney._study.progress import Teller
 from spinney._study.result import Entry, Study
 from spinney._study.run import REFIT, REFIT_ALL, Budget, Runner, Trial
+from spinney._study.screen import screened
 from spinney._study.split import TEST_SHARE, make_splits, split_off_test
 from spinney._words.digits import plural
 
@@ -51,6 +52,7 @@ _METRICS = {
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 _PEER_LIBRARIES = ("lightgbm", "xgboost", "catboost")
 _LARGEST_SEED = 2**31 - 1
+_FEWEST_FOLDS = 2  # that are done whatever time they take
 
 
 @dataclass(frozen=True)
@@ -86,8 +88,9 @@ class Session:
         task = "Regressor" if data.classes is None else "Classifier"
         self.scorers = Scorers(read_metrics(scoring, task), data.classes)
         self.metrics = list(self.scorers.metrics)
-        self.plan = self._planned()
-        self.data = self._sampled(random)
+        columns = Columns.read(data.X)
+        self.plan = self._planned(columns)
+        self.data = self._sampled(self._narrowed(columns), random)
         train, test = split_off_test(self.data, random)
         self.train, self.test = self.data.take(train), self.data.take(test)
         splits = make_splits(self.train, asked.n_folds, self.plan.repeats, random)
@@ -99,10 +102,9 @@ class Session:
 
     # ---- before ------------------------------------------------------------------------------------------------------
 
-    def _planned(self) -> Plan:
+    def _planned(self, columns: Columns) -> Plan:
         """Decide what to do by counting."""
         data = self.whole
-        columns = Columns.read(data.X)
         terms = sum(max(1, len(feature.categories)) for feature in columns.features)
         n_classes = 0 if data.classes is None else len(data.classes)
         has_logs = data.classes is None and bool((data.y >= 0).all())
@@ -115,16 +117,31 @@ class Session:
             self.notes.append(f"Left out, as too much work for the time allowed: {', '.join(plan.left_out)}.")
         return plan
 
-    def _sampled(self, random: np.random.RandomState) -> Prepared:
+    def _narrowed(self, columns: Columns) -> Prepared:
+        """Choose columns, where there are more than the time allows; return the rows that are left to study."""
+        n_columns, n_all = self.plan.n_columns, len(columns.names)
+        if n_columns >= n_all:
+            return self.whole
+        places, left = screened(self.whole, columns, n_columns, self.seed)
+        self.notes.append(
+            f"The table is too wide for the time allowed: {n_columns:,} of its {n_all:,} columns were chosen, those "
+            f"that tell most of the target, each alone, in {self.whole.n_rows - len(left):,} rows; these rows judge "
+            "nothing. More time (minutes, --minutes) takes more columns."
+        )
+        self.whole = self.whole.with_columns(places, "Others tell more of the target, and time is short.")
+        self.size = self.size.of(round((1 - TEST_SHARE) * len(left)), n_columns)
+        return self.whole.take(left)
+
+    def _sampled(self, data: Prepared, random: np.random.RandomState) -> Prepared:
         """Draw the rows to study, where there are more than the time allows."""
         n_rows = round(self.plan.n_rows / (1 - TEST_SHARE))
-        if self.plan.n_rows >= self.size.n_rows:
-            return self.whole
+        if self.plan.n_rows >= 0.99 * self.size.n_rows:
+            return data
         self.notes.append(
-            f"{n_rows:,} of {self.whole.n_rows:,} rows were drawn at random to be studied, as many as the time allows. "
+            f"{n_rows:,} of {data.n_rows:,} rows were drawn at random to be studied, as many as the time allows. "
             "More time (minutes, --minutes) takes more of them."
         )
-        return self.whole.take(np.sort(random.permutation(self.whole.n_rows)[:n_rows]))
+        return data.take(np.sort(random.permutation(data.n_rows)[:n_rows]))
 
     def _candidates(self) -> list[Candidate]:
         """Return the models, in the order in which they are tried."""
@@ -165,7 +182,9 @@ class Session:
         first = next((trial for trial in trials if not trial.candidate.is_baseline), trials[0])
         for trial in trials:
             reserve = sum((REFIT + REFIT_ALL) * one.fold_seconds for one in trials if one.said)
-            is_done = self.runner.repeat(trial, 0, -np.inf if trial is first else reserve, teller.fold)
+            is_done = self.runner.repeat(trial, 0, reserve, teller.fold, _FEWEST_FOLDS if trial is first else 0)
+            if trial is first:
+                self._keep_folds(trials)
             if not is_done and not trial.failure and (quick := quicker(trial.candidate)) is not None:
                 trial.candidate = quick
                 if self.runner.repeat(trial, 0, reserve, teller.fold):
@@ -189,6 +208,17 @@ class Session:
                     )
                     return k
         return len(self.runner.repeats)
+
+    def _keep_folds(self, trials: list[Trial]) -> None:
+        """Let all models have the folds that there was time for."""
+        n_folds = len(self.runner.repeats[0])
+        if n_folds < self.asked.n_folds and self.whole.time is None:
+            self.notes.append(
+                f"Time was short: models are judged on {n_folds} of {self.asked.n_folds} folds. Allow more minutes "
+                "(--minutes)."
+            )
+        for trial in trials:
+            trial.said = [said[:n_folds] for said in trial.said]
 
     def held_out(self, k: int) -> HeldOut:
         """Return the folds of a repeat with the targets of the rows to learn from."""

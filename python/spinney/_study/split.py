@@ -27,6 +27,15 @@ def split_off_test(data: Prepared, random: np.random.RandomState) -> Split:
     return _parts(data.codes, data.groups, data.are_duplicates, round(1 / TEST_SHARE), seed, data.n_rows)[0]
 
 
+def rows_apart(data: Prepared, seed: int) -> Split:
+    """Part the rows into those to study and a third, by which something is decided beforehand: the first in time."""
+    if data.time is None:
+        return _parts(data.codes, data.groups, data.are_duplicates, 3, seed, data.n_rows)[0]
+    moments = np.sort(data.time, kind="stable")
+    is_early = data.time < moments[len(moments) // 3]
+    return np.flatnonzero(~is_early), np.flatnonzero(is_early)
+
+
 def make_splits(data: Prepared, n_folds: int, repeats: int, random: np.random.RandomState) -> list[list[Split]]:
     """Make the folds of each repeat; those of time are one repeat."""
     if data.time is not None:

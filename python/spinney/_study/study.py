@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from spinney._study.prepare import Wishes, prepare
 from spinney._study.result import Study
 from spinney._study.session import Asked, Session
-from spinney._tables.read import MOST_BYTES, read_file
+from spinney._tables.read import MOST_BYTES, ReadTable, read_file
 
 LARGEST_SEED = 2**31 - 1
 _TOLD = {
@@ -110,8 +110,10 @@ def study(
     wishes = Wishes(group, time, _names(keep, "keep"), _names(drop, "drop"), task)
     seed, read = int(random.randint(LARGEST_SEED)), list[str]()
     if isinstance(table, (str, Path)):
-        found = read_file(Path(table), most_bytes=MOST_BYTES, seed=seed)
-        source, table, read = str(table), found.frame, found.notes
+        source = str(table)
+        table = read_file(Path(table), most_bytes=MOST_BYTES, seed=seed)
+    if isinstance(table, ReadTable):  # its reading counts
+        start, table, read = table.since, table.frame, table.notes
     data = prepare(table, target, wishes, seed)
     data.notes[:0] = read
     asked = Asked(metric, 60.0 * minutes, peers, models, folds, repeats, progress)

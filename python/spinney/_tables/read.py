@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import sys
 import tempfile
+import time as clock
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -26,10 +27,11 @@ _SCATTER = 2654435761  # odd, near 2**32 divided by the golden ratio: multiples 
 
 @dataclass(frozen=True, eq=False)
 class ReadTable:
-    """A table that was read, and what was done to it."""
+    """A table that was read, what was done to it, and when reading began, by the monotonic clock."""
 
     frame: pl.DataFrame
     notes: list[str] = field(default_factory=list)
+    since: float = field(default_factory=clock.monotonic)
 
 
 def read_file(
@@ -63,6 +65,7 @@ def read_file(
         If it cannot be opened.
     """
     _require_polars()
+    since = clock.monotonic()
     with on_disk(path) as file:
         _refuse_model(file)
         with reading(file, delimiter):
@@ -71,7 +74,7 @@ def read_file(
         raise ValueError(one_column_only(path, found.frame.columns[0], delimiter))
     if found.frame.height == 0:
         raise ValueError(f"'{path}' has no rows. A table needs rows to learn from.")
-    return found
+    return replace(found, since=since)
 
 
 def _require_polars() -> None:

@@ -43,8 +43,7 @@ def run_study(source: Source, options: dict[str, Any], *, out: Path | None, as_j
     check_folder(folder)
     with failures_in_words(), warnings_in_words():
         read = read_file(source.path, source.delimiter, source.encoding, most_bytes=MOST_BYTES)
-        found = studied(read.frame, source.target, options)
-        found.notes[:0] = read.notes
+        found = studied(read, source.target, options)
         found.command = command_of(source, options)
         files = keep_study(found, folder)
     if as_json:
