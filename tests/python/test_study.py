@@ -13,12 +13,14 @@ import pytest
 import spinney
 import spinney._study.run as run
 import spinney._study.study as entry
+import spinney._tables.read as read
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import get_scorer
 from spinney._data.pick import pick_table
+from spinney._fitted.said import tempered
 from spinney._study.answers import Scorers
-from spinney._study.combine import HeldOut, calibrate, stacked
+from spinney._study.combine import TEMPERATURES, HeldOut, best_temperature, calibrate, log_losses, stacked
 from spinney._study.family import CARES, Size, make_plan
 from spinney._study.prepare import Wishes, prepare
 from spinney._study.profile import Columns
@@ -126,6 +128,59 @@ def test_a_temperature_is_kept_in_a_file():
         assert (again.predict(X) == tree.predict(X)).all()
     plain = weighted_stack({"tree": tree}, [1.0], X, tree.classes_, scores={"tree": 0.5})
     assert plain.fingerprint() != model.fingerprint()
+
+
+@pytest.mark.parametrize("task", ["binary", "multiclass"])
+def test_members_of_a_stack_have_temperatures(task):
+    from spinney._ensemble.stacking.assembled import weighted_stack
+    from spinney._keep.several import _read_temperatures
+
+    table = made(task)
+    X, y = table.drop("y"), table["y"].to_numpy()
+    members = {name: spinney.DecisionTreeClassifier(max_depth=k).fit(X, y) for name, k in (("one", 1), ("two", 3))}
+    asked = {"X": X, "classes": np.unique(y), "scores": dict.fromkeys(members, 0.5)}
+    model = weighted_stack(members, [0.25, 0.75], temperatures=[2.0, 0.5], **asked)
+    one, two = (np.maximum(member.predict_proba(X), 2.0**-52) for member in members.values())
+    one, two = (shares / shares.sum(axis=1, keepdims=True) for shares in (one**0.5, two**2))
+    np.testing.assert_allclose(model.predict_proba(X), 0.25 * one + 0.75 * two, rtol=1e-12)
+    file = io.BytesIO()
+    model.save(file)
+    for again in (spinney.load(io.BytesIO(file.getvalue())), spinney.load_predictor(io.BytesIO(file.getvalue()))):
+        assert again.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+    assert weighted_stack(members, [0.25, 0.75], **asked).fingerprint() != model.fingerprint()
+    for values, classes in (([2.0], y), ([2.0, 0.0], y), ([2.0, "x"], y), ("x", y), ([2.0, 2.0], None)):
+        with pytest.raises(ValueError, match="temperature"):
+            _read_temperatures({"temperatures": values}, classes, 2)
+
+
+def test_a_stack_takes_members_that_are_too_unsure_of_themselves():
+    """They know more than others, and a temperature lets them say so."""
+    from spinney._learn.folds import Fold
+
+    random, n = np.random.default_rng(0), 600
+    truth = random.standard_normal(n)
+    codes = (random.random(n) < 1 / (1 + np.exp(-3 * truth))).astype(np.intp)
+    folds = [Fold(np.flatnonzero(np.arange(n) % 3 != k), np.flatnonzero(np.arange(n) % 3 == k)) for k in range(3)]
+    held_out = HeldOut(folds, codes, np.array([0, 1]), False)
+
+    def member(score):
+        share = 1 / (1 + np.exp(-score))
+        return [np.column_stack([1 - share, share])[fold.held_out] for fold in folds]
+
+    unsure, noisy = member(0.5 * truth), member(2 * truth + random.standard_normal(n))
+    found = np.vstack(stacked([unsure, noisy], held_out))
+    best = np.vstack(member(3 * truth))
+    target = held_out.targets([0, 1, 2])
+    assert log_losses(found, target).mean() < 1.05 * log_losses(best, target).mean()
+
+
+@pytest.mark.parametrize("temperature", [0.1, 0.4, 1.0, 3.0, 20.0])
+def test_the_best_temperature_is_that_of_the_whole_list(temperature):
+    random = np.random.default_rng(1)
+    shares = random.dirichlet([1.0, 1.0, 1.0], 300)
+    codes = np.array([random.choice(3, p=share) for share in tempered(shares, temperature)])
+    losses = [log_losses(tempered(shares, one), codes).mean() for one in TEMPERATURES]
+    assert best_temperature(shares, codes) == TEMPERATURES[int(np.argmin(losses))]
 
 
 def test_calibration_is_judged_by_other_folds():
@@ -453,6 +508,27 @@ def test_the_most_telling_columns_are_chosen(task):
     places, left = screened(data, Columns.read(data.X), 2, 0)
     assert places.tolist() == [0, 1]
     assert len(left) == 80
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "kind"),
+    [
+        ("1", "1.5", pl.Float64),
+        ("1", "x", pl.String),
+        ("", "3", pl.Int64),
+        ("", "", pl.String),
+        ("2020-01-31", "x", pl.String),
+        ("true", "maybe", pl.String),
+        ("2", "3", pl.Int64),
+    ],
+)
+def test_columns_of_text_are_judged_by_all_rows_where_the_first_do_not_do(monkeypatch, tmp_path, first, last, kind):
+    monkeypatch.setattr(read, "_CELLS_JUDGED", 1)
+    rows = [first] * read._FEWEST_JUDGED + [last] * 3
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{value},7\n" for value in rows))
+    frame = read.read_file(tmp_path / "t.csv").frame
+    assert frame.schema == {"a": kind, "b": pl.Int64}
+    assert str(frame["a"][-1]) == (last or "None")
 
 
 def test_columns_of_wide_frames_are_looked_up_once(monkeypatch):

@@ -91,6 +91,14 @@ def tempered(shares: Floats, temperature: float | None) -> Floats:
     return np.asarray(sizes / total[:, np.newaxis])
 
 
+def tempered_columns(columns: list[Floats], temperatures: list[float] | None) -> list[Floats]:
+    """Temper what each member says, given as columns of shares: each by its own temperature. None: leave them."""
+    if temperatures is None:
+        return columns
+    found = [tempered(as_shares(one), by) for one, by in zip(columns, temperatures, strict=True)]
+    return [shares[:, -one.shape[1] :] for shares, one in zip(found, columns, strict=True)]
+
+
 # ---- the table that what combines them learns from -------------------------------------------------------------------
 
 

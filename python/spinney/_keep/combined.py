@@ -14,7 +14,7 @@ from spinney._data.names import match_columns
 from spinney._data.pick import PickTable, pick_table
 from spinney._file.container import field, refuse
 from spinney._fitted.calibration import calibrated
-from spinney._fitted.said import as_columns, as_shares, column_names, mean_said, member_says
+from spinney._fitted.said import as_columns, as_shares, column_names, mean_said, member_says, tempered_columns
 from spinney._keep.several import StackPlan, check_member, read_frame, read_weights
 
 Floats = NDArray[np.float64]
@@ -180,7 +180,8 @@ class StackPredictor(CombinedPredictor):
     def _flat(self, table: PickTable) -> Floats:
         classes = getattr(self, "classes_", None)
         if self._plan.weights is not None:
-            mean = mean_said(self._columns(table), self._plan.weights.tolist())
+            said = tempered_columns(self._columns(table), self._plan.temperatures)
+            mean = mean_said(said, self._plan.weights.tolist())
             return mean if classes is None else calibrated(as_shares(mean), self._plan.calibration)
         return member_says(self._plan.final, self._meta(table), "predict_proba", classes, False)
 

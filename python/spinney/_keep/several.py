@@ -120,6 +120,8 @@ class StackPlan:
     calibration : float, Curve or None
         By which logarithms of the mean shares are divided, or a curve off which they are read, where weights combine
         them.
+    temperatures : list of float, or None
+        By which logarithms of each member's shares are divided before that.
     """
 
     methods: list[str]
@@ -130,6 +132,7 @@ class StackPlan:
     weights: Floats | None
     scores: list[float]
     calibration: Calibration = None
+    temperatures: list[float] | None = None
 
     @classmethod
     def read(cls, header: dict[str, Any], frame: dict[str, Any], models: list[Any]) -> StackPlan:
@@ -152,18 +155,19 @@ class StackPlan:
             check_outputs(final, frame)
             if final.n_features_in_ not in (sum(widths), sum(widths) + frame["n_features_in_"]):
                 refuse("is damaged: what combines its members does not fit them")
-        calibration = _read_calibration(header, frame.get("classes_") if weights is not None else None)
+        classes = frame.get("classes_") if weights is not None else None
+        calibration, each = _read_calibration(header, classes), _read_temperatures(header, classes, n_members)
         known = [_score(s) for s in scores]
-        return cls(methods, widths, members, [n > 0 for n in folds], final, weights, known, calibration)
+        return cls(methods, widths, members, [n > 0 for n in folds], final, weights, known, calibration, each)
 
 
 def _read_calibration(header: dict[str, Any], classes: NDArray[Any] | None) -> Calibration:
     """Read a temperature or a curve; classes are None where shares are not averaged."""
     value, curve = header.get("temperature"), header.get("curve")
     if value is not None:
-        if classes is None or type(value) not in (int, float) or not 1e-3 <= value <= 1e3 or curve is not None:
+        if classes is None or curve is not None:
             refuse("is damaged: its temperature is impossible")
-        return float(value)
+        return _temperature(value)
     if curve is None:
         return None
     if classes is None or len(classes) != 2 or not isinstance(curve, dict):
@@ -174,6 +178,22 @@ def _read_calibration(header: dict[str, Any], classes: NDArray[Any] | None) -> C
     if not all(0 <= one[0] <= one[-1] <= 1 for one in (said, true)):
         refuse("is damaged: its curve holds no shares")
     return Curve(said, true)
+
+
+def _read_temperatures(header: dict[str, Any], classes: NDArray[Any] | None, n_members: int) -> list[float] | None:
+    """Read the temperatures of members; classes are None where shares are not averaged."""
+    values = header.get("temperatures")
+    if values is None:
+        return None
+    if classes is None or not isinstance(values, list) or len(values) != n_members:
+        refuse("is damaged: its temperatures do not fit its members")
+    return [_temperature(value) for value in values]
+
+
+def _temperature(value: Any) -> float:
+    if type(value) not in (int, float) or not 1e-3 <= value <= 1e3:
+        refuse("is damaged: its temperature is impossible")
+    return float(value)
 
 
 def _check_methods(methods: list[Any], widths: list[Any], classes: Any, is_averaged: bool) -> None:

@@ -17,7 +17,7 @@ from spinney._numbers.same_bits import log
 
 Floats = NDArray[np.float64]
 Way = Callable[[Floats, NDArray[np.generic]], float | Curve]
-TEMPERATURES = [round(float(1.05**k), 4) for k in range(-20, 29)]  # 0.38 to 3.9
+TEMPERATURES = [round(float(1.05**k), 4) for k in range(-36, 49)]  # 0.17 to 10.4
 _LEAST_SHARE = 2.0**-52
 _ROWS_FOR_A_CURVE = 500  # of the rarer class
 
@@ -58,7 +58,7 @@ def weights_of(said: list[Floats], target: NDArray[np.generic], classes: NDArray
 
 
 def stacked(said: list[list[Floats]], held_out: HeldOut) -> list[Floats]:
-    """Return what the stack of some members says of each fold, with weights found on the others.
+    """Return what the stack of some members says of each fold, with temperatures and weights found on the others.
 
     Parameters
     ----------
@@ -68,13 +68,27 @@ def stacked(said: list[list[Floats]], held_out: HeldOut) -> list[Floats]:
     """
     found = []
     for k in range(len(held_out.folds)):
-        others = held_out.others(k)
+        others, asked = held_out.others(k), [member[k] for member in said]
         weights = [1 / len(said)] * len(said)
         if others:
-            before = [np.vstack([member[j] for j in others]) for member in said]
-            weights = weights_of(before, held_out.targets(others), held_out.classes)
-        found.append(mean_said([member[k] for member in said], weights))
+            before, target = [np.vstack([member[j] for j in others]) for member in said], held_out.targets(others)
+            each = temperatures_of(before, target, held_out.classes)
+            before, asked = tempered_each(before, each), tempered_each(asked, each)
+            weights = weights_of(before, target, held_out.classes)
+        found.append(mean_said(asked, weights))
     return found
+
+
+def temperatures_of(
+    said: list[Floats], target: NDArray[np.generic], classes: NDArray[np.generic] | None
+) -> list[float] | None:
+    """Temperatures of members that predict shares: a mean is best of members that are as sure as they should be."""
+    return None if classes is None else [best_temperature(one, target) for one in said]
+
+
+def tempered_each(said: list[Floats], temperatures: list[float] | None) -> list[Floats]:
+    """Temper what each member says; None: leave it."""
+    return said if temperatures is None else [tempered(a, b) for a, b in zip(said, temperatures, strict=True)]
 
 
 def log_losses(shares: Floats, codes: NDArray[np.generic]) -> Floats:
@@ -84,9 +98,19 @@ def log_losses(shares: Floats, codes: NDArray[np.generic]) -> Floats:
 
 
 def best_temperature(shares: Floats, codes: NDArray[np.generic]) -> float:
-    """Find the temperature of least log loss, of a fixed list: so that the last bits of sums do not decide."""
-    losses = [float(log_losses(tempered(shares, one), codes).mean()) for one in TEMPERATURES]
-    return TEMPERATURES[int(np.argmin(losses))]
+    """Find the temperature of least log loss, of a fixed list: so that the last bits of sums do not decide.
+
+    The loss falls and then rises with the temperature, so two neighbours tell on which side the least lies.
+    """
+
+    def loss(k: int) -> float:
+        return float(log_losses(tempered(shares, TEMPERATURES[k]), codes).mean())
+
+    low, high = 0, len(TEMPERATURES) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if loss(middle) <= loss(middle + 1) else (middle + 1, high)
+    return TEMPERATURES[low]
 
 
 def best_curve(shares: Floats, codes: NDArray[np.generic]) -> Curve:

@@ -16,7 +16,8 @@ from spinney._judge.compare.baseline import ConstantClassifier, ConstantRegresso
 
 BASELINE, TREE, STACK = "baseline", "tree", "stack"
 LOG_BOOSTING = "log-boosting"  # boosting of the logarithm of the mean: for values that are not negative
-USUAL = ("tree", "boosting", LOG_BOOSTING, "forest", "extra-trees", "linear", "adaboost", "knn", "svm")
+SYMMETRIC = "symmetric-boosting"  # with trees that make the same cut in a whole level
+USUAL = ("tree", "boosting", LOG_BOOSTING, "forest", SYMMETRIC, "extra-trees", "linear", "adaboost", "knn", "svm")
 CORE = ("tree", "boosting", LOG_BOOSTING, "forest")  # what a study of a large table does at least
 PLANNED_SHARE = 0.85  # of the budget: what is left is for the last fits, and for machines that are slower
 _OPTIONAL_SHARE = 0.35  # of the budget: what a model beyond the core may take
@@ -74,6 +75,11 @@ class Care:
     effort: float
     n_trees: int
 
+    @property
+    def second_effort(self) -> float:
+        """Effort of a second kind of boosting: to be another is worth more than to be thorough."""
+        return min(self.effort, _ENOUGH_EFFORT)
+
 
 CARES = (Care(1.0, 300), Care(1.0, 100), Care(0.5, 300), Care(0.5, 100), Care(0.5, 50), Care(0.0, 50))
 _WIDE = Care(0.5, 100)  # what columns of a table that is too wide are chosen for
@@ -95,11 +101,13 @@ def work_of(word: str, size: Size, care: Care) -> float:
     cells, n, k = size.cells, float(size.n_rows), size.n_classes
     a_cell = 5e-6 if k == 0 else 3e-6 if k == 2 else 3e-6 * k
     boosting = a_cell * (n + 1000) * (size.n_columns + 12) * 3 ** (2 * care.effort - 1)
+    symmetric = 1.5 * boosting * 3 ** (2 * (care.second_effort - care.effort))
     forest = care.n_trees * (cells if k == 0 else cells / size.n_columns**0.5)  # nodes look at all columns, or a few
     return {
         "tree": cells * (1e-6 if k == 0 else 8e-7 * (1 + k / 4)),
         "boosting": boosting,
         LOG_BOOSTING: boosting,
+        SYMMETRIC: symmetric,
         "forest": 5e-8 * forest,
         "extra-trees": 8e-8 * forest,
         "linear": 1e-8 * n * size.n_terms**2 + (0 if k <= 2 else 2e-6 * n * k * size.n_terms) + 1e-6 * cells,
@@ -111,8 +119,8 @@ def work_of(word: str, size: Size, care: Care) -> float:
 
 def estimator_for(word: str, task: str, care: Care, seed: int) -> Any:
     """Return the unfitted model that a word stands for in a study."""
-    is_log = word == LOG_BOOSTING
-    model = estimator_of_word("boosting" if is_log else word, "Regressor" if task == "regression" else "Classifier")
+    plain = "boosting" if word in (LOG_BOOSTING, SYMMETRIC) else word
+    model = estimator_of_word(plain, "Regressor" if task == "regression" else "Classifier")
     given = _given(word.replace("_", "-"), task, care)
     known = model.get_params(deep=False)
     if "random_state" in known:
@@ -125,6 +133,7 @@ def _given(word: str, task: str, care: Care) -> dict[str, Any]:
         "tree": {"prune": "cv"},
         "boosting": {"effort": care.effort},
         LOG_BOOSTING: {"effort": care.effort, "loss": "poisson"},
+        SYMMETRIC: {"effort": care.second_effort, "growth": "symmetric"},
         "forest": {"n_estimators": care.n_trees},
         "extra-trees": {"n_estimators": care.n_trees},
         "knn": {"n_neighbors": "cv"},

@@ -20,7 +20,7 @@ from spinney._learn.folds import Fold
 from spinney._learn.table_estimator import SavedEstimator
 from spinney._names import __version__
 from spinney._study.answers import Scorers
-from spinney._study.combine import Calibrated, HeldOut, calibrate, stacked, weights_of
+from spinney._study.combine import Calibrated, HeldOut, calibrate, stacked, temperatures_of, tempered_each, weights_of
 from spinney._study.family import (
     STACK,
     TREE,
@@ -344,15 +344,18 @@ class _Finish:
         share = float(np.mean([len(fold.held_out) / len(fold.grown_on) for fold in self.folds]))
         return float(gaps.mean()), corrected_error(gaps, share) if len(gaps) > 1 else 0.0
 
-    def _weights(self) -> dict[str, float]:
-        """Return the weights of the stack's members, by all rows that were held out."""
+    def _weights(self) -> dict[str, tuple[float, float]]:
+        """Return weights and temperatures of the stack's members, by all rows that were held out."""
         if len(self.members) < 2:
             return {}
         said = [self.out_of_fold[trial.name] for trial in self.members]
         judged = ~np.isnan(said[0][:, 0])
         held_out = self.session.held_out(0)
-        found = weights_of([one[judged] for one in said], held_out.target[judged], held_out.classes)
-        return {trial.name: weight for trial, weight in zip(self.members, found, strict=True) if weight > 0}
+        said, target = [one[judged] for one in said], held_out.target[judged]
+        each = temperatures_of(said, target, held_out.classes)
+        found = weights_of(tempered_each(said, each), target, held_out.classes)
+        by_name = zip([trial.name for trial in self.members], found, each or [1.0] * len(found), strict=True)
+        return {name: (weight, temperature) for name, weight, temperature in by_name if weight > 0}
 
     # ---- fits --------------------------------------------------------------------------------------------------------
 
@@ -394,9 +397,10 @@ class _Finish:
     def _stack(self, members: dict[str, Any], calibration: Calibration) -> Any:
         session = self.session
         scores = {name: self._score(name) for name in members}
-        weights = [self.weights[name] for name in members]
-        X = session.train.X
-        return weighted_stack(members, weights, X, session.whole.classes, scores=scores, calibration=calibration)
+        weights, each = ([self.weights[name][k] for name in members] for k in range(2))
+        X, classes = session.train.X, session.whole.classes
+        given = None if classes is None else each
+        return weighted_stack(members, weights, X, classes, scores=scores, temperatures=given, calibration=calibration)
 
     def _score(self, name: str) -> float:
         """Score of what a model says of rows held out: accuracy, or R²."""

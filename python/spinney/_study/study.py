@@ -43,14 +43,15 @@ def study(
     """Study a table: fit a family of models to it, compare them honestly, and keep the best.
 
     A fifth of the rows is locked away. On the others a pruned tree, boosting, a forest, extra-trees, a linear model,
-    AdaBoost, neighbours, a support vector machine (the last four where they are not too much work; for values that are
-    never negative also boosting of the logarithm of the mean) and a stack of them are compared by cross-validation on
-    the same folds. All are then judged on the rows that were locked away, and the best by cross-validation is fitted to
-    all rows. `notes` say what was done and why.
+    AdaBoost, neighbours, a support vector machine (the last four where they are not too much work; as time allows also
+    boosting with symmetric trees and, for values that are never negative, boosting of the logarithm of the mean) and a
+    stack of them are compared by cross-validation on the same folds. All are then judged on the rows that were locked
+    away, and the best by cross-validation is fitted to all rows. `notes` say what was done and why.
 
     Columns that name rows, hold one value, or tell the target nearly alone are left out; dates are taken apart; equal
     rows stay together. How much is done follows from the size of the table and from `minutes` by counting, so that the
-    same call gives the same bits, unless time runs out: then `notes` say what was cut. Ctrl-C keeps what is done.
+    same call gives the same bits, unless time runs out: then `notes` say what was cut. Of a table that is too wide for
+    the time, the most telling columns are studied, chosen by rows that judge nothing. Ctrl-C keeps what is done.
 
     Parameters
     ----------

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 STANDARD_INPUT = Path("-")
 MOST_BYTES = 256 << 20  # of a table that is read whole: text, or eight bytes a cell
 _BYTES_A_CELL = 8
+_CELLS_JUDGED, _FEWEST_JUDGED = 1_000_000, 200  # by which it is judged what columns of text hold; rows
 _MARKS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\x03\x04": ".xlsx"}  # how other files begin
 _SCATTER = 2654435761  # odd, near 2**32 divided by the golden ratio: multiples are spread evenly
 
@@ -153,16 +154,25 @@ class _Recoded:
 
 
 def _parsed(source: Any, path: Path, delimiter: str | None) -> pl.DataFrame:
+    """Read text; judge what columns hold by the first rows and, where later ones differ, by all, which takes long."""
     import polars as pl
 
-    return pl.read_csv(
-        source,
-        separator=delimiter_of(path, delimiter),
-        null_values=MISSING,
-        infer_schema_length=None,
-        try_parse_dates=True,
-        glob=False,
-    )
+    sign = delimiter_of(path, delimiter)
+    given: dict[str, Any] = {"separator": sign, "null_values": MISSING, "glob": False, "try_parse_dates": True}
+    with opened(path) as file:
+        n_columns = 1 + file.readline(BLOCK_BYTES).count(sign.encode())
+    n_judged = max(_FEWEST_JUDGED, _CELLS_JUDGED // n_columns)
+    with suppress(pl.exceptions.PolarsError):  # a later row holds something else
+        frame = pl.read_csv(source, infer_schema_length=n_judged, **given)
+        if not any(_begins_after(column, n_judged) for column in frame):
+            return frame
+    return pl.read_csv(source, infer_schema_length=None, **given)
+
+
+def _begins_after(column: pl.Series, n_judged: int) -> bool:
+    """Say whether the first rows tell nothing of a column, and others do."""
+    n_judged = min(len(column), n_judged)
+    return column.null_count() < len(column) and column.head(n_judged).null_count() == n_judged
 
 
 def _read_excel(path: Path) -> pl.DataFrame:

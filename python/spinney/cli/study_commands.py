@@ -11,7 +11,7 @@ from spinney._names import FITTED_BY_COMMAND
 from spinney.cli.group import FILE, delimiter_option, encoding_option, spinney
 
 _WITHOUT_SHARES = ("stack", "vote", "linear_svm", "perceptron")
-STUDIED = [*(word for word in FITTED_BY_COMMAND if word not in _WITHOUT_SHARES), "log-boosting"]
+STUDIED = [*(word for word in FITTED_BY_COMMAND if word not in _WITHOUT_SHARES), "log-boosting", "symmetric-boosting"]
 
 
 @spinney.command()

@@ -24,6 +24,7 @@ def weighted_stack(
     classes: NDArray[Any] | None,
     *,
     scores: dict[str, float],
+    temperatures: list[float] | None = None,
     calibration: Calibration = None,
 ) -> StackingClassifier | StackingRegressor:
     """Make the stack that averages some fitted models of spinney.
@@ -40,6 +41,8 @@ def weighted_stack(
         Labels; None: the members predict values.
     scores : dict of str to float
         Out-of-fold scores of the members.
+    temperatures : list of float, optional
+        By which logarithms of each member's probabilities are divided before they are averaged.
     calibration : float or Curve, optional
         By which logarithms of the mean probabilities are divided, or a curve off which they are read.
 
@@ -52,7 +55,7 @@ def weighted_stack(
     model = kind(list(members.items()), GREEDY)
     final = GreedySelection(len(members))
     final.weights_ = np.asarray(weights, dtype=np.float64)
-    final.calibration_ = calibration
+    final.temperatures_, final.calibration_ = temperatures, calibration
     width = 1 if classes is None or len(classes) == 2 else len(classes)
     learned: dict[str, Any] = {
         "_names": list(members),

@@ -387,4 +387,5 @@ class BaseStacking(TransformerMixin, BaseCombination):
         weights = getattr(self.final_estimator_, "weights_", np.empty(0))
         calibration = getattr(self.final_estimator_, "calibration_", None)
         by = calibration.tobytes() if isinstance(calibration, Curve) else np.float64(calibration or 0).tobytes()
-        return "|".join(self.stack_method_).encode() + weights.tobytes() + (b"" if calibration is None else by)
+        each = np.array(getattr(self.final_estimator_, "temperatures_", None) or [], dtype=np.float64).tobytes()
+        return "|".join(self.stack_method_).encode() + weights.tobytes() + each + (b"" if calibration is None else by)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from spinney._fitted.calibration import Calibration, calibrated
-from spinney._fitted.said import as_shares, mean_said
+from spinney._fitted.said import as_shares, mean_said, tempered_columns
 from spinney._numbers.same_bits import log
 
 Floats = NDArray[np.float64]
@@ -57,6 +57,8 @@ class GreedySelection(BaseEstimator):
         Weights, which add up to 1.
     classes_ : ndarray of shape (n_classes,)
         Labels, of classifiers.
+    temperatures_ : list of float, or None
+        By which logarithms of each member's shares are divided before their mean is taken; None: they stay as they are.
     calibration_ : float, Curve or None
         By which logarithms of the mean shares are divided, or a curve off which they are read; None: they stay as they
         are.
@@ -66,6 +68,7 @@ class GreedySelection(BaseEstimator):
     R. Caruana, A. Niculescu-Mizil, G. Crew, A. Ksikes (2004). Ensemble selection from libraries of models. ICML.
     """
 
+    temperatures_: list[float] | None = None
     calibration_: Calibration = None
 
     def __init__(self, n_members: int, n_steps: int = N_STEPS) -> None:
@@ -111,7 +114,7 @@ class GreedySelection(BaseEstimator):
 
     def _mean(self, said: Floats) -> Floats:
         parts = said.reshape(len(said), self.n_members, -1)
-        return mean_said(list(parts.transpose(1, 0, 2)), self.weights_.tolist())
+        return mean_said(tempered_columns(list(parts.transpose(1, 0, 2)), self.temperatures_), self.weights_.tolist())
 
     def predict_proba(self, said: Floats) -> Floats:
         """Weighted mean of the members' shares.

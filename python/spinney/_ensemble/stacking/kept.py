@@ -56,10 +56,13 @@ def stack_header(model: Any) -> dict[str, Any]:
 
 
 def _calibration(final: Any) -> dict[str, Any]:
-    by = final.calibration_ if isinstance(final, GreedySelection) else None
+    if not isinstance(final, GreedySelection):
+        return {}
+    by, each = final.calibration_, final.temperatures_
+    found: dict[str, Any] = {} if each is None else {"temperatures": each}
     if isinstance(by, Curve):
-        return {"curve": {"said": by.said.tolist(), "true": by.true.tolist()}}
-    return {} if by is None else {"temperature": by}
+        return found | {"curve": {"said": by.said.tolist(), "true": by.true.tolist()}}
+    return found if by is None else found | {"temperature": by}
 
 
 def stack_from_header(header: dict[str, Any], learned: dict[str, Any]) -> dict[str, Any]:
@@ -75,7 +78,7 @@ def stack_from_header(header: dict[str, Any], learned: dict[str, Any]) -> dict[s
     if plan.weights is not None:
         final = GreedySelection(len(estimators))
         final.weights_ = plan.weights
-        final.calibration_ = plan.calibration
+        final.temperatures_, final.calibration_ = plan.temperatures, plan.calibration
         if classes is not None:
             final.classes_ = classes
     return {
