@@ -15,6 +15,7 @@
 #include "arrays.h"
 #include "base/threads.h"
 #include "boost/statistics.h"
+#include "boosting_handles.h"
 #include "growing.h"
 #include "interrupt.h"
 #include "learn/members.h"
@@ -27,6 +28,20 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace spinney {
+
+void check_columns(const BoostingParams& params, std::size_t n_columns) {
+  const BoostParams& t = params.tree;
+  const auto check = [&](const std::vector<std::int8_t>& monotone) {
+    if (monotone.size() != n_columns) throw nb::value_error("monotonic_cst: one entry per column");
+  };
+  if (!t.monotonic_cst.empty()) check(t.monotonic_cst);
+  for (const auto& monotone : params.monotonic_cst) check(monotone);
+  if (!t.feature_costs.empty() && t.feature_costs.size() != n_columns)
+    throw nb::value_error("feature_costs: one entry per column");
+  for (const auto& group : t.interaction_cst)
+    for (const std::uint32_t f : group)
+      if (f >= n_columns) throw nb::value_error("interaction_cst: no such column");
+}
 
 namespace {
 
@@ -49,10 +64,6 @@ nb::dict losses() {
   }
   return all;
 }
-
-struct BoostingOptions {
-  BoostingParams params;
-};
 
 // By part: name of the loss, its parameter, number of scores, weight in the sum.
 using LossParts = std::vector<std::tuple<std::string, double, std::uint32_t, double>>;
@@ -153,20 +164,6 @@ struct RowsOwner {
     return rows;
   }
 };
-
-void check_columns(const BoostingParams& params, std::size_t n_columns) {
-  const BoostParams& t = params.tree;
-  const auto check = [&](const std::vector<std::int8_t>& monotone) {
-    if (monotone.size() != n_columns) throw nb::value_error("monotonic_cst: one entry per column");
-  };
-  if (!t.monotonic_cst.empty()) check(t.monotonic_cst);
-  for (const auto& monotone : params.monotonic_cst) check(monotone);
-  if (!t.feature_costs.empty() && t.feature_costs.size() != n_columns)
-    throw nb::value_error("feature_costs: one entry per column");
-  for (const auto& group : t.interaction_cst)
-    for (const std::uint32_t f : group)
-      if (f >= n_columns) throw nb::value_error("interaction_cst: no such column");
-}
 
 // Codes, with what keeps their table alive.
 struct CodedTableHandle {

@@ -51,7 +51,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("_rpart",),
     ("_tree",),
     ("_forest", "_boosting", "_linear", "_margin", "_neighbours", "learners"),
-    ("_ensemble",),
+    ("_ensemble", "_cluster"),
     ("_interchange",),
     ("_judge",),
     ("_report",),
@@ -63,7 +63,9 @@ FACE_ALLOWED = ("cli", "__main__")
 FLOOR_OF_ROOM = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 FIRST_FLOOR_OF_SKLEARN = FLOOR_OF_ROOM["_learn"]  # what predicts, and its files, do without scikit-learn
 
-OPTIONAL_PACKAGES = frozenset({"pandas", "polars", "pyarrow", "matplotlib", "click", "rich", "onnx", "treelite"})
+OPTIONAL_PACKAGES = frozenset(
+    {"pandas", "polars", "pyarrow", "matplotlib", "click", "rich", "onnx", "treelite", "dask", "distributed"}
+)
 # Modules that exist only to serve an optional package may import it at module level.
 OPTIONAL_PACKAGES_ALLOWED = {"spinney.cli": frozenset({"click", "rich"})}
 

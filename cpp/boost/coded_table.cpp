@@ -1,7 +1,9 @@
 #include "boost/coded_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace spinney {
 
@@ -25,22 +27,47 @@ double usual_weight(const std::vector<Row>& rows, const double* weight) {
   return 8 * *middle < mean ? *middle : 0.0;
 }
 
+WeightScale weight_scale(const std::vector<Row>& rows, const double* weight, std::size_t n_rows, int n_bits) {
+  const double total = std::accumulate(weight, weight + n_rows, 0.0);
+  const double usual = usual_weight(rows, weight);
+  return {std::ldexp(1.0, std::min(n_bits - std::ilogb(total), 1000)),
+          usual > 0 ? usual * static_cast<double>(rows.size()) / total : 0.0};
+}
+
 namespace {
 
 // Where a few rows hold nearly all the weight, bins of equal weight would leave the others hardly an edge: there no row
 // counts for more than eight times the usual weight.
+std::vector<double> clipped(std::size_t n_rows, const double* weight) {
+  std::vector<double> found;
+  if (weight == nullptr) return found;
+  const double usual = usual_weight(rows_of_weight(n_rows, weight), weight);
+  if (usual > 0) found.assign(weight, weight + n_rows);
+  for (double& w : found) w = std::min(w, 8 * usual);
+  return found;
+}
+
 Coding learn_coding(const Table& table, const Table* later, const double* weight, std::uint32_t max_bins, int n_threads,
                     Interrupt& interrupt) {
-  std::vector<double> clipped;
-  if (weight != nullptr) {
-    const double usual = usual_weight(rows_of_weight(table.n_rows, weight), weight);
-    if (usual > 0) clipped.assign(weight, weight + table.n_rows);
-    for (double& w : clipped) w = std::min(w, 8 * usual);
-  }
-  return Coding::learn(table, later, clipped.empty() ? weight : clipped.data(), max_bins, n_threads, interrupt);
+  const std::vector<double> less = clipped(table.n_rows, weight);
+  return Coding::learn(table, later, less.empty() ? weight : less.data(), max_bins, n_threads, interrupt);
 }
 
 }  // namespace
+
+RowsToLearnFrom::RowsToLearnFrom(std::size_t n_rows, const double* weight)
+    : rows(Coding::rows_to_learn_from(n_rows, weight)) {
+  if (weight == nullptr) return;
+  const std::vector<double> less = clipped(n_rows, weight);
+  for (const Row r : rows) weights.push_back(less.empty() ? weight[r] : less[r]);
+}
+
+CodedTable::CodedTable(const Table& given, const Table& rows, Coding known, int n_threads, Interrupt& interrupt)
+    : table(&rows),
+      later_table(&rows),
+      coding(std::move(known)),
+      codes(encode(given, coding, false, n_threads, interrupt)),
+      tiles(coding, codes, n_threads, interrupt) {}
 
 CodedTable::CodedTable(const Table& first, const Table* second, const double* weight, std::uint32_t max_bins,
                        bool lists_columns, int n_threads, Interrupt& interrupt)

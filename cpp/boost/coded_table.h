@@ -17,6 +17,9 @@ struct CodedTable {
   CodedTable(const Table& table, const Table* later, const double* weight, std::uint32_t max_bins, bool lists_columns,
              int n_threads, Interrupt& interrupt);
 
+  // The codes of a table whose columns are not kept, by a coding that was learned before. `rows` has as many rows.
+  CodedTable(const Table& table, const Table& rows, Coding known, int n_threads, Interrupt& interrupt);
+
   const Table* table;
   const Table* later_table;
   Coding coding;
@@ -24,8 +27,22 @@ struct CodedTable {
   Tiles tiles;
 };
 
+// How a table is cut if edges are learned from these rows alone, with these weights, which are clipped where a few rows
+// hold nearly all of it; null: all count once.
+struct RowsToLearnFrom {
+  RowsToLearnFrom(std::size_t n_rows, const double* weight);
+  std::vector<Row> rows;
+  std::vector<double> weights;  // of these rows; empty: none
+};
+
 // Rows of positive weight; all of them if `weight` is null.
 std::vector<Row> rows_of_weight(std::size_t n_rows, const double* weight);
+
+// What weights are summed in units of, and what a row counts for among them (0: for itself): see `count_by_weight`.
+struct WeightScale {
+  double scale, count_by_weight;
+};
+WeightScale weight_scale(const std::vector<Row>& rows, const double* weight, std::size_t n_rows, int n_bits);
 
 // The usual weight, where a few rows hold nearly all of it; else 0.
 double usual_weight(const std::vector<Row>& rows, const double* weight);

@@ -17,18 +17,6 @@ namespace {
 
 constexpr std::size_t block_rows = 512;
 
-// Rows that edges are learned from: all of positive weight, or so many spread evenly over them.
-std::vector<Row> rows_to_learn_from(std::size_t n_rows, const double* weight) {
-  constexpr std::size_t most = 200'000;
-  std::vector<Row> rows;
-  for (std::size_t r = 0; r < n_rows; ++r)
-    if (weight == nullptr || weight[r] > 0) rows.push_back(static_cast<Row>(r));
-  if (rows.size() <= most) return rows;
-  std::vector<Row> some(most);
-  for (std::size_t i = 0; i < most; ++i) some[i] = rows[i * rows.size() / most];
-  return some;
-}
-
 // What rows count for together, if it is the same in whatever order they are added up: each counts for a whole number.
 std::optional<double> whole_total(std::span<const Row> rows, const double* weight) {
   if (weight == nullptr) return static_cast<double>(rows.size());
@@ -142,19 +130,35 @@ class ColumnCutter {
 
 }  // namespace
 
+std::vector<Row> Coding::rows_to_learn_from(std::size_t n_rows, const double* weight) {
+  constexpr std::size_t most = 200'000;
+  std::vector<Row> rows;
+  for (std::size_t r = 0; r < n_rows; ++r)
+    if (weight == nullptr || weight[r] > 0) rows.push_back(static_cast<Row>(r));
+  if (rows.size() <= most) return rows;
+  std::vector<Row> some(most);
+  for (std::size_t i = 0; i < most; ++i) some[i] = rows[i * rows.size() / most];
+  return some;
+}
+
 Coding Coding::learn(const Table& table, const Table* later, const double* weight, std::uint32_t max_bins,
                      int n_threads, Interrupt& interrupt) {
-  Coding coding;
-  const std::size_t n_columns = table.n_columns();
-  coding.columns.resize(n_columns);
-  const std::vector<Row> rows = rows_to_learn_from(table.n_rows, weight);
-  std::vector<std::uint8_t> missing(n_columns, 0);
+  std::vector<std::uint8_t> missing(table.n_columns(), 0);
   const auto mark = [&](const Table& some, const double* weights) {
     mark_missing(some, weights, n_threads, missing);
     mark_missing_stored(some, weights, n_threads, missing);
   };
   mark(table, weight);
   if (later != nullptr) mark(*later, nullptr);
+  return learn(table, rows_to_learn_from(table.n_rows, weight), weight, missing, max_bins, n_threads, interrupt);
+}
+
+Coding Coding::learn(const Table& table, const std::vector<Row>& rows, const double* weight,
+                     const std::vector<std::uint8_t>& missing, std::uint32_t max_bins, int n_threads,
+                     Interrupt& interrupt) {
+  Coding coding;
+  const std::size_t n_columns = table.n_columns();
+  coding.columns.resize(n_columns);
   std::vector<ColumnCutter> cutters(static_cast<std::size_t>(n_threads), {table, rows, weight, max_bins});
   const auto n_beside = std::clamp<std::size_t>(n_columns / (4 * static_cast<std::size_t>(n_threads)), 1, 8);
   const double estimated_ns = 20.0 * static_cast<double>(n_columns) * static_cast<double>(rows.size());

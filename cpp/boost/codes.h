@@ -32,6 +32,14 @@ struct Coding {
   static Coding learn(const Table& table, const Table* later, const double* weight, std::uint32_t max_bins,
                       int n_threads, Interrupt& interrupt);
 
+  // The same of these rows alone; `missing` says which columns of the whole table lack values.
+  static Coding learn(const Table& table, const std::vector<Row>& rows, const double* weight,
+                      const std::vector<std::uint8_t>& missing, std::uint32_t max_bins, int n_threads,
+                      Interrupt& interrupt);
+
+  // Rows that edges are learned from: all of positive weight, or so many spread evenly over them.
+  static std::vector<Row> rows_to_learn_from(std::size_t n_rows, const double* weight);
+
   std::vector<CodedColumn> columns;
 };
 

@@ -9,51 +9,23 @@
 #include <thread>
 
 #include "base/pool.h"
-#include "base/random.h"
-#include "boost/columns.h"
+#include "boost/growing.h"
 #include "boost/level.h"
 
 namespace spinney {
 
-// A node of the tree to be, or one that its parent will have if it is split.
-struct BoostGrower::Leaf {
-  std::size_t begin = 0, end = 0;
-  Sums sums;
-  std::uint32_t depth = 0;
-  std::uint64_t path = 1;  // random streams are by place in the tree
-  Bounds bounds;
-  std::vector<std::uint32_t> groups;  // that may still be split on; empty: no constraint
-  Histogram histogram;
-  Histogram listed;  // of the listed columns, where there are entries enough
-  BoostSplit best;
-  std::unique_ptr<Leaf> left, right;  // once its split has been carried out, ahead of its turn perhaps
-  bool is_taken = false;              // a thread is splitting it
-  bool is_placed = false;             // it is part of the tree
-  std::size_t made = 0;               // order of creation
-  std::size_t at = 0;                 // its place among the nodes
-  int made_by = 0;                    // worker
-
-  Row n() const { return static_cast<Row>(end - begin); }
-  bool is_split() const { return left != nullptr; }
-};
-
-class BoostGrower::Growing {
+class BoostGrower::Growing : public GrowingTree {
  public:
   Growing(BoostGrower& home, std::vector<Row>& rows, const Packed* pairs, Units units, const BoostParams& params,
           std::uint64_t key, Interrupt& interrupt)
-      : home_(home),
-        coding_(home.coding_),
-        params_(params),
+      : GrowingTree(home.coding_, params, units, key),
+        home_(home),
         n_threads_(detail::inside_task ? 1 : home.n_threads_),
         rows_(rows),
-        units_(units),
         interrupt_(interrupt),
-        search_(home.coding_, params, units),
-        columns_(home.coding_, params, key),
         histograms_(home.tiles_, search_, columns_.of_tree(), pairs, home.scratch_, interrupt) {}
 
   BoostedTree grow(const Packed* root_histogram) {
-    nodes_.push_back({});
     if (params_.symmetric) return grow_levels(plant(root_histogram));
     push(plant(root_histogram));
     const double to_share = estimated_ns_of_root() / (4.0 * n_threads_);
@@ -72,66 +44,8 @@ class BoostGrower::Growing {
   }
 
  private:
-  struct NodeRecord {
-    BoostSplit split;
-    Sums sums;
-    Row n = 0;
-    std::size_t left = 0, right = 0;  // 0: a leaf
-    std::size_t begin = 0, end = 0;
-    Bounds bounds;
-    bool left_heavier = false;
-  };
-
-  // ---- whose turn it is ------------------------------------------------------------------------------
-
-  bool later(const Leaf& a, const Leaf& b) const {
-    if (params_.depth_wise && a.depth != b.depth) return a.depth > b.depth;
-    return a.best.gain != b.best.gain ? a.best.gain < b.best.gain : a.made > b.made;
-  }
-  auto order() const {
-    return [this](const auto& a, const auto& b) { return later(*a, *b); };
-  }
-
-  std::size_t n_to_come() const { return params_.max_leaf_nodes - n_leaves_; }
-  bool is_done() const { return n_to_come() == 0 || heap_.empty(); }
-
-  void place(Leaf& leaf) {
-    leaf.made = n_made_++;
-    leaf.is_placed = true;
-    NodeRecord& node = nodes_[leaf.at];
-    node.sums = leaf.sums;
-    node.n = leaf.n();
-    node.begin = leaf.begin;
-    node.end = leaf.end;
-    node.bounds = leaf.bounds;
-  }
-
-  // A node takes its place; it waits for its turn if there is a split to make.
-  void push(std::unique_ptr<Leaf> leaf) {
-    place(*leaf);
-    if (!(leaf->best.gain > 0)) return finish(*leaf);
-    heap_.push_back(std::move(leaf));
-    std::push_heap(heap_.begin(), heap_.end(), order());
-  }
-
-  // Splits that are made and whose turn it is become part of the tree.
-  void commit_splits() {
-    while (!is_done() && heap_.front()->is_split()) {
-      std::pop_heap(heap_.begin(), heap_.end(), order());
-      std::unique_ptr<Leaf> leaf = std::move(heap_.back());
-      heap_.pop_back();
-      commit(std::move(leaf));
-      ++n_leaves_;
-    }
-  }
-
-  void finish(Leaf& leaf) {
-    give_back(leaf, leaf.made_by);
-    if (!leaf.is_split()) return;
-    finish(*leaf.left);
-    finish(*leaf.right);
-    join(leaf, leaf.left->n());
-  }
+  void let_go(Leaf& leaf) override { give_back(leaf, leaf.made_by); }
+  void rejoin(Leaf& leaf) override { join(leaf, leaf.left->n()); }
 
   // The rows of a leaf that was parted in vain, in ascending order again.
   void join(const Leaf& leaf, std::size_t n_left) {
@@ -289,15 +203,8 @@ class BoostGrower::Growing {
 
   // ---- splitting one leaf ----------------------------------------------------------------------------
 
-  struct Outcome {  // the children, or a leaf's best split after its rows were counted
-    std::unique_ptr<Leaf> left, right;
-    BoostSplit recounted;
-  };
-
   std::unique_ptr<Leaf> plant(const Packed* known) {
-    auto root = std::make_unique<Leaf>();
-    root->end = rows_.size();
-    for (std::uint32_t g = 0; g < params_.interaction_cst.size(); ++g) root->groups.push_back(g);
+    auto root = make_root(rows_.size());
     root->histogram = home_.pool_.take(0);
     if (is_worth_listed(*root)) root->listed = home_.listed_pool_.take(0);
     SearchedNode searched = searched_node(*root, may_split(*root));
@@ -347,7 +254,7 @@ class BoostGrower::Growing {
   // Carries out the best split of a leaf. `search`: the children may have to be split in turn.
   Outcome split(Leaf& leaf, int n_threads, int worker, bool search) {
     const std::size_t n_left = home_.parter_.part(leaf.best, rows_.data() + leaf.begin, leaf.n(), n_threads, worker);
-    if (std::min<std::size_t>(n_left, leaf.n() - n_left) < std::max<Row>(1, params_.min_samples_leaf)) {
+    if (has_too_few(leaf, n_left)) {
       join(leaf, n_left);
       if (params_.symmetric) return {};
       return {nullptr, nullptr, best_counted(leaf, worker)};
@@ -381,56 +288,6 @@ class BoostGrower::Growing {
     if (may_split(small) && is_worth_listed(small)) small.listed = home_.listed_pool_.take(worker);
   }
 
-  std::unique_ptr<Leaf> make_child(const Leaf& leaf, bool is_left, std::size_t n_left) const {
-    auto child = std::make_unique<Leaf>();
-    const Sums& left = leaf.best.left;
-    child->begin = is_left ? leaf.begin : leaf.begin + n_left;
-    child->end = is_left ? leaf.begin + n_left : leaf.end;
-    child->sums = is_left ? left : Sums{leaf.sums.gradient - left.gradient, leaf.sums.hessian - left.hessian};
-    child->depth = leaf.depth + 1;
-    child->path = derive(leaf.path, is_left ? 1 : 2);
-    child->bounds = leaf.bounds;
-    for (const std::uint32_t g : leaf.groups) {
-      const auto& group = params_.interaction_cst[g];
-      if (std::find(group.begin(), group.end(), leaf.best.feature) != group.end()) child->groups.push_back(g);
-    }
-    return child;
-  }
-
-  // The leaf has its children now; or a lesser split, and takes its place behind others, or no split at all.
-  void settle(Leaf& leaf, Outcome outcome) {
-    leaf.left = std::move(outcome.left);
-    leaf.right = std::move(outcome.right);
-    if (leaf.is_split()) return;
-    leaf.best = std::move(outcome.recounted);
-    if (!leaf.is_placed) return;
-    std::erase_if(heap_, [&](const auto& other) {
-      if (other.get() != &leaf || leaf.best.gain > 0) return false;
-      finish(leaf);
-      return true;
-    });
-    std::make_heap(heap_.begin(), heap_.end(), order());
-  }
-
-  bool may_split(const Leaf& leaf) const {
-    const std::size_t fewest =
-        std::max<std::size_t>(2 * std::max<Row>(1, params_.min_samples_leaf), params_.min_samples_split);
-    return leaf.n() >= fewest && leaf.depth < params_.max_depth;
-  }
-
-  void bound(const Leaf& leaf, Leaf& left, Leaf& right) const {
-    if (params_.monotonic_cst.empty() || params_.monotonic_cst[leaf.best.feature] == 0) return;
-    const double middle = (step_of(left) + step_of(right)) / 2;
-    const bool rises = params_.monotonic_cst[leaf.best.feature] > 0;
-    (rises ? left : right).bounds.high = std::min(leaf.bounds.high, middle);
-    (rises ? right : left).bounds.low = std::max(leaf.bounds.low, middle);
-  }
-
-  double step_of(const Leaf& leaf) const {
-    return search_.step(static_cast<double>(leaf.sums.gradient) * units_.gradient,
-                        static_cast<double>(leaf.sums.hessian) * units_.hessian, leaf.bounds);
-  }
-
   // The hessian had promised more rows than there were. Columns are counted until the best split is one of them: few are,
   // where all would take as long as the histogram.
   BoostSplit best_counted(const Leaf& leaf, int worker) {
@@ -451,86 +308,21 @@ class BoostGrower::Growing {
     return counts;
   }
 
-  // ---- the tree -------------------------------------------------------------------------------------
-
-  void record_split(Leaf& leaf) {
-    NodeRecord& node = nodes_[leaf.at];
-    node.split = std::move(leaf.best);
-    node.left_heavier = leaf.left->n() > leaf.right->n();
-    node.left = leaf.left->at = nodes_.size();
-    node.right = leaf.right->at = nodes_.size() + 1;
-    nodes_.resize(nodes_.size() + 2);
-  }
-
-  // The split of a leaf becomes part of the tree.
-  void commit(std::unique_ptr<Leaf> leaf) {
-    record_split(*leaf);
-    push(std::move(leaf->left));
-    push(std::move(leaf->right));
-  }
-
-  BoostedTree assemble() {
-    BoostedTree grown;
-    struct Step {
-      std::size_t node, parent;
-    };
-    std::vector<Step> stack{{0, SIZE_MAX}};
-    while (!stack.empty()) {
-      const Step step = stack.back();
-      stack.pop_back();
-      const NodeRecord& node = nodes_[step.node];
-      const std::size_t at = grown.tree.add_leaf();
-      grown.cut.push_back(0);
-      if (step.parent != SIZE_MAX) grown.tree.right[step.parent] = static_cast<std::uint32_t>(at);
-      describe(node, grown, at);
-      if (node.left == 0) {
-        grown.leaves.push_back({static_cast<std::uint32_t>(at), node.begin, node.end, node.bounds});
-        continue;
-      }
-      stack.push_back({node.right, at});
-      stack.push_back({node.left, SIZE_MAX});
-    }
-    return grown;
-  }
-
-  void describe(const NodeRecord& node, BoostedTree& grown, std::size_t at) const {
-    Tree& tree = grown.tree;
-    const double g = static_cast<double>(node.sums.gradient) * units_.gradient;
-    const double h = static_cast<double>(node.sums.hessian) * units_.hessian;
-    tree.weight[at] = static_cast<double>(node.n);
-    tree.n_rows[at] = node.n;
-    // such that the decrease of weight times impurity is the gain
-    tree.impurity[at] =
-        node.n == 0 ? 0.0 : -g * g / (h + params_.l2_regularization + 1e-300) / static_cast<double>(node.n);
-    tree.value[at] = search_.step(g, h, node.bounds) * params_.learning_rate;
-    if (node.left == 0) return;
-    set_split(tree, at, coding_, node.split, node.left_heavier);
-    grown.cut[at] = node.split.cut;
-  }
-
   BoostGrower& home_;
-  const Coding& coding_;
-  const BoostParams& params_;
   const int n_threads_;
   std::vector<Row>& rows_;
-  const Units units_;
   Interrupt& interrupt_;
-  const SplitSearch search_;
-  const DrawnColumns columns_;
   const HistogramSearch histograms_;
 
   double alone_ns_ = 0;  // splits that take no longer are one thread's work
 
-  // While threads split leaves of their own, what follows is under the mutex.
+  // While threads split leaves of their own, what follows is under the mutex, and so are the tree's leaves.
   std::mutex mutex_;
   std::condition_variable news_;
   std::atomic<std::size_t> n_settled_{0};
   std::size_t n_taken_ = 0;
   bool is_given_up_ = false;
-  std::vector<std::unique_ptr<Leaf>> heap_;  // leaves of the tree that have a split to make
   std::vector<Leaf*> soon_;
-  std::vector<NodeRecord> nodes_;
-  std::size_t n_made_ = 0, n_leaves_ = 1;
 };
 
 void set_split(Tree& tree, std::size_t at, const Coding& coding, const BoostSplit& split, bool left_heavier) {

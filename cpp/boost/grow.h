@@ -24,6 +24,7 @@ struct GrownLeaf {
   std::uint32_t node;
   std::size_t begin, end;
   Bounds bounds;
+  std::uint32_t name = 0;  // of its rows, where these are elsewhere
 };
 
 struct BoostedTree {
@@ -45,7 +46,6 @@ class BoostGrower {
                    std::uint64_t key, const Packed* root, Interrupt& interrupt);
 
  private:
-  struct Leaf;
   class Growing;
 
   const Coding& coding_;

@@ -210,6 +210,20 @@ void HistogramSearch::plant(SearchedNode& root, const Packed* known, int n_threa
   plant_listed(root, n_threads);
 }
 
+void HistogramSearch::fill(Packed* histogram, const Row* rows, std::size_t n, int n_threads) const {
+  std::vector<std::uint8_t> used;
+  if (lanes_in_use_.empty()) return;
+  if (shares_tiles(n_threads) || n_threads == 1)
+    parallel_for(tiles_in_use_.size(), n_threads,
+                 [&](std::size_t i, int) { fill_tile(tiles_in_use_[i], histogram, rows, n); });
+  else
+    used = fill_parts(histogram, rows, n, n_threads);
+  for_each_lane(n_threads, [&](std::uint32_t lane, int) {
+    add_parts(lane, histogram, used);
+    tiles_.sum_up(lane, histogram);
+  });
+}
+
 void HistogramSearch::plant_listed(SearchedNode& root, int n_threads) const {
   const ListedColumns& listed = tiles_.listed();
   if (listed.empty()) return;

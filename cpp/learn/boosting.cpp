@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "learn/chunks.h"
 #include "learn/leaf_values.h"
+#include "learn/scales.h"
 #include "learn/vector_space.h"
 
 namespace spinney {
@@ -39,13 +40,6 @@ void for_each_piece(const BoostedTree& grown, std::span<const Row> rows, std::si
   });
 }
 
-// Units are powers of two: gradients that are whole to begin with, such as signs, stay exact, and so do ties between cuts.
-float scale_of(double room, double total) {
-  int exponent = 0;
-  std::frexp(room / std::max(total, 0x1p-64), &exponent);
-  return std::ldexp(1.0f, exponent - 1);
-}
-
 }  // namespace
 
 struct Boosting::Workspace {
@@ -65,15 +59,9 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
       coded_(std::move(coded)),
       round_(first_round) {
   const int n_threads = params_.tree.n_threads;
-  for (const LossPart& part : params_.parts) {
-    parts_.push_back({part, n_scores()});
-    part_of_.insert(part_of_.end(), part.n_scores, parts_.size() - 1);
-  }
-  for (const auto& monotone : params_.monotonic_cst) {
-    of_score_.push_back(params_.tree);
-    of_score_.back().monotonic_cst = monotone;
-  }
+  place_parts();
   if (n_rows() >= std::size_t{1} << 30) throw std::invalid_argument("boosting takes at most 2^30 rows");
+  n_all_rows_ = n_rows();
   all_ = rows_of_weight(n_rows(), rows_.weight);
   if (all_.empty()) throw std::invalid_argument("no row has a positive weight");
   weigh_rows();
@@ -98,7 +86,32 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
   for (std::uint32_t k = 0; k < n_scores(); ++k) pairs_.emplace_back(n_rows());
 }
 
+Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams params,
+                   std::shared_ptr<const CodedTable> coded, const Share& share)
+    : rows_(std::move(rows)),
+      held_out_(std::move(held_out)),
+      params_(std::move(params)),
+      coded_(std::move(coded)),
+      weight_scale_(share.weight_scale),
+      first_row_(share.first_row),
+      n_all_rows_(share.n_all_rows) {
+  params_.tree.count_by_weight = share.count_by_weight;
+  place_parts();
+  all_ = rows_of_weight(n_rows(), rows_.weight);
+  if (held_out_.table != nullptr) judged_ = rows_of_weight(n_rows(), held_out_.weight);
+  for (std::uint32_t k = 0; k < n_scores(); ++k) pairs_.emplace_back(n_rows());
+}
+
 Boosting::~Boosting() = default;
+
+void Boosting::place_parts() {
+  parts_ = placed(params_.parts);
+  for (std::size_t p = 0; p < parts_.size(); ++p) part_of_.insert(part_of_.end(), parts_[p].n_scores, p);
+  for (const auto& monotone : params_.monotonic_cst) {
+    of_score_.push_back(params_.tree);
+    of_score_.back().monotonic_cst = monotone;
+  }
+}
 
 // Where a few rows hold nearly all the weight, shares of the hessian, by which the rows of a side are first judged, would
 // refuse the others every split: one weight of 1e6 among 2,000 ones left no split at all. There a row counts for the
@@ -106,11 +119,10 @@ Boosting::~Boosting() = default;
 void Boosting::weigh_rows() {
   if (params_.draws_by_gradient) weight_scale_ = std::ldexp(1.0, 50 - std::ilogb(static_cast<double>(n_rows())));
   if (rows_.weight == nullptr) return;
-  const double total = std::accumulate(rows_.weight, rows_.weight + n_rows(), 0.0);
-  weight_scale_ = std::ldexp(1.0, std::min((params_.draws_by_gradient ? 50 : 61) - std::ilogb(total), 1000));
-  const double usual = usual_weight(all_, rows_.weight);
-  if (!(usual > 0)) return;
-  params_.tree.count_by_weight = usual * static_cast<double>(all_.size()) / total;
+  const WeightScale found = weight_scale(all_, rows_.weight, n_rows(), params_.draws_by_gradient ? 50 : 61);
+  weight_scale_ = found.scale;
+  if (!(found.count_by_weight > 0)) return;
+  params_.tree.count_by_weight = found.count_by_weight;
   for (BoostParams& params : of_score_) params.count_by_weight = params_.tree.count_by_weight;
 }
 
@@ -166,8 +178,8 @@ BoostedTree Boosting::grow(std::uint32_t k, Workspace& space, Interrupt& interru
   return grown;
 }
 
-std::uint64_t Boosting::key_of_tree(std::uint32_t k) const {
-  return derive(derive(derive(params_.tree.seed, 12), round_), k);
+std::uint64_t key_of_boosted_tree(std::uint64_t seed, std::uint32_t round, std::uint32_t score) {
+  return derive(derive(derive(seed, 12), round), score);
 }
 
 void Boosting::fill_roots(Interrupt& interrupt) {
@@ -176,16 +188,14 @@ void Boosting::fill_roots(Interrupt& interrupt) {
   roots_->fill(rows_of_round(), interrupt);
 }
 
-// Whole numbers as large as the sums of all rows leave room for.
 Units Boosting::quantise(std::uint32_t k, Packed* packed) const {
-  const double room = 0.999 * (0x1p31 - 2 - static_cast<double>(n_rows()));  // each row may be rounded up by one
-  const float gradient_scale = scale_of(room, totals_[k].gradient), hessian_scale = scale_of(room, totals_[k].hessian);
+  const PackedScales scales(totals_[k], n_all_rows_);
   const auto low = static_cast<std::uint32_t>(key_of_tree(k));
   for_each_chunk(n_rows(), params_.tree.n_threads, 1.0, [&](std::size_t, std::size_t begin, std::size_t end) {
-    boost_kernels().quantise(pairs_[k].data() + begin, begin, end - begin, gradient_scale, hessian_scale, low,
-                             packed + begin);
+    boost_kernels().quantise(pairs_[k].data() + begin, first_row_ + begin, end - begin, scales.gradient, scales.hessian,
+                             low, packed + begin);
   });
-  return {1.0 / static_cast<double>(gradient_scale), 1.0 / static_cast<double>(hessian_scale)};
+  return scales.units();
 }
 
 // Leaves are set from the gradients before rounding; their sums are whole numbers of a unit that none of them feels, so
@@ -200,27 +210,18 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
     });
     return order_values(grown.tree, tree_params(k).monotonic_cst);
   }
-  const double g_scale = 0x1p60 / std::max(totals_[k].gradient, 1e-30);
-  const double h_scale = 0x1p60 / std::max(totals_[k].hessian, 1e-30);
+  const LeafScales scales(totals_[k]);
   std::vector<std::atomic<std::int64_t>> g(n_leaves), h(n_leaves);
   for_each_piece(grown, rows, n_rows(), n_threads, 3.0, [&](std::size_t i, std::size_t begin, std::size_t end) {
     const WholeSums sums =
-        boost_kernels().sum_pairs(pairs_[k].data(), rows.data() + begin, end - begin, g_scale, h_scale);
+        boost_kernels().sum_pairs(pairs_[k].data(), rows.data() + begin, end - begin, scales.gradient, scales.hessian);
     g[i].fetch_add(sums.gradient, std::memory_order_relaxed);
     h[i].fetch_add(sums.hessian, std::memory_order_relaxed);
   });
+  std::vector<WholeSums> sums;
+  for (std::size_t i = 0; i < n_leaves; ++i) sums.push_back({g[i].load(), h[i].load()});
   const SplitSearch search(coded_->coding, tree_params(k), {});
-  // The mean of a normal distribution is in the unit of the target: its steps do not run away.
-  const bool is_mean = part_of(k).loss == Loss::normal && k == part_of(k).first;
-  const bool is_tempered = params_.temper_steps && traits_of(part_of(k).loss).tempers_steps && !is_mean;
-  for (std::size_t i = 0; i < n_leaves; ++i) {
-    const auto& [node, begin, end, bounds] = grown.leaves[i];
-    const double newton =
-        search.step(static_cast<double>(g[i].load()) / g_scale, static_cast<double>(h[i].load()) / h_scale, {});
-    const double step = is_tempered ? tempered(newton) : std::clamp(newton, bounds.low, bounds.high);
-    grown.tree.value[node] = params_.tree.learning_rate * step;
-  }
-  if (is_tempered || params_.vector_leaves) order_values(grown.tree, tree_params(k).monotonic_cst);
+  set_steps(grown, sums, scales, search, tree_params(k), is_tempered(params_, part_of(k), k), params_.vector_leaves);
 }
 
 double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const {
@@ -246,7 +247,6 @@ double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::spa
 // Nodes know the weight of their rows, not their number. It is summed in whole numbers of a power of two that is small
 // enough: whole weights stay what they are, and the order of the rows does not matter.
 void Boosting::weigh(BoostedTree& grown, std::span<const Row> rows) const {
-  Tree& tree = grown.tree;
   std::vector<std::atomic<std::int64_t>> sums(grown.leaves.size());
   for_each_piece(grown, rows, n_rows(), params_.tree.n_threads, 2.0,
                  [&](std::size_t i, std::size_t begin, std::size_t end) {
@@ -256,15 +256,9 @@ void Boosting::weigh(BoostedTree& grown, std::span<const Row> rows) const {
                      sum += static_cast<std::int64_t>(weight_of(rows[j]) * weight_scale_);
                    sums[i].fetch_add(sum, std::memory_order_relaxed);
                  });
-  std::vector<std::int64_t> weight(tree.size(), 0);
-  for (std::size_t i = 0; i < sums.size(); ++i) weight[grown.leaves[i].node] = sums[i].load(std::memory_order_relaxed);
-  for (std::size_t node = tree.size(); node-- > 0;) {
-    if (!tree.is_leaf(node)) weight[node] = weight[node + 1] + weight[tree.right[node]];
-    const double known = static_cast<double>(weight[node]) / weight_scale_;
-    if (!(known > 0)) continue;
-    tree.impurity[node] *= tree.weight[node] / known;
-    tree.weight[node] = known;
-  }
+  std::vector<std::int64_t> weights;
+  for (const auto& sum : sums) weights.push_back(sum.load(std::memory_order_relaxed));
+  set_weights(grown, weights, weight_scale_);
 }
 
 void Boosting::add_to_scores(const BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) {

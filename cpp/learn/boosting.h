@@ -11,18 +11,9 @@
 #include "boost/grow.h"
 #include "boost/kernels.h"
 #include "boost/roots.h"
-#include "loss/all.h"
+#include "learn/part_losses.h"
 
 namespace spinney {
-
-// A target and its loss: of one score of a row, or of several, such as one for each class.
-struct LossPart {
-  Loss loss = Loss::squared;
-  double parameter = 0;        // Huber: share of the residuals beyond delta is 1 - this; the quantile; Tweedie's power;
-                               // the variance of all rows (normal)
-  std::uint32_t n_scores = 1;  // score columns: 1, or the number of classes (multinomial)
-  double weight = 1;           // of its loss in the sum over all parts
-};
 
 struct BoostingParams {
   BoostParams tree;
@@ -45,6 +36,9 @@ struct BoostingRows {
   const double* weight = nullptr;  // null: every row counts once
   std::vector<std::vector<double>> scores;
 };
+
+// The key of a tree's random streams.
+std::uint64_t key_of_boosted_tree(std::uint64_t seed, std::uint32_t round, std::uint32_t score);
 
 class Boosting {
  public:
@@ -77,27 +71,31 @@ class Boosting {
   const BoostingRows& held_out() const { return held_out_; }
   std::uint32_t n_rounds() const { return round_; }
 
- private:
+ protected:
+  // Rows `first_row` … of a table whose other rows are elsewhere, and what is known of all of them.
+  struct Share {
+    std::size_t first_row = 0, n_all_rows = 0;
+    double weight_scale = 1, count_by_weight = 1;
+  };
+  Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams params, std::shared_ptr<const CodedTable> coded,
+           const Share& share);
+
   struct Workspace;  // of a tree being grown
   struct VectorSpace;
-  struct LossSum {  // of a chunk of rows
-    double loss = 0, weight = 0;
-    void add(const double* losses, const double* weights, std::size_t n, double factor);
-    void count(const double* weights, std::size_t n);
-  };
-  struct Part : LossPart {
-    std::uint32_t first = 0;  // score
-    double delta = 0;         // where a loss that bends does so in this round
-    double known() const { return traits_of(loss).bends ? delta : parameter; }
-  };
+  using Part = PlacedPart;
 
+  void place_parts();
   void weigh_rows();
   void draw_rows();
+  void part_by_chance();
+  void add_weightless();
   void measure_rows();
   void weigh_drawn_rows();
   bool begins_step() const { return round_ % params_.n_parallel_trees == 0; }
   const std::vector<Row>& rows_of_round() const { return params_.subsample < 1 ? in_bag_ : all_; }
   void fill_pairs(std::vector<LossSum>* losses);
+  std::vector<GradientSums> fill_chunks(std::vector<LossSum>* losses);
+  void add_up(const std::vector<GradientSums>& sums);
   void find_bend(Part& part) const;
   void fill_pairs_of(const Part& part, std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss);
   void fill_pairs_of_normal(const Part& part, std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss);
@@ -105,7 +103,7 @@ class Boosting {
   BoostedTree grow(std::uint32_t k, Workspace& space, Interrupt& interrupt);
   void grow_vector(Interrupt& interrupt);
   std::uint32_t n_trees_apart() const;
-  std::uint64_t key_of_tree(std::uint32_t k) const;
+  std::uint64_t key_of_tree(std::uint32_t k) const { return key_of_boosted_tree(params_.tree.seed, round_, k); }
   void fill_roots(Interrupt& interrupt);
   Units quantise(std::uint32_t k, Packed* packed) const;
   void set_values(BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) const;
@@ -117,12 +115,8 @@ class Boosting {
   void walk_others(std::span<const BoostedTree> grown, std::uint32_t first);
   double mean_loss(const BoostingRows& rows) const;
   double mean_out_of_bag() const;
-  static double mean_of(const std::vector<LossSum>& sums);
+  std::vector<LossSum> chunk_losses(const BoostingRows& rows) const;
   LossSum sum_of_losses(const BoostingRows& rows, std::size_t begin, std::size_t end) const;
-  void add_losses(const Part& part, const double* target, const double* weight, const double* const* scores,
-                  std::size_t n, LossSum& sum) const;
-  static void fill_losses(const Part& part, const double* target, const double* const* scores, std::size_t n,
-                          double* losses);
   bool is_outside() const { return traits_of(parts_[0].loss).is_outside; }
   const Part& part_of(std::uint32_t k) const { return parts_[part_of_[k]]; }
   const double* target_of(const Part& part, const BoostingRows& rows) const;
@@ -155,6 +149,7 @@ class Boosting {
   double whole_size_ = 0;                         // a row of which is drawn for certain
   std::vector<std::vector<double>> step_scores_;  // before the rounds that belong together, if leaves are refitted
   double weight_scale_ = 1;
+  std::size_t first_row_ = 0, n_all_rows_ = 0;  // where a part of a table begins, and the whole table's rows
   std::uint32_t round_ = 0;
   std::vector<Tree> trees_;
 };

@@ -12,11 +12,25 @@ namespace spinney {
 
 void Boosting::draw_rows() {
   if (params_.subsample >= 1) return;
+  part_by_chance();
+  if (in_bag_.empty()) in_bag_.swap(out_of_bag_);
+  if (in_bag_.size() == all_.size()) return;
+  add_weightless();
+  if (params_.draws_by_gradient) weigh_drawn_rows();
+}
+
+// Rows without a weight are never drawn.
+void Boosting::add_weightless() {
+  for (std::size_t r = 0; rows_.weight != nullptr && r < n_rows(); ++r)
+    if (!(rows_.weight[r] > 0)) out_of_bag_.push_back(static_cast<Row>(r));
+}
+
+void Boosting::part_by_chance() {
   const std::uint64_t key = derive(derive(params_.tree.seed, 11), round_);
   if (params_.draws_by_gradient) measure_rows();
   const auto is_drawn = [&](Row r) {
     const double chance = params_.draws_by_gradient ? static_cast<double>(sizes_[r]) / whole_size_ : params_.subsample;
-    return static_cast<double>(derive(key, r) >> 11) * 0x1p-53 < chance;
+    return static_cast<double>(derive(key, first_row_ + r) >> 11) * 0x1p-53 < chance;
   };
   const std::size_t n = all_.size(), n_chunks = (n + chunk_rows - 1) / chunk_rows;
   std::vector<std::size_t> first(n_chunks + 1, 0);  // of the rows drawn
@@ -34,11 +48,6 @@ void Boosting::draw_rows() {
       else
         out_of_bag_[out++] = all_[i];
   });
-  if (in_bag_.empty()) in_bag_.swap(out_of_bag_);
-  if (in_bag_.size() == all_.size()) return;
-  for (std::size_t r = 0; rows_.weight != nullptr && r < n_rows(); ++r)
-    if (!(rows_.weight[r] > 0)) out_of_bag_.push_back(static_cast<Row>(r));
-  if (params_.draws_by_gradient) weigh_drawn_rows();
 }
 
 // How large the gradients of each row are, and the size from which on a row is drawn for certain, such that as many rows are

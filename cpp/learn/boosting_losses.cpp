@@ -13,18 +13,6 @@
 
 namespace spinney {
 
-namespace {
-
-const LossKernels& kernels_of(Loss loss) { return boost_kernels().losses[static_cast<std::size_t>(loss)]; }
-
-}  // namespace
-
-std::uint32_t BoostingParams::n_scores() const {
-  std::uint32_t n = 0;
-  for (const LossPart& part : parts) n += part.n_scores;
-  return n;
-}
-
 const double* Boosting::target_of(const Part& part, const BoostingRows& rows) const {
   return rows.target + static_cast<std::size_t>(&part - parts_.data()) * rows.table->n_rows;
 }
@@ -66,7 +54,19 @@ void Boosting::find_bend(Part& part) const {
 }
 
 // Gradients at the present scores, and losses by chunk unless `losses` is null.
-void Boosting::fill_pairs(std::vector<LossSum>* losses) {
+void Boosting::fill_pairs(std::vector<LossSum>* losses) { add_up(fill_chunks(losses)); }
+
+void Boosting::add_up(const std::vector<GradientSums>& sums) {
+  const std::size_t width = n_scores();
+  totals_.assign(width, {});
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    totals_[i % width].gradient += sums[i].gradient;
+    totals_[i % width].hessian += sums[i].hessian;
+  }
+}
+
+// The same; returns the sums of the gradients, chunk by chunk and score by score.
+std::vector<GradientSums> Boosting::fill_chunks(std::vector<LossSum>* losses) {
   const std::size_t n = n_rows(), n_chunks = (n + chunk_rows - 1) / chunk_rows, width = n_scores();
   if (is_outside()) throw std::logic_error("gradients are to be set before a round");
   for (Part& part : parts_)
@@ -80,11 +80,7 @@ void Boosting::fill_pairs(std::vector<LossSum>* losses) {
     for (const Part& part : parts_) fill_pairs_of(part, begin, end, sums.data() + c * width + part.first, loss);
     if (loss != nullptr) loss->count(rows_.weight == nullptr ? nullptr : rows_.weight + begin, end - begin);
   });
-  totals_.assign(width, {});
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    totals_[i % width].gradient += sums[i].gradient;
-    totals_[i % width].hessian += sums[i].hessian;
-  }
+  return sums;
 }
 
 void Boosting::fill_pairs_of(const Part& part, std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss) {
@@ -94,8 +90,9 @@ void Boosting::fill_pairs_of(const Part& part, std::size_t begin, std::size_t en
                *target = target_of(part, rows_) + begin;
   Pair* pairs = pairs_[part.first].data() + begin;
   std::array<double, chunk_rows> losses;
-  kernels_of(part.loss).gradients(target, rows_.scores[part.first].data() + begin, weight, end - begin, {part.known()},
-                                  pairs, loss == nullptr ? nullptr : losses.data());
+  boost_kernels().losses[static_cast<std::size_t>(part.loss)].gradients(target, rows_.scores[part.first].data() + begin,
+                                                                        weight, end - begin, {part.known()}, pairs,
+                                                                        loss == nullptr ? nullptr : losses.data());
   add_sizes(pairs, end - begin, *sums);
   if (loss != nullptr) loss->add(losses.data(), weight, end - begin, part.weight);
 }
@@ -162,20 +159,22 @@ double Boosting::training_loss() {
 }
 
 double Boosting::mean_loss(const BoostingRows& rows) const {
-  if (is_outside()) return std::numeric_limits<double>::quiet_NaN();
+  return is_outside() ? std::numeric_limits<double>::quiet_NaN() : mean_of(chunk_losses(rows));
+}
+
+std::vector<LossSum> Boosting::chunk_losses(const BoostingRows& rows) const {
   const std::size_t n = rows.table->n_rows;
   std::vector<LossSum> sums((n + chunk_rows - 1) / chunk_rows);
   for_each_chunk(n, params_.tree.n_threads, 4.0 * n_scores(),
                  [&](std::size_t c, std::size_t begin, std::size_t end) { sums[c] = sum_of_losses(rows, begin, end); });
-  return mean_of(sums);
+  return sums;
 }
 
 // Rows that are out of bag for their small gradients say nothing of others.
 // Of every second, third … row where there are many: log losses of all rows, before and after, took 23 % of the fit.
 double Boosting::mean_out_of_bag() const {
   if (is_outside() || params_.draws_by_gradient) return std::numeric_limits<double>::quiet_NaN();
-  constexpr std::size_t most = 16384;
-  const std::size_t step = std::max<std::size_t>(1, (out_of_bag_.size() + most - 1) / most);
+  const std::size_t step = step_out_of_bag(out_of_bag_.size());
   const std::size_t n = (out_of_bag_.size() + step - 1) / step;
   std::vector<LossSum> sums((n + chunk_rows - 1) / chunk_rows);
   for_each_chunk(n, params_.tree.n_threads, 6.0 * n_scores(), [&](std::size_t c, std::size_t begin, std::size_t end) {
@@ -197,17 +196,7 @@ double Boosting::mean_out_of_bag() const {
   return mean_of(sums);
 }
 
-// Sums are by chunk, in order.
-double Boosting::mean_of(const std::vector<LossSum>& sums) {
-  LossSum total;
-  for (const LossSum& s : sums) {
-    total.loss += s.loss;
-    total.weight += s.weight;
-  }
-  return total.loss / total.weight;
-}
-
-Boosting::LossSum Boosting::sum_of_losses(const BoostingRows& rows, std::size_t begin, std::size_t end) const {
+LossSum Boosting::sum_of_losses(const BoostingRows& rows, std::size_t begin, std::size_t end) const {
   touch(rows, end - begin);
   const double* weight = rows.weight == nullptr ? nullptr : rows.weight + begin;
   std::vector<const double*> scores;
@@ -217,54 +206,6 @@ Boosting::LossSum Boosting::sum_of_losses(const BoostingRows& rows, std::size_t 
     add_losses(part, target_of(part, rows) + begin, weight, scores.data() + part.first, end - begin, sum);
   sum.count(weight, end - begin);
   return sum;
-}
-
-// `scores` are those of the part. Where most rows have no weight, as in a table of which a fold is held out, their losses are
-// not asked for; the others' stand where they stood, so that the sum has the same bits.
-void Boosting::add_losses(const Part& part, const double* target, const double* weight, const double* const* scores,
-                          std::size_t n, LossSum& sum) const {
-  std::array<double, chunk_rows> losses;
-  std::array<std::uint32_t, chunk_rows> used;
-  std::size_t m = 0;
-  for (std::size_t i = 0; weight != nullptr && i < n; ++i) {
-    used[m] = static_cast<std::uint32_t>(i);
-    m += weight[i] > 0;
-  }
-  if (weight == nullptr || 2 * m > n) {
-    fill_losses(part, target, scores, n, losses.data());
-  } else {
-    std::vector<double> gathered(m * (part.n_scores + std::size_t{1}));
-    std::vector<const double*> from(part.n_scores);
-    const auto gather = [&](const double* numbers, std::size_t k) {
-      for (std::size_t j = 0; j < m; ++j) gathered[k * m + j] = numbers[used[j]];
-      return gathered.data() + k * m;
-    };
-    for (std::uint32_t k = 0; k < part.n_scores; ++k) from[k] = gather(scores[k], k);
-    std::array<double, chunk_rows> found;
-    fill_losses(part, gather(target, part.n_scores), from.data(), m, found.data());
-    std::fill_n(losses.begin(), n, 0.0);
-    for (std::size_t j = 0; j < m; ++j) losses[used[j]] = found[j];
-  }
-  sum.add(losses.data(), weight, n, part.weight);
-}
-
-void Boosting::fill_losses(const Part& part, const double* target, const double* const* scores, std::size_t n,
-                           double* losses) {
-  if (part.loss == Loss::multinomial) return boost_kernels().softmax_loss(scores, part.n_scores, target, n, losses);
-  if (part.loss != Loss::normal) return kernels_of(part.loss).values(target, scores[0], n, {part.known()}, losses);
-  const double least = NormalLoss::least(part.parameter);
-  for (std::size_t i = 0; i < n; ++i) losses[i] = NormalLoss::value(target[i], scores[0][i], scores[1][i], least);
-}
-
-void Boosting::LossSum::add(const double* losses, const double* weights, std::size_t n, double factor) {
-  if (weights == nullptr)
-    loss += factor * sum_in_lanes(n, [&](std::size_t i) { return losses[i]; });
-  else
-    loss += factor * sum_in_lanes(n, [&](std::size_t i) { return weights[i] > 0 ? weights[i] * losses[i] : 0.0; });
-}
-
-void Boosting::LossSum::count(const double* weights, std::size_t n) {
-  weight += weights == nullptr ? static_cast<double>(n) : sum_in_lanes(n, [&](std::size_t i) { return weights[i]; });
 }
 
 }  // namespace spinney

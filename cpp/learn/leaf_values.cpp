@@ -57,6 +57,37 @@ void order_values(Tree& tree, const std::vector<std::int8_t>& monotone) {
   }
 }
 
+bool is_tempered(const BoostingParams& params, const PlacedPart& part, std::uint32_t score) {
+  // The mean of a normal distribution is in the unit of the target: its steps do not run away.
+  const bool is_mean = part.loss == Loss::normal && score == part.first;
+  return params.temper_steps && traits_of(part.loss).tempers_steps && !is_mean;
+}
+
+void set_steps(BoostedTree& grown, const std::vector<WholeSums>& sums, const LeafScales& scales,
+               const SplitSearch& search, const BoostParams& params, bool is_tempered, bool is_free) {
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const GrownLeaf& leaf = grown.leaves[i];
+    const double newton = search.step(static_cast<double>(sums[i].gradient) / scales.gradient,
+                                      static_cast<double>(sums[i].hessian) / scales.hessian, {});
+    const double step = is_tempered ? tempered(newton) : std::clamp(newton, leaf.bounds.low, leaf.bounds.high);
+    grown.tree.value[leaf.node] = params.learning_rate * step;
+  }
+  if (is_tempered || is_free) order_values(grown.tree, params.monotonic_cst);
+}
+
+void set_weights(BoostedTree& grown, const std::vector<std::int64_t>& weights, double scale) {
+  Tree& tree = grown.tree;
+  std::vector<std::int64_t> weight(tree.size(), 0);
+  for (std::size_t i = 0; i < weights.size(); ++i) weight[grown.leaves[i].node] = weights[i];
+  for (std::size_t node = tree.size(); node-- > 0;) {
+    if (!tree.is_leaf(node)) weight[node] = weight[node + 1] + weight[tree.right[node]];
+    const double known = static_cast<double>(weight[node]) / scale;
+    if (!(known > 0)) continue;
+    tree.impurity[node] *= tree.weight[node] / known;
+    tree.weight[node] = known;
+  }
+}
+
 void average_below(Tree& tree) {
   for (std::size_t at = tree.size(); at-- > 0;) {
     if (tree.is_leaf(at)) continue;

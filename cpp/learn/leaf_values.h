@@ -5,6 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "boost/grow.h"
+#include "learn/boosting.h"
+#include "learn/scales.h"
 #include "tree/tree.h"
 
 namespace spinney {
@@ -22,6 +25,17 @@ double tempered(double newton);
 // Leaves that are tempered or refitted obey monotone columns too. The bounds a tree grows by are of Newton's steps, not of
 // such values; these are drawn to the middle between the means of both sides of a monotone split.
 void order_values(Tree& tree, const std::vector<std::int8_t>& monotone);
+
+// Are long steps of this score's trees tempered?
+bool is_tempered(const BoostingParams& params, const PlacedPart& part, std::uint32_t score);
+
+// Leaves take the steps that the sums of their gradients ask for. `is_free`: the tree grew by other rules than bounds of
+// these values.
+void set_steps(BoostedTree& grown, const std::vector<WholeSums>& sums, const LeafScales& scales,
+               const SplitSearch& search, const BoostParams& params, bool is_tempered, bool is_free);
+
+// Nodes know the weight of their rows, not their number; `weights` are those of leaves, times the scale.
+void set_weights(BoostedTree& grown, const std::vector<std::int64_t>& weights, double scale);
 
 // Splits show what the tree adds on average to the rows that pass, in the same terms as its leaves, which may be tempered,
 // refitted or bounded.

@@ -814,6 +814,85 @@ def predicted(
     """Values, or shares of the classes, by row, for scores by row."""
 
 def make_additive(trees: Sequence[Tree], n_outputs: int, n_categories: Sequence[int]) -> Additive: ...
+def rows_for_bins(
+    n_rows: int,
+    weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+    | None,
+) -> tuple[
+    Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C")],
+    Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")],
+]:
+    """
+    Rows that edges of bins are learned from, and what each counts for; nothing: once.
+    """
+
+def learn_coding(
+    sample: Table,
+    weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]
+    | None,
+    missing: Sequence[int],
+    options: BoostingOptions,
+) -> list[tuple[bool, bool, int, list[float]]]:
+    """
+    How columns are cut: is it of categories, does it lack values, codes, edges. `missing` says which columns of all rows lack values.
+    """
+
+class Piece:
+    """Rows of a table that is dealt out."""
+
+    def __init__(
+        self,
+        table: Table,
+        target: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        weight: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None,
+        held_weight: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None,
+        start: Sequence[float],
+        coding: Sequence[tuple[bool, bool, int, Sequence[float]]],
+        options: BoostingOptions,
+        place: tuple[int, int, float, float],
+    ) -> None: ...
+    def answer(self, question: bytes) -> bytes:
+        """Answer a question of `DealtBoosting`."""
+
+class DealtBoosting:
+    """Gradient boosting of rows that are dealt out to pieces."""
+
+    def __init__(
+        self,
+        coding: Sequence[tuple[bool, bool, int, Sequence[float]]],
+        n_categories: Sequence[int],
+        n_rows: int,
+        weight: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None,
+        options: BoostingOptions,
+    ) -> None: ...
+    def advance(self, ask: object) -> None:
+        """
+        One more round. `ask` sends a question to all pieces and returns their answers, in the order of their rows.
+        """
+
+    def trees(self, first: int, factors: Sequence[float] = []) -> list[Tree]: ...
+    def history(self) -> list[Any]:
+        """
+        Questions that bring a new piece to where the others are after the last round.
+        """
+
+    @property
+    def losses(self) -> tuple[float, float, float, float]: ...
+    @property
+    def scales(self) -> tuple[int, float, float]: ...
+    @property
+    def n_rounds(self) -> int: ...
 
 class RankedLists:
     """Lists of rows that are ranked by their scores."""

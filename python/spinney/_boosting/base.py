@@ -31,7 +31,9 @@ from spinney._boosting.rows import LearningRows, check_size, in_folds, kept, set
 from spinney._boosting.scale import best_factors
 from spinney._boosting.streams import check_stream
 from spinney._data import Schema, read_table
+from spinney._data.dealt import DealtTable
 from spinney._data.same_kinds import check_categories
+from spinney._data.scan import active_client, is_collection
 from spinney._fitted.boosting import FittedBoosting
 from spinney._fitted.model import decision_costs
 from spinney._fitted.offsets import read_offset
@@ -42,6 +44,7 @@ from spinney._learn.streams import batches_of, taken_apart, with_offset
 from spinney._learn.support import ColumnRanges
 from spinney._learn.target import read_weights
 from spinney._learn.warm_start import check_target_goes_on
+from spinney._names import cluster
 from spinney._words.warn import warn
 
 Floats = NDArray[np.float64]
@@ -131,6 +134,11 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             The fitted estimator.
         """
         later = X_val, y_val, sample_weight_val, offset_val
+        if is_collection(X) and active_client() is not None:
+            names = ("X_val", "y_val", "sample_weight_val", "offset_val")
+            beside = {"y": y, "sample_weight": sample_weight, "offset": offset, "groups": groups, "time": time}
+            fitted: Self = cluster().fit_boosting(self, X, beside | dict(zip(names, later, strict=True)))
+            return fitted
         return self._fit(X, y, sample_weight, offset, groups, later, time)
 
     def _fit(
@@ -274,7 +282,9 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         if self.n_estimators == n_done:
             warn("Warm-start fitting without increasing n_estimators does not fit new trees.")
 
-    def _encode(self, schema: Schema, table: Any) -> _engine.Table:
+    def _encode(self, schema: Schema, table: Any) -> Any:
+        if isinstance(table, DealtTable):
+            return table.encoded(schema, self.unseen, type(self).__name__)
         return schema.encode(table, unseen=self.unseen, estimator=type(self).__name__)
 
     def _held_out(
@@ -334,7 +344,7 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         tables = tables_of_members(recipe, rows, parts, loss, start)
         sources = [source for source, *_ in tables[0][1]]
 
-        def options_of(i: int, part: LearningRows, largest_step: float) -> _engine.BoostingOptions:
+        def options_of(i: int, part: LearningRows, largest_step: float) -> dict[str, Any]:
             n_used, weight, key = part.n_used, float(part.seen_weights.sum()), (seed + i) % 2**31
             given = n_used, weight, len(start), key, sources, largest_step
             return engine_options(self, recipe.of_member(i), schema, loss, *given)
@@ -349,7 +359,8 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             options = options_of(i, learning, 0.0 if outside is None else outside.learning.largest_step)
             columns, statistics = tables[i]
             if len(parts) > 1 and (coded is None or recipe.draws_bins or sources):
-                coded = _engine.CodedTable(columns, weights_for_bins(recipe, rows, seed + i), options)
+                read = _engine.BoostingOptions(**options)
+                coded = _engine.CodedTable(columns, weights_for_bins(recipe, rows, seed + i), read)
             engine = start_booster(columns, learning, held_out, loss, start, earlier, options, coded, self._n_threads)
             judge = None
             scoring = metrics_of(self.scoring)[0]
@@ -431,6 +442,10 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Labels or values; a column for each quantile, or for each column of y, if there are several.
         """
+        if is_collection(X) and offset is None:
+            check_is_fitted(self)
+            lazy: NDArray[Any] = cluster().lazily(self, "predict", X)
+            return lazy
         return self._predicted(self._scores(X, offset), self.boosting_, self.__dict__)
 
     def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[NDArray[Any]]:

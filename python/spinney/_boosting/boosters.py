@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,17 +45,19 @@ def weights_for_bins(recipe: Recipe, rows: LearningRows, seed: int) -> Floats | 
 
 
 def start_booster(
-    columns: _engine.Table,
+    columns: Any,
     rows: LearningRows,
     held_out: LearningRows | None,
     loss: Loss,
     start: Floats,
     earlier: FittedBoosting | None,
-    options: _engine.BoostingOptions,
+    options: dict[str, Any],
     coded: _engine.CodedTable | None,
     n_threads: int,
-) -> _engine.Boosting:
+) -> Any:
     """Return a booster of these columns that has done the rounds of an earlier model, or none."""
+    if not isinstance(columns, _engine.Table):  # its rows are elsewhere
+        return columns.start_booster(rows, held_out, loss, start, options)
     later = None
     if held_out is not None:
         target, scores = held_out.shifted(start, loss)
@@ -64,7 +67,8 @@ def start_booster(
     target = target if np.shares_memory(target, rows.target) else kept(columns, target)
     scores = scores_so_far(rows, scores, earlier, n_threads)
     n_done = 0 if earlier is None else earlier.n_rounds
-    return _engine.Boosting(columns, target, rows.weight, scores, later, options, n_done, coded)
+    read = _engine.BoostingOptions(**options)
+    return _engine.Boosting(columns, target, rows.weight, scores, later, read, n_done, coded)
 
 
 def scores_so_far(rows: LearningRows, scores: Floats, earlier: FittedBoosting | None, n_threads: int) -> Floats:

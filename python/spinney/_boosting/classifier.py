@@ -10,16 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.base import BaseBoosting
 from spinney._boosting.certainty import CertainClasses
 from spinney._boosting.losses import TWO_CLASS_LOSSES, Loss, class_loss, own_loss
 from spinney._boosting.outputs import loss_of_outputs
 from spinney._boosting.rows import LearningRows
+from spinney._data.scan import is_collection
 from spinney._fitted.boosting import FittedBoosting
 from spinney._learn.attributes import only_if
 from spinney._learn.costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._learn.one_target import known_codes, read_some_classes
+from spinney._names import cluster
 from spinney._numbers.same_bits import log
 
 Floats = NDArray[np.float64]
@@ -459,6 +462,10 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
         ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`; a list of these if there are several outputs.
         """
+        if is_collection(X) and offset is None:
+            check_is_fitted(self)
+            lazy: Floats = cluster().lazily(self, "predict_proba", X)
+            return lazy
         scores = self._scores(X, offset)
         return self.boosting_.spread(self.boosting_.predicted(scores))
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-import spinney._engine as _engine
 from spinney._boosting.losses import Loss
 from spinney._boosting.promised import promised_directions
 from spinney._boosting.recipe import SEARCH, Recipe
@@ -98,8 +97,8 @@ def engine_options(
     seed: int,
     sources: Sequence[int] = (),
     largest_step: float = 0.0,
-) -> _engine.BoostingOptions:
-    """Return all of it, as the engine takes it; `sources` are the columns whose statistics come last."""
+) -> dict[str, Any]:
+    """Return all of it, by name as the engine takes it; `sources` are the columns whose statistics come last."""
     n_features = schema.n_features
     monotone = promised_directions(model, schema, [part.n_scores for part in loss.parts])
     costs = read_feature_costs(model._setting("feature_costs"), schema)
@@ -108,41 +107,41 @@ def engine_options(
         raise ValueError(
             f"max_features={model.max_features} is more than the table's {n_features} columns. Use None for all."
         )
-    return _engine.BoostingOptions(
-        losses=[(part.name, float(part.parameter), part.n_scores, float(part.weight)) for part in loss.parts],
-        max_bins=int(recipe.max_bins),
-        subsample=float(recipe.subsample),
-        draws_by_gradient=model._setting("sampling") == "gradient" and recipe.subsample < 1,
-        n_parallel_trees=int(model._setting("n_parallel_trees")),
-        learning_rate=recipe.learning_rate / model._setting("n_parallel_trees"),
-        max_leaf_nodes=min(recipe.max_leaf_nodes or NO_LIMIT, NO_LIMIT),
-        max_depth=min(model.max_depth or NO_LIMIT, NO_LIMIT),
-        depth_wise=model.growth == "depth",
-        symmetric=model.growth == "symmetric",
-        min_samples_split=min(count_rows(model.min_samples_split, n_rows), NO_LIMIT),
-        min_samples_leaf=min(_smallest_leaf(model, recipe, n_rows), NO_LIMIT),
-        min_hessian_leaf=float(model.min_hessian_leaf),
-        min_gain=max(float(model.min_gain), model.min_impurity_decrease * recipe.subsample * weight),
-        l2_regularization=float(recipe.l2_regularization),
-        l1_regularization=float(model.l1_regularization),
-        max_step=largest_step if model.max_step == "auto" else float(model.max_step or 0.0),
-        temper_steps=model.max_step == "auto" and not largest_step,
-        vector_leaves=model._setting("leaves") == "vector" and n_scores > 1,
-        max_features_per_tree=float(model.max_features_per_tree),
-        max_features_per_level=float(model.max_features_per_level),
-        max_features=node_share / n_features,
-        max_one_hot=min(int(model.max_one_hot), NO_LIMIT),
-        category_smoothing=float(model.category_smoothing),
-        category_l2=float(model.category_l2),
-        monotonic_cst=[directions + [0] * len(sources) for directions in monotone],
-        interaction_cst=[
+    return {
+        "losses": [(part.name, float(part.parameter), part.n_scores, float(part.weight)) for part in loss.parts],
+        "max_bins": int(recipe.max_bins),
+        "subsample": float(recipe.subsample),
+        "draws_by_gradient": model._setting("sampling") == "gradient" and recipe.subsample < 1,
+        "n_parallel_trees": int(model._setting("n_parallel_trees")),
+        "learning_rate": recipe.learning_rate / model._setting("n_parallel_trees"),
+        "max_leaf_nodes": min(recipe.max_leaf_nodes or NO_LIMIT, NO_LIMIT),
+        "max_depth": min(model.max_depth or NO_LIMIT, NO_LIMIT),
+        "depth_wise": model.growth == "depth",
+        "symmetric": model.growth == "symmetric",
+        "min_samples_split": min(count_rows(model.min_samples_split, n_rows), NO_LIMIT),
+        "min_samples_leaf": min(_smallest_leaf(model, recipe, n_rows), NO_LIMIT),
+        "min_hessian_leaf": float(model.min_hessian_leaf),
+        "min_gain": max(float(model.min_gain), model.min_impurity_decrease * recipe.subsample * weight),
+        "l2_regularization": float(recipe.l2_regularization),
+        "l1_regularization": float(model.l1_regularization),
+        "max_step": largest_step if model.max_step == "auto" else float(model.max_step or 0.0),
+        "temper_steps": model.max_step == "auto" and not largest_step,
+        "vector_leaves": model._setting("leaves") == "vector" and n_scores > 1,
+        "max_features_per_tree": float(model.max_features_per_tree),
+        "max_features_per_level": float(model.max_features_per_level),
+        "max_features": node_share / n_features,
+        "max_one_hot": min(int(model.max_one_hot), NO_LIMIT),
+        "category_smoothing": float(model.category_smoothing),
+        "category_l2": float(model.category_l2),
+        "monotonic_cst": [directions + [0] * len(sources) for directions in monotone],
+        "interaction_cst": [
             [*group, *(n_features + i for i, source in enumerate(sources) if source in group)]
             for group in read_groups(model.interaction_cst, schema)
         ],
-        feature_costs=costs + [costs[source] for source in sources] if costs else [],
-        seed=seed,
-        n_jobs=model._n_threads,
-    )
+        "feature_costs": costs + [costs[source] for source in sources] if costs else [],
+        "seed": seed,
+        "n_jobs": model._n_threads,
+    }
 
 
 def _smallest_leaf(model: Any, recipe: Recipe, n_rows: int) -> int:

@@ -100,6 +100,9 @@ class Rounds:
         """Add a round to each."""
         for member in members:
             member.prepare()
+        engine: Any = members[0].engine
+        if not isinstance(engine, _engine.Boosting):  # its rows are elsewhere
+            return [engine.advance()]
         return _engine.advance_together([member.engine for member in members], self._model._n_threads)
 
     def _progress(self, began: float) -> dict[str, Any]:

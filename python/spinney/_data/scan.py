@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from glob import glob, has_magic
 from pathlib import Path
@@ -165,6 +166,22 @@ def stream_of(X: Any) -> Scan | None:
 def is_dask(X: Any) -> bool:
     """Tell whether a table is a Dask DataFrame."""
     return any(comes_from(X, module, "DataFrame") for module in ("dask.dataframe", "dask.dataframe.dask_expr"))
+
+
+def is_collection(X: Any) -> bool:
+    """Tell whether a table is a Dask DataFrame or Array, whose partitions functions can be mapped over."""
+    return (is_dask(X) and hasattr(X, "map_partitions")) or comes_from(X, "dask.array", "Array")
+
+
+def active_client() -> Any:
+    """Return the client of the Dask cluster that is in use, or None."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        return distributed.default_client()
+    except ValueError:
+        return None
 
 
 def _is_lazy(X: Any) -> bool:

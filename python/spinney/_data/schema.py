@@ -26,6 +26,7 @@ from spinney._data.columns import (
     column_label,
 )
 from spinney._data.combinations import Combinations
+from spinney._data.dealt import DealtTable
 from spinney._data.feature import (
     Feature,
     PlainFeatures,
@@ -122,6 +123,8 @@ class Schema:
         forced = forced_categories(categorical_features, table)
         names = table.names or position_names(table.n_columns)
         features: list[Feature] | PlainFeatures
+        if isinstance(table, DealtTable):
+            return cls(table.features(names, forced), table.names is not None, unseen)
         if table.matrix is not None or table.sparse is not None:
             features = _learn_block(table, names, forced)
         else:

@@ -1,0 +1,193 @@
+// Gradient boosting of rows that are dealt out to pieces.
+#include "learn/dealt.h"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <tuple>
+
+#include "arrays.h"
+#include "boosting_handles.h"
+#include "growing.h"
+#include "interrupt.h"
+#include "module.h"
+#include "table.h"
+#include "tree_handle.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace spinney {
+
+namespace {
+
+// How columns are cut, as Python keeps and sends it: is it of categories, does it lack values, codes, edges.
+using PlainCoding = std::vector<std::tuple<bool, bool, std::uint32_t, std::vector<double>>>;
+
+PlainCoding plain(const Coding& coding) {
+  PlainCoding found;
+  for (const CodedColumn& c : coding.columns) found.emplace_back(c.is_category, c.has_missing, c.n_codes, c.edges);
+  return found;
+}
+
+Coding read_coding(const PlainCoding& given) {
+  Coding coding;
+  for (const auto& [is_category, has_missing, n_codes, edges] : given) {
+    if (n_codes < 1 || n_codes > 65536 || (!is_category && n_codes != edges.size() + 1 + has_missing))
+      throw nb::value_error("this is no coding");
+    coding.columns.push_back({is_category, has_missing, n_codes > 256, n_codes, edges});
+  }
+  return coding;
+}
+
+auto rows_for_bins(std::size_t n_rows, const std::optional<Doubles1>& weight) {
+  if (weight && weight->shape(0) != n_rows) throw nb::value_error("weight: one number for each row");
+  RowsToLearnFrom found(n_rows, weight ? weight->data() : nullptr);
+  return std::tuple(own(std::move(found.rows)), own(std::move(found.weights)));
+}
+
+PlainCoding learn_coding(const TableHandle& sample, const std::optional<Doubles1>& weight,
+                         const std::vector<std::uint8_t>& missing, const BoostingOptions& options) {
+  const Table& table = sample.table;
+  if (missing.size() != table.n_columns() || (weight && weight->shape(0) != table.n_rows))
+    throw nb::value_error("missing, weight: one entry per column, one per row");
+  const double* weights = weight ? weight->data() : nullptr;
+  const BoostingParams& params = options.params;
+  return run_interruptible([&](Interrupt& interrupt) {
+    return plain(Coding::learn(table, rows_of_weight(table.n_rows, nullptr), weights, missing, params.max_bins,
+                               params.tree.n_threads, interrupt));
+  });
+}
+
+// A piece with its own targets and weights; the table may go once it is coded.
+struct PieceHandle {
+  Table rows;  // no columns
+  std::vector<double> target, weight, held_weight;
+  std::unique_ptr<Piece> piece;
+};
+
+void init_piece(PieceHandle* self, const TableHandle& table, const Doubles2& target,
+                const std::optional<Doubles1>& weight, const std::optional<Doubles1>& held_weight,
+                const std::vector<double>& start, const PlainCoding& coding, const BoostingOptions& options,
+                std::tuple<std::size_t, std::size_t, double, double> place) {
+  new (self) PieceHandle;
+  const std::size_t n = table.table.n_rows;
+  const BoostingParams& params = options.params;
+  if (target.shape(0) != params.parts.size() || target.shape(1) != n || start.size() != params.n_scores() ||
+      (weight && weight->shape(0) != n) || (held_weight && held_weight->shape(0) != n))
+    throw nb::value_error("table, target and weight differ in rows");
+  Coding known = read_coding(coding);
+  if (known.columns.size() != table.table.n_columns()) throw nb::value_error("table and coding differ in columns");
+  self->rows.n_rows = n;
+  self->target.assign(target.data(), target.data() + target.size());
+  if (weight) self->weight.assign(weight->data(), weight->data() + n);
+  if (held_weight) self->held_weight.assign(held_weight->data(), held_weight->data() + n);
+  BoostingRows rows{&self->rows, self->target.data(), weight ? self->weight.data() : nullptr, {}}, held_out;
+  for (const double s : start) rows.scores.emplace_back(n, s);
+  if (held_weight) {
+    held_out = rows;
+    held_out.weight = self->held_weight.data();
+  }
+  const auto [first_row, n_all_rows, weight_scale, count_by_weight] = place;
+  const PieceOfTable where{first_row, n_all_rows, weight_scale, count_by_weight};
+  self->piece = run_interruptible([&](Interrupt& interrupt) {
+    auto coded =
+        std::make_shared<const CodedTable>(table.table, self->rows, std::move(known), params.tree.n_threads, interrupt);
+    return std::make_unique<Piece>(std::move(rows), std::move(held_out), params, std::move(coded), where);
+  });
+}
+
+nb::bytes answer(PieceHandle& self, nb::bytes question) {
+  const std::string_view given(question.c_str(), question.size());
+  const std::string found =
+      run_interruptible([&](Interrupt& interrupt) { return self.piece->answer(given, interrupt); });
+  return nb::bytes(found.data(), found.size());
+}
+
+struct DealtHandle {
+  std::unique_ptr<DealtBoosting> boosting;
+  std::vector<std::uint32_t> n_categories;
+};
+
+void start_dealt(DealtHandle* self, const PlainCoding& coding, std::vector<std::uint32_t> n_categories,
+                 std::size_t n_rows, const std::optional<Doubles1>& weight, const BoostingOptions& options) {
+  new (self) DealtHandle;
+  if (weight && weight->shape(0) != n_rows) throw nb::value_error("weight: one number for each row");
+  if (n_categories.size() != coding.size()) throw nb::value_error("n_categories: one entry per column");
+  check_columns(options.params, coding.size());
+  self->n_categories = std::move(n_categories);
+  self->boosting =
+      std::make_unique<DealtBoosting>(read_coding(coding), options.params, n_rows, weight ? weight->data() : nullptr);
+}
+
+// `ask` takes bytes and returns a list of bytes; it is called without the engine's threads at work.
+void advance(DealtHandle& self, const nb::object& ask) {
+  const auto ask_all = [&](const std::string& question) {
+    const nb::gil_scoped_acquire lock;
+    std::vector<std::string> answers;
+    for (nb::handle answer : ask(nb::bytes(question.data(), question.size()))) {
+      const auto found = nb::cast<nb::bytes>(answer);
+      answers.emplace_back(found.c_str(), found.size());
+    }
+    return answers;
+  };
+  run_interruptible([&](Interrupt& interrupt) { self.boosting->advance(ask_all, interrupt); });
+}
+
+std::vector<TreeHandle*> trees_of(const DealtHandle& self, std::size_t first, const std::vector<double>& factors) {
+  std::vector<TreeHandle*> trees;
+  for (std::size_t t = first; t < self.boosting->trees().size(); ++t) {
+    Tree tree = self.boosting->trees()[t];
+    if (!factors.empty())
+      for (double& value : tree.value) value *= factors[t % factors.size()];
+    trees.push_back(new TreeHandle(std::move(tree), self.n_categories));
+  }
+  return trees;
+}
+
+nb::list history(const DealtHandle& self) {
+  nb::list all;
+  for (const std::string& question : self.boosting->history()) all.append(nb::bytes(question.data(), question.size()));
+  const std::string last = DealtBoosting::first_question();
+  all.append(nb::bytes(last.data(), last.size()));
+  return all;
+}
+
+}  // namespace
+
+}  // namespace spinney
+
+void init_dealt(nb::module_& m) {
+  using namespace spinney;
+  m.def("rows_for_bins", &rows_for_bins, "n_rows"_a, "weight"_a.none(),
+        "Rows that edges of bins are learned from, and what each counts for; nothing: once.");
+  m.def("learn_coding", &learn_coding, "sample"_a, "weight"_a.none(), "missing"_a, "options"_a,
+        "How columns are cut: is it of categories, does it lack values, codes, edges. `missing` says which columns of "
+        "all rows lack values.");
+  nb::class_<PieceHandle>(m, "Piece", "Rows of a table that is dealt out.")
+      .def("__init__", &init_piece, "table"_a, "target"_a, "weight"_a.none(), "held_weight"_a.none(), "start"_a,
+           "coding"_a, "options"_a, "place"_a)
+      .def("answer", &answer, "question"_a, "Answer a question of `DealtBoosting`.");
+  nb::class_<DealtHandle>(m, "DealtBoosting", "Gradient boosting of rows that are dealt out to pieces.")
+      .def("__init__", &start_dealt, "coding"_a, "n_categories"_a, "n_rows"_a, "weight"_a.none(), "options"_a)
+      .def(
+          "advance", &advance, "ask"_a,
+          "One more round. `ask` sends a question to all pieces and returns their answers, in the order of their rows.")
+      .def("trees", &trees_of, "first"_a, "factors"_a = std::vector<double>{}, nb::rv_policy::take_ownership)
+      .def("history", &history, "Questions that bring a new piece to where the others are after the last round.")
+      .def_prop_ro("losses",
+                   [](const DealtHandle& self) {
+                     const DealtBoosting& b = *self.boosting;
+                     return std::tuple(b.training_loss(), b.held_out_loss(), b.out_of_bag_before(),
+                                       b.out_of_bag_after());
+                   })
+      .def_prop_ro("scales",
+                   [](const DealtHandle& self) {
+                     const PieceOfTable& all = self.boosting->of_all_rows();
+                     return std::tuple(all.n_all_rows, all.weight_scale, all.count_by_weight);
+                   })
+      .def_prop_ro("n_rounds", [](const DealtHandle& self) { return self.boosting->n_rounds(); });
+}

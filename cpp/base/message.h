@@ -1,0 +1,72 @@
+// Messages between processes that share a fit: numbers and runs of numbers, one after another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace spinney {
+
+class MessageWriter {
+ public:
+  template <class T>
+  void put(T value) {
+    put_all(std::span<const T>(&value, 1));
+  }
+  template <class T>
+  void put_all(std::span<const T> values) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    bytes_.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+  }
+  template <class T>
+  void put_run(const std::vector<T>& values) {  // with its length
+    put<std::uint64_t>(values.size());
+    put_all(std::span<const T>(values));
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+class MessageReader {
+ public:
+  explicit MessageReader(std::string_view bytes) : bytes_(bytes) {}
+
+  template <class T>
+  T get() {
+    T value;
+    copy(&value, sizeof(T));
+    return value;
+  }
+  template <class T>
+  std::vector<T> get_some(std::size_t n) {
+    if (n > left() / sizeof(T)) throw std::invalid_argument("a message ends too soon");
+    std::vector<T> values(n);
+    copy(values.data(), n * sizeof(T));
+    return values;
+  }
+  template <class T>
+  std::vector<T> get_run() {
+    return get_some<T>(get<std::uint64_t>());
+  }
+  std::size_t left() const { return bytes_.size() - at_; }
+
+ private:
+  void copy(void* to, std::size_t n) {
+    if (n > left()) throw std::invalid_argument("a message ends too soon");
+    if (n > 0) std::memcpy(to, bytes_.data() + at_, n);
+    at_ += n;
+  }
+
+  std::string_view bytes_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace spinney

@@ -1,0 +1,172 @@
+#include "boost/dealt_tree.h"
+
+#include <algorithm>
+
+#include "base/pool.h"
+
+namespace spinney {
+
+DealtTree::DealtTree(const Coding& coding, const BoostParams& params, Units units, std::uint64_t key, int n_threads)
+    : GrowingTree(coding, params, units, key),
+      n_threads_(n_threads),
+      cells_(coding, columns_.of_tree()),
+      scratch_(static_cast<std::size_t>(n_threads)) {}
+
+void DealtTree::plant(std::size_t n_rows, std::span<MessageReader> pieces) {
+  Packed sum = 0;
+  for (MessageReader& piece : pieces) sum += piece.get<Packed>();
+  auto root = make_root(n_rows);
+  root->sums = {gradient_of(sum), hessian_of(sum)};
+  root->histogram = read_cells(pieces);
+  if (may_split(*root)) root->best = best_of(*root);
+  push(std::move(root));
+}
+
+Histogram DealtTree::read_cells(std::span<MessageReader> pieces) const {
+  Histogram found(new Packed[cells_.n_cells()]());
+  for (MessageReader& piece : pieces) {
+    const std::vector<Packed> some = piece.get_some<Packed>(cells_.n_cells());
+    for (std::size_t i = 0; i < some.size(); ++i) found[i] += some[i];
+  }
+  return found;
+}
+
+// Leaves that wait, in the order of their turns as far as it is known, as many as the turns to come: three in four of them,
+// as leaves to come take turns too.
+std::vector<GrowingLeaf*> DealtTree::next_leaves() const {
+  std::vector<Leaf*> soon, found;
+  for (const auto& leaf : heap_) soon.push_back(leaf.get());
+  for (std::size_t n = (3 * n_to_come() + 3) / 4; n > 0 && !soon.empty(); --n) {
+    std::pop_heap(soon.begin(), soon.end(), order());
+    Leaf* leaf = soon.back();
+    soon.pop_back();
+    if (!leaf->is_split() && !leaf->is_taken) found.push_back(leaf);
+    for (Leaf* child : {leaf->left.get(), leaf->right.get()})
+      if (child != nullptr && child->best.gain > 0) {
+        soon.push_back(child);
+        std::push_heap(soon.begin(), soon.end(), order());
+      }
+  }
+  return found;
+}
+
+// The one that has the smaller hessian, and so fewer rows as a rule; none if neither will be split.
+OfChild DealtTree::child_to_add_up(const Leaf& leaf) const {
+  if (n_to_come() == 1 || leaf.depth + 1 >= params_.max_depth) return OfChild::none;
+  return 2 * leaf.best.left.hessian <= leaf.sums.hessian ? OfChild::left : OfChild::right;
+}
+
+std::uint32_t DealtTree::ask(std::uint32_t tree, MessageWriter& to) {
+  for (std::size_t i = 0; i < counting_.size(); ++i) {
+    to.put<std::uint32_t>(tree);
+    to.put<std::uint32_t>(counting_[i].leaf->name);
+    to.put<std::uint8_t>(1);
+    to.put<std::uint32_t>(counting_[i].column);
+    asked_.push_back({.leaf = counting_[i].leaf, .is_count = true, .counting = i});
+  }
+  for (Leaf* leaf : next_leaves()) {
+    leaf->is_taken = true;
+    const Asked asked{.leaf = leaf, .histogram = child_to_add_up(*leaf), .left = n_names_, .right = n_names_ + 1};
+    n_names_ += 2;
+    to.put<std::uint32_t>(tree);
+    to.put<std::uint32_t>(leaf->name);
+    to.put<std::uint8_t>(0);
+    put_split(to, leaf->best);
+    to.put<std::uint32_t>(asked.left);
+    to.put<std::uint8_t>(static_cast<std::uint8_t>(asked.histogram));
+    asked_.push_back(asked);
+  }
+  return static_cast<std::uint32_t>(asked_.size());
+}
+
+void DealtTree::read(std::span<MessageReader> pieces) {
+  for (const Asked& asked : asked_)
+    if (asked.is_count)
+      read_count(asked, pieces);
+    else
+      read_division(asked, pieces);
+  asked_.clear();
+  std::erase_if(counting_, [](const Counting& c) { return c.leaf == nullptr; });
+  commit_splits();
+}
+
+void DealtTree::read_division(const Asked& asked, std::span<MessageReader> pieces) {
+  Leaf& leaf = *asked.leaf;
+  std::size_t n_left = 0;
+  for (MessageReader& piece : pieces) n_left += piece.get<std::uint64_t>();
+  Histogram cells = asked.histogram == OfChild::none ? nullptr : read_cells(pieces);
+  if (has_too_few(leaf, n_left)) {
+    counting_.push_back({&leaf, std::vector<std::vector<Row>>(coding_.columns.size()), leaf.best.feature});
+    return;
+  }
+  leaf.is_taken = false;
+  Outcome outcome{make_child(leaf, true, n_left), make_child(leaf, false, n_left), {}};
+  outcome.left->name = asked.left;
+  outcome.right->name = asked.right;
+  bound(leaf, *outcome.left, *outcome.right);
+  const bool left_small = asked.histogram == OfChild::left;
+  Leaf &small = left_small ? *outcome.left : *outcome.right, &large = left_small ? *outcome.right : *outcome.left;
+  if (cells && (may_split(small) || may_split(large))) search_children(leaf, small, large, std::move(cells));
+  leaf.histogram.reset();
+  settle(leaf, std::move(outcome));
+}
+
+void DealtTree::search_children(Leaf& leaf, Leaf& small, Leaf& large, Histogram cells) {
+  small.histogram = std::move(cells);
+  large.histogram = std::move(leaf.histogram);
+  boost_kernels().subtract(large.histogram.get(), small.histogram.get(), cells_.n_cells());
+  for (Leaf* child : {&small, &large}) {
+    if (may_split(*child)) child->best = best_of(*child);
+    if (!(child->best.gain > 0)) child->histogram.reset();
+  }
+}
+
+// As where rows are in one place: columns are counted until the best split is one of them.
+void DealtTree::read_count(const Asked& asked, std::span<MessageReader> pieces) {
+  Counting& counting = counting_[asked.counting];
+  Leaf& leaf = *counting.leaf;
+  std::vector<Row>& counts = counting.counts[counting.column];
+  counts.assign(coding_.columns[counting.column].n_codes, 0);
+  for (MessageReader& piece : pieces) {
+    const std::vector<Row> some = piece.get_some<Row>(counts.size());
+    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += some[i];
+  }
+  BoostSplit best = best_of(leaf, &counting.counts);
+  if (best.gain > 0 && counting.counts[best.feature].empty()) {
+    counting.column = best.feature;
+    return;
+  }
+  counting.leaf = nullptr;
+  leaf.is_taken = false;
+  settle(leaf, {nullptr, nullptr, std::move(best)});
+}
+
+BoostSplit DealtTree::best_of(const Leaf& leaf, const std::vector<std::vector<Row>>* counts) {
+  const NodeTerms terms = search_.terms(leaf.sums, leaf.n(), leaf.bounds);
+  const std::vector<std::uint8_t> may_use = columns_.of_node(leaf.depth, leaf.path, leaf.groups);
+  const std::vector<std::uint32_t>& columns = cells_.columns();
+  const std::size_t n_tasks = std::min(columns.size(), 2 * static_cast<std::size_t>(n_threads_));
+  std::vector<SearchedNode> found(static_cast<std::size_t>(n_threads_));
+  const double estimated_ns = 2.0 * static_cast<double>(cells_.n_cells());
+  parallel_for_if_worth(estimated_ns, n_tasks, n_threads_, [&](std::size_t task, int worker) {
+    const auto w = static_cast<std::size_t>(worker);
+    SearchedNode& mine = found[w];
+    for (std::size_t i = task * columns.size() / n_tasks; i < (task + 1) * columns.size() / n_tasks; ++i) {
+      const std::uint32_t f = columns[i];
+      if (!may_use[f]) continue;
+      const Row* known = counts == nullptr || (*counts)[f].empty() ? nullptr : (*counts)[f].data();
+      const Packed* cells = leaf.histogram.get() + cells_.first(f);
+      mine.consider(search_.search(f, cells, terms, mine.best.score, scratch_[w], known));
+    }
+  });
+  SearchedNode best;
+  for (SearchedNode& node : found) best.consider(std::move(node.best));
+  return std::move(best.best);
+}
+
+BoostedTree DealtTree::finished() {
+  for (auto& leaf : heap_) finish(*leaf);
+  return assemble();
+}
+
+}  // namespace spinney

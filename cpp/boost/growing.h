@@ -1,0 +1,259 @@
+// A tree of boosting that is being grown: its leaves, whose turn it is, and the nodes so far. Where rows are, and who splits
+// a leaf of them, is known to those that derive from it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "boost/codes.h"
+#include "boost/columns.h"
+#include "boost/grow.h"
+#include "boost/histograms.h"
+#include "boost/split.h"
+
+namespace spinney {
+
+// A node of the tree to be, or one that its parent will have if it is split.
+struct GrowingLeaf {
+  std::size_t begin = 0, end = 0;
+  Sums sums;
+  std::uint32_t depth = 0;
+  std::uint64_t path = 1;  // random streams are by place in the tree
+  Bounds bounds;
+  std::vector<std::uint32_t> groups;  // that may still be split on; empty: no constraint
+  Histogram histogram;
+  Histogram listed;  // of the listed columns, where there are entries enough
+  BoostSplit best;
+  std::unique_ptr<GrowingLeaf> left, right;  // once its split has been carried out, ahead of its turn perhaps
+  bool is_taken = false;                     // a thread is splitting it
+  bool is_placed = false;                    // it is part of the tree
+  std::size_t made = 0;                      // order of creation
+  std::size_t at = 0;                        // its place among the nodes
+  int made_by = 0;                           // worker
+  std::uint32_t name = 0;                    // of its rows, where these are elsewhere
+
+  Row n() const { return static_cast<Row>(end - begin); }
+  bool is_split() const { return left != nullptr; }
+};
+
+class GrowingTree {
+ public:
+  using Leaf = GrowingLeaf;
+
+  GrowingTree(const Coding& coding, const BoostParams& params, Units units, std::uint64_t key)
+      : coding_(coding),
+        params_(params),
+        units_(units),
+        search_(coding, params, units),
+        columns_(coding, params, key),
+        nodes_(1) {}
+
+ protected:
+  struct NodeRecord {
+    BoostSplit split;
+    Sums sums;
+    Row n = 0;
+    std::size_t left = 0, right = 0;  // 0: a leaf
+    std::size_t begin = 0, end = 0;
+    Bounds bounds;
+    std::uint32_t name = 0;
+    bool left_heavier = false;
+  };
+
+  struct Outcome {  // the children, or a leaf's best split after its rows were counted
+    std::unique_ptr<Leaf> left, right;
+    BoostSplit recounted;
+  };
+
+  ~GrowingTree() = default;
+  virtual void let_go(Leaf& leaf) = 0;  // its histograms are not needed any more
+  virtual void rejoin(Leaf& leaf) = 0;  // the rows of a leaf that was parted in vain
+
+  // ---- whose turn it is ------------------------------------------------------------------------------
+
+  bool later(const Leaf& a, const Leaf& b) const {
+    if (params_.depth_wise && a.depth != b.depth) return a.depth > b.depth;
+    return a.best.gain != b.best.gain ? a.best.gain < b.best.gain : a.made > b.made;
+  }
+  auto order() const {
+    return [this](const auto& a, const auto& b) { return later(*a, *b); };
+  }
+
+  std::size_t n_to_come() const { return params_.max_leaf_nodes - n_leaves_; }
+  bool is_done() const { return n_to_come() == 0 || heap_.empty(); }
+
+  void place(Leaf& leaf) {
+    leaf.made = n_made_++;
+    leaf.is_placed = true;
+    NodeRecord& node = nodes_[leaf.at];
+    node.sums = leaf.sums;
+    node.n = leaf.n();
+    node.begin = leaf.begin;
+    node.end = leaf.end;
+    node.bounds = leaf.bounds;
+    node.name = leaf.name;
+  }
+
+  // A node takes its place; it waits for its turn if there is a split to make.
+  void push(std::unique_ptr<Leaf> leaf) {
+    place(*leaf);
+    if (!(leaf->best.gain > 0)) return finish(*leaf);
+    heap_.push_back(std::move(leaf));
+    std::push_heap(heap_.begin(), heap_.end(), order());
+  }
+
+  // Splits that are made and whose turn it is become part of the tree.
+  void commit_splits() {
+    while (!is_done() && heap_.front()->is_split()) {
+      std::pop_heap(heap_.begin(), heap_.end(), order());
+      std::unique_ptr<Leaf> leaf = std::move(heap_.back());
+      heap_.pop_back();
+      commit(std::move(leaf));
+      ++n_leaves_;
+    }
+  }
+
+  // A node is a leaf for good, whatever was made ahead below it.
+  void finish(Leaf& leaf) {
+    let_go(leaf);
+    if (!leaf.is_split()) return;
+    finish(*leaf.left);
+    finish(*leaf.right);
+    rejoin(leaf);
+  }
+
+  // The leaf has its children now; or a lesser split, and takes its place behind others, or no split at all.
+  void settle(Leaf& leaf, Outcome outcome) {
+    leaf.left = std::move(outcome.left);
+    leaf.right = std::move(outcome.right);
+    if (leaf.is_split()) return;
+    leaf.best = std::move(outcome.recounted);
+    if (!leaf.is_placed) return;
+    std::erase_if(heap_, [&](const auto& other) {
+      if (other.get() != &leaf || leaf.best.gain > 0) return false;
+      finish(leaf);
+      return true;
+    });
+    std::make_heap(heap_.begin(), heap_.end(), order());
+  }
+
+  // ---- splitting one leaf ----------------------------------------------------------------------------
+
+  std::unique_ptr<Leaf> make_root(std::size_t n_rows) const {
+    auto root = std::make_unique<Leaf>();
+    root->end = n_rows;
+    for (std::uint32_t g = 0; g < params_.interaction_cst.size(); ++g) root->groups.push_back(g);
+    return root;
+  }
+
+  std::unique_ptr<Leaf> make_child(const Leaf& leaf, bool is_left, std::size_t n_left) const {
+    auto child = std::make_unique<Leaf>();
+    const Sums& left = leaf.best.left;
+    child->begin = is_left ? leaf.begin : leaf.begin + n_left;
+    child->end = is_left ? leaf.begin + n_left : leaf.end;
+    child->sums = is_left ? left : Sums{leaf.sums.gradient - left.gradient, leaf.sums.hessian - left.hessian};
+    child->depth = leaf.depth + 1;
+    child->path = derive(leaf.path, is_left ? 1 : 2);
+    child->bounds = leaf.bounds;
+    for (const std::uint32_t g : leaf.groups) {
+      const auto& group = params_.interaction_cst[g];
+      if (std::find(group.begin(), group.end(), leaf.best.feature) != group.end()) child->groups.push_back(g);
+    }
+    return child;
+  }
+
+  bool may_split(const Leaf& leaf) const {
+    const std::size_t fewest =
+        std::max<std::size_t>(2 * std::max<Row>(1, params_.min_samples_leaf), params_.min_samples_split);
+    return leaf.n() >= fewest && leaf.depth < params_.max_depth;
+  }
+
+  void bound(const Leaf& leaf, Leaf& left, Leaf& right) const {
+    if (params_.monotonic_cst.empty() || params_.monotonic_cst[leaf.best.feature] == 0) return;
+    const double middle = (step_of(left) + step_of(right)) / 2;
+    const bool rises = params_.monotonic_cst[leaf.best.feature] > 0;
+    (rises ? left : right).bounds.high = std::min(leaf.bounds.high, middle);
+    (rises ? right : left).bounds.low = std::max(leaf.bounds.low, middle);
+  }
+
+  double step_of(const Leaf& leaf) const {
+    return search_.step(static_cast<double>(leaf.sums.gradient) * units_.gradient,
+                        static_cast<double>(leaf.sums.hessian) * units_.hessian, leaf.bounds);
+  }
+
+  bool has_too_few(const Leaf& leaf, std::size_t n_left) const {
+    return std::min<std::size_t>(n_left, leaf.n() - n_left) < std::max<Row>(1, params_.min_samples_leaf);
+  }
+
+  // ---- the tree -------------------------------------------------------------------------------------
+
+  void record_split(Leaf& leaf) {
+    NodeRecord& node = nodes_[leaf.at];
+    node.split = std::move(leaf.best);
+    node.left_heavier = leaf.left->n() > leaf.right->n();
+    node.left = leaf.left->at = nodes_.size();
+    node.right = leaf.right->at = nodes_.size() + 1;
+    nodes_.resize(nodes_.size() + 2);
+  }
+
+  // The split of a leaf becomes part of the tree.
+  void commit(std::unique_ptr<Leaf> leaf) {
+    record_split(*leaf);
+    push(std::move(leaf->left));
+    push(std::move(leaf->right));
+  }
+
+  BoostedTree assemble() {
+    BoostedTree grown;
+    struct Step {
+      std::size_t node, parent;
+    };
+    std::vector<Step> stack{{0, SIZE_MAX}};
+    while (!stack.empty()) {
+      const Step step = stack.back();
+      stack.pop_back();
+      const NodeRecord& node = nodes_[step.node];
+      const std::size_t at = grown.tree.add_leaf();
+      grown.cut.push_back(0);
+      if (step.parent != SIZE_MAX) grown.tree.right[step.parent] = static_cast<std::uint32_t>(at);
+      describe(node, grown, at);
+      if (node.left == 0) {
+        grown.leaves.push_back({static_cast<std::uint32_t>(at), node.begin, node.end, node.bounds, node.name});
+        continue;
+      }
+      stack.push_back({node.right, at});
+      stack.push_back({node.left, SIZE_MAX});
+    }
+    return grown;
+  }
+
+  void describe(const NodeRecord& node, BoostedTree& grown, std::size_t at) const {
+    Tree& tree = grown.tree;
+    const double g = static_cast<double>(node.sums.gradient) * units_.gradient;
+    const double h = static_cast<double>(node.sums.hessian) * units_.hessian;
+    tree.weight[at] = static_cast<double>(node.n);
+    tree.n_rows[at] = node.n;
+    // such that the decrease of weight times impurity is the gain
+    tree.impurity[at] =
+        node.n == 0 ? 0.0 : -g * g / (h + params_.l2_regularization + 1e-300) / static_cast<double>(node.n);
+    tree.value[at] = search_.step(g, h, node.bounds) * params_.learning_rate;
+    if (node.left == 0) return;
+    set_split(tree, at, coding_, node.split, node.left_heavier);
+    grown.cut[at] = node.split.cut;
+  }
+
+  const Coding& coding_;
+  const BoostParams& params_;
+  const Units units_;
+  const SplitSearch search_;
+  const DrawnColumns columns_;
+  std::vector<std::unique_ptr<Leaf>> heap_;  // leaves of the tree that have a split to make
+  std::vector<NodeRecord> nodes_;
+  std::size_t n_made_ = 0, n_leaves_ = 1;
+};
+
+}  // namespace spinney

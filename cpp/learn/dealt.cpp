@@ -1,0 +1,263 @@
+#include "learn/dealt.h"
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+
+#include "learn/chunks.h"
+#include "learn/leaf_values.h"
+#include "learn/scales.h"
+
+namespace spinney {
+
+namespace {
+
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+constexpr std::uint32_t most_beside = 8;  // trees of a round that are grown at the same time: pieces keep rows of each
+
+MessageWriter question(Question kind) {
+  MessageWriter to;
+  to.put(static_cast<std::uint8_t>(kind));
+  return to;
+}
+
+template <class T>
+std::vector<T> joined(std::vector<MessageReader>& pieces) {
+  std::vector<T> all;
+  for (MessageReader& piece : pieces) {
+    const std::vector<T> some = piece.get_run<T>();
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+}  // namespace
+
+std::size_t DealtBoosting::Drawn::n_rows() const {
+  return static_cast<std::size_t>(std::accumulate(n_in_bag.begin(), n_in_bag.end(), std::uint64_t{0}));
+}
+
+DealtBoosting::DealtBoosting(Coding coding, BoostingParams params, std::size_t n_rows, const double* weight)
+    : coding_(std::move(coding)),
+      params_(std::move(params)),
+      is_weighted_(weight != nullptr),
+      parts_(placed(params_.parts)),
+      training_loss_(unknown),
+      held_out_loss_(unknown),
+      before_(unknown),
+      after_(unknown) {
+  if (n_rows >= std::size_t{1} << 30) throw std::invalid_argument("boosting takes at most 2^30 rows");
+  whole_.n_all_rows = n_rows;
+  if (weight != nullptr) {
+    const std::vector<Row> rows = rows_of_weight(n_rows, weight);
+    if (rows.empty()) throw std::invalid_argument("no row has a positive weight");
+    const WeightScale found = weight_scale(rows, weight, n_rows, 61);
+    whole_.weight_scale = found.scale;
+    if (found.count_by_weight > 0) whole_.count_by_weight = found.count_by_weight;
+  }
+  params_.tree.count_by_weight = whole_.count_by_weight;
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const LossTraits& traits = traits_of(parts_[p].loss);
+    if (traits.refits_leaves || traits.is_outside || traits.bends)
+      throw std::invalid_argument("rows that are dealt out cannot refit leaves");
+    part_of_.insert(part_of_.end(), parts_[p].n_scores, p);
+  }
+  if (params_.draws_by_gradient || params_.vector_leaves || params_.tree.symmetric || params_.n_parallel_trees > 1)
+    throw std::invalid_argument("rows that are dealt out take plain trees");
+  for (const auto& monotone : params_.monotonic_cst) {
+    of_score_.push_back(params_.tree);
+    of_score_.back().monotonic_cst = monotone;
+  }
+}
+
+std::string DealtBoosting::first_question() { return question(Question::gradients).take(); }
+
+// The answers live until the next question.
+std::vector<MessageReader> DealtBoosting::readers(const Ask& ask, std::string question, Interrupt& interrupt) {
+  interrupt.check();
+  answers_ = ask(question);
+  return {answers_.begin(), answers_.end()};
+}
+
+void DealtBoosting::read_state(std::vector<MessageReader> pieces) {
+  const auto sums = joined<GradientSums>(pieces);
+  const auto losses = joined<LossSum>(pieces), held_out = joined<LossSum>(pieces);
+  totals_.assign(n_scores(), {});
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    totals_[i % n_scores()].gradient += sums[i].gradient;
+    totals_[i % n_scores()].hessian += sums[i].hessian;
+  }
+  training_loss_ = mean_of(losses);
+  held_out_loss_ = held_out.empty() ? unknown : mean_of(held_out);
+}
+
+void DealtBoosting::advance(const Ask& ask, Interrupt& interrupt) {
+  if (totals_.empty()) read_state(readers(ask, first_question(), interrupt));
+  Drawn drawn;
+  std::vector<std::string> added_now;
+  std::vector<Tree> trees;
+  const std::uint32_t n = n_scores();
+  double before = unknown;
+  for (std::uint32_t first = 0; first < n; first += most_beside) {
+    const std::uint32_t beside = std::min(most_beside, n - first);
+    std::vector<BoostedTree> grown = grow(ask, first, beside, drawn, interrupt);
+    if (first == 0) before = mean_out_of_bag(ask, drawn, interrupt);
+    set_values(ask, first, grown, interrupt);
+    added_now.push_back(added(first, grown, false, false));
+    const bool is_last = first + beside == n;
+    std::vector<MessageReader> pieces = readers(ask, added(first, grown, true, is_last), interrupt);
+    if (is_last) read_state(std::move(pieces));
+    for (BoostedTree& g : grown) trees.push_back(std::move(g.tree));
+  }
+  before_ = before;
+  after_ = mean_out_of_bag(ask, drawn, interrupt);
+  history_.insert(history_.end(), added_now.begin(), added_now.end());
+  for (Tree& tree : trees) trees_.push_back(std::move(tree));
+  ++round_;
+}
+
+std::vector<std::unique_ptr<DealtTree>> DealtBoosting::plant(const Ask& ask, std::uint32_t first, std::uint32_t n,
+                                                             bool takes_all, Drawn& drawn, Interrupt& interrupt) {
+  MessageWriter to = question(Question::plant);
+  to.put<std::uint32_t>(round_);
+  to.put_run(totals_);
+  to.put<std::uint32_t>(first);
+  to.put<std::uint32_t>(n);
+  to.put<std::uint8_t>(takes_all);
+  std::vector<MessageReader> pieces = readers(ask, to.take(), interrupt);
+  drawn = {};
+  for (MessageReader& piece : pieces) {
+    drawn.first_row.push_back(piece.get<std::uint64_t>());
+    drawn.n_in_bag.push_back(piece.get<std::uint64_t>());
+    drawn.n_weighted.push_back(piece.get<std::uint64_t>());
+    drawn.n_out_of_bag.push_back(piece.get<std::uint64_t>());
+  }
+  if (drawn.n_rows() == 0 && !takes_all) return plant(ask, first, n, true, drawn, interrupt);
+  std::vector<std::unique_ptr<DealtTree>> trees;
+  for (std::uint32_t k = first; k < first + n; ++k) {
+    trees.push_back(
+        std::make_unique<DealtTree>(coding_, tree_params(k), PackedScales(totals_[k], whole_.n_all_rows).units(),
+                                    key_of_boosted_tree(params_.tree.seed, round_, k), params_.tree.n_threads));
+    trees.back()->plant(drawn.n_rows(), pieces);
+  }
+  return trees;
+}
+
+std::vector<BoostedTree> DealtBoosting::grow(const Ask& ask, std::uint32_t first, std::uint32_t n, Drawn& drawn,
+                                             Interrupt& interrupt) {
+  std::vector<std::unique_ptr<DealtTree>> trees = plant(ask, first, n, false, drawn, interrupt);
+  const auto is_grown = [](const auto& tree) { return tree->is_grown(); };
+  while (!std::all_of(trees.begin(), trees.end(), is_grown)) {
+    MessageWriter asked;
+    std::uint32_t n_asked = 0;
+    std::vector<DealtTree*> growing;
+    for (std::uint32_t k = 0; k < n; ++k) {
+      if (trees[k]->is_grown()) continue;
+      n_asked += trees[k]->ask(first + k, asked);
+      growing.push_back(trees[k].get());
+    }
+    MessageWriter to = question(Question::divide);
+    to.put<std::uint32_t>(n_asked);
+    std::vector<MessageReader> pieces = readers(ask, to.take() + asked.take(), interrupt);
+    for (DealtTree* tree : growing) tree->read(pieces);
+  }
+  std::vector<BoostedTree> grown;
+  for (auto& tree : trees) grown.push_back(tree->finished());
+  return grown;
+}
+
+void DealtBoosting::set_values(const Ask& ask, std::uint32_t first, std::vector<BoostedTree>& grown,
+                               Interrupt& interrupt) {
+  MessageWriter to = question(Question::leaf_sums);
+  to.put<std::uint32_t>(static_cast<std::uint32_t>(grown.size()));
+  for (std::uint32_t i = 0; i < grown.size(); ++i) {
+    to.put<std::uint32_t>(first + i);
+    std::vector<std::uint32_t> names;
+    for (const GrownLeaf& leaf : grown[i].leaves) names.push_back(leaf.name);
+    to.put_run(names);
+  }
+  std::vector<MessageReader> pieces = readers(ask, to.take(), interrupt);
+  for (std::uint32_t i = 0; i < grown.size(); ++i) {
+    const std::uint32_t k = first + i;
+    std::vector<WholeSums> sums(grown[i].leaves.size());
+    std::vector<std::int64_t> weights(sums.size(), 0);
+    for (MessageReader& piece : pieces)
+      for (std::size_t l = 0; l < sums.size(); ++l) {
+        sums[l].gradient += piece.get<std::int64_t>();
+        sums[l].hessian += piece.get<std::int64_t>();
+        weights[l] += piece.get<std::int64_t>();
+      }
+    const SplitSearch search(coding_, tree_params(k), {});
+    set_steps(grown[i], sums, LeafScales(totals_[k]), search, tree_params(k),
+              is_tempered(params_, parts_[part_of_[k]], k), false);
+    if (is_weighted_) set_weights(grown[i], weights, whole_.weight_scale);
+    average_below(grown[i].tree);
+  }
+}
+
+std::string DealtBoosting::added(std::uint32_t first, const std::vector<BoostedTree>& grown, bool is_new,
+                                 bool wants_state) const {
+  MessageWriter to = question(Question::add);
+  to.put<std::uint8_t>(wants_state);
+  to.put<std::uint32_t>(static_cast<std::uint32_t>(grown.size()));
+  for (std::uint32_t i = 0; i < grown.size(); ++i) {
+    const Tree& tree = grown[i].tree;
+    to.put<std::uint32_t>(first + i);
+    to.put_run(tree.feature);
+    to.put_run(tree.right);
+    to.put_run(tree.flags);
+    to.put_run(tree.set);
+    to.put_run(tree.sets);
+    to.put_run(tree.value);
+    to.put_run(grown[i].cut);
+    std::vector<std::uint32_t> nodes, names;
+    for (std::size_t l = 0; is_new && l < grown[i].leaves.size(); ++l) {
+      nodes.push_back(grown[i].leaves[l].node);
+      names.push_back(grown[i].leaves[l].name);
+    }
+    to.put_run(nodes);
+    to.put_run(names);
+  }
+  return to.take();
+}
+
+// Of the rows that the round has not drawn, in the order that they would have in one place.
+double DealtBoosting::mean_out_of_bag(const Ask& ask, const Drawn& drawn, Interrupt& interrupt) {
+  if (params_.subsample >= 1 || drawn.n_rows() == 0) return unknown;
+  std::uint64_t n_weighted = 0, n = 0;
+  std::vector<std::uint64_t> places;
+  for (std::size_t p = 0; p < drawn.first_row.size(); ++p) {
+    places.insert(places.end(), {drawn.first_row[p], n_weighted, n - n_weighted});
+    n_weighted += drawn.n_weighted[p];
+    n += drawn.n_out_of_bag[p];
+  }
+  if (n_weighted == 0) return unknown;
+  const std::size_t step = step_out_of_bag(n), n_judged = (n + step - 1) / step;
+  MessageWriter to = question(Question::out_of_bag);
+  to.put<std::uint64_t>(step);
+  to.put<std::uint64_t>(n_weighted);
+  to.put_run(places);
+  const std::size_t n_parts = parts_.size(), width = n_parts + 1 + n_scores();
+  std::vector<std::vector<double>> columns(width, std::vector<double>(n_judged));
+  for (MessageReader& piece : readers(ask, to.take(), interrupt))
+    while (piece.left() > 0) {
+      const auto at = piece.get<std::uint64_t>();
+      if (at >= n_judged) throw std::invalid_argument("pieces differ in their rows");
+      for (std::vector<double>& column : columns) column[at] = piece.get<double>();
+    }
+  std::vector<LossSum> sums((n_judged + chunk_rows - 1) / chunk_rows);
+  for (std::size_t c = 0; c < sums.size(); ++c) {
+    const std::size_t begin = c * chunk_rows, size = std::min(chunk_rows, n_judged - begin);
+    const double* weight = is_weighted_ ? columns[n_parts].data() + begin : nullptr;
+    std::vector<const double*> scores;
+    for (std::uint32_t k = 0; k < n_scores(); ++k) scores.push_back(columns[n_parts + 1 + k].data() + begin);
+    for (std::size_t p = 0; p < n_parts; ++p)
+      add_losses(parts_[p], columns[p].data() + begin, weight, scores.data() + parts_[p].first, size, sums[c]);
+    sums[c].count(weight, size);
+  }
+  return mean_of(sums);
+}
+
+}  // namespace spinney

@@ -1,0 +1,78 @@
+// Gradient boosting of rows that are dealt out to pieces, which may lie in other processes: the same trees, bit for bit, as
+// of the same rows in one place, however they are dealt out. See boost/rows.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/message.h"
+#include "boost/dealt_tree.h"
+#include "boost/rows.h"
+#include "learn/boosting.h"
+#include "learn/piece.h"
+
+namespace spinney {
+
+class DealtBoosting {
+ public:
+  // Sends a question to all pieces, and returns their answers in the order of their rows.
+  using Ask = std::function<std::vector<std::string>(const std::string&)>;
+
+  // `weight` is of all rows; null: every row counts once.
+  DealtBoosting(Coding coding, BoostingParams params, std::size_t n_rows, const double* weight);
+
+  // What a piece is to know of all rows; its own place is left open.
+  const PieceOfTable& of_all_rows() const { return whole_; }
+
+  // One more round: a tree for each score. If it fails, it may be asked for again once the pieces are as they were.
+  void advance(const Ask& ask, Interrupt& interrupt);
+
+  double training_loss() const { return training_loss_; }
+  double held_out_loss() const { return held_out_loss_; }  // NaN: no rows are held out
+  double out_of_bag_before() const { return before_; }
+  double out_of_bag_after() const { return after_; }
+
+  // Questions that bring a new piece to where those are that have seen all rounds.
+  const std::vector<std::string>& history() const { return history_; }
+  static std::string first_question();
+
+  const std::vector<Tree>& trees() const { return trees_; }
+  std::uint32_t n_rounds() const { return round_; }
+  std::uint32_t n_scores() const { return static_cast<std::uint32_t>(part_of_.size()); }
+
+ private:
+  struct Drawn {  // of a round, by piece
+    std::vector<std::uint64_t> first_row, n_in_bag, n_weighted, n_out_of_bag;
+    std::size_t n_rows() const;
+  };
+
+  std::vector<MessageReader> readers(const Ask& ask, std::string question, Interrupt& interrupt);
+  void read_state(std::vector<MessageReader> pieces);
+  std::vector<BoostedTree> grow(const Ask& ask, std::uint32_t first, std::uint32_t n, Drawn& drawn,
+                                Interrupt& interrupt);
+  std::vector<std::unique_ptr<DealtTree>> plant(const Ask& ask, std::uint32_t first, std::uint32_t n, bool takes_all,
+                                                Drawn& drawn, Interrupt& interrupt);
+  void set_values(const Ask& ask, std::uint32_t first, std::vector<BoostedTree>& grown, Interrupt& interrupt);
+  std::string added(std::uint32_t first, const std::vector<BoostedTree>& grown, bool is_new, bool wants_state) const;
+  double mean_out_of_bag(const Ask& ask, const Drawn& drawn, Interrupt& interrupt);
+  const BoostParams& tree_params(std::uint32_t k) const { return of_score_.empty() ? params_.tree : of_score_[k]; }
+
+  Coding coding_;
+  BoostingParams params_;
+  PieceOfTable whole_;
+  bool is_weighted_;
+  std::vector<PlacedPart> parts_;
+  std::vector<std::size_t> part_of_;  // by score
+  std::vector<BoostParams> of_score_;
+  std::vector<GradientSums> totals_;  // by score; empty: not known yet
+  double training_loss_, held_out_loss_, before_, after_;
+  std::vector<std::string> answers_;  // that readers point into
+  std::vector<std::string> history_;
+  std::uint32_t round_ = 0;
+  std::vector<Tree> trees_;
+};
+
+}  // namespace spinney

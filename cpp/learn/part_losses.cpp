@@ -1,0 +1,91 @@
+#include "learn/part_losses.h"
+
+#include <array>
+
+#include "boost/kernels.h"
+#include "learn/boosting.h"
+#include "learn/chunks.h"
+#include "loss/losses.h"
+
+namespace spinney {
+
+std::uint32_t BoostingParams::n_scores() const {
+  std::uint32_t n = 0;
+  for (const LossPart& part : parts) n += part.n_scores;
+  return n;
+}
+
+std::vector<PlacedPart> placed(const std::vector<LossPart>& parts) {
+  std::vector<PlacedPart> found;
+  std::uint32_t first = 0;
+  for (const LossPart& part : parts) {
+    found.push_back({part, first});
+    first += part.n_scores;
+  }
+  return found;
+}
+
+namespace {
+
+const LossKernels& kernels_of(Loss loss) { return boost_kernels().losses[static_cast<std::size_t>(loss)]; }
+
+void fill_losses(const PlacedPart& part, const double* target, const double* const* scores, std::size_t n,
+                 double* losses) {
+  if (part.loss == Loss::multinomial) return boost_kernels().softmax_loss(scores, part.n_scores, target, n, losses);
+  if (part.loss != Loss::normal) return kernels_of(part.loss).values(target, scores[0], n, {part.known()}, losses);
+  const double least = NormalLoss::least(part.parameter);
+  for (std::size_t i = 0; i < n; ++i) losses[i] = NormalLoss::value(target[i], scores[0][i], scores[1][i], least);
+}
+
+}  // namespace
+
+// Where most rows have no weight, as in a table of which a fold is held out, their losses are
+// not asked for; the others' stand where they stood, so that the sum has the same bits.
+void add_losses(const PlacedPart& part, const double* target, const double* weight, const double* const* scores,
+                std::size_t n, LossSum& sum) {
+  std::array<double, chunk_rows> losses;
+  std::array<std::uint32_t, chunk_rows> used;
+  std::size_t m = 0;
+  for (std::size_t i = 0; weight != nullptr && i < n; ++i) {
+    used[m] = static_cast<std::uint32_t>(i);
+    m += weight[i] > 0;
+  }
+  if (weight == nullptr || 2 * m > n) {
+    fill_losses(part, target, scores, n, losses.data());
+  } else {
+    std::vector<double> gathered(m * (part.n_scores + std::size_t{1}));
+    std::vector<const double*> from(part.n_scores);
+    const auto gather = [&](const double* numbers, std::size_t k) {
+      for (std::size_t j = 0; j < m; ++j) gathered[k * m + j] = numbers[used[j]];
+      return gathered.data() + k * m;
+    };
+    for (std::uint32_t k = 0; k < part.n_scores; ++k) from[k] = gather(scores[k], k);
+    std::array<double, chunk_rows> found;
+    fill_losses(part, gather(target, part.n_scores), from.data(), m, found.data());
+    std::fill_n(losses.begin(), n, 0.0);
+    for (std::size_t j = 0; j < m; ++j) losses[used[j]] = found[j];
+  }
+  sum.add(losses.data(), weight, n, part.weight);
+}
+
+void LossSum::add(const double* losses, const double* weights, std::size_t n, double factor) {
+  if (weights == nullptr)
+    loss += factor * sum_in_lanes(n, [&](std::size_t i) { return losses[i]; });
+  else
+    loss += factor * sum_in_lanes(n, [&](std::size_t i) { return weights[i] > 0 ? weights[i] * losses[i] : 0.0; });
+}
+
+void LossSum::count(const double* weights, std::size_t n) {
+  weight += weights == nullptr ? static_cast<double>(n) : sum_in_lanes(n, [&](std::size_t i) { return weights[i]; });
+}
+
+double mean_of(const std::vector<LossSum>& sums) {
+  LossSum total;
+  for (const LossSum& s : sums) {
+    total.loss += s.loss;
+    total.weight += s.weight;
+  }
+  return total.loss / total.weight;
+}
+
+}  // namespace spinney

@@ -1,0 +1,304 @@
+#include "learn/piece.h"
+
+#include <algorithm>
+#include <atomic>
+#include <numeric>
+#include <stdexcept>
+
+#include "base/pool.h"
+#include "boost/columns.h"
+#include "boost/part.h"
+#include "learn/chunks.h"
+#include "learn/scales.h"
+
+namespace spinney {
+
+namespace {
+
+// body(begin, end) for some of n rows at a time
+template <class Body>
+void for_each_some(std::size_t n, int n_threads, double ns_per_row, Body&& body) {
+  constexpr std::size_t some = 32768;
+  parallel_for_if_worth(ns_per_row * static_cast<double>(n), (n + some - 1) / some, n_threads,
+                        [&](std::size_t i, int) { body(i * some, std::min(n, (i + 1) * some)); });
+}
+
+[[noreturn]] void refuse() { throw std::invalid_argument("a piece is asked for what it does not have"); }
+
+}  // namespace
+
+// What the trees of a score have in turn.
+struct Piece::Room {
+  Room(const CodedTable& table, int n_threads)
+      : packed(table.codes.n_rows),
+        scratch(table.tiles.n_cells(), n_threads),
+        parter(table.coding, table.codes, n_threads),
+        histogram(new Packed[table.tiles.n_cells()]) {}
+  std::vector<Row> rows;  // node by node
+  LargeArray<Packed> packed;
+  HistogramScratch scratch;
+  RowParter parter;
+  Histogram histogram;
+  std::vector<Packed> cells, plain;
+};
+
+struct Piece::TreeRows {
+  TreeRows(Room& r, const CodedTable& table, const BoostParams& given, const PackedScales& s, std::uint64_t key)
+      : room(r),
+        params(given),
+        coded(table),
+        search(table.coding, params, s.units()),
+        drawn(table.coding, params, key),
+        cells(table.coding, drawn.of_tree()),
+        nodes{{0, room.rows.size()}} {}
+
+  struct Range {
+    std::size_t begin, end;
+  };
+  const Range& at(std::uint32_t name) const {
+    if (name >= nodes.size()) refuse();
+    return nodes[name];
+  }
+  HistogramSearch histograms(Interrupt& interrupt) const {
+    return {coded.tiles, search, drawn.of_tree(), room.packed.data(), room.scratch, interrupt};
+  }
+  int threads_for(double ns) const { return ns < worth_a_wake_up_ns ? 1 : params.n_threads; }
+
+  Room& room;
+  const BoostParams& params;
+  const CodedTable& coded;
+  const SplitSearch search;
+  const DrawnColumns drawn;
+  const PlainCells cells;
+  std::vector<Range> nodes;  // by name
+};
+
+Piece::Piece(BoostingRows rows, BoostingRows held_out, BoostingParams params, std::shared_ptr<const CodedTable> coded,
+             const PieceOfTable& place)
+    : Boosting(std::move(rows), std::move(held_out), std::move(params), std::move(coded),
+               {place.first_row, place.n_all_rows, place.weight_scale, place.count_by_weight}) {
+  if (place.first_row % chunk_rows != 0 || place.first_row + n_rows() > place.n_all_rows) refuse();
+  if (place.first_row + n_rows() < place.n_all_rows && n_rows() % chunk_rows != 0) refuse();
+  growing_.resize(n_scores());
+  rooms_.resize(n_scores());
+}
+
+Piece::~Piece() = default;
+
+std::string Piece::answer(std::string_view question, Interrupt& interrupt) {
+  MessageReader from(question);
+  MessageWriter to;
+  switch (static_cast<Question>(from.get<std::uint8_t>())) {
+    case Question::gradients:
+      put_state(to);
+      break;
+    case Question::plant:
+      plant(from, to, interrupt);
+      break;
+    case Question::divide:
+      divide(from, to, interrupt);
+      break;
+    case Question::leaf_sums:
+      leaf_sums(from, to);
+      break;
+    case Question::add:
+      add(from, to);
+      break;
+    case Question::out_of_bag:
+      out_of_bag(from, to);
+      break;
+    case Question::held_scores:
+      held_scores(to);
+      break;
+    default:
+      refuse();
+  }
+  return to.take();
+}
+
+void Piece::put_state(MessageWriter& to) {
+  std::vector<LossSum> losses;
+  to.put_run(fill_chunks(&losses));
+  to.put_run(losses);
+  to.put_run(held_out_.table == nullptr ? std::vector<LossSum>{} : chunk_losses(held_out_));
+}
+
+void Piece::draw(bool takes_all) {
+  if (params_.subsample >= 1) return;
+  part_by_chance();
+  if (takes_all) in_bag_.swap(out_of_bag_);
+  n_out_of_bag_ = out_of_bag_.size();
+  add_weightless();
+}
+
+void Piece::plant(MessageReader& from, MessageWriter& to, Interrupt& interrupt) {
+  round_ = from.get<std::uint32_t>();
+  totals_ = from.get_run<GradientSums>();
+  const auto first = from.get<std::uint32_t>(), n_trees = from.get<std::uint32_t>();
+  const bool takes_all = from.get<std::uint8_t>() != 0;
+  if (totals_.size() != n_scores() || first > n_scores() || n_trees > n_scores() - first) refuse();
+  if (first == 0) draw(takes_all);
+  to.put<std::uint64_t>(first_row_);
+  to.put<std::uint64_t>(rows_of_round().size());
+  to.put<std::uint64_t>(n_out_of_bag_);
+  to.put<std::uint64_t>(out_of_bag_.size());
+  for (auto& tree : growing_) tree.reset();
+  for (std::uint32_t k = first; k < first + n_trees; ++k) {
+    if (!rooms_[k]) rooms_[k] = std::make_unique<Room>(*coded_, params_.tree.n_threads);
+    Room& room = *rooms_[k];
+    quantise(k, room.packed.data());
+    room.rows = rows_of_round();
+    growing_[k] = std::make_unique<TreeRows>(room, *coded_, tree_params(k), PackedScales(totals_[k], n_all_rows_),
+                                             key_of_tree(k));
+    std::vector<Packed> sums((room.rows.size() + chunk_rows - 1) / chunk_rows, 0);
+    for_each_chunk(room.rows.size(), params_.tree.n_threads, 1.0, [&](std::size_t c, std::size_t i, std::size_t end) {
+      for (; i < end; ++i) sums[c] += room.packed.data()[room.rows[i]];
+    });
+    to.put(std::accumulate(sums.begin(), sums.end(), Packed{0}));
+    put_cells(*growing_[k], 0, room.rows.size(), to, interrupt);
+  }
+}
+
+Piece::TreeRows& Piece::tree_of(std::uint32_t k) {
+  if (k >= growing_.size() || !growing_[k]) refuse();
+  return *growing_[k];
+}
+
+void Piece::put_cells(TreeRows& tree, std::size_t begin, std::size_t end, MessageWriter& to, Interrupt& interrupt) {
+  const HistogramSearch histograms = tree.histograms(interrupt);
+  const std::size_t n = end - begin;
+  const int n_threads = tree.threads_for(histograms.estimated_ns(static_cast<double>(n), static_cast<double>(n)));
+  histograms.fill(tree.room.histogram.get(), tree.room.rows.data() + begin, n, n_threads);
+  Packed total = 0;
+  if (coded_->tiles.n_cells() > 0)
+    for (std::size_t i = begin; i < end; ++i) total += tree.room.packed.data()[tree.room.rows[i]];
+  tree.room.plain.resize(tree.cells.n_cells());
+  for (const std::uint32_t f : tree.cells.columns()) {
+    const Packed* cells = coded_->tiles.cells(f, tree.room.histogram.get(), total, tree.room.cells);
+    std::copy_n(cells, coded_->coding.columns[f].n_codes, tree.room.plain.data() + tree.cells.first(f));
+  }
+  to.put_all(std::span<const Packed>(tree.room.plain));
+}
+
+void Piece::divide(MessageReader& from, MessageWriter& to, Interrupt& interrupt) {
+  const Coding& coding = coded_->coding;
+  for (auto n = from.get<std::uint32_t>(); n > 0; --n) {
+    TreeRows& tree = tree_of(from.get<std::uint32_t>());
+    const TreeRows::Range node = tree.at(from.get<std::uint32_t>());
+    Row* rows = tree.room.rows.data() + node.begin;
+    const std::size_t n_rows = node.end - node.begin;
+    if (from.get<std::uint8_t>() != 0) {  // to be counted
+      const auto f = from.get<std::uint32_t>();
+      if (f >= coding.columns.size()) refuse();
+      std::vector<Row> counts(coding.columns[f].n_codes, 0);
+      for (std::size_t i = 0; i < n_rows; ++i) ++counts[coded_->codes.code(coding, f, rows[i])];
+      to.put_all(std::span<const Row>(counts));
+      continue;
+    }
+    const BoostSplit split = get_split(from);
+    const auto left = from.get<std::uint32_t>();
+    const auto child = static_cast<OfChild>(from.get<std::uint8_t>());
+    if (split.feature >= coding.columns.size() || left != tree.nodes.size()) refuse();
+    const std::size_t n_left =
+        tree.room.parter.part(split, rows, n_rows, tree.threads_for(static_cast<double>(n_rows)), 0);
+    const std::size_t middle = node.begin + n_left;
+    tree.nodes.push_back({node.begin, middle});
+    tree.nodes.push_back({middle, node.end});
+    to.put<std::uint64_t>(n_left);
+    if (child == OfChild::left) put_cells(tree, node.begin, middle, to, interrupt);
+    if (child == OfChild::right) put_cells(tree, middle, node.end, to, interrupt);
+  }
+}
+
+void Piece::leaf_sums(MessageReader& from, MessageWriter& to) {
+  for (auto n_trees = from.get<std::uint32_t>(); n_trees > 0; --n_trees) {
+    const auto k = from.get<std::uint32_t>();
+    const TreeRows& tree = tree_of(k);
+    const LeafScales scales(totals_[k]);
+    for (const std::uint32_t name : from.get_run<std::uint32_t>()) {
+      const auto [first, last] = tree.at(name);
+      const Row* rows = tree.room.rows.data() + first;
+      std::atomic<std::int64_t> g{0}, h{0}, w{0};
+      for_each_some(last - first, params_.tree.n_threads, 4.0, [&](std::size_t begin, std::size_t end) {
+        const WholeSums sums =
+            boost_kernels().sum_pairs(pairs_[k].data(), rows + begin, end - begin, scales.gradient, scales.hessian);
+        std::int64_t weight = 0;
+        for (std::size_t i = begin; rows_.weight != nullptr && i < end; ++i)
+          weight += static_cast<std::int64_t>(weight_of(rows[i]) * weight_scale_);
+        g.fetch_add(sums.gradient, std::memory_order_relaxed);
+        h.fetch_add(sums.hessian, std::memory_order_relaxed);
+        w.fetch_add(weight, std::memory_order_relaxed);
+      });
+      to.put<std::int64_t>(g.load());
+      to.put<std::int64_t>(h.load());
+      to.put<std::int64_t>(w.load());
+    }
+  }
+}
+
+void Piece::add_leaf(const TreeRows& tree, std::uint32_t name, double value, std::uint32_t k) {
+  const auto [first, last] = tree.at(name);
+  double* scores = rows_.scores[k].data();
+  const Row* rows = tree.room.rows.data() + first;
+  for_each_some(last - first, params_.tree.n_threads, 2.0, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) scores[rows[i]] += value;
+  });
+}
+
+// Trees come with the names of their leaves if this piece has helped to grow them, else all rows find their way.
+void Piece::add(MessageReader& from, MessageWriter& to) {
+  const bool wants_state = from.get<std::uint8_t>() != 0;
+  for (auto n_trees = from.get<std::uint32_t>(); n_trees > 0; --n_trees) {
+    const auto k = from.get<std::uint32_t>();
+    BoostedTree grown;
+    Tree& tree = grown.tree;
+    tree.feature = from.get_run<std::int32_t>();
+    tree.right = from.get_run<std::uint32_t>();
+    tree.flags = from.get_run<std::uint8_t>();
+    tree.set = from.get_run<std::uint32_t>();
+    tree.sets = from.get_run<std::uint32_t>();
+    tree.value = from.get_run<double>();
+    grown.cut = from.get_run<std::uint32_t>();
+    const std::vector<std::uint32_t> nodes = from.get_run<std::uint32_t>(), names = from.get_run<std::uint32_t>();
+    if (k >= n_scores() || nodes.size() != names.size()) refuse();
+    if (names.empty()) {
+      std::vector<Row> every(n_rows());
+      std::iota(every.begin(), every.end(), Row{0});
+      walk({&grown, 1}, k, coded_->codes, every, rows_.scores);
+    } else {
+      for (std::size_t i = 0; i < names.size(); ++i) add_leaf(tree_of(k), names[i], tree.value[nodes[i]], k);
+      walk({&grown, 1}, k, coded_->codes, out_of_bag_, rows_.scores);
+    }
+    if (held_out_.table != nullptr) walk({&grown, 1}, k, coded_->codes, judged_, held_out_.scores);
+  }
+  if (!wants_state) return;
+  for (auto& tree : growing_) tree.reset();
+  put_state(to);
+}
+
+// Every so many-th row of the table's list of rows out of bag: those with a weight, then those without.
+void Piece::out_of_bag(MessageReader& from, MessageWriter& to) {
+  const auto step = std::max<std::uint64_t>(1, from.get<std::uint64_t>());
+  const auto n_all = from.get<std::uint64_t>();
+  const auto places =
+      from.get_run<std::uint64_t>();  // by piece: its first row, how many before it with and without weight
+  for (std::size_t p = 0; p + 2 < places.size(); p += 3) {
+    if (places[p] != first_row_) continue;
+    for (std::size_t i = 0; i < out_of_bag_.size(); ++i) {
+      const std::uint64_t place = i < n_out_of_bag_ ? places[p + 1] + i : n_all + places[p + 2] + (i - n_out_of_bag_);
+      if (place % step != 0) continue;
+      const Row r = out_of_bag_[i];
+      to.put<std::uint64_t>(place / step);
+      for (const Part& part : parts_) to.put<double>(target_of(part, rows_)[r]);
+      to.put<double>(rows_.weight == nullptr ? 1.0 : rows_.weight[r]);
+      for (const auto& scores : rows_.scores) to.put<double>(scores[r]);
+    }
+  }
+}
+
+void Piece::held_scores(MessageWriter& to) const {
+  if (held_out_.table == nullptr) refuse();
+  for (const auto& scores : held_out_.scores) to.put_all(std::span<const double>(scores));
+}
+
+}  // namespace spinney

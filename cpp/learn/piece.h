@@ -1,0 +1,53 @@
+// Rows of a table that is dealt out: what they answer to those who boost on all of them. See boost/rows.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "boost/rows.h"
+#include "learn/boosting.h"
+
+namespace spinney {
+
+// A piece begins at a multiple of `chunk_rows` of the table: sums are by chunk, and none is shared.
+struct PieceOfTable {
+  std::size_t first_row = 0, n_all_rows = 0;
+  double weight_scale = 1, count_by_weight = 1;  // of all rows
+};
+
+class Piece final : private Boosting {
+ public:
+  // `rows` has a table without columns, whose codes are `coded`; `held_out` has the same, or none.
+  Piece(BoostingRows rows, BoostingRows held_out, BoostingParams params, std::shared_ptr<const CodedTable> coded,
+        const PieceOfTable& place);
+  ~Piece();
+
+  std::string answer(std::string_view question, Interrupt& interrupt);
+
+  std::size_t first_row() const { return first_row_; }
+
+ private:
+  struct Room;      // memory that the trees of a score have in turn
+  struct TreeRows;  // of a tree that is being grown
+
+  void put_state(MessageWriter& to);
+  void plant(MessageReader& from, MessageWriter& to, Interrupt& interrupt);
+  void draw(bool takes_all);
+  void divide(MessageReader& from, MessageWriter& to, Interrupt& interrupt);
+  void put_cells(TreeRows& tree, std::size_t begin, std::size_t end, MessageWriter& to, Interrupt& interrupt);
+  void leaf_sums(MessageReader& from, MessageWriter& to);
+  void add(MessageReader& from, MessageWriter& to);
+  void add_leaf(const TreeRows& tree, std::uint32_t name, double value, std::uint32_t k);
+  void out_of_bag(MessageReader& from, MessageWriter& to);
+  void held_scores(MessageWriter& to) const;
+  TreeRows& tree_of(std::uint32_t k);
+
+  std::vector<std::unique_ptr<Room>> rooms_;        // by score, once they are needed
+  std::vector<std::unique_ptr<TreeRows>> growing_;  // by score, those that are being grown
+  std::size_t n_out_of_bag_ = 0;                    // with a weight: these come first
+};
+
+}  // namespace spinney

@@ -1,0 +1,199 @@
+"""Holders that are actors on the workers of a Dask cluster; a worker that is lost is replaced, and nobody notices."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+from uuid import uuid4
+
+from spinney._cluster.deal import Carrier, aligned_blocks, slices_of
+from spinney._cluster.holder import Holder, leave_block
+
+LONGEST_WAIT = 600.0  # seconds for one answer
+_LOOK_EVERY = 1.0  # seconds between looks whether a worker still lives
+_MOST_LOSSES = 20  # workers that a fit may lose
+
+
+class WorkerLostError(RuntimeError):
+    """A worker does not answer any more."""
+
+
+class DaskCarrier(Carrier):
+    """Blocks of a collection on the workers of a cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    parts : list of delayed
+        The partitions, in order: they are made again from their graph where a worker is lost.
+    """
+
+    def __init__(self, client: Any, parts: Sequence[Any]) -> None:
+        self._client = client
+        self._parts = list(parts)
+        self._fit = f"spinney-{uuid4().hex}"
+        self._actors: dict[str, Any] = {}  # by address
+        self._log: list[bytes] = []  # questions of the round
+        self._history: Callable[[], list[bytes]] | None = None
+        self._recut: Callable[[list[int]], tuple[Any, ...]] | None = None
+        self._n_lost = 0
+        threads = client.nthreads()
+        if not threads:
+            raise RuntimeError("The cluster has no workers. Start some, or wait for them with client.wait_for_workers.")
+        futures = client.compute(self._parts)
+        self._lengths: list[int] = self._gathered(client.map(len, futures, pure=False))
+        n_rows = sum(self._lengths)
+        if n_rows == 0:
+            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
+        self.blocks = aligned_blocks(n_rows, len(threads))
+        self._where = self._in_order(list(threads), futures)[: len(self.blocks)]  # address of each block
+        for b, address in enumerate(self._where):
+            self._place(b, address, dict(enumerate(futures)))
+
+    @property
+    def n_rows_of_parts(self) -> list[int]:
+        """Rows of each partition."""
+        return self._lengths
+
+    def _in_order(self, workers: list[str], futures: Sequence[Any]) -> list[str]:
+        """Order workers by the partitions that they have, so that few of these travel."""
+        holders = self._client.who_has(futures)
+        places: dict[str, list[int]] = {address: [] for address in workers}
+        for i, future in enumerate(futures):
+            for address in holders.get(future.key, ()):
+                places.setdefault(address, []).append(i)
+        return sorted(workers, key=lambda a: (sum(places[a]) / len(places[a]) if places[a] else len(futures), a))
+
+    def _place(self, block: int, address: str, parts: dict[int, Any] | None = None) -> None:
+        """Bring the rows of a block to a worker, from its partitions or, if these are gone, from their graph."""
+        some = slices_of(self._lengths, *self.blocks[block])
+        if parts is None:
+            wanted = [p for p, _, _ in some]
+            parts = dict(zip(wanted, self._client.compute([self._parts[p] for p in wanted]), strict=True))
+        left = self._client.submit(
+            leave_block,
+            self._fit,
+            block,
+            [(i, j) for _, i, j in some],
+            *[parts[p] for p, _, _ in some],
+            workers=[address],
+            pure=False,
+        )
+        self._gathered([left], address)
+        if address not in self._actors:
+            n_jobs = self._client.nthreads().get(address, 1)
+            made = self._client.submit(Holder, self._fit, n_jobs, workers=[address], actor=True, pure=False)
+            self._actors[address] = self._gathered([made], address)[0]
+        self._call(address, "take", block)
+
+    def _gathered(self, futures: Sequence[Any], address: str | None = None) -> list[Any]:
+        """Return results, in time or not at all."""
+        distributed: Any = import_module("distributed")  # it has no types
+        began = time.monotonic()
+        while True:
+            try:
+                distributed.wait(futures, timeout=_LOOK_EVERY)
+                found: list[Any] = self._client.gather(futures)
+                return found
+            except TimeoutError:
+                self._check_wait(address, began)
+
+    def _check_wait(self, address: str | None, began: float) -> None:
+        if address is not None and address not in self._client.nthreads():
+            raise WorkerLostError(address)
+        if time.monotonic() - began > LONGEST_WAIT:
+            who = "The cluster" if address is None else f"The worker {address}"
+            raise TimeoutError(f"{who} has not answered for {LONGEST_WAIT:.0f} s. Look at its log; fit again.")
+
+    def _answer(self, address: str, future: Any) -> Any:
+        """Wait for an actor, as long as its worker lives."""
+        began = time.monotonic()
+        while True:
+            try:
+                return future.result(timeout=_LOOK_EVERY)
+            except TimeoutError:
+                self._check_wait(address, began)
+            except (OSError, RuntimeError) as error:
+                raise WorkerLostError(address) from error
+
+    def _send(self, address: str, method: str, *args: Any) -> Any:
+        try:
+            return getattr(self._actors[address], method)(*args)
+        except RuntimeError as error:  # that is how an actor says that its worker is gone
+            raise WorkerLostError(address) from error
+
+    def _call(self, address: str, method: str, *args: Any) -> Any:
+        return self._answer(address, self._send(address, method, *args))
+
+    def _blocks_of(self, address: str) -> list[int]:
+        return [b for b, where in enumerate(self._where) if where == address]
+
+    def each(self, method: str, args_of: Callable[[list[int]], tuple[Any, ...]]) -> list[Any]:
+        """Call a method of every holder."""
+        sent = {a: self._send(a, method, *args_of(self._blocks_of(a))) for a in dict.fromkeys(self._where)}
+        return [self._answer(address, future) for address, future in sent.items()]
+
+    def begin_rounds(self, history: Callable[[], list[bytes]], recut: Callable[[list[int]], tuple[Any, ...]]) -> None:
+        """Note what brings a new piece up to date."""
+        self._history, self._recut = history, recut
+
+    def end_round(self) -> None:
+        """Forget the questions of the round."""
+        self._log.clear()
+
+    def ask(self, question: bytes) -> list[bytes]:
+        """Ask all pieces; those of a worker that is lost are made again elsewhere first."""
+        self._log.append(question)
+        answers: dict[int, bytes] = {}
+        sent: dict[str, Any] = {}
+        lost: list[str] = []
+        for address in dict.fromkeys(self._where):
+            try:
+                sent[address] = self._send(address, "answer", question)
+            except WorkerLostError:
+                lost.append(address)
+        for address, future in sent.items():
+            try:
+                answers |= self._answer(address, future)
+            except WorkerLostError:
+                lost.append(address)
+        if lost:
+            for block in [b for address in lost for b in self._blocks_of(address)]:
+                answers[block] = self._made_again(block)
+        return [answers[b] for b in range(len(self.blocks))]
+
+    def _made_again(self, block: int) -> bytes:
+        """Make the piece of a block anew on another worker, let it catch up, and return its last answer."""
+        assert self._history is not None
+        assert self._recut is not None
+        while True:
+            lost = self._where[block]
+            self._n_lost += 1
+            self._actors.pop(lost, None)
+            if self._n_lost > _MOST_LOSSES:
+                raise RuntimeError(
+                    f"The cluster has lost workers {self._n_lost} times during the fit, the last of them {lost}. They "
+                    "may lack memory: use more workers, or larger ones."
+                )
+            self._client.wait_for_workers(1, timeout=LONGEST_WAIT)
+            alive = [address for address in self._client.nthreads() if address != lost]
+            if not alive:
+                time.sleep(_LOOK_EVERY)
+                continue
+            address = min(alive, key=lambda a: (len(self._blocks_of(a)), a))
+            self._where[block] = address
+            try:
+                self._place(block, address)
+                encoding, (given, coding, options) = self._recut([block])
+                self._call(address, "encode", *encoding)
+                self._call(address, "cut", given, coding, options)
+                found: bytes = self._call(address, "answer_of", block, self._history() + self._log)
+                return found
+            except WorkerLostError:
+                continue
+
+    def close(self) -> None:
+        """Let the holders go."""
+        self._actors.clear()

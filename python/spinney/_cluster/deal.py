@@ -1,0 +1,261 @@
+"""A table that is dealt out to holders in blocks, whoever carries the questions to them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._boosting.losses import Loss
+from spinney._boosting.members import Losses
+from spinney._boosting.rows import LearningRows
+from spinney._data import Feature, Schema
+from spinney._data.dates import RESOLUTIONS
+from spinney._data.dealt import DealtTable
+
+Floats = NDArray[np.float64]
+CHUNK_ROWS = 4096  # that the engine adds up together: blocks begin at multiples of it
+
+
+def aligned_blocks(n_rows: int, n_blocks: int) -> list[tuple[int, int]]:
+    """First row and end of blocks of about equal size, none of which shares a chunk with another."""
+    n_chunks = -(-n_rows // CHUNK_ROWS)
+    n_blocks = min(n_blocks, n_chunks)
+    ends = [min(n_rows, (i + 1) * n_chunks // n_blocks * CHUNK_ROWS) for i in range(n_blocks)]
+    return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def slices_of(lengths: Sequence[int], begin: int, end: int) -> list[tuple[int, int, int]]:
+    """Which parts, and which of their rows, make the rows from `begin` to `end` of all parts together."""
+    found, first = [], 0
+    for part, length in enumerate(lengths):
+        low, high = max(begin - first, 0), min(end - first, length)
+        if low < high:
+            found.append((part, low, high))
+        first += length
+    return found
+
+
+class Carrier(ABC):
+    """Carries calls to the holders of blocks."""
+
+    blocks: list[tuple[int, int]]  # first row and end
+
+    @abstractmethod
+    def each(self, method: str, args_of: Callable[[list[int]], tuple[Any, ...]]) -> list[Any]:
+        """Call a method of every holder, with what `args_of` makes of the blocks that it has."""
+
+    @abstractmethod
+    def ask(self, question: bytes) -> list[bytes]:
+        """Ask all pieces; answers are in the order of the blocks."""
+
+    @abstractmethod
+    def begin_rounds(self, history: Callable[[], list[bytes]], recut: Callable[[list[int]], tuple[Any, ...]]) -> None:
+        """Note what brings a new piece up to date: questions, and what `encode` and `cut` of its holder take."""
+
+    @abstractmethod
+    def end_round(self) -> None:
+        """Forget the questions of the round: it is part of the history."""
+
+
+class LocalCarrier(Carrier):
+    """Holders in this process."""
+
+    def __init__(self, holders: Sequence[Any], blocks: list[tuple[int, int]], of_block: Sequence[int]) -> None:
+        self._holders = holders
+        self._of_block = of_block
+        self.blocks = blocks
+
+    def each(self, method: str, args_of: Callable[[list[int]], tuple[Any, ...]]) -> list[Any]:
+        """Call a method of every holder."""
+        mine = [[b for b, h in enumerate(self._of_block) if h == i] for i in range(len(self._holders))]
+        return [getattr(h, method)(*args_of(blocks)) for h, blocks in zip(self._holders, mine, strict=True) if blocks]
+
+    def ask(self, question: bytes) -> list[bytes]:
+        """Ask all pieces."""
+        found = {b: answer for answers in self.each("answer", lambda _: (question,)) for b, answer in answers.items()}
+        return [found[b] for b in range(len(self.blocks))]
+
+    def begin_rounds(self, history: Callable[[], list[bytes]], recut: Callable[[list[int]], tuple[Any, ...]]) -> None:
+        """Do nothing: no holder is lost."""
+
+    def end_round(self) -> None:
+        """Do nothing."""
+
+
+class Dealt(DealtTable):
+    """A table that holders have blocks of.
+
+    Parameters
+    ----------
+    carrier : Carrier
+    n_columns : int
+    names : list of str or None
+    """
+
+    __slots__ = ("_carrier",)
+
+    def __init__(self, carrier: Carrier, n_columns: int, names: list[str] | None) -> None:
+        super().__init__(carrier.blocks[-1][1], n_columns, names, columns=[])
+        self._carrier = carrier
+
+    def features(self, names: Sequence[str], forced: set[int]) -> list[Feature]:
+        """Return what a model keeps of each column."""
+        found = self._carrier.each("features", lambda _: (list(names), forced))
+        known = [features for of_holder in found for features in of_holder]
+        return [_merged([features[j] for features in known]) for j in range(len(names))]
+
+    def encoded(self, schema: Schema, unseen: str, estimator: str) -> DealtColumns:
+        """Turn all rows into the engine's tables where they are."""
+        self._carrier.each("encode", lambda _: (schema.to_dict(), unseen, estimator))
+        return DealtColumns(self._carrier, schema.n_categories, (schema.to_dict(), unseen, estimator))
+
+
+def _merged(known: Sequence[Feature]) -> Feature:
+    """Return one column as all of its parts know it."""
+    full = [feature for feature in known if not feature.empty]
+    if not full:
+        return known[0]
+    first = full[0]
+    for other in full[1:]:
+        if other.kind != first.kind or other.clock != first.clock or other.holds_text != first.holds_text:
+            raise TypeError(
+                f"Column {first.name!r} holds {first.kind_in_words} values in some partitions and "
+                f"{other.kind_in_words} values in others; convert all of them to one kind."
+            )
+        if first.kind == "ordered" and other.categories != first.categories:
+            raise ValueError(
+                f"Column {first.name!r} has other ordered categories in some partitions; declare the same."
+            )
+    if first.kind == "category":
+        values: set[Any] = {value for feature in full for value in feature.categories}
+        return replace(first, categories=tuple(sorted(values)))
+    if first.clock:
+        return replace(first, resolution=max((f.resolution for f in full), key=list(RESOLUTIONS).index))
+    return first
+
+
+@dataclass
+class DealtColumns:
+    """All rows as the engine has them, elsewhere; stands for the table of a fit."""
+
+    carrier: Carrier
+    n_categories_of: list[int]
+    encoding: tuple[dict[str, Any], str, str]
+    _ranges: Any = None  # of the weights that were asked for last
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of all blocks."""
+        return self.carrier.blocks[-1][1]
+
+    def _of_blocks(self, numbers: Floats | None, blocks: list[int]) -> dict[int, Floats | None]:
+        return {b: _rows(numbers, self.carrier.blocks[b]) for b in blocks}
+
+    def ranges(self, weight: Floats | None, n_jobs: int) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+        """Lowest and highest numbers, and whether some are missing, as `Table.ranges` has them."""
+        del n_jobs  # each holder knows its own
+        known = self._ranges
+        if known is not None and known[0] is weight:
+            found: tuple[Floats, Floats, NDArray[np.bool_]] = known[1]
+            return found
+        given = self.carrier.each("ranges", lambda blocks: (self._of_blocks(weight, blocks),))
+        numbers = np.array([some for of_holder in given for some in of_holder], dtype=np.float64)
+        low, high = np.fmin.reduce(numbers[:, :, 0]), np.fmax.reduce(numbers[:, :, 1])
+        missing: NDArray[np.bool_] = np.logical_or.reduce(numbers[:, :, 2] != 0)
+        found = low, high, missing
+        self._ranges = weight, found
+        return found
+
+    def start_booster(
+        self, rows: LearningRows, held_out: LearningRows | None, loss: Loss, start: Floats, options: dict[str, Any]
+    ) -> DealtBooster:
+        """Cut the columns, send the holders their targets, and return a booster that has done no rounds."""
+        target, scores = rows.shifted(start, loss)
+        read = _engine.BoostingOptions(**options)
+        coding = self._coding(rows.weight, held_out is not None, read)
+        engine = _engine.DealtBoosting(coding, self.n_categories_of, self.n_rows, rows.weight, read)
+        n_all, *scales = engine.scales
+        first_scores = scores[:, 0].tolist()
+
+        def given(blocks: list[int]) -> tuple[Any, ...]:
+            found = {}
+            for b in blocks:
+                begin, end = self.carrier.blocks[b]
+                found[b] = {
+                    "target": np.ascontiguousarray(target[:, begin:end]),
+                    "weight": _rows(rows.weight, (begin, end)),
+                    "held_weight": None if held_out is None else _rows(held_out.weights(), (begin, end)),
+                    "start": first_scores,
+                    "place": (begin, n_all, *scales),
+                }
+            return found, coding, options
+
+        self.ranges(rows.weight, 1)
+        self.carrier.each("cut", given)
+        self.carrier.begin_rounds(engine.history, lambda blocks: (self.encoding, given(blocks)))
+        return DealtBooster(engine, self.carrier)
+
+    def _coding(self, weight: Floats | None, sees_all: bool, options: _engine.BoostingOptions) -> Any:
+        """Learn the edges of bins from the rows that they would be learned from in one place."""
+        rows, weights = _engine.rows_for_bins(self.n_rows, weight)
+
+        def wanted(blocks: list[int]) -> tuple[Any, ...]:
+            ends = {b: self.carrier.blocks[b] for b in blocks}
+            return ({b: rows[(rows >= i) & (rows < j)] - np.uint32(i) for b, (i, j) in ends.items()},)
+
+        found = {b: values for of_holder in self.carrier.each("sample", wanted) for b, values in of_holder.items()}
+        values = np.concatenate([found[b] for b in range(len(self.carrier.blocks))], axis=1)
+        sample = _engine.Table(len(rows))
+        for column, n_categories in zip(values, self.n_categories_of, strict=True):
+            if n_categories:
+                sample.add_category(np.where(np.isnan(column), -1, column).astype(np.int32), n_categories)
+            else:
+                sample.add_number(np.ascontiguousarray(column))
+        missing = self.ranges(None if sees_all else weight, 1)[2]
+        return _engine.learn_coding(sample, weights if len(weights) else None, missing.astype(int).tolist(), options)
+
+
+def _rows(numbers: Floats | None, ends: tuple[int, int]) -> Floats | None:
+    return None if numbers is None else np.ascontiguousarray(numbers[ends[0] : ends[1]])
+
+
+class DealtBooster:
+    """A booster whose rows are elsewhere, as `Member` takes one."""
+
+    def __init__(self, engine: _engine.DealtBoosting, carrier: Carrier) -> None:
+        self._engine = engine
+        self._carrier = carrier
+
+    @property
+    def n_rounds(self) -> int:
+        """Rounds done."""
+        return self._engine.n_rounds
+
+    def advance(self) -> Losses:
+        """Add a round; return its losses."""
+        self._engine.advance(self._carrier.ask)
+        self._carrier.end_round()
+        return self._engine.losses
+
+    def trees(self, first: int, factors: list[float], statistics: Sequence[Any]) -> list[_engine.Tree]:
+        """Return copies of the trees."""
+        assert not statistics
+        return self._engine.trees(first, factors)
+
+    def training_loss(self) -> float:
+        """Mean loss of the rows learned from."""
+        return self._engine.losses[0]
+
+    def held_out_loss(self) -> float:
+        """Mean loss of the rows held out."""
+        return self._engine.losses[1]
+
+    def out_of_bag_loss(self) -> tuple[float, float]:
+        """Mean loss of rows that the last round has not drawn, before and after it."""
+        return self._engine.losses[2:]

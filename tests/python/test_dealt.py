@@ -1,0 +1,128 @@
+"""Rows that are dealt out to holders give the model, bit for bit, that they give in one place."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import spinney
+from hypothesis import given
+from hypothesis import strategies as st
+from spinney._cluster.deal import CHUNK_ROWS, Dealt, LocalCarrier, aligned_blocks, slices_of
+from spinney._cluster.holder import Holder, rows_between
+from sweep import examples
+
+N = 3 * CHUNK_ROWS + 517
+
+
+def make_table(seed=0, n=N):
+    random = np.random.RandomState(seed)
+    frame = pd.DataFrame({f"x{j}": random.standard_normal(n) for j in range(3)})
+    frame["few"] = random.randint(0, 4, n)
+    frame["whole"] = random.randint(0, 500, n).astype(np.int32)
+    frame["gaps"] = np.where(random.random_sample(n) < 0.2, np.nan, random.standard_normal(n)).astype(np.float32)
+    frame["word"] = pd.Categorical.from_codes(random.randint(-1, 12, n), [f"w{i}" for i in range(12)])
+    signal = frame["x0"] + (frame["word"].cat.codes % 3) + frame["gaps"].fillna(1.0) * frame["few"]
+    return frame, np.asarray(signal + random.standard_normal(n))
+
+
+def deal(frame, partitions, blocks, n_holders, of_block):
+    """Deal a frame's partitions out, cut at these rows, in blocks of whole chunks."""
+    ends = [0, *sorted(partitions), len(frame)]
+    parts = [rows_between(frame, a, b) for a, b in itertools.pairwise(ends)]
+    holders = [Holder("test", 1) for _ in range(n_holders)]
+    for b, (begin, end) in enumerate(blocks):
+        some = slices_of([len(part) for part in parts], begin, end)
+        holders[of_block[b]].take(b, [rows_between(parts[p], i, j) for p, i, j in some])
+    names = list(frame.columns) if hasattr(frame, "columns") else None
+    return Dealt(LocalCarrier(holders, blocks, of_block), frame.shape[1], names)
+
+
+def in_two(frame):
+    return deal(frame, [100, 5000, 5000], aligned_blocks(len(frame), 3), 2, [0, 1, 0])
+
+
+def check_same(model, frame, y, **more):
+    here = model.fit(frame, y, **more)
+    expected = here.fingerprint(), here.train_score_.tolist()
+    there = spinney_clone(model).fit(in_two(frame), y, **more)
+    assert (there.fingerprint(), there.train_score_.tolist()) == expected
+    return here, there
+
+
+def spinney_clone(model):
+    return type(model)(**model.get_params())
+
+
+FEW = {"n_estimators": 4, "max_leaf_nodes": 12}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"growth": "depth", "max_depth": 3},
+        {"subsample": 0.6, "max_features": 0.5, "max_features_per_tree": 0.8, "random_state": 3},
+        {"min_samples_leaf": 900, "max_bins": 300},
+        {"monotonic_cst": {"x0": 1}, "interaction_cst": [["x0", "word"], ["gaps", "few"]]},
+        {"max_depth": 2, "loss": "normal"},
+    ],
+)
+def test_values_are_learned_alike(options):
+    frame, y = make_table()
+    check_same(spinney.GradientBoostingRegressor(**FEW, **options), frame, y)
+
+
+def test_classes_weights_and_rows_held_out():
+    frame, y = make_table(1)
+    weight = np.random.RandomState(5).exponential(size=len(y)) * (np.arange(len(y)) % 7 > 0)
+    for labels, options in [
+        (y > 1, {"early_stopping": True, "random_state": 1}),
+        (np.digitize(y, [0.0, 2.0]), {"subsample": 0.7, "random_state": 2}),
+        (np.digitize(y, [0.0, 2.0]), {"class_weight": "balanced", "early_stopping": True, "random_state": 1}),
+    ]:
+        here, there = check_same(
+            spinney.GradientBoostingClassifier(**FEW, **options), frame, labels, sample_weight=weight
+        )
+        for name in ("validation_score_", "oob_scores_"):
+            if hasattr(here, name):
+                assert np.array_equal(getattr(here, name), getattr(there, name))
+
+
+def test_few_rows_of_large_weight():
+    frame, y = make_table(2)
+    weight = np.ones(len(y))
+    weight[::3000] = 1e6
+    check_same(spinney.GradientBoostingRegressor(**FEW, min_samples_leaf=50), frame, y, sample_weight=weight)
+
+
+def test_an_array_of_numbers():
+    random = np.random.RandomState(0)
+    X = random.standard_normal((N, 5)).astype(np.float32)
+    X[:, 3] = np.nan
+    check_same(spinney.GradientBoostingRegressor(**FEW), X, X[:, 0] * X[:, 1])
+
+
+@examples(5)
+@given(st.data())
+def test_any_dealing_out_gives_the_same_bits(data):
+    frame, y = make_table(3)
+    labels = np.digitize(y, [0.0, 2.0])
+    weight = np.random.RandomState(6).random_sample(len(y))
+    model = spinney.GradientBoostingClassifier(n_estimators=2, max_leaf_nodes=8, subsample=0.8, random_state=0)
+    expected = model.fit(frame, labels, sample_weight=weight).fingerprint()
+    partitions = data.draw(st.lists(st.integers(0, len(y)), max_size=6))
+    cuts = data.draw(st.sets(st.integers(1, len(y) // CHUNK_ROWS)))
+    ends = [CHUNK_ROWS * c for c in sorted(cuts)]
+    blocks = list(zip([0, *ends], [*ends, len(y)], strict=True))
+    of_block = data.draw(st.lists(st.integers(0, 2), min_size=len(blocks), max_size=len(blocks)))
+    table = deal(frame, partitions, blocks, 3, of_block)
+    assert spinney_clone(model).fit(table, labels, sample_weight=weight).fingerprint() == expected
+
+
+def test_partitions_that_differ_in_kind_are_refused():
+    frame, y = make_table(4)
+    mixed = frame.assign(few=frame["few"].astype(object))
+    mixed.loc[5000:, "few"] = "three"
+    with pytest.raises(TypeError, match="'few' holds"):
+        spinney.GradientBoostingRegressor(**FEW).fit(in_two(mixed), y)
