@@ -13,7 +13,7 @@
 
 #include "arrays.h"
 #include "base/cpu.h"
-#include "base/math.h"
+#include "base/log_exp.h"
 #include "base/platform.h"
 #include "base/pool.h"
 #include "base/threads.h"
@@ -64,20 +64,6 @@ static void spin(double seconds, int n_jobs) {
       }
     });
   });
-}
-
-// The engine's logarithm and exponential for every double; each kernel's own arguments stay within a smaller range.
-static double log_of(double x) {
-  constexpr double infinity = std::numeric_limits<double>::infinity(), smallest = std::numeric_limits<double>::min();
-  if (!(x > 0)) return x == 0 ? -infinity : std::numeric_limits<double>::quiet_NaN();
-  if (x == infinity) return x;
-  return x < smallest ? log_ieee(x * 0x1p54) - 54 * 0.6931471805599453 : log_ieee(x);
-}
-
-static double exp_of(double x) {
-  if (!(x < -700 || x > 700)) return x == x ? exp_ieee(x) : x;
-  const double root = exp_ieee(x / 2);
-  return root * root;
 }
 
 template <double function(double)>

@@ -85,8 +85,8 @@ void init_options(BoostingOptions* self, const LossParts& losses, std::uint32_t 
                   std::uint32_t max_leaf_nodes, std::uint32_t max_depth, bool depth_wise, bool symmetric,
                   Row min_samples_split, Row min_samples_leaf, double min_hessian_leaf, double min_gain,
                   double l2_regularization, double l1_regularization, double max_step, bool temper_steps,
-                  bool vector_leaves, double max_features_per_tree, double max_features_per_level, double max_features,
-                  std::uint32_t max_one_hot, double category_smoothing, double category_l2,
+                  double longest_step, bool vector_leaves, double max_features_per_tree, double max_features_per_level,
+                  double max_features, std::uint32_t max_one_hot, double category_smoothing, double category_l2,
                   std::vector<std::vector<std::int8_t>> monotonic_cst,
                   std::vector<std::vector<std::uint32_t>> interaction_cst, std::vector<double> feature_costs,
                   std::uint64_t seed, int n_jobs) {
@@ -113,6 +113,7 @@ void init_options(BoostingOptions* self, const LossParts& losses, std::uint32_t 
   t.l2_regularization = l2_regularization;
   t.l1_regularization = l1_regularization;
   t.max_step = max_step;
+  t.longest_step = longest_step;
   t.max_features_per_tree = max_features_per_tree;
   t.max_features_per_level = max_features_per_level;
   t.max_features = max_features;
@@ -417,9 +418,10 @@ void init_boosting(nb::module_& m) {
       .def("__init__", &init_options, nb::kw_only(), "losses"_a, "max_bins"_a, "subsample"_a, "draws_by_gradient"_a,
            "n_parallel_trees"_a, "learning_rate"_a, "max_leaf_nodes"_a, "max_depth"_a, "depth_wise"_a, "symmetric"_a,
            "min_samples_split"_a, "min_samples_leaf"_a, "min_hessian_leaf"_a, "min_gain"_a, "l2_regularization"_a,
-           "l1_regularization"_a, "max_step"_a, "temper_steps"_a, "vector_leaves"_a, "max_features_per_tree"_a,
-           "max_features_per_level"_a, "max_features"_a, "max_one_hot"_a, "category_smoothing"_a, "category_l2"_a,
-           "monotonic_cst"_a, "interaction_cst"_a, "feature_costs"_a, "seed"_a, "n_jobs"_a);
+           "l1_regularization"_a, "max_step"_a, "temper_steps"_a, "longest_step"_a, "vector_leaves"_a,
+           "max_features_per_tree"_a, "max_features_per_level"_a, "max_features"_a, "max_one_hot"_a,
+           "category_smoothing"_a, "category_l2"_a, "monotonic_cst"_a, "interaction_cst"_a, "feature_costs"_a, "seed"_a,
+           "n_jobs"_a);
   nb::class_<CodedTableHandle>(m, "CodedTable", "A table in codes, for boosters that learn from different rows of it.")
       .def("__init__", &code_table, "table"_a, "weight"_a.none(), "options"_a);
   nb::class_<BoostingHandle>(m, "Boosting", "Gradient boosting, round by round.")

@@ -42,6 +42,7 @@ NB_MODULE(_engine, m) {
   init_dealt(m);
   init_ranking(m);
   init_survival(m);
+  init_formula(m);
   init_replaced(m);
   init_loose_nodes(m);
   init_model_file(m);

@@ -20,5 +20,6 @@ void init_ranking(nanobind::module_& m);
 void init_replaced(nanobind::module_& m);
 void init_shap(nanobind::module_& m);
 void init_survival(nanobind::module_& m);
+void init_formula(nanobind::module_& m);
 void init_tree(nanobind::module_& m);
 void init_user_criterion(nanobind::module_& m);

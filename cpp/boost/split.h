@@ -21,7 +21,8 @@ struct BoostParams {
   Row min_samples_split = 2, min_samples_leaf = 1;
   double min_hessian_leaf = 0, min_gain = 0;
   double l2_regularization = 0, l1_regularization = 0;
-  double max_step = 0;                                                             // 0: no limit
+  double max_step = 0;      // 0: no limit
+  double longest_step = 0;  // of a leaf, though splits are judged by Newton's; 0: any
   double max_features_per_tree = 1, max_features_per_level = 1, max_features = 1;  // shares of the columns
   std::uint32_t max_one_hot = 0;  // columns of so few categories are cut one against the rest
   double category_smoothing = 0, category_l2 = 0;

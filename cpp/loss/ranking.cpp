@@ -23,6 +23,7 @@ SPINNEY_INLINE Numbers size_of(const Numbers& x) {
 
 constexpr double farthest = 300;      // scores of a list are told apart up to here from its middle
 constexpr double near_scores = 0.01;  // pairs of nearer scores count no more
+constexpr double near_pairs = 0.1;    // the same where all places of a list count alike
 constexpr std::size_t most_places = 1'000'000;
 
 }  // namespace
@@ -262,7 +263,9 @@ double RankedLists::loss_above(const Scratch& s, std::size_t i, std::size_t belo
   return loss + log_ieee(product);
 }
 
-// Every row with those of smaller gains. Returns the losses of the list's pairs, over its weight.
+// Every row with those of smaller gains. A pair pulls by the chance that it is ranked wrongly, over the distance of its scores: those
+// that are far apart are settled, and the first places, few pairs as they are, get their turn sooner. Returns the losses of the
+// list's pairs, over its weight.
 double RankedLists::pull_by_pairs(Scratch& s) const {
   const auto by_gain = [&](const Scratch::Ranked& a, const Scratch::Ranked& b) {
     const double first = s.own_gain[a.row], second = s.own_gain[b.row];
@@ -280,14 +283,18 @@ double RankedLists::pull_by_pairs(Scratch& s) const {
     total += s.weight[i];
   }
   raise(s.score.data(), s.n, (low + high) / 2, s.raised.data());
+  const bool is_apart = low != high;
+  const Numbers floor = all(is_apart ? near_pairs : 1.0), slope = all(is_apart ? 1.0 : 0.0);
   double losses = 0;
   for (std::size_t i = 0, below = 0; i < s.n; ++i) {
     while (below < s.n && s.gain[below] >= s.gain[i]) ++below;
-    const Numbers raised = all(s.raised[i]), weight = all(s.weight[i]);
+    const Numbers raised = all(s.raised[i]), weight = all(s.weight[i]), score = all(s.score[i]);
     Numbers pull = all(0.0), curve = all(0.0);
     for (std::size_t j = below; j < s.n; j += width) {
       const Numbers other = load<width>(&s.raised[j]), other_weight = load<width>(&s.weight[j]);
-      const Numbers inverse = all(1.0) / (raised + other), push = other * inverse, bend = push * raised * inverse;
+      const Numbers distance = floor + slope * size_of(score - load<width>(&s.score[j]));
+      const Numbers inverse = all(1.0) / ((raised + other) * distance), push = other * inverse;
+      const Numbers bend = push * raised * inverse * distance;
       pull -= other_weight * push;
       curve += other_weight * bend;
       store(&s.gradient[j], load<width>(&s.gradient[j]) + weight * push);

@@ -601,6 +601,7 @@ class BoostingOptions:
         l1_regularization: float,
         max_step: float,
         temper_steps: bool,
+        longest_step: float,
         vector_leaves: bool,
         max_features_per_tree: float,
         max_features_per_level: float,
@@ -1051,6 +1052,34 @@ def concordance(
     """
     Harrell's concordance of intervals of time and expectations; NaN if no pair can be compared.
     """
+
+class Formula:
+    """A formula of the target and the score of a row, computed row by row."""
+
+    def __init__(
+        self,
+        steps: Sequence[tuple[str, int, Sequence[int]]],
+        constants: Sequence[float],
+        n_registers: int,
+        outputs: Sequence[int],
+    ) -> None:
+        """
+        Steps are an operation's name, the register it fills and those it reads. Registers: the target, the score,
+        one for each constant, then those of the steps.
+        """
+
+    def run(
+        self,
+        target: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        score: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        found: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu")],
+        n_jobs: int,
+    ) -> None:
+        """Fill `found`, (n_outputs, n_rows)."""
 
 def replaced_in_tree(
     tree: Tree, table: Table, points: Table, columns: Sequence[int], n_jobs: int

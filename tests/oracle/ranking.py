@@ -79,6 +79,22 @@ def pair_loss(gain, scores, weight):
     return loss / weight.sum(), pairs / weight.sum()
 
 
+def pair_pulls(gain, scores, weight):
+    """Gradients and hessians of one list, every pair of which counts by the distance of its scores alone."""
+    g, h = np.zeros(len(gain)), np.zeros(len(gain))
+    is_apart = scores.max() > scores.min()
+    for i in range(len(gain)):
+        for j in range(len(gain)):
+            if gain[i] > gain[j]:
+                count = 1 / (0.1 + abs(scores[i] - scores[j])) if is_apart else 1.0
+                wrong = 1 / (1 + np.exp(scores[i] - scores[j]))
+                g[i] -= weight[j] * wrong * count
+                g[j] += weight[i] * wrong * count
+                h[i] += weight[j] * wrong * (1 - wrong) * count
+                h[j] += weight[i] * wrong * (1 - wrong) * count
+    return g / weight.sum(), h / weight.sum()
+
+
 def average_precision(relevant, scores, places=None):
     """Mean over relevant rows of the share of relevant rows down to each."""
     order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))

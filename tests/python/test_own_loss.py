@@ -5,7 +5,10 @@ import pytest
 import spinney
 from scipy.special import expit
 from sklearn.base import clone
+from spinney import _engine
+from spinney._boosting.losses import _sign_of_sum, _where_slopes_cancel
 from spinney._numbers.jets import derivatives
+from spinney._numbers.recorded import recorded
 
 SMALL = {"n_estimators": 12, "max_step": None, "learning_rate": 0.3, "max_leaf_nodes": 6, "min_samples_leaf": 5}
 
@@ -159,8 +162,8 @@ def test_a_formula_in_blocks_gives_the_same_bits(monkeypatch):
     X = rng.normal(size=(500, 3))
     y = X[:, 0] + rng.normal(size=500)
 
-    def plain(y, f):
-        return np.logaddexp(f - y, y - f)
+    def plain(y, f):  # with a function that the engine does not have
+        return np.logaddexp(f - y, y - f) + np.arctan(f - y) ** 2
 
     def by_mean(y, f):  # looks at all rows at once
         return (y - f) ** 2 * (1 + np.abs(y.mean()))
@@ -181,3 +184,109 @@ def test_a_formula_in_blocks_gives_the_same_bits(monkeypatch):
             np.testing.assert_array_equal(model.train_score_, before.train_score_)
     spinney.GradientBoostingRegressor(asked, **few).fit(X, y)
     assert calls.count(64) > 7 * calls.count(500)
+
+
+RECORDED = [
+    lambda y, f: (f - y) ** 2 / 2,
+    lambda y, f: np.logaddexp(0, -y * f) / 3,
+    lambda y, f: np.exp(f) - y * f + np.log(1 + f * f) + y**1.5,
+    lambda y, f: np.where((y > f) & (y < 9), 0.2 * (y - f), 0.8 * (f - y) ** 4),
+    lambda y, f: np.sqrt(1 + (y - f) ** 2) + np.abs(f) ** 2.5 + 2.0 ** (f / 9),
+    lambda y, f: np.log(np.cosh(y - f)) + np.tanh(f) * np.sinh(f / 2) + expit(y) * expit(f),
+    lambda y, f: np.clip(f, -1, y) + np.maximum(0, 1 - f) ** 3 + np.minimum(f, y) ** 2 + np.sign(f) * f,
+    lambda y, f: np.log1p(np.exp(f)) - y * f + np.expm1(f / 4) / (3 - np.where(y != 0, 1, 0.5)),
+    lambda y, f: y + 1.0,
+]
+
+
+@pytest.mark.parametrize("formula", RECORDED)
+def test_the_engine_computes_a_formula_and_its_derivatives_as_numpy_does(formula):
+    rng = np.random.default_rng(0)
+    y, f = rng.uniform(0.1, 4, 1300), 3 * rng.normal(size=1300)
+    y[:3], f[:3] = 1.0, (1.0, -1e-9, 30.0)
+    program, wanted = recorded(formula), derivatives(lambda at: formula(y, at), f)
+    assert program is not None
+    found = [np.empty((3, len(y))) for _ in range(3)]
+    for n_jobs, to in zip((1, 2, 5), found, strict=True):
+        program.run(y, f, to, n_jobs)
+        np.testing.assert_array_equal(to, found[0])
+    for mine, theirs in zip(found[0], wanted, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-13 * np.abs(theirs).max())
+
+
+def test_extreme_numbers_in_a_formula_are_as_numpy_has_them():
+    at = np.array([0.0, -0.0, 1.0, -1.0, 1e-320, 1e300, -1e300, 710.0, -708.0, np.inf, -np.inf, np.nan, 1e-17, 5.0])
+    for function in (np.exp, np.log, np.log1p, np.expm1, np.sqrt, np.sign, np.abs, np.tanh, expit):
+        program, found = recorded(lambda y, f, of=function: of(y) + 0 * f), np.empty((3, len(at)))
+        program.run(at, np.zeros(len(at)), found, 1)
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(found[0], function(at) + 0.0, rtol=4e-15, err_msg=function.__name__)
+    for function in (np.maximum, np.minimum, np.power, np.less, np.greater_equal, np.not_equal):
+        for number in (0.0, 2.0, 3.0, -3.0, 0.7, 5.0):
+            program, found = recorded(lambda y, f, of=function, by=number: of(y, by) + 0 * f), np.empty((3, len(at)))
+            program.run(at, np.zeros(len(at)), found, 1)
+            with np.errstate(all="ignore"):
+                wanted = function(at, number)
+            np.testing.assert_allclose(found[0], wanted, rtol=1e-12, err_msg=f"{function.__name__} {number}")
+
+
+def test_what_cannot_be_recorded_is_computed_by_numpy():
+    X, y = table(200)
+    per_row = np.linspace(1, 2, 200)
+
+    def by_shape(y, f):
+        return (f - y) ** 2 / 2 if np.ndim(y) == 1 else f
+
+    others = [
+        lambda y, f: (f - y) ** 2 * (1 + abs(y.mean())),
+        lambda y, f: (f - y) ** 2 / 2 * (per_row if len(y) == 200 else 1.0),
+        lambda y, f: np.arctan(f - y) ** 2 / 2,
+        by_shape,
+    ]
+    for loss in others:
+        assert recorded(loss) is None
+        spinney.GradientBoostingRegressor(loss, **{**SMALL, "n_estimators": 2}).fit(X, y)
+
+    def tricked(y, f):  # not the same formula for the engine's numbers
+        return (f - y) ** 2 / (2 if isinstance(y, np.ndarray) else 3)
+
+    assert recorded(tricked) is not None
+    models = [spinney.GradientBoostingRegressor(loss, **SMALL).fit(X, y) for loss in (tricked, squared)]
+    np.testing.assert_allclose(models[0].predict(X), models[1].predict(X), rtol=1e-9)
+
+
+def test_the_engine_refuses_programs_that_read_what_is_not_there():
+    for steps, n_registers, outputs in (
+        ([("add", 2, [0, 1])], 2, [1]),
+        ([("add", 1, [0, 1])], 3, [1]),
+        ([("add", 2, [0, 2])], 3, [2]),
+        ([("add", 2, [0])], 3, [2]),
+        ([("add", 2, [0, 1])], 3, [3]),
+        ([("sine", 2, [0])], 3, [2]),
+        ([("where", 2, [0, 1, 0, 1])], 3, [2]),
+    ):
+        with pytest.raises(ValueError, match="formula"):
+            _engine.Formula(steps, [], n_registers, outputs)
+    program = _engine.Formula([("add", 2, [0, 1])], [], 3, [2])
+    with pytest.raises(ValueError, match="each row"):
+        program.run(np.ones(3), np.ones(4), np.empty((1, 3)), 1)
+
+
+def test_signs_of_sums_are_exact_and_starts_are_where_slopes_cancel():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        terms = rng.normal(size=101) * 10.0 ** rng.integers(-30, 30, 101)
+        terms = rng.permutation(np.concatenate([terms, -terms]))
+        assert _sign_of_sum(terms) == 0
+        assert _sign_of_sum(np.append(terms, 1e-280)) == 1
+        assert _sign_of_sum(np.append(terms, -1e-280)) == -1
+    y, weight, zero = rng.normal(size=5000), rng.random(5000), np.zeros(5000)
+    n_asked = []
+
+    def slopes(y, f):
+        n_asked.append(1)
+        return f - y
+
+    found = _where_slopes_cancel(slopes, 0.25, 3.0)(y, weight, zero)
+    assert found == pytest.approx(np.average(y, weights=weight), rel=1e-14)
+    assert len(n_asked) < 30

@@ -19,11 +19,12 @@ from spinney._boosting.importances import BoostingImportances
 from spinney._boosting.judge import HeldOutScore, WithScoring
 from spinney._boosting.kept import boosting_from_json, boosting_to_json
 from spinney._boosting.losses import Loss
+from spinney._boosting.mean_then_spread import MeanThenSpread, goes_apart
 from spinney._boosting.members import Member
 from spinney._boosting.options import CONSTRAINTS, NEUTRAL, engine_options
 from spinney._boosting.outputs import weighed
 from spinney._boosting.outside import OutsideLosses
-from spinney._boosting.promised import check_draws, check_earlier_keeps
+from spinney._boosting.promised import check_draws, check_earlier_keeps, promised_directions
 from spinney._boosting.readable import ReadableBoosting
 from spinney._boosting.recipe import Recipe, resolve, searched, stops_early
 from spinney._boosting.rounds import Rounds
@@ -196,7 +197,16 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         start = self._start(loss, rows, n_scores) if earlier is None else earlier.start
         check_size(rows, start, loss)
 
-        def begin(recipe: Recipe) -> Rounds:
+        def begin(recipe: Recipe) -> Rounds | MeanThenSpread:
+            if goes_apart(self, recipe, loss, parts):
+                promised_directions(self, schema, [n_scores])
+
+                def begin_one(
+                    model: Self, recipe: Recipe, loss: Loss, rows: LearningRows, parts: Any, start: Floats
+                ) -> Rounds:
+                    return model._rounds(recipe, schema, loss, rows, parts, start, None, seed, learned)
+
+                return MeanThenSpread(self, recipe, rows, parts, start, begin_one)
             rounds = self._rounds(recipe, schema, loss, rows, parts, start, earlier, seed, learned)
             if len(parts) == 1:
                 judged = [(sets[0][0], parts[0][1]), *others]
@@ -216,7 +226,9 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         self._keep(recipe, schema, rounds, model, learned)
         return self
 
-    def _run(self, recipes: list[Recipe], begin: Callable[[Recipe], Rounds]) -> tuple[Recipe, Rounds]:
+    def _run(
+        self, recipes: list[Recipe], begin: Callable[[Recipe], Rounds | MeanThenSpread]
+    ) -> tuple[Recipe, Rounds | MeanThenSpread]:
         """Boost by each recipe; return the best, the first of equals."""
         best = recipes[0], begin(recipes[0])
         best[1].run()
@@ -375,12 +387,12 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
 
         return Rounds(self, recipe, members, earlier, view, None if loss.outside else factors)
 
-    def _told_by(self, rounds: Rounds, model: FittedBoosting, loss: Loss, parts: Any, rows: LearningRows) -> Any:
+    def _told_by(self, rounds: Any, model: FittedBoosting, loss: Loss, parts: Any, rows: LearningRows) -> Any:
         """Return what else is learned from the rows once the model is known."""
         return {}
 
     def _keep(
-        self, recipe: Recipe, schema: Schema, rounds: Rounds, model: FittedBoosting, learned: dict[str, Any]
+        self, recipe: Recipe, schema: Schema, rounds: Any, model: FittedBoosting, learned: dict[str, Any]
     ) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
         curves = rounds.curves()

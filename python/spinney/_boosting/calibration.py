@@ -99,15 +99,14 @@ class Calibration:
         return cls(predicted, target, weight)
 
 
-def out_of_folds(
+def scores_out_of_folds(
     members: Sequence[Member],
     parts: Sequence[tuple[LearningRows, LearningRows | None]],
     rows: LearningRows,
     start: Floats,
     first: Floats,
     factors: Floats,
-    view: FittedBoosting,
-) -> Calibration | None:
+) -> tuple[NDArray[np.intp], Floats] | None:
     """Collect what the boosters said of the rows that each has held out; of a row held out twice, the mean of both.
 
     Parameters
@@ -124,8 +123,11 @@ def out_of_folds(
         The same as the engine sees it, offsets included.
     factors : ndarray of shape (n_scores,)
         What the trees of all are multiplied by.
-    view : FittedBoosting
-        Turns scores into predictions.
+
+    Returns
+    -------
+    tuple of ndarray, or None
+        The rows that were held out, and their scores, (n_scores, n_held_out); None if a booster has none.
     """
     added, times = np.zeros_like(first), np.zeros(len(rows.target))
     for member, (_, held_out) in zip(members, parts, strict=True):
@@ -136,9 +138,7 @@ def out_of_folds(
         added[:, unseen] += scores[:, unseen] - first[:, unseen]
         times[unseen] += 1
     known = np.flatnonzero(times > 0)
-    scores = rows.scores(start)[:, known] + factors[:, np.newaxis] * added[:, known] / times[known]
-    weight = None if rows.weight is None else rows.weight[known]
-    return Calibration.of(view.predicted(np.ascontiguousarray(scores.T)), rows.target[known], weight)
+    return known, rows.scores(start)[:, known] + factors[:, np.newaxis] * added[:, known] / times[known]
 
 
 def _mean(values: Floats, weight: Floats) -> float:

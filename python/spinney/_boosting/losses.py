@@ -139,7 +139,7 @@ def _log_ratio(power: float) -> Start:
     return start
 
 
-_LEAST_SPREAD = 1e-8  # of a target, in its own size
+LEAST_SPREAD = 1e-8  # of a target, in its own size
 
 
 def _normal_starts(y: Floats, weight: Floats, offset: Floats | None) -> Floats:
@@ -147,7 +147,7 @@ def _normal_starts(y: Floats, weight: Floats, offset: Floats | None) -> Floats:
     offset = np.zeros((2, len(y))) if offset is None else offset
     mean = _mean_anywhere(y - offset[0], weight)
     variance = _mean(((y - offset[0] - mean) * exp(-offset[1])) ** 2, weight)
-    least = _LEAST_SPREAD * max(1.0, abs(mean))
+    least = LEAST_SPREAD * max(1.0, abs(mean))
     return np.array([mean, float(log(max(variance, least * least))) / 2])
 
 
@@ -173,7 +173,7 @@ def regression_loss(name: str, quantile: float, tweedie_power: float) -> Loss:
 
 TWO_CLASS_LOSSES = tuple(name for name, traits in _engine.losses().items() if traits["of_two_classes"])
 _MOST_STEPS, _CLOSE = 100, 1e-12
-_FAR, _HALVINGS = 700.0, 60
+_FAR, _HALVINGS, _NARROW = 700.0, 60, 2.0**-50
 _ROUNDED = 1e-13  # of the sizes of terms: more than NumPy's sums are off
 
 
@@ -213,11 +213,29 @@ def class_constants(totals: Floats, weight: Floats, offset: Floats | None) -> Fl
 
 
 def _sign_of_sum(terms: Floats) -> int:
-    """Sign of the exact sum; summed exactly only where rounding might hide it."""
-    total = float(terms.sum())
+    """Sign of the exact sum; what rounding takes off the terms is added up too where it might hide the sign."""
+    total, rest = float(terms.sum()), terms
     if abs(total) <= _ROUNDED * float(np.abs(terms).sum()):
-        total = math.fsum(terms.tolist())
+        total, rest = _sum_and_rest(terms)
+        more = float(rest.sum())
+        if abs(total + more) <= _ROUNDED * float(np.abs(rest).sum()):
+            total = math.fsum([total, *rest.tolist()])
+        else:
+            total += more
     return (total > 0) - (total < 0)
+
+
+def _sum_and_rest(terms: Floats) -> tuple[float, Floats]:
+    """Sum of numbers, two by two, and what the roundings took off: together exactly the sum of the numbers."""
+    rests = [np.zeros(0)]
+    while len(terms) > 1:
+        half = len(terms) // 2
+        a, b, odd = terms[:half], terms[half : 2 * half], terms[2 * half :]
+        both = a + b
+        of_b = both - a
+        rests.append((a - (both - of_b)) + (b - of_b))
+        terms = np.concatenate([both, odd])
+    return float(terms.sum()), np.concatenate(rests)
 
 
 def _where_slopes_cancel(slopes: Slopes, base: float = 0.0, scale: float = 1.0) -> Start:
@@ -228,19 +246,48 @@ def _where_slopes_cancel(slopes: Slopes, base: float = 0.0, scale: float = 1.0) 
         low = -high
 
         @cache
+        def terms_at(at: float) -> tuple[float, int]:  # their sum and its sign
+            terms = slopes(y, at + offset) * weight
+            return float(terms.sum()), _sign_of_sum(terms)
+
         def sign_at(at: float) -> int:
-            return _sign_of_sum(slopes(y, base + scale * at + offset) * weight)
+            return terms_at(base + scale * at)[1]
 
         while sign_at(high) < 0 and high < _FAR:
             low, high = high, 2 * high
         while sign_at(low) > 0 and low > -_FAR:
             low, high = 2 * low, low
+        below, above = _narrowed(lambda at: terms_at(base + scale * at), low, high)
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            low, high = (middle, high) if sign_at(middle) < 0 else (low, middle)
+            is_below = middle <= below or (middle < above and sign_at(middle) < 0)
+            low, high = (middle, high) if is_below else (low, middle)
         return base + scale * (low + high) / 2
 
     return start
+
+
+def _narrowed(sum_at: Callable[[float], tuple[float, int]], low: float, high: float) -> tuple[float, float]:
+    """Return places near each other at which a sum has different signs: false position, by the Illinois rule."""
+    (at_low, sign_low), (at_high, sign_high) = sum_at(low), sum_at(high)
+    if sign_low >= 0 or sign_high < 0:
+        return low, high
+    last = 0
+    for _ in range(_MOST_STEPS):
+        if high - low <= _NARROW:
+            break
+        share = at_low / (at_low - at_high) if at_low < at_high else 0.5
+        middle = low + (high - low) * min(max(share, _CLOSE), 1 - _CLOSE)
+        if not low < middle < high:
+            break
+        value, sign = sum_at(middle)
+        if sign < 0:
+            low, at_low = middle, min(value, -0.0)
+            at_high, last = (at_high / 2 if last < 0 else at_high), -1
+        else:
+            high, at_high = middle, max(value, 0.0)
+            at_low, last = (at_low / 2 if last > 0 else at_low), 1
+    return low, high
 
 
 def class_loss(name: str, n_classes: int, focal_gamma: float = 2.0) -> Loss:

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.blocks import InBlocks
+from spinney._boosting.formulas import FormulaOfRows
 from spinney._boosting.rows import LearningRows
 from spinney._fitted.links import is_link, is_of_classes
-from spinney._numbers.jets import derivatives
 
 Floats = NDArray[np.float64]
 _TRIED, _STEP, _OFF = 50, 1e-4, 1e-3  # rows, step and relative error of the check by differences
@@ -67,8 +66,7 @@ class OwnLoss:
 
     def __init__(self, given: Any, of_classes: bool, n_jobs: int | None = 1) -> None:
         self._given = given
-        self._values = InBlocks(lambda y, f: (np.asarray(given(y, f), dtype=np.float64),), n_jobs)
-        self._slopes = InBlocks(lambda y, f: derivatives(lambda at: given(y, at), f)[1:], n_jobs)
+        self._formula = FormulaOfRows(given, n_jobs)
         self._is_formula = not hasattr(given, "gradient")
         self._of_classes = of_classes
         self.name = str(getattr(given, "__name__", type(given).__name__))
@@ -81,24 +79,39 @@ class OwnLoss:
         return 2 * rows.target - 1 if self._of_classes else rows.target
 
     def values(self, y: Floats, f: Floats) -> Floats:
-        """Loss of each row."""
-        return _checked(self._values(y, f)[0] if self._is_formula else self._given.loss(y, f), len(y), "loss")
+        """Loss of each row, as the user's function gives it."""
+        return _checked(self._given(y, f) if self._is_formula else self._given.loss(y, f), len(y), "loss")
 
     def slopes(self, y: Floats, f: Floats) -> Floats:
         """Slope of each row's loss by its score."""
         if self._is_formula:
-            return _checked(self._slopes(y, f)[0], len(y), "the derivative of loss")
+            return _checked(self._formula(y, f)[1], len(y), "the derivative of loss")
         return _checked(self._given.gradient(y, f), len(y), "gradient")
 
-    def slopes_and_curves(self, y: Floats, f: Floats) -> tuple[Floats, Floats]:
-        """Slope and size of the second derivative of each row's loss; 1 where the user gives none."""
+    def losses(self, y: Floats, f: Floats) -> Floats:
+        """Loss of each row, as it is learned from."""
+        return _checked(self._formula(y, f)[0], len(y), "loss") if self._is_formula else self.values(y, f)
+
+    def at(self, y: Floats, f: Floats, known: Floats | None = None) -> Floats:
+        """Loss, slope and size of the second derivative, 1 where the user gives none, by row.
+
+        `known` is an earlier answer of as many rows that is no longer in use: this one may be written to it.
+        """
+        found = np.empty((3, len(y))) if known is None else known
         if self._is_formula:
-            first, second = self._slopes(y, f)
-            slopes = _checked(first, len(y), "the derivative of loss")
-            return slopes, np.abs(_checked(second, len(y), "the second derivative of loss"))
-        if not hasattr(self._given, "hessian"):
-            return self.slopes(y, f), np.ones(len(y))
-        return self.slopes(y, f), np.abs(_checked(self._given.hessian(y, f), len(y), "hessian"))
+            parts = self._formula(y, f, found)
+            for part, what in zip(
+                parts, ("loss", "the derivative of loss", "the second derivative of loss"), strict=True
+            ):
+                _checked(part, len(y), what)
+            if parts is not found:
+                found[:] = parts
+            np.abs(found[2], out=found[2])
+            return found
+        found[0], found[1], found[2] = self.values(y, f), self.slopes(y, f), 1.0
+        if hasattr(self._given, "hessian"):
+            np.abs(_checked(self._given.hessian(y, f), len(y), "hessian"), out=found[2])
+        return found
 
     def check_slopes(self, y: Floats, f: Floats) -> None:
         """Refuse a gradient that is not the slope of the loss, as differences tell it at some rows."""
@@ -129,6 +142,9 @@ class OwnRows:
         self._y = loss.target(rows)
         self._weight = rows.weights()
         self._is_whole = bool((self._weight > 0).all())
+        self._learns = False
+        self._at_scores = np.empty(0)
+        self._known: Floats | None = None  # loss, slope and curve there
 
     @property
     def largest_step(self) -> float:
@@ -140,18 +156,26 @@ class OwnRows:
 
     def gradients(self, scores: Floats) -> tuple[Floats, Floats]:
         """Gradients and second derivatives by row."""
-        slopes, curves = self._loss.slopes_and_curves(self._y, scores[0])
+        self._learns = True
+        _, slopes, curves = self._at(scores[0])
         if not curves[self._weight > 0].any():  # as of absolute values: steps by the gradient alone
             curves = np.ones_like(curves)
-        return np.ascontiguousarray(slopes[np.newaxis]), np.ascontiguousarray(curves[np.newaxis])
+        return slopes[np.newaxis], curves[np.newaxis]
 
     def mean_loss(self, scores: Floats) -> float:
-        """Weighted mean."""
+        """Weighted mean; the gradients that the next round asks for come with it."""
+        if self._learns:
+            return float(np.average(self._at(scores[0])[0], weights=self._weight))
         y, f, weight = self._y, scores[0], self._weight
         if not self._is_whole:
             used = weight > 0
             y, f, weight = y[used], f[used], weight[used]
-        return float(np.average(self._loss.values(y, f), weights=weight))
+        return float(np.average(self._loss.losses(y, f), weights=weight))
+
+    def _at(self, f: Floats) -> Floats:
+        if self._known is None or not np.array_equal(self._at_scores, f):
+            self._known, self._at_scores = self._loss.at(self._y, f, self._known), f
+        return self._known
 
 
 def _checked(values: Any, n_rows: int, what: str) -> Floats:

@@ -36,6 +36,11 @@ def check_draws(model: Any) -> None:
 
 def promised_directions(model: Any, schema: Schema, widths: Sequence[int]) -> list[list[int]]:
     """Monotone directions by score and column, as `read_monotone_of_outputs` returns them."""
+    if getattr(model, "loss", None) == "normal" and model.monotonic_cst is not None:
+        raise ValueError(
+            "monotonic_cst is for losses of one score, and loss='normal' has two, a mean and a spread. Use "
+            "loss='squared_error', or leave the constraints out."
+        )
     directions = read_monotone_of_outputs(model.monotonic_cst, schema, widths)
     if directions and model.growth == "symmetric":
         raise ValueError(

@@ -43,7 +43,8 @@ class GradientBoostingRanker(BaseBoosting):
     loss : {"lambdamart", "pairwise"}, default="lambdamart"
         Both pull the rows of a list apart, pair by pair. "lambdamart": a pair counts by how much the list's normalised
         discounted gain (NDCG) would change if the two were swapped, so that the first places matter most. "pairwise":
-        every pair whose grades differ counts the same (RankNet).
+        every pair whose grades differ counts, wherever it stands (RankNet); in both, less the further apart its scores
+        are.
     truncation : int or None, default=30
         With ``loss="lambdamart"``: how many places of a list count; None: all. A few more than are looked at, such as
         30 for NDCG at 10, rank better than just these; fewer are faster.

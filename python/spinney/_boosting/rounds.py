@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.calibration import Calibration, out_of_folds
+from spinney._boosting.calibration import Calibration, scores_out_of_folds
 from spinney._boosting.evaluations import Evaluations, metrics_of
 from spinney._boosting.losses import Loss
 from spinney._boosting.members import Losses, Member, added_up, in_turns, mean_curve
@@ -156,7 +156,11 @@ class Rounds:
         """Return the model, cut back to its best rounds if asked for."""
         if len(self._members) == 1:
             return self._so_far(self._members[0])().first(self._members[0].n_kept())
-        return self.view(added_up(self._members, self._turns(), self.factors))
+        return self.view(self.trees(1.0))
+
+    def trees(self, times: float) -> list[_engine.Tree]:
+        """Return the trees of several members, in turns, with their values times a factor."""
+        return added_up(self._members, self._turns(), times * self.factors)
 
     @cached_property
     def factors(self) -> Floats:
@@ -176,8 +180,24 @@ class Rounds:
             return None
         if by_class is not None:
             rows = replace(rows, weight=rows.weights() / by_class[rows.target.astype(np.intp)])
+        found = self.unseen(parts, rows, loss, start)
+        if found is None:
+            return None
+        known, scores = found
+        weight = None if rows.weight is None else rows.weight[known]
+        predicted = self.view([]).predicted(np.ascontiguousarray(scores.T))
+        return Calibration.of(predicted, rows.target[known], weight)
+
+    def unseen(
+        self,
+        parts: Sequence[tuple[LearningRows, LearningRows | None]],
+        rows: LearningRows,
+        loss: Loss,
+        start: Floats,
+    ) -> tuple[NDArray[np.intp], Floats] | None:
+        """Return rows that a member has held out, and their scores, (n_scores, n_held_out)."""
         _, first = rows.shifted(start, loss)
-        return out_of_folds(self._members, parts, rows, start, first, self.factors, self.view([]))
+        return scores_out_of_folds(self._members, parts, rows, start, first, self.factors)
 
     def loss_on(self, rows: LearningRows, loss: Loss) -> Callable[[Floats], float]:
         """Return the mean loss of other rows, as a function of their scores, (n_rows, n_scores)."""
