@@ -41,12 +41,19 @@ bool python_wants_stop() {
   return PyErr_CheckSignals() != 0;
 }
 
-void sleep_if_finalizing() {
-#if PY_VERSION_HEX >= 0x030D0000
-  if (Py_IsFinalizing() && !may_see_signals()) platform::sleep_for_ever();
+// Is the interpreter shutting down? The stable ABI does not say so: there the last thing that Python does before it
+// shuts down is to raise a flag.
+#if defined(Py_LIMITED_API)
+static std::atomic<bool> interpreter_ends = false;
+static bool is_finalizing() { return interpreter_ends.load(std::memory_order_relaxed); }
+#elif PY_VERSION_HEX >= 0x030D0000
+static bool is_finalizing() { return Py_IsFinalizing() != 0; }
 #else
-  if (_Py_IsFinalizing() && !may_see_signals()) platform::sleep_for_ever();
+static bool is_finalizing() { return _Py_IsFinalizing() != 0; }
 #endif
+
+void sleep_if_finalizing() {
+  if (is_finalizing() && !may_see_signals()) platform::sleep_for_ever();
 }
 
 static void spin(double seconds, int n_jobs) {
@@ -76,6 +83,9 @@ static Array<double> each(const Doubles1& values) {
 }  // namespace spinney
 
 void init_base(nb::module_& m) {
+#if defined(Py_LIMITED_API)
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function([] { spinney::interpreter_ends = true; }));
+#endif
   m.def(
       "instruction_set", [] { return spinney::name_of(spinney::isa()); },
       "Instruction set that the kernels use; from the first use on it stays the same.");

@@ -1,6 +1,9 @@
 """Live models, imported, answer as they do themselves; those of scikit-learn at and beside their cuts."""
 
 import io
+import json
+from itertools import chain, combinations
+from math import factorial
 
 import numpy as np
 import pytest
@@ -238,3 +241,55 @@ def test_live_models_of_treelite_say_what_they_say_there():
     np.testing.assert_allclose(
         spinney.from_treelite(model).predict(X), treelite.gtil.predict(model, X).ravel(), rtol=1e-13
     )
+
+
+# ---- Shapley values of trees with empty leaves -------------------------------------------------------------
+
+
+def weight_of(node):
+    return node["weight"] if "value" in node else weight_of(node["left"]) + weight_of(node["right"])
+
+
+def expected(node, row, known):
+    """Return what a tree of CatBoost's says on average of rows that share these columns with a row."""
+    if "value" in node:
+        return node["value"]
+    column, left, right = node["split"]["float_feature_index"], node["left"], node["right"]
+    if column in known:
+        return expected(right if row[column] > node["split"]["border"] else left, row, known)
+    weights = [weight_of(left), weight_of(right)]
+    return np.average([expected(left, row, known), expected(right, row, known)], weights=weights)
+
+
+def shares_over_all_subsets(trees, row):
+    p, shares = len(row), np.zeros(len(row))
+    for j in range(p):
+        rest = [k for k in range(p) if k != j]
+        for known in chain.from_iterable(combinations(rest, n) for n in range(p)):
+            weight = factorial(len(known)) * factorial(p - len(known) - 1) / factorial(p)
+            gains = [expected(tree, row, {*known, j}) - expected(tree, row, {*known}) for tree in trees]
+            shares[j] += weight * sum(gains)
+    return shares
+
+
+@pytest.mark.parametrize("policy", ["Depthwise", "Lossguide"])
+def test_shapley_values_of_catboosts_trees_with_empty_leaves_are_those_over_all_subsets(policy, tmp_path):
+    cat = pytest.importorskip("catboost")
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(60, 4))
+    table[:, 1] = np.round(table[:, 1])
+    target = table[:, 0] * table[:, 1] + table[:, 2]
+    options = {"iterations": 4, "depth": 4, "min_data_in_leaf": 1, "learning_rate": 0.3, "random_seed": 1, "verbose": 0}
+    model = cat.CatBoostRegressor(grow_policy=policy, allow_writing_files=False, **options).fit(table, target)
+    model.save_model(tmp_path / "model.json", format="json")
+    trees = json.loads((tmp_path / "model.json").read_text())["trees"]
+    assert any(leaf_is_empty(tree) for tree in trees)
+    rows = rng.normal(size=(8, 4))
+    explained = spinney.from_catboost(model).shap_values(rows)
+    wanted = [shares_over_all_subsets(trees, row) for row in rows]
+    np.testing.assert_allclose(explained.values, wanted, atol=1e-12)
+    np.testing.assert_allclose(explained.values.sum(axis=1) + explained.base_values, model.predict(rows), atol=1e-12)
+
+
+def leaf_is_empty(node):
+    return node["weight"] == 0 if "value" in node else leaf_is_empty(node["left"]) or leaf_is_empty(node["right"])

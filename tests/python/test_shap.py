@@ -390,6 +390,16 @@ def test_explanations_for_the_shap_package() -> None:
     mpl.pyplot.close("all")
 
 
+def test_an_explanation_of_classes_is_sliced_by_their_names() -> None:
+    pytest.importorskip("shap")
+    X, _ = mixed(2)
+    y = np.resize(["low", "middle", "high"], len(X))
+    explained = spinney.DecisionTreeClassifier(max_depth=3).fit(X, y).shap_values(X)
+    picked = explained.to_explanation()[:, :, "middle"]
+    np.testing.assert_array_equal(picked.values, explained.output("middle").values)
+    np.testing.assert_array_equal(picked.base_values, explained.output("middle").base_values)
+
+
 # ---- pictures ----------------------------------------------------------------------------------------
 
 
