@@ -152,13 +152,16 @@ SPINNEY_INLINE std::uint32_t bits_of(uint8x16_t flags) {
   v = vpaddq_u8(v, v);
   return vgetq_lane_u16(vreinterpretq_u16_u8(v), 0);
 }
-SPINNEY_INLINE std::uint32_t bits_at_most(const std::uint32_t* words, std::size_t, std::uint32_t cut) {
-  const uint32x4_t last = vdupq_n_u32(cut);
+// Which of sixteen words are at most `cut`? All bits of a byte each, or none.
+SPINNEY_INLINE uint8x16_t flags_at_most(const std::uint32_t* words, uint32x4_t cut) {
   const auto four = [&](std::size_t i) __attribute__((always_inline)) {
-    return vreinterpretq_u16_u32(vcleq_u32(vld1q_u32(words + i), last));
+    return vreinterpretq_u16_u32(vcleq_u32(vld1q_u32(words + i), cut));
   };
   const uint16x8_t low = vuzp1q_u16(four(0), four(4)), high = vuzp1q_u16(four(8), four(12));
-  return bits_of(vuzp1q_u8(vreinterpretq_u8_u16(low), vreinterpretq_u8_u16(high)));
+  return vuzp1q_u8(vreinterpretq_u8_u16(low), vreinterpretq_u8_u16(high));
+}
+SPINNEY_INLINE std::uint32_t bits_at_most(const std::uint32_t* words, std::size_t, std::uint32_t cut) {
+  return bits_of(flags_at_most(words, vdupq_n_u32(cut)));
 }
 SPINNEY_INLINE std::uint32_t bits_at_most(const std::uint16_t* words, std::size_t, std::uint16_t cut) {
   const uint16x8_t last = vdupq_n_u16(cut);

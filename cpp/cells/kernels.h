@@ -74,18 +74,21 @@ struct Kernels {
   // The same of one column, whose keys lie side by side.
   void (*read_column)(const std::uint32_t* keys, const std::uint32_t* rows, std::size_t n, std::uint32_t* out);
 
-  // Lowest and highest of n keys; n > 0.
-  void (*key_range)(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high);
+  // Lowest and highest of the n > 0 keys of each of some columns, which lie one after the other. Up to 15 keys behind the
+  // last are read.
+  void (*key_ranges)(const std::uint32_t* keys, std::size_t n, std::size_t n_columns, std::uint32_t* low,
+                     std::uint32_t* high);
   void (*rank_range)(const std::uint16_t* ranks, std::size_t n, std::uint16_t* low, std::uint16_t* high);
 
   // Writes the places of the keys that are `one` or `other`, ascending, and returns their number; `places` holds n.
   std::size_t (*places_of_keys)(const std::uint32_t* keys, std::size_t n, std::uint32_t one, std::uint32_t other,
                                 std::uint32_t* places);
 
-  // How many keys are at most `cut`; adds up their values in `sum`. Bytes are 0 or 1, and are read up to the next multiple
-  // of 16.
-  std::size_t (*sum_bytes)(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::uint8_t* values,
-                           std::int64_t* sum);
+  // How many of the n keys of each of some columns are at most its cut, and the sum of their values: counts[c], sums[c].
+  // Bytes are 0 or 1. They are read up to the next multiple of 16, and so are the keys of the last column.
+  void (*sum_bytes)(const std::uint32_t* keys, std::size_t n, std::size_t n_columns, const std::uint32_t* cuts,
+                    const std::uint8_t* values, std::uint32_t* counts, std::uint32_t* sums);
+  // The same of one column; returns the number.
   std::size_t (*sum_values)(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::int64_t* values,
                             std::int64_t* sum);
 };

@@ -187,8 +187,8 @@ std::size_t partition_flags_by_rank(std::uint64_t* flags, std::size_t n, const s
                    [&](std::size_t at, std::uint64_t) { return ranks[at] <= cut; });
 }
 
-void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high) {
 #if defined(__AVX512F__)
+SPINNEY_INLINE void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high) {
   __m512i lowest = _mm512_set1_epi32(-1), highest = _mm512_setzero_si512();
   for (std::size_t i = 0; i < n; i += 16) {
     const __mmask16 here = first_lanes(n - i);
@@ -210,7 +210,9 @@ void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std
   *high = reduce(
       highest, [](__m256i a, __m256i b) { return _mm256_max_epu32(a, b); },
       [](__m128i a, __m128i b) { return _mm_max_epu32(a, b); });
+}
 #elif defined(__AVX2__)
+SPINNEY_INLINE void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high) {
   const __m256i all = _mm256_set1_epi32(-1);
   __m256i lowest = all, highest = _mm256_setzero_si256();
   std::size_t i = 0;
@@ -232,15 +234,27 @@ void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std
   };
   *low = reduce(lowest, [](__m128i a, __m128i b) { return _mm_min_epu32(a, b); });
   *high = reduce(highest, [](__m128i a, __m128i b) { return _mm_max_epu32(a, b); });
+}
 #else
-  std::uint32_t lowest = keys[0], highest = keys[0];
-  for (std::size_t i = 1; i < n; ++i) {
-    lowest = keys[i] < lowest ? keys[i] : lowest;
-    highest = keys[i] > highest ? keys[i] : highest;
+SPINNEY_INLINE void key_range(const std::uint32_t* keys, std::size_t n, std::uint32_t* low, std::uint32_t* high) {
+  auto lowest = load<16>(keys), highest = lowest;
+  if (n < 16) {
+    const auto is_here = count_from<16>(std::uint32_t{0}) < every<16>(static_cast<std::uint32_t>(n));
+    lowest = highest = select(is_here, lowest, every<16>(keys[0]));
   }
-  *low = lowest;
-  *high = highest;
+  for (std::size_t i = 16; i < n; i += 16) {
+    const auto k = load<16>(keys + (n - i < 16 ? n - 16 : i));  // the last group ends with the last key
+    lowest = smaller(lowest, k);
+    highest = larger(highest, k);
+  }
+  *low = smallest_of(lowest);
+  *high = largest_of(highest);
+}
 #endif
+
+void key_ranges(const std::uint32_t* keys, std::size_t n, std::size_t n_columns, std::uint32_t* low,
+                std::uint32_t* high) {
+  for (std::size_t c = 0; c < n_columns; ++c) key_range(keys + c * n, n, low + c, high + c);
 }
 
 void rank_range(const std::uint16_t* ranks, std::size_t n, std::uint16_t* low, std::uint16_t* high) {
@@ -314,8 +328,8 @@ std::size_t places_of_keys(const std::uint32_t* keys, std::size_t n, std::uint32
   return n_found;
 }
 
-std::size_t sum_bytes(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::uint8_t* values,
-                      std::int64_t* sum) {
+SPINNEY_INLINE void sum_bytes_of(const std::uint32_t* keys, std::size_t n, std::uint32_t cut,
+                                 const std::uint8_t* values, std::uint32_t* n_left, std::uint32_t* sum) {
   std::uint32_t count = 0, total = 0;
 #if defined(__AVX512BW__)
   const __m512i last = _mm512_set1_epi32(static_cast<int>(cut));
@@ -345,6 +359,25 @@ std::size_t sum_bytes(const std::uint32_t* keys, std::size_t n, std::uint32_t cu
         bits_of_sixteen(at_most(load_first(keys + i, m)), at_most(load_first(keys + i + 8, m < 8 ? 0 : m - 8)));
     take(i, left & ((1u << m) - 1));
   }
+#elif defined(__ARM_NEON)
+  const uint32x4_t last = vdupq_n_u32(cut);
+  constexpr std::size_t block = 16 * 255;  // what bytes can count
+  for (std::size_t begin = 0; begin < n; begin += block) {
+    const std::size_t end = n - begin < block ? n : begin + block;
+    uint8x16_t counts = vdupq_n_u8(0), totals = counts;
+    const auto take = [&](std::size_t i, uint8x16_t left) __attribute__((always_inline)) {
+      counts = vsubq_u8(counts, left);
+      totals = vaddq_u8(totals, vandq_u8(left, vld1q_u8(values + i)));
+    };
+    std::size_t i = begin;
+    for (; i + 16 <= end; i += 16) take(i, flags_at_most(keys + i, last));
+    if (i < end) {
+      const uint8x16_t lane{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+      take(i, vandq_u8(flags_at_most(keys + i, last), vcltq_u8(lane, vdupq_n_u8(static_cast<std::uint8_t>(end - i)))));
+    }
+    count += vaddlvq_u8(counts);
+    total += vaddlvq_u8(totals);
+  }
 #else
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint32_t left = keys[i] <= cut;
@@ -352,8 +385,13 @@ std::size_t sum_bytes(const std::uint32_t* keys, std::size_t n, std::uint32_t cu
     total += left & values[i];
   }
 #endif
+  *n_left = count;
   *sum = total;
-  return count;
+}
+
+void sum_bytes(const std::uint32_t* keys, std::size_t n, std::size_t n_columns, const std::uint32_t* cuts,
+               const std::uint8_t* values, std::uint32_t* counts, std::uint32_t* sums) {
+  for (std::size_t c = 0; c < n_columns; ++c) sum_bytes_of(keys + c * n, n, cuts[c], values, counts + c, sums + c);
 }
 
 std::size_t sum_values(const std::uint32_t* keys, std::size_t n, std::uint32_t cut, const std::int64_t* values,
@@ -392,7 +430,7 @@ const Kernels& kernels_of(OfIsa<Isa::SPINNEY_ISA>) {
       .read_ranks = read_ranks,
       .read_keys = read_keys,
       .read_column = read_column,
-      .key_range = key_range,
+      .key_ranges = key_ranges,
       .rank_range = rank_range,
       .places_of_keys = places_of_keys,
       .sum_bytes = sum_bytes,

@@ -13,6 +13,13 @@
 
 namespace spinney {
 
+// Makes room for n numbers, whatever they are: what is there is not cleared, and room that was made is kept.
+template <class T>
+T* room_for(std::vector<T>& v, std::size_t n) {
+  if (v.size() < n) v.resize(n);
+  return v.data();
+}
+
 // How a row's numbers are stored; `Local` holds a copy for a few rows, numbered from 0, so that they share cache lines.
 struct ByteRows {                       // two classes, every weight 1
   static constexpr bool shares = true;  // a value is the row's weight, or 0
@@ -22,9 +29,9 @@ struct ByteRows {                       // two classes, every weight 1
   struct Local {
     std::vector<std::uint8_t> v;
     ByteRows fill(const ByteRows& all, std::span<const Row> rows) {
-      v.resize(rows.size() + 15);  // kernels read four bytes at once, or sixteen
-      for (std::size_t i = 0; i < rows.size(); ++i) v[i] = all.v[rows[i]];
-      return {v.data()};
+      std::uint8_t* const near = room_for(v, rows.size() + 15);  // kernels read four bytes at once, or sixteen
+      for (std::size_t i = 0; i < rows.size(); ++i) near[i] = all.v[rows[i]];
+      return {near};
     }
   };
 };
@@ -37,9 +44,9 @@ struct PackedRows {  // two classes, weights that are whole and below 2^16: weig
   struct Local {
     std::vector<std::uint32_t> packed;
     PackedRows fill(const PackedRows& all, std::span<const Row> rows) {
-      packed.resize(rows.size());
-      for (std::size_t i = 0; i < rows.size(); ++i) packed[i] = all.packed[rows[i]];
-      return {packed.data()};
+      std::uint32_t* const near = room_for(packed, rows.size());
+      for (std::size_t i = 0; i < rows.size(); ++i) near[i] = all.packed[rows[i]];
+      return {near};
     }
   };
 };
@@ -52,9 +59,9 @@ struct FlaggedRows {  // two classes, any weights: weight << 1 | 1 if the class 
   struct Local {
     std::vector<std::int64_t> flagged;
     FlaggedRows fill(const FlaggedRows& all, std::span<const Row> rows) {
-      flagged.resize(rows.size());
-      for (std::size_t i = 0; i < rows.size(); ++i) flagged[i] = all.flagged[rows[i]];
-      return {flagged.data()};
+      std::int64_t* const near = room_for(flagged, rows.size());
+      for (std::size_t i = 0; i < rows.size(); ++i) near[i] = all.flagged[rows[i]];
+      return {near};
     }
   };
 };
@@ -67,9 +74,9 @@ struct UnitRows {  // every weight 1
   struct Local {
     std::vector<std::int64_t> v;
     UnitRows fill(const UnitRows& all, std::span<const Row> rows) {
-      v.resize(rows.size());
-      for (std::size_t i = 0; i < rows.size(); ++i) v[i] = all.v[rows[i]];
-      return {v.data()};
+      std::int64_t* const near = room_for(v, rows.size());
+      for (std::size_t i = 0; i < rows.size(); ++i) near[i] = all.v[rows[i]];
+      return {near};
     }
   };
 };
@@ -83,13 +90,12 @@ struct WeightedRows {
   struct Local {
     std::vector<std::int64_t> v, w;
     WeightedRows fill(const WeightedRows& all, std::span<const Row> rows) {
-      v.resize(rows.size());
-      w.resize(rows.size());
+      const WeightedRows near{room_for(v, rows.size()), room_for(w, rows.size())};
       for (std::size_t i = 0; i < rows.size(); ++i) {
         v[i] = all.v[rows[i]];
         w[i] = all.w[rows[i]];
       }
-      return {v.data(), w.data()};
+      return near;
     }
   };
 };

@@ -54,7 +54,22 @@ bool is_pure(const Target& target, std::span<const Row> rows, const std::int64_t
                      [&](Row r) { return std::equal(first, first + p, target.input.y + r * p); });
 }
 
+// As below, of two classes by Gini: what small nodes of forests mostly ask for.
+static Summary summarise_two_classes(const Target& target, const std::int64_t* stat, double* value) {
+  Summary s;
+  const auto all = static_cast<double>(stat[0]);
+  s.weight = all * target.weight_unit;
+  s.pure = stat[1] == 0 || stat[1] == stat[0];
+  value[0] = static_cast<double>(stat[0] - stat[1]) / all;
+  value[1] = static_cast<double>(stat[1]) / all;
+  s.majority = std::max(value[0], value[1]);
+  s.impurity = value[0] * (1 - value[0]) + value[1] * (1 - value[1]);
+  return s;
+}
+
 static Summary summarise_classes(const Target& target, const std::int64_t* stat, double* value) {
+  if (target.rule == Rule::gini && target.is_two_class() && target.input.n_classes[0] == 2)
+    return summarise_two_classes(target, stat, value);
   Summary s;
   s.weight = static_cast<double>(stat[0]) * target.weight_unit;
   s.pure = is_pure_class(target, stat);

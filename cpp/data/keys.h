@@ -27,6 +27,10 @@ struct RowKeys {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(v + 0.0f);
     return bits ^ (bits >> 31 ? 0xffffffffu : 0x80000000u);
   }
+  static std::uint32_t last_at_most(double v) {  // the last key whose value is at most v
+    const auto rounded = static_cast<float>(v);
+    return key_of(rounded) - (static_cast<double>(rounded) > v);
+  }
   static double value_of(std::uint32_t key) {  // of a column whose keys are exact
     return static_cast<double>(std::bit_cast<float>(key ^ (key >> 31 ? 0x80000000u : 0xffffffffu)));
   }

@@ -27,39 +27,39 @@ SplitRecord DrawnBlock::describe(const Choice& choice, bool left_heavier) {
   return describe_split(rules_, choice, left_heavier, codes_);
 }
 
-void DrawnBlock::read_keys(const OpenNode& node, std::span<const std::uint32_t> columns) {
-  const std::size_t n = node.n();
-  if (keys_.size() < n * columns.size() + 16) keys_ = LargeArray<std::uint32_t>(n * columns.size() + 16);
-  if (const std::size_t n_rows = rules_.table.n_rows; all_.by_column.size() > 0 && n >= n_rows / many_rows) {
-    for (std::size_t c = 0; c < columns.size(); ++c)
-      kernels_.read_column(all_.by_column.data() + columns[c] * n_rows, rows_.data() + node.begin, n,
-                           keys_.data() + c * n);
-    return;
+void DrawnBlock::read_keys(const OpenNode& node, std::span<const std::uint32_t> columns, std::size_t begin,
+                           std::size_t end) {
+  const std::size_t n = node.n(), n_rows = rules_.table.n_rows;
+  if (begin == 0) {
+    if (keys_.size() < n * columns.size() + 16) keys_ = LargeArray<std::uint32_t>(n * columns.size() + 16);
+    for (auto* keys : {&low_, &high_}) keys->resize(std::max(keys->size(), columns.size()));
+    n_ends_ = 0;
   }
-  // a row's keys lie side by side
-  rules_.table.touch(std::span<const Row>(rows_).subspan(node.begin, n), 1, sizeof(std::uint32_t) * all_.n_columns);
-  kernels_.read_keys(all_.keys.data(), all_.n_columns, rows_.data() + node.begin, n, columns.data(), columns.size(),
-                     keys_.data());
+  const Row* rows = rows_.data() + node.begin;
+  if (reads_by_column(node)) {
+    for (std::size_t c = begin; c < end; ++c)
+      kernels_.read_column(all_.by_column.data() + columns[c] * n_rows, rows, n, keys_of(node, c));
+  } else {  // a row's keys lie side by side
+    rules_.table.touch(std::span<const Row>(rows, n), 1, sizeof(std::uint32_t) * all_.n_columns);
+    kernels_.read_keys(all_.keys.data(), all_.n_columns, rows, n, columns.data() + begin, end - begin,
+                       keys_of(node, begin));
+  }
+  kernels_.key_ranges(keys_of(node, begin), n, end - begin, low_.data() + begin, high_.data() + begin);
+  ranges_.resize(std::max(ranges_.size(), columns.size()));
+  for (std::size_t c = begin; c < end; ++c)
+    if (!all_.exact[columns[c]]) ranges_[c] = ends_of(node, columns[c], c);
 }
 
-DrawnBlock::Range DrawnBlock::range_of(const OpenNode& node, std::uint32_t f, const std::uint32_t* keys) {
-  Range range;
+DrawnBlock::Range DrawnBlock::ends_of(const OpenNode& node, std::uint32_t f, std::size_t c) {
   const Column& column = rules_.table.columns[f];
-  if (column.is_category()) return range;
-  kernels_.key_range(keys, node.n(), &range.low, &range.high);
-  if (all_.exact[f]) return range;
-  range.begin = n_ends_;
+  Range range{n_ends_, n_ends_};
   ends_.resize(std::max(ends_.size(), n_ends_ + node.n()));
-  n_ends_ += kernels_.places_of_keys(keys, node.n(), range.low, range.high, ends_.data() + n_ends_);
+  n_ends_ += kernels_.places_of_keys(keys_of(node, c), node.n(), low_[c], high_[c], ends_.data() + n_ends_);
   range.end = n_ends_;
   if (!column.is_sparse())
-    for (const std::uint32_t i : ends_of(range))
-      __builtin_prefetch(column.data + static_cast<std::ptrdiff_t>(rows_[node.begin + i]) * column.stride);
+    for (std::size_t i = range.begin; i < range.end; ++i)
+      __builtin_prefetch(column.data + static_cast<std::ptrdiff_t>(rows_[node.begin + ends_[i]]) * column.stride);
   return range;
-}
-
-std::span<const std::uint32_t> DrawnBlock::ends_of(const Range& range) const {
-  return std::span(ends_).subspan(range.begin, range.end - range.begin);
 }
 
 double DrawnBlock::value_of(std::uint32_t f, Row row) const {
@@ -68,11 +68,10 @@ double DrawnBlock::value_of(std::uint32_t f, Row row) const {
   return plain ? load<double>(c, row) : value_at(c, row);
 }
 
-double DrawnBlock::end_of(const OpenNode& node, std::uint32_t f, const std::uint32_t* keys, std::uint32_t key,
-                          std::span<const std::uint32_t> ends, bool lowest) const {
-  if (all_.exact[f]) return RowKeys::value_of(key);
+double DrawnBlock::end_of(const OpenNode& node, std::uint32_t f, std::size_t c, std::uint32_t key, bool lowest) {
+  const std::uint32_t* keys = keys_of(node, c);
   std::optional<double> end;
-  for (const std::uint32_t i : ends) {
+  for (const std::uint32_t i : std::span(ends_).subspan(ranges_[c].begin, ranges_[c].end - ranges_[c].begin)) {
     if (keys[i] != key) continue;
     const double v = value_of(f, rows_[node.begin + i]);
     if (!end || (lowest ? v < *end : v > *end)) end = v;
@@ -81,9 +80,7 @@ double DrawnBlock::end_of(const OpenNode& node, std::uint32_t f, const std::uint
 }
 
 std::uint32_t DrawnBlock::settle(const OpenNode& node, std::uint32_t f, double threshold, std::uint32_t* keys) {
-  const auto rounded = static_cast<float>(threshold);
-  const std::uint32_t key = RowKeys::key_of(rounded);
-  if (all_.exact[f]) return key - (static_cast<double>(rounded) > threshold);
+  const std::uint32_t key = RowKeys::key_of(static_cast<float>(threshold));
   same_.resize(std::max<std::size_t>(same_.size(), node.n()));
   const std::size_t n_same = kernels_.places_of_keys(keys, node.n(), key, key, same_.data());
   for (const std::uint32_t i : std::span(same_).first(n_same))

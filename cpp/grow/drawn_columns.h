@@ -34,26 +34,28 @@ class DrawnBlock : public BlockColumns {
 
  protected:
   struct Range {
-    std::uint32_t low = 0, high = 0;
-    std::size_t begin = 0, end = 0;  // in ends_: places of both, where keys do not tell values
+    std::size_t begin = 0, end = 0;  // in ends_: places of the lowest and highest keys, where keys do not tell values
   };
 
   std::span<Row> rows_of(const OpenNode& node) const { return rows_.subspan(node.begin, node.n()); }
 
-  // Copies the node's keys in these columns, one column after the other.
-  void read_keys(const OpenNode& node, std::span<const std::uint32_t> columns);
-  // Where keys do not tell values, those of the ends are on their way to the cache before they are needed.
-  Range range_of(const OpenNode& node, std::uint32_t f, const std::uint32_t* keys);
-  std::span<const std::uint32_t> ends_of(const Range& range) const;
+  std::uint32_t* keys_of(const OpenNode& node, std::size_t c) { return keys_.data() + c * node.n(); }
+
+  // Has the node so many of all rows that it reads keys column by column? Most cache lines then hold several that it needs.
+  bool reads_by_column(const OpenNode& node) const {
+    return all_.by_column.size() > 0 && node.n() >= rules_.table.n_rows / many_rows;
+  }
+  // Copies the node's keys in columns begin … end - 1 of these, one column after the other, and finds the ends of each. Where
+  // keys do not tell values, those of the ends are on their way to the cache before they are needed.
+  void read_keys(const OpenNode& node, std::span<const std::uint32_t> columns, std::size_t begin, std::size_t end);
+  Range ends_of(const OpenNode& node, std::uint32_t f, std::size_t c);
   double value_of(std::uint32_t f, Row row) const;
-  // The lowest or highest value of those that have this key; `ends` are their places, and perhaps others.
-  double end_of(const OpenNode& node, std::uint32_t f, const std::uint32_t* keys, std::uint32_t key,
-                std::span<const std::uint32_t> ends, bool lowest) const;
-  // The last key that goes left. Keys that do not tell are replaced by some that do.
+  // The lowest or highest value of those that have this key, of a column whose keys do not tell.
+  double end_of(const OpenNode& node, std::uint32_t f, std::size_t c, std::uint32_t key, bool lowest);
+  // The last key that goes left, of a column whose keys do not tell; those of no use are replaced by some that are.
   std::uint32_t settle(const OpenNode& node, std::uint32_t f, double threshold, std::uint32_t* keys);
 
-  // A node of this part of all rows, or more, reads keys column by column: most cache lines hold several that it needs.
-  static constexpr std::size_t many_rows = 16;
+  static constexpr std::size_t many_rows = 16;  // a node of this part of all rows, or more
   static constexpr std::size_t small_rows = 64;
   static constexpr std::uint32_t from_values = 1;  // in Candidate::at: keys do not tell the sides
 
@@ -64,6 +66,9 @@ class DrawnBlock : public BlockColumns {
   LargeArray<std::uint32_t> keys_;   // of the node's rows, column by column
   std::vector<std::uint32_t> ends_;  // places of rows in the node, column by column
   std::size_t n_ends_ = 0;
+  // by column that is searched
+  std::vector<std::uint32_t> low_, high_;  // lowest and highest key
+  std::vector<Range> ranges_;
   std::vector<std::uint32_t> same_;   // places of the rows that have the key of a cut
   std::vector<std::uint8_t> side_;    // 1: left
   std::vector<std::uint32_t> codes_;  // categories seen in the node that was parted last
@@ -82,18 +87,17 @@ class DrawnColumns final : public DrawnBlock {
     left_.resize(2 * criterion_.width());
   }
 
+  // A large node is done with a column before it reads the next: all of them would not stay in cache.
   void search(const OpenNode& node, std::span<const std::uint32_t> columns, std::span<Candidate> candidates) override {
     if (columns.empty()) return;
     // the target of the node's rows, side by side
     local_criterion_.emplace(criterion_.on(local_.fill(criterion_.rows, rows_of(node))));
-    read_keys(node, columns);
-    ranges_.resize(columns.size());
-    n_ends_ = 0;
-    for (std::size_t c = 0; c < columns.size(); ++c)
-      ranges_[c] = range_of(node, columns[c], keys_.data() + c * node.n());
-    for (std::size_t c = 0; c < columns.size(); ++c) {
-      candidates[c] = search(node, columns[c], ranges_[c], keys_.data() + c * node.n());
-      candidates[c].below = static_cast<std::uint32_t>(c);
+    const std::size_t n_together = reads_by_column(node) ? 1 : columns.size();
+    for (std::size_t begin = 0; begin < columns.size(); begin += n_together) {
+      const std::size_t end = begin + n_together;
+      read_keys(node, columns, begin, end);
+      for (std::size_t c = begin; c < end; ++c) draw_cut(node, columns[c], c, candidates[c]);
+      score_cuts(node, columns, begin, end, candidates);
     }
   }
 
@@ -102,32 +106,59 @@ class DrawnColumns final : public DrawnBlock {
   }
 
  private:
-  Candidate search(const OpenNode& node, std::uint32_t f, const Range& range, std::uint32_t* keys) {
-    const Totals total{node.n(), node.stat.data()};
-    const Limits limits = rules_.limits(node, f);
-    const Column& column = rules_.table.columns[f];
+  // Leaves the score open, where keys tell it.
+  void draw_cut(const OpenNode& node, std::uint32_t f, std::size_t c, Candidate& drawn) {
+    drawn = {};
+    drawn.below = static_cast<std::uint32_t>(c);
+    const std::uint32_t low = low_[c], high = high_[c];
+    const bool exact = all_.exact[f];
+    if (rules_.table.columns[f].is_category() || high == RowKeys::missing || (low == high && !exact))
+      return search_values(node, f, drawn);
+    drawn.constant = low == high;
+    if (drawn.constant) return;
+    const double lowest = exact ? RowKeys::value_of(low) : end_of(node, f, c, low, true),
+                 highest = exact ? RowKeys::value_of(high) : end_of(node, f, c, high, false);
+    if (!std::isfinite(highest - lowest)) return search_values(node, f, drawn);
     RandomStream random(derive(node.key, 16 + f));
-    const auto search_values = [&] {
-      Candidate found = scan_random(criterion_, column, rows_of(node), total, limits, random, random_);
-      found.at = from_values;
-      return found;
-    };
-    if (column.is_category()) return search_values();
-    const std::uint32_t low = range.low, high = range.high;
-    if (high == RowKeys::missing || (low == high && !all_.exact[f])) return search_values();
-    Candidate best;
-    best.constant = low == high;
-    if (best.constant) return best;
-    const double lowest = end_of(node, f, keys, low, ends_of(range), true),
-                 highest = end_of(node, f, keys, high, ends_of(range), false);
-    if (!std::isfinite(highest - lowest)) return search_values();
-    best.threshold = draw_threshold({}, lowest, highest, random);
-    best.code_below = settle(node, f, best.threshold, keys);
-    best.n_left = add_left(keys, best.code_below, total.n);
-    best.w_left = static_cast<double>(left_[0]);
-    if (admits(limits, total, left_.data(), best.n_left))
-      best.score = local_criterion_->score(left_.data(), total.stat);
-    return best;
+    drawn.threshold = draw_between(lowest, highest, random);
+    drawn.code_below =
+        exact ? RowKeys::last_at_most(drawn.threshold) : settle(node, f, drawn.threshold, keys_of(node, c));
+  }
+
+  void search_values(const OpenNode& node, std::uint32_t f, Candidate& drawn) {
+    const std::uint32_t c = drawn.below;
+    drawn = scan_random(criterion_, rules_.table.columns[f], rows_of(node), {node.n(), node.stat.data()},
+                        rules_.limits(node, f), RandomStream(derive(node.key, 16 + f)), random_);
+    drawn.below = c;
+    drawn.at = from_values;
+  }
+
+  void score_cuts(const OpenNode& node, std::span<const std::uint32_t> columns, std::size_t begin, std::size_t end,
+                  std::span<Candidate> candidates) {
+    const Totals total{node.n(), node.stat.data()};
+    constexpr bool all_at_once = std::is_same_v<decltype(Criterion::rows), ByteRows>;
+    if constexpr (all_at_once) {
+      for (auto* by_column : {&cuts_, &counts_, &sums_}) room_for(*by_column, columns.size());
+      for (std::size_t c = begin; c < end; ++c) cuts_[c] = candidates[c].code_below;
+      kernels_.sum_bytes(keys_of(node, begin), node.n(), end - begin, cuts_.data() + begin, local_criterion_->rows.v,
+                         counts_.data() + begin, sums_.data() + begin);
+    }
+    Limits limits = rules_.limits(node, columns[begin]);
+    for (std::size_t c = begin; c < end; ++c) {
+      Candidate& drawn = candidates[c];
+      if (drawn.constant || drawn.at == from_values) continue;
+      if constexpr (all_at_once) {
+        drawn.n_left = counts_[c];
+        left_[0] = counts_[c];
+        left_[1] = sums_[c];
+      } else {
+        drawn.n_left = add_left(keys_of(node, c), drawn.code_below, total.n);
+      }
+      drawn.w_left = static_cast<double>(left_[0]);
+      if (rules_.bounded()) limits = rules_.limits(node, columns[c]);
+      if (admits(limits, total, left_.data(), drawn.n_left))
+        drawn.score = local_criterion_->score(left_.data(), total.stat);
+    }
   }
 
   // Sums the rows up to a key to left_, and returns how many they are.
@@ -135,9 +166,7 @@ class DrawnColumns final : public DrawnBlock {
     const auto& rows = local_criterion_->rows;
     using Rows = std::remove_cvref_t<decltype(rows)>;
     std::int64_t n_left = 0;
-    if constexpr (std::is_same_v<Rows, ByteRows>) {
-      n_left = left_[0] = static_cast<std::int64_t>(kernels_.sum_bytes(keys, n, cut, rows.v, &left_[1]));
-    } else if constexpr (std::is_same_v<Rows, UnitRows>) {
+    if constexpr (std::is_same_v<Rows, UnitRows>) {
       n_left = left_[0] = static_cast<std::int64_t>(kernels_.sum_values(keys, n, cut, rows.v, &left_[1]));
     } else if constexpr (requires { rows.value(0); }) {
       std::int64_t s = 0, w = 0;
@@ -164,9 +193,9 @@ class DrawnColumns final : public DrawnBlock {
   const Criterion& criterion_;
   RandomBuffers& random_;
   typename Criterion::Local local_;
-  std::optional<Criterion> local_criterion_;  // of the node that is searched
-  std::vector<Range> ranges_;                 // by column that is searched
-  std::vector<std::int64_t> left_;            // sums on the left; behind them, those on the right
+  std::optional<Criterion> local_criterion_;         // of the node that is searched
+  std::vector<std::uint32_t> cuts_, counts_, sums_;  // by column that is searched
+  std::vector<std::int64_t> left_;                   // sums on the left; behind them, those on the right
 };
 
 }  // namespace spinney

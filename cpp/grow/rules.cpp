@@ -217,9 +217,9 @@ void Rules::inherit(const OpenNode& parent, const Choice& choice, std::vector<st
     child->key = derive(parent.key, child == &left ? 1 : 2);
     child->lower = parent.lower;
     child->upper = parent.upper;
-    child->groups = groups;
+    if (!groups.empty()) child->groups = groups;
   }
-  left.features = features;
+  if (!features.empty()) left.features = features;
   right.features = std::move(features);
 }
 

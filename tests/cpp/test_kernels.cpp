@@ -195,19 +195,16 @@ TEST(few_words_of_any_order_are_sorted) {
 
 TEST(keys_part_rows_and_sums) {
   std::mt19937 g(4);
-  for (const std::size_t n : {1u, 2u, 7u, 8u, 9u, 15u, 16u, 33u, 1000u}) {
+  for (const std::size_t n : {1u, 2u, 7u, 8u, 9u, 15u, 16u, 33u, 1000u, 4080u, 9001u}) {
     std::vector<std::uint32_t> keys(n), rows(n), left, right;
-    std::vector<std::uint8_t> bytes(n + 15, 1);
     std::vector<std::int64_t> values(n);
     const std::uint32_t cut = g();
-    std::int64_t byte_sum = 0, value_sum = 0;
+    std::int64_t value_sum = 0;
     for (std::uint32_t i = 0; i < n; ++i) {
       keys[i] = g() % 7 == 0 ? cut : static_cast<std::uint32_t>(g());
       rows[i] = 3 * i;
-      bytes[i] = g() % 2;
       values[i] = static_cast<std::int64_t>(g()) - (std::int64_t{1} << 31);
       (keys[i] <= cut ? left : right).push_back(rows[i]);
-      byte_sum += keys[i] <= cut ? bytes[i] : 0;
       value_sum += keys[i] <= cut ? values[i] : 0;
     }
     const std::size_t n_left = left.size();
@@ -216,15 +213,39 @@ TEST(keys_part_rows_and_sums) {
       std::vector<std::uint32_t> parted = rows, spare(n + 16);
       CHECK_EQ(k->partition_by_key(parted.data(), n, keys.data(), cut, spare.data()), n_left);
       CHECK(parted == left);
-      std::uint32_t low = 0, high = 0;
-      k->key_range(keys.data(), n, &low, &high);
-      CHECK_EQ(low, *std::min_element(keys.begin(), keys.end()));
-      CHECK_EQ(high, *std::max_element(keys.begin(), keys.end()));
       std::int64_t sum = 0;
-      CHECK_EQ(k->sum_bytes(keys.data(), n, cut, bytes.data(), &sum), n_left);
-      CHECK_EQ(sum, byte_sum);
       CHECK_EQ(k->sum_values(keys.data(), n, cut, values.data(), &sum), n_left);
       CHECK_EQ(sum, value_sum);
+    }
+  }
+}
+
+TEST(ranges_and_sums_of_several_columns) {
+  std::mt19937 g(6);
+  constexpr std::size_t n_columns = 3;
+  for (const std::size_t n : {1u, 2u, 7u, 8u, 9u, 15u, 16u, 17u, 33u, 1000u, 4080u, 9001u}) {
+    std::vector<std::uint32_t> keys(n_columns * n + 15), cuts(n_columns);
+    std::vector<std::uint8_t> bytes(n + 15, 1);
+    for (std::uint32_t& cut : cuts) cut = static_cast<std::uint32_t>(g());
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      keys[i] = g() % 7 == 0 ? cuts[i / n % n_columns] : static_cast<std::uint32_t>(g());
+    for (std::size_t i = 0; i < n; ++i) bytes[i] = g() % 2;
+    for (const Kernels* k : available()) {
+      std::array<std::uint32_t, n_columns> low, high, counts, sums;
+      k->key_ranges(keys.data(), n, n_columns, low.data(), high.data());
+      k->sum_bytes(keys.data(), n, n_columns, cuts.data(), bytes.data(), counts.data(), sums.data());
+      for (std::size_t c = 0; c < n_columns; ++c) {
+        const std::span<const std::uint32_t> column(keys.data() + c * n, n);
+        std::uint32_t n_left = 0, sum = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+          n_left += column[i] <= cuts[c];
+          sum += column[i] <= cuts[c] ? bytes[i] : 0;
+        }
+        CHECK_EQ(low[c], *std::min_element(column.begin(), column.end()));
+        CHECK_EQ(high[c], *std::max_element(column.begin(), column.end()));
+        CHECK_EQ(counts[c], n_left);
+        CHECK_EQ(sums[c], sum);
+      }
     }
   }
 }
