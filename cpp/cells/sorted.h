@@ -21,6 +21,10 @@ struct ScanBuffers {
   alignas(64) std::array<double, chunk> s_left{}, w_left{}, s_right{}, w_right{}, score{};
   std::array<std::uint32_t, chunk> at{};
   std::array<std::int64_t, chunk> s{}, w{};
+  struct First {
+    std::uint32_t place, at;
+  };
+  std::array<First, chunk> first{};  // of the cuts of each column, where several share the buffers
   static constexpr std::size_t most_places = 0xffff;
   std::vector<double> one_by_places;  // for nodes of n_of_places rows
   std::size_t n_of_places = 0;
@@ -84,9 +88,9 @@ inline bool is_square(Rule rule, const Limits& limits) {
   return !limited && score_kernel(rule) == kernels().squared_error;
 }
 
-// Emits the sums s and w at the boundaries behind words begin … end - 1, from place n of the buffers on. Returns the
-// place after the last; that is at most end - begin further.
-template <class Word, class Rows>
+// Emits the sums s and w at the boundaries behind words begin … end - 1, from place n of the buffers on, and, if asked to,
+// which cuts they are. Returns the place after the last; that is at most end - begin further.
+template <class Word, bool says_at, class Rows>
 [[gnu::always_inline]] inline std::size_t emit_sums(const Rows& rows, const typename Word::Type* words,
                                                     std::size_t begin, std::size_t end, std::uint32_t first_at,
                                                     std::int64_t& s, std::int64_t& w, ScanBuffers& b, std::size_t n) {
@@ -97,7 +101,7 @@ template <class Word, class Rows>
     const std::uint32_t row = Word::row(word);
     b.s[n] = s += rows.value(row);
     b.w[n] = w += rows.weight(row);
-    b.at[n] = first_at + static_cast<std::uint32_t>(i);
+    if constexpr (says_at) b.at[n] = first_at + static_cast<std::uint32_t>(i);
     n += Word::differ(word, next);
   }
   return n;
@@ -150,7 +154,7 @@ void sweep_squares(const Rows& rows, const typename Word::Type* words, std::size
         begin = stop;
         continue;
       }
-    const std::size_t n = emit_sums<Word>(rows, words, begin, stop, left.first_at, s, w, b, 0);
+    const std::size_t n = emit_sums<Word, true>(rows, words, begin, stop, left.first_at, s, w, b, 0);
     begin = stop;
     if (n == 0) continue;
     const std::size_t j =
@@ -176,8 +180,11 @@ class SmallCuts {
     std::int64_t s = 0, w = 0;
     const std::size_t before = n_;
     const auto first_at = static_cast<std::uint32_t>(column * max_rows);
-    n_ = emit_sums<Word>(rows, words, 0, min_leaf - std::size_t{1}, first_at, s, w, b, n_);
-    n_ = emit_sums<Word>(rows, words, min_leaf - std::size_t{1}, last, first_at, s, w, b, before);
+    constexpr bool says_at = !OfUnitWeight<Rows>;  // a weight on the left that counts rows says it as well
+    n_ = emit_sums<Word, says_at>(rows, words, 0, min_leaf - std::size_t{1}, first_at, s, w, b, n_);
+    n_ = emit_sums<Word, says_at>(rows, words, min_leaf - std::size_t{1}, last, first_at, s, w, b, before);
+    counts_rows_ = !says_at;
+    if (n_ > before) b.first[n_columns_++] = {static_cast<std::uint32_t>(before), first_at};
   }
 
   // To be called after the last column.
@@ -186,13 +193,19 @@ class SmallCuts {
     double score;
     const std::size_t j =
         kernels().best_square(b.s.data(), b.w.data(), n_, total_.stat[1], total_.stat[0], shares_, &score);
-    n_ = 0;
+    const std::size_t n_columns = n_columns_;
+    n_ = n_columns_ = 0;
     if (!(score > score_)) return;
     score_ = score;
-    at_ = b.at[j];
     w_left_ = b.w[j];
+    at_ = b.at[j];
+    if (!counts_rows_) return;
+    std::size_t c = n_columns - 1;
+    while (b.first[c].place > j) --c;
+    at_ = b.first[c].at + static_cast<std::uint32_t>(w_left_ - 1);
   }
 
+  bool empty() const { return n_ == 0; }  // nothing was added since cuts were settled
   bool found() const { return score_ > no_score; }
   std::size_t column() const { return at_ / max_rows; }
 
@@ -213,7 +226,8 @@ class SmallCuts {
  private:
   Totals total_;
   bool shares_;  // as the kernel has it
-  std::size_t n_ = 0;
+  std::size_t n_ = 0, n_columns_ = 0;
+  bool counts_rows_ = false;
   double score_ = no_score;
   std::uint32_t at_ = 0;
   std::int64_t w_left_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "base/pool.h"
@@ -43,9 +44,27 @@ static void code_rows(const Column& column, std::span<const Row> rows, const Edg
   }
 }
 
-void fill_coarse_codes(const Column& column, std::span<const Row> rows, std::uint8_t* codes) {
-  const EdgeSearch steps(steps_of(column, rows));
-  (has_short_keys(column) ? code_rows<float> : code_rows<double>)(column, rows, steps, codes);
+std::vector<std::uint8_t> make_coarse_codes(const Table& table, std::span<const Row> rows, int n_threads,
+                                            Interrupt& interrupt) {
+  constexpr std::size_t chunk = 1024;  // rows that stay in cache from one column to the next
+  std::vector<std::uint8_t> codes(table.n_columns() * table.n_rows);
+  std::vector<std::optional<EdgeSearch>> steps(table.n_columns());
+  parallel_for(table.n_columns(), n_threads, [&](std::size_t f, int) {
+    interrupt.check();
+    if (!table.columns[f].is_category()) steps[f].emplace(steps_of(table.columns[f], rows));
+  });
+  parallel_for((rows.size() + chunk - 1) / chunk, n_threads, [&](std::size_t c, int) {
+    interrupt.check();
+    const std::span<const Row> some = rows.subspan(c * chunk, std::min(chunk, rows.size() - c * chunk));
+    table.touch(some.size());
+    for (std::size_t f = 0; f < table.n_columns(); ++f) {
+      const Column& column = table.columns[f];
+      if (column.is_category()) continue;
+      const auto code = has_short_keys(column) ? code_rows<float> : code_rows<double>;
+      code(column, some, *steps[f], codes.data() + f * table.n_rows);
+    }
+  });
+  return codes;
 }
 
 CoarseTiles::CoarseTiles(const Table& table, const Presorted& sorted, int n_threads, Interrupt& interrupt)

@@ -19,8 +19,10 @@ namespace spinney {
 inline constexpr std::size_t n_coarse = 255;  // codes 0 … 254
 inline constexpr std::uint8_t coarse_missing = 255;
 
-// Writes codes[row] for the rows listed (ascending). The steps come from a fixed sample of these rows.
-void fill_coarse_codes(const Column& column, std::span<const Row> rows, std::uint8_t* codes);
+// By column and row, for the rows listed (ascending); 0 for others, and in category columns. The steps come from a fixed sample
+// of these rows.
+std::vector<std::uint8_t> make_coarse_codes(const Table& table, std::span<const Row> rows, int n_threads,
+                                            Interrupt& interrupt);
 
 // The same of sorted columns, for trees that are grown on them one after the other: a step is a run of the sorted rows. Codes
 // of eight columns lie side by side, so that a row is read once for all of them.

@@ -37,8 +37,7 @@ static bool fits_32_bits(const Column& c) {
 }
 
 void ColumnSorter::fill_keys32(const Column& column, std::span<const Row> rows, bool local) {
-  const bool plain_float = column.dtype == DType::f32 && column.mask == nullptr && !column.is_sparse();
-  if (plain_float) {
+  if (has_plain_floats(column)) {
     constexpr std::size_t ahead = 24;  // the rows of a row-major table are cache lines apart
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (i + ahead < rows.size())
@@ -143,6 +142,16 @@ std::span<const Entry> ColumnSorter::sort(const Column& column, std::span<const 
   read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double v) { set_key64(i, v); });
   sort_keys64(local ? nullptr : rows.data());
   return entries_;
+}
+
+void ColumnSorter::read_keys(const Column& column, std::span<const Row> rows, std::uint32_t* keys) {
+  for (std::size_t i = 0; i < rows.size(); ++i) keys[i] = key_of(load<float>(column, rows[i]));
+}
+
+std::span<const Entry> ColumnSorter::sort_keys(std::span<const std::uint32_t> keys) {
+  entries_.resize(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) entries_[i] = entry_of(keys[i], static_cast<Row>(i));
+  return sort_entries();
 }
 
 std::span<const Entry> ColumnSorter::sort(std::span<const double> values) {

@@ -25,6 +25,14 @@ class ColumnSorter {
   // The result lives until the next call. Category columns keep their category codes.
   std::span<const Entry> sort(const Column& column, std::span<const Row> rows, bool local);
 
+  // The same in two steps, for columns of plain 32-bit floats and places of rows: where a table lies row by row, keys of
+  // some rows are best read column after column, while these rows are in cache.
+  static bool has_plain_floats(const Column& column) {
+    return column.dtype == DType::f32 && column.mask == nullptr && !column.is_sparse() && !column.is_category();
+  }
+  static void read_keys(const Column& column, std::span<const Row> rows, std::uint32_t* keys);
+  std::span<const Entry> sort_keys(std::span<const std::uint32_t> keys);
+
   // The same of values, by their place.
   std::span<const Entry> sort(std::span<const double> values);
 

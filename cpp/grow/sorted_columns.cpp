@@ -87,10 +87,9 @@ void SortedBlock::sort_columns(const OpenNode& root) {
   dictionary_.assign(rules_.table.n_columns(), {});
   words_.resize(root.features.size() * stride_);
   std::size_t n_slots = 0;
-  for (const std::uint32_t f : root.features) {
-    slot_[f] = n_slots++;
-    sort_column(f);
-  }
+  for (const std::uint32_t f : root.features) slot_[f] = n_slots++;
+  read_ahead(root.features);
+  for (const std::uint32_t f : root.features) sort_column(f);
   if (samples_) keep_ranks(n_slots);
 }
 
@@ -102,6 +101,16 @@ void SortedBlock::keep_ranks(std::size_t n_slots) {
     for (std::size_t i = 0; i < rows_.size(); ++i)
       ranks_[ShortWord::row(column[i]) * n_slots + slot] = static_cast<std::uint16_t>(ShortWord::code(column[i]));
   }
+}
+
+// Keys go where the words will be.
+void SortedBlock::read_ahead(std::span<const std::uint32_t> columns) {
+  constexpr std::size_t chunk = 256;  // rows that stay in cache from one column to the next
+  for (std::size_t begin = 0; begin < rows_.size(); begin += chunk)
+    for (const std::uint32_t f : columns)
+      if (is_read_ahead(f))
+        ColumnSorter::read_keys(rules_.table.columns[f], rows_.subspan(begin, std::min(chunk, rows_.size() - begin)),
+                                words(f) + begin);
 }
 
 void SortedBlock::sort_column(std::uint32_t f) {
@@ -119,8 +128,9 @@ void SortedBlock::sort_column(std::uint32_t f) {
     return;
   }
   std::uint32_t* out = words(f);
-  rules_.table.touch(rows_, 1);
-  const std::span<const Entry> entries = sort_rows(sorter_, rules_.table, bins_, f, rows_, true);
+  if (!is_read_ahead(f)) rules_.table.touch(rows_, 1);
+  const std::span<const Entry> entries = is_read_ahead(f) ? sorter_.sort_keys({out, rows_.size()})
+                                                          : sort_rows(sorter_, rules_.table, bins_, f, rows_, true);
   std::uint32_t rank = 0;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::uint32_t code = code_of(entries[i]);

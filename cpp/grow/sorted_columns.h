@@ -76,6 +76,12 @@ class SortedBlock : public BlockColumns {
   void set_threshold(const LateCut& cut, Tree& tree) const;
   void sort_columns(const OpenNode& root);
   void keep_ranks(std::size_t n_slots);
+  // Is a column read together with others, before any is sorted? In files they lie apart.
+  bool is_read_ahead(std::uint32_t f) const {
+    return !presorted_ && !rules_.table.spill && !bins_.has(rules_.table, f) &&
+           ColumnSorter::has_plain_floats(rules_.table.columns[f]);
+  }
+  void read_ahead(std::span<const std::uint32_t> columns);
   void sort_column(std::uint32_t f);
   void read_presorted(std::uint32_t f);
   void use_presorted();
@@ -160,7 +166,8 @@ class SortedColumns final : public SortedBlock {
       }
       candidates[c].score = no_score;
       candidates[c].constant = ShortWord::code(words[0]) == ShortWord::code(words[n - 1]);
-      if (!candidates[c].constant)
+      const bool is_known = n == 2 && !cuts.empty();  // both ways round, the cut between two rows is as good
+      if (!candidates[c].constant && !is_known)
         cuts.add<ShortWord>(local_criterion_->rows, words, c, rules_.params.min_samples_leaf, buffers_);
     }
     cuts.settle(buffers_);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/pool.h"
 #include "cells/coarse.h"
 #include "learn/grow_tree.h"
 
@@ -31,12 +30,7 @@ static Bins make_coarse(const Table& table, const Target& target, const GrowPara
   const bool pays = !params.weighing.on && target.rows.size() >= 8 * coarse_rows && target.is_scalar() &&
                     has_bounds(target.rule) && !params.random_cuts && params.max_features >= table.n_columns();
   if (!pays) return bins;
-  bins.coarse.resize(table.n_columns() * table.n_rows);
-  parallel_for(table.n_columns(), params.n_threads, [&](std::size_t f, int) {
-    interrupt.check();
-    if (!table.columns[f].is_category())
-      fill_coarse_codes(table.columns[f], target.rows, bins.coarse.data() + f * table.n_rows);
-  });
+  bins.coarse = make_coarse_codes(table, target.rows, params.n_threads, interrupt);
   return bins;
 }
 

@@ -1,5 +1,7 @@
 """The four estimators: attributes, methods, options and worked examples."""
 
+import warnings
+
 import numpy as np
 import pytest
 import spinney
@@ -399,3 +401,18 @@ def test_two_thousand_nodes_deep():
     assert model.get_depth() == model.tree_.max_depth
     np.testing.assert_array_equal(model.apply(X[:10]), model.apply(X[:10]))
     assert model.decision_path(X[-1:]).sum() - 1 <= model.get_depth()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.47, 0.53, 0.9])
+def test_warns_where_most_values_cannot_be_told_apart(share):
+    """By the quartiles, which are looked for only where a sample leaves it open how far they are apart."""
+    random = np.random.default_rng(0)
+    y = np.where(np.arange(3001) < share * 3001, 1.0, 1e12) * random.uniform(-1, 1, size=3001)
+    y = random.permutation(np.append(y, [-1e12, 1e12]))
+    first, third = np.sort(y)[[len(y) // 4, 3 * len(y) // 4]]
+    is_coarse = third / 2 - first / 2 < 2e12 / 2 * len(y) / 2.0**49
+    assert is_coarse == (share > 0.5)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Regressor(max_depth=1).fit(np.arange(len(y))[:, None], y)
+    assert any("y reaches from" in str(warning.message) for warning in caught) == is_coarse

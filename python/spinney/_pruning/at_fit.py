@@ -83,7 +83,8 @@ def check_request(model: Any, held_out: bool, groups: Any, n_rows: int) -> None:
 
 def prune_grown(model: Any, tree: FittedTree, growth: Growth, held_out: HeldOut | None, rows: FitRows) -> Pruned:
     """Prune a tree that has just been grown, as the parameters say."""
-    how, floor = model._setting("prune"), alpha_floor(model, float(growth.risks(tree)[0]))
+    root_risk = 0.0 if model._setting("cp") is None else float(growth.risks(tree)[0])
+    how, floor = model._setting("prune"), alpha_floor(model, root_risk)
     if how == "cv":
         return _prune_by_cv(model, tree, growth, floor or 0.0, rows)
     if held_out is not None and how == "validation":
@@ -98,7 +99,10 @@ def prune_grown(model: Any, tree: FittedTree, growth: Growth, held_out: HeldOut 
 
 
 def alpha_floor(model: Any, root_risk: float) -> float | None:
-    """Penalty that the parameters ask for; None: no pruning, not even of what gains nothing."""
+    """Penalty that the parameters ask for; None: no pruning, not even of what gains nothing.
+
+    The root's risk is looked at where the penalty is a share of it, `cp`.
+    """
     if model._setting("cp") is not None:
         return float(model._setting("cp")) * root_risk if model._setting("cp") >= 0 else None
     return float(model.ccp_alpha) if model.ccp_alpha > 0 else None
