@@ -14,7 +14,7 @@ from functools import partial
 import data
 import numpy as np
 from program import command_line, run
-from timing import Rounds, Row, median, play_round, ratio
+from timing import Rounds, Row, beside, play_round
 
 N_JOBS = 2
 
@@ -37,16 +37,12 @@ def sides(name: str, depth: int, table: data.Split, n_estimators: int, rounds: i
     ]
     accuracy = {side: float(np.mean(m.predict(table.X_test) == table.y_test)) for side, m in models.items()}
     no_worse = accuracy["ours"] >= accuracy["peer"] - 0.002
-    yield Row(
+    yield beside(
         name,
-        median(played, "ours"),
-        median(played, "peer"),
-        ratio=ratio(played, "peer", "ours"),
-        cpu_ratio=ratio(played, "peer", "ours", "cpu"),
+        played,
         target=target,
         evidence=f"accuracy {accuracy['ours']:.4f} | {accuracy['peer']:.4f}{'' if no_worse else ' WORSE'}",
         same_work=no_worse,
-        rounds=played,
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import data
 import numpy as np
 from program import command_line, run
-from timing import Rounds, Row, median, play_round, ratio
+from timing import Rounds, Row, beside, play_round
 
 N_JOBS = 2
 
@@ -50,16 +50,12 @@ def sides(
     accuracy = {side: float(np.mean(m.predict(table.X_test) == table.y_test)) for side, m in models.items()}
     no_worse = accuracy["ours"] >= accuracy["peer"] - 0.01
     for what, rows in played.items():
-        yield Row(
+        yield beside(
             f"{name}, {what}",
-            median(rows, "ours"),
-            median(rows, "peer"),
-            ratio=ratio(rows, "peer", "ours"),
-            cpu_ratio=ratio(rows, "peer", "ours", "cpu"),
+            rows,
             target=target if what == "fit" else "",
             evidence=f"accuracy {accuracy['ours']:.4f} | {accuracy['peer']:.4f}{'' if no_worse else ' WORSE'}",
             same_work=no_worse,
-            rounds=rows,
         )
 
 

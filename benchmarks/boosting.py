@@ -23,7 +23,7 @@ import numpy as np
 from boosters import Booster, Task, installed, versions
 from memory import measured_peak
 from program import command_line, run
-from timing import Rounds, Row, median, play, play_round, ratio
+from timing import Rounds, Row, beside, median, play, play_round, ratio
 
 OPEN_LOSS = 1.01  # no worse: at most one percent above the least loss of the peers that count
 # Its leaves are sums of coarsely rounded gradients, longer steps than the data ask for, as with a larger learning rate.
@@ -257,15 +257,13 @@ def oblivious(ours: Any, table: data.Split, n_jobs: int, options: Any) -> Row:
         "its Pool": _predict_call("catboost", model, catboost.Pool(rows), n_jobs),
     }
     played = [play_round(calls, number, 5) for number in range(max(options.rounds, 5))]
-    return Row(
+    return beside(
         f"predict {len(rows)} rows, oblivious, {n_jobs} threads",
-        median(played, "spinney"),
-        median(played, "catboost"),
-        ratio=ratio(played, "catboost", "spinney"),
-        cpu_ratio=ratio(played, "catboost", "spinney", "cpu"),
+        played,
+        ours="spinney",
+        peer="catboost",
         target=">= 1",
         evidence="| catboost || " + ", ".join(f"{k} {1000 * median(played, k):.3g} ms" for k in calls),
-        rounds=played,
     )
 
 

@@ -18,7 +18,7 @@ import data
 import numpy as np
 import spinney
 from models import Judged, compare, judge, make
-from timing import HEADER, Row, environment, median, play_round, ratio
+from timing import HEADER, Row, beside, environment, play_round
 
 SOURCE = r"""
 #include <stdint.h>
@@ -105,12 +105,11 @@ def ten_columns(n_rows: int, seed: int) -> data.Split:
 
 def row(label: str, name: str, peer: str, played: Any, judged: dict[str, list[Judged]]) -> Row:
     evidence, no_worse = compare("regressor", judged[name], judged[peer])
-    return Row(
+    return beside(
         label,
-        median(played, name),
-        median(played, peer),
-        ratio=ratio(played, peer, name),
-        cpu_ratio=ratio(played, peer, name, "cpu"),
+        played,
+        ours=name,
+        peer=peer,
         evidence=evidence,
         same_work=no_worse,
     )

@@ -19,7 +19,7 @@ from program import command_line, run
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.inspection import partial_dependence as sklearn_dependence
 from sklearn.inspection import permutation_importance as sklearn_permutation
-from timing import Row, median, play, ratio
+from timing import Row, beside, play
 
 Numbers = np.ndarray
 OWN, SAME, THEIRS = "spinney", "scikit-learn's function", "scikit-learn's function and model"
@@ -31,16 +31,14 @@ def rows_of(
     rounds = play(contestants, options.rounds)
     for peer in contestants:
         if peer != OWN:
-            yield Row(
+            yield beside(
                 f"{name} | {peer}",
-                median(rounds, OWN),
-                median(rounds, peer),
-                ratio=ratio(rounds, peer, OWN),
-                cpu_ratio=ratio(rounds, peer, OWN, "cpu"),
+                rounds,
+                ours=OWN,
+                peer=peer,
                 target=target if peer == SAME else "",
                 evidence=f"largest difference {far:.1g}" if peer == SAME else "",
                 same_work=peer != SAME or far < 1e-9,
-                rounds=rounds,
             )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import sets
 from program import command_line, run
-from timing import Row, median, play, ratio
+from timing import Row, beside, median, play
 
 N_JOBS = 2
 LEVELS = [0.05, 0.5, 0.95]
@@ -128,15 +128,11 @@ def coverage(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def _row(name: str, played: Any, target: str, evidence: str) -> Row:
-    return Row(
+    return beside(
         name,
-        median(played, "ours"),
-        median(played, "peer"),
-        ratio=ratio(played, "peer", "ours"),
-        cpu_ratio=ratio(played, "peer", "ours", "cpu"),
+        played,
         target=target,
         evidence=evidence,
-        rounds=played,
     )
 
 

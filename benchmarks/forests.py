@@ -23,7 +23,7 @@ import data
 import numpy as np
 from memory import measured_peak
 from program import command_line, run
-from timing import Rounds, Row, median, play, play_round, ratio
+from timing import Rounds, Row, beside, median, play, play_round, ratio
 
 N_JOBS = 2
 FAMILIES = {"forest": "RandomForest", "extra": "ExtraTrees"}
@@ -98,16 +98,12 @@ def fit_sides(
             judged[side].append(judge(kind, table, model))
     means = [float(np.mean([j.value for j in judged[side]])) for side in ("ours", "peer")]
     no_worse = means[0] >= means[1] - 0.002
-    return Row(
+    return beside(
         name,
-        median(played, "ours"),
-        median(played, "peer"),
-        ratio=ratio(played, "peer", "ours"),
-        cpu_ratio=ratio(played, "peer", "ours", "cpu"),
+        played,
         target=target,
         evidence=f"{judged['ours'][0].name} {means[0]:.4f} | {means[1]:.4f}{'' if no_worse else ' WORSE'}",
         same_work=no_worse,
-        rounds=played,
     )
 
 
@@ -184,15 +180,11 @@ def predict(options: argparse.Namespace) -> Iterator[Row]:
         table, ours, peer = fitted(kind, 2_000 if options.quick else 50_000)
         rows = table.X_test[:5_000] if options.quick else table.X_test
         played = play({"ours": partial(ours.predict, rows), "peer": partial(peer.predict, rows)}, options.rounds)
-        yield Row(
+        yield beside(
             f"{kind} predict {len(rows) // 1000}k rows, 100 trees",
-            median(played, "ours"),
-            median(played, "peer"),
-            ratio=ratio(played, "peer", "ours"),
-            cpu_ratio=ratio(played, "peer", "ours", "cpu"),
+            played,
             target=">= 5",
             evidence=f"{ours.forest_.node_count} | {sum(t.tree_.node_count for t in peer.estimators_)} nodes",
-            rounds=played,
         )
 
 

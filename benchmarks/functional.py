@@ -13,7 +13,7 @@ from functools import partial
 import data
 import numpy as np
 from program import command_line, run
-from timing import Row, median, play, ratio
+from timing import Row, beside, median, play
 
 
 def pairs(options: argparse.Namespace) -> Iterator[Row]:
@@ -44,15 +44,11 @@ def trees(options: argparse.Namespace) -> Iterator[Row]:
     }
     rounds = play({side: partial(model.fit, table.X, table.y) for side, model in models.items()}, options.rounds)
     errors = {side: float(np.mean((m.predict(table.X_test) - table.y_test) ** 2)) for side, m in models.items()}
-    yield Row(
+    yield beside(
         f"trees of depth 3, {len(table.X) // 1000}k x 28, 20 rounds",
-        median(rounds, "ours"),
-        median(rounds, "peer"),
-        ratio=ratio(rounds, "peer", "ours"),
-        cpu_ratio=ratio(rounds, "peer", "ours", "cpu"),
+        rounds,
         evidence=f"squared error {errors['ours']:.4f} | {errors['peer']:.4f}",
         same_work=errors["ours"] <= errors["peer"] * 1.001,
-        rounds=rounds,
     )
 
 

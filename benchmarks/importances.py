@@ -16,7 +16,7 @@ from forests import N_JOBS, make
 from program import command_line, run
 from scipy.stats import spearmanr
 from sklearn.inspection import permutation_importance
-from timing import Row, median, play, ratio
+from timing import Row, beside, median, play, ratio
 
 KINDS = ("classifier", "regressor")
 
@@ -39,15 +39,13 @@ def permutation(options: argparse.Namespace) -> Iterator[Row]:
         played = play(contestants, options.rounds)
         found, theirs = contestants["spinney"]().importance, contestants["sklearn"]().importances_mean
         alike = spearmanr(found, theirs).statistic
-        yield Row(
+        yield beside(
             f"{kind} {n_rows // 1000}k x 28, 50 trees: permutation",
-            median(played, "spinney"),
-            median(played, "sklearn"),
-            ratio=ratio(played, "sklearn", "spinney"),
-            cpu_ratio=ratio(played, "sklearn", "spinney", "cpu"),
+            played,
+            ours="spinney",
+            peer="sklearn",
             evidence=f"rank correlation of the importances {alike:.2f}; {N_JOBS} threads",
             same_work=alike > 0.5,
-            rounds=played,
         )
 
 

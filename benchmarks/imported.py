@@ -17,7 +17,7 @@ from typing import Any
 import data
 import numpy as np
 from program import command_line, run
-from timing import Row, measure, median, play, ratio
+from timing import Row, beside, measure, play
 
 Numbers = np.ndarray
 N_THREADS = 2
@@ -181,15 +181,13 @@ def importing(options: Any) -> Iterator[Row]:
 def row_of(title: str, sides: dict[str, Any], name: str, target: str, evidence: str, options: Any) -> Row:
     """Play the rounds of two sides."""
     rounds = play(sides, options.rounds)
-    return Row(
+    return beside(
         title,
-        median(rounds, "spinney"),
-        median(rounds, name),
-        ratio=ratio(rounds, name, "spinney"),
-        cpu_ratio=ratio(rounds, name, "spinney", "cpu"),
+        rounds,
+        ours="spinney",
+        peer=name,
         target=target,
         evidence=evidence,
-        rounds=rounds,
     )
 
 

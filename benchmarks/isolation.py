@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from program import command_line, run
-from timing import Rounds, Row, median, play_round, ratio
+from timing import Rounds, Row, beside, play_round
 
 N_JOBS = 2
 
@@ -54,16 +54,12 @@ def sides(options: argparse.Namespace, n_rows: int, what: str) -> Row:
             auc[side].append(float(roc_auc_score(y, -model.score_samples(X))))
     means = [float(np.mean(auc[side])) for side in ("ours", "peer")]
     no_worse = means[0] >= means[1] - 0.002
-    return Row(
+    return beside(
         f"isolation {what} {n_rows // 1000}k x 10, 100 trees",
-        median(played, "ours"),
-        median(played, "peer"),
-        ratio=ratio(played, "peer", "ours"),
-        cpu_ratio=ratio(played, "peer", "ours", "cpu"),
+        played,
         target=">= 1",
         evidence=f"AUC {means[0]:.4f} | {means[1]:.4f}{'' if no_worse else ' WORSE'}",
         same_work=no_worse,
-        rounds=played,
     )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from program import command_line, run
 from sklearn.datasets import make_classification
-from timing import Row, median, play, ratio
+from timing import Row, beside, play
 
 Floats = NDArray[np.float64]
 
@@ -54,17 +54,12 @@ def kernel_rows(n: int, options: argparse.Namespace) -> Iterator[Row]:
     }
     rounds = play({side: partial(model.fit, X, y) for side, model in models.items()}, options.rounds)
     reached = {side: objective(model, gamma) for side, model in models.items()}
-    yield Row(
+    yield beside(
         f"SVC, RBF, {n // 1000}k x 20",
-        median(rounds, "ours"),
-        median(rounds, "peer"),
-        ratio=ratio(rounds, "peer", "ours"),
-        cpu_ratio=ratio(rounds, "peer", "ours", "cpu"),
+        rounds,
         target=">= 4",
-        judged=ratio(rounds, "peer", "ours"),
         evidence=f"objective {reached['ours']:.4f} | {reached['peer']:.4f}, {len(models['ours'].support_)} vectors",
         same_work=reached["ours"] <= reached["peer"] + 1e-4 * abs(reached["peer"]),
-        rounds=rounds,
     )
 
 
@@ -96,17 +91,12 @@ def classes(options: argparse.Namespace) -> Iterator[Row]:
     }
     rounds = play({side: partial(model.fit, X, y) for side, model in models.items()}, options.rounds)
     same = float(np.mean(models["ours"].predict(X[:2000]) == models["peer"].predict(X[:2000])))
-    yield Row(
+    yield beside(
         f"SVC, RBF, {len(y) // 1000}k x 16, 26 classes",
-        median(rounds, "ours"),
-        median(rounds, "peer"),
-        ratio=ratio(rounds, "peer", "ours"),
-        cpu_ratio=ratio(rounds, "peer", "ours", "cpu"),
+        rounds,
         target=">= 3",
-        judged=ratio(rounds, "peer", "ours"),
         evidence=f"{same:.1%} of 2,000 rows predicted alike",
         same_work=same > 0.98,
-        rounds=rounds,
     )
 
 
@@ -125,17 +115,12 @@ def linear(options: argparse.Namespace) -> Iterator[Row]:
         return float(model.coef_[0] @ model.coef_[0] / 2 + (short**2).sum())
 
     reached = {side: paid(model) for side, model in models.items()}
-    yield Row(
+    yield beside(
         f"LinearSVC, {len(y) // 1000}k x 28",
-        median(rounds, "ours"),
-        median(rounds, "peer"),
-        ratio=ratio(rounds, "peer", "ours"),
-        cpu_ratio=ratio(rounds, "peer", "ours", "cpu"),
+        rounds,
         target=">= 1",
-        judged=ratio(rounds, "peer", "ours"),
         evidence=f"objective {reached['ours']:.3f} | {reached['peer']:.3f}",
         same_work=reached["ours"] <= reached["peer"] * (1 + 1e-6),
-        rounds=rounds,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from program import command_line, run
-from timing import Row, median, play, ratio
+from timing import Row, beside, median, play
 
 TARGETS = {12: ">= 2", 3: ">= 2"}
 
@@ -39,16 +39,13 @@ def _queries(options: argparse.Namespace, n_columns: int, algorithms: tuple[str,
     found = {side: models[side].kneighbors(queries, return_distance=False) for side in ("ours", best)}
     same = float((found["ours"] == found[best]).mean())
     index = models["ours"].neighbors_.index(2)
-    return Row(
+    return beside(
         f"{n // 1000}k x {n_columns}, {n // 10_000}k queries, k = {k}",
-        median(rounds, "ours"),
-        median(rounds, best),
-        ratio=ratio(rounds, best, "ours"),
-        cpu_ratio=ratio(rounds, best, "ours", "cpu"),
+        rounds,
+        peer=best,
         target=TARGETS[n_columns],
         evidence=f"{'tree' if index.has_tree else 'all rows'} | {best}; {same:.2%} of the neighbours are the same",
         same_work=same > 0.9999,
-        rounds=rounds,
     )
 
 
@@ -83,16 +80,12 @@ def choice(options: argparse.Namespace) -> Iterator[Row]:
     rounds = play({"ours": partial(ours.fit, X, y), "peer": partial(peer.fit, X, y)}, options.rounds)
     same = ours.n_neighbors_ == peer.best_params_["n_neighbors"]
     scores = np.abs(1 - ours.cv_results_["error"] - peer.cv_results_["mean_test_score"]).max()
-    yield Row(
+    yield beside(
         f"k of 30 by 5 folds, {n // 1000}k x 12",
-        median(rounds, "ours"),
-        median(rounds, "peer"),
-        ratio=ratio(rounds, "peer", "ours"),
-        cpu_ratio=ratio(rounds, "peer", "ours", "cpu"),
+        rounds,
         target=">= 20",
         evidence=f"k = {ours.n_neighbors_} | {peer.best_params_['n_neighbors']}, scores differ by {scores:.1g}",
         same_work=bool(same and scores < 1e-9),
-        rounds=rounds,
     )
 
 

@@ -14,7 +14,7 @@ from functools import partial
 import data
 from models import make
 from program import command_line, run
-from timing import Row, median, play, ratio
+from timing import Row, beside, median, play, ratio
 
 KINDS = ("classifier", "regressor")
 
@@ -51,15 +51,13 @@ def peer_path(options: argparse.Namespace) -> Iterator[Row]:
         }
         played = play(contestants, options.rounds)
         totals = [call().impurities[-1] for call in contestants.values()]
-        yield Row(
+        yield beside(
             f"{kind} {n_rows // 1000}k x 28: fit and path",
-            median(played, "spinney"),
-            median(played, "sklearn"),
-            ratio=ratio(played, "sklearn", "spinney"),
-            cpu_ratio=ratio(played, "sklearn", "spinney", "cpu"),
+            played,
+            ours="spinney",
+            peer="sklearn",
             evidence=f"root's risk {totals[0]:.6g} | {totals[1]:.6g}",
             same_work=abs(totals[0] - totals[1]) < 1e-6 * totals[1],
-            rounds=played,
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from program import command_line, run
-from timing import Row, median, play, ratio
+from timing import Row, beside, median, play
 
 _ROUNDS, _LEAVES, _RATE, _PLACES = 100, 31, 0.1, 30
 
@@ -117,16 +117,13 @@ def _compared(label: str, table: Lists, loss: str, n_rounds: int, target: str) -
     fastest = min((name for name in makers if name != "ours"), key=lambda name: median(rounds, name))
     best = max(value for name, value in found.items() if name != "ours")
     said = ", ".join(f"{name} {value:.4f} in {median(rounds, name):.2f} s" for name, value in found.items())
-    return Row(
+    return beside(
         f"{label}, {loss}",
-        median(rounds, "ours"),
-        median(rounds, fastest),
-        ratio=ratio(rounds, fastest, "ours"),
-        cpu_ratio=ratio(rounds, fastest, "ours", "cpu"),
+        rounds,
+        peer=fastest,
         target=target,
         evidence=f"NDCG@10 {said}",
         same_work=found["ours"] >= best - 0.002,
-        rounds=rounds,
     )
 
 

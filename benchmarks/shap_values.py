@@ -18,7 +18,7 @@ from typing import Any
 import data
 import numpy as np
 from program import command_line, run
-from timing import Row, median, play, ratio
+from timing import Row, beside, median, play
 
 Numbers = np.ndarray
 
@@ -192,15 +192,13 @@ def compared(
                 continue
             ours, theirs = sides["spinney"], sides[peer]
             errors = [np.abs(s.explain(2, rows[:50]).sum(axis=1) - s.total(rows[:50])).max() for s in (ours, theirs)]
-            yield Row(
+            yield beside(
                 f"{name}, n_jobs={n_threads} | {peer}",
-                median(rounds, "spinney"),
-                median(rounds, peer),
-                ratio=ratio(rounds, peer, "spinney"),
-                cpu_ratio=ratio(rounds, peer, "spinney", "cpu"),
+                rounds,
+                ours="spinney",
+                peer=peer,
                 target=target if peer == fastest else "",
                 evidence=f"leaf depth {ours.depth:.1f} | {theirs.depth:.1f}, off by {errors[0]:.0e} | {errors[1]:.0e}",
-                rounds=rounds,
             )
 
 

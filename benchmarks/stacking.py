@@ -15,7 +15,7 @@ from typing import Any
 import data
 import numpy as np
 from program import command_line, run
-from timing import Row, median, play_round, ratio
+from timing import Row, beside, play_round
 
 N_JOBS = 2
 N_ROWS = 10_000
@@ -38,15 +38,11 @@ def sides(name: str, members: list[tuple[str, Any]], options: argparse.Namespace
         rounds.append(play_round({k: partial(m.fit, table.X, table.y) for k, m in models.items()}, number))
     said = [model.predict_proba(table.X_test)[:, 1] for model in models.values()]
     gap = float(np.abs(said[0] - said[1]).max())
-    yield Row(
+    yield beside(
         f"{name}, {N_ROWS // 1000}k x 28, 5 folds, fit",
-        median(rounds, "ours"),
-        median(rounds, "peer"),
-        ratio=ratio(rounds, "peer", "ours"),
-        cpu_ratio=ratio(rounds, "peer", "ours", "cpu"),
+        rounds,
         evidence=f"largest difference of a probability {gap:.1e}",
         same_work=gap < 0.01,
-        rounds=rounds,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from program import command_line, run
-from timing import Row, median, play, ratio
+from timing import Row, beside, play
 
 _ROUNDS, _LEAVES, _RATE = 100, 8, 0.1
 
@@ -89,16 +89,13 @@ def _compared(label: str, X: Any, times: Any, loss: str, options: argparse.Names
             found[name].append(_concordance(model, X[held], times[held], loss))
     rounds = play({name: partial(make, X, times, loss) for name, make in makers.items()}, options.rounds)
     ours, theirs = (float(np.mean(found[name])) for name in makers)
-    return Row(
+    return beside(
         f"{label}, {loss}",
-        median(rounds, "ours"),
-        median(rounds, "xgboost"),
-        ratio=ratio(rounds, "xgboost", "ours"),
-        cpu_ratio=ratio(rounds, "xgboost", "ours", "cpu"),
+        rounds,
+        peer="xgboost",
         target=">= 0",
         judged=round(ours - theirs, 3),
         evidence=f"concordance {ours:.4f} | {theirs:.4f}",
-        rounds=rounds,
     )
 
 

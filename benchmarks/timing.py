@@ -94,6 +94,19 @@ class Row:
         return LAYOUT.format(self.workload, self.unit, *figures, self.target, verdict, self.evidence)
 
 
+def beside(workload: str, rounds: Rounds, *, ours: Any = "ours", peer: Any = "peer", **others: Any) -> Row:
+    """Make the row of two contestants: medians of their seconds, and of the ratio within a round."""
+    return Row(
+        workload,
+        median(rounds, ours),
+        median(rounds, peer),
+        ratio=ratio(rounds, peer, ours),
+        cpu_ratio=ratio(rounds, peer, ours, "cpu"),
+        rounds=rounds,
+        **others,
+    )
+
+
 def _figure(value: float | None) -> str:
     if value is None:
         return "-"

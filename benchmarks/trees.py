@@ -23,7 +23,7 @@ import data
 from memory import peak_of_fit
 from models import Judged, compare, judge, make, nodes
 from program import command_line, run
-from timing import Rounds, Row, median, play, play_round, ratio
+from timing import Rounds, Row, beside, median, play, play_round, ratio
 
 Tables = Callable[[int], data.Split]  # a seed to a table
 KINDS = ("classifier", "regressor")
@@ -43,16 +43,13 @@ def fit_both(
     played, judged = play_on_tables(kind, tables, models, rounds, calls)
     for n_jobs, target in targets.items():
         evidence, no_worse = compare(kind, judged[n_jobs], judged["peer"])
-        yield Row(
+        yield beside(
             f"{name}, n_jobs={n_jobs}",
-            median(played, n_jobs),
-            median(played, "peer"),
-            ratio=ratio(played, "peer", n_jobs),
-            cpu_ratio=ratio(played, "peer", n_jobs, "cpu"),
+            played,
+            ours=n_jobs,
             target=target,
             evidence=evidence + (" (one pair)" if rounds == 1 else ""),
             same_work=no_worse,
-            rounds=played,
         )
 
 
@@ -141,16 +138,13 @@ def predict(options: argparse.Namespace) -> Iterator[Row]:
         models = {n: copy(ours).set_params(n_jobs=n) for n in (2, 1)} | {"peer": peer}
         played = play({n: partial(m.predict, table.X_test) for n, m in models.items()}, max(options.rounds, 7))
         for n in (2, 1):
-            yield Row(
+            yield beside(
                 f"{kind} predict 100k rows, n_jobs={n}",
-                median(played, n),
-                median(played, "peer"),
-                ratio=ratio(played, "peer", n),
-                cpu_ratio=ratio(played, "peer", n, "cpu"),
+                played,
+                ours=n,
                 target=">= 3",
                 evidence=evidence,
                 same_work=no_worse,
-                rounds=played,
             )
 
 
