@@ -47,8 +47,9 @@ SPINNEY_INLINE void read_group(const std::uint32_t* keys, std::size_t stride, co
   for (std::size_t i = 0; i < size; ++i) row[i] = keys + rows[i < n_here ? i : n_here - 1] * stride;
   for (std::size_t c = 0; c < n_columns; ++c) {
     std::uint32_t* to = out + c * n;
+    const std::uint32_t column = columns[c];  // at hand, or it would be loaded again after each store
 #pragma GCC unroll 16
-    for (std::size_t i = 0; i < size; ++i) to[i] = row[i][columns[c]];
+    for (std::size_t i = 0; i < size; ++i) to[i] = row[i][column];
   }
 }
 #endif
