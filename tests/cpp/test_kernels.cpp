@@ -1,10 +1,12 @@
 // Every instruction set gives the same bits.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "cells/kernels.h"
