@@ -71,7 +71,7 @@ class Grower {
   bool reads_entries() const { return is_additive() && !bins_.entries.empty(); }
   bool needs_medians() const { return rules_.target.rule == Rule::absolute_error; }
 
-  // Nodes of at most this many rows are tasks. Blocks of all threads together keep within a few megabytes.
+  // Nodes of at most this many rows are tasks. Blocks keep within a few megabytes.
   std::size_t task_rows() const {
     constexpr std::size_t max_block_rows = SortedBlock::max_rows;
     if (reads_entries()) return rows_.size();
@@ -81,9 +81,13 @@ class Grower {
     if (bins_.is_kept && bins_.presorted.n_rows > 0)
       return std::min(max_block_rows, bins_.presorted.n_rows / Bins::least_share);
     if (bins_.presorted.n_rows > 0 && blocks_pay()) return max_block_rows;  // one tree a thread, and nothing to sort
-    constexpr std::size_t block_bytes = std::size_t{3} << 20, min_rows = 512;
-    const std::size_t per_row = blocks_pay() ? 4 * std::max<std::size_t>(1, rules_.table.n_columns()) : 512;
-    return std::clamp(block_bytes / workers_.size() / per_row, min_rows, max_block_rows);
+    constexpr std::size_t block_bytes = std::size_t{3} << 20, min_rows = 512, n_tasks = 4;
+    if (!blocks_pay()) return std::clamp(block_bytes / workers_.size() / 512, min_rows, max_block_rows);
+    // larger ones, where each worker still has some: what lies above them is searched at greater cost
+    const std::size_t most = block_bytes / (4 * std::max<std::size_t>(1, rules_.table.n_columns()));
+    const std::size_t rows =
+        std::max(most / workers_.size(), std::min(most, rows_.size() / (n_tasks * workers_.size())));
+    return std::clamp(rows, min_rows, max_block_rows);
   }
 
   std::span<Row> rows_of(const OpenNode& node) { return std::span(rows_).subspan(node.begin, node.n()); }

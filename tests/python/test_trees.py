@@ -407,8 +407,8 @@ def test_two_thousand_nodes_deep():
 def test_warns_where_most_values_cannot_be_told_apart(share):
     """By the quartiles, which are looked for only where a sample leaves it open how far they are apart."""
     random = np.random.default_rng(0)
-    y = np.where(np.arange(3001) < share * 3001, 1.0, 1e12) * random.uniform(-1, 1, size=3001)
-    y = random.permutation(np.append(y, [-1e12, 1e12]))
+    y = np.where(np.arange(3002) < share * 3002, 1.0, 1e12) * np.append(random.uniform(0.5, 1, size=3000), [1, 1])
+    y = random.permutation(y * np.resize([-1, 1], 3002))
     first, third = np.sort(y)[[len(y) // 4, 3 * len(y) // 4]]
     is_coarse = third / 2 - first / 2 < 2e12 / 2 * len(y) / 2.0**49
     assert is_coarse == (share > 0.5)

@@ -186,11 +186,11 @@ def warn_if_coarse(y: NDArray[np.float64]) -> None:
 
 
 def _is_spread(values: NDArray[np.float64], least: float) -> bool:
-    """Tell whether the quartiles are sure to lie `least` apart, halved, without looking for them: a sample says where."""
+    """Tell whether the halves of the quartiles are sure to lie `least` apart: a sample says where to count."""
     n, sample = len(values), np.sort(values[:: max(1, len(values) // 1024)])
     low, high = float(sample[len(sample) * 3 // 8]), float(sample[len(sample) * 5 // 8])
-    is_wide = high / 2 - low / 2 >= least
-    return is_wide and np.count_nonzero(values <= low) > n // 4 and np.count_nonzero(values < high) <= 3 * n // 4
+    n_low, n_below = int(np.count_nonzero(values <= low)), int(np.count_nonzero(values < high))
+    return high / 2 - low / 2 >= least and n_low > n // 4 and n_below <= 3 * n // 4
 
 
 def read_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
