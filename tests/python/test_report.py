@@ -378,6 +378,12 @@ def test_no_loss_lies_below_nothing():
     assert np.isnan(mean_interval(np.array([0.1]), 0.5, 1, True)).all()
 
 
+def test_the_baseline_has_no_learning_curve(studies):
+    study = copy(studies["binary"])
+    study.leaderboard = [entry for entry in study.leaderboard if entry.is_baseline]
+    assert learning_section(study) is None
+
+
 def test_learning_curves_take_the_folds_with_most_rows(studies, few_fits):
     study = copy(studies["regression"])
     rows = np.arange(len(study.y_train))

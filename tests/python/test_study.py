@@ -531,6 +531,13 @@ def test_columns_of_text_are_judged_by_all_rows_where_the_first_do_not_do(monkey
     assert str(frame["a"][-1]) == (last or "None")
 
 
+def test_numbers_with_decimal_commas_are_told(tmp_path):
+    table = made("binary").with_columns(pl.col("x").round(3).cast(pl.String).str.replace(".", ",", literal=True))
+    found = spinney.study(table, "y", **QUICK)
+    assert "x" not in found.X_train
+    assert any("'x' was left out" in note and "comma" in note and "a point" in note for note in found.notes)
+
+
 def test_columns_of_wide_frames_are_looked_up_once(monkeypatch):
     looks, columns = [], pl.DataFrame.columns
     monkeypatch.setattr(pl.DataFrame, "columns", property(lambda frame: looks.append(1) or columns.fget(frame)))

@@ -106,6 +106,6 @@ def _pairs(study: Any, test: View, names: list[str]) -> dict[str, Any] | None:
     shown = [
         {"name": f"{one_line(a)} × {one_line(b)}", "value": float(strength), "size": float(size)}
         for (a, b), strength, size in zip(found.pairs, found.pairwise, found.size, strict=True)
-        if np.isfinite(strength)
+        if np.isfinite(strength) and strength > 0
     ]
     return {"model": name, "of": found.of, "n_rows": found.n_rows, "pairs": shown[:_PAIRS]} if shown else None

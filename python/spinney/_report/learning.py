@@ -27,7 +27,8 @@ def learning_section(study: Any) -> dict[str, Any] | None:
         return None
     seconds = {entry.name: entry.fit_seconds + entry.predict_seconds for entry in study.leaderboard}
     cost = len(folds) * sum(_SHARES)
-    quick = [e.name for e in study.leaderboard if e.name in study.models and seconds[e.name] * cost <= _SECONDS]
+    shown = [entry.name for entry in study.leaderboard if entry.name in study.models and not entry.is_baseline]
+    quick = [name for name in shown if seconds[name] * cost <= _SECONDS]
     names = list(dict.fromkeys([*quick[:2], *(name for name in quick if study.models[name] is study.tree)]))[:3]
     if not names:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -120,6 +121,8 @@ def _profile(name: str, feature: Feature, values: Floats) -> ColumnProfile:
     if len(distinct) <= 1 and (len(distinct) == 0 or len(known) == len(values)):
         what = "has no value at all" if not len(distinct) else "has the same value in every row"
         return found.left_out(f"It {what}, which tells nothing.", is_constant=True)
+    if _has_decimal_commas(feature):
+        return found.left_out("It holds numbers with decimal commas, which are read as text. Write them with a point.")
     if _names_rows(feature, known, distinct):
         return found.left_out(
             f"It has {len(distinct):,} different values in {len(known):,} rows: it names rows, and what is learned of "
@@ -142,6 +145,14 @@ def _text(feature: Feature, value: float) -> str:
     if feature.kind == "boolean":
         return "true" if value else "false"
     return shortest(float(value))
+
+
+def _has_decimal_commas(feature: Feature) -> bool:
+    """Tell whether text holds numbers as they are written where a comma parts whole and fraction."""
+    if feature.kind != "category" or len(feature.categories) < _ROWS_TO_JUDGE_BY:
+        return False
+    texts = [str(one).strip() for one in feature.categories]
+    return any("," in one for one in texts) and all(re.fullmatch(r"[-+]?\d+(,\d+)?", one) for one in texts)
 
 
 def _names_rows(feature: Feature, known: Floats, distinct: Floats) -> bool:

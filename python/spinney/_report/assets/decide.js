@@ -41,7 +41,7 @@ drawers.decide = (found) => {
       el("div", { class: "grid three" }, captioned("Decisions", matrix), captioned("Cost per 100 rows by threshold", charts[4]), captioned("What is said of rows of the class, and of others", charts[3]))),
     card("How well the classes are told apart", null, areas, el("div", { class: "grid three" }, captioned("ROC: rows found against false alarms", charts[0]), captioned("Precision against recall", charts[1]),
       captioned("Calibration: what is said against what came", charts[2]))),
-    el("div", { class: "grid stack-in-print" }, confusion_card(found), surprise_card(found)),
+    el("div", { class: found.confusion.classes.length > 5 ? "grid one" : "grid stack-in-print" }, confusion_card(found), surprise_card(found)),
   ];
 };
 

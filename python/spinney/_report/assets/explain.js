@@ -40,8 +40,9 @@ function dependence_chart(column, output, centred, width) {
   const mean = average.map((y, k) => ({ x: at[k], y, words: column.texts[k] }));
   const single = column.single[output].flatMap((curve, row) => less(curve).map((y, k) => ({ row, x: at[k], y })));
   const every = Math.max(1, Math.ceil(column.texts.length / Math.max(2, width / 64)));
+  const room = Math.max(60, 14 + 9 * d3.max(at, (value) => (column.is_category ? 0 : text_near(column, Number(value.toPrecision(2))).length)));
   const x = column.is_category ? { domain: [-0.4, at.length - 0.6], ticks: at.filter((k) => k % every === 0), tickFormat: (k) => elide(column.texts[k] ?? "", 11), label: null }
-    : { label: null, ticks: at.length <= 6 && !column.is_date ? at : Math.min(5, width / (column.is_date ? 100 : 60)), tickFormat: (value) => text_near(column, value) };
+    : { label: null, ticks: at.length <= 6 && !column.is_date ? at : Math.min(5, width / (column.is_date ? 100 : room)), tickFormat: (value) => text_near(column, value) };
   const thin = { stroke: "var(--ink-3)", strokeOpacity: 0.22, strokeWidth: 1 }, thick = { stroke: "var(--accent)", strokeWidth: 2.6 };
   return plot(width, { height: 210, marginLeft: 44, marginBottom: 30, marginTop: 10, x, y: { label: null, ticks: 5, tickFormat: tick }, marks: [
     grid_y({ ticks: 5 }), centred ? Plot.ruleY([0], { stroke: "var(--line-2)" }) : null,
