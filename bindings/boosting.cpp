@@ -161,7 +161,7 @@ struct RowsOwner {
     rows.target = target->data();
     rows.weight = weight ? weight->data() : nullptr;
     for (std::uint32_t k = 0; k < n_scores; ++k)
-      rows.scores.emplace_back(scores.data() + k * n, scores.data() + (k + 1) * n);
+      rows.scores.emplace_back(scores.data() + k * n, scores.data() + (k + 1) * n, handle.table.spill);
     return rows;
   }
 };

@@ -4,6 +4,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "arrays.h"
+#include "base/checksum.h"
 #include "base/large_array.h"
 #include "base/threads.h"
 #include "data/column.h"
@@ -226,7 +228,8 @@ static Ranges ranges_of(const TableHandle& handle, const std::optional<Doubles1>
 
 using Bytes = nb::ndarray<nb::numpy, const std::uint8_t, nb::ndim<1>>;
 
-static Bytes map_bytes(const std::shared_ptr<Spill>& spill, const std::string& path, std::size_t n_bytes) {
+static Bytes map_bytes(const std::shared_ptr<Spill>& spill, int file, std::size_t n_bytes,
+                       std::vector<std::uint64_t> sums) {
   struct Mapped {
     std::shared_ptr<Spill> spill;
     void* first;
@@ -236,7 +239,7 @@ static Bytes map_bytes(const std::shared_ptr<Spill>& spill, const std::string& p
     const std::unique_ptr<Mapped> m(static_cast<Mapped*>(p));
     if (m->first != nullptr) m->spill->free(m->first);
   });
-  mapped->first = spill->map(path, n_bytes);
+  mapped->first = spill->map(file, n_bytes, std::move(sums));
   return Bytes(static_cast<const std::uint8_t*>(mapped->first), {n_bytes}, owner);
 }
 
@@ -263,9 +266,23 @@ static Array<double> values_at(const TableHandle& handle, std::size_t j, const N
 
 static void init_spill(nb::module_& m) {
   using spinney::Spill;
+  nb::class_<spinney::Checksums>(m, "Checksums",
+                                 "Numbers by which damaged bytes are told from those that were written.")
+      .def(nb::init<>())
+      .def(
+          "add",
+          [](spinney::Checksums& sums, const spinney::Bytes& bytes) {
+            nb::gil_scoped_release release;
+            sums.add(bytes.data(), bytes.shape(0));
+          },
+          nb::arg("bytes"), "Some more bytes.")
+      .def("finish", &spinney::Checksums::finish, "All of them; to be called at the end.");
   nb::class_<Spill>(m, "Spill", "Memory that lies in files of a folder, of which about so many bytes are held.")
       .def(nb::init<std::string, std::size_t>(), nb::arg("folder"), nb::arg("budget"))
-      .def("map", &spinney::map_bytes, nb::arg("path"), nb::arg("n_bytes"), "The bytes of a file, to be read.")
+      .def("map", &spinney::map_bytes, nb::arg("file"), nb::arg("n_bytes"), nb::arg("checksums"),
+           "The bytes of an open file, to be read, and the checksums of what was written to it.")
+      .def("verify", &Spill::verify, nb::call_guard<nb::gil_scoped_release>(),
+           "Raise an exception if files no longer hold what was written to them.")
       .def("let_go", &Spill::let_go, "Let the pages go; they come again when they are looked at.")
       .def("touch", &Spill::touch, nb::arg("n_bytes"), "Say that so many bytes are about to be looked at.")
       .def_prop_ro("n_times_let_go", &Spill::n_times_let_go, "How often pages were let go.");

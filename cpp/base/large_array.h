@@ -35,6 +35,11 @@ class LargeArray {
         data_(static_cast<T*>(spill && n > 0 ? spill->allocate(n * sizeof(T)) : allocate_large(n * sizeof(T))),
               Free{n * sizeof(T), n > 0 ? spill : nullptr}) {}
 
+  // All elements are written: those in a file are to stay what they are.
+  void seal() const {
+    if (data_ && data_.get_deleter().spill) data_.get_deleter().spill->seal(data_.get());
+  }
+
   std::size_t size() const { return size_; }
   const T* data() const { return data_.get(); }
   T* data() { return data_.get(); }

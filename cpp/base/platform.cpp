@@ -11,6 +11,7 @@
 #if defined(_WIN32)
 #define NOMINMAX
 #define WIN32_LEAN_AND_MEAN
+#include <io.h>
 #include <windows.h>
 
 #include <algorithm>
@@ -22,6 +23,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -54,6 +56,11 @@ std::string all_of(std::FILE* opened) {
 [[noreturn]] void cannot_make(const std::string& folder, std::size_t n_bytes, const std::string& said) {
   throw std::runtime_error("cannot make a file of " + std::to_string(n_bytes >> 20) + " MiB in " + folder + ": " +
                            said + ". Name a folder with more room.");
+}
+
+// To look at what is missing would end the process.
+[[noreturn]] void too_short() {
+  throw std::runtime_error("a temporary file is shorter than what was written to it. Name a folder on another disk.");
 }
 
 [[noreturn]] void cannot_map(const std::string& said) { throw std::runtime_error("cannot map a file: " + said); }
@@ -147,11 +154,15 @@ void unmap_pages(void* first, std::size_t) { VirtualFree(first, 0, MEM_RELEASE);
 
 void ask_for_large_pages(void*, std::size_t) {}  // they need a privilege that few accounts have
 
-MappedFile map_file(const std::string& path, std::size_t n_bytes) {
-  Handle file(CreateFileW(wide(path).c_str(), GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE,
-                          nullptr, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, nullptr));
-  if (file.handle == INVALID_HANDLE_VALUE) cannot_open(path, said());
-  return view_of(file, n_bytes, PAGE_READONLY, FILE_MAP_READ);
+MappedFile map_file(int file, std::size_t n_bytes) {
+  const auto given = reinterpret_cast<HANDLE>(_get_osfhandle(file));
+  LARGE_INTEGER size;
+  if (!GetFileSizeEx(given, &size) || static_cast<std::size_t>(size.QuadPart) < n_bytes) too_short();
+  HANDLE other = nullptr;
+  if (!DuplicateHandle(GetCurrentProcess(), given, GetCurrentProcess(), &other, 0, FALSE, DUPLICATE_SAME_ACCESS))
+    cannot_map(said());
+  Handle kept(other);
+  return view_of(kept, n_bytes, PAGE_READONLY, FILE_MAP_READ);
 }
 
 MappedFile map_new_file(const std::string& folder, std::size_t n_bytes) {
@@ -205,8 +216,8 @@ int reserve(int file, std::size_t n_bytes) {
 #endif
 }
 
-MappedFile view_of(const OpenFile& file, std::size_t n_bytes, int protection) {
-  void* const first = mmap(nullptr, n_bytes, protection, MAP_SHARED, file.number, 0);
+MappedFile view_of(int file, std::size_t n_bytes, int protection) {
+  void* const first = mmap(nullptr, n_bytes, protection, MAP_SHARED, file, 0);
   if (first == MAP_FAILED) cannot_map(said(errno));
   return {first, n_bytes};
 }
@@ -284,8 +295,9 @@ void ask_for_large_pages([[maybe_unused]] void* first, [[maybe_unused]] std::siz
 #endif
 }
 
-MappedFile map_file(const std::string& path, std::size_t n_bytes) {
-  const OpenFile file(open(path.c_str(), O_RDONLY | O_CLOEXEC), path);
+MappedFile map_file(int file, std::size_t n_bytes) {
+  struct stat about;
+  if (fstat(file, &about) != 0 || static_cast<std::size_t>(about.st_size) < n_bytes) too_short();
   return view_of(file, n_bytes, PROT_READ);
 }
 
@@ -294,7 +306,7 @@ MappedFile map_new_file(const std::string& folder, std::size_t n_bytes) {
   const OpenFile file(mkstemp(path.data()), path);
   unlink(path.c_str());
   if (const int error = reserve(file.number, n_bytes)) cannot_make(folder, n_bytes, said(error));
-  return view_of(file, n_bytes, PROT_READ | PROT_WRITE);
+  return view_of(file.number, n_bytes, PROT_READ | PROT_WRITE);
 }
 
 void unmap(const MappedFile& mapped) { munmap(mapped.first, mapped.n_bytes); }

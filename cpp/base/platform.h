@@ -50,8 +50,8 @@ struct MappedFile {
   void* file = nullptr;  // kept open on Windows; elsewhere the mapping lives without it
 };
 
-// A file that is there, to be read. Not an empty one.
-MappedFile map_file(const std::string& path, std::size_t n_bytes);
+// The first bytes of an open file, by its number, to be read; at least one. The caller may close it.
+MappedFile map_file(int file, std::size_t n_bytes);
 
 // A new file of zeros in `folder`, to be written and read; it has no name, or vanishes with the mapping. Its space is asked
 // for at once: a full disk is an error here, and would end the process later.

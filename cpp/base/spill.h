@@ -24,11 +24,17 @@ class Spill {
   Spill(const Spill&) = delete;
   Spill& operator=(const Spill&) = delete;
 
-  // A file that is there, to be read. Not an empty one.
-  void* map(const std::string& path, std::size_t n_bytes);
+  // An open file, to be read. Not an empty one. `sums` are the checksums of what was written to it.
+  void* map(int file, std::size_t n_bytes, std::vector<std::uint64_t> sums);
 
   // Zeros, to be written and read.
   void* allocate(std::size_t n_bytes);
+
+  // What was allocated is written, and will not change any more.
+  void seal(const void* first);
+
+  // Throws if what was mapped or sealed is no longer what it was: a disk or its memory is damaged.
+  void verify();
 
   void free(void* first);
 
@@ -48,13 +54,20 @@ class Spill {
  private:
   static constexpr std::size_t n_brought = 65536;
 
-  void* keep(const platform::MappedFile& mapped);
+  struct Mapped {
+    platform::MappedFile file;
+    std::vector<std::uint64_t> sums;  // empty: not known
+  };
+
+  void* keep(const platform::MappedFile& file, std::vector<std::uint64_t> sums = {});
+  std::vector<Mapped>::iterator found(const void* first);
+  std::vector<std::uint64_t> sums_of(const platform::MappedFile& file);
 
   const std::string folder_;
   const std::size_t budget_;
   std::atomic<std::size_t> touched_ = 0, n_let_go_ = 0;
   std::mutex mutex_;
-  std::vector<platform::MappedFile> mapped_;
+  std::vector<Mapped> mapped_;
 };
 
 }  // namespace spinney

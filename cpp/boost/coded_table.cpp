@@ -8,17 +8,12 @@
 namespace spinney {
 
 std::vector<Row> rows_of_weight(std::size_t n_rows, const double* weight) {
-  std::vector<Row> rows(n_rows);
-  std::size_t n = 0;
-  for (std::size_t r = 0; r < n_rows; ++r) {
-    rows[n] = static_cast<Row>(r);
-    n += weight == nullptr || weight[r] > 0;
-  }
-  rows.resize(n);
+  std::vector<Row> rows;
+  take_rows_of_weight(n_rows, weight, rows);
   return rows;
 }
 
-double usual_weight(const std::vector<Row>& rows, const double* weight) {
+double usual_weight(std::span<const Row> rows, const double* weight) {
   std::vector<double> weights(rows.size());
   std::transform(rows.begin(), rows.end(), weights.begin(), [&](Row r) { return weight[r]; });
   const double mean = std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
@@ -27,7 +22,7 @@ double usual_weight(const std::vector<Row>& rows, const double* weight) {
   return 8 * *middle < mean ? *middle : 0.0;
 }
 
-WeightScale weight_scale(const std::vector<Row>& rows, const double* weight, std::size_t n_rows, int n_bits) {
+WeightScale weight_scale(std::span<const Row> rows, const double* weight, std::size_t n_rows, int n_bits) {
   const double total = std::accumulate(weight, weight + n_rows, 0.0);
   const double usual = usual_weight(rows, weight);
   return {std::ldexp(1.0, std::min(n_bits - std::ilogb(total), 1000)),

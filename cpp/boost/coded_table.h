@@ -1,7 +1,9 @@
 // A table in codes, ready for trees of boosting to be grown on any of its rows.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/interrupt.h"
@@ -38,13 +40,26 @@ struct RowsToLearnFrom {
 // Rows of positive weight; all of them if `weight` is null.
 std::vector<Row> rows_of_weight(std::size_t n_rows, const double* weight);
 
+// The same, where they are kept.
+template <class Rows>
+void take_rows_of_weight(std::size_t n_rows, const double* weight, Rows& rows) {
+  std::size_t n = n_rows;
+  if (weight != nullptr)
+    n = static_cast<std::size_t>(std::count_if(weight, weight + n_rows, [](double w) { return w > 0; }));
+  rows.resize(n);
+  for (std::size_t r = 0, i = 0; i < n; ++r) {
+    rows[i] = static_cast<Row>(r);
+    i += weight == nullptr || weight[r] > 0;
+  }
+}
+
 // What weights are summed in units of, and what a row counts for among them (0: for itself): see `count_by_weight`.
 struct WeightScale {
   double scale, count_by_weight;
 };
-WeightScale weight_scale(const std::vector<Row>& rows, const double* weight, std::size_t n_rows, int n_bits);
+WeightScale weight_scale(std::span<const Row> rows, const double* weight, std::size_t n_rows, int n_bits);
 
 // The usual weight, where a few rows hold nearly all of it; else 0.
-double usual_weight(const std::vector<Row>& rows, const double* weight);
+double usual_weight(std::span<const Row> rows, const double* weight);
 
 }  // namespace spinney

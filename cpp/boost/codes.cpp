@@ -320,6 +320,7 @@ Codes encode(const Table& table, const Coding& coding, bool lists_columns, int n
       store_codes(found.data(), n, codes.bytes.data() + codes.first[f], begin);
     }
   });
+  codes.bytes.seal();
   return codes;
 }
 

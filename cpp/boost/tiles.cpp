@@ -312,6 +312,7 @@ void Tiles::fill(const Codes& codes, int n_threads, Interrupt& interrupt) {
   });
   for (Lane& lane : lanes_)
     if (lane.crossed) lane.crossed->forget_rows();
+  for (const Tile& tile : tiles_) tile.bytes.seal();
 }
 
 void Tiles::unshare(const Place& place, std::uint32_t n_codes, const Packed* lane, Packed total, Packed* cells) {

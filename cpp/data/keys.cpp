@@ -42,6 +42,7 @@ RowKeys make_row_keys(const Table& table, int n_threads, Interrupt& interrupt) {
       exact[c * made.n_columns + f] = all_exact;
     }
   });
+  made.keys.seal();
   made.exact.assign(table.n_columns(), 1);
   for (std::size_t i = 0; i < exact.size(); ++i) made.exact[i % made.n_columns] &= exact[i];
   return made;

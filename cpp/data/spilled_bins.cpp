@@ -154,6 +154,7 @@ LargeArray<Code> codes_of(const Column& column, std::size_t n_rows, const Binned
     for (std::size_t i = 0; i < n; ++i)
       codes.data()[begin + i] = static_cast<Code>(values[i] == values[i] ? found[i] : bins.n_bins);
   }
+  codes.seal();
   return codes;
 }
 

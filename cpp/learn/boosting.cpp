@@ -57,12 +57,16 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
       held_out_(std::move(held_out)),
       params_(std::move(params)),
       coded_(std::move(coded)),
+      all_(rows_.table->spill),
+      in_bag_(rows_.table->spill),
+      out_of_bag_(rows_.table->spill),
+      judged_(rows_.table->spill),
       round_(first_round) {
   const int n_threads = params_.tree.n_threads;
   place_parts();
   if (n_rows() >= std::size_t{1} << 30) throw std::invalid_argument("boosting takes at most 2^30 rows");
   n_all_rows_ = n_rows();
-  all_ = rows_of_weight(n_rows(), rows_.weight);
+  take_rows_of_weight(n_rows(), rows_.weight, all_);
   if (all_.empty()) throw std::invalid_argument("no row has a positive weight");
   weigh_rows();
   if (!coded_)
@@ -70,7 +74,7 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
                                           !params_.tree.symmetric, n_threads, interrupt);
   if (coded_->table != rows_.table || (held_out_.table != nullptr && coded_->later_table != held_out_.table))
     throw std::invalid_argument("these are the codes of another table");
-  if (held_out_.table != nullptr) judged_ = rows_of_weight(held_out_.table->n_rows, held_out_.weight);
+  if (held_out_.table != nullptr) take_rows_of_weight(held_out_.table->n_rows, held_out_.weight, judged_);
   const Tiles& tiles = coded_->tiles;
   const auto n_drawn = static_cast<std::size_t>(params_.subsample * static_cast<double>(all_.size()));
   if (params_.tree.max_features_per_tree >= 1 && !params_.vector_leaves &&
@@ -83,7 +87,7 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
   if (!params_.vector_leaves && n_trees_apart() > 0)
     while (spaces_.size() < static_cast<std::size_t>(n_threads))
       spaces_.push_back(std::make_unique<Workspace>(*this, 1));
-  for (std::uint32_t k = 0; k < n_scores(); ++k) pairs_.emplace_back(n_rows());
+  for (std::uint32_t k = 0; k < n_scores(); ++k) pairs_.emplace_back(n_rows(), rows_.table->spill);
 }
 
 Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams params,
@@ -97,8 +101,8 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
       n_all_rows_(share.n_all_rows) {
   params_.tree.count_by_weight = share.count_by_weight;
   place_parts();
-  all_ = rows_of_weight(n_rows(), rows_.weight);
-  if (held_out_.table != nullptr) judged_ = rows_of_weight(n_rows(), held_out_.weight);
+  take_rows_of_weight(n_rows(), rows_.weight, all_);
+  if (held_out_.table != nullptr) take_rows_of_weight(n_rows(), held_out_.weight, judged_);
   for (std::uint32_t k = 0; k < n_scores(); ++k) pairs_.emplace_back(n_rows());
 }
 
@@ -163,9 +167,10 @@ void Boosting::advance(Interrupt& interrupt, bool judges_out_of_bag) {
 BoostedTree Boosting::grow(std::uint32_t k, Workspace& space, Interrupt& interrupt) {
   const Packed* packed = roots_ ? roots_->pairs(k) : space.packed.data();
   const Units units = roots_ ? units_[k] : quantise(k, space.packed.data());
-  const std::vector<Row>& rows = rows_of_round();
+  const RowVector<Row>& rows = rows_of_round();
   space.rows.resize(rows.size());
   for_each_chunk(rows.size(), params_.tree.n_threads, 0.2, [&](std::size_t, std::size_t begin, std::size_t end) {
+    touch((end - begin) * sizeof(Row));
     std::copy_n(rows.data() + begin, end - begin, space.rows.data() + begin);
   });
   BoostedTree grown = space.grower.grow(space.rows, packed, units, tree_params(k), key_of_tree(k),
@@ -192,6 +197,7 @@ Units Boosting::quantise(std::uint32_t k, Packed* packed) const {
   const PackedScales scales(totals_[k], n_all_rows_);
   const auto low = static_cast<std::uint32_t>(key_of_tree(k));
   for_each_chunk(n_rows(), params_.tree.n_threads, 1.0, [&](std::size_t, std::size_t begin, std::size_t end) {
+    touch((end - begin) * sizeof(Pair));
     boost_kernels().quantise(pairs_[k].data() + begin, first_row_ + begin, end - begin, scales.gradient, scales.hessian,
                              low, packed + begin);
   });
@@ -213,6 +219,7 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
   const LeafScales scales(totals_[k]);
   std::vector<std::atomic<std::int64_t>> g(n_leaves), h(n_leaves);
   for_each_piece(grown, rows, n_rows(), n_threads, 3.0, [&](std::size_t i, std::size_t begin, std::size_t end) {
+    touch((end - begin) * sizeof(Pair));
     const WholeSums sums =
         boost_kernels().sum_pairs(pairs_[k].data(), rows.data() + begin, end - begin, scales.gradient, scales.hessian);
     g[i].fetch_add(sums.gradient, std::memory_order_relaxed);
@@ -265,6 +272,7 @@ void Boosting::add_to_scores(const BoostedTree& grown, std::uint32_t k, std::spa
   double* scores = rows_.scores[k].data();
   for_each_piece(grown, rows, n_rows(), params_.tree.n_threads, 2.0,
                  [&](std::size_t i, std::size_t begin, std::size_t end) {
+                   touch((end - begin) * sizeof(double));
                    const double value = grown.tree.value[grown.leaves[i].node];
                    for (std::size_t j = begin; j < end; ++j) scores[rows[j]] += value;
                  });
@@ -279,7 +287,7 @@ void Boosting::walk_others(std::span<const BoostedTree> grown, std::uint32_t fir
 }
 
 void Boosting::walk(std::span<const BoostedTree> grown, std::uint32_t first, const Codes& codes,
-                    std::span<const Row> rows, std::vector<std::vector<double>>& scores) const {
+                    std::span<const Row> rows, std::vector<RowVector<double>>& scores) const {
   const Tree& tree = grown[0].tree;
   const Coding& coding = coded_->coding;
   const auto goes_left = [&](std::uint32_t at, std::uint32_t code) {
@@ -290,6 +298,7 @@ void Boosting::walk(std::span<const BoostedTree> grown, std::uint32_t first, con
   };
   for_each_chunk(rows.size(), params_.tree.n_threads, 30.0, [&](std::size_t, std::size_t begin, std::size_t end) {
     codes.touch(rows.subspan(begin, end - begin), coding.columns.size());
+    rows_.table->touch(rows.subspan(begin, end - begin), grown.size());
     for (std::size_t i = begin; i < end; ++i) {
       std::uint32_t at = 0;
       while (!tree.is_leaf(at)) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/spilled_vector.h"
 #include "boost/coded_table.h"
 #include "boost/grow.h"
 #include "boost/kernels.h"
@@ -34,7 +35,7 @@ struct BoostingRows {
   const Table* table = nullptr;
   const double* target = nullptr;  // part by part; multinomial: the class
   const double* weight = nullptr;  // null: every row counts once
-  std::vector<std::vector<double>> scores;
+  std::vector<RowVector<double>> scores;
 };
 
 // The key of a tree's random streams.
@@ -92,7 +93,7 @@ class Boosting {
   void measure_rows();
   void weigh_drawn_rows();
   bool begins_step() const { return round_ % params_.n_parallel_trees == 0; }
-  const std::vector<Row>& rows_of_round() const { return params_.subsample < 1 ? in_bag_ : all_; }
+  const RowVector<Row>& rows_of_round() const { return params_.subsample < 1 ? in_bag_ : all_; }
   void fill_pairs(std::vector<LossSum>* losses);
   std::vector<GradientSums> fill_chunks(std::vector<LossSum>* losses);
   void add_up(const std::vector<GradientSums>& sums);
@@ -111,7 +112,7 @@ class Boosting {
   void weigh(BoostedTree& grown, std::span<const Row> rows) const;
   void add_to_scores(const BoostedTree& grown, std::uint32_t k, std::span<const Row> rows);
   void walk(std::span<const BoostedTree> grown, std::uint32_t first, const Codes& codes, std::span<const Row> rows,
-            std::vector<std::vector<double>>& scores) const;
+            std::vector<RowVector<double>>& scores) const;
   void walk_others(std::span<const BoostedTree> grown, std::uint32_t first);
   double mean_loss(const BoostingRows& rows) const;
   double mean_out_of_bag() const;
@@ -123,7 +124,10 @@ class Boosting {
   const BoostParams& tree_params(std::uint32_t k) const { return of_score_.empty() ? params_.tree : of_score_[k]; }
   std::uint32_t n_scores() const { return static_cast<std::uint32_t>(part_of_.size()); }
   std::size_t n_rows() const { return rows_.table->n_rows; }
-  static void touch(const BoostingRows& rows, std::size_t n);  // targets and weights are about to be read
+  static void touch(const BoostingRows& rows, std::size_t n);  // all that is known of so many rows is about to be read
+  void touch(std::size_t n_bytes) const {
+    if (rows_.table->spill) rows_.table->spill->touch(n_bytes);
+  }
   double stands_for(Row r) const {
     return params_.draws_by_gradient ? std::max(1.0, whole_size_ / static_cast<double>(sizes_[r])) : 1.0;
   }
@@ -137,17 +141,17 @@ class Boosting {
   std::shared_ptr<const CodedTable> coded_;
   std::vector<std::unique_ptr<Workspace>> spaces_;  // by thread that grows a tree of its own; the first always
   std::unique_ptr<VectorSpace> vector_space_;
-  std::unique_ptr<RootHistograms> roots_;         // where the trees of a round are planted together
-  std::vector<Units> units_;                      // of the pairs there, by class
-  std::vector<Row> all_, in_bag_, out_of_bag_;    // all_: rows of positive weight
-  std::vector<Row> judged_;                       // rows held out
-  std::vector<LargeArray<Pair>> pairs_;           // by class
-  std::vector<GradientSums> totals_;              // by class
-  bool has_pairs_ = false;                        // pairs_ and totals_ are those of the present scores
-  double loss_before_ = 0;                        // the last round, of the rows out of bag
-  std::vector<float> sizes_;                      // of the rows' gradients, where these say which are drawn
-  double whole_size_ = 0;                         // a row of which is drawn for certain
-  std::vector<std::vector<double>> step_scores_;  // before the rounds that belong together, if leaves are refitted
+  std::unique_ptr<RootHistograms> roots_;       // where the trees of a round are planted together
+  std::vector<Units> units_;                    // of the pairs there, by class
+  RowVector<Row> all_, in_bag_, out_of_bag_;    // all_: rows of positive weight
+  RowVector<Row> judged_;                       // rows held out
+  std::vector<LargeArray<Pair>> pairs_;         // by class
+  std::vector<GradientSums> totals_;            // by class
+  bool has_pairs_ = false;                      // pairs_ and totals_ are those of the present scores
+  double loss_before_ = 0;                      // the last round, of the rows out of bag
+  std::vector<float> sizes_;                    // of the rows' gradients, where these say which are drawn
+  double whole_size_ = 0;                       // a row of which is drawn for certain
+  std::vector<RowVector<double>> step_scores_;  // before the rounds that belong together, if leaves are refitted
   double weight_scale_ = 1;
   std::size_t first_row_ = 0, n_all_rows_ = 0;  // where a part of a table begins, and the whole table's rows
   std::uint32_t round_ = 0;

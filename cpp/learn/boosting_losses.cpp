@@ -38,7 +38,9 @@ void Boosting::set_gradients(const double* gradients, const double* hessians) {
 }
 
 void Boosting::touch(const BoostingRows& rows, std::size_t n) {
-  if (rows.table->spill) rows.table->spill->touch(n * sizeof(double) * (rows.weight == nullptr ? 1 : 2));
+  const std::size_t n_numbers =
+      (rows.weight == nullptr ? 1 : 2) + 2 * rows.scores.size();  // a pair is as large as a score
+  if (rows.table->spill) rows.table->spill->touch(n * sizeof(double) * n_numbers);
 }
 
 void Boosting::find_bend(Part& part) const {

@@ -22,7 +22,7 @@ void Boosting::grow_vector(Interrupt& interrupt) {
     scores.push_back({packed, units, weight_of_gain(part_of(k), k == part_of(k).first, parts_.size()),
                       tree_params(k).monotonic_cst});
   }
-  space.rows = rows_of_round();
+  space.rows.assign(rows_of_round().begin(), rows_of_round().end());
   VectorTree found = space.grower.grow(space.rows, scores, params_.tree, key_of_tree(0), interrupt);
   if (rows_.weight != nullptr) weigh(found.grown, space.rows);
   std::vector<BoostedTree> grown(n_scores(), found.grown);

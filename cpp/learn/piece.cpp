@@ -147,7 +147,7 @@ void Piece::plant(MessageReader& from, MessageWriter& to, Interrupt& interrupt) 
     if (!rooms_[k]) rooms_[k] = std::make_unique<Room>(*coded_, params_.tree.n_threads);
     Room& room = *rooms_[k];
     quantise(k, room.packed.data());
-    room.rows = rows_of_round();
+    room.rows.assign(rows_of_round().begin(), rows_of_round().end());
     growing_[k] = std::make_unique<TreeRows>(room, *coded_, tree_params(k), PackedScales(totals_[k], n_all_rows_),
                                              key_of_tree(k));
     std::vector<Packed> sums((room.rows.size() + chunk_rows - 1) / chunk_rows, 0);

@@ -51,7 +51,7 @@ std::vector<Tree> boost(const Data& d, BoostingParams params, int n_threads, boo
   rows.table = &d.table;
   rows.target = d.target.data();
   rows.weight = weighted ? d.weight.data() : nullptr;
-  rows.scores.assign(params.n_scores(), std::vector<double>(d.table.n_rows, 0.0));
+  rows.scores.assign(params.n_scores(), RowVector<double>(d.table.n_rows, 0.0));
   Interrupt interrupt;
   Boosting boosting(rows, {}, params, 0, interrupt);
   for (int i = 0; i < 3; ++i) boosting.advance(interrupt);
@@ -166,7 +166,7 @@ TEST(an_interruption_reaches_every_thread) {
   BoostingRows rows;
   rows.table = &d.table;
   rows.target = d.target.data();
-  rows.scores.assign(1, std::vector<double>(d.table.n_rows, 0.0));
+  rows.scores.assign(1, RowVector<double>(d.table.n_rows, 0.0));
   BoostingParams params = classes(2);
   params.tree.n_threads = 4;
   Interrupt interrupt;

@@ -41,7 +41,7 @@ from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart
 from spinney._learn.one_target import check_held_out, check_scoring
 from spinney._learn.parameters import count_features
-from spinney._learn.streams import batches_of, taken_apart, with_offset
+from spinney._learn.streams import batches_of, check_files, taken_apart, with_offset
 from spinney._learn.support import ColumnRanges
 from spinney._learn.target import read_weights
 from spinney._learn.warm_start import check_target_goes_on
@@ -223,6 +223,7 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             learned["_calibration"] = known
         model = rounds.result()
         learned |= {"_seed": seed} | self._told_by(rounds, model, loss, parts, rows)
+        check_files(X)
         self._keep(recipe, schema, rounds, model, learned)
         return self
 

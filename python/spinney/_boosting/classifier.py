@@ -435,7 +435,7 @@ class GradientBoostingClassifier(CertainClasses, ClassifierMixin, BaseBoosting):
 
     def _best_constant(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
         for part, target in zip(loss.parts, rows.targets(loss), strict=True):
-            totals = np.bincount(target.astype(np.intp), rows.seen_weights, max(2, part.n_scores))
+            totals = np.bincount(target.astype(np.intp), rows.weight, max(2, part.n_scores))
             if (totals == 0).any():
                 raise ValueError(
                     f"The class with index {int(np.argmin(totals))} in classes_ has no row of positive weight to learn "

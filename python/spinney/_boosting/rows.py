@@ -109,7 +109,8 @@ def check_size(rows: LearningRows, start: Floats, loss: Any) -> None:
     place, distance = 0, 0.0
     for part, target in zip(loss.parts, rows.targets(loss), strict=True):
         first = start[place] if rows.offset is None else start[place] + rows.offset[place]
-        distance = max(distance, float(np.abs(target - first)[rows.used].max()))
+        distances = target - first
+        distance = max(distance, float(np.abs(distances, out=distances)[rows.used].max()))
         place += part.n_scores
     weight = rows.seen_weights.max()
     if distance > 0 and not (_SMALLEST < distance < _LARGEST and _SMALLEST < weight < _LARGEST):

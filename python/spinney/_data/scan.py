@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Any, Self
@@ -274,13 +275,22 @@ def _file_batches(path: Path) -> Iterator[Any]:
         return
     if path.suffix.lower() in _PARQUET:
         with pyarrow.parquet.ParquetFile(path) as file:
-            yield from file.iter_batches(batch_size=BATCH_ROWS)
+            yield from _read_ahead(file.iter_batches(batch_size=BATCH_ROWS))
         pyarrow.default_memory_pool().release_unused()  # which it would keep for the next file
         return
     with pyarrow.memory_map(str(path)) as mapped:
         file = pyarrow.ipc.open_file(mapped)
         for i in range(file.num_record_batches):
             yield file.get_batch(i)
+
+
+def _read_ahead(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield batches; while one is worked on, the next is decoded on a thread of its own."""
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, batches, None)
+        while (batch := coming.result()) is not None:
+            coming = thread.submit(next, batches, None)
+            yield batch
 
 
 def _n_rows(batch: Any) -> int:

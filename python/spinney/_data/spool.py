@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import shutil
+import errno
 import tempfile
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.cells import mixed_error
@@ -59,6 +59,11 @@ class SpooledTable(RawTable):
         assert self.spill is not None
         return SpooledTable(self.n_rows, names, [super(SpooledTable, self).column(j) for j in chosen], self.spill)
 
+    def verify(self) -> None:
+        """Refuse to go on if the files no longer hold what was written to them; reads all of them."""
+        assert self.spill is not None
+        self.spill.verify()
+
     def batches(self) -> Iterator[RawTable]:
         """Yield the rows, some at a time."""
         columns = [super(SpooledTable, self).column(j) for j in range(self.n_columns)]
@@ -93,17 +98,14 @@ def spool(batches: Iterable[RawTable], forced: frozenset[int], folder: str | Non
         How much of them is held in memory at a time, roughly.
     """
     parent = tempfile.gettempdir() if folder is None else folder
-    room = tempfile.mkdtemp(prefix="spinney-", dir=parent)
+    writers: list[_Writer] | None = None
+    names: list[str] | None = None
+    n_rows = 0
     try:
-        writers: list[_Writer] | None = None
-        names: list[str] | None = None
-        n_rows = 0
         for i, batch in enumerate(batches):
             if writers is None:
                 names = batch.names
-                writers = [
-                    _Writer(Path(room, str(j)), column_label(j, names), j in forced) for j in range(batch.n_columns)
-                ]
+                writers = [_Writer(parent, column_label(j, names), j in forced) for j in range(batch.n_columns)]
             for writer, place in zip(writers, _places(batch, names, len(writers), i), strict=True):
                 writer.add(batch.column(place), batch.n_rows, i)
             n_rows += batch.n_rows
@@ -112,7 +114,8 @@ def spool(batches: Iterable[RawTable], forced: frozenset[int], folder: str | Non
         spill = _engine.Spill(parent, held_bytes)
         return SpooledTable(n_rows, names, [writer.finish(spill, n_rows) for writer in writers], spill)
     finally:
-        shutil.rmtree(room, ignore_errors=True)
+        for writer in writers or ():
+            writer.close()
 
 
 def _places(batch: RawTable, names: list[str] | None, n_columns: int, i: int) -> list[int]:
@@ -128,21 +131,86 @@ def _places(batch: RawTable, names: list[str] | None, n_columns: int, i: int) ->
     return [place[name] for name in wanted]
 
 
+class _File:
+    """A file without a name, so that it vanishes with the process whatever happens to that; written in pieces."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._file = _nameless(folder)
+        self._sums = _engine.Checksums()
+        self.n_bytes = 0
+
+    def append(self, values: Array) -> None:
+        """Write an array behind all others."""
+        if values.size == 0:
+            return
+        left = memoryview(np.ascontiguousarray(values)).cast("B")
+        self._sums.add(np.frombuffer(left, np.uint8))
+        self.n_bytes += len(left)
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+            raise OSError(
+                error.errno,
+                f"The folder {self._folder} has no room for the columns of the stream, which take their uncompressed "
+                "size. Name a folder with more room: spinney.scan(..., folder=...)",
+            ) from None
+
+    def changed(self, dtype: Any, change: Callable[[Array], Array]) -> _File:
+        """Return another file with what a function makes of the values; this one is closed."""
+        other = _File(self._folder)
+        self._file.seek(0)
+        while block := self._file.read(BATCH_ROWS * np.dtype(dtype).itemsize):
+            other.append(change(np.frombuffer(block, dtype)))
+        self.close()
+        return other
+
+    def mapped(self, spill: _engine.Spill) -> NDArray[np.uint8]:
+        """Return all bytes, which stay in the file; what was written is known by its checksums."""
+        found = spill.map(self._file.fileno(), self.n_bytes, self._sums.finish())
+        self.close()
+        return found
+
+    def close(self) -> None:
+        """Close the file; what is mapped stays."""
+        self._file.close()
+
+
+def _nameless(folder: str) -> IO[bytes]:
+    try:
+        return tempfile.TemporaryFile(prefix="spinney-", dir=folder, buffering=0)
+    except OSError as error:
+        if error.errno != errno.EMFILE:
+            raise
+    with suppress(ImportError, ValueError, OSError):  # a file for each column: the process may ask for more of them
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard > 0 else 2 * soft, hard))
+    return tempfile.TemporaryFile(prefix="spinney-", dir=folder, buffering=0)
+
+
 class _Writer:
     """One column, written batch by batch."""
 
-    def __init__(self, path: Path, label: str, forced: bool) -> None:
-        self._path, self._label, self._forced = path, label, forced
+    def __init__(self, folder: str, label: str, forced: bool) -> None:
+        self._folder, self._label, self._forced = folder, label, forced
+        self._file = _File(folder)
+        self._mask: _File | None = None
         self._n = 0  # rows so far
         self._dtype: np.dtype[Any] | None = None  # of numbers; None: no value yet, or categories
         self._clock = ""
-        self._has_mask = False
         self._code_of: dict[Any, int] | None = None  # of categories
         self._ordered: tuple[Any, ...] | None = None
 
-    @property
-    def _mask_path(self) -> Path:
-        return self._path.with_suffix(".missing")
+    def close(self) -> None:
+        """Let go of the files, unless they are mapped."""
+        self._file.close()
+        if self._mask is not None:
+            self._mask.close()
 
     def add(self, column: Column, n_rows: int, batch: int) -> None:
         if isinstance(column, SparseColumn):
@@ -155,13 +223,9 @@ class _Writer:
             self._add_codes(coded_column(column) if isinstance(column, NumberColumn) else column, batch)
         self._n += n_rows
 
-    def _append(self, path: Path, values: Array) -> None:
-        with open(path, "ab") as file:
-            file.write(np.ascontiguousarray(values).data)
-
     def _add_missing(self, n_rows: int) -> None:
         if self._code_of is not None:
-            self._append(self._path, np.full(n_rows, -1, dtype=np.int32))
+            self._file.append(np.full(n_rows, -1, dtype=np.int32))
         elif self._dtype is not None:
             self._write_numbers(np.zeros(n_rows, self._dtype), np.ones(n_rows, dtype=np.uint8))
 
@@ -180,31 +244,22 @@ class _Writer:
                 "stream; convert all of its values to one of them."
             )
         if column.values.dtype != self._dtype:
-            self._promote(np.result_type(self._dtype, column.values.dtype))
+            wider = np.result_type(self._dtype, column.values.dtype)
+            self._file = self._file.changed(self._dtype, lambda values: values.astype(wider))
+            self._dtype = wider
         self._write_numbers(column.values.astype(self._dtype, copy=False), column.missing)
 
     def _write_numbers(self, values: Array, missing: Array | None) -> None:
         if missing is not None and values.dtype.kind == "f":
             values, missing = np.where(missing != 0, values.dtype.type(np.nan), values), None
-        self._append(self._path, values)
-        if missing is None and not self._has_mask:
+        self._file.append(values)
+        if missing is None and self._mask is None:
             return
-        if not self._has_mask:
-            self._has_mask = True
-            with open(self._mask_path, "wb") as file:
-                file.truncate(self._n)
-        self._append(self._mask_path, np.zeros(len(values), np.uint8) if missing is None else missing)
-
-    def _promote(self, dtype: np.dtype[Any]) -> None:
-        """Write the values so far again, as another type that has them all."""
-        before, wider = self._path.with_suffix(".before"), self._path
-        os.replace(self._path, before)
-        size = BATCH_ROWS * cast(Any, self._dtype).itemsize
-        with open(before, "rb") as file:
-            while block := file.read(size):
-                self._append(wider, np.frombuffer(block, self._dtype).astype(dtype))
-        before.unlink()
-        self._dtype = dtype
+        if self._mask is None:
+            self._mask = _File(self._folder)
+            for begin in range(0, self._n, BATCH_ROWS):
+                self._mask.append(np.zeros(min(BATCH_ROWS, self._n - begin), np.uint8))
+        self._mask.append(np.zeros(len(values), np.uint8) if missing is None else missing)
 
     def _add_codes(self, column: CodedColumn, batch: int) -> None:
         if self._dtype is not None:
@@ -212,7 +267,7 @@ class _Writer:
         if self._code_of is None:
             self._code_of = {}
             self._ordered = tuple(column.values) if column.ordered and not self._forced else None
-            self._append(self._path, np.full(self._n, -1, dtype=np.int32))
+            self._file.append(np.full(self._n, -1, dtype=np.int32))
         if self._ordered is not None and (not column.ordered or tuple(column.values) != self._ordered):
             raise ValueError(
                 f"{self._label} has other ordered categories in batch {batch} of the stream than before; declare the "
@@ -225,32 +280,26 @@ class _Writer:
                 new_code[old] = self._code_of.setdefault(value, len(self._code_of))
         if len({isinstance(value, str) for value in (next(iter(self._code_of), ""), *column.values[:1])}) > 1:
             raise mixed_error(self._label)
-        self._append(self._path, new_code[column.codes])
+        self._file.append(new_code[column.codes])
 
     def finish(self, spill: _engine.Spill, n_rows: int) -> Column:
         """Return the column as it lies in its file."""
         if self._code_of is not None:
-            return self._finish_codes(spill, self._code_of, n_rows)
+            return self._finish_codes(spill, self._code_of)
         if self._dtype is None:
             return missing_column(n_rows)
-        values = spill.map(str(self._path), n_rows * self._dtype.itemsize).view(self._dtype)
-        missing = spill.map(str(self._mask_path), n_rows) if self._has_mask else None
+        values = self._file.mapped(spill).view(self._dtype)
+        missing = None if self._mask is None else self._mask.mapped(spill)
         return NumberColumn(values, missing, self._clock)
 
-    def _finish_codes(self, spill: _engine.Spill, code_of: dict[Any, int], n_rows: int) -> Column:
+    def _finish_codes(self, spill: _engine.Spill, code_of: dict[Any, int]) -> Column:
         """Give categories the codes of their order, so that a schema finds them as it wants them."""
         values = list(code_of) if self._ordered is not None else sorted(code_of)
         if values != list(code_of):
             new_code = np.full(len(values) + 1, -1, dtype=np.int32)
             new_code[[code_of[value] for value in values]] = np.arange(len(values))
-            codes = np.memmap(self._path, np.int32, "r+")
-            for begin in range(0, n_rows, BATCH_ROWS):
-                codes[begin : begin + BATCH_ROWS] = new_code[codes[begin : begin + BATCH_ROWS]]
-            codes.flush()
-            del codes
-        found = CodedColumn(
-            spill.map(str(self._path), 4 * n_rows).view(np.int32), values, ordered=self._ordered is not None
-        )
+            self._file = self._file.changed(np.int32, lambda codes: new_code[codes])
+        found = CodedColumn(self._file.mapped(spill).view(np.int32), values, ordered=self._ordered is not None)
         if self._ordered is None:
             found._occurring = list(range(len(values)))
         return found

@@ -44,7 +44,7 @@ from spinney._learn.costs import ClassCosts
 from spinney._learn.known import KnownShares, KnownValues
 from spinney._learn.parameters import COUNT, count_features
 from spinney._learn.row_print import RowPrint
-from spinney._learn.streams import taken_apart
+from spinney._learn.streams import check_files, taken_apart
 from spinney._learn.support import ColumnRanges
 from spinney._learn.target import read_weights
 from spinney._learn.user_criterion import check_shares, prepare, refuse_unsupported
@@ -186,6 +186,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
                 grown.forest, columns, array, n_classes, in_leaves, sample_weight, draws, is_balanced,
                 self._n_threads,
             )  # fmt: skip
+        check_files(X)
         self._keep(schema, grown, learned | self._learned_costs(costs))
         return self
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 from sklearn.utils import column_or_1d
 
-from spinney._learn.target import encode_labels, read_classes, read_values
+from spinney._learn.target import ClassTarget, encode_labels, read_classes, read_values
 
 Floats = NDArray[np.float64]
 
@@ -21,6 +21,10 @@ def read_one_class(y: Any, n_rows: int, method: str) -> tuple[Floats, NDArray[An
         raise ValueError(
             f"y has several outputs, and {method} takes one. Use sklearn.multioutput.MultiOutputClassifier."
         )
+    return _one_class(y, found)
+
+
+def _one_class(y: Any, found: ClassTarget) -> tuple[Floats, NDArray[Any]]:
     if np.asarray(y).ndim == 2:
         column_or_1d(y, warn=True)
     classes = found.classes[0]
@@ -35,7 +39,7 @@ def read_some_classes(y: Any, n_rows: int) -> tuple[Floats, list[NDArray[Any]]]:
     """Return codes, (n_rows,) or (n_rows, n_outputs), and labels of classes; of each output at least two."""
     found = read_classes(y, n_rows)
     if found.n_outputs == 1:
-        codes, classes = read_one_class(y, n_rows, "boosting")
+        codes, classes = _one_class(y, found)
         return codes, [classes]
     for k, labels in enumerate(found.classes):
         if len(labels) < 2:

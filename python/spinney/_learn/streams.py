@@ -57,6 +57,12 @@ def _array_of(table: SpooledTable, value: Any, option: str) -> Any:
     return found[0] if isinstance(value, str) else np.column_stack(found)
 
 
+def check_files(X: Any) -> None:
+    """Refuse to make a model of a stream whose files no longer hold what was written to them."""
+    if isinstance(X, SpooledTable):
+        X.verify()
+
+
 def with_offset(batches: Iterator[RawTable], offset: Any) -> Iterator[tuple[RawTable, Any]]:
     """Yield batches with their rows of an offset, if there is one."""
     first = 0

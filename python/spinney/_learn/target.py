@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from spinney._data.given import given_array, given_numbers, masked_array
 from spinney._words.warn import warn
 
+_BLOCK = 2**20  # rows that are worked on at a time
 _WIDEST = 1e300  # range of a target whose sums over any rows stay finite
 
 
@@ -85,11 +86,17 @@ def _count_labels(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | N
     low, high = int(column.min()), int(column.max())
     if high - low > 1000 or not -(2**62) < low <= high < 2**62:
         return None
-    places = column.astype(np.int64) - low
-    labels = np.flatnonzero(np.bincount(places))
-    code_of = np.zeros(high - low + 1, dtype=np.int64)
+    blocks = [slice(begin, begin + _BLOCK) for begin in range(0, len(column), _BLOCK)]  # numbers of eight bytes each
+    counts = np.zeros(high - low + 1, dtype=np.int64)
+    for block in blocks:
+        counts += np.bincount(column[block].astype(np.int64) - low, minlength=len(counts))
+    labels = np.flatnonzero(counts)
+    code_of = np.zeros(len(counts), dtype=np.int32)
     code_of[labels] = np.arange(len(labels))
-    return (labels + low).astype(column.dtype), code_of[places]
+    codes = np.empty(len(column), dtype=np.int32)
+    for block in blocks:
+        codes[block] = code_of[column[block].astype(np.int64) - low]
+    return (labels + low).astype(column.dtype), codes
 
 
 def _factorise(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -25,7 +25,7 @@ from spinney._learn.about import About, counted
 from spinney._learn.copies import weight_of_one_row
 from spinney._learn.costs import ClassCosts
 from spinney._learn.held_out import HeldOut, Loss
-from spinney._learn.streams import taken_apart
+from spinney._learn.streams import check_files, taken_apart
 from spinney._learn.target import read_weights
 from spinney._learn.user_criterion import UserTarget, check_shares, prepare, refuse_unsupported
 from spinney._numbers.same_bits import any_order_sum
@@ -158,6 +158,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
             pruned.tree, self._setting("shrinkage"), growth, pruned.alpha, random, groups
         )
         learned["_had_missing"] = columns.ranges(weight, self._n_threads)[2].astype(bool).tolist()
+        check_files(X)
         self._forget()
         self._keep(schema, tree, learned)
         self._keep_pruning(pruned.learned)

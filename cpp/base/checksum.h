@@ -1,0 +1,83 @@
+// Numbers by which damaged bytes are told from those that were written.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace spinney {
+
+// One for each MiB of a run of bytes, which may come in pieces of any size. A change of up to eight bytes next to each other
+// always shows, any other but for one time in 2^64.
+class Checksums {
+ public:
+  void add(const void* bytes, std::size_t n) {
+    const auto* at = static_cast<const std::uint8_t*>(bytes);
+    while (n > 0) {
+      const std::size_t some = std::min(n, segment - n_);
+      add_some(at, some);
+      at += some;
+      n -= some;
+      if (n_ == segment) close();
+    }
+  }
+
+  // To be called at the end.
+  std::vector<std::uint64_t> finish() {
+    if (n_ > 0) close();
+    return std::exchange(found_, {});
+  }
+
+ private:
+  static constexpr std::size_t segment = std::size_t{1} << 20, width = 32;  // four words side by side
+  using Words = std::array<std::uint64_t, width / 8>;
+
+  void add_some(const std::uint8_t* at, std::size_t n) {
+    if (const std::size_t waiting = n_ % width; waiting > 0) {
+      const std::size_t some = std::min(n, width - waiting);
+      std::memcpy(rest_.data() + waiting, at, some);
+      at += some;
+      n -= some;
+      n_ += some;
+      if (n_ % width > 0) return;
+      mix(rest_.data());
+    }
+    n_ += n;
+    for (; n >= width; n -= width, at += width) mix(at);
+    if (n > 0) std::memcpy(rest_.data(), at, n);
+  }
+
+  // Each step can be undone: two words that differ leave sums that do.
+  void mix(const std::uint8_t* at) {
+    Words words;
+    std::memcpy(words.data(), at, width);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      std::uint64_t& sum = sums_[i];
+      sum = (sum ^ words[i]) * 0x9e3779b97f4a7c15u;
+      sum ^= sum >> 29;
+    }
+  }
+
+  void close() {
+    if (const std::size_t waiting = n_ % width; waiting > 0) {
+      std::fill(rest_.begin() + static_cast<std::ptrdiff_t>(waiting), rest_.end(), std::uint8_t{0});
+      mix(rest_.data());
+    }
+    std::uint64_t all = n_;
+    for (const std::uint64_t sum : sums_) all = (all ^ sum ^ (all >> 32)) * 0xd6e8feb86659fd93u;
+    found_.push_back(all);
+    sums_ = {};
+    n_ = 0;
+  }
+
+  Words sums_{};
+  std::array<std::uint8_t, width> rest_{};  // of the segment that is being added
+  std::size_t n_ = 0;                       // its bytes so far
+  std::vector<std::uint64_t> found_;
+};
+
+}  // namespace spinney
