@@ -56,6 +56,16 @@ class StopFlag:
     def request(self) -> None:
         """Raise the flag."""
 
+class Checksums:
+    """Numbers by which damaged bytes are told from those that were written."""
+
+    def __init__(self) -> None: ...
+    def add(self, bytes: Annotated[NDArray[numpy.uint8], dict(shape=(None,), writable=False)]) -> None:
+        """Some more bytes."""
+
+    def finish(self) -> list[int]:
+        """All of them; to be called at the end."""
+
 class Spill:
     """
     Memory that lies in files of a folder, of which about so many bytes are held.
@@ -63,9 +73,14 @@ class Spill:
 
     def __init__(self, folder: str, budget: int) -> None: ...
     def map(
-        self, path: str, n_bytes: int
+        self, file: int, n_bytes: int, checksums: Sequence[int]
     ) -> Annotated[NDArray[numpy.uint8], dict(shape=(None,), writable=False)]:
-        """The bytes of a file, to be read."""
+        """
+        The bytes of an open file, to be read, and the checksums of what was written to it.
+        """
+
+    def verify(self) -> None:
+        """Raise an exception if files no longer hold what was written to them."""
 
     def let_go(self) -> None:
         """Let the pages go; they come again when they are looked at."""

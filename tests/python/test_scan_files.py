@@ -23,7 +23,11 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize(
+    "model",
+    [*MODELS[:2], *(pytest.param(model, marks=pytest.mark.slow) for model in MODELS[2:])],
+    ids=lambda model: type(model).__name__,
+)
 def test_of_damaged_files_no_model_is_made(model, monkeypatch):
     mapped, n_mapped = spool._File.mapped, 0
 
@@ -116,6 +120,7 @@ model.fit(spinney.scan(rows, folder=sys.argv[1]), "y")
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_is_killed_leaves_nothing(tmp_path):
     with subprocess.Popen([sys.executable, "-c", CHILD, tmp_path], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout.readline() == "in the middle\n"

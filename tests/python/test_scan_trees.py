@@ -47,7 +47,10 @@ def names_in(named):
     return [name for value in named.values() for name in ([value] if isinstance(value, str) else value)]
 
 
-@pytest.mark.parametrize("case", CASES)
+QUICK = ("tree", "weighted tree", "forest", "forest of three classes", "extra-trees")
+
+
+@pytest.mark.parametrize("case", [pytest.param(c, marks=[] if c in QUICK else pytest.mark.slow) for c in CASES])
 def test_a_stream_gives_the_model_of_its_rows_in_memory(case):
     model, named = CASES[case]
     known = model.fit(FRAME[FEATURES], **{option: FRAME[name] for option, name in named.items()})
@@ -65,6 +68,7 @@ def test_a_stream_gives_the_model_of_its_rows_in_memory(case):
     assert np.array_equal(model.shap_values(table).values, why.values)
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(size=st.integers(20, N_ROWS), budget=st.integers(1, 10**6))
 def test_the_forest_does_not_depend_on_the_batches(size, budget):
@@ -111,7 +115,9 @@ def test_what_needs_all_rows_is_refused(model, words):
         model.fit(pieces([*FEATURES, "y"], 100), "y")
 
 
-@pytest.mark.parametrize("kind", ["forest", "tree", "extra-trees"])
+@pytest.mark.parametrize(
+    "kind", ["forest", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("tree", "extra-trees"))]
+)
 def test_the_command_fits_large_tables(kind, tmp_path):
     from click.testing import CliRunner
     from spinney.cli.commands import spinney as command
