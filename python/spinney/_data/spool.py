@@ -144,7 +144,7 @@ class _File:
         """Write an array behind all others."""
         if values.size == 0:
             return
-        left = memoryview(np.ascontiguousarray(values)).cast("B")
+        left = np.ascontiguousarray(values).data.cast("B")
         self._sums.add(np.frombuffer(left, np.uint8))
         self.n_bytes += len(left)
         try:
