@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 import spinney
-from spinney._learn.other_words import ARGUMENTS, PARAMETERS
+from spinney._learn.other_words import ARGUMENTS, PARAMETERS, advise_parameter
 
 ESTIMATORS = [name for name in spinney.__all__ if hasattr(getattr(spinney, name), "fit")]
 
@@ -48,6 +48,28 @@ def test_a_parameter_by_anothers_name(name, word, ours):
     with pytest.raises(ValueError, match=f"{name} has no parameter '{word}'") as changed:
         kind().set_params(**{word: 1})
     assert ours in str(changed.value)
+
+
+def test_every_parameter_of_the_other_boosters_is_ours_or_has_an_answer():
+    from sklearn import ensemble
+
+    lightgbm, xgboost = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
+    catboost = pytest.importorskip("catboost")
+    classifier, regressor = spinney.GradientBoostingClassifier, spinney.GradientBoostingRegressor
+    others = [
+        (lightgbm.LGBMClassifier, classifier),
+        (lightgbm.LGBMRegressor, regressor),
+        (catboost.CatBoostClassifier, classifier),
+        (ensemble.HistGradientBoostingClassifier, classifier),
+        (ensemble.HistGradientBoostingRegressor, regressor),
+        (ensemble.GradientBoostingClassifier, classifier),
+    ]
+    words = [(word, ours) for kind, ours in others for word in inspect.signature(kind.__init__).parameters]
+    words += [(word, classifier) for word in xgboost.XGBClassifier().get_params()]
+    for word, ours in words:
+        known = inspect.signature(ours.__init__).parameters
+        if word not in known and word not in ("self", "kwargs"):
+            assert advise_parameter(word, known) is not None, (ours.__name__, word)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ _PARAMETERS = {
     ("ccp_alpha",): "alpha",
     ("quantile",): "quantile_alpha",
     ("tweedie_power",): "tweedie_variance_power",
-    ("scoring", "oob_score"): "metric metrics eval_metric custom_metric",
+    ("scoring", "oob_score"): "metric metrics eval_metric custom_metric custom_loss",
     ("keep_best",): "use_best_model",
     ("validation_fraction",): "eval_fraction",
     ("n_jobs",): "nthread nthreads num_threads n_threads thread_count workers",
@@ -60,7 +60,10 @@ _PARAMETERS = {
     ("surrogate_style",): "surrogatestyle",
     ("cv",): "xval",
     ("priors",): "prior",
-    ("feature_costs",): "cost costs",
+    ("feature_costs",): "cost costs first_feature_use_penalties penalties_coefficient per_object_feature_penalties",
+    ("n_parallel_trees",): "num_parallel_tree num_parallel_trees",
+    ("sampling",): "sampling_method bootstrap_type data_sample_strategy",
+    ("leaves",): "multi_strategy",
 }
 
 # words of others: a parameter that an estimator must have for the sentence to help, and the sentence
@@ -76,6 +79,62 @@ _SENTENCES = {
     "importance_type": ("n_estimators", "Ask the fitted model: importances(kind=...)."),
     "eval_set evals valid_sets": ("early_stopping", "Pass held-out rows to fit, as X_val and y_val."),
     "ccp_alpha": ("min_gain", "Boosted trees are not pruned. Use min_gain or max_leaf_nodes."),
+    "od_pval od_type best_model_min_trees": ("n_iter_no_change", "Use early_stopping=True, n_iter_no_change and tol."),
+    "feature_weights": ("feature_costs", "Use feature_costs: a column that costs more is chosen less often."),
+    "class_weight": ("tweedie_power", "Values have no classes. Pass sample_weight to fit."),
+    "has_time": ("max_step", "Pass the time of each row to fit, as time."),
+    "missing nan_mode": ("max_step", "Missing values take the side that saves more. Leave it out."),
+    "feature_types": (
+        "categorical_features",
+        "Kinds are read off the table; numbers that are categories: categorical_features.",
+    ),
+    "ignored_features": ("n_estimators", "Leave these columns out of the table."),
+    "validate_parameters": ("n_estimators", "Parameters are always checked. Leave it out."),
+    "subsample_for_bin feature_border_type per_float_feature_quantization input_borders output_borders "
+    "dev_efb_max_buckets sparse_features_conflict_fraction": (
+        "max_bins",
+        "It has no counterpart, because bins are made of the columns' own values. Use max_bins.",
+    ),
+    "max_cat_threshold simple_ctr combinations_ctr per_feature_ctr ctr_description ctr_target_border_count "
+    "ctr_leaf_count_limit store_all_simple_ctr max_ctr_complexity final_ctr_computation_mode counter_calc_method "
+    "ctr_history_unit fold_permutation_block fold_len_multiplier approx_on_full_history model_size_reg": (
+        "max_one_hot",
+        "It has no counterpart, because categories are sorted by their gradients in each node and cut like numbers. "
+        "Use category_smoothing, category_l2 and max_one_hot.",
+    ),
+    "leaf_estimation_iterations leaf_estimation_method leaf_estimation_backtracking": (
+        "max_step",
+        "It has no counterpart, because leaves take one step, which cannot run away. Use max_step.",
+    ),
+    "random_strength random_score_type bagging_temperature mvs_reg sampling_unit sampling_frequency": (
+        "max_features_per_tree",
+        "It has no counterpart, because cuts are scored without noise, and rows are drawn or not. Use subsample, "
+        "sampling and max_features.",
+    ),
+    "langevin diffusion_temperature posterior_sampling model_shrink_rate model_shrink_mode score_function": (
+        "learning_rate",
+        "It has no counterpart, because a round follows the loss alone. Use learning_rate and subsample.",
+    ),
+    "devices device_config gpu_ram_part pinned_memory_size gpu_cat_features_storage data_partition used_ram_limit "
+    "dev_score_calc_obj_block_size": (
+        "n_jobs",
+        "It has no counterpart, because it runs on processors alone. Use n_jobs, and spinney.scan for tables larger "
+        "than memory.",
+    ),
+    "train_dir save_snapshot snapshot_file snapshot_interval allow_writing_files name metadata": (
+        "warm_start",
+        "It has no counterpart, because a fit writes no files. Use save, warm_start and callbacks.",
+    ),
+    "classes_count class_names allow_const_label target_border": (
+        "class_weight",
+        "It has no counterpart, because classes are those of y, sorted. Leave it out.",
+    ),
+    "text_features tokenizers dictionaries feature_calcers text_processing embedding_features": (
+        "n_estimators",
+        "It has no counterpart, because columns are numbers, categories or times. Make numbers of texts and vectors "
+        "first.",
+    ),
+    "fixed_binary_splits": ("max_one_hot", "It has no counterpart, because each cut is searched for. Leave it out."),
 }
 
 # ours: the words of others for arguments of `fit`
