@@ -210,9 +210,13 @@ void HistogramSearch::plant(SearchedNode& root, const Packed* known, int n_threa
   plant_listed(root, n_threads);
 }
 
-void HistogramSearch::fill(Packed* histogram, const Row* rows, std::size_t n, int n_threads) const {
+Packed HistogramSearch::fill(Packed* histogram, const Row* rows, std::size_t n, int n_threads) const {
   std::vector<std::uint8_t> used;
-  if (lanes_in_use_.empty()) return;
+  if (lanes_in_use_.empty()) {
+    Packed sum = 0;
+    for (std::size_t i = 0; i < n; ++i) sum += pairs_[rows[i]];
+    return sum;
+  }
   if (shares_tiles(n_threads) || n_threads == 1)
     parallel_for(tiles_in_use_.size(), n_threads,
                  [&](std::size_t i, int) { fill_tile(tiles_in_use_[i], histogram, rows, n); });
@@ -222,6 +226,7 @@ void HistogramSearch::fill(Packed* histogram, const Row* rows, std::size_t n, in
     add_parts(lane, histogram, used);
     tiles_.sum_up(lane, histogram);
   });
+  return sum_of_lane(lanes_in_use_[0], histogram, {});
 }
 
 void HistogramSearch::plant_listed(SearchedNode& root, int n_threads) const {

@@ -60,8 +60,8 @@ class HistogramSearch {
   // The histogram of the root, unless it is `known` (else null), its sums and its best split.
   void plant(SearchedNode& root, const Packed* known, int n_threads) const;
 
-  // The histogram alone of some rows, which are searched elsewhere; no column is listed.
-  void fill(Packed* histogram, const Row* rows, std::size_t n, int n_threads) const;
+  // The histogram alone of some rows, which are searched elsewhere; no column is listed. Returns the sum of the rows.
+  Packed fill(Packed* histogram, const Row* rows, std::size_t n, int n_threads) const;
 
   // `large` comes with the histograms of the parent. `small` has one of the listed columns only if `large` has.
   void divide(SearchedNode& small, SearchedNode& large, int n_threads, int worker) const;

@@ -150,12 +150,7 @@ void Piece::plant(MessageReader& from, MessageWriter& to, Interrupt& interrupt) 
     room.rows.assign(rows_of_round().begin(), rows_of_round().end());
     growing_[k] = std::make_unique<TreeRows>(room, *coded_, tree_params(k), PackedScales(totals_[k], n_all_rows_),
                                              key_of_tree(k));
-    std::vector<Packed> sums((room.rows.size() + chunk_rows - 1) / chunk_rows, 0);
-    for_each_chunk(room.rows.size(), params_.tree.n_threads, 1.0, [&](std::size_t c, std::size_t i, std::size_t end) {
-      for (; i < end; ++i) sums[c] += room.packed.data()[room.rows[i]];
-    });
-    to.put(std::accumulate(sums.begin(), sums.end(), Packed{0}));
-    put_cells(*growing_[k], 0, room.rows.size(), to, interrupt);
+    put_cells(*growing_[k], 0, room.rows.size(), to, interrupt, true);
   }
 }
 
@@ -164,14 +159,13 @@ Piece::TreeRows& Piece::tree_of(std::uint32_t k) {
   return *growing_[k];
 }
 
-void Piece::put_cells(TreeRows& tree, std::size_t begin, std::size_t end, MessageWriter& to, Interrupt& interrupt) {
+void Piece::put_cells(TreeRows& tree, std::size_t begin, std::size_t end, MessageWriter& to, Interrupt& interrupt,
+                      bool is_root) {
   const HistogramSearch histograms = tree.histograms(interrupt);
   const std::size_t n = end - begin;
   const int n_threads = tree.threads_for(histograms.estimated_ns(static_cast<double>(n), static_cast<double>(n)));
-  histograms.fill(tree.room.histogram.get(), tree.room.rows.data() + begin, n, n_threads);
-  Packed total = 0;
-  if (coded_->tiles.n_cells() > 0)
-    for (std::size_t i = begin; i < end; ++i) total += tree.room.packed.data()[tree.room.rows[i]];
+  const Packed total = histograms.fill(tree.room.histogram.get(), tree.room.rows.data() + begin, n, n_threads);
+  if (is_root) to.put(total);
   tree.room.plain.resize(tree.cells.n_cells());
   for (const std::uint32_t f : tree.cells.columns()) {
     const Packed* cells = coded_->tiles.cells(f, tree.room.histogram.get(), total, tree.room.cells);

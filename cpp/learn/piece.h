@@ -37,7 +37,8 @@ class Piece final : private Boosting {
   void plant(MessageReader& from, MessageWriter& to, Interrupt& interrupt);
   void draw(bool takes_all);
   void divide(MessageReader& from, MessageWriter& to, Interrupt& interrupt);
-  void put_cells(TreeRows& tree, std::size_t begin, std::size_t end, MessageWriter& to, Interrupt& interrupt);
+  void put_cells(TreeRows& tree, std::size_t begin, std::size_t end, MessageWriter& to, Interrupt& interrupt,
+                 bool is_root = false);
   void leaf_sums(MessageReader& from, MessageWriter& to);
   void add(MessageReader& from, MessageWriter& to);
   void add_leaf(const TreeRows& tree, std::uint32_t name, double value, std::uint32_t k);
