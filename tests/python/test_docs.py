@@ -30,7 +30,10 @@ SIMULATIONS = (
 
 
 def quick_or_slow(chapter):
-    return pytest.param(chapter, id=chapter.stem, marks=[pytest.mark.slow] * (chapter.stem in SIMULATIONS))
+    marks = [pytest.mark.slow] * (chapter.stem in SIMULATIONS)
+    if chapter.stem == "cluster":
+        marks.append(pytest.mark.filterwarnings("ignore"))  # of Dask and what it stands on
+    return pytest.param(chapter, id=chapter.stem, marks=marks)
 
 
 @pytest.mark.parametrize("chapter", [quick_or_slow(chapter) for chapter in CHAPTERS])
