@@ -531,6 +531,14 @@ def test_columns_of_text_are_judged_by_all_rows_where_the_first_do_not_do(monkey
     assert str(frame["a"][-1]) == (last or "None")
 
 
+@pytest.mark.parametrize(
+    ("asked", "meant"), [("auc", "'roc_auc'"), ("acuracy", "'accuracy'"), ("zzz", "Try 'accuracy'")]
+)
+def test_metrics_that_do_not_exist_are_named(asked, meant):
+    with pytest.raises(ValueError, match=f"no metric {asked!r}.*{meant}"):
+        spinney.study(made("binary"), "y", metric=asked, **QUICK)
+
+
 def test_numbers_with_decimal_commas_are_told(tmp_path):
     table = made("binary").with_columns(pl.col("x").round(3).cast(pl.String).str.replace(".", ",", literal=True))
     found = spinney.study(table, "y", **QUICK)

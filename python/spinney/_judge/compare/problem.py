@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
-from sklearn.metrics import get_scorer
+from sklearn.metrics import get_scorer, get_scorer_names
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from spinney._data.given import given_array
@@ -136,4 +137,15 @@ def read_metrics(scoring: Any, task: str) -> dict[str, Any]:
         named = {one if isinstance(one, str) else getattr(one, "__name__", "score"): one for one in scoring}
     if not named:
         raise ValueError("scoring names no metric. Pass at least one, such as 'accuracy'.")
-    return {str(name): get_scorer(one) if isinstance(one, str) else one for name, one in named.items()}
+    return {str(name): _scorer(one) if isinstance(one, str) else one for name, one in named.items()}
+
+
+def _scorer(name: str) -> Any:
+    """Return scikit-learn's scorer of a name."""
+    try:
+        return get_scorer(name)
+    except ValueError:
+        known = get_scorer_names()
+        close = [other for other in known if name and name.lower() in other] or get_close_matches(name.lower(), known)
+        meant = f"Did you mean {close[0]!r}?" if close else "Try 'accuracy', 'neg_log_loss', 'roc_auc' or 'r2'."
+        raise ValueError(f"There is no metric {name!r}. {meant} They are named as scikit-learn's scorers.") from None
