@@ -222,9 +222,9 @@ SPINNEY_INLINE void key_range(const std::uint32_t* keys, std::size_t n, std::uin
     highest = _mm256_max_epu32(highest, k);
   }
   if (i < n) {
-    const __m256i k = load_first(keys + i, n - i);
-    lowest = _mm256_min_epu32(lowest, _mm256_or_si256(k, _mm256_xor_si256(first_of_eight(n - i), all)));
-    highest = _mm256_max_epu32(highest, k);
+    const __m256i k = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(keys + i)), here = first_of_eight(n - i);
+    lowest = _mm256_min_epu32(lowest, _mm256_or_si256(k, _mm256_xor_si256(here, all)));
+    highest = _mm256_max_epu32(highest, _mm256_and_si256(k, here));
   }
   const auto reduce = [](__m256i v, auto&& of_four) __attribute__((always_inline)) {
     __m128i q = of_four(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
@@ -349,16 +349,7 @@ SPINNEY_INLINE void sum_bytes_of(const std::uint32_t* keys, std::size_t n, std::
   };
   std::size_t i = 0;
   for (; i + 16 <= n; i += 16) take(i, bits_at_most(keys + i, 16, cut));
-  if (i < n) {
-    const std::size_t m = n - i;
-    const __m256i last = _mm256_set1_epi32(static_cast<int>(cut));
-    const auto at_most = [&](__m256i k) __attribute__((always_inline)) {
-      return _mm256_cmpeq_epi32(_mm256_min_epu32(k, last), k);
-    };
-    const std::uint32_t left =
-        bits_of_sixteen(at_most(load_first(keys + i, m)), at_most(load_first(keys + i + 8, m < 8 ? 0 : m - 8)));
-    take(i, left & ((1u << m) - 1));
-  }
+  if (i < n) take(i, bits_at_most(keys + i, 16, cut) & ((1u << (n - i)) - 1));
 #elif defined(__ARM_NEON)
   const uint32x4_t last = vdupq_n_u32(cut);
   constexpr std::size_t block = 16 * 255;  // what bytes can count
