@@ -3,7 +3,8 @@
 Usage: ``python benchmarks/boosting_options.py --data FOLDER [--sets NAME …] [--options WORD …]
 [--rows N] [--splits K]``.
 Half of at most N rows are learned from; a fifth of these stops the rounds. Errors are log losses or root mean squared
-errors of the other half, as ratios to a booster that draws rows alike, or grows leaf by leaf.
+errors of the other half, as ratios to a booster that draws rows alike, or grows leaf by leaf. "refit" learns from half
+of these rows and sets its leaves anew by the others; its ratio is to the model before.
 """
 
 from __future__ import annotations
@@ -22,18 +23,30 @@ OPTIONS: dict[str, tuple[dict, dict]] = {
     "gradient .5": ({"subsample": 0.5}, {"subsample": 0.5, "sampling": "gradient"}),
     "symmetric": ({}, {"growth": "symmetric", "max_leaf_nodes": 64}),
     "parallel": ({"subsample": 0.5}, {"subsample": 0.5, "n_parallel_trees": 4, "n_estimators": 2000}),
+    "goss": ({"subsample": 0.3}, {"sampling": "goss", "top_share": 0.2, "subsample": 0.3}),
+    "drops": ({}, {"drop_rate": 0.1, "learning_rate": 0.5}),
+    "few drops": ({}, {"drop_rate": 0.05, "skip_drop": 0.5, "learning_rate": 0.2}),
+    "shrinkage 3": ({}, {"hierarchical_shrinkage": 3.0}),
+    "shrinkage 30": ({}, {"hierarchical_shrinkage": 30.0}),
+    "refit": ({}, {"decay": 0.5}),
 }
 
 
-def error(table: sets.Table, parameters: dict, n_rows: int, seed: int) -> float:
+def error(table: sets.Table, parameters: dict, n_rows: int, seed: int, halves: bool) -> float:
     """Error of new rows."""
     rows = np.random.default_rng(seed).permutation(len(table.y))[:n_rows]
     fitted, new = rows[: len(rows) // 2], rows[len(rows) // 2 :]
     kind = spinney.GradientBoostingClassifier if table.n_classes else spinney.GradientBoostingRegressor
     categories = np.flatnonzero(table.is_category).tolist() or None
     shared = {"n_estimators": 500, "early_stopping": True, "validation_fraction": 0.2, "n_iter_no_change": 20}
+    parameters, decay = {k: v for k, v in parameters.items() if k != "decay"}, parameters.get("decay")
     model = kind(**(shared | parameters), categorical_features=categories, random_state=seed, n_jobs=1)
-    model.fit(table.X[fitted], table.y[fitted])
+    if halves:
+        model.fit(table.X[fitted[::2]], table.y[fitted[::2]])
+    else:
+        model.fit(table.X[fitted], table.y[fitted])
+    if decay is not None:
+        model = model.refit(table.X[fitted[1::2]], table.y[fitted[1::2]], decay=decay)
     if table.n_classes:
         shares = model.predict_proba(table.X[new])[np.arange(len(new)), table.y[new].astype(int)]
         return float(-np.mean(np.log(np.maximum(shares, 1e-15))))
@@ -53,7 +66,8 @@ def main() -> None:
         for option in given.options:
             plain, with_it = OPTIONS[option]
             ratios = [
-                error(table, with_it, given.rows, seed) / error(table, plain, given.rows, seed)
+                error(table, with_it, given.rows, seed, option == "refit")
+                / error(table, plain, given.rows, seed, option == "refit")
                 for seed in range(given.splits)
             ]
             print(f"{name:20} {option:12} {np.mean(ratios):.3f}", flush=True)

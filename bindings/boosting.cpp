@@ -21,6 +21,7 @@
 #include "learn/members.h"
 #include "module.h"
 #include "predict/link.h"
+#include "predict/walk.h"
 #include "table.h"
 #include "tree_handle.h"
 
@@ -29,109 +30,7 @@ using namespace nb::literals;
 
 namespace spinney {
 
-void check_columns(const BoostingParams& params, std::size_t n_columns) {
-  const BoostParams& t = params.tree;
-  const auto check = [&](const std::vector<std::int8_t>& monotone) {
-    if (monotone.size() != n_columns) throw nb::value_error("monotonic_cst: one entry per column");
-  };
-  if (!t.monotonic_cst.empty()) check(t.monotonic_cst);
-  for (const auto& monotone : params.monotonic_cst) check(monotone);
-  if (!t.feature_costs.empty() && t.feature_costs.size() != n_columns)
-    throw nb::value_error("feature_costs: one entry per column");
-  for (const auto& group : t.interaction_cst)
-    for (const std::uint32_t f : group)
-      if (f >= n_columns) throw nb::value_error("interaction_cst: no such column");
-}
-
 namespace {
-
-Loss loss_named(const std::string& name) {
-  for (std::size_t i = 0; i < n_losses; ++i)
-    if (name == all_losses[i].name) return static_cast<Loss>(i);
-  throw nb::value_error("losses: no such loss");
-}
-
-nb::dict losses() {
-  nb::dict all;
-  for (const LossTraits& loss : all_losses) {
-    if (loss.is_outside) continue;
-    nb::dict traits;
-    traits["of_classes"] = loss.of_classes;
-    traits["of_two_classes"] = loss.of_two_classes;
-    traits["refits_leaves"] = loss.refits_leaves;
-    traits["tempers_steps"] = loss.tempers_steps;
-    all[loss.name] = traits;
-  }
-  return all;
-}
-
-// By part: name of the loss, its parameter, number of scores, weight in the sum.
-using LossParts = std::vector<std::tuple<std::string, double, std::uint32_t, double>>;
-
-std::vector<LossPart> read_parts(const LossParts& given) {
-  std::vector<LossPart> parts;
-  for (const auto& [name, parameter, n_scores, weight] : given) {
-    const Loss loss = loss_named(name);
-    if (n_scores < 1 || (n_scores > 1 && !traits_of(loss).has_scores && !traits_of(loss).is_outside))
-      throw nb::value_error("losses: this one has one score");
-    parts.push_back({loss, parameter, n_scores, weight});
-  }
-  if (parts.empty()) throw nb::value_error("losses: at least one");
-  return parts;
-}
-
-void init_options(BoostingOptions* self, const LossParts& losses, std::uint32_t max_bins, double subsample,
-                  bool draws_by_gradient, std::uint32_t n_parallel_trees, double learning_rate,
-                  std::uint32_t max_leaf_nodes, std::uint32_t max_depth, bool depth_wise, bool symmetric,
-                  Row min_samples_split, Row min_samples_leaf, double min_hessian_leaf, double min_gain,
-                  double l2_regularization, double l1_regularization, double max_step, bool temper_steps,
-                  double longest_step, bool vector_leaves, double max_features_per_tree, double max_features_per_level,
-                  double max_features, std::uint32_t max_one_hot, double category_smoothing, double category_l2,
-                  std::vector<std::vector<std::int8_t>> monotonic_cst,
-                  std::vector<std::vector<std::uint32_t>> interaction_cst, std::vector<double> feature_costs,
-                  std::uint64_t seed, int n_jobs) {
-  if (max_bins < 2 || max_bins > 65535) throw nb::value_error("max_bins: 2 to 65535");
-  if (n_parallel_trees < 1) throw nb::value_error("n_parallel_trees: at least 1");
-  BoostingParams p;
-  p.parts = read_parts(losses);
-  p.max_bins = max_bins;
-  p.subsample = subsample;
-  p.draws_by_gradient = draws_by_gradient;
-  p.n_parallel_trees = n_parallel_trees;
-  p.temper_steps = temper_steps;
-  p.vector_leaves = vector_leaves;
-  BoostParams& t = p.tree;
-  t.learning_rate = learning_rate;
-  t.max_leaf_nodes = max_leaf_nodes;
-  t.max_depth = max_depth;
-  t.depth_wise = depth_wise;
-  t.symmetric = symmetric;
-  t.min_samples_split = min_samples_split;
-  t.min_samples_leaf = min_samples_leaf;
-  t.min_hessian_leaf = min_hessian_leaf;
-  t.min_gain = min_gain;
-  t.l2_regularization = l2_regularization;
-  t.l1_regularization = l1_regularization;
-  t.max_step = max_step;
-  t.longest_step = longest_step;
-  t.max_features_per_tree = max_features_per_tree;
-  t.max_features_per_level = max_features_per_level;
-  t.max_features = max_features;
-  t.max_one_hot = max_one_hot;
-  t.category_smoothing = category_smoothing;
-  t.category_l2 = category_l2;
-  if (monotonic_cst.size() == 1)
-    t.monotonic_cst = std::move(monotonic_cst[0]);
-  else if (monotonic_cst.empty() || monotonic_cst.size() == p.n_scores())
-    p.monotonic_cst = std::move(monotonic_cst);
-  else
-    throw nb::value_error("monotonic_cst: for all scores, or by score");
-  t.interaction_cst = std::move(interaction_cst);
-  t.feature_costs = std::move(feature_costs);
-  t.seed = seed;
-  t.n_threads = resolve_threads(n_jobs);
-  new (self) BoostingOptions{std::move(p)};
-}
 
 void check_classes(const double* target, std::size_t n, std::uint32_t n_classes) {
   for (std::size_t r = 0; r < n; ++r)
@@ -181,7 +80,8 @@ void code_table(CodedTableHandle* self, const TableHandle& table, const std::opt
   const BoostingParams& params = options.params;
   self->coded = run_interruptible([&](Interrupt& interrupt) {
     return std::make_shared<const CodedTable>(table.table, &table.table, weights, params.max_bins,
-                                              !params.tree.symmetric, params.tree.n_threads, interrupt);
+                                              !params.tree.symmetric, params.tree.forced_splits, params.tree.n_threads,
+                                              interrupt);
   });
 }
 
@@ -214,12 +114,41 @@ void start(BoostingHandle* self, const TableHandle& table, Doubles2 target, std:
   });
 }
 
-Doubles2Out copy_scores(const BoostingRows& rows) {
-  const std::size_t n = rows.scores.empty() ? 0 : rows.scores[0].size();
+Doubles2Out copy_scores(const std::vector<RowVector<double>>& scores) {
+  const std::size_t n = scores.empty() ? 0 : scores[0].size();
   auto* kept = new std::vector<double>;
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<double>*>(p); });
-  for (const auto& s : rows.scores) kept->insert(kept->end(), s.begin(), s.end());
-  return Doubles2Out(kept->data(), {rows.scores.size(), n}, owner);
+  for (const auto& s : scores) kept->insert(kept->end(), s.begin(), s.end());
+  return Doubles2Out(kept->data(), {scores.size(), n}, owner);
+}
+
+Doubles2Out scores_to_fit(const BoostingHandle& self) { return copy_scores(self.boosting->scores_to_fit()); }
+
+std::vector<std::size_t> n_dropped(const BoostingHandle& self) {
+  std::vector<std::size_t> found;
+  for (const auto& rounds : self.boosting->dropped()) found.push_back(rounds.size());
+  return found;
+}
+
+std::vector<TreeHandle*> refit_round(BoostingHandle& self, const std::vector<const TreeHandle*>& trees, double decay) {
+  const std::size_t n_scores = self.boosting->rows().scores.size();
+  if (trees.size() != n_scores) throw nb::value_error("a round has a tree for each score");
+  for (const TreeHandle* tree : trees)
+    if (tree == nullptr || tree->n_categories != self.n_categories || tree->tree.value_width != 1)
+      throw nb::value_error("the trees are not those of such a table");
+  std::vector<Tree> found = run_interruptible([&](Interrupt& interrupt) {
+    const Table& table = *self.boosting->rows().table;
+    std::vector<std::uint32_t> leaf(table.n_rows);
+    std::vector<Tree> made;
+    for (std::uint32_t k = 0; k < n_scores; ++k) {
+      Walker(trees[k]->tree).apply(table, self.boosting->n_threads(), interrupt, leaf.data());
+      made.push_back(self.boosting->refit(k, trees[k]->tree, leaf, decay));
+    }
+    return made;
+  });
+  std::vector<TreeHandle*> handles;
+  for (Tree& tree : found) handles.push_back(new TreeHandle(std::move(tree), self.n_categories));
+  return handles;
 }
 
 void set_gradients(BoostingHandle& self, const Doubles2& gradients, const Doubles2& hessians) {
@@ -246,15 +175,19 @@ std::vector<CategoryStatistic> read_statistics(const Statistics& given,
 
 // Copies, with their values times the factor of their score; without the table's last columns, where these are statistics of others.
 std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first, const std::vector<double>& factors,
-                                  const Statistics& given) {
+                                  const Statistics& given, std::optional<std::uint32_t> n_rounds) {
   if (!factors.empty() && factors.size() != self.boosting->rows().scores.size())
     throw nb::value_error("factors: one for each score");
   const std::vector<CategoryStatistic> statistics = read_statistics(given, self.n_categories);
   std::vector<std::uint32_t> n_categories = self.n_categories;
   n_categories.resize(n_categories.size() - statistics.size());
   std::vector<TreeHandle*> trees;
-  for (std::size_t t = first; t < self.boosting->trees().size(); ++t) {
+  const std::size_t n_scores = self.boosting->rows().scores.size(), n_trees = self.boosting->trees().size();
+  const std::size_t n_wanted = n_rounds ? std::min(n_trees, *n_rounds * n_scores) : n_trees;
+  const std::vector<double> worth = self.boosting->worths(static_cast<std::uint32_t>(n_wanted / n_scores));
+  for (std::size_t t = first; t < n_wanted; ++t) {
     Tree tree = self.boosting->trees()[t];
+    for (double& value : tree.value) value *= worth[t / n_scores];
     if (!factors.empty())
       for (double& value : tree.value) value *= factors[t % factors.size()];
     restore_categories(tree, n_categories.size(), statistics);
@@ -413,15 +346,6 @@ void def_array(nb::class_<AdditiveHandle>& c, const char* name, Member member, c
 
 void init_boosting(nb::module_& m) {
   using namespace spinney;
-  // As for growing: by name alone and without defaults, so that an option that is misspelt or forgotten is an error.
-  nb::class_<BoostingOptions>(m, "BoostingOptions", "How rounds of trees are to learn.")
-      .def("__init__", &init_options, nb::kw_only(), "losses"_a, "max_bins"_a, "subsample"_a, "draws_by_gradient"_a,
-           "n_parallel_trees"_a, "learning_rate"_a, "max_leaf_nodes"_a, "max_depth"_a, "depth_wise"_a, "symmetric"_a,
-           "min_samples_split"_a, "min_samples_leaf"_a, "min_hessian_leaf"_a, "min_gain"_a, "l2_regularization"_a,
-           "l1_regularization"_a, "max_step"_a, "temper_steps"_a, "longest_step"_a, "vector_leaves"_a,
-           "max_features_per_tree"_a, "max_features_per_level"_a, "max_features"_a, "max_one_hot"_a,
-           "category_smoothing"_a, "category_l2"_a, "monotonic_cst"_a, "interaction_cst"_a, "feature_costs"_a, "seed"_a,
-           "n_jobs"_a);
   nb::class_<CodedTableHandle>(m, "CodedTable", "A table in codes, for boosters that learn from different rows of it.")
       .def("__init__", &code_table, "table"_a, "weight"_a.none(), "options"_a);
   nb::class_<BoostingHandle>(m, "Boosting", "Gradient boosting, round by round.")
@@ -446,15 +370,19 @@ void init_boosting(nb::module_& m) {
           },
           "Mean loss, before and after the last round, of the rows that it did not draw.")
       .def("held_out_loss", [](const BoostingHandle& self) { return self.boosting->held_out_loss(); })
-      .def("scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->rows()); })
-      .def("held_out_scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->held_out()); })
-      .def("trees", &trees_of, "first"_a, "factors"_a = std::vector<double>{}, "statistics"_a = Statistics{},
-           nb::rv_policy::take_ownership,
-           "Copies of the trees, their values multiplied by the factor of their score, if any. `statistics` are the "
-           "table's "
-           "last columns, which "
-           "the trees are not to know of: each the place of a column of categories, a number for each of these, for "
-           "missing ones and for those not seen.")
+      .def("scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->rows().scores); })
+      .def("held_out_scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->held_out().scores); })
+      .def(
+          "trees", &trees_of, "first"_a, "factors"_a = std::vector<double>{}, "statistics"_a = Statistics{},
+          "n_rounds"_a = nb::none(), nb::rv_policy::take_ownership,
+          "Copies of the trees, their values multiplied by the factor of their score, if any; of the first rounds, as "
+          "they were after these, if their number is given. `statistics` are the table's last columns, which the trees "
+          "are not to know of: each the place of a column of categories, a number for each of these, for missing ones "
+          "and for those not seen.")
+      .def("refit_round", &refit_round, "trees"_a, "decay"_a, nb::rv_policy::take_ownership,
+           "The trees of one round with their leaves set anew by the rows of this booster, to `decay` as they were.")
+      .def_prop_ro("n_dropped", &n_dropped, "How many earlier rounds each has dropped.")
+      .def("scores_to_fit", &scores_to_fit, "Scores without the rounds that the next one drops.")
       .def_prop_ro("n_rounds", [](const BoostingHandle& self) { return self.boosting->n_rounds(); });
 
   nb::class_<AdditiveHandle> c(m, "Additive", "Trees whose values are added up.");
@@ -491,8 +419,6 @@ void init_boosting(nb::module_& m) {
            "Write values, or shares of the classes, to `out`.");
   m.def("advance_together", &advance_handles, "members"_a, "n_jobs"_a,
         "One more round of each; losses of the rows learned from, those held out, those out of bag before and after.");
-  m.def("losses", &losses, nb::sig("def losses() -> dict[str, dict[str, bool]]"),
-        "Losses by name, and what they are like.");
   m.def("predicted", &predicted, "link"_a, "scores"_a, "Values, or shares of the classes, by row, for scores by row.");
   m.def("make_additive", &make_additive, "trees"_a, "n_outputs"_a, "n_categories"_a);
 }

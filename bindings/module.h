@@ -5,6 +5,7 @@
 void init_arrow(nanobind::module_& m);
 void init_base(nanobind::module_& m);
 void init_boosting(nanobind::module_& m);
+void init_boosting_options(nanobind::module_& m);
 void init_data(nanobind::module_& m);
 void init_dealt(nanobind::module_& m);
 void init_forest(nanobind::module_& m);

@@ -68,6 +68,22 @@ def models() -> dict[str, Any]:
         "boosting_regressor": spinney.GradientBoostingRegressor("poisson", n_estimators=4, random_state=4).fit(
             X, X["count"]
         ),
+        "boosting_dropped": spinney.GradientBoostingClassifier(
+            n_estimators=5, max_leaf_nodes=4, drop_rate=0.5, hierarchical_shrinkage=3.0, random_state=4
+        ).fit(X, labels),
+        "boosting_refitted": spinney.GradientBoostingRegressor(
+            n_estimators=4,
+            max_leaf_nodes=5,
+            min_samples_leaf=5,
+            random_state=4,
+            forced_splits={
+                "feature": "town",
+                "categories": ["Ely", "Rye"],
+                "left": {"feature": "count", "threshold": 4},
+            },
+        )
+        .fit(X[:50], score[:50])
+        .refit(X[50:], score[50:]),
         "boosting_cox": spinney.GradientBoostingSurvival(n_estimators=4, random_state=4).fit(
             X, (1 + X["count"]) * np.where(X["wild"], -1, 1)
         ),

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "boost/forced.h"
+
 namespace spinney {
 
 std::vector<Row> rows_of_weight(std::size_t n_rows, const double* weight) {
@@ -42,10 +44,12 @@ std::vector<double> clipped(std::size_t n_rows, const double* weight) {
   return found;
 }
 
-Coding learn_coding(const Table& table, const Table* later, const double* weight, std::uint32_t max_bins, int n_threads,
-                    Interrupt& interrupt) {
+Coding learn_coding(const Table& table, const Table* later, const double* weight, std::uint32_t max_bins,
+                    const std::vector<ForcedSplit>& forced, int n_threads, Interrupt& interrupt) {
   const std::vector<double> less = clipped(table.n_rows, weight);
-  return Coding::learn(table, later, less.empty() ? weight : less.data(), max_bins, n_threads, interrupt);
+  Coding coding = Coding::learn(table, later, less.empty() ? weight : less.data(), max_bins, n_threads, interrupt);
+  force_edges(coding, forced);
+  return coding;
 }
 
 }  // namespace
@@ -65,10 +69,10 @@ CodedTable::CodedTable(const Table& given, const Table& rows, Coding known, int 
       tiles(coding, codes, n_threads, interrupt) {}
 
 CodedTable::CodedTable(const Table& first, const Table* second, const double* weight, std::uint32_t max_bins,
-                       bool lists_columns, int n_threads, Interrupt& interrupt)
+                       bool lists_columns, const std::vector<ForcedSplit>& forced, int n_threads, Interrupt& interrupt)
     : table(&first),
       later_table(second),
-      coding(learn_coding(first, second, weight, max_bins, n_threads, interrupt)),
+      coding(learn_coding(first, second, weight, max_bins, forced, n_threads, interrupt)),
       codes(encode(first, coding, lists_columns, n_threads, interrupt)),
       later(second == nullptr || second == &first ? Codes{}
                                                   : encode(*second, coding, lists_columns, n_threads, interrupt)),

@@ -8,6 +8,7 @@
 
 #include "base/interrupt.h"
 #include "boost/codes.h"
+#include "boost/split.h"
 #include "boost/tiles.h"
 #include "data/column.h"
 
@@ -17,7 +18,7 @@ namespace spinney {
 // that learn from different rows of the table share them.
 struct CodedTable {
   CodedTable(const Table& table, const Table* later, const double* weight, std::uint32_t max_bins, bool lists_columns,
-             int n_threads, Interrupt& interrupt);
+             const std::vector<ForcedSplit>& forced, int n_threads, Interrupt& interrupt);
 
   // The codes of a table whose columns are not kept, by a coding that was learned before. `rows` has as many rows.
   CodedTable(const Table& table, const Table& rows, Coding known, int n_threads, Interrupt& interrupt);

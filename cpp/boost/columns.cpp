@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/random.h"
+#include "base/draw.h"
 
 namespace spinney {
 
@@ -13,11 +13,11 @@ std::size_t share_of(std::size_t n, double share) {
                                  std::min<std::size_t>(n, 1), n);
 }
 
-std::vector<std::uint32_t> draw(std::vector<std::uint32_t> columns, double share, std::uint64_t key) {
+std::vector<std::uint32_t> draw(std::vector<std::uint32_t> columns, double share, const std::vector<double>& weights,
+                                std::uint64_t key) {
   const std::size_t n = share_of(columns.size(), share);
   if (n == columns.size()) return columns;
-  RandomStream random(key);
-  for (std::size_t i = 0; i < n; ++i) std::swap(columns[i], columns[i + random.below(columns.size() - i)]);
+  shuffle_columns(columns, n, weights, RandomStream(key));
   columns.resize(n);
   std::sort(columns.begin(), columns.end());
   return columns;
@@ -34,8 +34,9 @@ std::vector<std::uint8_t> by_column(const std::vector<std::uint32_t>& columns, s
 DrawnColumns::DrawnColumns(const Coding& coding, const BoostParams& params, std::uint64_t key)
     : params_(params), key_(key) {
   for (std::uint32_t f = 0; f < coding.columns.size(); ++f)
-    if (coding.columns[f].n_codes > 1) columns_.push_back(f);
-  columns_ = draw(std::move(columns_), params.max_features_per_tree, derive(key, 1));
+    if (coding.columns[f].n_codes > 1 && (params.feature_weights.empty() || params.feature_weights[f] > 0))
+      columns_.push_back(f);
+  columns_ = draw(std::move(columns_), params.max_features_per_tree, params.feature_weights, derive(key, 1));
   in_use_ = by_column(columns_, coding.columns.size());
 }
 
@@ -53,8 +54,9 @@ std::vector<std::uint8_t> DrawnColumns::of_node(std::uint32_t depth, std::uint64
   std::vector<std::uint32_t> columns = columns_;
   if (!params_.interaction_cst.empty() && depth > 0)
     std::erase_if(columns, [&](std::uint32_t f) { return !is_in(groups, f); });
-  columns = draw(std::move(columns), params_.max_features_per_level, derive(derive(key_, 2), depth));
-  columns = draw(std::move(columns), params_.max_features, derive(derive(key_, 3), path));
+  const std::vector<double>& weights = params_.feature_weights;
+  columns = draw(std::move(columns), params_.max_features_per_level, weights, derive(derive(key_, 2), depth));
+  columns = draw(std::move(columns), params_.max_features, weights, derive(derive(key_, 3), path));
   return by_column(columns, in_use_.size());
 }
 

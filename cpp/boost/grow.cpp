@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/pool.h"
+#include "boost/forced.h"
 #include "boost/growing.h"
 #include "boost/level.h"
 
@@ -22,12 +23,16 @@ class BoostGrower::Growing : public GrowingTree {
         home_(home),
         n_threads_(detail::inside_task ? 1 : home.n_threads_),
         rows_(rows),
+        pairs_(pairs),
         interrupt_(interrupt),
         histograms_(home.tiles_, search_, columns_.of_tree(), pairs, home.scratch_, interrupt) {}
 
   BoostedTree grow(const Packed* root_histogram) {
     if (params_.symmetric) return grow_levels(plant(root_histogram));
-    push(plant(root_histogram));
+    if (params_.forced_splits.empty())
+      push(plant(root_histogram));
+    else
+      force_splits(plant(root_histogram));
     const double to_share = estimated_ns_of_root() / (4.0 * n_threads_);
     alone_ns_ = std::clamp(to_share, 100'000.0, 500'000.0);
     for (commit_splits(); !is_done(); commit_splits()) {
@@ -108,6 +113,34 @@ class BoostGrower::Growing : public GrowingTree {
       }
     }
     return next;
+  }
+
+  // ---- the first splits, if they are given ------------------------------------------------------------
+
+  void force_splits(std::unique_ptr<Leaf> root) {
+    is_forcing_ = true;
+    force(std::move(root), 0);
+    is_forcing_ = false;
+  }
+
+  // A node that cannot make its split, as a side of it would be too small, is split as any other.
+  void force(std::unique_ptr<Leaf> leaf, std::uint32_t asked) {
+    if (!may_split(*leaf) || n_to_come() == 0 || !leaf->histogram) return push(std::move(leaf));
+    const std::span<const Row> rows = std::span(rows_).subspan(leaf->begin, leaf->n());
+    const ForcedSplit& wanted = params_.forced_splits[asked];
+    leaf->best = forced_split(wanted, coding_, home_.codes_, rows, pairs_, search_, units_, leaf->bounds);
+    Outcome outcome = split(*leaf, estimated_ns(*leaf) < worth_a_wake_up_ns ? 1 : n_threads_, 0, true);
+    if (!outcome.left) {
+      leaf->best = std::move(outcome.recounted);
+      return push(std::move(leaf));
+    }
+    place(*leaf);
+    leaf->left = std::move(outcome.left);
+    leaf->right = std::move(outcome.right);
+    record_split(*leaf);
+    ++n_leaves_;
+    wanted.left > 0 ? force(std::move(leaf->left), wanted.left) : push(std::move(leaf->left));
+    wanted.right > 0 ? force(std::move(leaf->right), wanted.right) : push(std::move(leaf->right));
   }
 
   // ---- several leaves at a time ----------------------------------------------------------------------
@@ -273,7 +306,7 @@ class BoostGrower::Growing : public GrowingTree {
     histograms_.divide(a, b, n_threads, worker);
     small.best = std::move(a.best);
     large.best = std::move(b.best);
-    if (params_.symmetric) return outcome;
+    if (params_.symmetric || is_forcing_) return outcome;
     for (Leaf* child : {&small, &large})
       if (!(child->best.gain > 0)) give_back(*child, worker);
     return outcome;
@@ -311,9 +344,11 @@ class BoostGrower::Growing : public GrowingTree {
   BoostGrower& home_;
   const int n_threads_;
   std::vector<Row>& rows_;
+  const Packed* pairs_;
   Interrupt& interrupt_;
   const HistogramSearch histograms_;
 
+  bool is_forcing_ = false;
   double alone_ns_ = 0;  // splits that take no longer are one thread's work
 
   // While threads split leaves of their own, what follows is under the mutex, and so are the tree's leaves.

@@ -13,6 +13,14 @@
 
 namespace spinney {
 
+// A split that a tree starts with, and those of its sides: their places in the list, 0: none (the first is the root's).
+struct ForcedSplit {
+  std::uint32_t feature = 0;
+  double threshold = 0;                   // numbers: up to it go left
+  std::vector<std::uint32_t> left_codes;  // categories, ascending
+  std::uint32_t left = 0, right = 0;
+};
+
 // Left alone, nothing is limited, drawn or regularised; what users get unless they say otherwise is Python's to say.
 struct BoostParams {
   double learning_rate = 1;
@@ -28,7 +36,9 @@ struct BoostParams {
   double category_smoothing = 0, category_l2 = 0;
   std::vector<std::int8_t> monotonic_cst;                   // by column; empty: none
   std::vector<std::vector<std::uint32_t>> interaction_cst;  // columns that may meet on a path; empty: all may
-  std::vector<double> feature_costs;  // gains are divided by those of their columns; empty: all cost the same
+  std::vector<double> feature_costs;       // gains are divided by those of their columns; empty: all cost the same
+  std::vector<double> feature_weights;     // by column: how likely it is drawn, 0: never; empty: all alike
+  std::vector<ForcedSplit> forced_splits;  // of every tree
   double count_by_weight = 1;  // what a row counts for where `min_samples_leaf` is judged by shares of the hessian
   std::uint64_t seed = 0;
   int n_threads = 1;

@@ -8,9 +8,9 @@
 #include <numeric>
 #include <utility>
 
+#include "base/draw.h"
 #include "base/random.h"
 #include "data/read.h"
-#include "grow/draw.h"
 
 namespace spinney {
 

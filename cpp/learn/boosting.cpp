@@ -11,9 +11,11 @@
 #include "base/pool.h"
 #include "base/random.h"
 #include "learn/chunks.h"
+#include "learn/coded_leaves.h"
 #include "learn/leaf_values.h"
 #include "learn/scales.h"
 #include "learn/vector_space.h"
+#include "tree/shrink.h"
 
 namespace spinney {
 
@@ -71,7 +73,7 @@ Boosting::Boosting(BoostingRows rows, BoostingRows held_out, BoostingParams para
   weigh_rows();
   if (!coded_)
     coded_ = std::make_shared<CodedTable>(*rows_.table, held_out_.table, rows_.weight, params_.max_bins,
-                                          !params_.tree.symmetric, n_threads, interrupt);
+                                          !params_.tree.symmetric, params_.tree.forced_splits, n_threads, interrupt);
   if (coded_->table != rows_.table || (held_out_.table != nullptr && coded_->later_table != held_out_.table))
     throw std::invalid_argument("these are the codes of another table");
   if (held_out_.table != nullptr) take_rows_of_weight(held_out_.table->n_rows, held_out_.weight, judged_);
@@ -143,6 +145,21 @@ std::uint32_t Boosting::n_trees_apart() const {
 
 void Boosting::advance(Interrupt& interrupt, bool judges_out_of_bag) {
   interrupt.check();
+  std::vector<std::uint32_t> dropped = draw_drops();
+  take_off(dropped);
+  grow_round(interrupt, judges_out_of_bag);
+  ++round_;
+  if (params_.drops.rate > 0) put_back(std::move(dropped));
+}
+
+void Boosting::keep(std::vector<BoostedTree> grown) {
+  for (BoostedTree& g : grown) {
+    trees_.push_back(std::move(g.tree));
+    if (params_.drops.rate > 0) cuts_.push_back(std::move(g.cut));
+  }
+}
+
+void Boosting::grow_round(Interrupt& interrupt, bool judges_out_of_bag) {
   if (begins_step() || totals_.empty()) {
     if (!has_pairs_) fill_pairs(nullptr);
     if (params_.n_parallel_trees > 1) step_scores_ = rows_.scores;
@@ -160,8 +177,7 @@ void Boosting::advance(Interrupt& interrupt, bool judges_out_of_bag) {
     grown[k] = grow(static_cast<std::uint32_t>(k), *spaces_[static_cast<std::size_t>(worker)], interrupt);
   });
   for (std::uint32_t k = n_apart; k < n_scores(); ++k) grown[k] = grow(k, *spaces_[0], interrupt);
-  for (BoostedTree& g : grown) trees_.push_back(std::move(g.tree));
-  ++round_;
+  keep(std::move(grown));
 }
 
 BoostedTree Boosting::grow(std::uint32_t k, Workspace& space, Interrupt& interrupt) {
@@ -177,7 +193,7 @@ BoostedTree Boosting::grow(std::uint32_t k, Workspace& space, Interrupt& interru
                                         roots_ ? roots_->of(k) : nullptr, interrupt);
   set_values(grown, k, space.rows);
   if (rows_.weight != nullptr || params_.draws_by_gradient) weigh(grown, space.rows);
-  average_below(grown.tree);
+  average(grown.tree);
   add_to_scores(grown, k, space.rows);
   walk_others({&grown, 1}, k);
   return grown;
@@ -251,6 +267,14 @@ double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::spa
   return params_.tree.learning_rate * value;
 }
 
+// Values of splits are means of those below; leaves may count for less, or be drawn to these.
+void Boosting::average(Tree& tree) const {
+  if (step_share_ < 1)
+    for (double& value : tree.value) value *= step_share_;
+  average_below(tree);
+  if (params_.hierarchical_shrinkage > 0) shrink(tree, params_.hierarchical_shrinkage);
+}
+
 // Nodes know the weight of their rows, not their number. It is summed in whole numbers of a power of two that is small
 // enough: whole weights stay what they are, and the order of the rows does not matter.
 void Boosting::weigh(BoostedTree& grown, std::span<const Row> rows) const {
@@ -288,26 +312,13 @@ void Boosting::walk_others(std::span<const BoostedTree> grown, std::uint32_t fir
 
 void Boosting::walk(std::span<const BoostedTree> grown, std::uint32_t first, const Codes& codes,
                     std::span<const Row> rows, std::vector<RowVector<double>>& scores) const {
-  const Tree& tree = grown[0].tree;
-  const Coding& coding = coded_->coding;
-  const auto goes_left = [&](std::uint32_t at, std::uint32_t code) {
-    const CodedColumn& column = coding.columns[static_cast<std::size_t>(tree.feature[at])];
-    if (column.has_missing && code + 1 == column.n_codes) return (tree.flags[at] & Tree::missing_left) != 0;
-    if (!column.is_category) return code <= grown[0].cut[at];
-    return category_goes_left(tree.sets.data() + tree.set[at], tree.flags[at] & Tree::default_left, code);
-  };
-  for_each_chunk(rows.size(), params_.tree.n_threads, 30.0, [&](std::size_t, std::size_t begin, std::size_t end) {
-    codes.touch(rows.subspan(begin, end - begin), coding.columns.size());
-    rows_.table->touch(rows.subspan(begin, end - begin), grown.size());
-    for (std::size_t i = begin; i < end; ++i) {
-      std::uint32_t at = 0;
-      while (!tree.is_leaf(at)) {
-        const auto f = static_cast<std::uint32_t>(tree.feature[at]);
-        at = goes_left(at, codes.code(coding, f, rows[i])) ? at + 1 : tree.right[at];
-      }
-      for (std::size_t k = 0; k < grown.size(); ++k) scores[first + k][rows[i]] += grown[k].tree.value[at];
-    }
-  });
+  const auto touch_rows = [&](std::span<const Row> some) { rows_.table->touch(some, grown.size()); };
+  for_each_leaf(
+      grown[0].tree, grown[0].cut, coded_->coding, codes, rows, params_.tree.n_threads,
+      [&](Row r, std::uint32_t leaf) {
+        for (std::size_t k = 0; k < grown.size(); ++k) scores[first + k][r] += grown[k].tree.value[leaf];
+      },
+      touch_rows);
 }
 
 }  // namespace spinney

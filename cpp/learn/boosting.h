@@ -16,15 +16,26 @@
 
 namespace spinney {
 
+// Earlier rounds that a round is fitted without.
+struct DropParams {
+  double rate = 0;                  // chance of each; 0: none is dropped
+  double skip = 0;                  // chance that a round drops nothing
+  std::uint32_t most = UINT32_MAX;  // of a round
+  bool by_weight = false;           // chances are in proportion to what rounds are worth
+};
+
 struct BoostingParams {
   BoostParams tree;
+  DropParams drops;
   std::vector<LossPart> parts = {LossPart{}};           // the scores of one part stand side by side
   std::vector<std::vector<std::int8_t>> monotonic_cst;  // by score, where they differ; empty: those of `tree` for all
   std::uint32_t max_bins = 65535;                       // of a column, missing values apart
   double subsample = 1;                                 // share of the rows drawn for each round
-  bool vector_leaves = false;          // a round has one tree, whose leaves hold a value for each score
-  bool temper_steps = true;            // where Newton's steps may run away
-  bool draws_by_gradient = false;      // rows with large gradients rather than others; those drawn stand for these
+  bool vector_leaves = false;         // a round has one tree, whose leaves hold a value for each score
+  bool temper_steps = true;           // where Newton's steps may run away
+  bool draws_by_gradient = false;     // rows with large gradients rather than others; those drawn stand for these
+  double certain_share = 0;           // > 0: this share of the rows, of largest gradients, and of the others some alike
+  double hierarchical_shrinkage = 0;  // strength; values of nodes are drawn to those above them
   std::uint32_t n_parallel_trees = 1;  // rounds that fit the gradients of the same scores
 
   std::uint32_t n_scores() const;
@@ -57,6 +68,16 @@ class Boosting {
   // values. `judges_out_of_bag`: whether the losses of rows not drawn are wanted.
   void advance(Interrupt& interrupt, bool judges_out_of_bag = true);
 
+  // Sets the leaves of an earlier tree of a score column anew by these rows, and adds it to their scores: the trees of all
+  // columns in turn make a round. `leaf` is by row.
+  Tree refit(std::uint32_t k, const Tree& old, std::span<const std::uint32_t> leaf, double decay);
+
+  // Scores without the rounds that the next one will drop.
+  std::vector<RowVector<double>> scores_to_fit() const;
+
+  // By round: what its trees are multiplied by once so many rounds are done, as later ones have dropped them.
+  std::vector<double> worths(std::uint32_t n_rounds) const;
+
   // Mean loss at the present scores, without what does not depend on them; NaN, here and below, if it is one from outside.
   double training_loss();  // the gradients of the next round come with it
   double held_out_loss() const { return mean_loss(held_out_); }
@@ -71,6 +92,8 @@ class Boosting {
   const BoostingRows& rows() const { return rows_; }
   const BoostingRows& held_out() const { return held_out_; }
   std::uint32_t n_rounds() const { return round_; }
+  const std::vector<std::vector<std::uint32_t>>& dropped() const { return dropped_; }  // by round, if any may be
+  int n_threads() const { return params_.tree.n_threads; }
 
  protected:
   // Rows `first_row` … of a table whose other rows are elsewhere, and what is known of all of them.
@@ -90,6 +113,7 @@ class Boosting {
   void draw_rows();
   void part_by_chance();
   void add_weightless();
+  void draw_largest_and_some(std::uint64_t key);
   void measure_rows();
   void weigh_drawn_rows();
   bool begins_step() const { return round_ % params_.n_parallel_trees == 0; }
@@ -103,6 +127,13 @@ class Boosting {
   void fill_pairs_of_classes(const Part& part, std::size_t begin, std::size_t end, GradientSums* sums, LossSum* loss);
   BoostedTree grow(std::uint32_t k, Workspace& space, Interrupt& interrupt);
   void grow_vector(Interrupt& interrupt);
+  void grow_round(Interrupt& interrupt, bool judges_out_of_bag);
+  void keep(std::vector<BoostedTree> grown);
+  std::vector<std::uint32_t> draw_drops() const;
+  void take_off(std::span<const std::uint32_t> rounds);
+  void put_back(std::vector<std::uint32_t> rounds);
+  void add_rounds(std::span<const std::uint32_t> rounds, const std::vector<double>& worth, double factor,
+                  const Codes& codes, std::span<const Row> rows, std::vector<RowVector<double>>& scores) const;
   std::uint32_t n_trees_apart() const;
   std::uint64_t key_of_tree(std::uint32_t k) const { return key_of_boosted_tree(params_.tree.seed, round_, k); }
   void fill_roots(Interrupt& interrupt);
@@ -128,6 +159,7 @@ class Boosting {
   void touch(std::size_t n_bytes) const {
     if (rows_.table->spill) rows_.table->spill->touch(n_bytes);
   }
+  void average(Tree& tree) const;
   double stands_for(Row r) const {
     return params_.draws_by_gradient ? std::max(1.0, whole_size_ / static_cast<double>(sizes_[r])) : 1.0;
   }
@@ -141,17 +173,20 @@ class Boosting {
   std::shared_ptr<const CodedTable> coded_;
   std::vector<std::unique_ptr<Workspace>> spaces_;  // by thread that grows a tree of its own; the first always
   std::unique_ptr<VectorSpace> vector_space_;
-  std::unique_ptr<RootHistograms> roots_;       // where the trees of a round are planted together
-  std::vector<Units> units_;                    // of the pairs there, by class
-  RowVector<Row> all_, in_bag_, out_of_bag_;    // all_: rows of positive weight
-  RowVector<Row> judged_;                       // rows held out
-  std::vector<LargeArray<Pair>> pairs_;         // by class
-  std::vector<GradientSums> totals_;            // by class
-  bool has_pairs_ = false;                      // pairs_ and totals_ are those of the present scores
-  double loss_before_ = 0;                      // the last round, of the rows out of bag
-  std::vector<float> sizes_;                    // of the rows' gradients, where these say which are drawn
-  double whole_size_ = 0;                       // a row of which is drawn for certain
-  std::vector<RowVector<double>> step_scores_;  // before the rounds that belong together, if leaves are refitted
+  std::unique_ptr<RootHistograms> roots_;            // where the trees of a round are planted together
+  std::vector<Units> units_;                         // of the pairs there, by class
+  RowVector<Row> all_, in_bag_, out_of_bag_;         // all_: rows of positive weight
+  RowVector<Row> judged_;                            // rows held out
+  std::vector<LargeArray<Pair>> pairs_;              // by class
+  std::vector<GradientSums> totals_;                 // by class
+  bool has_pairs_ = false;                           // pairs_ and totals_ are those of the present scores
+  double loss_before_ = 0;                           // the last round, of the rows out of bag
+  std::vector<float> sizes_;                         // of the rows' gradients, where these say which are drawn
+  double whole_size_ = 0;                            // a row of which is drawn for certain
+  std::vector<RowVector<double>> step_scores_;       // before the rounds that belong together, if leaves are refitted
+  double step_share_ = 1;                            // of a step, where its rows have lost others
+  std::vector<std::vector<std::uint32_t>> cuts_;     // by tree, if rounds may be dropped
+  std::vector<std::vector<std::uint32_t>> dropped_;  // by round
   double weight_scale_ = 1;
   std::size_t first_row_ = 0, n_all_rows_ = 0;  // where a part of a table begins, and the whole table's rows
   std::uint32_t round_ = 0;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/random.h"
@@ -27,6 +28,7 @@ void Boosting::add_weightless() {
 
 void Boosting::part_by_chance() {
   const std::uint64_t key = derive(derive(params_.tree.seed, 11), round_);
+  if (params_.certain_share > 0) return draw_largest_and_some(key);
   if (params_.draws_by_gradient) measure_rows();
   const auto is_drawn = [&](Row r) {
     const double chance = params_.draws_by_gradient ? static_cast<double>(sizes_[r]) / whole_size_ : params_.subsample;
@@ -48,6 +50,38 @@ void Boosting::part_by_chance() {
       else
         out_of_bag_[out++] = all_[i];
   });
+}
+
+// Rows with the largest gradients, and of the others some that stand for all of them (Ke et al. 2017, "GOSS"). Both are so many,
+// not so many on average, and ties go to the first rows.
+void Boosting::draw_largest_and_some(std::uint64_t key) {
+  const auto n = static_cast<double>(all_.size());
+  const auto n_largest = static_cast<std::size_t>(std::clamp(std::round(params_.certain_share * n), 1.0, n));
+  const auto n_left = all_.size() - n_largest;
+  const auto n_some = std::min(
+      static_cast<std::size_t>(std::max(1.0, std::round((params_.subsample - params_.certain_share) * n))), n_left);
+  sizes_.resize(n_rows());
+  for_each_chunk(n_rows(), params_.tree.n_threads, 2.0, [&](std::size_t, std::size_t begin, std::size_t end) {
+    for (std::size_t r = begin; r < end; ++r) {
+      sizes_[r] = 0;
+      for (std::uint32_t k = 0; k < n_scores(); ++k) sizes_[r] += std::abs(pairs_[k].data()[r].gradient);
+    }
+  });
+  std::vector<Row> rows(all_.begin(), all_.end());
+  const auto some = rows.begin() + static_cast<std::ptrdiff_t>(n_largest),
+             rest = some + static_cast<std::ptrdiff_t>(n_some);
+  const auto is_larger = [&](Row a, Row b) { return sizes_[a] != sizes_[b] ? sizes_[a] > sizes_[b] : a < b; };
+  if (some != rows.end()) std::nth_element(rows.begin(), some, rows.end(), is_larger);
+  std::vector<std::uint64_t> draws(n_rows());
+  for (auto r = some; r != rows.end(); ++r) draws[*r] = derive(key, *r);
+  const auto is_sooner = [&](Row a, Row b) { return draws[a] != draws[b] ? draws[a] < draws[b] : a < b; };
+  if (rest != rows.end()) std::nth_element(some, rest, rows.end(), is_sooner);
+  whole_size_ = n_some == 0 ? 1.0 : static_cast<double>(n_left) / static_cast<double>(n_some);
+  for (auto r = rows.begin(); r != rest; ++r) sizes_[*r] = r < some ? std::numeric_limits<float>::infinity() : 1.0f;
+  in_bag_.assign(rows.begin(), rest);
+  out_of_bag_.assign(rest, rows.end());
+  std::sort(in_bag_.begin(), in_bag_.end());
+  std::sort(out_of_bag_.begin(), out_of_bag_.end());
 }
 
 // How large the gradients of each row are, and the size from which on a row is drawn for certain, such that as many rows are

@@ -35,12 +35,11 @@ void Boosting::grow_vector(Interrupt& interrupt) {
       tree.impurity[at] = tree.weight[at] > 0 ? -saved / tree.weight[at] : 0.0;
     }
     set_values(grown[k], k, space.rows);
-    average_below(tree);
+    average(tree);
     add_to_scores(grown[k], k, space.rows);
   }
   walk_others(grown, 0);
-  for (BoostedTree& g : grown) trees_.push_back(std::move(g.tree));
-  ++round_;
+  keep(std::move(grown));
 }
 
 }  // namespace spinney

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/draw.h"
 #include "base/pool.h"
 #include "base/random.h"
 #include "cells/class_counts.h"
-#include "grow/draw.h"
 #include "learn/grow_tree.h"
 #include "tree/shrink.h"
 

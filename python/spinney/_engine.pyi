@@ -602,7 +602,12 @@ class BoostingOptions:
         max_bins: int,
         subsample: float,
         draws_by_gradient: bool,
+        top_share: float,
         n_parallel_trees: int,
+        drop_rate: float,
+        skip_drop: float,
+        max_drop: int,
+        drops_by_weight: bool,
         learning_rate: float,
         max_leaf_nodes: int,
         max_depth: int,
@@ -627,9 +632,15 @@ class BoostingOptions:
         monotonic_cst: Sequence[Sequence[int]],
         interaction_cst: Sequence[Sequence[int]],
         feature_costs: Sequence[float],
+        feature_weights: Sequence[float],
+        forced_splits: Sequence[tuple[int, float, Sequence[int], int, int]],
+        hierarchical_shrinkage: float,
         seed: int,
         n_jobs: int,
     ) -> None: ...
+
+def losses() -> dict[str, dict[str, bool]]:
+    """Losses by name, and what they are like."""
 
 class CodedTable:
     """A table in codes, for boosters that learn from different rows of it."""
@@ -717,10 +728,23 @@ class Boosting:
                 float,
             ]
         ] = [],
+        n_rounds: int | None = None,
     ) -> list[Tree]:
         """
-        Copies of the trees, their values multiplied by the factor of their score, if any. `statistics` are the table's last columns, which the trees are not to know of: each the place of a column of categories, a number for each of these, for missing ones and for those not seen.
+        Copies of the trees, their values multiplied by the factor of their score, if any; of the first rounds, as they were after these, if their number is given. `statistics` are the table's last columns, which the trees are not to know of: each the place of a column of categories, a number for each of these, for missing ones and for those not seen.
         """
+
+    def refit_round(self, trees: Sequence[Tree], decay: float) -> list[Tree]:
+        """
+        The trees of one round with their leaves set anew by the rows of this booster, to `decay` as they were.
+        """
+
+    @property
+    def n_dropped(self) -> list[int]:
+        """How many earlier rounds each has dropped."""
+
+    def scores_to_fit(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
+        """Scores without the rounds that the next one drops."""
 
     @property
     def n_rounds(self) -> int: ...
@@ -817,9 +841,6 @@ def advance_together(members: Sequence[Boosting], n_jobs: int) -> list[tuple[flo
     """
     One more round of each; losses of the rows learned from, those held out, those out of bag before and after.
     """
-
-def losses() -> dict[str, dict[str, bool]]:
-    """Losses by name, and what they are like."""
 
 def predicted(
     link: str,

@@ -1,5 +1,7 @@
 """Gradient boosting that grows its trees, or draws its rows and columns, in other ways than usual."""
 
+import numpy as np
+
 from fingerprints.boosting import classes, values
 from fingerprints.cases import case, enter_models, explained, row_answers, saved
 from fingerprints.tables import CLASSES, HOLES, MIXED, NEW, TWO, VALUES, WEIGHTS
@@ -7,6 +9,10 @@ from fingerprints.tables import CLASSES, HOLES, MIXED, NEW, TWO, VALUES, WEIGHTS
 OPTIONS = {
     "symmetric": {"growth": "symmetric", "max_leaf_nodes": 8},
     "by gradients": {"sampling": "gradient", "subsample": 0.4, "random_state": 2},
+    "goss": {"sampling": "goss", "top_share": 0.2, "subsample": 0.4, "random_state": 2},
+    "dropped": {"drop_rate": 0.4, "random_state": 2},
+    "dropped by weight": {"drop_rate": 0.6, "drop_by": "weight", "max_drop": 3, "skip_drop": 0.2, "random_state": 2},
+    "drawn together": {"hierarchical_shrinkage": 8.0},
     "three at a time": {"n_parallel_trees": 3, "subsample": 0.6, "max_features": 0.6, "random_state": 2},
 }
 enter_models("boosting", {name: values(**options) for name, options in OPTIONS.items()}, HOLES, VALUES)
@@ -18,7 +24,14 @@ enter_models(
     VALUES,
     sample_weight=WEIGHTS,
 )
+FORCED = {
+    "feature": "town",
+    "categories": MIXED["town"][:1].tolist(),
+    "right": {"feature": "length", "threshold": float(np.nanmedian(MIXED["length"]))},
+}
+enter_models("boosting two classes", {"forced": classes(forced_splits=FORCED)}, MIXED, TWO)
 PRICES = {"prices": classes(feature_costs={"length": 4.0, "town": 2.0})}
+PRICES["drawn columns"] = classes(feature_weights={"length": 4.0, "plot": 0.0}, max_features=0.5, random_state=2)
 enter_models("boosting two classes", PRICES, MIXED, TWO)
 
 
@@ -26,3 +39,12 @@ enter_models("boosting two classes", PRICES, MIXED, TWO)
 def read(n_jobs):
     model = values(n_jobs=n_jobs, **OPTIONS["symmetric"])().fit(HOLES, VALUES)
     return {"file": saved(model), "one row": row_answers(model, NEW[:10]), "shap": explained(model, NEW[:10])}
+
+
+@case("boosting: leaves set anew")
+def refitted(n_jobs):
+    values_, classes_ = values(n_jobs=n_jobs)().fit(HOLES, VALUES), classes(n_jobs=n_jobs)().fit(MIXED, CLASSES)
+    return {
+        "values": values_.refit(HOLES[::2], VALUES[::2] + 3, WEIGHTS[::2], decay=0.4).fingerprint(),
+        "classes": classes_.refit(MIXED, CLASSES[::-1]).fingerprint(),
+    }

@@ -60,7 +60,12 @@ BOOSTING = {
     "max_bins": 255,
     "subsample": 1.0,
     "draws_by_gradient": False,
+    "top_share": 0.0,
     "n_parallel_trees": 1,
+    "drop_rate": 0.0,
+    "skip_drop": 0.0,
+    "max_drop": 1,
+    "drops_by_weight": False,
     "learning_rate": 0.1,
     "max_leaf_nodes": 31,
     "max_depth": 6,
@@ -74,6 +79,7 @@ BOOSTING = {
     "l1_regularization": 0.0,
     "max_step": 0.0,
     "temper_steps": True,
+    "longest_step": 0.0,
     "vector_leaves": False,
     "max_features_per_tree": 1.0,
     "max_features_per_level": 1.0,
@@ -84,6 +90,9 @@ BOOSTING = {
     "monotonic_cst": [],
     "interaction_cst": [],
     "feature_costs": [],
+    "feature_weights": [],
+    "forced_splits": [],
+    "hierarchical_shrinkage": 0.0,
     "seed": 0,
     "n_jobs": 1,
 }
@@ -154,8 +163,10 @@ DERIVED_OF_BOOSTING = {
     "depth_wise",
     "symmetric",
     "draws_by_gradient",
+    "drops_by_weight",
     "seed",
     "temper_steps",
+    "longest_step",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,16 +16,18 @@ import spinney._engine as _engine
 from spinney._boosting.boosters import start_booster, tables_of_members, weights_for_bins
 from spinney._boosting.evaluations import FollowsSets, metrics_of, named_sets
 from spinney._boosting.first_model import StartsAtModel
+from spinney._boosting.forced import check_forced
+from spinney._boosting.goes_with import check_options
 from spinney._boosting.importances import BoostingImportances
 from spinney._boosting.judge import HeldOutScore, WithScoring
-from spinney._boosting.kept import boosting_from_json, boosting_to_json
+from spinney._boosting.kept import BY_ROUND, boosting_from_json, boosting_to_json
 from spinney._boosting.losses import Loss
 from spinney._boosting.mean_then_spread import MeanThenSpread, goes_apart
 from spinney._boosting.members import Member
-from spinney._boosting.options import CONSTRAINTS, NEUTRAL, engine_options
+from spinney._boosting.options import CONSTRAINTS, NEUTRAL, engine_options, forced_splits, smallest_leaf, step_size
 from spinney._boosting.outputs import weighed
 from spinney._boosting.outside import OutsideLosses
-from spinney._boosting.promised import check_draws, check_earlier_keeps, promised_directions
+from spinney._boosting.promised import check_earlier_keeps, promised_directions
 from spinney._boosting.readable import ReadableBoosting
 from spinney._boosting.recipe import Recipe, resolve, searched, stops_early
 from spinney._boosting.rounds import Rounds
@@ -222,6 +225,11 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         if is_calibrated and (known := rounds.calibrated(parts, rows, loss, start, by_class)) is not None:
             learned["_calibration"] = known
         model = rounds.result()
+        step, dropped = step_size(self, recipe), rounds.n_dropped
+        if len(parts) == 1 and dropped is None and (earlier is None or step == getattr(self, "_step", None)):
+            learned["_step"] = step
+        if dropped is not None:
+            learned["n_dropped_"] = dropped
         learned |= {"_seed": seed} | self._told_by(rounds, model, loss, parts, rows)
         check_files(X)
         self._keep(recipe, schema, rounds, model, learned)
@@ -263,12 +271,17 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         for metric in metrics_of(self.scoring):
             check_scoring(metric, self.callbacks)
         check_held_out(X_val, y_val, more, groups, stops_early(self), time)
-        check_draws(self)
+        check_options(self)
 
     def _draw_seed(self, recipe: Recipe, may_set_aside: bool) -> int:
         """Seed of all draws; fixed where the user asks for none, unless the user gives one."""
         shares = (recipe.subsample, self.max_features_per_level, self.max_features_per_tree)
-        draws = min(shares) < 1 or recipe.max_features is not None or (recipe.stops_early and may_set_aside)
+        draws = (
+            min(shares) < 1
+            or self._setting("drop_rate") > 0
+            or recipe.max_features is not None
+            or (recipe.stops_early and may_set_aside)
+        )
         if self.random_state is None and (recipe.is_auto or not draws):
             return 0
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -386,7 +399,10 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             judged = [part for _, part in parts if part is not None]
             return best_factors(members, judged, *rows.shifted(start, loss), loss)
 
-        return Rounds(self, recipe, members, earlier, view, None if loss.outside else factors)
+        check = None
+        if forced := forced_splits(self, recipe, schema):
+            check = partial(check_forced, forced, n_rows=smallest_leaf(self, recipe, parts[0][0].n_used))
+        return Rounds(self, recipe, members, earlier, view, None if loss.outside else factors, check)
 
     def _told_by(self, rounds: Any, model: FittedBoosting, loss: Loss, parts: Any, rows: LearningRows) -> Any:
         """Return what else is learned from the rows once the model is known."""
@@ -397,9 +413,8 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
     ) -> None:
         """Set the fitted attributes, all at once, when nothing can fail any more."""
         curves = rounds.curves()
-        for name in ("validation_score_", "oob_scores_", "oob_improvement_", "oob_score_", "init_", "history_"):
+        for name in (*BY_ROUND, "init_", "_calibration", "_step"):
             self.__dict__.pop(name, None)
-        self.__dict__.pop("_calibration", None)
         self._keep_schema(schema)
         self.max_features_ = min(count_features(recipe.max_features, schema.n_features), schema.n_features)
         self.boosting_ = model
@@ -432,6 +447,12 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         return scores if given is None else scores + given.T
 
     def _staged_scores(self, X: Any, offset: Any) -> Iterator[Floats]:
+        check_is_fitted(self)
+        if hasattr(self, "n_dropped_"):
+            raise ValueError(
+                "Rounds of a fit with drop_rate change what earlier ones are worth, so that the model has no stages. "
+                "Fit it with drop_rate=0, or with fewer rounds."
+            )
         columns = self._columns(X)
         given = self._read_offset(X, offset, columns.n_rows)
         trees = np.zeros((columns.n_rows, self.boosting_.n_scores))

@@ -62,13 +62,14 @@ class EvaluatedSet:
     def __init__(self, name: str, rows: LearningRows, scores: Floats, metrics: dict[str, Metric]) -> None:
         self.name = name
         self._columns = rows.columns
-        self._scores = np.ascontiguousarray(scores.T)
+        self._start = self._scores = np.ascontiguousarray(scores.T)
         self._metrics = metrics
         self.values: dict[str, list[float]] = {metric: [] for metric in metrics}
 
-    def add(self, trees: _engine.Additive, n_jobs: int) -> None:
-        """Add what the trees of a round say, and judge."""
-        self._scores = self._scores + trees.sums(self._columns, 0, trees.n_trees, n_jobs)
+    def add(self, trees: _engine.Additive, n_jobs: int, afresh: bool) -> None:
+        """Add what the trees of a round, or of all rounds afresh, say, and judge."""
+        before = self._start if afresh else self._scores
+        self._scores = before + trees.sums(self._columns, 0, trees.n_trees, n_jobs)
         for metric, judge in self._metrics.items():
             self.values[metric].append(judge(self._scores))
 
@@ -85,11 +86,12 @@ class Evaluations:
 
     def add(self, engine: _engine.Boosting, n_scores: int) -> None:
         """Judge the sets by the rounds that a booster has done since the last time."""
-        trees = engine.trees(self._n_trees)
-        self._n_trees += len(trees)
+        afresh = bool(engine.n_dropped)  # earlier rounds are no longer what they were
+        trees = engine.trees(0 if afresh else self._n_trees)
+        self._n_trees += 0 if afresh else len(trees)
         added = _engine.make_additive(trees, n_scores, self._n_categories)
         for one in self._sets:
-            one.add(added, self._n_jobs)
+            one.add(added, self._n_jobs, afresh)
         self._rounds.append(engine.n_rounds)
 
     def last(self) -> dict[str, float]:

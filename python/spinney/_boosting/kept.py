@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from spinney._boosting.calibration import Calibration
 from spinney._file.arrays import array_from_json, array_to_json, numbers_from_json
 from spinney._file.container import field, refuse
@@ -13,6 +15,7 @@ from spinney._learn.support import ranges_from_json, ranges_to_json
 
 _CURVES = ("train_score", "validation_score")
 _OUT_OF_BAG = ("oob_scores", "oob_improvement")
+BY_ROUND = ("validation_score_", "oob_scores_", "oob_improvement_", "oob_score_", "n_dropped_", "history_")
 
 
 def boosting_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
@@ -28,6 +31,10 @@ def boosting_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
         entry["ranges"] = ranges_to_json(attributes["_ranges"])
     if attributes.get("_calibration") is not None:
         entry["calibration"] = attributes["_calibration"].to_json()
+    if "n_dropped_" in attributes:
+        entry["n_dropped"] = attributes["n_dropped_"].tolist()
+    if "_step" in attributes:
+        entry["step"] = attributes["_step"]
     if "stopped_because_" in attributes:  # files of earlier versions do not say
         entry["stopped_because"] = attributes["stopped_because_"]
     return {"boosting": entry}
@@ -52,6 +59,15 @@ def boosting_from_json(header: dict[str, Any], part: FittedPart) -> dict[str, An
             found[name + "_"] = array_from_json(entry[name], ("float64",), (None,))
             if len(found[name + "_"]) < n_rounds:
                 refuse("is damaged: its out-of-bag curve is shorter than the model")
+    if "n_dropped" in entry:
+        counts = numbers_from_json(field(entry, "n_dropped", list), "n_dropped")
+        if len(counts) != n_rounds or not ((counts >= 0) & (counts < n_rounds)).all():
+            refuse("is damaged: its dropped rounds do not fit the model")
+        found["n_dropped_"] = counts.astype(np.intp)
+    if "step" in entry:
+        found["_step"] = field(entry, "step", float)
+        if not 0 < found["_step"] < np.inf:
+            refuse("is damaged: its step is not a positive number")
     if "ranges" in entry:
         found["_ranges"] = ranges_from_json(field(entry, "ranges", dict), part.schema.n_features)
     if "calibration" in entry:

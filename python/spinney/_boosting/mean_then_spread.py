@@ -108,6 +108,14 @@ class MeanThenSpread:
         assert self._spread is not None
         return self._spread.least_loss() / 2
 
+    @property
+    def n_dropped(self) -> NDArray[np.intp] | None:
+        """How many earlier rounds those of the mean have dropped; None if it is not that kind of fit."""
+        dropped = self._mean.n_dropped
+        spread = None if self._spread is None else self._spread.n_dropped
+        n_more = 0 if dropped is None or spread is None else max(0, len(spread) - len(dropped))
+        return dropped if dropped is None else np.concatenate([dropped, np.zeros(n_more, dtype=np.intp)])
+
     def result(self) -> FittedBoosting:
         """Return the model; where one of the two has fewer rounds, its last trees do nothing."""
         mean = self._mean.trees(1.0)

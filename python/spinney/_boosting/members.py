@@ -66,14 +66,19 @@ class Member:
         """Rounds, those of an earlier fit included."""
         return self.engine.n_rounds
 
-    def trees(self, factors: Floats | None = None) -> list[_engine.Tree]:
-        """Return the trees, of the table's own columns alone, with values times the factor of their score."""
-        return self.engine.trees(0, [] if factors is None else factors.tolist(), self._statistics)
+    def trees(self, factors: Floats | None = None, n_rounds: int | None = None) -> list[_engine.Tree]:
+        """Return the trees, of the table's own columns alone, with values times the factor of their score.
+
+        Those of the first `n_rounds` that this booster has done, as they were after these; all if it is None.
+        """
+        return self.engine.trees(0, [] if factors is None else factors.tolist(), self._statistics, n_rounds)
 
     def prepare(self) -> None:
         """Tell the engine the gradients of the next round, if it does not know the loss."""
         if self._outside is not None and self.engine.n_rounds % getattr(self._model, "n_parallel_trees", 1) == 0:
-            self.engine.set_gradients(*self._outside.learning.gradients(self.engine.scores()))
+            drops = self._model._setting("drop_rate") > 0
+            scores = self.engine.scores_to_fit() if drops else self.engine.scores()
+            self.engine.set_gradients(*self._outside.learning.gradients(scores))
 
     def outside_loss(self, rows: LearningRows, loss: Outside) -> OutsideRows:
         """Return a loss that the engine does not know, of other rows, by what this booster has learned of it."""
@@ -183,5 +188,5 @@ def mean_curve(curves: Sequence[Sequence[float]], turns: list[tuple[int, int]]) 
 
 def added_up(members: Sequence[Member], turns: list[tuple[int, int]], factors: Floats) -> list[_engine.Tree]:
     """Trees of all members, in turns, each worth its share of the mean times the factor of its score."""
-    trees, n_scores = [member.trees(factors / len(members)) for member in members], len(factors)
+    trees, n_scores = [member.trees(factors / len(members), member.n_kept()) for member in members], len(factors)
     return [trees[m][r * n_scores + k] for m, r in turns for k in range(n_scores)]

@@ -8,11 +8,20 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
+from spinney._boosting.forced import ForcedSplit, read_forced_splits
+from spinney._boosting.goes_with import draws_by_gradient
 from spinney._boosting.losses import Loss
 from spinney._boosting.promised import promised_directions
 from spinney._boosting.recipe import SEARCH, Recipe
 from spinney._data import Schema
-from spinney._learn.parameters import COUNT, count_features, count_rows, read_feature_costs, read_groups
+from spinney._learn.parameters import (
+    COUNT,
+    count_features,
+    count_rows,
+    read_drawn_columns,
+    read_feature_costs,
+    read_groups,
+)
 from spinney._words.warn import warn
 
 AUTO = StrOptions({"auto"})
@@ -24,6 +33,14 @@ NEUTRAL: dict[str, Any] = {  # of parameters that only some of the estimators ha
     "sampling": "uniform",
     "n_parallel_trees": 1,
     "feature_costs": None,
+    "feature_weights": None,
+    "forced_splits": None,
+    "hierarchical_shrinkage": 0.0,
+    "top_share": 0.2,
+    "drop_rate": 0.0,
+    "skip_drop": 0.0,
+    "max_drop": None,
+    "drop_by": "uniform",
 }
 
 CONSTRAINTS: dict[str, list[Any]] = {
@@ -49,9 +66,17 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "l1_regularization": [Interval(Real, 0.0, None, closed="left")],
     "max_step": [Interval(Real, 0.0, None, closed="neither"), AUTO, None],
     "subsample": [Interval(Real, 0.0, 1.0, closed="right"), AUTO],
-    "sampling": [StrOptions({"uniform", "gradient"})],
+    "sampling": [StrOptions({"uniform", "gradient", "goss"})],
+    "top_share": [Interval(Real, 0.0, 1.0, closed="neither")],
+    "drop_rate": [Interval(Real, 0.0, 1.0, closed="both")],
+    "skip_drop": [Interval(Real, 0.0, 1.0, closed="both")],
+    "max_drop": [Interval(Integral, 1, None, closed="left"), None],
+    "drop_by": [StrOptions({"uniform", "weight"})],
+    "hierarchical_shrinkage": [Interval(Real, 0.0, None, closed="left")],
     "n_parallel_trees": [COUNT],
     "feature_costs": ["array-like", dict, None],
+    "feature_weights": ["array-like", dict, None],
+    "forced_splits": [dict, None],
     "max_features": [
         Interval(Integral, 1, None, closed="left"),
         Interval(Real, 0.0, 1.0, closed="right"),
@@ -102,7 +127,14 @@ def engine_options(
     n_features = schema.n_features
     monotone = promised_directions(model, schema, [part.n_scores for part in loss.parts])
     costs = read_feature_costs(model._setting("feature_costs"), schema)
+    weights, _ = read_drawn_columns(model._setting("feature_weights"), None, schema)
+    is_goss = model._setting("sampling") == "goss" and recipe.subsample < 1
     node_share = count_features(recipe.max_features, n_features)
+    if weights and node_share >= n_features and min(model.max_features_per_level, model.max_features_per_tree) >= 1:
+        raise ValueError(
+            "feature_weights says how likely columns are to be drawn, and none are drawn. Set max_features, "
+            "max_features_per_level or max_features_per_tree."
+        )
     if node_share > n_features:
         raise ValueError(
             f"max_features={model.max_features} is more than the table's {n_features} columns. Use None for all."
@@ -111,15 +143,20 @@ def engine_options(
         "losses": [(part.name, float(part.parameter), part.n_scores, float(part.weight)) for part in loss.parts],
         "max_bins": int(recipe.max_bins),
         "subsample": float(recipe.subsample),
-        "draws_by_gradient": model._setting("sampling") == "gradient" and recipe.subsample < 1,
+        "draws_by_gradient": draws_by_gradient(model) and recipe.subsample < 1,
+        "top_share": float(model._setting("top_share")) if is_goss else 0.0,
         "n_parallel_trees": int(model._setting("n_parallel_trees")),
-        "learning_rate": recipe.learning_rate / model._setting("n_parallel_trees"),
+        "drop_rate": float(model._setting("drop_rate")),
+        "skip_drop": float(model._setting("skip_drop")),
+        "max_drop": min(model._setting("max_drop") or NO_LIMIT, NO_LIMIT),
+        "drops_by_weight": model._setting("drop_by") == "weight",
+        "learning_rate": step_size(model, recipe),
         "max_leaf_nodes": min(recipe.max_leaf_nodes or NO_LIMIT, NO_LIMIT),
         "max_depth": min(model.max_depth or NO_LIMIT, NO_LIMIT),
         "depth_wise": model.growth == "depth",
         "symmetric": model.growth == "symmetric",
         "min_samples_split": min(count_rows(model.min_samples_split, n_rows), NO_LIMIT),
-        "min_samples_leaf": min(_smallest_leaf(model, recipe, n_rows), NO_LIMIT),
+        "min_samples_leaf": min(smallest_leaf(model, recipe, n_rows), NO_LIMIT),
         "min_hessian_leaf": float(model.min_hessian_leaf),
         "min_gain": max(float(model.min_gain), model.min_impurity_decrease * recipe.subsample * weight),
         "l2_regularization": float(recipe.l2_regularization),
@@ -140,12 +177,26 @@ def engine_options(
             for group in read_groups(model.interaction_cst, schema)
         ],
         "feature_costs": costs + [costs[source] for source in sources] if costs else [],
+        "feature_weights": weights + [weights[source] for source in sources] if weights else [],
+        "forced_splits": [split.to_engine() for split in forced_splits(model, recipe, schema)],
+        "hierarchical_shrinkage": float(model._setting("hierarchical_shrinkage")),
         "seed": seed,
         "n_jobs": model._n_threads,
     }
 
 
-def _smallest_leaf(model: Any, recipe: Recipe, n_rows: int) -> int:
+def step_size(model: Any, recipe: Recipe) -> float:
+    """Return what the values of a tree are multiplied by."""
+    return float(recipe.learning_rate / model._setting("n_parallel_trees"))
+
+
+def forced_splits(model: Any, recipe: Recipe, schema: Schema) -> list[ForcedSplit]:
+    """Return the splits that every tree starts with."""
+    return read_forced_splits(model._setting("forced_splits"), schema, model.max_depth, recipe.max_leaf_nodes)
+
+
+def smallest_leaf(model: Any, recipe: Recipe, n_rows: int) -> int:
+    """Return the fewest rows of a leaf."""
     if isinstance(model.min_samples_leaf, str):  # "auto"
         if recipe.min_samples_leaf is not None:
             return recipe.min_samples_leaf

@@ -12,28 +12,6 @@ from spinney._learn.parameters import read_monotone
 REFITTED = ("absolute_error", "quantile", "huber")  # losses whose leaves take medians or quantiles of residuals
 
 
-def check_draws(model: Any) -> None:
-    """Refuse ways to draw rows and to grow trees that do not go together."""
-    losses = model.loss if isinstance(model.loss, (list, tuple)) else [model.loss]
-    if model._setting("sampling") == "gradient" and any(isinstance(loss, str) and loss in REFITTED for loss in losses):
-        raise ValueError(
-            f"sampling='gradient' draws rows by the size of their gradients, which loss={model.loss!r} does not tell. "
-            "Use sampling='uniform'."
-        )
-    odd = (
-        model.growth == "symmetric"
-        or model._setting("sampling") == "gradient"
-        or model._setting("n_parallel_trees") > 1
-    )
-    if model._setting("leaves") == "vector" and (odd or model._setting("feature_costs") is not None):
-        raise ValueError(
-            "leaves='vector' goes with no growth='symmetric', sampling='gradient', n_parallel_trees "
-            "or feature_costs. Use leaves='single'."
-        )
-    if model._setting("sampling") == "gradient" and model._setting("n_parallel_trees") > 1:
-        raise ValueError("n_parallel_trees goes with rows drawn alike. Use sampling='uniform'.")
-
-
 def promised_directions(model: Any, schema: Schema, widths: Sequence[int]) -> list[list[int]]:
     """Monotone directions by score and column, as `read_monotone_of_outputs` returns them."""
     if getattr(model, "loss", None) == "normal" and model.monotonic_cst is not None:

@@ -94,8 +94,8 @@ class GradientBoostingRanker(BaseBoosting):
         Largest absolute value of a leaf, before the learning rate. "auto": Newton's step, damped beyond 1.5 where it
         could run away, which is wherever the second derivative changes. None: Newton's step, however large.
     subsample : float or "auto", default="auto"
-        Share of the rows drawn for each round. "auto": 1, or what goes with ``n_estimators="auto"``; a half with
-        ``sampling="gradient"``.
+        Share of the rows drawn for each round. "auto": 1, or what goes with ``n_estimators="auto"``; where gradients
+        say which (``sampling``), a half, or a tenth beside ``top_share``.
     max_features : int, float, {"auto", "sqrt", "log2"} or None, default="auto"
         Number or share of the columns tried at each node, drawn at random. "auto": all, or what goes with
         ``n_estimators="auto"``. None: all.

@@ -15,6 +15,7 @@ _SOME_ROWS = 0.7  # share that every second booster draws of few
 _SOME_COLUMNS = 0.35  # share that a node of every other pair of them looks at, where values are to be predicted
 SEARCH = "search"  # the effort that tries several recipes
 _DRAWN_BY_GRADIENT = 0.5  # share of the rows, unless the user says
+_DRAWN_BESIDE_TOP = 0.1  # share of the rows, those of small gradients
 _PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a booster stops, unless the user says
 
 
@@ -128,8 +129,10 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool) -> Recip
     for name in _PLAIN:
         if not _is_open(getattr(model, name, "auto")):
             found = found | {name: getattr(model, name)}
-    if model._setting("sampling") == "gradient" and _is_open(model.subsample):
-        found = found | {"subsample": _DRAWN_BY_GRADIENT}
+    if model._setting("sampling") != "uniform" and _is_open(model.subsample):
+        is_goss = model._setting("sampling") == "goss"
+        drawn = min(1.0, model._setting("top_share") + _DRAWN_BESIDE_TOP) if is_goss else _DRAWN_BY_GRADIENT
+        found = found | {"subsample": drawn}
     if not is_auto:
         found = found | {"n_rounds": int(model.n_estimators)}
     n_folds, n_deals = 0, 1

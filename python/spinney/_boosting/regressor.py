@@ -16,6 +16,7 @@ from spinney._boosting.base import BaseBoosting
 from spinney._boosting.certainty import CertainValues
 from spinney._boosting.losses import NUMBER_LOSSES, Loss, own_loss, regression_loss
 from spinney._boosting.outputs import is_several, loss_of_outputs, loss_of_quantiles, read_quantiles
+from spinney._boosting.refit import RefitsLeaves
 from spinney._boosting.spread import PredictsSpread
 from spinney._fitted.boosting import FittedBoosting
 from spinney._learn.one_target import read_one_value
@@ -24,7 +25,7 @@ from spinney._learn.target import read_values
 Floats = NDArray[np.float64]
 
 
-class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, BaseBoosting):
+class GradientBoostingRegressor(PredictsSpread, CertainValues, RefitsLeaves, RegressorMixin, BaseBoosting):
     """Gradient boosting of values.
 
     Trees are added one by one; each is fitted to the gradient of the loss at the predictions so far. The model is the
@@ -95,15 +96,32 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, B
         Largest absolute value of a leaf, before the learning rate. "auto": Newton's step, damped beyond 1.5 where it
         could run away, which is wherever the second derivative changes. None: Newton's step, however large.
     subsample : float or "auto", default="auto"
-        Share of the rows drawn for each round. "auto": 1, or what goes with ``n_estimators="auto"``; a half with
-        ``sampling="gradient"``.
-    sampling : {"uniform", "gradient"}, default="uniform"
+        Share of the rows drawn for each round. "auto": 1, or what goes with ``n_estimators="auto"``; where gradients
+        say which (``sampling``), a half, or a tenth beside ``top_share``.
+    sampling : {"uniform", "gradient", "goss"}, default="uniform"
         Which rows are drawn where ``subsample`` asks for some: all alike, or those with large gradients rather than
-        others. The latter draws a row with a probability that is proportional to the size of its gradient, up to 1, and
-        lets it stand for as many like it (minimal variance sampling).
+        others. "gradient" draws a row with a probability that is proportional to the size of its gradient, up to 1, and
+        lets it stand for as many like it (minimal variance sampling). "goss" takes those with the largest gradients,
+        ``top_share`` of all, and of the others some drawn alike, which stand for the others (gradient-based one-side
+        sampling).
+    top_share : float, default=0.2
+        With ``sampling="goss"``: share of the rows that are taken for their large gradients. With ``subsample="auto"``
+        a tenth of all rows are drawn beside them.
     n_parallel_trees : int, default=1
         Rounds that belong together: so many trees in a row are fitted to the gradients of the same scores, each on rows
         and columns drawn for it, and count for their mean. ``n_estimators`` counts the trees.
+    drop_rate : float, default=0.0
+        Share of the earlier rounds, drawn anew, that each round is fitted without; at least one (DART). A round that
+        drops k others then counts for a (k + 1)-th of its step, and these for k of k + 1 parts of what they did. 0: no
+        round is dropped. Not with ``warm_start``; no stages are predicted, as later rounds change earlier ones. Early
+        stopping keeps the model as it was after its best round.
+    skip_drop : float, default=0.0
+        With ``drop_rate``: chance that a round drops nothing.
+    max_drop : int, optional
+        With ``drop_rate``: most rounds that one drops. None: no limit.
+    drop_by : {"uniform", "weight"}, default="uniform"
+        With ``drop_rate``: whether all rounds are dropped with the same chance, or in proportion to what they count for
+        after earlier drops.
     max_features : int, float, {"auto", "sqrt", "log2"} or None, default="auto"
         Number or share of the columns tried at each node, drawn at random. "auto": all, or what goes with
         ``n_estimators="auto"``. None: all.
@@ -130,6 +148,17 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, B
         form one more group.
     feature_costs : array-like of positive numbers or dict by column name, optional
         Price of each column, by which the gain of its splits is divided. Columns that a dict leaves out cost 1.
+    feature_weights : array-like of numbers or dict by column name, optional
+        How likely each column is to be drawn where some are, for a tree, a level or a node, in proportion; 0: never.
+        Columns that a dict leaves out have weight 1.
+    forced_splits : dict, optional
+        The first splits of every tree: ``{"feature": column, "threshold": number}``, or ``"categories"`` that go left
+        in the place of the threshold, with the splits of its sides as ``"left"`` and ``"right"``. Cuts are exact,
+        whatever the bins are; missing values go where it saves more. A fit refuses a split that leaves too few rows on
+        a side; where rows are drawn, a tree whose rows cannot make it goes on as usual.
+    hierarchical_shrinkage : float, default=0.0
+        Strength, in units of the row weights, with which the values of a tree's nodes are drawn to those of their
+        ancestors, small nodes most. 0: not at all.
     init : {"constant", "zero"}, estimator or None, default="constant"
         Where scores start: at the constant with the smallest loss, given the ``offset`` if there is one, or at 0. An
         estimator is fitted first, and scores start where it predicts; such a model can be pickled, but not saved as a
@@ -204,6 +233,8 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, B
         With ``subsample`` below 1, unless there are folds: by how much each round lowers the mean loss of these rows.
     oob_score_ : float
         With ``subsample`` below 1, unless there are folds: ``oob_scores_`` of the last round of the model.
+    n_dropped_ : ndarray of shape (n_rounds,)
+        With ``drop_rate``: how many earlier rounds each has dropped.
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the loss that the splits save.
     schema_ : Schema
@@ -261,7 +292,12 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, B
         max_step: float | str | None = "auto",
         subsample: float | str = "auto",
         sampling: str = "uniform",
+        top_share: float = 0.2,
         n_parallel_trees: int = 1,
+        drop_rate: float = 0.0,
+        skip_drop: float = 0.0,
+        max_drop: int | None = None,
+        drop_by: str = "uniform",
         max_features: int | float | str | None = "auto",
         max_features_per_level: float = 1.0,
         max_features_per_tree: float = 1.0,
@@ -272,6 +308,9 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, B
         monotonic_cst: Any = None,
         interaction_cst: Any = None,
         feature_costs: Any = None,
+        feature_weights: Any = None,
+        forced_splits: dict[str, Any] | None = None,
+        hierarchical_shrinkage: float = 0.0,
         init: Any = "constant",
         early_stopping: bool | None = None,
         scoring: Any = None,
@@ -309,7 +348,12 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, B
         self.max_step = max_step
         self.subsample = subsample
         self.sampling = sampling
+        self.top_share = top_share
         self.n_parallel_trees = n_parallel_trees
+        self.drop_rate = drop_rate
+        self.skip_drop = skip_drop
+        self.max_drop = max_drop
+        self.drop_by = drop_by
         self.max_features = max_features
         self.max_features_per_level = max_features_per_level
         self.max_features_per_tree = max_features_per_tree
@@ -320,6 +364,9 @@ class GradientBoostingRegressor(PredictsSpread, CertainValues, RegressorMixin, B
         self.monotonic_cst = monotonic_cst
         self.interaction_cst = interaction_cst
         self.feature_costs = feature_costs
+        self.feature_weights = feature_weights
+        self.forced_splits = forced_splits
+        self.hierarchical_shrinkage = hierarchical_shrinkage
         self.init = init
         self.early_stopping = early_stopping
         self.scoring = scoring

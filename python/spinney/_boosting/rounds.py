@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._boosting.calibration import Calibration, scores_out_of_folds
 from spinney._boosting.evaluations import Evaluations, metrics_of
+from spinney._boosting.goes_with import draws_by_gradient
 from spinney._boosting.losses import Loss
 from spinney._boosting.members import Losses, Member, added_up, in_turns, mean_curve
 from spinney._boosting.recipe import Recipe
@@ -37,6 +38,7 @@ class Rounds:
         earlier: FittedBoosting | None,
         view: Callable[[list[_engine.Tree]], FittedBoosting],
         factors: Callable[[], Floats] | None = None,
+        check_first: Callable[[_engine.Tree], None] | None = None,
     ) -> None:
         self._model = model
         self._recipe = recipe
@@ -44,6 +46,7 @@ class Rounds:
         self._earlier = earlier
         self.view = view
         self._factors = factors
+        self._check_first = check_first
         if earlier is not None:
             members[0].go_on(earlier.n_rounds)
         self.evaluations: Evaluations | None = None
@@ -80,6 +83,7 @@ class Rounds:
         while self._n_done < recipe.n_rounds:
             for member, found in zip(active, self._advance(active), strict=True):
                 member.record(found, self._so_far(member))
+            self._check_first_round()
             if self.evaluations is not None:
                 self.evaluations.add(self._members[0].engine, self.view([]).n_scores)
             if model.verbose:
@@ -95,6 +99,13 @@ class Rounds:
                 of_folds = " of any fold" if len(self._members) > 1 else ""
                 self.because = f"the held-out {judged}{of_folds} has not improved for {recipe.patience} rounds"
                 break
+
+    def _check_first_round(self) -> None:
+        """Look at the trees of the first round, if they had all rows."""
+        if self._n_done == 1 and self._check_first is not None and self._recipe.subsample == 1:
+            for member in self._members:
+                for tree in member.trees():
+                    self._check_first(tree)
 
     def _advance(self, members: list[Member]) -> list[Losses]:
         """Add a round to each."""
@@ -155,12 +166,24 @@ class Rounds:
     def result(self) -> FittedBoosting:
         """Return the model, cut back to its best rounds if asked for."""
         if len(self._members) == 1:
-            return self._so_far(self._members[0])().first(self._members[0].n_kept())
+            member, n_kept = self._members[0], self._members[0].n_kept()
+            before = [] if self._earlier is None else self._earlier.trees()
+            n_before = 0 if self._earlier is None else self._earlier.n_rounds
+            return self.view(before + member.trees(n_rounds=max(0, n_kept - n_before))).first(n_kept)
         return self.view(self.trees(1.0))
 
     def trees(self, times: float) -> list[_engine.Tree]:
         """Return the trees of several members, in turns, with their values times a factor."""
         return added_up(self._members, self._turns(), times * self.factors)
+
+    @property
+    def n_dropped(self) -> NDArray[np.intp] | None:
+        """How many earlier rounds each round of the model has dropped; None if it is not that kind of fit."""
+        if not self._model._setting("drop_rate") > 0:
+            return None
+        dropped = [member.engine.n_dropped for member in self._members]
+        turns = self._turns() if len(self._members) > 1 else [(0, r) for r in range(self._members[0].n_kept())]
+        return np.array([dropped[m][r] for m, r in turns], dtype=np.intp)
 
     @cached_property
     def factors(self) -> Floats:
@@ -238,9 +261,8 @@ class Rounds:
         if len(members) > 1:
             return {name: mean_curve(curves, self._turns()) for name, curves in names.items()}
         found = {name: np.array(curves[0]) for name, curves in names.items()}
-        if (
-            self._recipe.subsample < 1 and self._model._setting("sampling") == "uniform"
-        ):  # else few of them are like all others
+        changes = self._model._setting("drop_rate") > 0  # what earlier rounds have done
+        if self._recipe.subsample < 1 and not draws_by_gradient(self._model) and not changes:
             found["oob_scores_"] = np.array(first.out_of_bag_curve)
             found["oob_improvement_"] = np.array(first.out_of_bag_gains)
         return found

@@ -243,10 +243,15 @@ class DealtBooster:
         self._carrier.end_round()
         return self._engine.losses
 
-    def trees(self, first: int, factors: list[float], statistics: Sequence[Any]) -> list[_engine.Tree]:
-        """Return copies of the trees."""
+    def trees(
+        self, first: int, factors: list[float], statistics: Sequence[Any], n_rounds: int | None = None
+    ) -> list[_engine.Tree]:
+        """Return copies of the trees, of the first rounds if their number is given."""
         assert not statistics
-        return self._engine.trees(first, factors)
+        found = self._engine.trees(first, factors)
+        if n_rounds is None or self.n_rounds == 0:
+            return found
+        return found[: n_rounds * ((first + len(found)) // self.n_rounds) - first]
 
     def training_loss(self) -> float:
         """Mean loss of the rows learned from."""

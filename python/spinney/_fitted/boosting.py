@@ -159,8 +159,11 @@ class FittedBoosting(ModelOfTrees):
         """Return the model after its first rounds."""
         if n_rounds == self.n_rounds:
             return self
-        kept = self.trees()[: n_rounds * self.n_scores]
-        return FittedBoosting(kept, self.start, self.link, self._n_categories, self._n_classes, self.cost)
+        return self.with_trees(self.trees()[: n_rounds * self.n_scores])
+
+    def with_trees(self, trees: Sequence[_engine.Tree]) -> FittedBoosting:
+        """Return a model of other trees that starts and predicts as this one."""
+        return FittedBoosting(trees, self.start, self.link, self._n_categories, self._n_classes, self.cost)
 
     def scores(self, columns: _engine.Table, n_jobs: int) -> Floats:
         """Add up the trees and the start, (n_rows, n_scores)."""

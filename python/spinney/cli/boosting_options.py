@@ -11,12 +11,14 @@ from spinney._names import FITTED_BY_COMMAND_ALONE
 
 _ALL = ("boosting", *FITTED_BY_COMMAND_ALONE)
 _GROWTH = ("leaf", "depth", "symmetric")
-_SAMPLING = ("uniform", "gradient")
+_SAMPLING = ("uniform", "gradient", "goss")
 BOOSTING_OPTIONS = {  # models that each is for
     "growth": _ALL,
     "subsample": _ALL,
     "sampling": ("boosting",),
     "n_parallel_trees": ("boosting",),
+    "drop_rate": ("boosting",),
+    "hierarchical_shrinkage": ("boosting",),
     "feature_costs": ("boosting",),
 }
 
@@ -54,7 +56,7 @@ _OPTIONS = (
         type=click.Choice(_SAMPLING),
         metavar="S",
         help="Boosting: which rows are drawn: uniform (all alike), gradient (those with large gradients rather than "
-        "others).  [default: uniform]",
+        "others), goss (those with the largest, and some of the others).  [default: uniform]",
     ),
     click.option(
         "--parallel-trees",
@@ -62,6 +64,18 @@ _OPTIONS = (
         type=click.IntRange(1),
         metavar="N",
         help="Boosting: so many trees in a row fit the same scores, and count for their mean.  [default: 1]",
+    ),
+    click.option(
+        "--drop-rate",
+        type=click.FloatRange(0.0, 1.0),
+        metavar="SHARE",
+        help="Boosting: share of the earlier rounds that each is fitted without (DART).  [default: 0]",
+    ),
+    click.option(
+        "--hierarchical-shrinkage",
+        type=click.FloatRange(0.0),
+        metavar="S",
+        help="Boosting: strength with which values of nodes are drawn to those above them.  [default: 0]",
     ),
     click.option(
         "--feature-cost",
