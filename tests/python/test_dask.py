@@ -61,6 +61,9 @@ def test_a_frame_is_learned_where_it_lies(client):
         spinney.GradientBoostingRegressor().fit(rows, "y")
     with pytest.raises(ValueError, match="loss='absolute_error' does not go"):
         spinney.GradientBoostingRegressor(**FEW, loss="absolute_error").fit(rows, "y")
+    for given in ({"sampling": "goss"}, {"drop_rate": 0.1}, {"hierarchical_shrinkage": 2.0}):
+        with pytest.raises(ValueError, match=f"{next(iter(given))}=.* does not go with rows on several workers"):
+            spinney.GradientBoostingRegressor(**FEW, **given).fit(rows, "y")
 
 
 @pytest.mark.slow
