@@ -20,7 +20,7 @@ SYMMETRIC = "symmetric-boosting"  # with trees that make the same cut in a whole
 USUAL = ("tree", "boosting", LOG_BOOSTING, "forest", SYMMETRIC, "extra-trees", "linear", "adaboost", "knn", "svm")
 CORE = ("tree", "boosting", LOG_BOOSTING, "forest")  # what a study of a large table does at least
 PLANNED_SHARE = 0.85  # of the budget: what is left is for the last fits, and for machines that are slower
-_OPTIONAL_SHARE = 0.35  # of the budget: what a model beyond the core may take
+_OPTIONAL_SHARE = 0.45  # of the budget: what a model beyond the core may take
 _ROUND_IT = 1e-6  # work by cell of reading and profiling a table
 _FEWEST_ROWS, _FEWEST_COLUMNS = 1000, 50  # of a table of which a part is studied
 _STUDIED_SHARE = 2 / 3  # of the rows of a table that is too wide: by the others columns are chosen
@@ -99,7 +99,7 @@ class Candidate:
 def work_of(word: str, size: Size, care: Care) -> float:
     """Count the work of one fit, and of predictions for a quarter as many rows."""
     cells, n, k = size.cells, float(size.n_rows), size.n_classes
-    a_cell = 5e-6 if k == 0 else 3e-6 if k == 2 else 3e-6 * k
+    a_cell = 5e-6 if k == 0 else 3e-6 if k == 2 else 1.7e-6 * k
     boosting = a_cell * (n + 1000) * (size.n_columns + 12) * 3 ** (2 * care.effort - 1)
     symmetric = 1.5 * boosting * 3 ** (2 * (care.second_effort - care.effort))
     forest = care.n_trees * (cells if k == 0 else cells / size.n_columns**0.5)  # nodes look at all columns, or a few
