@@ -52,8 +52,6 @@ _PARAMETERS = {
     ("replace", "bootstrap"): "replacement with_replacement",
     ("keep_rows",): "keep_inbag quantreg",
     ("feature_weights",): "split_select_weights",
-    ("n_parallel_trees",): "num_parallel_tree num_parallel_trees",
-    ("sampling",): "sampling_method data_sample_strategy bootstrap_type",
     ("top_share",): "top_rate",
     ("drop_rate",): "rate_drop",
     ("drop_by",): "sample_type",
