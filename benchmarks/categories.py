@@ -6,7 +6,8 @@ later run goes on from there.
 
 - ``identifiers``: tables with columns of names, some of them added here, against the same tables without them.
   A column of names may cost no more than .01 of the area under the curve.
-- ``encodings``: categories as they are, as codes, and as one column of 0 and 1 for each.
+- ``encodings``: categories as they are, as codes, and as one column of 0 and 1 for each; with ``--repeats R`` rows are
+  parted R times. Behind is what is worse than the better of the two by half a percent and by two standard errors.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 import pool
 import sets
 from defaults import TOO_LARGE, TWINS, Job, _answers, _folds, _for_all, judge
+from forest_defaults import LEAST, compared
 from timing import environment
 
 MOST_LOST = 0.01  # of the area under the curve
@@ -96,10 +98,11 @@ def variant(table: sets.Table, wanted: str) -> tuple[np.ndarray, np.ndarray]:
     return X, table.is_category if wanted == "categories" else np.zeros(X.shape[1], dtype=bool)
 
 
-def fit(folder: str, name: str, rows: int, k: int, fold: int, family: str, wanted: str) -> pool.Record:
+def fit(folder: str, name: str, rows: int, k: int, fold: int, family: str, wanted: str, repeat: int) -> pool.Record:
     """Fit one family on all folds of a set but one, and judge it by that one."""
     table = sets.load(Path(folder), name)
     table = table if len(table.y) <= rows else sets._sample(table, rows)
+    table = sets.shuffled(table, repeat) if repeat else table
     held_out = _folds(table, k) == fold
     X, is_category = variant(table, wanted)
     y = table.y if table.n_classes else table.y.astype(np.float64)
@@ -151,21 +154,34 @@ def report_identifiers(records: list[pool.Record]) -> bool:
 
 
 def report_encodings(records: list[pool.Record]) -> None:
-    """Print the loss with categories over those with codes, by family and set."""
-    means = _means(records, "encodings", "loss")
+    """Print the loss with categories over those with codes, by family and set, and what is behind."""
+    found: dict[tuple[str, str, str], dict[tuple[int, int], float]] = {}
+    for record in records:
+        key = record["key"]
+        if key["part"] == "encodings":
+            part = (key.get("repeat", 0), key["fold"])
+            found.setdefault((key["family"], key["set"], key["variant"]), {})[part] = record["loss"]
+    k = max((record["key"]["folds"] for record in records), default=5)
     for family in ENCODED_FAMILIES:
-        found = sorted({name for name, of, _ in means if of == family})
-        whole = [n for n in found if all((n, family, v) in means for v in ENCODINGS)]
+        names = sorted({name for of, name, _ in found if of == family})
+        whole = [n for n in names if all((family, n, v) in found for v in ENCODINGS)]
         if not whole:
             continue
-        print(f"\n{family}: loss with categories over that with codes, and with columns of 0 and 1")
-        over = np.array(
-            [[means[n, family, "categories"] / max(means[n, family, v], 1e-12) for v in ENCODINGS[1:]] for n in whole]
-        )
-        for name, row in zip(whole, over, strict=True):
-            print(f"{name:<24}{means[name, family, 'categories']:>10.4g}" + "".join(f"{r - 1:>+9.1%}" for r in row))
-        print(f"{'mean of ' + str(len(whole)):<34}" + "".join(f"{np.exp(np.log(c).mean()) - 1:>+9.1%}" for c in over.T))
-        print(f"{'median':<34}" + "".join(f"{np.median(c) - 1:>+9.1%}" for c in over.T))
+        print(f"\n{family}: loss with categories over that with codes, and with columns of 0 and 1, ± standard error")
+        over, behind = [], []
+        for name in whole:
+            by_variant = [found[family, name, v] for v in ENCODINGS]
+            parts = sorted(set.intersection(*map(set, by_variant)))
+            mine, *others = (np.array([losses[part] for part in parts]) for losses in by_variant)
+            pairs = [compared(mine, other, k) for other in others]
+            worst, error = max(pairs)
+            behind += [name] if worst > LEAST and worst > 2 * error else []
+            over.append([1 + pair[0] for pair in pairs])
+            print(f"{name:<24}{mine.mean():>10.4g}" + "".join(f"{a:>+9.1%} ± {b:<6.1%}" for a, b in pairs))
+        table = np.array(over)
+        print(f"{'mean of ' + str(len(whole)):<34}" + "".join(f"{c.mean() - 1:>+9.1%}{'':9}" for c in table.T))
+        print(f"{'median':<34}" + "".join(f"{np.median(c) - 1:>+9.1%}{'':9}" for c in table.T))
+        print(f"behind on {len(behind)} of {len(whole)}: {', '.join(behind) or 'none'}")
 
 
 def _units(options: argparse.Namespace) -> list[pool.Unit]:
@@ -184,13 +200,14 @@ def _units(options: argparse.Namespace) -> list[pool.Unit]:
         pool.Unit(
             {
                 "part": part, "set": name, "family": family, "variant": v, "fold": fold, "rows": options.rows,
-                "folds": options.folds,
+                "folds": options.folds, "repeat": repeat,
             },
             fit,
-            (str(options.data), name, options.rows, options.folds, fold, family, v),
+            (str(options.data), name, options.rows, options.folds, fold, family, v, repeat),
         )
         for part, name, family, v in chosen
         if not options.sets or name in options.sets
+        for repeat in range(options.repeats)
         for fold in range(options.folds)
     ]  # fmt: skip
 
@@ -204,6 +221,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--families", nargs="+", choices=list(FAMILIES), help="only these")
     parser.add_argument("--rows", type=int, default=6_000, help="at most so many of a set, drawn at random")
     parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=1, help="how often rows are parted into folds")
     parser.add_argument("--jobs", type=int, help="fits at a time; default: processors")
     parser.add_argument("--minutes", type=float, help="start nothing new after so many")
     parser.add_argument("--records", type=Path, default=Path("categories.jsonl"), help="results, one line each")

@@ -30,11 +30,13 @@ FAMILIES = {"forest": "RandomForest", "extra": "ExtraTrees"}
 
 
 def make(library: str, family: str, kind: str, **options: Any) -> Any:
-    """Make an unfitted forest with two threads; 50 trees unless asked for more."""
+    """Make an unfitted forest with two threads and plain leaves, as the peers have; 50 trees unless asked for more."""
     if library == "sklearn":
         import sklearn.ensemble as module
     else:
         import spinney as module
+
+        options = {"shrinkage": None} | options
     name = FAMILIES[family] + ("Classifier" if kind == "classifier" else "Regressor")
     return getattr(module, name)(**({"n_estimators": 50, "random_state": 0, "n_jobs": N_JOBS} | options))
 

@@ -105,6 +105,12 @@ def seed_of(name: str, *numbers: int) -> np.random.Generator:
     return np.random.default_rng([zlib.crc32(name.encode()), *numbers])
 
 
+def shuffled(table: Table, repeat: int) -> Table:
+    """Return the rows in an order that is another for each repeat."""
+    order = seed_of(table.name, 5, repeat).permutation(len(table.y))
+    return Table(table.name, table.X[order], table.is_category, table.y[order], table.n_classes)
+
+
 def _sample(table: Table, n_rows: int) -> Table:
     rows = np.sort(seed_of(table.name).choice(len(table.y), n_rows, replace=False))
     y = table.y[rows]

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +25,8 @@
 #include "learn/forest.h"
 #include "module.h"
 #include "table.h"
+#include "tree/own_shares.h"
+#include "tree/shrink.h"
 #include "tree/validate.h"
 #include "tree_handle.h"
 
@@ -199,6 +203,52 @@ static ForestHandle* from_trees(const std::vector<const TreeHandle*>& trees, std
   return new ForestHandle(std::move(forest), std::move(n_categories));
 }
 
+// A forest of the same splits whose values are drawn to those of the nodes above.
+static ForestHandle* shrunk(const ForestHandle& self, double strength) {
+  if (!(strength >= 0 && std::isfinite(strength))) throw nb::value_error("a strength is finite and at least 0");
+  Forest forest;
+  forest.reserve(self.forest.nodes.size(), self.forest.nodes.sets.size(), self.forest.n_trees());
+  run_interruptible([&](Interrupt& interrupt) {
+    for (std::size_t t = 0; t < self.forest.n_trees(); ++t) {
+      interrupt.check();
+      Tree tree = self.forest.tree(t);
+      shrink(tree, strength);
+      forest.add(tree);
+    }
+    return 0;
+  });
+  return new ForestHandle(std::move(forest), self.n_categories);
+}
+
+using Bytes2 = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Numbers2 = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+static Doubles2Out own_shares_of(const ForestHandle& self, const Numbers2& leaf, const Bytes2& seen,
+                                 const Codes2& codes, std::vector<std::uint32_t> n_classes, const Doubles1& strengths,
+                                 int n_jobs) {
+  const std::size_t n_rows = codes.shape(0), n_trees = self.forest.n_trees();
+  if (leaf.shape(0) != n_rows || leaf.shape(1) != n_trees || seen.shape(0) != n_trees || seen.shape(1) != n_rows)
+    throw nb::value_error("a leaf and a mark for each row and tree");
+  if (n_classes.empty() || codes.shape(1) != n_classes.size()) throw nb::value_error("codes: one column per output");
+  if (std::reduce(n_classes.begin(), n_classes.end()) != self.forest.nodes.value_width)
+    throw nb::value_error("the forest has other classes");
+  for (std::size_t i = 0; i < codes.size(); ++i)
+    if (codes.data()[i] < 0 || static_cast<std::uint32_t>(codes.data()[i]) >= n_classes[i % n_classes.size()])
+      throw nb::value_error("codes: no such class");
+  for (std::size_t i = 0; i < leaf.size(); ++i)
+    if (leaf.data()[i] >= self.forest.root[i % n_trees + 1] - self.forest.root[i % n_trees])
+      throw nb::value_error("no such leaf");
+  const Judged judged{
+      {leaf.data(), leaf.size()}, {seen.data(), seen.size()}, {codes.data(), codes.size()}, std::move(n_classes)};
+  std::vector<double> out;
+  const int n_threads = resolve_threads(n_jobs);
+  run_interruptible([&](Interrupt& interrupt) {
+    own_shares(self.forest, judged, {strengths.data(), strengths.size()}, n_threads, interrupt, out);
+    return 0;
+  });
+  return own_rows(std::move(out), strengths.size());
+}
+
 // The trees of one forest, then those of the other.
 static ForestHandle* extended(const ForestHandle& self, const ForestHandle& other) {
   if (self.n_categories != other.n_categories || self.forest.nodes.value_width != other.forest.nodes.value_width)
@@ -251,6 +301,9 @@ void init_forest(nb::module_& m) {
           "First node of each tree, and the end.")
       .def("tree", &tree_at, "t"_a, "A copy of one tree.")
       .def("extended", &extended, "other"_a)
+      .def("shrunk", &shrunk, "strength"_a, "The same splits, values drawn to those of the nodes above.")
+      .def("own_shares", &own_shares_of, "leaf"_a, "seen"_a, "codes"_a, "n_classes"_a, "strengths"_a, "n_jobs"_a,
+           "Mean share of each row's own class by the trees that have not seen it, (n_rows * n_outputs, n_strengths).")
       .def("predict", &predict, "table"_a, "n_jobs"_a, "Mean over the trees.")
       .def("predict_one", &predict_one, "row"_a)
       .def("predict_one_number", &predict_one_number, "row"_a, "The same, of one output, without an array.")

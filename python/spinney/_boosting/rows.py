@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._data.pick import pick_table
+from spinney._data.some_rows import rows_of
 from spinney._learn.folds import read_folds, read_row_groups, read_time
 
 Floats = NDArray[np.float64]
@@ -163,22 +164,10 @@ def that_count(
     used = np.flatnonzero(rows.weights() > 0)
     labels = None if groups is None else read_row_groups(groups, len(rows.target))[used]
     given = None if encode is None else pick_table(rows.given).take(used)
-    columns = _rows_of(rows.columns, used) if encode is None else encode(given)
+    columns = rows_of(rows.columns, used) if encode is None else encode(given)
     offset = None if rows.offset is None else np.ascontiguousarray(rows.offset[:, used])
     more = None if rows.more is None else rows.more[used]
     return LearningRows(columns, rows.target[used], rows.weights()[used], offset, given, more), labels
-
-
-def _rows_of(columns: _engine.Table, rows: NDArray[np.intp]) -> _engine.Table:
-    """Copy some rows of a table that is not sparse."""
-    table = _engine.Table(len(rows))
-    for j in range(columns.n_columns):
-        values, n_categories = columns.values_at(j, rows.astype(np.uint32)), columns.n_categories(j)
-        if n_categories:
-            table.add_category(np.where(np.isnan(values), -1, values).astype(np.int32), n_categories)
-        else:
-            table.add_number(values)
-    return table
 
 
 def in_folds(

@@ -24,6 +24,14 @@ from spinney._forest.certainty.uncertainty import UncertainClasses, UncertainFor
 from spinney._forest.growing.kept import forest_from_json, forest_to_json
 from spinney._forest.growing.out_of_bag import Metric, OutOfBag
 from spinney._forest.growing.rows import Draws, draw_rows, row_keys, rows_with_weight
+from spinney._forest.growing.strength import (
+    LEAST_TREES,
+    STRENGTHS,
+    USUAL,
+    JudgingRows,
+    start,
+    strength_by_helpers,
+)
 from spinney._forest.growing.training_rows import keep_training_rows
 from spinney._forest.growing.turns import ForestRequest, Grown, balanced_weights, grow_in_turns
 from spinney._forest.growing.warm_start import (
@@ -47,7 +55,7 @@ from spinney._learn.row_print import RowPrint
 from spinney._learn.streams import check_files, taken_apart
 from spinney._learn.support import ColumnRanges
 from spinney._learn.target import read_weights
-from spinney._learn.user_criterion import check_shares, prepare, refuse_unsupported
+from spinney._learn.user_criterion import check_shares, is_user, prepare, refuse_unsupported
 from spinney._learn.warm_start import same_classes
 from spinney._numbers.same_bits import any_order_sum
 
@@ -158,25 +166,30 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         schema = self._with_combinations(schema, inputs, sample_weight, seed, earlier is None)
         columns = self._pooled(schema.combined(inputs), sample_weight)
         array, n_classes = self._engine_target(target)
-        fingerprints = inputs.fingerprints(self._n_threads) if self.bootstrap else None
-        draws = None
-        if fingerprints is not None:
-            keys = row_keys(fingerprints, array, inputs.n_columns)
-            draws = self._draw(keys, array, weight, copies, groups, seed)
+        known = self._known_strength(earlier, costs)
+        fingerprints = inputs.fingerprints(self._n_threads) if self.bootstrap or known is None else None
+        keys = None if fingerprints is None else row_keys(fingerprints, array, inputs.n_columns)
+        draws = self._draw(keys, array, weight, copies, groups, seed) if self.bootstrap and keys is not None else None
         if earlier is not None:
             check_samples_go_on(self.__dict__, draws)
-        strength = float(self.shrinkage or 0.0) * _mean_class_weight(weight, sample_weight)
+        unit = _mean_class_weight(weight, sample_weight)
         request = self._request(
-            schema, columns, (array, n_classes), weight, copies, draws, costs, seed, learned, strength
+            schema, columns, (array, n_classes), weight, copies, draws, costs, seed, learned, (known or 0.0) * unit
         )
         classes = target.classes if n_classes else None
         grown = Grown(earlier, self._out_of_bag(columns, draws, (array, classes), sample_weight))
+        if known is None:
+            assert keys is not None
+            rows = JudgingRows(columns, array, n_classes, weight, relative_weights(given)[1], keys, unit)
+            request, known = self._with_strength(request, grown, rows, schema, seed, learned)
         grow_in_turns(request, grown, self.n_estimators, self.verbose)
         learned.pop("_n_classes")
+        learned["shrinkage_"] = known
         learned |= {"_seed": seed, "_draws": draws, "_training_rows": None}
         learned["_all_rows"] = None if self.bootstrap else rows_with_weight(weight, table.n_rows)
         learned["_ranges"] = ColumnRanges.of(inputs, weight, self._n_threads)
-        learned["_row_print"] = None if fingerprints is None else RowPrint.of(fingerprints, array)
+        is_known = self.bootstrap and fingerprints is not None
+        learned["_row_print"] = RowPrint.of(fingerprints, array) if is_known else None
         if self.keep_rows:
             assert grown.forest is not None
             is_balanced = request.balanced is not None
@@ -189,6 +202,44 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         check_files(X)
         self._keep(schema, grown, learned | self._learned_costs(costs))
         return self
+
+    def _known_strength(self, earlier: FittedForest | None, costs: ClassCosts | None) -> float | None:
+        """Return by how many rows leaves are shrunk; None: that is to be found out."""
+        if self.shrinkage != "auto":
+            return float(self.shrinkage or 0.0)
+        usual = STRENGTHS[USUAL]
+        if earlier is not None:
+            return float(getattr(self, "shrinkage_", usual))
+        has_few = self.n_estimators != "auto" and self.n_estimators < LEAST_TREES
+        return usual if has_few or costs is not None or is_user(self.criterion) else None
+
+    def _with_strength(
+        self,
+        request: ForestRequest,
+        grown: Grown,
+        rows: JudgingRows,
+        schema: Schema,
+        seed: int,
+        learned: dict[str, Any],
+    ) -> tuple[ForestRequest, float]:
+        """Find out by how many rows leaves are shrunk; put the trees that have told it into the forest."""
+
+        def for_helpers(some: JudgingRows) -> ForestRequest:
+            columns = some.columns if some is rows else self._pooled(some.columns, some.weight)
+            own_seed = (seed + 1) % np.iinfo(np.int32).max
+            draws = draw_rows(
+                keys=some.keys, weight=some.weight, copies=some.copies, groups=None, classes=None, balanced=False,
+                replace=True, max_samples=None, seed=own_seed,
+            )  # fmt: skip
+            target = (some.codes, some.n_classes)
+            return self._request(schema, columns, target, some.weight, some.copies, draws, None, own_seed, learned, 0.0)
+
+        if request.draws is None:
+            strength = strength_by_helpers(rows, for_helpers, self._n_threads)
+        else:
+            first, strength = start(request, rows, self.n_estimators, self._n_threads)
+            grown.add(first, self.n_estimators == "auto")
+        return replace(request, shrinkage=strength * rows.unit), strength
 
     def _with_combinations(
         self, schema: Schema, inputs: _engine.Table, weight: Floats | None, seed: int, is_new: bool
@@ -457,6 +508,7 @@ class ForestClassifier(ClassPrototypes, UncertainClasses, OfClasses, BaseForest)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **OfClasses._parameter_constraints,
         **BaseForest._parameter_constraints,
+        "shrinkage": [Interval(Real, 0.0, None, closed="left"), StrOptions({"auto"}), None],
         "class_weight": [dict, list, StrOptions({"balanced", "balanced_subsample"}), None],
         "sampling": [StrOptions({"balanced", "stratified"}), None],
     }

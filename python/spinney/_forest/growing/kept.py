@@ -34,6 +34,8 @@ def _row_print(numbers: Any) -> RowPrint:
 def forest_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
     """Return the header entry."""
     entry: dict[str, Any] = {"seed": int(attributes["_seed"])}
+    if "shrinkage_" in attributes:
+        entry["shrinkage"] = float(attributes["shrinkage_"])
     if "oob_score_" in attributes:
         score = float(attributes["oob_score_"])
         entry["oob_score"] = score if math.isfinite(score) else None
@@ -60,6 +62,10 @@ def forest_from_json(header: dict[str, Any], part: FittedPart, has_threshold: bo
     found: dict[str, Any] = {"_seed": field(entry, "seed", int)}
     if not 0 <= found["_seed"] < 2**31:
         refuse("is damaged: its seed is not a number between 0 and 2³¹")
+    if "shrinkage" in entry:
+        found["shrinkage_"] = field(entry, "shrinkage", float)
+        if not 0 <= found["shrinkage_"] < math.inf:
+            refuse("is damaged: the strength of its shrinkage is impossible")
     if "oob_score" in entry:
         score = entry["oob_score"]
         if score is not None and (type(score) not in (int, float) or not math.isfinite(score)):

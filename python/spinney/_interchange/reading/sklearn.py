@@ -39,7 +39,8 @@ _FORESTS = (
 _BOOSTING = (ensemble.GradientBoostingClassifier, ensemble.GradientBoostingRegressor)
 _HISTOGRAMS = (ensemble.HistGradientBoostingClassifier, ensemble.HistGradientBoostingRegressor)
 _KNOWN = (*_TREES, *_FORESTS, *_BOOSTING, *_HISTOGRAMS, ensemble.IsolationForest)
-_FORGOTTEN = {"_seed": 0, "_draws": None, "_training_rows": None}  # what a forest of spinney's own remembers
+# what a forest of spinney's own remembers
+_FORGOTTEN = {"_seed": 0, "_draws": None, "_training_rows": None, "shrinkage_": 0.0}
 _KEPT = (
     "n_estimators",
     "criterion",

@@ -1,0 +1,137 @@
+"""How much the leaves of a forest are shrunk: `shrinkage="auto"`.
+
+Trees that have not seen a row say how likely they think its class, at several strengths. One that lowers the mean log
+loss by more than chance would takes the place of the usual one. Where trees see all rows, others on samples of the rows
+are grown for this and thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._data.some_rows import rows_of
+from spinney._fitted.forest import FittedForest
+from spinney._forest.growing.rows import Draws
+from spinney._forest.growing.turns import ForestRequest
+from spinney._numbers.same_bits import any_order_sum, log
+
+STRENGTHS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+USUAL = 1  # its place: a tenth of a row
+LEAST_TREES = 50  # of a forest in which more is tried than the usual one
+N_JUDGES, N_HELPERS = 100, 32  # trees that judge, of the forest itself and grown for it
+_MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 4000, 500, 2**22  # to judge by
+_LEAST = 1e-15  # a share that counts as 0
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class JudgingRows:
+    """Rows to judge by.
+
+    Attributes
+    ----------
+    columns : Table
+    codes : ndarray of shape (n_rows, n_outputs)
+    n_classes : list of int
+    weight : ndarray or None
+        As trees are grown by it.
+    copies : ndarray of int or None
+        How often each row is there, where its weight says that.
+    keys : ndarray of shape (n_rows,)
+        Numbers that depend on the values of a row alone.
+    unit : float
+        What a row weighs: strengths are in rows.
+    """
+
+    columns: _engine.Table
+    codes: NDArray[np.int32]
+    n_classes: list[int]
+    weight: Floats | None
+    copies: NDArray[np.int64] | None
+    keys: NDArray[np.uint64]
+    unit: float
+
+    def few(self) -> tuple[JudgingRows, NDArray[np.intp] | None]:
+        """Return about as many rows as it takes, and which (None: all); it depends on their values alone."""
+        most = max(_FEWEST_ROWS, min(_MOST_ROWS, _MOST_CELLS // max(1, self.columns.n_columns)))
+        n = len(self.keys) if self.copies is None else int(self.copies.sum())
+        if n <= most:
+            return self, None
+        chosen = np.flatnonzero(self.keys < np.uint64(2**64 // n * most))
+        weight, copies = (None if part is None else part[chosen] for part in (self.weight, self.copies))
+        columns = rows_of(self.columns, chosen)
+        return replace(
+            self, columns=columns, codes=self.codes[chosen], weight=weight, copies=copies, keys=self.keys[chosen]
+        ), chosen
+
+    def judge(self, forest: FittedForest, draws: Draws, chosen: NDArray[np.intp] | None, n_jobs: int) -> Floats:
+        """Mean share of the own class by trees that have not seen the row: (n_strengths, n_rows * n_outputs)."""
+        counts = (draws.counts(t) for t in range(forest.n_trees))
+        seen = np.stack([(n if chosen is None else n[chosen]) > 0 for n in counts]).astype(np.uint8)
+        leaf = forest.engine.apply(self.columns, n_jobs)
+        codes = np.ascontiguousarray(self.codes, dtype=np.int32)
+        strengths = np.array(STRENGTHS) * self.unit
+        return forest.engine.own_shares(leaf, seen, codes, self.n_classes, strengths, n_jobs).T
+
+    def losses(self, shares: Floats) -> Floats:
+        """Log losses of rows that some tree has not seen, by strength: (n_strengths, n_rows); others are NaN."""
+        by_output = shares.reshape(len(STRENGTHS), *self.codes.shape)
+        lost = -log(np.maximum(by_output, _LEAST)).sum(axis=2)
+        return np.where((by_output > 0).all(axis=(0, 2)), lost, np.nan)
+
+
+def clearly_best(losses: Floats, weight: Floats | None, copies: NDArray[np.int64] | None) -> int:
+    """Place of the strength with the least mean loss, or of the usual one if that is not clearly worse.
+
+    Parameters
+    ----------
+    losses : ndarray of shape (n_strengths, n_rows)
+        NaN: not known.
+    weight : ndarray or None
+    copies : ndarray of int or None
+        How often each row is there.
+    """
+    known = np.isfinite(losses[USUAL]) & (True if weight is None else weight > 0)
+    amount = np.ones(int(known.sum())) if weight is None else weight[known]
+    total = any_order_sum(amount)
+    if len(amount) == 0 or not total > 0:
+        return USUAL
+    lower = losses[:, known] - losses[USUAL, known]
+    means = [any_order_sum(amount * row) / total for row in lower]
+    best = int(np.argmin(means))
+    spread = any_order_sum(amount * (lower[best] - means[best]) ** 2) / total
+    n = total**2 / any_order_sum(amount**2) if copies is None else float(copies[known].sum())
+    return best if means[best] ** 2 * n > spread else USUAL
+
+
+def strength_of(
+    forest: FittedForest, draws: Draws, rows: JudgingRows, n_jobs: int, with_helpers: bool = False
+) -> float:
+    """Strength for a forest of which these are some trees, in rows; helpers are few, and ask for too much."""
+    some, chosen = rows.few()
+    losses = some.losses(some.judge(forest, draws, chosen, n_jobs))
+    best = clearly_best(losses, some.weight, some.copies)
+    return STRENGTHS[best - 1 if with_helpers and best > USUAL else best]
+
+
+def strength_by_helpers(rows: JudgingRows, request_for: Callable[[JudgingRows], ForestRequest], n_jobs: int) -> float:
+    """Strength for a forest whose trees see all rows: helpers see samples of them."""
+    some, _ = rows.few()
+    request = request_for(some)
+    assert request.draws is not None
+    return strength_of(request.grow(0, N_HELPERS), request.draws, some, n_jobs, with_helpers=True)
+
+
+def start(request: ForestRequest, rows: JudgingRows, n_wanted: Any, n_jobs: int) -> tuple[FittedForest, float]:
+    """Grow the first trees of a forest on samples of the rows, and return them shrunk, and how much, in rows."""
+    assert request.draws is not None
+    forest = request.grow(0, N_JUDGES if isinstance(n_wanted, str) else min(N_JUDGES, int(n_wanted)))
+    strength = strength_of(forest, request.draws, rows, n_jobs)
+    return forest.replaced(forest.engine.shrunk(strength * rows.unit)), strength

@@ -1,0 +1,110 @@
+"""How much forests shrink their leaves where nothing is said: by trees that have not seen a row."""
+
+import numpy as np
+import pytest
+import spinney
+from oracle.models import assert_identical
+from oracle.saved import through_bytes
+from oracle.shrinkage import own_shares
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from spinney import ExtraTreesClassifier, RandomForestClassifier
+from spinney._forest.growing.strength import STRENGTHS, USUAL, JudgingRows, clearly_best
+
+KINDS = [RandomForestClassifier, ExtraTreesClassifier]
+
+
+def table(n=120, noise=0.3, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 4)).round(1)
+    return X, (X[:, 0] + noise * random.normal(size=n) > 0).astype(int)
+
+
+def test_shares_of_rows_that_trees_have_not_seen():
+    X, y = load_iris(return_X_y=True)
+    X, Y = X[::3], np.column_stack([y, y % 2])[::3]
+    forest = RandomForestClassifier(7, shrinkage=None, random_state=0).fit(X, Y)
+    seen = np.stack([forest._draws.counts(t) > 0 for t in range(7)]).astype(np.uint8)
+    strengths, codes = np.array([0.01, 1.0, 30.0]), Y.astype(np.int32)
+    found = [
+        forest.forest_.engine.own_shares(forest.apply(X).astype(np.uint32), seen, codes, [3, 2], strengths, n)
+        for n in (1, 2, 5)
+    ]
+    slow = own_shares([forest.forest_.tree(t) for t in range(7)], forest.apply(X), seen, codes, [3, 2], strengths)
+    np.testing.assert_allclose(found[0].reshape(slow.shape), slow, rtol=1e-11)
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0], other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_noise_is_shrunk_much_and_what_is_clear_little(kind):
+    X, y = table(noise=3.0)
+    noisy = kind(60, random_state=0).fit(X, y)
+    assert noisy.shrinkage_ >= 3
+    assert_identical(noisy.forest_, kind(60, shrinkage=noisy.shrinkage_, random_state=0).fit(X, y).forest_)
+    clear = kind(60, random_state=0).fit(X[:, :1], (X[:, 0] > 0).astype(int))
+    assert clear.shrinkage_ == STRENGTHS[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_choice_depends_neither_on_threads_nor_on_the_order_of_rows_nor_on_copies(kind):
+    X, y = table(n=80, noise=3.0)
+    twice = np.arange(80) < 20
+    forest = kind(50, random_state=1, n_jobs=1).fit(X, y, 1.0 + twice)
+    order = np.random.default_rng(0).permutation(80)
+    for other in (
+        kind(50, random_state=1, n_jobs=3).fit(X[order], y[order], 3.0 * (1.0 + twice)[order]),
+        kind(50, random_state=1).fit(np.concatenate([X, X[twice]]), np.concatenate([y, y[twice]])),
+    ):
+        assert other.shrinkage_ == forest.shrinkage_
+        np.testing.assert_array_equal(other.predict_proba(X), forest.predict_proba(X))
+
+
+def test_few_trees_costs_and_own_numbers_are_as_ever():
+    X, y = table()
+    usual = STRENGTHS[USUAL]
+    assert RandomForestClassifier(10, random_state=0).fit(X, y).shrinkage_ == usual
+    assert RandomForestClassifier(50, random_state=0, priors=[0.5, 0.5]).fit(X, y).shrinkage_ == usual
+    assert RandomForestClassifier(10, shrinkage=2.0, random_state=0).fit(X, y).shrinkage_ == 2.0
+    assert RandomForestClassifier(10, shrinkage=None, random_state=0).fit(X, y).shrinkage_ == 0.0
+    with pytest.raises(ValueError, match="shrinkage"):
+        spinney.RandomForestRegressor(shrinkage="auto").fit(X, y)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_warm_start_and_a_file_keep_the_strength(kind):
+    X, y = table(noise=3.0)
+    forest = kind(50, warm_start=True, random_state=0).fit(X, y)
+    strength = forest.shrinkage_
+    loaded = through_bytes(forest)
+    assert loaded.shrinkage_ == strength
+    longer = loaded.set_params(n_estimators=55, warm_start=True).fit(X, y)
+    assert longer.shrinkage_ == strength
+    at_once = clone(forest).set_params(n_estimators=55, shrinkage=strength).fit(X, y)
+    np.testing.assert_array_equal(longer.predict_proba(X), at_once.predict_proba(X))
+
+
+def test_out_of_bag_scores_are_those_of_the_shrunken_trees():
+    X, y = table(noise=3.0)
+    forest = RandomForestClassifier(50, oob_score=True, random_state=0).fit(X, y)
+    same = RandomForestClassifier(50, oob_score=True, shrinkage=forest.shrinkage_, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(forest.oob_decision_function_, same.oob_decision_function_)
+    np.testing.assert_array_equal(forest.oob_curve_, same.oob_curve_)
+
+
+def test_the_usual_strength_stays_unless_another_is_clearly_better():
+    losses = np.tile(np.array([[0.5], [0.4], [0.39], [0.6], [0.6], [0.6], [0.6]]), (1, 100))
+    assert clearly_best(losses, None, None) == 2  # every row is better off
+    losses[2] += np.random.default_rng(0).normal(size=100)
+    assert clearly_best(losses, None, None) == USUAL
+    assert clearly_best(np.full((7, 3), np.nan), None, None) == USUAL
+
+
+def test_many_rows_are_judged_by_some_that_their_values_choose():
+    keys = np.random.default_rng(0).integers(0, 2**64, size=20_000, dtype=np.uint64)
+    columns = spinney._engine.Table(20_000)
+    columns.add_number(np.arange(20_000.0))
+    rows = JudgingRows(columns, np.zeros((20_000, 1), dtype=np.int32), [1], None, None, keys, 1.0)
+    some, chosen = rows.few()
+    assert 3800 < len(chosen) < 4200
+    np.testing.assert_array_equal(some.columns.column(0), np.flatnonzero(keys < np.uint64(2**64 // 20_000 * 4000)))
