@@ -220,15 +220,14 @@ static ForestHandle* shrunk(const ForestHandle& self, double strength) {
   return new ForestHandle(std::move(forest), self.n_categories);
 }
 
-using Bytes2 = nb::ndarray<const std::uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Numbers2 = nb::ndarray<const std::uint32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-static Doubles2Out own_shares_of(const ForestHandle& self, const Numbers2& leaf, const Bytes2& seen,
+static Doubles2Out own_shares_of(const ForestHandle& self, const Numbers2& leaf, const Doubles2& unseen,
                                  const Codes2& codes, std::vector<std::uint32_t> n_classes, const Doubles1& strengths,
                                  int n_jobs) {
   const std::size_t n_rows = codes.shape(0), n_trees = self.forest.n_trees();
-  if (leaf.shape(0) != n_rows || leaf.shape(1) != n_trees || seen.shape(0) != n_trees || seen.shape(1) != n_rows)
-    throw nb::value_error("a leaf and a mark for each row and tree");
+  if (leaf.shape(0) != n_rows || leaf.shape(1) != n_trees || unseen.shape(0) != n_trees || unseen.shape(1) != n_rows)
+    throw nb::value_error("a leaf and a number for each row and tree");
   if (n_classes.empty() || codes.shape(1) != n_classes.size()) throw nb::value_error("codes: one column per output");
   if (std::reduce(n_classes.begin(), n_classes.end()) != self.forest.nodes.value_width)
     throw nb::value_error("the forest has other classes");
@@ -238,8 +237,10 @@ static Doubles2Out own_shares_of(const ForestHandle& self, const Numbers2& leaf,
   for (std::size_t i = 0; i < leaf.size(); ++i)
     if (leaf.data()[i] >= self.forest.root[i % n_trees + 1] - self.forest.root[i % n_trees])
       throw nb::value_error("no such leaf");
+  for (std::size_t i = 0; i < unseen.size(); ++i)
+    if (!(unseen.data()[i] >= 0 && unseen.data()[i] <= 1)) throw nb::value_error("unseen is between 0 and 1");
   const Judged judged{
-      {leaf.data(), leaf.size()}, {seen.data(), seen.size()}, {codes.data(), codes.size()}, std::move(n_classes)};
+      {leaf.data(), leaf.size()}, {unseen.data(), unseen.size()}, {codes.data(), codes.size()}, std::move(n_classes)};
   std::vector<double> out;
   const int n_threads = resolve_threads(n_jobs);
   run_interruptible([&](Interrupt& interrupt) {
@@ -302,8 +303,8 @@ void init_forest(nb::module_& m) {
       .def("tree", &tree_at, "t"_a, "A copy of one tree.")
       .def("extended", &extended, "other"_a)
       .def("shrunk", &shrunk, "strength"_a, "The same splits, values drawn to those of the nodes above.")
-      .def("own_shares", &own_shares_of, "leaf"_a, "seen"_a, "codes"_a, "n_classes"_a, "strengths"_a, "n_jobs"_a,
-           "Mean share of each row's own class by the trees that have not seen it, (n_rows * n_outputs, n_strengths).")
+      .def("own_shares", &own_shares_of, "leaf"_a, "unseen"_a, "codes"_a, "n_classes"_a, "strengths"_a, "n_jobs"_a,
+           "Mean share of each row's own class by trees that have not seen it, (n_rows * n_outputs, n_strengths).")
       .def("predict", &predict, "table"_a, "n_jobs"_a, "Mean over the trees.")
       .def("predict_one", &predict_one, "row"_a)
       .def("predict_one_number", &predict_one_number, "row"_a, "The same, of one output, without an array.")

@@ -13,31 +13,31 @@ constexpr double unit =
     0x1p44;  // shares are added up as whole numbers of its inverse: in any order the sum is the same
 
 struct Sums {
-  std::vector<std::uint64_t> share;
-  std::vector<std::uint32_t> n_trees;
+  std::vector<std::uint64_t> share, amount;
 };
+
+std::uint64_t in_units(double number) { return static_cast<std::uint64_t>(std::nearbyint(number * unit)); }
 
 void add_tree(const Forest& forest, std::size_t t, const Judged& judged, std::span<const double> strengths,
               Sums& sums) {
   const std::size_t n_outputs = judged.n_classes.size(), n_rows = judged.codes.size() / n_outputs;
-  const std::uint8_t* seen = judged.seen.data() + t * n_rows;
+  const double* unseen = judged.unseen.data() + t * n_rows;
   Tree tree = forest.tree(t);
   const std::vector<double> plain = tree.value;
   for (std::size_t s = 0; s < strengths.size(); ++s) {
     tree.value = plain;
     shrink(tree, strengths[s]);
     for (std::size_t r = 0; r < n_rows; ++r) {
-      if (seen[r]) continue;
+      if (unseen[r] == 0) continue;
       const std::span<const double> value = tree.value_of(judged.leaf[r * forest.n_trees() + t]);
       std::size_t first = 0;
       for (std::size_t k = 0; k < n_outputs; first += judged.n_classes[k++]) {
         const double share = value[first + static_cast<std::size_t>(judged.codes[r * n_outputs + k])];
-        sums.share[(r * n_outputs + k) * strengths.size() + s] +=
-            static_cast<std::uint64_t>(std::nearbyint(share * unit));
+        sums.share[(r * n_outputs + k) * strengths.size() + s] += in_units(share * unseen[r]);
       }
     }
   }
-  for (std::size_t r = 0; r < n_rows; ++r) sums.n_trees[r] += !seen[r];
+  for (std::size_t r = 0; r < n_rows; ++r) sums.amount[r] += in_units(unseen[r]);
 }
 
 }  // namespace
@@ -51,17 +51,17 @@ void own_shares(const Forest& forest, const Judged& judged, std::span<const doub
     interrupt.check();
     Sums& sums = by_worker[static_cast<std::size_t>(worker)];
     sums.share.resize(n_sums);
-    sums.n_trees.resize(n_rows);
+    sums.amount.resize(n_rows);
     add_tree(forest, t, judged, strengths, sums);
   });
   out.assign(n_sums, 0.0);
   for (std::size_t r = 0; r < n_rows; ++r) {
-    std::uint32_t n = 0;
-    for (const Sums& sums : by_worker) n += sums.n_trees.empty() ? 0 : sums.n_trees[r];
-    for (std::size_t i = r * per_row; n > 0 && i < (r + 1) * per_row; ++i) {
+    std::uint64_t amount = 0;
+    for (const Sums& sums : by_worker) amount += sums.amount.empty() ? 0 : sums.amount[r];
+    for (std::size_t i = r * per_row; amount > 0 && i < (r + 1) * per_row; ++i) {
       std::uint64_t total = 0;
       for (const Sums& sums : by_worker) total += sums.share.empty() ? 0 : sums.share[i];
-      out[i] = static_cast<double>(total) / unit / n;
+      out[i] = static_cast<double>(total) / static_cast<double>(amount);
     }
   }
 }

@@ -420,6 +420,30 @@ class Forest:
         """A copy of one tree."""
 
     def extended(self, other: Forest) -> Forest: ...
+    def shrunk(self, strength: float) -> Forest:
+        """The same splits, values drawn to those of the nodes above."""
+
+    def own_shares(
+        self,
+        leaf: Annotated[
+            NDArray[numpy.uint32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        seen: Annotated[
+            NDArray[numpy.uint8], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        codes: Annotated[
+            NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
+        n_classes: Sequence[int],
+        strengths: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        n_jobs: int,
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
+        """
+        Mean share of each row's own class by the trees that have not seen it, (n_rows * n_outputs, n_strengths).
+        """
+
     def predict(
         self, table: Table, n_jobs: int
     ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:

@@ -3,15 +3,14 @@
 import numpy as np
 
 
-def own_shares(trees, leaf, seen, codes, n_classes, strengths):
-    """Mean share of each row's own class by unseen trees, (n_rows, n_outputs, n_strengths); 0 where there is none."""
+def own_shares(trees, leaf, unseen, codes, n_classes, strengths):
+    """Mean share of each row's own class by trees, (n_rows, n_outputs, n_strengths); 0 where none counts."""
     found = np.zeros((len(codes), len(n_classes), len(strengths)))
     first = np.concatenate([[0], np.cumsum(n_classes)])
     for s, strength in enumerate(strengths):
         shrunken = [tree.shrunk(float(strength)).flat_value for tree in trees]
         for r in range(len(codes)):
-            unseen = [t for t in range(len(trees)) if not seen[t, r]]
             for k in range(len(n_classes)):
-                said = [shrunken[t][leaf[r, t], first[k] + codes[r, k]] for t in unseen]
-                found[r, k, s] = np.mean(said) if said else 0.0
+                said = [shrunken[t][leaf[r, t], first[k] + codes[r, k]] for t in range(len(trees))]
+                found[r, k, s] = np.average(said, weights=unseen[:, r]) if unseen[:, r].any() else 0.0
     return found

@@ -180,7 +180,9 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         grown = Grown(earlier, self._out_of_bag(columns, draws, (array, classes), sample_weight))
         if known is None:
             assert keys is not None
-            rows = JudgingRows(columns, array, n_classes, weight, relative_weights(given)[1], keys, unit)
+            rows = JudgingRows(
+                columns, array, n_classes, weight, relative_weights(given)[1], keys, unit, groups is not None
+            )
             request, known = self._with_strength(request, grown, rows, schema, seed, learned)
         grow_in_turns(request, grown, self.n_estimators, self.verbose)
         learned.pop("_n_classes")

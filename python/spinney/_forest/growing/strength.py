@@ -48,6 +48,8 @@ class JudgingRows:
         Numbers that depend on the values of a row alone.
     unit : float
         What a row weighs: strengths are in rows.
+    drawn_in_groups : bool
+        Whether rows are drawn for trees in groups.
     """
 
     columns: _engine.Table
@@ -57,6 +59,7 @@ class JudgingRows:
     copies: NDArray[np.int64] | None
     keys: NDArray[np.uint64]
     unit: float
+    drawn_in_groups: bool = False
 
     def few(self) -> tuple[JudgingRows, NDArray[np.intp] | None]:
         """Return about as many rows as it takes, and which (None: all); it depends on their values alone."""
@@ -73,12 +76,33 @@ class JudgingRows:
 
     def judge(self, forest: FittedForest, draws: Draws, chosen: NDArray[np.intp] | None, n_jobs: int) -> Floats:
         """Mean share of the own class by trees that have not seen the row: (n_strengths, n_rows * n_outputs)."""
-        counts = (draws.counts(t) for t in range(forest.n_trees))
-        seen = np.stack([(n if chosen is None else n[chosen]) > 0 for n in counts]).astype(np.uint8)
+        by_tree = (draws.counts(t) for t in range(forest.n_trees))
+        counts = np.stack([n if chosen is None else n[chosen] for n in by_tree]).astype(np.int64)
         leaf = forest.engine.apply(self.columns, n_jobs)
         codes = np.ascontiguousarray(self.codes, dtype=np.int32)
         strengths = np.array(STRENGTHS) * self.unit
-        return forest.engine.own_shares(leaf, seen, codes, self.n_classes, strengths, n_jobs).T
+        return forest.engine.own_shares(leaf, self._unseen(counts, draws), codes, self.n_classes, strengths, n_jobs).T
+
+    def _unseen(self, counts: NDArray[np.int64], draws: Draws) -> Floats:
+        """How much each tree counts as one that has not seen a row, (n_trees, n_rows), given how often it has drawn it.
+
+        Of c equal rows, or one of weight c, drawn k times in all, each was left out with a probability of (1 - 1/c)^k,
+        or (c - k) / c without replacement, whichever it is that the sample holds.
+        """
+        if self.drawn_in_groups:
+            return (counts == 0).astype(np.float64)
+        _, group = np.unique(self.keys, return_inverse=True)
+        order = np.argsort(group, kind="stable")
+        starts = np.searchsorted(group[order], np.arange(group.max() + 1))
+        copies = np.ones(len(group), dtype=np.int64) if self.copies is None else self.copies
+        n_equal = np.maximum(np.add.reduceat(copies[order], starts), 1)[group]
+        n_drawn = np.add.reduceat(counts[:, order], starts, axis=1)[:, group]
+        if not draws.replace:
+            return np.asarray(np.maximum(n_equal - n_drawn, 0) / n_equal)
+        unseen, others = np.ones(counts.shape), 1.0 - 1.0 / n_equal
+        for k in range(int(n_drawn.max())):
+            unseen = np.where(n_drawn > k, unseen * others, unseen)
+        return unseen
 
     def losses(self, shares: Floats) -> Floats:
         """Log losses of rows that some tree has not seen, by strength: (n_strengths, n_rows); others are NaN."""
