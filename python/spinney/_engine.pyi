@@ -428,8 +428,8 @@ class Forest:
         leaf: Annotated[
             NDArray[numpy.uint32], dict(shape=(None, None), order="C", device="cpu", writable=False)
         ],
-        seen: Annotated[
-            NDArray[numpy.uint8], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        unseen: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
         ],
         codes: Annotated[
             NDArray[numpy.int32], dict(shape=(None, None), order="C", device="cpu", writable=False)
@@ -441,7 +441,7 @@ class Forest:
         n_jobs: int,
     ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
         """
-        Mean share of each row's own class by the trees that have not seen it, (n_rows * n_outputs, n_strengths).
+        Mean share of each row's own class by trees that have not seen it, (n_rows * n_outputs, n_strengths).
         """
 
     def predict(

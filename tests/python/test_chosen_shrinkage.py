@@ -85,6 +85,18 @@ def test_a_warm_start_and_a_file_keep_the_strength(kind):
     np.testing.assert_array_equal(longer.predict_proba(X), at_once.predict_proba(X))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_warm_start_that_passes_fifty_trees_is_the_forest_grown_at_once(kind):
+    X, y = table(noise=3.0)
+    forest = kind(9, warm_start=True, random_state=0).fit(X, y)
+    forest.set_params(n_estimators=52).fit(X, y)
+    at_once = kind(52, random_state=0).fit(X, y)
+    assert forest.shrinkage_ == at_once.shrinkage_ > STRENGTHS[USUAL]
+    np.testing.assert_array_equal(forest.forest_.engine.value, at_once.forest_.engine.value)
+    changed = kind(9, warm_start=True, random_state=0).fit(X, y).set_params(n_estimators=52, max_depth=2).fit(X, y)
+    assert changed.shrinkage_ == STRENGTHS[USUAL]  # the first trees are kept
+
+
 def test_out_of_bag_scores_are_those_of_the_shrunken_trees():
     X, y = table(noise=3.0)
     forest = RandomForestClassifier(50, oob_score=True, random_state=0).fit(X, y)

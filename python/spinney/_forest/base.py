@@ -25,11 +25,12 @@ from spinney._forest.growing.kept import forest_from_json, forest_to_json
 from spinney._forest.growing.out_of_bag import Metric, OutOfBag
 from spinney._forest.growing.rows import Draws, draw_rows, row_keys, rows_with_weight
 from spinney._forest.growing.strength import (
-    LEAST_TREES,
+    N_JUDGES,
     STRENGTHS,
     USUAL,
     JudgingRows,
-    start,
+    first_trees,
+    grows_again,
     strength_by_helpers,
 )
 from spinney._forest.growing.training_rows import keep_training_rows
@@ -210,9 +211,9 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         if self.shrinkage != "auto":
             return float(self.shrinkage or 0.0)
         usual = STRENGTHS[USUAL]
-        if earlier is not None:
+        if earlier is not None and earlier.n_trees >= N_JUDGES:
             return float(getattr(self, "shrinkage_", usual))
-        has_few = self.n_estimators != "auto" and self.n_estimators < LEAST_TREES
+        has_few = self.n_estimators != "auto" and self.n_estimators < N_JUDGES
         return usual if has_few or costs is not None or is_user(self.criterion) else None
 
     def _with_strength(
@@ -236,10 +237,15 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
             target = (some.codes, some.n_classes)
             return self._request(schema, columns, target, some.weight, some.copies, draws, None, own_seed, learned, 0.0)
 
+        if grown.forest is not None:  # few trees of an earlier fit, which had the usual strength
+            strength = float(getattr(self, "shrinkage_", STRENGTHS[USUAL]))
+            if not grows_again(request, grown.forest, strength * rows.unit):
+                return replace(request, shrinkage=strength * rows.unit), strength
+            grown.forest = None
         if request.draws is None:
             strength = strength_by_helpers(rows, for_helpers, self._n_threads)
         else:
-            first, strength = start(request, rows, self.n_estimators, self._n_threads)
+            first, strength = first_trees(request, rows, self._n_threads)
             grown.add(first, self.n_estimators == "auto")
         return replace(request, shrinkage=strength * rows.unit), strength
 

@@ -101,8 +101,8 @@ class RandomForestClassifier(ForestClassifier):
         Strength of hierarchical shrinkage, in rows: the class shares of each tree's nodes are drawn towards those of
         their ancestors, the more the fewer rows they rest on. "auto": 0.1, unless another of 0.01 to 30 clearly lowers
         the log loss of rows that trees have not seen; for trees that see all rows, 32 others are grown on samples to
-        tell. With fewer than 50 trees, costs, priors or a criterion of your own it is 0.1; trees that a warm start adds
-        are shrunk as the first. None: leaves say what their rows say, as in scikit-learn.
+        tell. With fewer than 50 trees, costs, priors or a criterion of your own it is 0.1. None: leaves say what their
+        rows say, as in scikit-learn.
     keep_rows : bool, default=False
         Whether to keep the target of every training row and its leaf in each tree, at 2 or 4 bytes per row and tree.
         `predict_set`, `leaf_weights` and `coverage_report` need it.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,8 @@ from spinney._numbers.same_bits import any_order_sum, log
 
 STRENGTHS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 USUAL = 1  # its place: a tenth of a row
-LEAST_TREES = 50  # of a forest in which more is tried than the usual one
-N_JUDGES, N_HELPERS = 100, 32  # trees that judge, of the forest itself and grown for it
+N_JUDGES = 50  # the first trees of a forest; one with fewer has the usual strength
+N_HELPERS = 32  # trees that are grown to judge
 _MOST_ROWS, _FEWEST_ROWS, _MOST_CELLS = 4000, 500, 2**22  # to judge by
 _LEAST = 1e-15  # a share that counts as 0
 
@@ -135,14 +134,12 @@ def clearly_best(losses: Floats, weight: Floats | None, copies: NDArray[np.int64
     return best if means[best] ** 2 * n > spread else USUAL
 
 
-def strength_of(
-    forest: FittedForest, draws: Draws, rows: JudgingRows, n_jobs: int, with_helpers: bool = False
-) -> float:
-    """Strength for a forest of which these are some trees, in rows; helpers are few, and ask for too much."""
+def strength_of(forest: FittedForest, draws: Draws, rows: JudgingRows, n_jobs: int) -> float:
+    """Strength for a forest of which these are some trees, in rows; few trees ask for too much: one step back."""
     some, chosen = rows.few()
     losses = some.losses(some.judge(forest, draws, chosen, n_jobs))
     best = clearly_best(losses, some.weight, some.copies)
-    return STRENGTHS[best - 1 if with_helpers and best > USUAL else best]
+    return STRENGTHS[best - 1 if best > USUAL else best]
 
 
 def strength_by_helpers(rows: JudgingRows, request_for: Callable[[JudgingRows], ForestRequest], n_jobs: int) -> float:
@@ -150,12 +147,21 @@ def strength_by_helpers(rows: JudgingRows, request_for: Callable[[JudgingRows], 
     some, _ = rows.few()
     request = request_for(some)
     assert request.draws is not None
-    return strength_of(request.grow(0, N_HELPERS), request.draws, some, n_jobs, with_helpers=True)
+    return strength_of(request.grow(0, N_HELPERS), request.draws, some, n_jobs)
 
 
-def start(request: ForestRequest, rows: JudgingRows, n_wanted: Any, n_jobs: int) -> tuple[FittedForest, float]:
+def first_trees(request: ForestRequest, rows: JudgingRows, n_jobs: int) -> tuple[FittedForest, float]:
     """Grow the first trees of a forest on samples of the rows, and return them shrunk, and how much, in rows."""
     assert request.draws is not None
-    forest = request.grow(0, N_JUDGES if isinstance(n_wanted, str) else min(N_JUDGES, int(n_wanted)))
+    forest = request.grow(0, N_JUDGES)
     strength = strength_of(forest, request.draws, rows, n_jobs)
     return forest.replaced(forest.engine.shrunk(strength * rows.unit)), strength
+
+
+def grows_again(request: ForestRequest, earlier: FittedForest, strength: float) -> bool:
+    """Whether the request would grow the trees that there are: then they need not be kept."""
+    again = request.grow(0, earlier.n_trees).engine.shrunk(strength)
+    return all(
+        np.array_equal(getattr(again, name), getattr(earlier.engine, name), equal_nan=True)
+        for name in ("feature", "threshold", "value")
+    )
