@@ -42,6 +42,8 @@ CLASS_OPTIONS = {
     "without replacement": classes(replace=False, max_samples=0.6),
     "columns of each tree": classes(max_features_per_tree=3),
     "plain leaves": classes(shrinkage=None),
+    "chosen shrinkage": classes(n_estimators=50, max_depth=4),
+    "chosen shrinkage, extra-trees": lambda: spinney.ExtraTreesClassifier(50, max_depth=4, random_state=1),
     "extra-trees": lambda: spinney.ExtraTreesClassifier(8, random_state=1),
     "oblique extra-trees": lambda: spinney.ExtraTreesClassifier(8, oblique=4, random_state=1),
 }
