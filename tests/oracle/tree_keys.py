@@ -27,4 +27,4 @@ def like_tree_of(forest, t, kind, **parameters):
         def _growth_options(self, *args, **options):
             return super()._growth_options(*args, **(options | {"seed": derive(derive(forest._seed, 101), t)}))
 
-    return Alone(**({"shrinkage": forest.shrinkage} | parameters))
+    return Alone(**({"shrinkage": forest.shrinkage_} | parameters))

@@ -67,7 +67,7 @@ def test_a_tree_of_the_forest_is_a_tree_on_the_combinations():
     pool["p0"] = np.array(["u", "v", "w"])[columns[0]]
     for t in range(3):
         counts = np.bincount(model.estimators_samples_[t], minlength=len(X))
-        alone = spinney.DecisionTreeClassifier(min_samples_leaf=20, shrinkage=model.shrinkage).fit(pool, y, counts)
+        alone = spinney.DecisionTreeClassifier(min_samples_leaf=20, shrinkage=model.shrinkage_).fit(pool, y, counts)
         assert alone.tree_.node_count >= 5
         np.testing.assert_array_equal(model.forest_.tree(t).feature, alone.tree_.feature)
         np.testing.assert_array_equal(model[t].predict_proba(X), alone.predict_proba(pool))

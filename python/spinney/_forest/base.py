@@ -191,8 +191,9 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         learned |= {"_seed": seed, "_draws": draws, "_training_rows": None}
         learned["_all_rows"] = None if self.bootstrap else rows_with_weight(weight, table.n_rows)
         learned["_ranges"] = ColumnRanges.of(inputs, weight, self._n_threads)
-        is_known = self.bootstrap and fingerprints is not None
-        learned["_row_print"] = RowPrint.of(fingerprints, array) if is_known else None
+        learned["_row_print"] = None
+        if self.bootstrap and fingerprints is not None:
+            learned["_row_print"] = RowPrint.of(fingerprints, array)
         if self.keep_rows:
             assert grown.forest is not None
             is_balanced = request.balanced is not None

@@ -67,11 +67,15 @@ class JudgingRows:
         if n <= most:
             return self, None
         chosen = np.flatnonzero(self.keys < np.uint64(2**64 // n * most))
-        weight, copies = (None if part is None else part[chosen] for part in (self.weight, self.copies))
-        columns = rows_of(self.columns, chosen)
-        return replace(
-            self, columns=columns, codes=self.codes[chosen], weight=weight, copies=copies, keys=self.keys[chosen]
-        ), chosen
+        some = replace(
+            self,
+            columns=rows_of(self.columns, chosen),
+            codes=self.codes[chosen],
+            weight=None if self.weight is None else self.weight[chosen],
+            copies=None if self.copies is None else self.copies[chosen],
+            keys=self.keys[chosen],
+        )
+        return some, chosen
 
     def judge(self, forest: FittedForest, draws: Draws, chosen: NDArray[np.intp] | None, n_jobs: int) -> Floats:
         """Mean share of the own class by trees that have not seen the row: (n_strengths, n_rows * n_outputs)."""
@@ -80,7 +84,8 @@ class JudgingRows:
         leaf = forest.engine.apply(self.columns, n_jobs)
         codes = np.ascontiguousarray(self.codes, dtype=np.int32)
         strengths = np.array(STRENGTHS) * self.unit
-        return forest.engine.own_shares(leaf, self._unseen(counts, draws), codes, self.n_classes, strengths, n_jobs).T
+        unseen = self._unseen(counts, draws)
+        return np.asarray(forest.engine.own_shares(leaf, unseen, codes, self.n_classes, strengths, n_jobs).T)
 
     def _unseen(self, counts: NDArray[np.int64], draws: Draws) -> Floats:
         """How much each tree counts as one that has not seen a row, (n_trees, n_rows), given how often it has drawn it.
@@ -89,7 +94,7 @@ class JudgingRows:
         or (c - k) / c without replacement, whichever it is that the sample holds.
         """
         if self.drawn_in_groups:
-            return (counts == 0).astype(np.float64)
+            return np.asarray(counts == 0, dtype=np.float64)
         _, group = np.unique(self.keys, return_inverse=True)
         order = np.argsort(group, kind="stable")
         starts = np.searchsorted(group[order], np.arange(group.max() + 1))
