@@ -68,6 +68,8 @@ def test_few_trees_costs_and_own_numbers_are_as_ever():
     assert RandomForestClassifier(50, random_state=0, priors=[0.5, 0.5]).fit(X, y).shrinkage_ == usual
     assert RandomForestClassifier(10, shrinkage=2.0, random_state=0).fit(X, y).shrinkage_ == 2.0
     assert RandomForestClassifier(10, shrinkage=None, random_state=0).fit(X, y).shrinkage_ == 0.0
+    member = RandomForestClassifier(10, random_state=0).fit(X, y)[0]
+    assert clone(member).fit(X, y).shrinkage_ == usual  # a tree alone chooses nothing
     with pytest.raises(ValueError, match="shrinkage"):
         spinney.RandomForestRegressor(shrinkage="auto").fit(X, y)
 

@@ -41,6 +41,8 @@ class TreesOfForest(SequenceOfMembers, TableEstimator):
         own |= {"random_state": None}
         if own.get("class_weight") == "balanced_subsample":
             own["class_weight"] = None
+        if own.get("shrinkage") == "auto":
+            own["shrinkage"] = getattr(self, "shrinkage_", None)
         tree = kind(**{name: own[name] for name in kind._get_param_names() if name in own})
         names = ("classes_", "n_classes_", "n_outputs_", "cost_matrix_", "priors_")
         learned = {name: getattr(self, name) for name in names if hasattr(self, name)}
