@@ -73,7 +73,7 @@ def compile_engine(target: str, folder: Path) -> bool:
 def main(arguments: list[str]) -> int:
     """Compile for the targets named on the command line, or for all."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("targets", nargs="*", choices=[*TARGETS], help="all, if none is named")
+    parser.add_argument("targets", nargs="*", default=[*TARGETS], help="all, if none is named")
     parser.add_argument("--keep", type=Path, help="a folder for the objects, which a second run builds upon")
     options = parser.parse_args(arguments)
     failed = []

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 
 
 def save(figure: Any, path: Path, dpi: int = 110) -> None:
     """Write a figure as PNG and close it."""
     figure.savefig(path, dpi=dpi)
-    mpl.pyplot.close(figure)
+    plt.close(figure)
 
 
 def wave(rng: np.random.Generator, n: int) -> tuple[Any, Any]:

@@ -51,7 +51,6 @@ double power_of(double x, double p) {
 #define SPINNEY_KERNEL(name, expression)                                                                       \
   void name([[maybe_unused]] Numbers a, [[maybe_unused]] Numbers b, [[maybe_unused]] Numbers c, std::size_t n, \
             double* to) {                                                                                      \
-    SPINNEY_IVDEP                                                                                              \
     for (std::size_t i = 0; i < n; ++i) to[i] = expression;                                                    \
   }
 SPINNEY_KERNEL(add, a[i] + b[i])

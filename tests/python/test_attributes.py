@@ -38,7 +38,7 @@ IMPORTED = {"ImportedClassifier": "xgboost_binary.ubj", "ImportedRegressor": "xg
 def make(name, **parameters):
     kind = getattr(spinney, name)
     known = inspect.signature(kind).parameters
-    return kind(**{k: v for k, v in FAST.items() if k in known}, **parameters)
+    return kind(**{**{k: v for k, v in FAST.items() if k in known}, **parameters})
 
 
 def fitted(model):
