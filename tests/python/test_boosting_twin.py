@@ -195,7 +195,9 @@ def stump_free(loss, y, score, parameter, **options):
         n_estimators=1, min_samples_leaf=1, learning_rate=1.0, min_hessian_leaf=0.0, **options
     )
     options = engine_options(model, resolve(model, n, 1, False), _schema(), named(loss, parameter), n, float(n), 1, 0)
-    engine = _engine.Boosting(columns, y[np.newaxis], None, np.full((1, n), score), None, _engine.BoostingOptions(**options), 0)
+    engine = _engine.Boosting(
+        columns, y[np.newaxis], None, np.full((1, n), score), None, _engine.BoostingOptions(**options), 0
+    )
     before = engine.training_loss()
     engine.advance(1)
     return engine.trees(0)[0].value[0], before
@@ -297,9 +299,13 @@ def test_the_engines_exponential_and_logarithm():
         engine_options(model, recipe, model.schema_, named(name), 1, 1.0, 1, 0) for name in ("poisson", "logistic")
     )
     for f in scores[:: max(1, n // 300)]:
-        engine = _engine.Boosting(columns, np.zeros((1, 1)), None, np.full((1, 1), f), None, _engine.BoostingOptions(**poisson), 0)
+        engine = _engine.Boosting(
+            columns, np.zeros((1, 1)), None, np.full((1, 1), f), None, _engine.BoostingOptions(**poisson), 0
+        )
         assert engine.training_loss() == pytest.approx(np.exp(f), rel=5e-16)
-        engine = _engine.Boosting(columns, np.zeros((1, 1)), None, np.full((1, 1), f), None, _engine.BoostingOptions(**logistic), 0)
+        engine = _engine.Boosting(
+            columns, np.zeros((1, 1)), None, np.full((1, 1), f), None, _engine.BoostingOptions(**logistic), 0
+        )
         assert engine.training_loss() == pytest.approx(np.logaddexp(0, f), rel=1e-15, abs=2e-16)
 
 
