@@ -64,7 +64,9 @@ def forests(case, X, y, seeds=SEEDS, **parameters):
 @cache
 def forests_of(name):
     """Forests for a case's own table, grown once for all that is asked of them."""
-    return forests(*load(name), oob_score=True, **({"max_leaf_nodes": 8} if "maxnodes8" in name else {}))
+    return forests(
+        *load(name), oob_score=True, shrinkage=None, **({"max_leaf_nodes": 8} if "maxnodes8" in name else {})
+    )
 
 
 def errors(case, y, models):
