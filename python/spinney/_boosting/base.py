@@ -34,9 +34,9 @@ from spinney._boosting.rounds import Rounds
 from spinney._boosting.rows import LearningRows, check_size, in_folds, kept, set_aside, that_count
 from spinney._boosting.scale import best_factors
 from spinney._boosting.streams import check_stream
+from spinney._boosting.task import Task
 from spinney._data import Schema, read_table
 from spinney._data.dealt import DealtTable
-from spinney._data.same_kinds import check_categories
 from spinney._data.scan import active_client, is_collection
 from spinney._fitted.boosting import FittedBoosting
 from spinney._fitted.model import decision_costs
@@ -160,23 +160,27 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         X_val, y_val, *_ = later = sets[0][1]
         self._check_request(X_val, y_val, {"sample_weight_val": later[2], "offset_val": later[3]}, groups, time)
         beside = {"y": y, "sample_weight": sample_weight, "offset": offset, "groups": groups, "time": time}
-        X, (y, sample_weight, offset, groups, time) = taken_apart(X, beside, self.categorical_features)
-        table = read_table(X)
+        X, given = taken_apart(X, beside, self.categorical_features)
+        recipe, task = self._read(X, given, sets)
+        recipe, rounds = self._run(searched(self, recipe), partial(self._begin, task=task))
+        model, found = self._found(recipe, rounds, task)
+        check_files(X)
+        self._keep(recipe, task.schema, rounds, model, task.learned | found)
+        return self
+
+    def _read(self, X: Any, given: Any, sets: list[tuple[str, Any]]) -> tuple[Recipe, Task]:
+        """Read what was given; return how to boost, and what."""
+        y, sample_weight, offset, groups, time = given
+        later, table = sets[0][1], read_table(X)
         earlier: FittedBoosting | None = self.boosting_ if self.warm_start and hasattr(self, "boosting_") else None
-        if earlier is None:
-            schema = Schema.learn(
-                table, categorical_features=self.categorical_features, unseen=self.unseen, warns_of_names=True
-            )
-        else:
-            schema = self.schema_
-            check_categories(schema, table, self.categorical_features, type(self).__name__)
-        given = read_weights(sample_weight, table.n_rows)
+        schema = self._learn_schema(table, goes_on=earlier is not None)
+        given_weight = read_weights(sample_weight, table.n_rows)
         target, learned = self._read_target(y, table.n_rows)
         loss = self._make_loss(learned)
         n_scores = sum(part.n_scores for part in loss.parts)
         if earlier is not None:
             self._check_earlier(earlier, loss, learned)
-        weight = self._all_weights(target, given, learned)
+        weight = self._all_weights(target, given_weight, learned)
         columns, offset = self._encode(schema, table), read_offset(offset, table.n_rows, n_scores)
         target, weight = kept(columns, target), None if weight is None else kept(columns, weight)
         rows = LearningRows(columns, target, weight, offset, X, learned.pop("_more", None))
@@ -190,50 +194,46 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             read_again = callable(self.scoring) or hasattr(X, "tocsc")  # a metric may read it; or it is sparse
             encode = (lambda X: self._encode(schema, read_table(X))) if read_again else None
             rows, groups = that_count(rows, groups, encode)
-        seed = self._seed if earlier is not None else self._draw_seed(recipe, X_val is None)
+        seed = self._seed if earlier is not None else self._draw_seed(recipe, later[0] is None)
         parts = self._parts(recipe, rows, held_out, (groups, time), seed)
         if self._starts_at_model:
-            is_weighted = given is not None or weight is not given
-            parts = [self._from_first_model(X, X_val, *parts[0], loss, learned, earlier, is_weighted)]
+            is_weighted = given_weight is not None or weight is not given_weight
+            parts = [self._from_first_model(X, later[0], *parts[0], loss, learned, earlier, is_weighted)]
         if len(parts) == 1:
             rows = parts[0][0]
         start = self._start(loss, rows, n_scores) if earlier is None else earlier.start
         check_size(rows, start, loss)
+        judged = [(sets[0][0], parts[0][1]), *others] if len(parts) == 1 else []
+        return recipe, Task(schema, loss, rows, parts, start, earlier, seed, learned, judged)
 
-        def begin(recipe: Recipe) -> Rounds | MeanThenSpread:
-            if goes_apart(self, recipe, loss, parts):
-                promised_directions(self, schema, [n_scores])
+    def _begin(self, recipe: Recipe, task: Task) -> Rounds | MeanThenSpread:
+        """Start the boosters of one recipe."""
+        if goes_apart(self, recipe, task):
+            promised_directions(self, task.schema, [len(task.start)])
+            return MeanThenSpread(self, recipe, task, lambda model, recipe, task: model._rounds(recipe, task))
+        rounds = self._rounds(recipe, task)
+        if task.judged:
+            rounds.evaluations = self._evaluations(task, rounds)
+        return rounds
 
-                def begin_one(
-                    model: Self, recipe: Recipe, loss: Loss, rows: LearningRows, parts: Any, start: Floats
-                ) -> Rounds:
-                    return model._rounds(recipe, schema, loss, rows, parts, start, None, seed, learned)
-
-                return MeanThenSpread(self, recipe, rows, parts, start, begin_one)
-            rounds = self._rounds(recipe, schema, loss, rows, parts, start, earlier, seed, learned)
-            if len(parts) == 1:
-                judged = [(sets[0][0], parts[0][1]), *others]
-                rounds.evaluations = self._evaluations(judged, schema, loss, start, earlier, learned, rounds)
-            return rounds
-
-        recipe, rounds = self._run(searched(self, recipe), begin)
+    def _found(self, recipe: Recipe, rounds: Any, task: Task) -> tuple[FittedBoosting, dict[str, Any]]:
+        """Return the model, and what is known beside it."""
+        rows, is_one = task.rows, len(task.parts) == 1
+        found: dict[str, Any] = {"_seed": task.seed}
+        found["_ranges"] = ColumnRanges.of(rows.columns, rows.weight, self._n_threads)
         if rounds.evaluations is not None:
-            learned["history_"] = rounds.evaluations.columns()
-        by_class = learned.pop("_class_weight", None)
-        learned["_ranges"] = ColumnRanges.of(rows.columns, rows.weight, self._n_threads)
-        is_calibrated = len(parts) > 1 and hasattr(self, "calibrate")
-        if is_calibrated and (known := rounds.calibrated(parts, rows, loss, start, by_class)) is not None:
-            learned["_calibration"] = known
+            found["history_"] = rounds.evaluations.columns()
+        by_class = task.learned.pop("_class_weight", None)
+        if not is_one and hasattr(self, "calibrate"):
+            known = rounds.calibrated(task.parts, rows, task.loss, task.start, by_class)
+            found |= {} if known is None else {"_calibration": known}
         model = rounds.result()
         step, dropped = step_size(self, recipe), rounds.n_dropped
-        if len(parts) == 1 and dropped is None and (earlier is None or step == getattr(self, "_step", None)):
-            learned["_step"] = step
         if dropped is not None:
-            learned["n_dropped_"] = dropped
-        learned |= {"_seed": seed} | self._told_by(rounds, model, loss, parts, rows)
-        check_files(X)
-        self._keep(recipe, schema, rounds, model, learned)
-        return self
+            found["n_dropped_"] = dropped
+        elif is_one and (task.earlier is None or step == getattr(self, "_step", None)):
+            found["_step"] = step
+        return model, found | self._told_by(rounds, model, task)
 
     def _run(
         self, recipes: list[Recipe], begin: Callable[[Recipe], Rounds | MeanThenSpread]
@@ -348,18 +348,9 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             found.append(part.constants(target[used], weight[used], offset))
         return np.concatenate(found)
 
-    def _rounds(
-        self,
-        recipe: Recipe,
-        schema: Schema,
-        loss: Loss,
-        rows: LearningRows,
-        parts: list[tuple[LearningRows, LearningRows | None]],
-        start: Floats,
-        earlier: FittedBoosting | None,
-        seed: int,
-        learned: dict[str, Any],
-    ) -> Rounds:
+    def _rounds(self, recipe: Recipe, task: Task) -> Rounds:
+        schema, loss, rows, parts = task.schema, task.loss, task.rows, task.parts
+        start, earlier, seed, learned = task.start, task.earlier, task.seed, task.learned
         classes = learned.get("classes_")
         n_classes = None if classes is None else list(map(len, classes if isinstance(classes, list) else [classes]))
         cost = decision_costs(learned.get("cost_matrix_"), learned.get("priors_"))
@@ -404,7 +395,7 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             check = partial(check_forced, forced, n_rows=smallest_leaf(self, recipe, parts[0][0].n_used))
         return Rounds(self, recipe, members, earlier, view, None if loss.outside else factors, check)
 
-    def _told_by(self, rounds: Any, model: FittedBoosting, loss: Loss, parts: Any, rows: LearningRows) -> Any:
+    def _told_by(self, rounds: Any, model: FittedBoosting, task: Task) -> dict[str, Any]:
         """Return what else is learned from the rows once the model is known."""
         return {}
 

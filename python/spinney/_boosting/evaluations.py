@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._boosting.boosters import scores_so_far
 from spinney._boosting.judge import sign_of
-from spinney._boosting.losses import Loss
 from spinney._boosting.rows import LearningRows
-from spinney._data import Schema
-from spinney._fitted.boosting import FittedBoosting
+from spinney._boosting.task import Task
 
 Floats = NDArray[np.float64]
 Metric = Callable[[Floats], float]  # of scores, (n_rows, n_scores)
@@ -155,28 +153,19 @@ class FollowsSets:
 
         def _held_out_score(self, scoring: Any, *given: Any) -> Any: ...
 
-    def _evaluations(
-        self,
-        sets: list[tuple[str, LearningRows | None]],
-        schema: Schema,
-        loss: Loss,
-        start: Floats,
-        earlier: FittedBoosting | None,
-        learned: dict[str, Any],
-        rounds: Any,
-    ) -> Evaluations | None:
+    def _evaluations(self, task: Task, rounds: Any) -> Evaluations | None:
         """Return what judges several sets, or one by several metrics."""
         view = rounds.view([])
 
         def metric_on(metric: Any, rows: LearningRows) -> Metric:
-            judge = self._held_out_score(metric, view, rows, learned, None, None)
+            judge = self._held_out_score(metric, view, rows, task.learned, None, None)
             return lambda scores: -sign_of(metric) * judge(scores)
 
         return evaluations_of(
             self,
-            sets,
-            lambda rows: scores_so_far(rows, rows.scores(start), earlier, self._n_threads),
-            lambda rows: rounds.loss_on(rows, loss),
+            task.judged,
+            lambda rows: scores_so_far(rows, rows.scores(task.start), task.earlier, self._n_threads),
+            lambda rows: rounds.loss_on(rows, task.loss),
             metric_on,
-            schema.n_categories,
+            task.schema.n_categories,
         )

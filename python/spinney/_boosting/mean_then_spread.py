@@ -20,18 +20,18 @@ from spinney._boosting.losses import LEAST_SPREAD, Loss, regression_loss
 from spinney._boosting.recipe import Recipe
 from spinney._boosting.rounds import Rounds
 from spinney._boosting.rows import LearningRows
+from spinney._boosting.task import Parts, Task
 from spinney._fitted.boosting import FittedBoosting
 from spinney._numbers.same_bits import log
 
 Floats = NDArray[np.float64]
-Parts = list[tuple[LearningRows, LearningRows | None]]
-Begin = Callable[[Any, Recipe, Loss, LearningRows, Parts, Floats], Rounds]  # of a model
+Begin = Callable[[Any, Recipe, Task], Rounds]  # of a model
 
 
-def goes_apart(model: Any, recipe: Recipe, loss: Loss, parts: Parts) -> bool:
+def goes_apart(model: Any, recipe: Recipe, task: Task) -> bool:
     """Whether a fit learns the mean and the spread one after the other."""
     is_plain = model.scoring is None and model._setting("leaves") != "vector"
-    return loss.name == "normal" and bool(recipe.n_folds) and len(parts) > 1 and is_plain
+    return task.loss.name == "normal" and bool(recipe.n_folds) and len(task.parts) > 1 and is_plain
 
 
 class MeanThenSpread:
@@ -42,8 +42,9 @@ class MeanThenSpread:
 
     evaluations = None
 
-    def __init__(self, model: Any, recipe: Recipe, rows: LearningRows, parts: Parts, start: Floats, begin: Begin):
-        self._model, self._recipe, self._begin = model, recipe, begin
+    def __init__(self, model: Any, recipe: Recipe, task: Task, begin: Begin):
+        self._model, self._recipe, self._task, self._begin = model, recipe, task, begin
+        rows, parts, start = task.rows, task.parts, task.start
         self._rows = _of_mean(rows)
         self._parts = [(_of_mean(a), None if b is None else _of_mean(b)) for a, b in parts]
         self._offset = None if rows.offset is None else 2 * rows.offset[1:]
@@ -56,7 +57,8 @@ class MeanThenSpread:
         model, is_mean = copy(self._model), name == "squared_error"
         model.loss = name
         recipe = replace(self._recipe, has_statistics=is_mean, worth_of_present=is_mean)
-        return self._begin(model, recipe, loss, rows, parts, start)
+        task = replace(self._task, loss=loss, rows=rows, parts=parts, start=start, earlier=None)
+        return self._begin(model, recipe, task)
 
     def run(self) -> None:
         """Boost the mean, then the spread."""

@@ -14,8 +14,8 @@ from spinney._boosting.base import BaseBoosting
 from spinney._boosting.evaluations import metrics_of
 from spinney._boosting.losses import Loss
 from spinney._boosting.recipe import stops_early
-from spinney._boosting.rounds import Rounds
 from spinney._boosting.rows import LearningRows
+from spinney._boosting.task import Task
 from spinney._boosting.times import DISTRIBUTIONS, CoxLoss, TimedLoss, read_times, steps_at, time_loss
 from spinney._data.given import given_numbers
 from spinney._file.arrays import array_from_json, array_to_json
@@ -363,9 +363,10 @@ class GradientBoostingSurvival(BaseBoosting):
         assert isinstance(of_rows, TimedLoss)
         return np.array([of_rows.constant(np.zeros(len(rows.target)) if rows.offset is None else rows.offset[0])])
 
-    def _told_by(self, rounds: Rounds, model: FittedBoosting, loss: Loss, parts: Any, rows: LearningRows) -> Any:
+    def _told_by(self, rounds: Any, model: FittedBoosting, task: Task) -> dict[str, Any]:
         """Return the hazard of a score of 0, or the scale of times, by rows that the model has not seen if it can."""
-        assert loss.outside is not None
+        rows, parts, outside = task.rows, task.parts, task.loss.outside
+        assert outside is not None
         judged = rows
         if len(parts) == 1 and parts[0][1] is not None and self.loss == "aft":
             judged = parts[0][1]
@@ -374,7 +375,7 @@ class GradientBoostingSurvival(BaseBoosting):
             scores = scores + judged.offset
         if len(parts) > 1:
             scores = rounds.scores_held_out(scores, [part for _, part in parts])
-        of_rows = loss.outside(judged)
+        of_rows = outside(judged)
         if isinstance(of_rows, CoxLoss):
             times, hazard = of_rows.baseline(scores)
             return {"event_times_": np.asarray(times), "baseline_hazard_": np.asarray(hazard)}

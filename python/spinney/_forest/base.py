@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -12,17 +11,17 @@ from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._data import Combinations, Schema, read_table
-from spinney._data.combinations import n_for_all
-from spinney._data.same_kinds import check_categories
+from spinney._data import Schema, read_table
+from spinney._data.columns import RawTable
 from spinney._fitted.forest import FittedForest
 from spinney._fitted.tree import FittedTree
 from spinney._forest.certainty.uncertainty import UncertainClasses, UncertainForest, UncertainValues
+from spinney._forest.growing.combinations import with_combinations
 from spinney._forest.growing.kept import forest_from_json, forest_to_json
-from spinney._forest.growing.out_of_bag import Metric, OutOfBag
+from spinney._forest.growing.learning_rows import LearningRows, per_draw
+from spinney._forest.growing.out_of_bag import OutOfBag
 from spinney._forest.growing.rows import Draws, draw_rows, row_keys, rows_with_weight
 from spinney._forest.growing.strength import (
     N_JUDGES,
@@ -37,31 +36,27 @@ from spinney._forest.growing.training_rows import keep_training_rows
 from spinney._forest.growing.turns import ForestRequest, Grown, balanced_weights, grow_in_turns
 from spinney._forest.growing.warm_start import (
     check_extension,
-    check_pool,
     check_samples_go_on,
 )
 from spinney._forest.importances import ForestImportances
-from spinney._forest.members import ForestTrees
+from spinney._forest.judged import JudgedForest
 from spinney._forest.near.neighbourhood import Neighbourhood
 from spinney._forest.near.prototypes import ClassPrototypes
 from spinney._growing.estimator import GrowingEstimator
 from spinney._growing.streams import check_stream
 from spinney._growing.task import OfClasses, OfValues
 from spinney._keep.part import FittedPart
-from spinney._learn.copies import relative_weights, weight_of_one_row, whole_weights
+from spinney._learn.copies import relative_weights, weight_of_one_row
 from spinney._learn.costs import ClassCosts
-from spinney._learn.known import KnownShares, KnownValues
 from spinney._learn.parameters import COUNT, count_features
 from spinney._learn.row_print import RowPrint
 from spinney._learn.streams import check_files, taken_apart
 from spinney._learn.support import ColumnRanges
 from spinney._learn.target import read_weights
 from spinney._learn.user_criterion import check_shares, is_user, prepare, refuse_unsupported
-from spinney._learn.warm_start import same_classes
 from spinney._numbers.same_bits import any_order_sum
 
 Floats = NDArray[np.float64]
-_LEAST_POOL, _MOST_POOL, _POOL_VALUES = 100, 1000, 2**24  # combinations, and their values, for oblique="auto"
 
 
 _NO_SURROGATES = (
@@ -71,7 +66,7 @@ _NO_SURROGATES = (
 _NO_PRUNING = "Trees of a forest are pruned by ccp_alpha alone; choose it by oob_score_."
 
 
-class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest, GrowingEstimator):
+class BaseForest(JudgedForest, Neighbourhood, ForestImportances, UncertainForest, GrowingEstimator):
     """What forests of classes and of values share."""
 
     _elsewhere: ClassVar[dict[str, str]] = {
@@ -143,69 +138,89 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         check_stream(X, self)
         table = read_table(X)
         earlier: FittedForest | None = self.forest_ if self.warm_start and hasattr(self, "forest_") else None
-        if earlier is None:
-            schema = Schema.learn(
-                table, categorical_features=self.categorical_features, unseen=self.unseen, warns_of_names=True
-            )
-        else:
-            schema = self.schema_
-            check_categories(schema, table, self.categorical_features, type(self).__name__)
-        given = read_weights(sample_weight, table.n_rows)
-        relative, copies = relative_weights(given)
-        copies = copies if self.bootstrap and groups is None else None
-        # rates are shrunk by how many events there are: their unit does matter
-        sample_weight = given if self._setting("rate_shrinkage") > 0 else relative
+        schema = self._learn_schema(table, goes_on=earlier is not None)
+        weight = read_weights(sample_weight, table.n_rows)
         target = self._read_target(y, table.n_rows)
         learned = self._learned(target)
         if earlier is not None:
             check_extension(self, earlier, learned)
-        weight = self._target_weights(target, y, sample_weight)
-        costs = self._read_costs(target, weight)
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int32).max)) if earlier is None else self._seed
+        schema, rows = self._learning_rows(schema, table, target, (y, weight, groups), seed, earlier)
+        grown, found = self._grow(schema, rows, learned, seed, earlier)
+        check_files(X)
+        learned.pop("_n_classes")
+        self._keep(schema, grown, learned | found | self._learned_costs(rows.costs))
+        return self
+
+    def _learning_rows(
+        self,
+        schema: Schema,
+        table: RawTable,
+        target: Any,
+        beside: tuple[Any, Floats | None, Any],
+        seed: int,
+        earlier: FittedForest | None,
+    ) -> tuple[Schema, LearningRows]:
+        """Read what stands beside the table (target, weights, groups); return the schema with its combinations too."""
+        y, given, groups = beside
+        relative, copies = relative_weights(given)
+        # rates are shrunk by how many events there are: their unit does matter
+        sample_weight = given if self._setting("rate_shrinkage") > 0 else relative
+        weight = self._target_weights(target, y, sample_weight)
+        costs = self._read_costs(target, weight)
         inputs = schema.encode_inputs(table, unseen=self.unseen, estimator=type(self).__name__)
-        schema = self._with_combinations(schema, inputs, sample_weight, seed, earlier is None)
-        columns = self._pooled(schema.combined(inputs), sample_weight)
+        schema = with_combinations(self, schema, inputs, sample_weight, seed, earlier is None)
         array, n_classes = self._engine_target(target)
-        known = self._known_strength(earlier, costs)
-        fingerprints = inputs.fingerprints(self._n_threads) if self.bootstrap or known is None else None
-        keys = None if fingerprints is None else row_keys(fingerprints, array, inputs.n_columns)
-        draws = self._draw(keys, array, weight, copies, groups, seed) if self.bootstrap and keys is not None else None
+        has_prints = self.bootstrap or self._known_strength(earlier, costs) is None
+        return schema, LearningRows(
+            inputs,
+            self._pooled(schema.combined(inputs), sample_weight),
+            array,
+            n_classes,
+            target.classes if n_classes else None,
+            given,
+            sample_weight,
+            weight,
+            copies if self.bootstrap and groups is None else None,
+            costs,
+            groups,
+            inputs.fingerprints(self._n_threads) if has_prints else None,
+        )
+
+    def _grow(
+        self, schema: Schema, rows: LearningRows, learned: dict[str, Any], seed: int, earlier: FittedForest | None
+    ) -> tuple[Grown, dict[str, Any]]:
+        """Grow the trees; return what else was found."""
+        keys = None if rows.prints is None else row_keys(rows.prints, rows.target, rows.inputs.n_columns)
+        draws = self._draw(keys, rows, seed) if self.bootstrap and keys is not None else None
         if earlier is not None:
             check_samples_go_on(self.__dict__, draws)
-        unit = _mean_class_weight(weight, sample_weight)
+        known = self._known_strength(earlier, rows.costs)
+        target = rows.target, rows.n_classes
         request = self._request(
-            schema, columns, (array, n_classes), weight, copies, draws, costs, seed, learned, (known or 0.0) * unit
-        )
-        classes = target.classes if n_classes else None
-        grown = Grown(earlier, self._out_of_bag(columns, draws, (array, classes), sample_weight))
+            schema, rows.columns, target, rows.weight, rows.copies, draws, rows.costs, seed, learned,
+            (known or 0.0) * rows.unit,
+        )  # fmt: skip
+        out_of_bag = self._out_of_bag(rows.columns, draws, (rows.target, rows.classes), rows.sample_weight)
+        grown = Grown(earlier, out_of_bag)
         if known is None:
             assert keys is not None
-            rows = JudgingRows(
-                columns, array, n_classes, weight, relative_weights(given)[1], keys, unit, groups is not None
-            )
-            request, known = self._with_strength(request, grown, rows, schema, seed, learned)
+            request, known = self._with_strength(request, grown, rows.to_judge_by(keys), schema, seed, learned)
         grow_in_turns(request, grown, self.n_estimators, self.verbose)
-        learned.pop("_n_classes")
-        learned["shrinkage_"] = known
-        learned |= {"_seed": seed, "_draws": draws, "_training_rows": None}
-        learned["_all_rows"] = None if self.bootstrap else rows_with_weight(weight, table.n_rows)
-        learned["_ranges"] = ColumnRanges.of(inputs, weight, self._n_threads)
-        learned["_row_print"] = None
-        if self.bootstrap and fingerprints is not None:
-            learned["_row_print"] = RowPrint.of(fingerprints, array)
+        found: dict[str, Any] = {"_seed": seed, "_draws": draws, "shrinkage_": known, "_training_rows": None}
+        found["_all_rows"] = None if self.bootstrap else rows_with_weight(rows.weight, rows.columns.n_rows)
+        found["_ranges"] = ColumnRanges.of(rows.inputs, rows.weight, self._n_threads)
+        found["_row_print"] = None
+        if self.bootstrap and rows.prints is not None:
+            found["_row_print"] = RowPrint.of(rows.prints, rows.target)
         if self.keep_rows:
             assert grown.forest is not None
-            is_balanced = request.balanced is not None
-            in_leaves = _per_draw(weight, copies)
-            in_leaves = in_leaves if costs is None else costs.value_weights(array[:, 0], in_leaves)
-            learned["_training_rows"] = keep_training_rows(
-                grown.forest, columns, array, n_classes, in_leaves, sample_weight, draws, is_balanced,
-                self._n_threads,
+            found["_training_rows"] = keep_training_rows(
+                grown.forest, rows.columns, *target, rows.in_leaves, rows.sample_weight, draws,
+                request.balanced is not None, self._n_threads,
             )  # fmt: skip
-        check_files(X)
-        self._keep(schema, grown, learned | self._learned_costs(costs))
-        return self
+        return grown, found
 
     def _known_strength(self, earlier: FittedForest | None, costs: ClassCosts | None) -> float | None:
         """Return by how many rows leaves are shrunk; None: that is to be found out."""
@@ -250,35 +265,6 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
             grown.add(first, self.n_estimators == "auto")
         return replace(request, shrinkage=strength * rows.unit), strength
 
-    def _with_combinations(
-        self, schema: Schema, inputs: _engine.Table, weight: Floats | None, seed: int, is_new: bool
-    ) -> Schema:
-        """Return the schema with the pool that trees split on, if there is to be one."""
-        pool = None if self.oblique is None else self._draw_combinations(schema, inputs, weight, seed)
-        if is_new:
-            return schema if pool is None else schema.with_pool(pool)
-        check_pool(schema.pool, pool)
-        return schema
-
-    def _draw_combinations(
-        self, schema: Schema, inputs: _engine.Table, weight: Floats | None, seed: int
-    ) -> Combinations:
-        for name in ("monotonic_cst", "interaction_cst", "feature_costs", "feature_weights", "always_try"):
-            if getattr(self, name, None) is not None:
-                raise ValueError(
-                    f"{name} is about single columns, but oblique splits combine several. Set {name}=None or "
-                    "oblique=None."
-                )
-        if isinstance(self.oblique, str):
-            copies = whole_weights(weight)
-            n_rows = inputs.n_rows if copies is None else int(copies.sum())
-            n = max(_LEAST_POOL, min(_MOST_POOL, _POOL_VALUES // n_rows))
-            n = max(n, n_for_all(schema.n_features, int(self.n_combined)))
-        else:
-            assert self.oblique is not None
-            n = int(self.oblique)
-        return Combinations.draw(schema.features, inputs, weight, n, int(self.n_combined), seed)
-
     def _check_samples(self, groups: Any) -> None:
         """Refuse parameters of sampling that do not go together."""
         if self.bootstrap:
@@ -298,23 +284,15 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
             if given:
                 raise ValueError(f"{name} goes with bootstrap=True: with bootstrap=False every tree sees every row.")
 
-    def _draw(
-        self,
-        keys: NDArray[np.uint64],
-        target: NDArray[Any],
-        weight: Floats | None,
-        copies: NDArray[np.int64] | None,
-        groups: Any,
-        seed: int,
-    ) -> Draws:
+    def _draw(self, keys: NDArray[np.uint64], rows: LearningRows, seed: int) -> Draws:
         classes = None
         if self._setting("sampling") is not None:  # with several outputs, each combination of their classes is one
-            classes = np.unique(target, axis=0, return_inverse=True)[1].reshape(-1)
+            classes = np.unique(rows.target, axis=0, return_inverse=True)[1].reshape(-1)
         return draw_rows(
             keys=keys,
-            weight=weight,
-            copies=copies,
-            groups=groups,
+            weight=rows.weight,
+            copies=rows.copies,
+            groups=rows.groups,
             classes=classes,
             balanced=self._setting("sampling") == "balanced",
             replace=self.replace,
@@ -340,7 +318,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
         if user is not None and not n_classes:
             learned["n_outputs_"] = user.n_values
         total = float(columns.n_rows) if weight is None else any_order_sum(weight)
-        weight = per_draw = _per_draw(weight, copies)
+        weight = each_draw = per_draw(weight, copies)
         if costs is not None:
             weight = costs.split_weights(array[:, 0], weight)
         in_sample = total if draws is None else total * draws.share
@@ -377,7 +355,7 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
             draws,
             None if per_tree is None else min(count_features(per_tree, schema.n_features), schema.n_split_features),
             array if is_balanced else None,
-            per_draw if is_balanced else None,
+            each_draw if is_balanced else None,
             finish if changes else None,
             schema.n_categories,
             view,
@@ -416,98 +394,6 @@ class BaseForest(ForestTrees, Neighbourhood, ForestImportances, UncertainForest,
             setattr(self, name, value)
 
     _oob_name: ClassVar[str]
-
-    # ---- using ---------------------------------------------------------------------------------------
-
-    def oob_errors(self, X: Any = None, y: Any = None, metric: Metric = None, *, sample_weight: Any = None) -> Floats:
-        """Out-of-bag error after each tree, by any metric.
-
-        Parameters
-        ----------
-        X, y : optional
-            The rows that the forest was fitted on, in the same order, and their target. Not needed if it was fitted
-            with `oob_score` and `metric` is None.
-        metric : callable, str or None, default=None
-            ``metric(y, predicted)``, or a scikit-learn scorer by name; None: share of wrong classes, or mean squared
-            error.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights for the error without a metric; rows of weight 0 are not judged.
-
-        Returns
-        -------
-        ndarray of shape (n_trees,)
-            Error, or value of the metric, over the rows that at least one tree so far has not seen; NaN if there is
-            none.
-        """
-        check_is_fitted(self)
-        if X is None or y is None:
-            if metric is not None or not hasattr(self, "oob_curve_"):
-                raise ValueError(
-                    "Pass X and y as they were at fit. Without them there is only the curve that oob_score=True keeps."
-                )
-            return np.array(self.oob_curve_)
-        columns, draws, target, (array, n_classes) = self._read_training_rows(X, y)
-        classes = target.classes if n_classes else None
-        y_known = np.asarray(y)
-        y_known = y_known[:, 0] if y_known.ndim == 2 and y_known.shape[1] == 1 else y_known
-        weight = read_weights(sample_weight, columns.n_rows)
-        oob = OutOfBag(columns, draws, array, y_known, classes, weight, self._n_threads)
-        return oob.curve(self.forest_, metric)
-
-    def _judge_unseen(
-        self, X: Any, y: Any, weight: Floats | None
-    ) -> tuple[NDArray[np.intp], Callable[[Any], KnownShares | KnownValues]]:
-        """Read the training rows; return which of them have unseen trees, and how these answer if values change.
-
-        What is returned second makes of the rows with other values a model that is asked by row numbers.
-        """
-        columns, draws, target, (array, n_classes) = self._read_training_rows(X, y)
-        classes = target.classes if n_classes else None
-        oob = OutOfBag(columns, draws, array, np.asarray(y), classes, weight, self._n_threads)
-        oob.add(self.forest_)
-
-        def answer(changed: Any) -> KnownShares | KnownValues:
-            changed_oob = replace(oob, columns=self._columns(changed), n_trees=0, sums=None)
-            changed_oob.add(self.forest_)
-            return changed_oob.as_model(self.forest_)
-
-        return oob.judged, answer
-
-    def _read_training_rows(self, X: Any, y: Any) -> tuple[_engine.Table, Draws, Any, tuple[NDArray[Any], list[int]]]:
-        """Read the rows that the forest was fitted on: columns, draws, target, and target as the engine takes it."""
-        draws = self._known_draws()
-        columns = self._training_columns(X, draws.n_rows)
-        target = self._read_target(y, columns.n_rows)
-        if not same_classes(self._learned(target), self.__dict__):
-            raise ValueError("y does not have the classes that the forest was fitted on. Pass the same rows.")
-        array, n_classes = self._engine_target(target)
-        known: RowPrint | None = getattr(self, "_row_print", None)
-        if known is not None:
-            known.check_target(array)
-        return columns, draws, target, (array, n_classes)
-
-    def _training_columns(self, X: Any, n_rows: int, advice: str = "Pass the same rows.") -> _engine.Table:
-        """Read the table that the forest was fitted on, as far as can be told."""
-        check_is_fitted(self)
-        inputs = self.schema_.encode_inputs(read_table(X), unseen=self.unseen, estimator=type(self).__name__)
-        if inputs.n_rows != n_rows:
-            raise ValueError(f"X has {inputs.n_rows} rows, but the forest was fitted on {n_rows}. {advice}")
-        known: RowPrint | None = getattr(self, "_row_print", None)  # older models have none
-        if known is not None:
-            known.check_table(inputs, self._n_threads)
-        return self.schema_.combined(inputs)
-
-
-def _per_draw(weight: Floats | None, copies: NDArray[np.int64] | None) -> Floats | None:
-    """Return the weight of each row per draw: less where the row is drawn more often because of its weight."""
-    return weight if weight is None or copies is None else weight / np.maximum(copies, 1)
-
-
-def _mean_class_weight(weight: Floats | None, without: Floats | None) -> float:
-    """Return what class weights multiply the rows by on average: the unit they are in must not matter."""
-    if weight is None or weight is without:
-        return 1.0
-    return any_order_sum(weight) / (len(weight) if without is None else any_order_sum(without))
 
 
 class ForestClassifier(ClassPrototypes, UncertainClasses, OfClasses, BaseForest):

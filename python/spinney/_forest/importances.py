@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,6 @@ from spinney._learn.parameters import read_column_groups
 from spinney._learn.target import read_weights
 from spinney._learn.user_criterion import is_user
 from spinney.reading.importances import Importances
-
-if TYPE_CHECKING:
-    pass
 
 Floats = NDArray[np.float64]
 KINDS = ("permutation", "unbiased", "impurity")

@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
+from spinney._data.columns import RawTable
+from spinney._data.same_kinds import check_categories
 from spinney._file.disk import Target, write_file
 from spinney._fitted.model import FittedModel, ModelOfTrees
 from spinney._fitted.one_row import BoostingRowPredictor, ForestRowPredictor, RowPredictor
@@ -75,6 +77,15 @@ class TableEstimator(KeptModel, SavedEstimator):
     def _unseen_policy(self) -> Any:
         """What becomes of categories that did not occur at fit; models of numbers have no parameter for it."""
         return getattr(self, "unseen", "missing")
+
+    def _learn_schema(self, table: RawTable, *, goes_on: bool = False) -> Schema:
+        """Learn the columns of a table; where a fit goes on from an earlier one, they must be its columns."""
+        if goes_on:
+            check_categories(self.schema_, table, self.categorical_features, type(self).__name__)
+            return self.schema_
+        return Schema.learn(
+            table, categorical_features=self.categorical_features, unseen=self.unseen, warns_of_names=True
+        )
 
     def _keep_schema(self, schema: Schema) -> None:
         """Set the fitted attributes that come from the table."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._data import Schema, read_table
+from spinney._data import read_table
 from spinney._data.design import Design
 from spinney._fitted.linear import FittedLinear
 from spinney._learn.about import About, counted
@@ -61,9 +61,7 @@ class BaseLinear(TargetEstimator):
         """
         self._validate_params()
         table = read_table(X)
-        schema = Schema.learn(
-            table, categorical_features=self.categorical_features, unseen=self.unseen, warns_of_names=True
-        )
+        schema = self._learn_schema(table)
         target, learned = self._read_target(y, table.n_rows)
         weight = read_weights(sample_weight, table.n_rows)
         weight = np.ones(table.n_rows) if weight is None else weight

@@ -170,9 +170,7 @@ class BaseSupportVectors(TargetEstimator):
         self._check_parameters()
         raw = read_table(X)
         is_matrix = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        schema = Schema.learn(
-            raw, categorical_features=self.categorical_features, unseen=self.unseen, warns_of_names=True
-        )
+        schema = self._learn_schema(raw)
         target, learned = self._read_target(y, raw.n_rows)
         columns = schema.encode(raw, unseen=self.unseen, estimator=type(self).__name__)
         given = read_weights(sample_weight, raw.n_rows)

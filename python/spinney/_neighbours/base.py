@@ -83,9 +83,7 @@ class BaseNeighbors(LocalEstimator):
         """
         self._check_parameters()
         table = read_table(X)
-        schema = Schema.learn(
-            table, categorical_features=self.categorical_features, unseen=self.unseen, warns_of_names=True
-        )
+        schema = self._learn_schema(table)
         target, n_classes, learned = self._read_target(y, table.n_rows)
         given = read_weights(sample_weight, table.n_rows)
         weight = np.ones(table.n_rows) if given is None else given

@@ -130,9 +130,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
                 )
             return self._fit_by_rpart(X, y, sample_weight, exposure)
         table = read_table(X)
-        schema = Schema.learn(
-            table, categorical_features=self.categorical_features, unseen=self.unseen, warns_of_names=True
-        )
+        schema = self._learn_schema(table)
         sample_weight = read_weights(sample_weight, table.n_rows)
         time = None
         if exposure is not None or self.criterion == "exponential":

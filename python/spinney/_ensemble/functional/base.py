@@ -142,9 +142,7 @@ class BaseFunctionalBoosting(TargetEstimator):
         """
         learners = self._check_request(X_val, y_val, sample_weight_val, groups, time)
         table = read_table(X)
-        schema = Schema.learn(
-            table, categorical_features=self.categorical_features, unseen=self.unseen, warns_of_names=True
-        )
+        schema = self._learn_schema(table)
         target, learned = self._read_target(y, table.n_rows)
         n_scores = learned.pop("_n_scores")
         loss = self._make_loss(learned)
