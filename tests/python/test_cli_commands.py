@@ -605,12 +605,17 @@ def test_margins_are_fitted_shown_and_asked(folder, tmp_path):
     assert "Leave it out" in refused(*fit, "--nu", 0.1, code=2)
     assert "neither a positive number nor 'cv'" in refused(*fit, "--C", "-3", code=2)
     assert "Leave it out" in refused(*fit[:-1], "tree", "--C", 2, code=2)
+
+
+@pytest.mark.slow
+def test_margins_of_values_and_planes_are_fitted(folder):
     values = ("fit", folder / "penguins.csv", "--target", "body_mass_g", "--folds", 0, "--model")
     assert "support vectors" in run(*values, "svm", "--C", "cv").stdout
     assert "plane of " in run(*values, "linear_svm", "--C", 5).stdout
     assert "plane of " in run(*values, "linear_svm", "--C", "cv").stdout
     assert "tells classes apart" in refused(*values, "perceptron")
-    assert "3 planes of" in run(*fit[:-1], "perceptron", "--folds", 0).stdout
+    classes = ("fit", folder / "penguins.csv", "--target", "species", "--folds", 0, "--model")
+    assert "3 planes of" in run(*classes, "perceptron").stdout
 
 
 # ---- neighbours -------------------------------------------------------------------------------------------
@@ -824,7 +829,7 @@ def test_class_shares_take_the_offset_too(claims, folder, tmp_path):
     np.testing.assert_allclose(pl.read_csv(tmp_path / "o.csv")["proba_True"], expected[:, 1], rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["linear", "stack", "vote"])
+@pytest.mark.parametrize("kind", ["linear", "vote", pytest.param("stack", marks=pytest.mark.slow)])
 def test_models_that_are_not_trees_are_fitted_and_asked(kind, folder, penguins, tmp_path):
     path, table = tmp_path / "model", folder / "penguins.csv"
     fitted = run("fit", table, "--target", "species", "--model", kind, "--folds", 0, "--out", path)

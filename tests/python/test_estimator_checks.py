@@ -30,8 +30,6 @@ pytestmark = [
         spinney.AdaBoostRegressor(n_estimators=10),
         spinney.LinearClassifier(),
         spinney.LinearRegressor(),
-        spinney.StackingClassifier(["tree", "linear"], cv=3),
-        spinney.StackingRegressor(["tree", "linear"], cv=3),
         spinney.VotingClassifier(["tree", "linear"]),
         spinney.VotingRegressor(["tree", "linear"]),
         spinney.FunctionalBoostingClassifier(n_estimators=10, learning_rate=0.5),
@@ -82,6 +80,8 @@ def test_scikit_learns_checks(estimator, check):
         ),
         spinney.GradientBoostingRanker("pairwise", n_estimators=10, min_samples_leaf=1),
         spinney.GradientBoostingSurvival("aft", n_estimators=10, min_samples_leaf=1, distribution="extreme"),
+        spinney.StackingClassifier(["tree", "linear"], cv=3),
+        spinney.StackingRegressor(["tree", "linear"], cv=3),
         spinney.StackingClassifier(["tree", LogisticRegression()], "tree", passthrough=True, refit=False, cv=3),
         spinney.StackingRegressor(["tree", "linear"], "greedy", cv=3, n_jobs=2),
         spinney.VotingClassifier(["tree", LogisticRegression()], voting="hard"),
@@ -105,5 +105,5 @@ def test_scikit_learns_checks(estimator, check):
     ]
 )
 @pytest.mark.slow
-def test_scikit_learns_checks_away_from_the_defaults(estimator, check):
+def test_scikit_learns_checks_away_from_the_defaults_or_long(estimator, check):
     check(estimator)

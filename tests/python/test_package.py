@@ -223,7 +223,8 @@ if sys.argv[1] == "leak":
 """
 
 
-@pytest.mark.parametrize("how", ["plain", pytest.param("leak", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["plain", "leak"])
 def test_nothing_of_the_engine_is_left_at_the_end(how):
     environment = os.environ | {"SPINNEY_LEAK_WARNINGS": "1", "PYTHONPATH": str(PACKAGE.parent)}
     run = subprocess.run(

@@ -155,6 +155,7 @@ def test_pickle_keeps_schema_and_tree(people, protocol):
     assert copy.schema_ == model.schema_
 
 
+@pytest.mark.slow
 def test_joblib_saves_and_other_processes_predict(people, tmp_path):
     frame, y, _ = people
     model = spinney.DecisionTreeClassifier(max_depth=4).fit(frame, y)

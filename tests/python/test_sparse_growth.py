@@ -194,19 +194,15 @@ def test_a_column_of_stored_zeros_is_a_column_of_zeros():
     assert_identical(spinney.DecisionTreeClassifier().fit(S, y), spinney.DecisionTreeClassifier().fit(S.toarray(), y))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "model",
     [
+        "DecisionTreeClassifier()",
         "RandomForestClassifier(4)",
-        *(
-            pytest.param(model, marks=pytest.mark.slow)
-            for model in (
-                "DecisionTreeClassifier()",
-                "ExtraTreesClassifier(4)",
-                "RandomForestRegressor(2)",
-                "GradientBoostingClassifier(n_estimators=3)",
-            )
-        ),
+        "ExtraTreesClassifier(4)",
+        "RandomForestRegressor(2)",
+        "GradientBoostingClassifier(n_estimators=3)",
     ],
 )
 def test_memory_goes_by_the_entries_that_are_not_zero(model):

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
@@ -29,7 +28,7 @@ from spinney._boosting.outputs import weighed
 from spinney._boosting.outside import OutsideLosses
 from spinney._boosting.promised import check_earlier_keeps, promised_directions
 from spinney._boosting.readable import ReadableBoosting
-from spinney._boosting.recipe import Recipe, resolve, searched, stops_early
+from spinney._boosting.recipe import Recipe, draw_seed, resolve, searched, stops_early
 from spinney._boosting.rounds import Rounds
 from spinney._boosting.rows import LearningRows, check_size, in_folds, kept, set_aside, that_count
 from spinney._boosting.scale import best_factors
@@ -194,7 +193,7 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             read_again = callable(self.scoring) or hasattr(X, "tocsc")  # a metric may read it; or it is sparse
             encode = (lambda X: self._encode(schema, read_table(X))) if read_again else None
             rows, groups = that_count(rows, groups, encode)
-        seed = self._seed if earlier is not None else self._draw_seed(recipe, later[0] is None)
+        seed = self._seed if earlier is not None else draw_seed(self, recipe, later[0] is None)
         parts = self._parts(recipe, rows, held_out, (groups, time), seed)
         if self._starts_at_model:
             is_weighted = given_weight is not None or weight is not given_weight
@@ -272,19 +271,6 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             check_scoring(metric, self.callbacks)
         check_held_out(X_val, y_val, more, groups, stops_early(self), time)
         check_options(self)
-
-    def _draw_seed(self, recipe: Recipe, may_set_aside: bool) -> int:
-        """Seed of all draws; fixed where the user asks for none, unless the user gives one."""
-        shares = (recipe.subsample, self.max_features_per_level, self.max_features_per_tree)
-        draws = (
-            min(shares) < 1
-            or self._setting("drop_rate") > 0
-            or recipe.max_features is not None
-            or (recipe.stops_early and may_set_aside)
-        )
-        if self.random_state is None and (recipe.is_auto or not draws):
-            return 0
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def _check_earlier(self, earlier: FittedBoosting, loss: Loss, learned: dict[str, Any]) -> None:
         check_target_goes_on(learned, self.__dict__)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from sklearn.utils import check_random_state
+
 _WORTH = 0.3  # of a row's first loss, that all held-out rows together must gain: less than that is chance
 _FEWEST_ROWS = 10  # with fewer, folds say nothing
 _VERY_FEW_ROWS = 1000  # with fewer, trees are small, and of values there are twice as many folds
@@ -238,3 +241,17 @@ def _by_size(n_rows: int, n_scores: int, is_class_target: bool, work: float) -> 
         "max_bins": 64 if n_rows < _MANY_ROWS else 255,
         "min_samples_leaf": max(3, smallest_leaf),
     }
+
+
+def draw_seed(model: Any, recipe: Recipe, may_set_aside: bool) -> int:
+    """Seed of all draws; fixed where the user asks for none, unless the user gives one."""
+    shares = (recipe.subsample, model.max_features_per_level, model.max_features_per_tree)
+    draws = (
+        min(shares) < 1
+        or model._setting("drop_rate") > 0
+        or recipe.max_features is not None
+        or (recipe.stops_early and may_set_aside)
+    )
+    if model.random_state is None and (recipe.is_auto or not draws):
+        return 0
+    return int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))

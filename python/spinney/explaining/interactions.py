@@ -199,7 +199,7 @@ def interaction_strength(
     --------
     >>> import numpy as np, spinney
     >>> X = np.random.default_rng(0).random((300, 3))
-    >>> model = spinney.GradientBoostingRegressor(random_state=0).fit(X, X[:, 0] * X[:, 1] + X[:, 2])
+    >>> model = spinney.GradientBoostingRegressor(n_estimators=50).fit(X, X[:, 0] * X[:, 1] + X[:, 2])
     >>> spinney.interaction_strength(model, X).pairs[0]
     ('x0', 'x1')
     """
