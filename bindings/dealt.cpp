@@ -71,13 +71,13 @@ struct PieceHandle {
 
 void init_piece(PieceHandle* self, const TableHandle& table, const Doubles2& target,
                 const std::optional<Doubles1>& weight, const std::optional<Doubles1>& held_weight,
-                const std::vector<double>& start, const PlainCoding& coding, const BoostingOptions& options,
+                const Doubles2& scores, const PlainCoding& coding, const BoostingOptions& options,
                 std::tuple<std::size_t, std::size_t, double, double> place) {
   new (self) PieceHandle;
   const std::size_t n = table.table.n_rows;
   const BoostingParams& params = options.params;
-  if (target.shape(0) != params.parts.size() || target.shape(1) != n || start.size() != params.n_scores() ||
-      (weight && weight->shape(0) != n) || (held_weight && held_weight->shape(0) != n))
+  if (target.shape(0) != params.parts.size() || target.shape(1) != n || scores.shape(0) != params.n_scores() ||
+      scores.shape(1) != n || (weight && weight->shape(0) != n) || (held_weight && held_weight->shape(0) != n))
     throw nb::value_error("table, target and weight differ in rows");
   Coding known = read_coding(coding);
   if (known.columns.size() != table.table.n_columns()) throw nb::value_error("table and coding differ in columns");
@@ -86,7 +86,8 @@ void init_piece(PieceHandle* self, const TableHandle& table, const Doubles2& tar
   if (weight) self->weight.assign(weight->data(), weight->data() + n);
   if (held_weight) self->held_weight.assign(held_weight->data(), held_weight->data() + n);
   BoostingRows rows{&self->rows, self->target.data(), weight ? self->weight.data() : nullptr, {}}, held_out;
-  for (const double s : start) rows.scores.emplace_back(n, s);
+  for (std::size_t k = 0; k < scores.shape(0); ++k)
+    rows.scores.emplace_back(scores.data() + k * n, scores.data() + (k + 1) * n);
   if (held_weight) {
     held_out = rows;
     held_out.weight = self->held_weight.data();
@@ -113,14 +114,15 @@ struct DealtHandle {
 };
 
 void start_dealt(DealtHandle* self, const PlainCoding& coding, std::vector<std::uint32_t> n_categories,
-                 std::size_t n_rows, const std::optional<Doubles1>& weight, const BoostingOptions& options) {
+                 std::size_t n_rows, const std::optional<Doubles1>& weight, const BoostingOptions& options,
+                 std::uint32_t n_done) {
   new (self) DealtHandle;
   if (weight && weight->shape(0) != n_rows) throw nb::value_error("weight: one number for each row");
   if (n_categories.size() != coding.size()) throw nb::value_error("n_categories: one entry per column");
   check_columns(options.params, coding.size());
   self->n_categories = std::move(n_categories);
-  self->boosting =
-      std::make_unique<DealtBoosting>(read_coding(coding), options.params, n_rows, weight ? weight->data() : nullptr);
+  self->boosting = std::make_unique<DealtBoosting>(read_coding(coding), options.params, n_rows,
+                                                   weight ? weight->data() : nullptr, n_done);
 }
 
 // `ask` takes bytes and returns a list of bytes; it is called without the engine's threads at work.
@@ -168,11 +170,12 @@ void init_dealt(nb::module_& m) {
         "How columns are cut: is it of categories, does it lack values, codes, edges. `missing` says which columns of "
         "all rows lack values.");
   nb::class_<PieceHandle>(m, "Piece", "Rows of a table that is dealt out.")
-      .def("__init__", &init_piece, "table"_a, "target"_a, "weight"_a.none(), "held_weight"_a.none(), "start"_a,
+      .def("__init__", &init_piece, "table"_a, "target"_a, "weight"_a.none(), "held_weight"_a.none(), "scores"_a,
            "coding"_a, "options"_a, "place"_a)
       .def("answer", &answer, "question"_a, "Answer a question of `DealtBoosting`.");
   nb::class_<DealtHandle>(m, "DealtBoosting", "Gradient boosting of rows that are dealt out to pieces.")
-      .def("__init__", &start_dealt, "coding"_a, "n_categories"_a, "n_rows"_a, "weight"_a.none(), "options"_a)
+      .def("__init__", &start_dealt, "coding"_a, "n_categories"_a, "n_rows"_a, "weight"_a.none(), "options"_a,
+           "n_done"_a)
       .def(
           "advance", &advance, "ask"_a,
           "One more round. `ask` sends a question to all pieces and returns their answers, in the order of their rows.")

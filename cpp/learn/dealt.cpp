@@ -39,7 +39,8 @@ std::size_t DealtBoosting::Drawn::n_rows() const {
   return static_cast<std::size_t>(std::accumulate(n_in_bag.begin(), n_in_bag.end(), std::uint64_t{0}));
 }
 
-DealtBoosting::DealtBoosting(Coding coding, BoostingParams params, std::size_t n_rows, const double* weight)
+DealtBoosting::DealtBoosting(Coding coding, BoostingParams params, std::size_t n_rows, const double* weight,
+                             std::uint32_t n_done)
     : coding_(std::move(coding)),
       params_(std::move(params)),
       is_weighted_(weight != nullptr),
@@ -47,7 +48,8 @@ DealtBoosting::DealtBoosting(Coding coding, BoostingParams params, std::size_t n
       training_loss_(unknown),
       held_out_loss_(unknown),
       before_(unknown),
-      after_(unknown) {
+      after_(unknown),
+      round_(n_done) {
   if (n_rows >= std::size_t{1} << 30) throw std::invalid_argument("boosting takes at most 2^30 rows");
   whole_.n_all_rows = n_rows;
   if (weight != nullptr) {

@@ -21,8 +21,9 @@ class DealtBoosting {
   // Sends a question to all pieces, and returns their answers in the order of their rows.
   using Ask = std::function<std::vector<std::string>(const std::string&)>;
 
-  // `weight` is of all rows; null: every row counts once.
-  DealtBoosting(Coding coding, BoostingParams params, std::size_t n_rows, const double* weight);
+  // `weight` is of all rows; null: every row counts once. The pieces' scores are those after `n_done` rounds.
+  DealtBoosting(Coding coding, BoostingParams params, std::size_t n_rows, const double* weight,
+                std::uint32_t n_done = 0);
 
   // What a piece is to know of all rows; its own place is left open.
   const PieceOfTable& of_all_rows() const { return whole_; }
@@ -39,7 +40,7 @@ class DealtBoosting {
   const std::vector<std::string>& history() const { return history_; }
   static std::string first_question();
 
-  const std::vector<Tree>& trees() const { return trees_; }
+  const std::vector<Tree>& trees() const { return trees_; }  // without those done before
   std::uint32_t n_rounds() const { return round_; }
   std::uint32_t n_scores() const { return static_cast<std::uint32_t>(part_of_.size()); }
 

@@ -915,7 +915,9 @@ class Piece:
             NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ]
         | None,
-        start: Sequence[float],
+        scores: Annotated[
+            NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+        ],
         coding: Sequence[tuple[bool, bool, int, Sequence[float]]],
         options: BoostingOptions,
         place: tuple[int, int, float, float],
@@ -936,6 +938,7 @@ class DealtBoosting:
         ]
         | None,
         options: BoostingOptions,
+        n_done: int,
     ) -> None: ...
     def advance(self, ask: object) -> None:
         """

@@ -3,6 +3,8 @@
 import itertools
 import os
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -100,6 +102,35 @@ def test_an_array_is_learned_where_it_lies(client):
     here = spinney.GradientBoostingRegressor(**FEW).fit(X, y)
     assert there.fingerprint() == here.fingerprint()
     assert np.array_equal(there.predict(da.from_array(X, chunks=(3000, 4))).compute(), here.predict(X))
+
+
+def fit_on_two_workers(path, callback=None):
+    frame = make_frame()
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+    ):
+        model = spinney.GradientBoostingRegressor(**FEW | {"n_estimators": 8}, callbacks=callback)
+        return model.fit(partitioned(frame, [5000, 9000]), "y", checkpoint=path)
+
+
+if __name__ == "__main__":  # a client that is killed
+    fit_on_two_workers(sys.argv[1], lambda done: done["round"] == 5 and os.kill(os.getpid(), signal.SIGKILL))
+
+
+@pytest.mark.slow
+def test_a_killed_client_is_followed_by_another(tmp_path):
+    path, frame = tmp_path / "rounds", make_frame()
+    done = subprocess.run([sys.executable, __file__, str(path)], check=False, capture_output=True, timeout=100)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    assert path.exists()
+    rounds = []
+    there = fit_on_two_workers(path, lambda done: rounds.append(done["round"]))
+    assert 1 < rounds[0] <= 5
+    assert rounds[-1] == 8
+    assert not path.exists()
+    here = spinney.GradientBoostingRegressor(**FEW | {"n_estimators": 8}).fit(frame.drop(columns="y"), frame["y"])
+    assert there.fingerprint() == here.fingerprint()
 
 
 @pytest.mark.slow

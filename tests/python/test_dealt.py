@@ -126,3 +126,28 @@ def test_partitions_that_differ_in_kind_are_refused():
     mixed.loc[5000:, "few"] = "three"
     with pytest.raises(TypeError, match="'few' holds"):
         spinney.GradientBoostingRegressor(**FEW).fit(in_two(mixed), y)
+
+
+def test_rounds_that_are_done_are_gone_on_with(tmp_path):
+    frame, y = make_table(2)
+    labels = np.digitize(y, [0, 1.5])
+    options = FEW | {"subsample": 0.7, "random_state": 1, "early_stopping": True}
+    whole = spinney.GradientBoostingClassifier(**options).fit(frame, labels)
+    warm = spinney.GradientBoostingClassifier(**options | {"n_estimators": 2}, warm_start=True)
+    warm.fit(in_two(frame), labels).set_params(n_estimators=4).fit(in_two(frame), labels)
+    assert warm.fingerprint() == whole.fingerprint()
+    assert warm.validation_score_.tolist() == whole.validation_score_.tolist()
+
+    def die(progress):
+        if progress["round"] == 2:
+            raise ZeroDivisionError
+
+    there = spinney.GradientBoostingClassifier(**options, callbacks=die)
+    path = tmp_path / "rounds"
+    later = (None, None, None, None)
+    with pytest.raises(ZeroDivisionError):
+        there._fit(in_two(frame), labels, None, None, None, later, None, path)
+    with pytest.raises(ValueError, match="another X"):
+        there._fit(in_two(frame.assign(x0=frame["x1"])), labels, None, None, None, later, None, path)
+    there.set_params(callbacks=None).fit(frame, labels, checkpoint=path)  # begun there, done here
+    assert there.fingerprint() == whole.fingerprint()

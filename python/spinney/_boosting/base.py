@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._boosting.boosters import start_booster, tables_of_members, weights_for_bins
+from spinney._boosting.checkpoint import Checkpoint
 from spinney._boosting.evaluations import FollowsSets, metrics_of, named_sets
 from spinney._boosting.first_model import StartsAtModel
 from spinney._boosting.forced import check_forced
@@ -106,6 +108,7 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         y_val: Any = None,
         sample_weight_val: Any = None,
         offset_val: Any = None,
+        checkpoint: Any = None,
     ) -> Self:
         """Boost.
 
@@ -130,6 +133,10 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         X_val, y_val, sample_weight_val, offset_val : as X, y, sample_weight and offset, optional
             Held-out rows, for early stopping and the learning curve. Several sets are dicts of these by name: the
             first stops the fit, all are judged after each round (``history_``).
+        checkpoint : str or path, optional
+            A file that keeps the rounds while they are done. If it is there, because an earlier process with the same
+            data and parameters was cut short, the fit goes on with them, and ends with the same bits. It is removed
+            when the fit is done.
 
         Returns
         -------
@@ -140,9 +147,9 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         if is_collection(X) and active_client() is not None:
             names = ("X_val", "y_val", "sample_weight_val", "offset_val")
             beside = {"y": y, "sample_weight": sample_weight, "offset": offset, "groups": groups, "time": time}
-            fitted: Self = cluster().fit_boosting(self, X, beside | dict(zip(names, later, strict=True)))
+            fitted: Self = cluster().fit_boosting(self, X, beside | dict(zip(names, later, strict=True)), checkpoint)
             return fitted
-        return self._fit(X, y, sample_weight, offset, groups, later, time)
+        return self._fit(X, y, sample_weight, offset, groups, later, time, checkpoint)
 
     def _fit(
         self,
@@ -153,22 +160,28 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         groups: Any,
         later: tuple[Any, Any, Any, Any],
         time: Any = None,
+        checkpoint: Any = None,
     ) -> Self:
         """Boost; `later` are the table, targets, weights and offsets that the caller holds out."""
+        file = None if checkpoint is None else Checkpoint(checkpoint)
         sets = named_sets(later, ("X_val", "y_val", "sample_weight_val", "offset_val"))
         X_val, y_val, *_ = later = sets[0][1]
         self._check_request(X_val, y_val, {"sample_weight_val": later[2], "offset_val": later[3]}, groups, time)
         beside = {"y": y, "sample_weight": sample_weight, "offset": offset, "groups": groups, "time": time}
         X, given = taken_apart(X, beside, self.categorical_features)
-        recipe, task = self._read(X, given, sets)
-        recipe, rounds = self._run(searched(self, recipe), partial(self._begin, task=task))
+        recipe, task = self._read(X, given, sets, None if file is None else file.seed)
+        if file is not None:
+            file.begin(self, recipe, task)
+        recipe, rounds = self._run(searched(self, recipe), partial(self._begin, task=task, file=file))
         model, found = self._found(recipe, rounds, task)
         check_files(X)
         self._keep(recipe, task.schema, rounds, model, task.learned | found)
+        if file is not None and not rounds.is_cut_short:
+            file.remove()
         return self
 
-    def _read(self, X: Any, given: Any, sets: list[tuple[str, Any]]) -> tuple[Recipe, Task]:
-        """Read what was given; return how to boost, and what."""
+    def _read(self, X: Any, given: Any, sets: list[tuple[str, Any]], seed: int | None) -> tuple[Recipe, Task]:
+        """Read what was given; return how to boost, and what; `seed` is that of a fit to go on with, if any."""
         y, sample_weight, offset, groups, time = given
         later, table = sets[0][1], read_table(X)
         earlier: FittedBoosting | None = self.boosting_ if self.warm_start and hasattr(self, "boosting_") else None
@@ -193,7 +206,8 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             read_again = callable(self.scoring) or hasattr(X, "tocsc")  # a metric may read it; or it is sparse
             encode = (lambda X: self._encode(schema, read_table(X))) if read_again else None
             rows, groups = that_count(rows, groups, encode)
-        seed = self._seed if earlier is not None else draw_seed(self, recipe, later[0] is None)
+        if seed is None:
+            seed = self._seed if earlier is not None else draw_seed(self, recipe, later[0] is None)
         parts = self._parts(recipe, rows, held_out, (groups, time), seed)
         if self._starts_at_model:
             is_weighted = given_weight is not None or weight is not given_weight
@@ -205,12 +219,17 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         judged = [(sets[0][0], parts[0][1]), *others] if len(parts) == 1 else []
         return recipe, Task(schema, loss, rows, parts, start, earlier, seed, learned, judged)
 
-    def _begin(self, recipe: Recipe, task: Task) -> Rounds | MeanThenSpread:
-        """Start the boosters of one recipe."""
+    def _begin(self, recipe: Recipe, task: Task, file: Checkpoint | None) -> Rounds | MeanThenSpread:
+        """Start the boosters of one recipe; they go on from a file that keeps rounds."""
         if goes_apart(self, recipe, task):
             promised_directions(self, task.schema, [len(task.start)])
             return MeanThenSpread(self, recipe, task, lambda model, recipe, task: model._rounds(recipe, task))
-        rounds = self._rounds(recipe, task)
+        known = None
+        if file is not None and file.is_there:
+            earlier, known = file.rounds(task)
+            task = replace(task, earlier=earlier)
+        rounds = self._rounds(recipe, task, known)
+        rounds.checkpoint = file
         if task.judged:
             rounds.evaluations = self._evaluations(task, rounds)
         return rounds
@@ -334,7 +353,8 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
             found.append(part.constants(target[used], weight[used], offset))
         return np.concatenate(found)
 
-    def _rounds(self, recipe: Recipe, task: Task) -> Rounds:
+    def _rounds(self, recipe: Recipe, task: Task, known: dict[str, Floats] | None = None) -> Rounds:
+        """Start the boosters; `known` are the learning curves so far, if the estimator itself does not have them."""
         schema, loss, rows, parts = task.schema, task.loss, task.rows, task.parts
         start, earlier, seed, learned = task.start, task.earlier, task.seed, task.learned
         classes = learned.get("classes_")
@@ -379,7 +399,7 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
         check = None
         if forced := forced_splits(self, recipe, schema):
             check = partial(check_forced, forced, n_rows=smallest_leaf(self, recipe, parts[0][0].n_used))
-        return Rounds(self, recipe, members, earlier, view, None if loss.outside else factors, check)
+        return Rounds(self, recipe, members, earlier, view, None if loss.outside else factors, check, known)
 
     def _told_by(self, rounds: Any, model: FittedBoosting, task: Task) -> dict[str, Any]:
         """Return what else is learned from the rows once the model is known."""

@@ -57,7 +57,7 @@ def start_booster(
 ) -> Any:
     """Return a booster of these columns that has done the rounds of an earlier model, or none."""
     if not isinstance(columns, _engine.Table):  # its rows are elsewhere
-        return columns.start_booster(rows, held_out, loss, start, options)
+        return columns.start_booster(rows, held_out, loss, start, earlier, options)
     later = None
     if held_out is not None:
         target, scores = held_out.shifted(start, loss)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -51,15 +51,19 @@ class Member:
         self.is_settled = False
         self.best_scores = np.empty((0, 0))  # of the held-out rows, after the best round; kept of folds alone
 
-    def go_on(self, n_done: int) -> None:
-        """Take the curves of an earlier fit's rounds over from the model."""
-        model = self._model
-        self.train_curve = _known_curve(model, "train_score_", n_done)
-        self.held_out_curve = _known_curve(model, "validation_score_", n_done) if self.has_held_out else []
+    def go_on(self, n_done: int, known: Mapping[str, Any]) -> None:
+        """Take over the curves of an earlier fit's rounds, by the names that attributes of a model have."""
+        self.train_curve = _known_curve(known, "train_score_", n_done)
+        self.held_out_curve = _known_curve(known, "validation_score_", n_done) if self.has_held_out else []
         self._least = list(accumulate(self.held_out_curve, min))
-        self.out_of_bag_curve = _padded(model, "oob_scores_", n_done, np.nan)
-        self.out_of_bag_gains = _padded(model, "oob_improvement_", n_done, 0.0)
+        self.out_of_bag_curve = _padded(known, "oob_scores_", n_done, np.nan)
+        self.out_of_bag_gains = _padded(known, "oob_improvement_", n_done, 0.0)
         self._n_unknown = n_done - len(self.train_curve), n_done - len(self.held_out_curve)
+
+    def curves(self) -> dict[str, list[float]]:
+        """Return what `go_on` takes."""
+        curves = self.train_curve, self.held_out_curve, self.out_of_bag_curve, self.out_of_bag_gains
+        return dict(zip(("train_score_", "validation_score_", "oob_scores_", "oob_improvement_"), curves, strict=True))
 
     @property
     def n_done(self) -> int:
@@ -156,13 +160,13 @@ class Member:
         return least[-1] >= least[-patience - 1] - worth
 
 
-def _known_curve(model: Any, name: str, n_done: int) -> list[float]:
+def _known_curve(model: Mapping[str, Any], name: str, n_done: int) -> list[float]:
     """Return what an earlier fit has recorded of the rounds that are kept; nothing if it lacks some."""
-    known = list(getattr(model, name, []))
+    known = list(model.get(name, []))
     return known[:n_done] if len(known) >= n_done else []
 
 
-def _padded(model: Any, name: str, n_done: int, unknown: float) -> list[float]:
+def _padded(model: Mapping[str, Any], name: str, n_done: int, unknown: float) -> list[float]:
     """Return what an earlier fit has recorded of the rounds that are kept, with a number for those it lacks."""
     known = _known_curve(model, name, n_done)
     return [unknown] * (n_done - len(known)) + known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._boosting.calibration import Calibration, scores_out_of_folds
+from spinney._boosting.checkpoint import Checkpoint
 from spinney._boosting.evaluations import Evaluations, metrics_of
 from spinney._boosting.goes_with import draws_by_gradient
 from spinney._boosting.losses import Loss
@@ -39,6 +40,7 @@ class Rounds:
         view: Callable[[list[_engine.Tree]], FittedBoosting],
         factors: Callable[[], Floats] | None = None,
         check_first: Callable[[_engine.Tree], None] | None = None,
+        known: Mapping[str, Any] | None = None,
     ) -> None:
         self._model = model
         self._recipe = recipe
@@ -48,8 +50,9 @@ class Rounds:
         self._factors = factors
         self._check_first = check_first
         if earlier is not None:
-            members[0].go_on(earlier.n_rounds)
+            members[0].go_on(earlier.n_rounds, model.__dict__ if known is None else known)
         self.evaluations: Evaluations | None = None
+        self.checkpoint: Checkpoint | None = None
         self.because = f"all {recipe.n_rounds} rounds are done"
         self._is_cut_short = False
 
@@ -63,10 +66,14 @@ class Rounds:
         try:
             self._run(time.perf_counter())
         except KeyboardInterrupt:
-            if not model.keep_interrupted or min(member.n_done for member in self._members) == first:
+            is_worth_it = model.keep_interrupted or self.checkpoint is not None
+            if not is_worth_it or min(member.n_done for member in self._members) == first:
                 raise
             for member in self._members:
                 member.catch_up(self._so_far(member))
+            self._keep_rounds(must=True)
+            if not model.keep_interrupted:
+                raise
             self.because = "it was interrupted"
             self._is_cut_short = True
             warn(f"The fit was interrupted after {self._n_done} of {self._recipe.n_rounds} rounds; these are kept.")
@@ -92,6 +99,7 @@ class Rounds:
             if any(answers):
                 self.because = "a callback said so"
                 self._is_cut_short = True
+                self._keep_rounds(must=True)
                 break
             active = [member for member in active if not member.is_settled]
             if not active:
@@ -99,6 +107,12 @@ class Rounds:
                 of_folds = " of any fold" if len(self._members) > 1 else ""
                 self.because = f"the held-out {judged}{of_folds} has not improved for {recipe.patience} rounds"
                 break
+            self._keep_rounds()
+
+    def _keep_rounds(self, must: bool = False) -> None:
+        """Write the rounds that are done to a file, if one is wanted and it is time."""
+        if self.checkpoint is not None:
+            self.checkpoint.write(self._members[0], self._earlier, must)
 
     def _check_first_round(self) -> None:
         """Look at the trees of the first round, if they had all rows."""

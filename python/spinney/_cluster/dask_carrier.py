@@ -186,9 +186,9 @@ class DaskCarrier(Carrier):
             self._where[block] = address
             try:
                 self._place(block, address)
-                encoding, (given, coding, options) = self._recut([block])
+                encoding, given = self._recut([block])
                 self._call(address, "encode", *encoding)
-                self._call(address, "cut", given, coding, options)
+                self._call(address, "cut", *given)
                 found: bytes = self._call(address, "answer_of", block, self._history() + self._log)
                 return found
             except WorkerLostError:

@@ -14,7 +14,7 @@ from spinney._data.scan import active_client
 _MOST_STARTS = 5
 
 
-def fit_boosting(model: Any, X: Any, beside: dict[str, Any]) -> Any:
+def fit_boosting(model: Any, X: Any, beside: dict[str, Any], checkpoint: Any) -> Any:
     """Boost on the workers that the active client knows.
 
     Parameters
@@ -23,6 +23,8 @@ def fit_boosting(model: Any, X: Any, beside: dict[str, Any]) -> Any:
     X : dask DataFrame or Array
     beside : dict
         The other parameters of `fit`, by name.
+    checkpoint : str, path or None
+        A file on the client that keeps the rounds.
     """
     client = active_client()
     _check_request(model, beside)
@@ -34,7 +36,7 @@ def fit_boosting(model: Any, X: Any, beside: dict[str, Any]) -> Any:
             carrier = DaskCarrier(client, parts)
             target, weights = _collected(y, "y", carrier), _collected(weight, "sample_weight", carrier)
             table = Dealt(carrier, n_columns, names)
-            return model._fit(table, target, weights, None, None, (None, None, None, None), None)
+            return model._fit(table, target, weights, None, None, (None, None, None, None), None, checkpoint)
         except WorkerLostError as lost:  # before the first round
             if attempt + 1 == _MOST_STARTS:
                 raise RuntimeError(
@@ -55,9 +57,11 @@ def _check_request(model: Any, beside: dict[str, Any]) -> None:
                 "which are then read at the client, some at a time."
             )
     refused = {
-        "n_estimators": (model.n_estimators == "auto", "a number of rounds, such as n_estimators=300"),
+        "n_estimators": (
+            model.n_estimators == "auto" and not model.early_stopping,
+            "a number of rounds, such as n_estimators=300, or early_stopping=True beside it",
+        ),
         "effort": (model.effort == "search", "a number"),
-        "warm_start": (model.warm_start, "warm_start=False"),
         "growth": (model.growth == "symmetric", "growth='leaf' or growth='depth'"),
         "leaves": (model._setting("leaves") == "vector", "leaves='single'"),
         "sampling": (model._setting("sampling") != "uniform", "sampling='uniform'"),

@@ -17,6 +17,7 @@ from spinney._boosting.rows import LearningRows
 from spinney._data import Feature, Schema
 from spinney._data.dates import RESOLUTIONS
 from spinney._data.dealt import DealtTable
+from spinney._fitted.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
 CHUNK_ROWS = 4096  # that the engine adds up together: blocks begin at multiples of it
@@ -172,14 +173,27 @@ class DealtColumns:
         self._ranges = weight, found
         return found
 
+    def row_print(self) -> int:
+        """Return a number that changes with any value, and with the order of the rows, as `in_order` gives it."""
+        first = {b: begin for b, (begin, _) in enumerate(self.carrier.blocks)}
+        found = self.carrier.each("row_print", lambda blocks: ({b: first[b] for b in blocks},))
+        return int(sum(found) % 2**64)
+
     def start_booster(
-        self, rows: LearningRows, held_out: LearningRows | None, loss: Loss, start: Floats, options: dict[str, Any]
+        self,
+        rows: LearningRows,
+        held_out: LearningRows | None,
+        loss: Loss,
+        start: Floats,
+        earlier: FittedBoosting | None,
+        options: dict[str, Any],
     ) -> DealtBooster:
-        """Cut the columns, send the holders their targets, and return a booster that has done no rounds."""
+        """Cut the columns, send the holders their targets, and return a booster that has done the earlier rounds."""
         target, scores = rows.shifted(start, loss)
         read = _engine.BoostingOptions(**options)
         coding = self._coding(rows.weight, held_out is not None, read)
-        engine = _engine.DealtBoosting(coding, self.n_categories_of, self.n_rows, rows.weight, read)
+        n_done, trees = (0, []) if earlier is None else (earlier.n_rounds, earlier.trees())
+        engine = _engine.DealtBoosting(coding, self.n_categories_of, self.n_rows, rows.weight, read, n_done)
         n_all, *scales = engine.scales
         first_scores = scores[:, 0].tolist()
 
@@ -194,12 +208,12 @@ class DealtColumns:
                     "start": first_scores,
                     "place": (begin, n_all, *scales),
                 }
-            return found, coding, options
+            return found, trees, coding, options
 
         self.ranges(rows.weight, 1)
         self.carrier.each("cut", given)
         self.carrier.begin_rounds(engine.history, lambda blocks: (self.encoding, given(blocks)))
-        return DealtBooster(engine, self.carrier)
+        return DealtBooster(engine, self.carrier, len(start))
 
     def _coding(self, weight: Floats | None, sees_all: bool, options: _engine.BoostingOptions) -> Any:
         """Learn the edges of bins from the rows that they would be learned from in one place."""
@@ -228,9 +242,10 @@ def _rows(numbers: Floats | None, ends: tuple[int, int]) -> Floats | None:
 class DealtBooster:
     """A booster whose rows are elsewhere, as `Member` takes one."""
 
-    def __init__(self, engine: _engine.DealtBoosting, carrier: Carrier) -> None:
+    def __init__(self, engine: _engine.DealtBoosting, carrier: Carrier, n_scores: int) -> None:
         self._engine = engine
         self._carrier = carrier
+        self._n_scores = n_scores
 
     @property
     def n_rounds(self) -> int:
@@ -249,9 +264,7 @@ class DealtBooster:
         """Return copies of the trees, of the first rounds if their number is given."""
         assert not statistics
         found = self._engine.trees(first, factors)
-        if n_rounds is None or self.n_rounds == 0:
-            return found
-        return found[: n_rounds * ((first + len(found)) // self.n_rounds) - first]
+        return found if n_rounds is None else found[: n_rounds * self._n_scores - first]
 
     def training_loss(self) -> float:
         """Mean loss of the rows learned from."""

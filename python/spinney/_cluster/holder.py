@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._data import Feature, RawTable, Schema, read_table
 from spinney._data.feature import learn_feature
+from spinney._learn.row_print import in_order
 
 Floats = NDArray[np.float64]
 Numbers = list[tuple[float, float, bool]]  # by column: lowest, highest, whether some are missing
@@ -81,13 +82,25 @@ class Holder:
         """Return the values of some rows, column by column."""
         return {block: _values_at(self._tables[block], some) for block, some in rows.items()}
 
-    def cut(self, given: dict[int, dict[str, Any]], coding: Any, options: dict[str, Any]) -> None:
-        """Keep the blocks in codes; their frames are let go."""
+    def row_print(self, first_rows: dict[int, int]) -> int:
+        """Return the sum of the prints of all rows, given the first row of each block."""
+        found = 0
+        for block, first in first_rows.items():
+            for table in self._tables[block]:
+                found += in_order(table.fingerprints(self._n_jobs), first)
+                first += table.n_rows
+        return found
+
+    def cut(
+        self, given: dict[int, dict[str, Any]], trees: list[_engine.Tree], coding: Any, options: dict[str, Any]
+    ) -> None:
+        """Keep the blocks in codes, with the scores that earlier trees give them; their frames are let go."""
         read = _engine.BoostingOptions(**options | {"n_jobs": self._n_jobs})
         for block, of_block in given.items():
             table = _joined(self._tables.pop(block))
             self._frames.pop(block, None)
-            self._pieces[block] = _engine.Piece(table, coding=coding, options=read, **of_block)
+            scores = _scores_after(trees, table, of_block.pop("start"), self._n_jobs)
+            self._pieces[block] = _engine.Piece(table, scores=scores, coding=coding, options=read, **of_block)
 
     def answer(self, question: bytes) -> dict[int, bytes]:
         """Answer a question, block by block."""
@@ -99,6 +112,17 @@ class Holder:
         for question in questions:
             found = self._pieces[block].answer(question)
         return found
+
+
+def _scores_after(trees: list[_engine.Tree], table: _engine.Table, start: list[float], n_jobs: int) -> Floats:
+    """Scores, (n_scores, n_rows), after the rounds of these trees, added in the order in which they were grown."""
+    n_scores = len(start)
+    scores = np.repeat(np.array(start)[:, np.newaxis], table.n_rows, axis=1)
+    if trees:
+        added = _engine.make_additive(trees, n_scores, [table.n_categories(j) for j in range(table.n_columns)])
+        for first in range(0, len(trees), n_scores):
+            scores += added.sums(table, first, first + n_scores, n_jobs).T
+    return np.ascontiguousarray(scores)
 
 
 def _values_at(tables: Sequence[_engine.Table], rows: NDArray[np.uint32]) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spinney._data.columns import CodedColumn, RawTable
+from spinney._data.dealt import DealtTable
 from spinney._data.names import match_columns
 from spinney._data.schema import Schema, forced_categories
 
@@ -14,12 +15,19 @@ def check_categories(schema: Schema, table: RawTable, categorical_features: Any,
     forced = forced_categories(categorical_features, table)
     expected = schema.names if schema.has_names else None
     order = match_columns(table.names, table.n_columns, expected, schema.n_features, estimator)
+    dealt = None
+    if isinstance(table, DealtTable):
+        dealt = table.features([table.label(j) for j in range(table.n_columns)], forced)
     for j, feature in enumerate(schema.features):
         place = j if order is None else order[j]
         is_category = feature.kind == "category"
         if is_category == (place in forced) or feature.empty:
             continue
-        if not is_category or not (table.matrix is None and isinstance(table.column(place), CodedColumn)):
+        if dealt is not None:
+            is_coded = dealt[place].kind == "category"
+        else:
+            is_coded = table.matrix is None and isinstance(table.column(place), CodedColumn)
+        if not is_category or not is_coded:
             raise ValueError(
                 f"warm_start keeps the kinds of the columns, but column {feature.name!r} was "
                 f"{'a category' if is_category else 'not a category'} at the earlier fit. Set categorical_features as "

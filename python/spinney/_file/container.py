@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import spinney._engine as _engine
 
 MAGIC = b"\x89spinney"
+CHECKPOINT = "checkpoint"  # the kind of a file that holds rounds of a fit, and no model yet
 
 
 class ModelFileError(ValueError):
@@ -80,13 +81,15 @@ def to_bytes(header: dict[str, Any], trees: Sequence[_engine.Tree]) -> bytes:
     return _engine.write_model_file(text.encode("ascii"), list(trees))
 
 
-def from_bytes(data: bytes) -> tuple[dict[str, Any], _engine.ModelFile]:
+def from_bytes(data: bytes, is_checkpoint: bool = False) -> tuple[dict[str, Any], _engine.ModelFile]:
     """Read a model file as far as it can be without knowing what is in it.
 
     Parameters
     ----------
     data : bytes
         The file.
+    is_checkpoint : bool
+        Whether it is to hold rounds of a fit, and not a model.
 
     Returns
     -------
@@ -104,6 +107,9 @@ def from_bytes(data: bytes) -> tuple[dict[str, Any], _engine.ModelFile]:
     header = json.loads(file.header, parse_constant=_refuse_constant)
     if not isinstance(header, dict):
         refuse("is damaged: its header is not a table of names and values")
+    if is_checkpoint != (header.get("kind") == CHECKPOINT):
+        model = "is a model. Name another file for the checkpoint."
+        refuse(model if is_checkpoint else "keeps the rounds of a fit. Pass it to fit, as checkpoint.")
     return header, file
 
 

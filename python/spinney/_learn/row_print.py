@@ -18,6 +18,8 @@ from spinney._data import Schema, read_table
 from spinney._data.hashing import GOLDEN, keys_of, mixed
 from spinney._data.pick import PickTable
 
+_SOME_ROWS = 2**20
+
 
 @dataclass(frozen=True)
 class RowPrint:
@@ -34,7 +36,7 @@ class RowPrint:
     @classmethod
     def of(cls, fingerprints: NDArray[np.uint64], target: NDArray[Any]) -> RowPrint:
         """Look at all rows as a fit takes them: the fingerprints of its table's rows, and the target."""
-        return cls(_in_order(fingerprints), _print_of_target(target))
+        return cls(in_order(fingerprints), _print_of_target(target))
 
     @classmethod
     def of_any(cls, table: PickTable, target: NDArray[Any], n_jobs: int) -> RowPrint | None:
@@ -51,7 +53,7 @@ class RowPrint:
 
     def check_table(self, columns: _engine.Table, n_jobs: int) -> None:
         """Refuse a table of other rows."""
-        if _in_order(columns.fingerprints(n_jobs)) != self.table:
+        if in_order(columns.fingerprints(n_jobs)) != self.table:
             refuse_other_rows("X", "forest")
 
     def check_target(self, target: NDArray[Any]) -> None:
@@ -69,10 +71,17 @@ def refuse_other_rows(what: str, owner: str) -> NoReturn:
 
 
 def _print_of_target(target: NDArray[Any]) -> int:
-    return _in_order(keys_of(target.reshape(len(target), -1), 0))
+    return in_order(keys_of(target.reshape(len(target), -1), 0))
 
 
-def _in_order(keys: NDArray[np.uint64]) -> int:
-    """Return a number that changes with any of the rows' keys, and with their order."""
-    places = mixed(np.arange(1, len(keys) + 1, dtype=np.uint64) * np.uint64(GOLDEN))
-    return int(mixed(keys ^ places).sum())
+def in_order(keys: NDArray[np.uint64], first: int = 0) -> int:
+    """Return a number that changes with any of the rows' keys, and with their order.
+
+    Such numbers of parts of a table, whose first rows are known, add up to that of the table (modulo 2⁶⁴).
+    """
+    found = 0
+    for begin in range(0, len(keys), _SOME_ROWS):
+        some = keys[begin : begin + _SOME_ROWS]
+        places = np.arange(first + begin + 1, first + begin + len(some) + 1, dtype=np.uint64)
+        found += int(mixed(some ^ mixed(places * np.uint64(GOLDEN))).sum())
+    return found % 2**64
