@@ -211,7 +211,7 @@ def boosting(rng):
         learning_rate=[0.01, 0.5, 1.0],
         max_leaf_nodes=[2, 5, None],
         max_depth=[1, 4],
-        growth=["depth"],
+        growth=["depth", "symmetric"],
         min_samples_leaf=[1, 3, 0.1],
         l1_regularization=[0.5],
         l2_regularization=[0.0, 10.0],
@@ -224,11 +224,33 @@ def boosting(rng):
         unseen=["missing", "other"],
         init=["zero"],
     )
-    return {"n_estimators": int(rng.integers(1, 8))} | more
+    if rng.random() < 0.3:
+        more |= pick(
+            rng,
+            drop_rate=[0.5, 1.0],
+            drop_by=["weight"],
+            max_drop=[1],
+            skip_drop=[0.5],
+            sampling=["goss", "gradient"],
+            top_share=[0.5],
+            n_parallel_trees=[3],
+            hierarchical_shrinkage=[3.0],
+            feature_weights=[[1.0, 0.0], {"c0": 3.0}],
+            feature_costs=[{"c0": 0.5}],
+            forced_splits=[{"feature": 0, "threshold": 0.5}, {"feature": "c0", "threshold": -1.0}],
+            leaves=["vector"],
+            effort=[0.0],
+            max_features_per_level=[0.5],
+        )
+    return {"n_estimators": [*range(1, 8), "auto"][rng.integers(0, 8)]} | more
 
 
 def regression_loss(rng):
-    return pick(rng, loss=["absolute_error", "huber", "quantile"])
+    more = pick(rng, loss=["absolute_error", "huber", "quantile", "log_cosh", "normal"])
+    return more | (pick(rng, quantile=[0.9, [0.1, 0.5, 0.9]]) if more.get("loss") == "quantile" else {})
+
+
+CLASS_LOSSES = ["exponential", "smooth_hinge", "focal"]
 
 
 def bagging(rng, kind):
@@ -363,7 +385,7 @@ def drawn(rng):
     if family in (6, 7, 8):
         if kind == "Regressor" and rng.random() < 0.2:
             return "GradientBoostingRegressor", boosting(rng) | {"loss": "poisson"}, counts
-        more = regression_loss(rng) if kind == "Regressor" else pick(rng, class_weight=["balanced"])
+        more = regression_loss(rng) if kind == "Regressor" else pick(rng, class_weight=["balanced"], loss=CLASS_LOSSES)
         return f"GradientBoosting{kind}", boosting(rng) | more, make
     if family == 9:
         return f"Bagging{kind}", bagging(rng, kind), make
