@@ -89,6 +89,7 @@ struct BoostingHandle {
   RowsOwner rows, held_out;
   std::unique_ptr<Boosting> boosting;
   std::vector<std::uint32_t> n_categories;
+  RoundLog log;
 };
 
 using HeldOut = std::tuple<const TableHandle*, Doubles2, std::optional<Doubles1>, Doubles2>;
@@ -196,20 +197,31 @@ std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first,
   return trees;
 }
 
-std::vector<std::tuple<double, double, double, double>> advance_handles(const std::vector<BoostingHandle*>& handles,
-                                                                        int n_jobs) {
-  std::vector<Boosting*> members;
-  for (BoostingHandle* handle : handles) {
-    if (std::find(members.begin(), members.end(), handle->boosting.get()) != members.end())
-      throw nb::value_error("a booster is named twice");
-    members.push_back(handle->boosting.get());
+void advance_handles(const std::vector<BoostingHandle*>& handles, const std::vector<Settling*>& settlings,
+                     std::uint32_t n_rounds, bool keeps_best, int n_jobs) {
+  if (handles.empty() || (!settlings.empty() && settlings.size() != handles.size()))
+    throw nb::value_error("there is one rule for each booster, or none, and at least one booster");
+  std::vector<Runner> runners;
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    Settling* const settling = settlings.empty() ? nullptr : settlings[i];
+    if (handles[i] == nullptr || (settling == nullptr && !settlings.empty()))
+      throw nb::value_error("None is neither a booster nor a rule");
+    for (const Runner& earlier : runners) {
+      if (earlier.booster == handles[i]->boosting.get()) throw nb::value_error("a booster is named twice");
+      if (settling != nullptr && earlier.settling == settling) throw nb::value_error("a rule is named twice");
+    }
+    runners.push_back({handles[i]->boosting.get(), &handles[i]->log, settling, n_rounds, keeps_best});
   }
   const int n_threads = resolve_threads(n_jobs);
-  const std::vector<RoundLosses> losses =
-      run_interruptible([&](Interrupt& interrupt) { return advance_together(members, n_threads, interrupt); });
+  run_interruptible([&](Interrupt& interrupt) { advance_together(runners, n_threads, interrupt); });
+}
+
+std::vector<std::tuple<double, double, double, double>> round_losses(const BoostingHandle& self, std::size_t first) {
   std::vector<std::tuple<double, double, double, double>> found;
-  for (const RoundLosses& l : losses)
+  for (std::size_t i = first; i < self.log.losses.size(); ++i) {
+    const RoundLosses& l = self.log.losses[i];
     found.emplace_back(l.training, l.held_out, l.out_of_bag.before, l.out_of_bag.after);
+  }
   return found;
 }
 
@@ -373,6 +385,13 @@ void init_boosting(nb::module_& m) {
       .def("scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->rows().scores); })
       .def("held_out_scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->held_out().scores); })
       .def(
+          "best_scores", [](const BoostingHandle& self) { return copy_scores(self.log.best_scores); },
+          "Scores of the rows held out after the round of their least loss, where `advance_together` has kept them.")
+      .def(
+          "round_losses", &round_losses, "first"_a,
+          "Losses after each round that `advance_together` has done, from one on: of the rows learned from, those held "
+          "out, those out of bag before and after.")
+      .def(
           "trees", &trees_of, "first"_a, "factors"_a = std::vector<double>{}, "statistics"_a = Statistics{},
           "n_rounds"_a = nb::none(), nb::rv_policy::take_ownership,
           "Copies of the trees, their values multiplied by the factor of their score, if any; of the first rounds, as "
@@ -417,8 +436,20 @@ void init_boosting(nb::module_& m) {
       .def("value", &RowScorer::value, "row"_a, "offset"_a = nb::none(), "Predicted value.")
       .def("shares", &RowScorer::shares, "row"_a, nb::arg("out").noconvert(), "offset"_a = nb::none(),
            "Write values, or shares of the classes, to `out`.");
-  m.def("advance_together", &advance_handles, "members"_a, "n_jobs"_a,
-        "One more round of each; losses of the rows learned from, those held out, those out of bag before and after.");
+  nb::class_<Settling>(m, "Settling", "When losses no longer fall.")
+      .def(
+          "__init__",
+          [](Settling* self, std::uint32_t patience, double tol, double worth, bool of_present) {
+            new (self) Settling(SettlingRule{patience, tol, worth, of_present});
+          },
+          "patience"_a, "tol"_a, "worth"_a, "of_present"_a)
+      .def("add", &Settling::add, "loss"_a)
+      .def_prop_ro("is_best", &Settling::is_best, "Whether the last loss is below all before it.")
+      .def_prop_ro("is_settled", &Settling::is_settled, "Whether the least loss has hardly fallen for a while.");
+  m.def("advance_together", &advance_handles, "members"_a, "settlings"_a, "n_rounds"_a, "keeps_best"_a, "n_jobs"_a,
+        "At most so many more rounds of each, and at least one: until its held-out loss has settled by its rule, which "
+        "is "
+        "None where the caller judges.");
   m.def("predicted", &predicted, "link"_a, "scores"_a, "Values, or shares of the classes, by row, for scores by row.");
   m.def("make_additive", &make_additive, "trees"_a, "n_outputs"_a, "n_categories"_a);
 }

@@ -1,30 +1,105 @@
 #include "learn/members.h"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <mutex>
 
 #include "base/pool.h"
 
 namespace spinney {
 
-std::vector<RoundLosses> advance_together(std::span<Boosting* const> members, int n_threads, Interrupt& interrupt) {
-  constexpr std::size_t many_rows = 50'000;  // from here on the threads share the work of one tree
+void Settling::add(double loss) {
+  is_best_ = least_.empty() || loss < least_.back();
+  least_.push_back(is_best_ ? loss : least_.back());
+  const std::size_t n = least_.size();
+  if (rule_.patience == 0 || n <= rule_.patience) return;
+  const double of = rule_.of_present ? least_.back() : least_.front();
+  const double worth = std::max(rule_.tol, rule_.worth * std::abs(of));
+  is_settled_ = least_.back() >= least_[n - 1 - rule_.patience] - worth;
+}
+
+namespace {
+
+constexpr std::size_t many_rows = 50'000;  // from here on the threads share the work of one tree
+
+// One more round; whether the next may follow.
+bool advance(const Runner& runner, bool is_alone, Interrupt& interrupt) {
   constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
-  const bool is_alone = members.size() == 1;  // of several, the learning curves know no rows out of bag
-  std::vector<RoundLosses> losses(members.size());
-  const auto advance = [&](std::size_t m, int) {
-    Boosting& member = *members[m];
-    member.advance(interrupt, is_alone);
-    const bool is_judged = member.held_out().table != nullptr;
-    losses[m].training = member.training_loss();
-    losses[m].held_out = is_judged ? member.held_out_loss() : unknown;
-    losses[m].out_of_bag = is_alone ? member.out_of_bag_loss() : Boosting::OutOfBagLoss{unknown, unknown};
-  };
+  Boosting& booster = *runner.booster;
+  booster.advance(interrupt, is_alone);
+  const bool is_judged = booster.held_out().table != nullptr;
+  RoundLosses losses{booster.training_loss(), is_judged ? booster.held_out_loss() : unknown, {unknown, unknown}};
+  if (is_alone) losses.out_of_bag = booster.out_of_bag_loss();
+  runner.log->losses.push_back(losses);
+  if (!std::isfinite(losses.training) || (is_judged && !std::isfinite(losses.held_out))) return false;
+  if (runner.settling == nullptr || !is_judged) return true;
+  runner.settling->add(losses.held_out);
+  if (runner.keeps_best && runner.settling->is_best()) runner.log->best_scores = booster.held_out().scores;
+  return !runner.settling->is_settled();
+}
+
+// Who does which round of whom.
+class Turns {
+ public:
+  Turns(std::span<const Runner> runners, Interrupt& interrupt) : runners_(runners), interrupt_(interrupt) {
+    for (const Runner& runner : runners) to_do_.push_back(runner.n_rounds);
+    is_taken_.resize(runners.size(), false);
+  }
+
+  void work(bool may_be_alone) {
+    std::unique_lock lock(mutex_);
+    for (std::size_t i = next(); !is_over_ && i < runners_.size(); i = next()) {
+      is_taken_[i] = true;
+      lock.unlock();
+      bool goes_on = false;
+      try {
+        goes_on = advance(runners_[i], false, interrupt_);
+      } catch (...) {
+        lock.lock();
+        is_over_ = true;
+        throw;
+      }
+      lock.lock();
+      is_taken_[i] = false;
+      to_do_[i] = goes_on ? to_do_[i] - 1 : 0;
+    }
+    if (!may_be_alone) is_over_ = true;
+  }
+
+ private:
+  // That nobody has taken; the one with most rounds to do.
+  std::size_t next() const {
+    std::size_t found = runners_.size();
+    for (std::size_t i = 0; i < runners_.size(); ++i)
+      if (!is_taken_[i] && to_do_[i] > (found == runners_.size() ? 0 : to_do_[found])) found = i;
+    return found;
+  }
+
+  std::span<const Runner> runners_;
+  Interrupt& interrupt_;
+  std::mutex mutex_;
+  std::vector<std::uint32_t> to_do_;
+  std::vector<bool> is_taken_;
+  bool is_over_ = false;
+};
+
+}  // namespace
+
+void advance_together(std::span<const Runner> runners, int n_threads, Interrupt& interrupt) {
   const auto n_wanted = static_cast<std::size_t>(n_threads);
-  if (members.size() > 1 && (members.size() >= n_wanted || members[0]->rows().table->n_rows < many_rows))
-    parallel_for(members.size(), n_threads, advance);
-  else
-    for (std::size_t m = 0; m < members.size(); ++m) advance(m, 0);
-  return losses;
+  const bool are_small = runners[0].booster->rows().table->n_rows < many_rows;
+  if (runners.size() > 1 && (runners.size() >= n_wanted || are_small)) {
+    Turns turns(runners, interrupt);
+    parallel_for(std::min(n_wanted, runners.size()), n_threads, [&](std::size_t, int) { turns.work(are_small); });
+    return;
+  }
+  std::uint32_t most = 0;
+  for (const Runner& runner : runners) most = std::max(most, runner.n_rounds);
+  std::vector<bool> goes_on(runners.size(), true);
+  for (std::uint32_t i = 0; i < most; ++i)
+    for (std::size_t m = 0; m < runners.size(); ++m)
+      goes_on[m] = goes_on[m] && i < runners[m].n_rounds && advance(runners[m], runners.size() == 1, interrupt);
 }
 
 }  // namespace spinney

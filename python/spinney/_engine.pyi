@@ -738,6 +738,16 @@ class Boosting:
     def held_out_loss(self) -> float: ...
     def scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
     def held_out_scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
+    def best_scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
+        """
+        Scores of the rows held out after the round of their least loss, where `advance_together` has kept them.
+        """
+
+    def round_losses(self, first: int) -> list[tuple[float, float, float, float]]:
+        """
+        Losses after each round that `advance_together` has done, from one on: of the rows learned from, those held out, those out of bag before and after.
+        """
+
     def trees(
         self,
         first: int,
@@ -861,9 +871,24 @@ class RowScorer:
     ) -> None:
         """Write values, or shares of the classes, to `out`."""
 
-def advance_together(members: Sequence[Boosting], n_jobs: int) -> list[tuple[float, float, float, float]]:
+class Settling:
+    """When losses no longer fall."""
+
+    def __init__(self, patience: int, tol: float, worth: float, of_present: bool) -> None: ...
+    def add(self, loss: float) -> None: ...
+    @property
+    def is_best(self) -> bool:
+        """Whether the last loss is below all before it."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the least loss has hardly fallen for a while."""
+
+def advance_together(
+    members: Sequence[Boosting], settlings: Sequence[Settling], n_rounds: int, keeps_best: bool, n_jobs: int
+) -> None:
     """
-    One more round of each; losses of the rows learned from, those held out, those out of bag before and after.
+    At most so many more rounds of each, and at least one: until its held-out loss has settled by its rule, which is None where the caller judges.
     """
 
 def predicted(

@@ -85,3 +85,13 @@ def refit(trees, leaves, y, f, loss, decay, rate, l2=0.0):
         f = f + values[leaf]
         found.append(values)
     return found
+
+
+def rounds_until_settled(losses, patience, tol, worth, of_present):
+    """After how many losses the least has not fallen enough for `patience` of them; None if it always has."""
+    for n in range(patience + 1, len(losses) + 1):
+        least = min(losses[:n])
+        needed = max(tol, worth * abs(least if of_present else losses[0]))
+        if least >= min(losses[: n - patience]) - needed:
+            return n
+    return None

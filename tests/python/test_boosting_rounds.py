@@ -10,6 +10,8 @@ import pandas as pd
 import polars as pl
 import pytest
 import spinney
+import spinney._engine as _engine
+from oracle.boosting_rounds import rounds_until_settled
 from processes import run
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error
@@ -335,6 +337,52 @@ def test_an_interruption_may_keep_the_rounds_done():
     assert (
         model.fingerprint() == spinney.GradientBoostingRegressor(n_estimators=9, random_state=0).fit(X, y).fingerprint()
     )
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"n_estimators": "auto", "effort": 0.1},
+        {"n_estimators": 80, "n_iter_no_change": 4, "subsample": 0.5},
+        {"n_estimators": 12, "drop_rate": 0.3},
+    ],
+)
+def test_rounds_that_nobody_looks_at_are_the_same(parameters):
+    X, y = noisy(60)
+    alone, seen = (
+        spinney.GradientBoostingRegressor(callbacks=callback, random_state=0, **parameters).fit(X, y)
+        for callback in (None, lambda progress: False)
+    )
+    assert alone.fingerprint() == seen.fingerprint()
+    assert alone.n_iter_ == seen.n_iter_
+    for curve in ("train_score_", "validation_score_", "oob_scores_"):
+        np.testing.assert_array_equal(getattr(alone, curve, []), getattr(seen, curve, []))
+
+
+def test_losses_settle_as_the_twin_says():
+    rng = np.random.default_rng(0)
+    for case in range(60):
+        losses = (1 / np.arange(1, 61) ** rng.uniform(0, 1) + rng.normal(0, 0.02, 60)).tolist()
+        rule = (int(rng.integers(1, 12)), float(rng.choice([0, 0.003])), float(rng.choice([0, 0.01])), bool(case % 2))
+        settling = _engine.Settling(*rule)
+        found = None
+        for n, loss in enumerate(losses, start=1):
+            settling.add(loss)
+            assert settling.is_best == (n == 1 or loss < min(losses[: n - 1]))
+            if found is None and settling.is_settled:
+                found = n
+        assert found == rounds_until_settled(losses, *rule)
+
+
+def test_a_signal_in_the_midst_of_many_rounds_keeps_them_with_their_losses():
+    X, y = noisy()
+    model = spinney.GradientBoostingRegressor(n_estimators=100_000, keep_interrupted=True, n_jobs=1)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.warns(UserWarning, match="these are kept"):
+        model.fit(X, y)
+    signal.signal(signal.SIGINT, before)
+    assert 1 < model.n_iter_ == len(model.train_score_) == len(model.boosting_.trees()) < 100_000
 
 
 def test_a_signal_ends_a_long_fit_within_a_second():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -44,18 +44,24 @@ class Member:
         self.has_held_out = has_held_out
         self.train_curve: list[float] = []
         self.held_out_curve: list[float] = []
-        self._least: list[float] = []  # held-out loss up to each round
         self.out_of_bag_curve: list[float] = []
         self.out_of_bag_gains: list[float] = []
         self._n_unknown = 0, 0
-        self.is_settled = False
-        self.best_scores = np.empty((0, 0))  # of the held-out rows, after the best round; kept of folds alone
+        self._n_read = 0  # rounds of the engine whose losses are noted
+        self.settling = _engine.Settling(
+            patience=recipe.patience if recipe.stops_early else 0,
+            tol=float(model.tol),
+            worth=recipe.worth,
+            of_present=recipe.worth_of_present,
+        )
+        self._kept_scores: Floats | None = None  # of the held-out rows, after the best round, where Python judges
 
     def go_on(self, n_done: int, known: Mapping[str, Any]) -> None:
         """Take over the curves of an earlier fit's rounds, by the names that attributes of a model have."""
         self.train_curve = _known_curve(known, "train_score_", n_done)
         self.held_out_curve = _known_curve(known, "validation_score_", n_done) if self.has_held_out else []
-        self._least = list(accumulate(self.held_out_curve, min))
+        for loss in self.held_out_curve:
+            self.settling.add(loss)
         self.out_of_bag_curve = _padded(known, "oob_scores_", n_done, np.nan)
         self.out_of_bag_gains = _padded(known, "oob_improvement_", n_done, 0.0)
         self._n_unknown = n_done - len(self.train_curve), n_done - len(self.held_out_curve)
@@ -90,30 +96,51 @@ class Member:
         found: OutsideRows = getattr(learned, "held_out", loss)(rows)
         return found
 
-    def record(self, losses: Losses, so_far: SoFar) -> None:
-        """Note the losses of the last round: of the rows learned from, held out, and out of bag before and after."""
-        if self._outside is not None:
-            losses = self._outside.losses(self.engine)
+    @property
+    def is_settled(self) -> bool:
+        """Whether its held-out loss no longer falls."""
+        return self._recipe.stops_early and self.settling.is_settled
+
+    @property
+    def is_judged_by_engine(self) -> bool:
+        """Whether several rounds may be done before anybody looks at them."""
+        return self._judge is None and self._outside is None and isinstance(self.engine, _engine.Boosting)
+
+    @property
+    def best_scores(self) -> Floats:
+        """Scores of the held-out rows after the best round, (n_scores, n_rows); kept of folds alone."""
+        if self.is_judged_by_engine:
+            return self.engine.best_scores()
+        return np.empty((0, 0)) if self._kept_scores is None else self._kept_scores
+
+    def record(self, so_far: SoFar) -> None:
+        """Note the losses of the rounds done since, whatever has ended them."""
+        for losses in self._unread():
+            self._record(losses if self._outside is None else self._outside.losses(self.engine), so_far)
+            self._n_read += 1
+
+    def _unread(self) -> list[Losses]:
+        if isinstance(self.engine, _engine.Boosting):
+            return self.engine.round_losses(self._n_read)
+        is_read = len(self.train_curve) + self._n_unknown[0] == self.n_done
+        return [] if is_read else [self.losses()]  # its rows are elsewhere
+
+    def _record(self, losses: Losses, so_far: SoFar) -> None:
         training, held_out, before, after = losses
         self.train_curve.append(self._finite(training, "training"))
         if self._recipe.subsample < 1:
             self.out_of_bag_curve.append(after)
-            self.out_of_bag_gains.append(before - after if np.isfinite(after) else 0.0)
+            self.out_of_bag_gains.append(before - after if math.isfinite(after) else 0.0)
         if self.has_held_out:
             self._record_held_out(self._judged(so_far) if self._judge else self._finite(held_out, "held-out"))
 
     def _record_held_out(self, loss: float) -> None:
-        is_best = not self._least or loss < self._least[-1]
         self.held_out_curve.append(loss)
-        self._least.append(loss if is_best else self._least[-1])
-        if is_best and self._recipe.n_folds:
-            self.best_scores = self.engine.held_out_scores()
-        self.is_settled = self._recipe.stops_early and self._has_settled()
-
-    def catch_up(self, so_far: SoFar) -> None:
-        """Note the losses of the last round, unless they are already; an interruption may come at any time."""
-        if len(self.train_curve) + self._n_unknown[0] < self.n_done:
-            self.record(self.losses(), so_far)
+        if self.is_judged_by_engine:
+            return
+        self.settling.add(loss)
+        if self.settling.is_best and self._recipe.n_folds:
+            self._kept_scores = self.engine.held_out_scores()
 
     def losses(self) -> Losses:
         """Losses at the present scores, as `record` takes them."""
@@ -144,20 +171,12 @@ class Member:
         return loss
 
     def _finite(self, loss: float, rows: str) -> float:
-        if not np.isfinite(loss):
+        if not math.isfinite(loss):
             raise ValueError(
                 f"Boosting has diverged: after round {self.n_done} the loss of the {rows} rows is {loss}. Lower "
                 f"learning_rate={self._recipe.learning_rate}, or limit the steps with max_step."
             )
         return loss
-
-    def _has_settled(self) -> bool:
-        least, patience = self._least, self._recipe.patience
-        if len(least) <= patience:
-            return False
-        of = least[-1 if self._recipe.worth_of_present else 0]
-        worth = max(float(self._model.tol), self._recipe.worth * abs(of))
-        return least[-1] >= least[-patience - 1] - worth
 
 
 def _known_curve(model: Mapping[str, Any], name: str, n_done: int) -> list[float]:

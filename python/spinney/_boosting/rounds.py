@@ -18,7 +18,7 @@ from spinney._boosting.checkpoint import Checkpoint
 from spinney._boosting.evaluations import Evaluations, metrics_of
 from spinney._boosting.goes_with import draws_by_gradient
 from spinney._boosting.losses import Loss
-from spinney._boosting.members import Losses, Member, added_up, in_turns, mean_curve
+from spinney._boosting.members import Member, added_up, in_turns, mean_curve
 from spinney._boosting.recipe import Recipe
 from spinney._boosting.row_losses import losses_of_parts
 from spinney._boosting.rows import LearningRows
@@ -70,7 +70,7 @@ class Rounds:
             if not is_worth_it or min(member.n_done for member in self._members) == first:
                 raise
             for member in self._members:
-                member.catch_up(self._so_far(member))
+                member.record(self._so_far(member))
             self._keep_rounds(must=True)
             if not model.keep_interrupted:
                 raise
@@ -86,10 +86,12 @@ class Rounds:
     def _run(self, began: float) -> None:
         model, recipe, first = self._model, self._recipe, self._n_done
         callbacks = [model.callbacks] if callable(model.callbacks) else list(model.callbacks or [])
-        active = list(self._members)
-        while self._n_done < recipe.n_rounds:
-            for member, found in zip(active, self._advance(active), strict=True):
-                member.record(found, self._so_far(member))
+        looks_at_each = bool(callbacks or model.verbose or self.evaluations or self.checkpoint)
+        active = [member for member in self._members if member.n_done < recipe.n_rounds]
+        while active:
+            self._advance(active, looks_at_each)
+            for member in active:
+                member.record(self._so_far(member))
             self._check_first_round()
             if self.evaluations is not None:
                 self.evaluations.add(self._members[0].engine, self.view([]).n_scores)
@@ -101,8 +103,8 @@ class Rounds:
                 self._is_cut_short = True
                 self._keep_rounds(must=True)
                 break
-            active = [member for member in active if not member.is_settled]
-            if not active:
+            active = [member for member in active if not member.is_settled and member.n_done < recipe.n_rounds]
+            if all(member.is_settled for member in self._members):
                 judged = "loss" if metrics_of(model.scoring)[0] is None else "score"
                 of_folds = " of any fold" if len(self._members) > 1 else ""
                 self.because = f"the held-out {judged}{of_folds} has not improved for {recipe.patience} rounds"
@@ -116,19 +118,33 @@ class Rounds:
 
     def _check_first_round(self) -> None:
         """Look at the trees of the first round, if they had all rows."""
-        if self._n_done == 1 and self._check_first is not None and self._recipe.subsample == 1:
+        if self._n_done == 1 and self._checks_first:
+            assert self._check_first is not None
             for member in self._members:
                 for tree in member.trees():
                     self._check_first(tree)
 
-    def _advance(self, members: list[Member]) -> list[Losses]:
-        """Add a round to each."""
+    @property
+    def _checks_first(self) -> bool:
+        return self._check_first is not None and self._recipe.subsample == 1
+
+    def _advance(self, members: list[Member], looks_at_each: bool) -> None:
+        """Add a round to each; or as many as there are to be, if nobody is to look at it before the next."""
         for member in members:
             member.prepare()
         engine: Any = members[0].engine
         if not isinstance(engine, _engine.Boosting):  # its rows are elsewhere
-            return [engine.advance()]
-        return _engine.advance_together([member.engine for member in members], self._model._n_threads)
+            engine.advance()
+            return
+        knows = all(member.is_judged_by_engine for member in members)
+        is_looked_at = looks_at_each or not knows or (self._n_done == 0 and self._checks_first)
+        _engine.advance_together(
+            [member.engine for member in members],
+            [member.settling for member in members] if knows else [],
+            1 if is_looked_at else self._recipe.n_rounds - max(member.n_done for member in members),
+            keeps_best=self._recipe.n_folds > 0,
+            n_jobs=self._model._n_threads,
+        )
 
     def _progress(self, began: float) -> dict[str, Any]:
         return {

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._boosting.losses import Loss
-from spinney._boosting.members import Losses
 from spinney._boosting.rows import LearningRows
 from spinney._data import Feature, Schema
 from spinney._data.dates import RESOLUTIONS
@@ -252,11 +251,10 @@ class DealtBooster:
         """Rounds done."""
         return self._engine.n_rounds
 
-    def advance(self) -> Losses:
-        """Add a round; return its losses."""
+    def advance(self) -> None:
+        """Add a round."""
         self._engine.advance(self._carrier.ask)
         self._carrier.end_round()
-        return self._engine.losses
 
     def trees(
         self, first: int, factors: list[float], statistics: Sequence[Any], n_rounds: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._boosting.members import Losses, Member
+from spinney._boosting.members import Member
 from spinney._boosting.rounds import Rounds
 from spinney._boosting.rows import LearningRows
 from spinney._ensemble.functional.dictionary import Dictionary
@@ -132,8 +132,10 @@ class FunctionMember(Member):
 
     engine: Stages  # type: ignore[assignment]
 
-    def _has_settled(self) -> bool:
-        return self.engine.is_done or super()._has_settled()
+    @property
+    def is_settled(self) -> bool:
+        """Whether its held-out loss no longer falls, or none could."""
+        return super().is_settled or (self._recipe.stops_early and self.has_held_out and self.engine.is_done)
 
     def _out_of_bag(self) -> tuple[float, float]:
         return np.nan, np.nan  # rows that a round does not draw are not judged
@@ -142,7 +144,6 @@ class FunctionMember(Member):
 class FunctionRounds(Rounds):
     """Rounds of functional boosting."""
 
-    def _advance(self, members: list[Member]) -> list[Losses]:
+    def _advance(self, members: list[Member], looks_at_each: bool) -> None:
         for member in members:
             member.engine.advance(1)
-        return [member.losses() for member in members]
