@@ -135,7 +135,8 @@ std::vector<TreeHandle*> refit_round(BoostingHandle& self, const std::vector<con
   const std::size_t n_scores = self.boosting->rows().scores.size();
   if (trees.size() != n_scores) throw nb::value_error("a round has a tree for each score");
   for (const TreeHandle* tree : trees)
-    if (tree == nullptr || tree->n_categories != self.n_categories || tree->tree.value_width != 1)
+    if (tree == nullptr || tree->n_categories != self.n_categories || tree->tree.value_width != 1 ||
+        !tree->tree.lines.empty())
       throw nb::value_error("the trees are not those of such a table");
   std::vector<Tree> found = run_interruptible([&](Interrupt& interrupt) {
     const Table& table = *self.boosting->rows().table;
@@ -188,9 +189,10 @@ std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first,
   const std::vector<double> worth = self.boosting->worths(static_cast<std::uint32_t>(n_wanted / n_scores));
   for (std::size_t t = first; t < n_wanted; ++t) {
     Tree tree = self.boosting->trees()[t];
-    for (double& value : tree.value) value *= worth[t / n_scores];
-    if (!factors.empty())
-      for (double& value : tree.value) value *= factors[t % factors.size()];
+    for (const double factor : {worth[t / n_scores], factors.empty() ? 1.0 : factors[t % factors.size()]}) {
+      for (double& value : tree.value) value *= factor;
+      tree.lines.multiply(factor);
+    }
     restore_categories(tree, n_categories.size(), statistics);
     trees.push_back(new TreeHandle(std::move(tree), n_categories));
   }
@@ -412,6 +414,9 @@ void init_boosting(nb::module_& m) {
   def_array<double>(c, "weight", &Tree::weight, "Weight of the training rows of each node.");
   def_array<double>(c, "value", &Tree::value, "Value of each node.");
   c.def_prop_ro("n_trees", [](const AdditiveHandle& a) { return a.additive.forest().n_trees(); })
+      .def_prop_ro(
+          "has_lines", [](const AdditiveHandle& a) { return a.additive.has_lines(); },
+          "Whether some leaves are more than a value.")
       .def_prop_ro("n_outputs", [](const AdditiveHandle& a) { return a.additive.n_outputs(); })
       .def_prop_ro("size", [](const AdditiveHandle& a) { return a.additive.forest().nodes.size(); })
       .def_prop_ro(

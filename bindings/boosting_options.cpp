@@ -77,7 +77,7 @@ void init_options(BoostingOptions* self, const LossParts& losses, std::uint32_t 
                   std::vector<std::vector<std::int8_t>> monotonic_cst,
                   std::vector<std::vector<std::uint32_t>> interaction_cst, std::vector<double> feature_costs,
                   std::vector<double> feature_weights, const ForcedSplits& forced_splits, double hierarchical_shrinkage,
-                  std::uint64_t seed, int n_jobs) {
+                  std::vector<std::uint8_t> linear_columns, double linear_l2, std::uint64_t seed, int n_jobs) {
   if (max_bins < 2 || max_bins > 65535) throw nb::value_error("max_bins: 2 to 65535");
   if (n_parallel_trees < 1) throw nb::value_error("n_parallel_trees: at least 1");
   BoostingParams p;
@@ -89,6 +89,7 @@ void init_options(BoostingOptions* self, const LossParts& losses, std::uint32_t 
   p.n_parallel_trees = n_parallel_trees;
   p.drops = {drop_rate, skip_drop, max_drop, drops_by_weight};
   p.hierarchical_shrinkage = hierarchical_shrinkage;
+  p.lines = {std::move(linear_columns), linear_l2};
   p.temper_steps = temper_steps;
   p.vector_leaves = vector_leaves;
   BoostParams& t = p.tree;
@@ -139,6 +140,8 @@ void check_columns(const BoostingParams& params, std::size_t n_columns) {
     throw nb::value_error("feature_costs: one entry per column");
   if (!t.feature_weights.empty() && t.feature_weights.size() != n_columns)
     throw nb::value_error("feature_weights: one entry per column");
+  if (!params.lines.columns.empty() && params.lines.columns.size() != n_columns)
+    throw nb::value_error("linear_columns: one entry per column");
   for (const ForcedSplit& split : t.forced_splits)
     if (split.feature >= n_columns) throw nb::value_error("forced_splits: no such column");
   for (const auto& group : t.interaction_cst)
@@ -159,7 +162,7 @@ void init_boosting_options(nb::module_& m) {
            "max_step"_a, "temper_steps"_a, "longest_step"_a, "vector_leaves"_a, "max_features_per_tree"_a,
            "max_features_per_level"_a, "max_features"_a, "max_one_hot"_a, "category_smoothing"_a, "category_l2"_a,
            "monotonic_cst"_a, "interaction_cst"_a, "feature_costs"_a, "feature_weights"_a, "forced_splits"_a,
-           "hierarchical_shrinkage"_a, "seed"_a, "n_jobs"_a);
+           "hierarchical_shrinkage"_a, "linear_columns"_a, "linear_l2"_a, "seed"_a, "n_jobs"_a);
   m.def("losses", &losses, nb::sig("def losses() -> dict[str, dict[str, bool]]"),
         "Losses by name, and what they are like.");
 }

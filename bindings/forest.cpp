@@ -197,6 +197,7 @@ static ForestHandle* from_trees(const std::vector<const TreeHandle*>& trees, std
     if (t->n_categories != n_categories) throw nb::value_error("the trees differ in their columns");
     if (forest.n_trees() > 0 && t->tree.value_width != forest.nodes.value_width)
       throw nb::value_error("the trees differ in their values");
+    if (!t->tree.lines.empty()) throw nb::value_error("a tree of a forest has values, not lines, in its leaves");
     forest.add(t->tree);
   }
   if (forest.n_trees() == 0) throw nb::value_error("a forest has at least one tree");

@@ -30,6 +30,7 @@ static void check(const SummedTrees& trees, const std::vector<std::uint32_t>& n_
   if (categories_of(table.table) != n_categories || categories_of(points.table) != n_categories)
     throw nb::value_error("the table does not fit the trees");
   if (!trees.nodes.splits.empty()) throw nb::value_error("these trees have surrogates");
+  if (!trees.nodes.lines.empty()) throw nb::value_error("these trees have lines in their leaves");
   if (trees.turns > 1 && trees.nodes.value_width != 1) throw nb::value_error("trees that take turns have one value");
   for (const std::uint32_t f : columns)
     if (f >= n_categories.size()) throw nb::index_error("no such column");

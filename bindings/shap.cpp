@@ -27,6 +27,7 @@ static nb::tuple explain(const SummedTrees& trees, const TableHandle& table, con
   if (unknown != nullptr && categories_of(*unknown) != categories_of(table.table))
     throw nb::value_error("the background does not fit the table");
   if (unknown != nullptr && unknown->n_rows == 0) throw nb::value_error("the background has no rows");
+  if (!trees.nodes.lines.empty()) throw nb::value_error("these trees have lines in their leaves");
   if (trees.turns > 1 && trees.nodes.value_width != 1) throw nb::value_error("trees that take turns have one value");
   const std::size_t n_values = table.table.n_rows * table.table.n_columns() * trees.n_outputs();
   std::vector<double> values(n_values, 0.0), matrices(pairs ? n_values * table.table.n_columns() : 0, 0.0);

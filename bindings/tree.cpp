@@ -79,6 +79,24 @@ static nb::object splits(nb::handle_t<TreeHandle> self) {
   return d;
 }
 
+// The lines of the leaves, flat, by name; None where leaves are values alone.
+static nb::object lines(nb::handle_t<TreeHandle> self) {
+  const LeafLines& l = nb::cast<const TreeHandle&>(self).tree.lines;
+  if (l.empty()) return nb::none();
+  nb::dict d;
+  const auto view = [&]<class T>(const char* name, const std::vector<T>& values) {
+    d[name] = Array<const T>(values.data(), {values.size()}, self);
+  };
+  view("begin", l.begin);
+  view("base", l.base);
+  view("feature", l.feature);
+  view("slope", l.slope);
+  view("middle", l.middle);
+  view("low", l.low);
+  view("high", l.high);
+  return d;
+}
+
 static Array<std::uint32_t> apply(const TreeHandle& self, const TableHandle& table, int n_jobs) {
   if (categories_of(table.table) != self.n_categories) throw nb::value_error("the table does not fit the tree");
   std::vector<std::uint32_t> leaf(table.table.n_rows);
@@ -177,6 +195,7 @@ static TreeHandle* collapsed(const TreeHandle& self, nb::ndarray<const std::uint
 // A tree of the same splits whose values are drawn to those of the nodes above.
 static TreeHandle* shrunk(const TreeHandle& self, double strength) {
   if (!(strength >= 0 && std::isfinite(strength))) throw nb::value_error("a strength is finite and at least 0");
+  if (!self.tree.lines.empty()) throw nb::value_error("lines in leaves are not drawn to the nodes above");
   Tree tree = self.tree;
   shrink(tree, strength);
   return new TreeHandle(std::move(tree), self.n_categories);
@@ -250,6 +269,7 @@ void init_tree(nb::module_& m) {
       .def("pruning_path", &pruning_path, "risk"_a = nb::none(), "n_jobs"_a = 1)
       .def("collapsed", &collapsed, "leaf"_a)
       .def("splits", &splits)
+      .def("lines", &lines)
       .def("with_values", &with_values, "value"_a, "weight"_a, "impurity"_a)
       .def("shrunk", &shrunk, "strength"_a)
       .def("first_cuts", &first_cuts_of, "risk"_a, "limits"_a)

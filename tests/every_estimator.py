@@ -77,6 +77,7 @@ _BOOSTING = {
     "levels": {"growth": "depth", "max_depth": 3, "l1_regularization": 0.1},
     "drawn rows": {"subsample": 0.6, "max_features": 0.6, "max_bins": 8},
     "categories": {"max_one_hot": 0, "unseen": "other"},
+    "lines": {"linear_leaves": True, "min_samples_leaf": 3},
     "dropped rounds": {"drop_rate": 0.4, "hierarchical_shrinkage": 2.0},
     "forced": {"forced_splits": {"feature": "size", "threshold": 0.0}, "sampling": "goss", "min_samples_leaf": 1},
 }

@@ -71,6 +71,9 @@ def models() -> dict[str, Any]:
         "boosting_dropped": spinney.GradientBoostingClassifier(
             n_estimators=5, max_leaf_nodes=4, drop_rate=0.5, hierarchical_shrinkage=3.0, random_state=4
         ).fit(X, labels),
+        "boosting_lines": spinney.GradientBoostingClassifier(
+            n_estimators=4, max_leaf_nodes=4, min_samples_leaf=5, linear_leaves=True, random_state=4
+        ).fit(X, labels),
         "boosting_refitted": spinney.GradientBoostingRegressor(
             n_estimators=4,
             max_leaf_nodes=5,

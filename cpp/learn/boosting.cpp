@@ -10,6 +10,7 @@
 #include "base/math.h"
 #include "base/pool.h"
 #include "base/random.h"
+#include "data/read.h"
 #include "learn/chunks.h"
 #include "learn/coded_leaves.h"
 #include "learn/leaf_values.h"
@@ -40,6 +41,24 @@ void for_each_piece(const BoostedTree& grown, std::span<const Row> rows, std::si
         body(i, static_cast<std::size_t>(from - rows.begin()), static_cast<std::size_t>(to - rows.begin()));
     }
   });
+}
+
+// Adds what a leaf's line says to the scores of its rows, by the same operations in the same order as `leaf_value`.
+void add_line(const Tree& tree, std::size_t node, const Table& table, std::span<const Row> rows, double* scores) {
+  constexpr std::size_t block = 256;
+  const LeafLines& lines = tree.lines;
+  std::vector<double> values((lines.begin[node + 1] - lines.begin[node]) * block);
+  for (std::size_t begin = 0; begin < rows.size(); begin += block) {
+    const std::size_t n = std::min(block, rows.size() - begin);
+    for (std::uint32_t t = lines.begin[node]; t < lines.begin[node + 1]; ++t)
+      read_values(table.columns[lines.feature[t]], rows.data() + begin, n,
+                  values.data() + (t - lines.begin[node]) * block);
+    for (std::size_t i = 0; i < n; ++i) {
+      std::size_t next = 0;  // terms are asked for in order
+      scores[rows[begin + i]] +=
+          lines.at(node, tree.value[node], [&](std::uint32_t) { return values[next++ * block + i]; });
+    }
+  }
 }
 
 }  // namespace
@@ -192,6 +211,7 @@ BoostedTree Boosting::grow(std::uint32_t k, Workspace& space, Interrupt& interru
   BoostedTree grown = space.grower.grow(space.rows, packed, units, tree_params(k), key_of_tree(k),
                                         roots_ ? roots_->of(k) : nullptr, interrupt);
   set_values(grown, k, space.rows);
+  if (!params_.lines.columns.empty()) add_lines(grown, k, space.rows);
   if (rows_.weight != nullptr || params_.draws_by_gradient) weigh(grown, space.rows);
   average(grown.tree);
   add_to_scores(grown, k, space.rows);
@@ -247,6 +267,21 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
   set_steps(grown, sums, scales, search, tree_params(k), is_tempered(params_, part_of(k), k), params_.vector_leaves);
 }
 
+void Boosting::add_lines(BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) const {
+  const BoostParams& tree = tree_params(k);
+  const SplitSearch search(coded_->coding, tree, {});
+  const bool tempers = is_tempered(params_, part_of(k), k);
+  StepRules rules;
+  rules.newton = [&](double g, double h) { return search.step(g, h, {}); };
+  rules.bounded = [&](double size) {
+    if (tree.max_step > 0) size = std::min(size, tree.max_step);
+    if (tree.longest_step > 0) size = std::min(size, tree.longest_step);
+    return tempers ? tempered(size) : size;
+  };
+  rules.learning_rate = tree.learning_rate;
+  set_lines(grown, *rows_.table, rows, pairs_[k].data(), params_.lines, rules, tree.n_threads);
+}
+
 double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const {
   const Part& part = part_of(k);
   const double *target = target_of(part, rows_),
@@ -297,26 +332,32 @@ void Boosting::add_to_scores(const BoostedTree& grown, std::uint32_t k, std::spa
   for_each_piece(grown, rows, n_rows(), params_.tree.n_threads, 2.0,
                  [&](std::size_t i, std::size_t begin, std::size_t end) {
                    touch((end - begin) * sizeof(double));
-                   const double value = grown.tree.value[grown.leaves[i].node];
+                   const std::size_t node = grown.leaves[i].node;
+                   const double value = grown.tree.value[node];
+                   if (grown.tree.lines.has(node))
+                     return add_line(grown.tree, node, *rows_.table, rows.subspan(begin, end - begin), scores);
                    for (std::size_t j = begin; j < end; ++j) scores[rows[j]] += value;
                  });
 }
 
 // Rows that the trees were not grown on; the trees are those of scores from the first, and differ in their values alone.
 void Boosting::walk_others(std::span<const BoostedTree> grown, std::uint32_t first) {
-  if (!out_of_bag_.empty()) walk(grown, first, coded_->codes, out_of_bag_, rows_.scores);
+  if (!out_of_bag_.empty()) walk(grown, first, coded_->codes, out_of_bag_, rows_);
   if (held_out_.table == nullptr) return;
   const Codes& codes = held_out_.table == rows_.table ? coded_->codes : coded_->later;
-  walk(grown, first, codes, judged_, held_out_.scores);
+  walk(grown, first, codes, judged_, held_out_);
 }
 
 void Boosting::walk(std::span<const BoostedTree> grown, std::uint32_t first, const Codes& codes,
-                    std::span<const Row> rows, std::vector<RowVector<double>>& scores) const {
+                    std::span<const Row> rows, BoostingRows& to) const {
+  std::vector<RowVector<double>>& scores = to.scores;
   const auto touch_rows = [&](std::span<const Row> some) { rows_.table->touch(some, grown.size()); };
   for_each_leaf(
       grown[0].tree, grown[0].cut, coded_->coding, codes, rows, params_.tree.n_threads,
       [&](Row r, std::uint32_t leaf) {
-        for (std::size_t k = 0; k < grown.size(); ++k) scores[first + k][r] += grown[k].tree.value[leaf];
+        for (std::size_t k = 0; k < grown.size(); ++k)
+          scores[first + k][r] +=
+              leaf_value(grown[k].tree, leaf, [&](std::uint32_t f) { return value_at(to.table->columns[f], r); });
       },
       touch_rows);
 }

@@ -12,6 +12,7 @@
 #include "boost/grow.h"
 #include "boost/kernels.h"
 #include "boost/roots.h"
+#include "learn/leaf_lines.h"
 #include "learn/part_losses.h"
 
 namespace spinney {
@@ -37,6 +38,7 @@ struct BoostingParams {
   double certain_share = 0;           // > 0: this share of the rows, of largest gradients, and of the others some alike
   double hierarchical_shrinkage = 0;  // strength; values of nodes are drawn to those above them
   std::uint32_t n_parallel_trees = 1;  // rounds that fit the gradients of the same scores
+  LineParams lines;                    // of leaves that are more than a value
 
   std::uint32_t n_scores() const;
 };
@@ -142,8 +144,9 @@ class Boosting {
   double refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::span<const Row> rows) const;
   void weigh(BoostedTree& grown, std::span<const Row> rows) const;
   void add_to_scores(const BoostedTree& grown, std::uint32_t k, std::span<const Row> rows);
+  void add_lines(BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) const;
   void walk(std::span<const BoostedTree> grown, std::uint32_t first, const Codes& codes, std::span<const Row> rows,
-            std::vector<RowVector<double>>& scores) const;
+            BoostingRows& to) const;
   void walk_others(std::span<const BoostedTree> grown, std::uint32_t first);
   double mean_loss(const BoostingRows& rows) const;
   double mean_out_of_bag() const;

@@ -258,12 +258,12 @@ void Piece::add(MessageReader& from, MessageWriter& to) {
     if (names.empty()) {
       std::vector<Row> every(n_rows());
       std::iota(every.begin(), every.end(), Row{0});
-      walk({&grown, 1}, k, coded_->codes, every, rows_.scores);
+      walk({&grown, 1}, k, coded_->codes, every, rows_);
     } else {
       for (std::size_t i = 0; i < names.size(); ++i) add_leaf(tree_of(k), names[i], tree.value[nodes[i]], k);
-      walk({&grown, 1}, k, coded_->codes, out_of_bag_, rows_.scores);
+      walk({&grown, 1}, k, coded_->codes, out_of_bag_, rows_);
     }
-    if (held_out_.table != nullptr) walk({&grown, 1}, k, coded_->codes, judged_, held_out_.scores);
+    if (held_out_.table != nullptr) walk({&grown, 1}, k, coded_->codes, judged_, held_out_);
   }
   if (!wants_state) return;
   for (auto& tree : growing_) tree.reset();

@@ -71,7 +71,7 @@ Additive::Additive(Forest forest, std::size_t n_outputs)
 bool Additive::prepare() {
   for (std::size_t t = 0; t < forest_.n_trees(); ++t)
     if ((forest_.root[t + 1] - forest_.root[t] + 1) / 2 > most_leaves) return false;
-  if (!forest_.nodes.splits.empty() || !prepare_slots()) return false;
+  if (!forest_.nodes.splits.empty() || has_lines() || !prepare_slots()) return false;
   node_at_.push_back(0);
   for (std::size_t t = 0; t < forest_.n_trees(); ++t) prepare_tree(t);
   values_.resize(values_.size() + 32, 0.0);
@@ -277,7 +277,7 @@ void Additive::add(const Table& table, std::size_t first, std::size_t last, int 
   if (is_masked_) return add_masked(table, first, last, n_threads, interrupt, out);
   constexpr std::size_t chunk = 64;
   const std::size_t n_columns = table.n_columns();
-  walker_.coded_for(table.n_rows * (last - first), n_threads, interrupt);
+  if (!has_lines()) walker_.coded_for(table.n_rows * (last - first), n_threads, interrupt);
   const double estimated_ns = 30.0 * static_cast<double>(table.n_rows) * static_cast<double>(last - first);
   parallel_for_if_worth(estimated_ns, (table.n_rows + chunk - 1) / chunk, n_threads, [&](std::size_t c, int) {
     interrupt.check();
@@ -297,11 +297,23 @@ void Additive::add(const Table& table, std::size_t first, std::size_t last, int 
 
 // Adds the trees' values for one row, given as the numbers of all columns, to `sums`.
 void Additive::walk_row(const double* row, std::size_t first, std::size_t last, double* sums) const {
+  if (has_lines()) return walk_lines(row, first, last, sums);
   std::size_t k = first % n_outputs_;
   walker_.visit_one(row, first, last, [&](std::size_t, const double* value) {
     sums[k] += *value;
     k = k + 1 == n_outputs_ ? 0 : k + 1;
   });
+}
+
+// Leaves that are more than a value are asked with the row.
+void Additive::walk_lines(const double* row, std::size_t first, std::size_t last, double* sums) const {
+  const Tree& nodes = forest_.nodes;
+  const auto value_of = [&](std::uint32_t f) { return row[f]; };
+  for (std::size_t t = first; t < last; ++t) {
+    std::uint32_t at = forest_.root[t];
+    while (!nodes.is_leaf(at)) at = goes_left(nodes, at, row[nodes.feature[at]]) ? at + 1 : nodes.right[at];
+    sums[t % n_outputs_] += leaf_value(nodes, at, value_of);
+  }
 }
 
 void Additive::add_one(const double* row, double* out) const {

@@ -78,7 +78,12 @@ class Additive {
   void add_one(const double* row, double* out) const;
 
   // Makes add_one as fast as it gets.
-  void prepare_one(Interrupt& interrupt) const { walker_.prepare(1, interrupt); }
+  void prepare_one(Interrupt& interrupt) const {
+    if (!has_lines()) walker_.prepare(1, interrupt);
+  }
+
+  // Are some leaves more than a value?
+  bool has_lines() const { return !forest_.nodes.lines.empty(); }
 
  private:
   struct Slot {  // a byte of a column in use
@@ -95,6 +100,7 @@ class Additive {
   };
 
   void walk_row(const double* row, std::size_t first, std::size_t last, double* sums) const;
+  void walk_lines(const double* row, std::size_t first, std::size_t last, double* sums) const;
 
   bool prepare();  // false: too many leaves for a byte, or too much to prepare
   bool prepare_slots();

@@ -103,6 +103,8 @@ Tree Forest::tree(std::size_t t) const {
     out.set[i] = static_cast<std::uint32_t>(out.sets.size());
     out.sets.insert(out.sets.end(), set, set + 1 + (*set & ~Tree::list_mark));
   }
+  for (std::size_t i = begin; i < end && !nodes.lines.empty(); ++i) out.lines.copy_node(nodes.lines, i);
+  if (out.lines.size() == 0) out.lines = {};
   return out;
 }
 

@@ -19,7 +19,8 @@ constexpr std::string_view array_names[] = {
     "n_rows",         "weight",           "leaf_counts",  "value_leaf",  "value_inner",
     "impurity_leaf",  "impurity_inner",   "split_counts", "split_roles", "split_flags",
     "split_features", "split_thresholds", "split_sets",   "split_rows",  "split_improve",
-    "split_adjusted", "shrinkage"};
+    "split_adjusted", "shrinkage",        "line_counts",  "line_bases",  "line_features",
+    "line_slopes",    "line_middles",     "line_lows",    "line_highs"};
 
 // A column of a tree: its splits and its leaves, each in preorder.
 template <class T>
@@ -374,6 +375,51 @@ void read_splits(const Reader& in, Tree& t, std::size_t n_inner) {
   if (at != list.sets.size()) refuse("split_sets", "does not fit its splits");
 }
 
+// Of the leaves, in order; bases of those that have lines.
+void write_lines(const Tree& t, Writer& out) {
+  const LeafLines& lines = t.lines;
+  if (lines.size() == 0) return;
+  std::vector<std::uint32_t> counts;
+  std::vector<double> bases;
+  for (std::size_t i = 0; i < t.size(); ++i) {
+    if (!t.is_leaf(i)) continue;
+    counts.push_back(lines.begin[i + 1] - lines.begin[i]);
+    if (counts.back() > 0) bases.push_back(lines.base[i]);
+  }
+  out.write("line_counts", counts);
+  out.write("line_bases", bases);
+  out.write("line_features", lines.feature);
+  out.write("line_slopes", lines.slope);
+  out.write("line_middles", lines.middle);
+  out.write("line_lows", lines.low);
+  out.write("line_highs", lines.high);
+}
+
+void read_lines(const Reader& in, Tree& t, std::size_t n_leaves) {
+  if (in.count("line_counts") == 0) return;
+  LeafLines& lines = t.lines;
+  const auto counts = in.read<std::uint32_t>("line_counts", n_leaves);
+  const auto n_lines =
+      static_cast<std::size_t>(std::count_if(counts.begin(), counts.end(), [](auto c) { return c > 0; }));
+  const auto bases = in.read<double>("line_bases", n_lines);
+  const std::size_t n = in.count("line_features");
+  std::size_t total = 0, leaf = 0, line = 0;
+  lines.begin.push_back(0);
+  for (std::size_t i = 0; i < t.size(); ++i) {
+    const std::uint32_t count = t.is_leaf(i) ? counts[leaf++] : 0;
+    lines.base.push_back(count > 0 ? bases[line++] : 0.0);
+    total += count;
+    if (total > n) refuse("line_counts", "does not fit its lines");
+    lines.begin.push_back(static_cast<std::uint32_t>(total));
+  }
+  if (total != n) refuse("line_counts", "does not fit its lines");
+  lines.feature = in.read<std::uint32_t>("line_features");
+  lines.slope = in.read<double>("line_slopes", n);
+  lines.middle = in.read<double>("line_middles", n);
+  lines.low = in.read<double>("line_lows", n);
+  lines.high = in.read<double>("line_highs", n);
+}
+
 }  // namespace
 
 void pack(const Tree& t, std::uint32_t number, std::vector<StoredArray>& arrays) {
@@ -390,6 +436,7 @@ void pack(const Tree& t, std::uint32_t number, std::vector<StoredArray>& arrays)
   out.write_once_if_all_equal("impurity_leaf", impurity.leaf);
   out.write_once_if_all_equal("impurity_inner", impurity.inner);
   write_splits(t, out);
+  write_lines(t, out);
 }
 
 Tree unpack(std::span<const ArrayView> arrays) {
@@ -408,6 +455,7 @@ Tree unpack(std::span<const ArrayView> arrays) {
   t.impurity = join(t, Parts<double>{in.read_or_repeat<double>("impurity_inner", n_inner),
                                      in.read_or_repeat<double>("impurity_leaf", n_leaves)});
   read_splits(in, t, n_inner);
+  read_lines(in, t, n_leaves);
   return t;
 }
 

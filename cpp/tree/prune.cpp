@@ -297,6 +297,10 @@ Tree collapse(const Tree& tree, const std::vector<std::uint8_t>& make_leaf) {
     out.n_rows[to] = tree.n_rows[from];
     const bool leaf = tree.is_leaf(from) || make_leaf[from];
     if (!tree.splits.empty()) leaf ? out.splits.end_node() : out.splits.copy_node(tree.splits, from);
+    if (tree.lines.has(from)) {
+      out.lines.pad(to);
+      out.lines.copy_node(tree.lines, from);
+    }
     if (leaf) continue;
     out.feature[to] = tree.feature[from];
     out.threshold[to] = tree.threshold[from];
@@ -309,6 +313,7 @@ Tree collapse(const Tree& tree, const std::vector<std::uint8_t>& make_leaf) {
     stack.push_back({tree.right[from], to});
     stack.push_back({from + 1, SIZE_MAX});
   }
+  if (!out.lines.empty()) out.lines.pad(out.size());
   return out;
 }
 

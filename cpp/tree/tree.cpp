@@ -31,6 +31,11 @@ void Tree::append(const Tree& subtree) {
   extend(n_rows, subtree.n_rows);
   extend(value, subtree.value);
   if (!subtree.splits.empty()) splits.append(subtree.splits);
+  if (!subtree.lines.empty() || !lines.empty()) {
+    lines.pad(first);
+    if (!subtree.lines.empty()) lines.append(subtree.lines);
+    lines.pad(size());
+  }
   for (std::size_t i = first; i < size(); ++i) {
     if (is_leaf(i)) continue;
     right[i] += node_shift;
@@ -51,6 +56,7 @@ void Tree::clear() {
   value.clear();
   shrinkage = 0;
   splits = {};
+  lines = {};
 }
 
 void Tree::reserve(std::size_t n_nodes, std::size_t n_set_words) {

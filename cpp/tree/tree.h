@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "tree/lines.h"
 #include "tree/splits.h"
 
 namespace spinney {
@@ -30,6 +31,7 @@ struct Tree {
   std::vector<double> value;  // value_width per node
   double shrinkage = 0;       // by which the values were shrunk last, if that is known: files are smaller for it
   SplitList splits;
+  LeafLines lines;  // where leaves are more than their values
 
   std::size_t size() const { return feature.size(); }
   bool is_leaf(std::size_t node) const { return feature[node] < 0; }
@@ -86,6 +88,12 @@ std::uint32_t next_node(const Tree& t, std::uint32_t at, ValueOf&& value_of) {
   }
   if (t.flags[at] & Tree::stops) return at;
   return goes_left(t, at, x) ? at + 1 : t.right[at];
+}
+
+// What a leaf of one value adds to a row.
+template <class ValueOf>
+double leaf_value(const Tree& t, std::size_t leaf, ValueOf&& value_of) {
+  return t.lines.has(leaf) ? t.lines.at(leaf, t.value[leaf], value_of) : t.value[leaf];
 }
 
 // The node at which a row comes to rest: a leaf, unless it stops on the way.

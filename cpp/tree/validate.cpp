@@ -78,12 +78,35 @@ static bool splits_are_sound(const Tree& t, const std::vector<std::uint32_t>& n_
   return true;
 }
 
+static bool lines_are_sound(const Tree& t, const std::vector<std::uint32_t>& n_categories) {
+  const LeafLines& lines = t.lines;
+  const std::size_t n = lines.size();
+  if (lines.empty()) return n == 0 && lines.base.empty();
+  if (t.value_width != 1 || n >= UINT32_MAX) return false;
+  if (lines.begin.size() != t.size() + 1 || lines.base.size() != t.size() || lines.begin[0] != 0 ||
+      lines.begin.back() != n)
+    return false;
+  for (const std::size_t size : {lines.slope.size(), lines.middle.size(), lines.low.size(), lines.high.size()})
+    if (size != n) return false;
+  for (std::size_t i = 0; i < t.size(); ++i)
+    if (lines.begin[i + 1] < lines.begin[i] || !std::isfinite(lines.base[i]) || (lines.has(i) && !t.is_leaf(i)))
+      return false;
+  for (std::size_t s = 0; s < n; ++s) {
+    if (lines.feature[s] >= n_categories.size() || n_categories[lines.feature[s]] > 0) return false;
+    if (!std::isfinite(lines.slope[s]) || !std::isfinite(lines.middle[s]) || !std::isfinite(lines.low[s]) ||
+        !std::isfinite(lines.high[s]) || lines.low[s] > lines.high[s])
+      return false;
+  }
+  return true;
+}
+
 std::string find_fault(const Tree& t, const std::vector<std::uint32_t>& n_categories) {
   constexpr std::uint8_t known_flags =
       Tree::missing_left | Tree::category | Tree::default_left | Tree::stops | Tree::alone;
   if (!sizes_agree(t)) return "its arrays differ in length";
   if (!is_preorder(t)) return "its nodes do not form a tree";
   if (!splits_are_sound(t, n_categories)) return "its lists of splits are not those of its nodes";
+  if (!lines_are_sound(t, n_categories)) return "its lines are not those of its leaves and columns of numbers";
   for (std::size_t i = 0; i < t.size(); ++i) {
     const auto at = [&](const char* what) { return "node " + std::to_string(i) + " " + what; };
     if (!(t.weight[i] >= 0) || !std::isfinite(t.weight[i])) return at("has an impossible weight");

@@ -300,6 +300,7 @@ class Tree:
         self, leaf: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order="C", writable=False)]
     ) -> Tree: ...
     def splits(self) -> object: ...
+    def lines(self) -> object: ...
     def with_values(
         self,
         value: Annotated[
@@ -659,6 +660,8 @@ class BoostingOptions:
         feature_weights: Sequence[float],
         forced_splits: Sequence[tuple[int, float, Sequence[int], int, int]],
         hierarchical_shrinkage: float,
+        linear_columns: Sequence[int],
+        linear_l2: float,
         seed: int,
         n_jobs: int,
     ) -> None: ...
@@ -812,6 +815,10 @@ class Additive:
 
     @property
     def n_trees(self) -> int: ...
+    @property
+    def has_lines(self) -> bool:
+        """Whether some leaves are more than a value."""
+
     @property
     def n_outputs(self) -> int: ...
     @property

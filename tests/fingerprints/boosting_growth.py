@@ -12,6 +12,7 @@ OPTIONS = {
     "goss": {"sampling": "goss", "top_share": 0.2, "subsample": 0.4, "random_state": 2},
     "dropped": {"drop_rate": 0.4, "random_state": 2},
     "dropped by weight": {"drop_rate": 0.6, "drop_by": "weight", "max_drop": 3, "skip_drop": 0.2, "random_state": 2},
+    "lines": {"linear_leaves": True, "linear_l2": 2.0, "min_samples_leaf": 5},
     "drawn together": {"hierarchical_shrinkage": 8.0},
     "three at a time": {"n_parallel_trees": 3, "subsample": 0.6, "max_features": 0.6, "random_state": 2},
 }
@@ -48,3 +49,10 @@ def refitted(n_jobs):
         "values": values_.refit(HOLES[::2], VALUES[::2] + 3, WEIGHTS[::2], decay=0.4).fingerprint(),
         "classes": classes_.refit(MIXED, CLASSES[::-1]).fingerprint(),
     }
+
+
+@case("boosting, lines in leaves: read, with nothing set")
+def lines(n_jobs):
+    model = values(n_jobs=n_jobs, **OPTIONS["lines"])().fit(HOLES, VALUES)
+    several = values(n_jobs=n_jobs, n_estimators="auto", linear_leaves=True)().fit(MIXED, VALUES)
+    return {"file": saved(model), "one row": row_answers(model, NEW[:10]), "several": several.fingerprint()}

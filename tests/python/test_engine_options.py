@@ -93,6 +93,8 @@ BOOSTING = {
     "feature_weights": [],
     "forced_splits": [],
     "hierarchical_shrinkage": 0.0,
+    "linear_columns": [],
+    "linear_l2": 0.0,
     "seed": 0,
     "n_jobs": 1,
 }
@@ -163,6 +165,7 @@ DERIVED_OF_BOOSTING = {
     "depth_wise",
     "symmetric",
     "draws_by_gradient",
+    "linear_columns",
     "drops_by_weight",
     "seed",
     "temper_steps",

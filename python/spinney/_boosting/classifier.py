@@ -161,6 +161,14 @@ class GradientBoostingClassifier(CertainClasses, RefitsLeaves, ClassifierMixin, 
     hierarchical_shrinkage : float, default=0.0
         Strength, in units of the row weights, with which the values of a tree's nodes are drawn to those of their
         ancestors, small nodes most. 0: not at all.
+    linear_leaves : bool, default=False
+        Whether a leaf may add a line instead of one value: a ridge regression of its step on the columns of numbers
+        that its path asks for. Each column is held to the values that the leaf has seen of it, so that no line runs
+        away outside of them; a row that lacks one of these values gets the leaf's value. Not with ``absolute_error``,
+        ``quantile`` and ``huber``, nor with monotone constraints.
+    linear_l2 : float, default=5.0
+        Squared penalty of the slopes of lines in leaves, in units of the second derivative of the loss (of rows, for
+        squared errors), for columns that are scaled to a variance of 1 in their leaf.
     init : {"constant", "zero"}, estimator or None, default="constant"
         Where scores start: at the constant with the smallest loss, given the ``offset`` if there is one, or at 0. An
         estimator is fitted first, and scores start where it predicts; such a model can be pickled, but not saved as a
@@ -332,6 +340,8 @@ class GradientBoostingClassifier(CertainClasses, RefitsLeaves, ClassifierMixin, 
         feature_weights: Any = None,
         forced_splits: dict[str, Any] | None = None,
         hierarchical_shrinkage: float = 0.0,
+        linear_leaves: bool = False,
+        linear_l2: float = 5.0,
         init: Any = "constant",
         class_weight: Any = None,
         cost_matrix: Any = None,
@@ -389,6 +399,8 @@ class GradientBoostingClassifier(CertainClasses, RefitsLeaves, ClassifierMixin, 
         self.feature_weights = feature_weights
         self.forced_splits = forced_splits
         self.hierarchical_shrinkage = hierarchical_shrinkage
+        self.linear_leaves = linear_leaves
+        self.linear_l2 = linear_l2
         self.init = init
         self.class_weight = class_weight
         self.cost_matrix = cost_matrix

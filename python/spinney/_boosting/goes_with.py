@@ -19,6 +19,8 @@ def check_options(model: Any) -> None:
     _check_rows(model)
     _check_rounds(model)
     _check_trees(model)
+    if model._setting("linear_leaves"):
+        _check_lines(model)
 
 
 def _check_rows(model: Any) -> None:
@@ -67,3 +69,25 @@ def _check_trees(model: Any) -> None:
             "leaves='vector' goes with no growth='symmetric', sampling='gradient' or 'goss', n_parallel_trees, "
             "feature_costs or forced_splits. Use leaves='single'."
         )
+
+
+def _check_lines(model: Any) -> None:
+    losses = model.loss if isinstance(model.loss, (list, tuple)) else [model.loss]
+    if any(isinstance(loss, str) and loss in REFITTED for loss in losses):
+        raise ValueError(
+            f"linear_leaves fits lines by second derivatives, which loss={model.loss!r} does not have. Use "
+            "'squared_error' or 'log_cosh', or linear_leaves=False."
+        )
+    odd = {
+        "monotonic_cst": (model.monotonic_cst is not None, "a line may fall where its column is to rise"),
+        "l1_regularization": (model.l1_regularization > 0, "lines have squared penalties alone"),
+        "hierarchical_shrinkage": (
+            model._setting("hierarchical_shrinkage") > 0,
+            "it draws values to others, not lines",
+        ),
+        "drop_rate": (model._setting("drop_rate") > 0, "dropped rounds are taken off by the codes of rows, not values"),
+        "leaves": (model._setting("leaves") == "vector", "a leaf has one line"),
+    }
+    for name, (is_given, why) in odd.items():
+        if is_given:
+            raise ValueError(f"linear_leaves does not go with {name}: {why}. Drop one of them.")

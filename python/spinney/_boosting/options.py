@@ -36,6 +36,8 @@ NEUTRAL: dict[str, Any] = {  # of parameters that only some of the estimators ha
     "feature_weights": None,
     "forced_splits": None,
     "hierarchical_shrinkage": 0.0,
+    "linear_leaves": False,
+    "linear_l2": 0.0,
     "top_share": 0.2,
     "drop_rate": 0.0,
     "skip_drop": 0.0,
@@ -73,6 +75,8 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "max_drop": [Interval(Integral, 1, None, closed="left"), None],
     "drop_by": [StrOptions({"uniform", "weight"})],
     "hierarchical_shrinkage": [Interval(Real, 0.0, None, closed="left")],
+    "linear_leaves": ["boolean"],
+    "linear_l2": [Interval(Real, 0.0, None, closed="left")],
     "n_parallel_trees": [COUNT],
     "feature_costs": ["array-like", dict, None],
     "feature_weights": ["array-like", dict, None],
@@ -180,9 +184,16 @@ def engine_options(
         "feature_weights": weights + [weights[source] for source in sources] if weights else [],
         "forced_splits": [split.to_engine() for split in forced_splits(model, recipe, schema)],
         "hierarchical_shrinkage": float(model._setting("hierarchical_shrinkage")),
+        "linear_columns": _linear_columns(schema) + [0] * len(sources) if model._setting("linear_leaves") else [],
+        "linear_l2": float(model._setting("linear_l2")),
         "seed": seed,
         "n_jobs": model._n_threads,
     }
+
+
+def _linear_columns(schema: Schema) -> list[int]:
+    """Which columns lines in leaves may be of: those of numbers."""
+    return [int(n_categories == 0) for n_categories in schema.n_categories]
 
 
 def step_size(model: Any, recipe: Recipe) -> float:

@@ -75,6 +75,11 @@ class RefitsLeaves:
         check_is_fitted(self)
         if not isinstance(decay, Real) or isinstance(decay, bool) or not 0 <= decay <= 1:
             raise ValueError(f"decay must be a number from 0 to 1, not {decay!r}.")
+        if self.boosting_.has_lines:
+            raise ValueError(
+                "refit sets the values of leaves anew, and those of this model are lines (linear_leaves=True). Fit "
+                "it to the new rows."
+            )
         if not hasattr(self, "_step"):
             raise ValueError(
                 "refit needs the size of the model's steps, and this one has no single one: it is the mean of several "

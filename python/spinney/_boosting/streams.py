@@ -23,6 +23,11 @@ def check_stream(X: Any, model: Any, recipe: Recipe, rows: LearningRows) -> None
             "scoring is a function of the held-out rows as they were given, and those of a stream are in files. Use a "
             "metric by its name, or the loss."
         )
+    if model._setting("linear_leaves"):
+        raise ValueError(
+            "linear_leaves reads the values of all rows of a leaf at a time, and those of a stream are in files. Use "
+            "linear_leaves=False."
+        )
     if model._starts_at_model:
         raise ValueError(
             f"init={type(model.init).__name__} would be fitted to all rows of the stream in memory. Use "

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spinney._tree.regressor import DecisionTreeRegressor
 
 
@@ -18,3 +21,20 @@ class BoostedTree(DecisionTreeRegressor):
     def fit(self, X: Any, y: Any, sample_weight: Any = None, **more: Any) -> NoReturn:
         """Refuse: the tree is part of a model."""
         raise TypeError("This tree is part of a boosted model. Fit the model, or a decision tree of its own.")
+
+    def predict(self, X: Any, **more: Any) -> NDArray[np.float64]:
+        """Predict what the tree adds to the score of each row.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            What it adds.
+        """
+        if not self.tree_.has_lines:
+            return super().predict(X, **more)
+        return self.tree_.predictions(self._columns(X), self._n_threads)[:, 0]

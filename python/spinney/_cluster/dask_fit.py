@@ -68,6 +68,7 @@ def _check_request(model: Any, beside: dict[str, Any]) -> None:
         "drop_rate": (model._setting("drop_rate") > 0, "drop_rate=0"),
         "forced_splits": (model._setting("forced_splits") is not None, "forced_splits=None"),
         "hierarchical_shrinkage": (model._setting("hierarchical_shrinkage") > 0, "hierarchical_shrinkage=0"),
+        "linear_leaves": (model._setting("linear_leaves"), "linear_leaves=False"),
         "n_parallel_trees": (model._setting("n_parallel_trees") > 1, "n_parallel_trees=1"),
         "scoring": (model.scoring is not None, "scoring=None, the loss"),
         "init": (model._starts_at_model, "init='constant'"),

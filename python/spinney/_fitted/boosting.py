@@ -66,6 +66,11 @@ class FittedBoosting(ModelOfTrees):
         return self._engine
 
     @property
+    def has_lines(self) -> bool:
+        """Whether leaves are lines, not values."""
+        return self._engine.has_lines
+
+    @property
     def n_scores(self) -> int:
         """Scores of a row."""
         return len(self.start)
@@ -112,8 +117,10 @@ class FittedBoosting(ModelOfTrees):
 
     def at_points(
         self, columns: _engine.Table, points: _engine.Table, which: list[int], scores: bool, n_jobs: int
-    ) -> Floats:
-        """Predictions, or scores, of each row with the values of each point in some columns."""
+    ) -> Floats | None:
+        """Predictions, or scores, of each row with the values of each point in some columns; None with lines."""
+        if self.has_lines:
+            return None
         sums: Any = _engine.replaced_in_additive(self._engine, columns, points, which, n_jobs)
         if sums is None:
             walked = _engine.walked_in_additive(self._engine, columns, points, which, n_jobs)

@@ -125,6 +125,11 @@ class FittedModel(Outputs, ABC):
         """Return the engine's trees; none if it is not made of trees."""
         return []
 
+    @property
+    def has_lines(self) -> bool:
+        """Whether leaves are lines, not values."""
+        return False
+
     @abstractmethod
     def predictions(self, columns: _engine.Table, n_jobs: int) -> Floats:
         """Flat values of each row: a value or a class share by column."""

@@ -86,6 +86,29 @@ class RowPredictor(RowReader):
         return self._shares[self.apply(row)]
 
 
+class LinesRowPredictor(RowPredictor):
+    """As `RowPredictor`, for a tree whose leaves are lines."""
+
+    def __init__(self, tree: Any, schema: Schema, unseen: str, classes: Any) -> None:
+        super().__init__(tree, schema, unseen, classes)
+        self._value = _engine.RowScorer(tree.summed, np.zeros(1), "identity").value
+
+    def predict(self, row: Row) -> Any:
+        """Predict one row.
+
+        Parameters
+        ----------
+        row : sequence, mapping or float64 array
+            Values of one row.
+
+        Returns
+        -------
+        float
+            Prediction.
+        """
+        return self._value(self._numbers(row))
+
+
 class ForestRowPredictor(RowReader):
     """A fitted forest prepared to predict single rows in microseconds, without threads.
 

@@ -13,7 +13,7 @@ import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._file.container import refuse
 from spinney._fitted.model import Frame, ModelOfTrees, check_width
-from spinney._fitted.one_row import RowPredictor
+from spinney._fitted.one_row import LinesRowPredictor, RowPredictor
 from spinney._numbers.same_bits import times
 
 if TYPE_CHECKING:
@@ -86,6 +86,26 @@ class FittedTree(ModelOfTrees):
         return f"<FittedTree: {self.node_count} nodes, {self.n_leaves} leaves, depth {self.max_depth}>"
 
     @property
+    def has_lines(self) -> bool:
+        """Whether leaves are lines, not values."""
+        return self.lines is not None
+
+    @cached_property
+    def lines(self) -> dict[str, NDArray[Any]] | None:
+        """Lines of the leaves, flat, by name; None where leaves are values alone.
+
+        Those of node i are terms begin[i] … begin[i + 1] - 1. It adds base[i], and for each term the slope times how
+        far the column `feature`, held between `low` and `high`, is from its `middle`.
+        """
+        found: Any = self._tree.lines()
+        return None if found is None else dict(found)
+
+    @cached_property
+    def summed(self) -> _engine.Additive:
+        """The tree as a sum of one, which knows what lines say of a row."""
+        return _engine.make_additive([self._tree], 1, self._tree.__getstate__()[0])
+
+    @property
     def engine(self) -> _engine.Tree:
         """The engine's tree."""
         return self._tree
@@ -108,8 +128,8 @@ class FittedTree(ModelOfTrees):
     def at_points(
         self, columns: _engine.Table, points: _engine.Table, which: list[int], scores: bool, n_jobs: int
     ) -> NDArray[np.float64] | None:
-        """Flat values of each row with the values of each point in some columns; None with surrogates."""
-        if self.splits is not None:
+        """Flat values of each row with the values of each point in some columns; None with surrogates or lines."""
+        if self.splits is not None or self.has_lines:
             return None
         found = _engine.replaced_in_tree(self._tree, columns, points, which, n_jobs)
         return found.reshape(columns.n_rows, points.n_rows, -1).transpose(1, 0, 2)
@@ -117,14 +137,16 @@ class FittedTree(ModelOfTrees):
     def exchanged(
         self, columns: _engine.Table, others: NDArray[np.uint32], groups: list[list[int]], n_jobs: int
     ) -> NDArray[np.float64] | None:
-        """As that of forests; None with surrogates."""
-        if self.splits is not None:
+        """As that of forests; None with surrogates or lines."""
+        if self.splits is not None or self.has_lines:
             return None
         found = _engine.exchanged_in_tree(self._tree, columns, others, groups, n_jobs)
         return found.reshape(columns.n_rows, len(groups), len(others), -1).transpose(1, 2, 0, 3)
 
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> RowPredictor:
         """Prepare a handle that predicts single rows."""
+        if self.has_lines:
+            return LinesRowPredictor(self, schema, unseen, classes)
         return RowPredictor(self, schema, unseen, classes)
 
     def to_header(self) -> dict[str, Any]:
@@ -256,6 +278,8 @@ class FittedTree(ModelOfTrees):
 
     def predictions(self, columns: _engine.Table, n_jobs: int) -> NDArray[np.float64]:
         """Flat values of each row's leaf."""
+        if self.has_lines:
+            return self.summed.sums(columns, 0, 1, n_jobs)
         return self.flat_value[self._tree.apply(columns, n_jobs)]
 
     def passed_nodes(self, leaves: NDArray[np.uint32]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -295,6 +319,8 @@ class FittedTree(ModelOfTrees):
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Values of each row's leaf, (n_rows, max_n_classes); of several outputs (n_rows, n_outputs, max_n_classes)."""
+        if self.has_lines:
+            raise ValueError("The leaves of this tree are lines. Ask the estimator: model.predict.")
         found = self.value[self.apply(X)]
         return np.asarray(found[:, 0] if self.n_outputs == 1 else found)
 

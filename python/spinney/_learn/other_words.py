@@ -57,6 +57,8 @@ _PARAMETERS = {
     ("drop_by",): "sample_type",
     ("forced_splits",): "forcedsplits_filename forced_splits_file forced_splits_filename fs",
     ("hierarchical_shrinkage",): "path_smooth",
+    ("linear_leaves",): "linear_tree linear_trees",
+    ("linear_l2",): "linear_lambda",
     ("always_try",): "always_split_variables",
     ("oob_score",): "oob_error",
     ("max_competitors",): "maxcompete",

@@ -187,7 +187,7 @@ def _column(reader: TreeReader, node: int) -> str:
 
 
 def _said(reader: TreeReader, node: int) -> str:
-    words = reader.label(reader.prediction(node))
+    words = reader.said(node)
     return elide(words if reader.is_classifier else grouped(words), _NAME_LETTERS)
 
 

@@ -19,6 +19,7 @@ BOOSTING_OPTIONS = {  # models that each is for
     "n_parallel_trees": ("boosting",),
     "drop_rate": ("boosting",),
     "hierarchical_shrinkage": ("boosting",),
+    "linear_leaves": ("boosting",),
     "feature_costs": ("boosting",),
 }
 
@@ -76,6 +77,12 @@ _OPTIONS = (
         type=click.FloatRange(0.0),
         metavar="S",
         help="Boosting: strength with which values of nodes are drawn to those above them.  [default: 0]",
+    ),
+    click.option(
+        "--linear-leaves",
+        is_flag=True,
+        default=None,
+        help="Boosting: leaves may be lines of the columns on their path, not values alone.",
     ),
     click.option(
         "--feature-cost",

@@ -202,7 +202,7 @@ def _full_lines(reader: TreeReader, node: int, is_last: bool) -> list[tuple[str,
 
 def _said(reader: TreeReader, node: int) -> str:
     """Write what a node predicts."""
-    words = reader.label(reader.prediction(node))
+    words = reader.said(node)
     return elide(words if reader.is_classifier else grouped(words), _MOST_LETTERS)
 
 
@@ -273,7 +273,7 @@ def _title(reader: TreeReader, step: Step) -> str:
     node, condition = step.node, step.condition
     asked = "" if condition is None else f"{condition.describe()}{reader.instead_text(step)}\n"
     inside = reader.shares_text(node)
-    said = reader.label(reader.prediction(node))
+    said = reader.said(node)
     return f"{asked}{reader.size_text(node)}{f' ({inside})' if inside else ''}\n→ {said} (node {node})"
 
 

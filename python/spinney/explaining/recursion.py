@@ -17,6 +17,11 @@ _MISSING_LEFT, _CATEGORY = 1, 2
 def by_training_weight(asked: Asked, points: Points) -> Floats:
     """Answers at points, (n_points, n_outputs)."""
     fitted = asked.model._fitted if asked.walks else None
+    if fitted is not None and fitted.has_lines:
+        raise ValueError(
+            "method='recursion' averages the values of leaves, and those of this model are lines (linear_leaves=True). "
+            "Use method='auto'."
+        )
     if isinstance(fitted, FittedForest):
         total = _sum(fitted.trees(), points) / fitted.n_trees
     elif isinstance(fitted, FittedTree) and fitted.splits is None:

@@ -30,7 +30,12 @@ class Alternative:
 def find_alternatives(moves: Moves, goal: Goal, n: int, max_columns: int) -> tuple[list[Alternative], bool, Floats]:
     """Find ways to the goal that change different columns, the best first; whether that is exact; the nearest miss."""
     fitted = moves.asked.model._fitted if moves.asked.is_own else None
-    if isinstance(fitted, FittedTree) and fitted.splits is None and moves.asked.schema.pool is None:
+    if (
+        isinstance(fitted, FittedTree)
+        and fitted.splits is None
+        and not fitted.has_lines
+        and moves.asked.schema.pool is None
+    ):
         rows, is_exact = nearest_in_leaves(moves, fitted), True
         rows = rows[(moves.sizes(rows) > 0).sum(axis=1) <= max_columns]
     else:

@@ -150,6 +150,11 @@ class KeepsPromises:
                 f"The scores start at {type(model.init_).__name__}, of which nothing can be proved here. Fit with "
                 "init='constant'."
             )
+        if model._fitted.has_lines:
+            raise ValueError(
+                "Nothing is proved of lines in leaves (linear_leaves=True), which may fall where values rise. Fit with "
+                "linear_leaves=False."
+            )
         return _Verifier(model).verify(directions, int(max_steps))
 
 

@@ -21,6 +21,7 @@ from spinney.reading.weighed import WeighedSplit, WeighedSplits
 
 _OTHER_LEFT = 4  # the engine's flag: categories that a split does not know go left
 _MOST_CLASSES = 5
+_TERM = ("feature", "slope", "middle", "low", "high")
 _SQUARED = ("squared_error", "friedman_mse")
 
 
@@ -151,6 +152,19 @@ class TreeReader:
         else:
             found = self.tree.flat_value[node].tolist()
         return found[0] if len(found) == 1 else found
+
+    def line(self, node: int) -> list[tuple[int, float, float, float, float]]:
+        """Column, slope, middle, lowest and highest value of each term of a leaf's line, if it has one."""
+        lines = self.tree.lines
+        if lines is None:
+            return []
+        terms = slice(int(lines["begin"][node]), int(lines["begin"][node + 1]))
+        return list(zip(*(lines[name][terms].tolist() for name in _TERM), strict=True))
+
+    def line_base(self, node: int) -> float:
+        """Return what a leaf's line adds where its columns are at their middles."""
+        assert self.tree.lines is not None
+        return float(self.tree.lines["base"][node])
 
     def purity(self, node: int) -> float | None:
         """Share of the class that a node predicts; None for values or several outputs."""
@@ -302,6 +316,28 @@ class TreeReader:
         """Write a prediction."""
         parts = prediction if isinstance(prediction, list) else [prediction]
         return ", ".join(one_line(p) if self.is_classifier else self.number(p) for p in parts)
+
+    def said(self, node: int) -> str:
+        """Write what a node predicts: a label, values, or the line of its leaf."""
+        terms = self.line(node)
+        if not terms:
+            return self.label(self.prediction(node))
+        text = self.number(self.line_base(node))
+        for j, slope, middle, *_ in terms:
+            sign, feature = "−" if slope < 0 else "+", self.features[j]
+            around = date_text(middle, feature.resolution, feature.clock) if feature.clock else self.number(middle)
+            text += f" {sign} {self.number(abs(slope))} × ({one_line(feature.name)} − {around})"
+        return text
+
+    def said_of(self, node: int, values: list[float]) -> str:
+        """Write what a node predicts for a row, and how its line comes to that."""
+        terms = self.line(node)
+        if not terms or any(math.isnan(values[j]) for j, *_ in terms):
+            return self.label(self.prediction(node))
+        sum_ = self.line_base(node)
+        for j, slope, middle, low, high in terms:
+            sum_ += slope * (min(max(values[j], low), high) - middle)
+        return f"{self.number(sum_)} = {self.said(node)}"
 
     def shares_text(self, node: int) -> str:
         """Write the class shares of a node, or the spread of its values."""

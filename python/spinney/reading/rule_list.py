@@ -38,6 +38,11 @@ class Rule:
         Share of each class; None for values or several outputs.
     node : int
         Number of the leaf, as `apply` gives it.
+    show_missing : bool
+        Whether the text says which conditions missing values satisfy.
+    line : str or None
+        What the leaf predicts, if that is a line (a boosted tree with linear_leaves); `prediction` is for rows that
+        lack one of its values then.
 
     Examples
     --------
@@ -60,6 +65,7 @@ class Rule:
     shares: dict[Any, float] | None
     node: int
     show_missing: bool = True
+    line: str | None = None
 
     @property
     def text(self) -> str:
@@ -72,6 +78,7 @@ class Rule:
         start = f"If {self.text}, then" if self.conditions else "Always"
         parts = self.prediction if isinstance(self.prediction, list) else [self.prediction]
         said = ", ".join(thousands(shortest(part, 4)) if isinstance(part, float) else one_line(part) for part in parts)
+        said = said if self.line is None else self.line
         pure = f", {percent(self.purity)} of them right" if self.purity is not None else ""
         return f"{start} {said}: {plural(self.n, 'row')} ({percent(self.share)}){pure}."
 
@@ -229,4 +236,5 @@ def _rule(reader: TreeReader, node: int, path: dict[int, Condition], show_missin
         shares=shares,
         node=node,
         show_missing=show_missing,
+        line=reader.said(node) if reader.line(node) else None,
     )

@@ -325,6 +325,12 @@ def explain(
             "oblique=None, or ask which columns matter overall: a forest's importances(X, y, 'unbiased'), or "
             "spinney.permutation_importance on held-out rows."
         )
+    if model._fitted.has_lines:
+        raise ValueError(
+            "shap_values parts what a leaf says among the columns that lead to it, and the leaves of this model are "
+            "lines (linear_leaves=True). Fit with linear_leaves=False, or ask spinney.permutation_importance or "
+            "spinney.partial_dependence."
+        )
     numbers = column_values(model.schema_, table, type(model).__name__, model.unseen)
     unknown = None if background is None else model._columns(background)
     base, values, pairs = model._shap_sums(columns, unknown, interactions)

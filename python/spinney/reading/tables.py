@@ -101,6 +101,9 @@ def to_dict(model: Any) -> dict[str, Any]:
         ``right_categories`` right; a ``threshold`` of None parts known values from missing ones. Categories that such
         a split does not list count as missing, and ``missing`` is the last resort; "stop" means that the row stays at
         the node. ``competitors`` are for reading only.
+        A leaf with a ``line`` (a boosted tree with linear_leaves) adds its ``base`` and, for each of its ``terms``,
+        ``slope`` times the ``column``'s value, held between ``low`` and ``high``, less ``middle``; its ``prediction``
+        is for rows that lack one of these values.
 
     Examples
     --------
@@ -141,6 +144,10 @@ def _node(reader: TreeReader, node: int) -> dict[str, Any]:
         "impurity": float(reader.tree.impurity[node]),
         "prediction": [_plain(p) for p in prediction] if isinstance(prediction, list) else _plain(prediction),
     }
+    if terms := reader.line(node):
+        names = ("index", "slope", "middle", "low", "high")
+        parts = [{"column": reader.features[j].name} | dict(zip(names, (j, *rest), strict=True)) for j, *rest in terms]
+        entry["line"] = {"base": reader.line_base(node), "terms": parts}
     return entry | ({"shares": reader.shares(node)} if reader.is_classifier else {})
 
 

@@ -120,11 +120,11 @@ def _node_text(reader: TreeReader, node: int, show_weights: bool, is_cut: bool) 
     inside = reader.shares_text(node)
     text = reader.size_text(node, show_weights) + (f" ({inside})" if inside else "")
     if reader.is_leaf(node):
-        return f"{text} → {reader.label(reader.prediction(node))}"
+        return f"{text} → {reader.said(node)}"
     if is_cut:
         return f"{text} … {plural(int(reader.n_leaves_below[node]), 'leaf')} below"
     stop = reader.stop_text(node)
-    return f"{text} → {reader.label(reader.prediction(node))} if {stop}" if stop else text
+    return f"{text} → {reader.said(node)} if {stop}" if stop else text
 
 
 def explain_row(model: Any, row: Any, *, decimals: int | None = None) -> str:
@@ -168,13 +168,13 @@ def explain_row(model: Any, row: Any, *, decimals: int | None = None) -> str:
     last = steps[-1].node
     if not reader.is_leaf(last):
         lines.append(f"{_lack(reader, last, values)}, so the row stops here")
-    return "\n".join([*lines, f"Prediction: {reader.label(reader.prediction(last))}"])
+    return "\n".join([*lines, f"Prediction: {reader.said_of(last, values)}"])
 
 
 def _start_text(reader: TreeReader) -> str:
     inside = reader.shares_text(0)
     text = reader.size_text(0) + (f" ({inside})" if inside else "")
-    return f"{text} → {reader.label(reader.prediction(0))}" if reader.is_leaf(0) else text
+    return f"{text} → {reader.said(0)}" if reader.is_leaf(0) else text
 
 
 def _lack(reader: TreeReader, node: int, values: list[float]) -> str:

@@ -275,6 +275,11 @@ def _plain(tree: _engine.Tree, n_categories: list[int], name: str, format: str) 
             f"{format} cannot hold the surrogate splits of this {name}, nor rows that stop inside the tree. Fit with "
             "missing='learned', or keep the model with save."
         )
+    if tree.lines() is not None:
+        raise ValueError(
+            f"{format} cannot hold the lines in the leaves of this {name}. Fit with linear_leaves=False, or keep the "
+            "model with save."
+        )
     left_codes = {}
     for node in np.flatnonzero((feature >= 0) & ((flags & _CATEGORY) != 0)).tolist():
         other = [n_categories[feature[node]]] if flags[node] & _OTHER_LEFT else []
