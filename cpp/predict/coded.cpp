@@ -175,6 +175,8 @@ static std::size_t padded_width(std::size_t width) {
 
 void CodedForest::read(const Table& table, std::size_t begin, std::size_t n, Block& block) const {
   constexpr std::size_t line_bytes = 64;
+  constexpr std::size_t apart =
+      3 * line_bytes / sizeof(std::uint32_t);  // so that columns do not share lines of a cache
   constexpr std::uint32_t above_all = UINT32_MAX;
   block.rows.resize(n);
   std::iota(block.rows.begin(), block.rows.end(), static_cast<Row>(begin));
@@ -187,8 +189,11 @@ void CodedForest::read(const Table& table, std::size_t begin, std::size_t n, Blo
   }
   block.plain = !missing;
   const std::size_t copies = block.plain ? 1 : 2;
-  block.width = padded_width(copies * columns_.size());
-  block.buffer.resize(n * block.width + line_bytes / sizeof(std::uint32_t));
+  const bool by_column = coded_kernels().codes_by_column;
+  block.width = by_column ? 1 : padded_width(copies * columns_.size());
+  block.stride = by_column ? n + apart : 1;
+  const std::size_t n_words = by_column ? copies * columns_.size() * block.stride : n * block.width;
+  block.buffer.resize(n_words + line_bytes / sizeof(std::uint32_t));
   const std::size_t beyond = reinterpret_cast<std::uintptr_t>(block.buffer.data()) % line_bytes;
   std::uint32_t* codes = block.buffer.data() + (line_bytes - beyond) % line_bytes / sizeof(std::uint32_t);
   block.codes = codes;
@@ -202,19 +207,20 @@ void CodedForest::read(const Table& table, std::size_t begin, std::size_t n, Blo
       for (std::size_t i = 0; i < n; ++i) code[i] = x[i] == x[i] ? static_cast<std::uint32_t>(x[i]) : missing_category;
     for (std::size_t i = 0; i < n; ++i) {
       const bool present = x[i] == x[i];
-      std::uint32_t* out = codes + i * block.width + copies * c;
+      std::uint32_t* out = codes + i * block.width + copies * c * block.stride;
       out[0] = present ? code[i] : above_all;
-      if (copies == 2) out[1] = present || !is_number ? code[i] : 0;
+      if (copies == 2) out[block.stride] = present || !is_number ? code[i] : 0;
     }
   }
 }
 
-CodedTree CodedForest::tree_of(const std::uint32_t* codes, std::size_t width, bool plain) const {
+CodedTree CodedForest::tree_of(const std::uint32_t* codes, std::size_t width, std::size_t stride, bool plain) const {
   CodedTree tree{};
   tree.nodes = nodes_.data();
   tree.codes = codes;
   tree.sets = forest_.nodes.sets.data();
   tree.width = static_cast<std::uint32_t>(width);
+  tree.stride = static_cast<std::uint32_t>(stride);
   tree.shift = shift_ + plain;
   tree.step_mask = (std::uint32_t{1} << shift_) - 1;
   tree.missing_left = std::uint32_t{1} << shift_;
@@ -230,7 +236,7 @@ void CodedForest::walk(const Block& block, std::size_t t, std::span<const std::u
     std::fill_n(leaf, members.size(), 0u);
     return;
   }
-  CodedTree tree = tree_of(block.codes, block.width, block.plain);
+  CodedTree tree = tree_of(block.codes, block.width, block.stride, block.plain);
   tree.nodes += first_split_[t];
   coded_kernels().walk(tree, members.data(), members.size(), leaves_are == LeavesAre::nodes, row, leaf);
 }
@@ -270,7 +276,7 @@ void CodedForest::code_row(const double* x, std::uint32_t* codes) const {
 // leaf[k] = the number of the row's leaf in tree first + k, among those of all trees.
 void CodedForest::walk_row(const std::uint32_t* codes, std::size_t first, std::size_t n_trees,
                            std::uint32_t* leaf) const {
-  const CodedTree tree = tree_of(codes, 0, false);
+  const CodedTree tree = tree_of(codes, 0, 1, false);
   std::copy_n(first_leaf_.begin() + static_cast<std::ptrdiff_t>(first), n_trees, leaf);
   for (std::size_t k = 0; k < n_trees;) {  // runs of trees with a split
     std::size_t end = k;

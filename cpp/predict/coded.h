@@ -41,8 +41,8 @@ class CodedForest {
     std::vector<double> values;
     std::vector<Row> rows;
     const std::uint32_t* codes = nullptr;
-    std::size_t width = 0;
-    bool plain = true;  // no value is missing
+    std::size_t width = 0, stride = 0;  // see CodedTree
+    bool plain = true;                  // no value is missing
   };
   void read(const Table& table, std::size_t begin, std::size_t n, Block& block) const;
   std::size_t width() const { return columns_.size() + 1; }
@@ -84,7 +84,7 @@ class CodedForest {
   std::uint32_t n_slots() const { return static_cast<std::uint32_t>(2 * columns_.size()); }
   void code_row(const double* x, std::uint32_t* codes) const;
   void walk_row(const std::uint32_t* codes, std::size_t first, std::size_t n_trees, std::uint32_t* leaf) const;
-  CodedTree tree_of(const std::uint32_t* codes, std::size_t width, bool plain) const;
+  CodedTree tree_of(const std::uint32_t* codes, std::size_t width, std::size_t stride, bool plain) const;
   const double* value(std::size_t leaf) const {
     return values_.data() + (places_.empty() ? leaf : places_[leaf]) * std::size_t{forest_.nodes.value_width};
   }

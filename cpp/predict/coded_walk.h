@@ -19,9 +19,10 @@ struct CodedNode {
 
 struct CodedTree {
   const CodedNode* nodes;
-  const std::uint32_t* codes;     // of the rows: `width` each
-  const std::uint32_t* sets;      // of the categories
-  std::uint32_t width, shift;     // of these rows: the slot is next >> shift
+  const std::uint32_t* codes;  // of the rows: of row r and slot s at r * width + s * stride
+  const std::uint32_t* sets;   // of the categories
+  std::uint32_t width, stride;
+  std::uint32_t shift;            // of these rows: the slot is next >> shift
   std::uint32_t step_mask;        // of step and leaves in next
   std::uint32_t missing_left;     // the bit of next that says so
   std::uint32_t category_begins;  // smallest `next` of a category
@@ -43,6 +44,8 @@ struct RankLevels {
 };
 
 struct CodedKernels {
+  bool codes_by_column;  // as `walk` wants those of many rows: a column's side by side, not a row's
+
   // Each row of `members` comes to rest in a leaf: row[i] in leaf[i], in any order. Both have room for walk_slack more.
   // A leaf is its number, to which `in_preorder` adds the splits before it.
   void (*walk)(const CodedTree& tree, const std::uint32_t* members, std::size_t n, bool in_preorder, std::uint32_t* row,

@@ -4,6 +4,8 @@
 #include <immintrin.h>
 #endif
 
+#include <utility>
+
 #include "base/lanes.h"
 #include "predict/coded_walk.h"
 
@@ -46,7 +48,8 @@ void rank_row(const RankLevels* levels, const double* x, std::size_t n, std::uin
 }  // namespace
 
 const CodedKernels& coded_kernels_of(OfIsa<Isa::SPINNEY_ISA>) {
-  static constexpr CodedKernels table{.walk = walk, .walk_trees = walk_trees, .rank = rank, .rank_row = rank_row};
+  static constexpr CodedKernels table{
+      .codes_by_column = codes_by_column, .walk = walk, .walk_trees = walk_trees, .rank = rank, .rank_row = rank_row};
   return table;
 }
 

@@ -1,20 +1,22 @@
-// Walks one step of one row at a time, where the instruction set cannot gather well: a part of coded_walk_body.cpp.
+// Walks where the instruction set cannot gather well: a part of coded_walk_body.cpp.
 
-// A row on its way: the node it is at, and how often it went left. The leaves behind it are as many as the splits, less the
-// times it went left.
+// A row on its way: the node it is at, and how often it went left.
 struct Walk {
   std::uint64_t both;  // in one word, to be moved by one addition
 
   static constexpr std::uint64_t left_step = std::uint64_t{1} << 32 | 1;
   std::uint32_t at() const { return static_cast<std::uint32_t>(both); }
   std::uint32_t n_left() const { return static_cast<std::uint32_t>(both >> 32); }
+  std::uint32_t leaves_behind() const { return at() - n_left(); }  // as many as splits, less the times it went left
 };
+
+constexpr bool codes_by_column = true;  // at a node many rows are asked for the same column
 
 // One step down; 1 in a leaf. By masks: a branch is wrong half the time.
 template <bool categories>
-inline std::uint32_t advance(const CodedTree& tree, const std::uint32_t* row, Walk& walk) {
+inline std::uint32_t advance(const CodedTree& tree, const std::uint32_t* row, std::size_t stride, Walk& walk) {
   const CodedNode node = tree.nodes[walk.at()];
-  const std::uint32_t code = row[node.next >> tree.shift];
+  const std::uint32_t code = row[(node.next >> tree.shift) * stride];
   std::uint32_t left = code < node.code;
   if constexpr (categories)
     if (node.next >= tree.category_begins) left = category_goes_left(tree, node, code);
@@ -23,37 +25,139 @@ inline std::uint32_t advance(const CodedTree& tree, const std::uint32_t* row, Wa
   return node.next >> left & 1;
 }
 
-// Several rows at a time: while one waits for memory, the others go on. Who arrives makes room for the next.
+// Walks 0 … n - 1, at most 128, a step at a time until all have arrived: while one waits for memory, the others go on.
+// advance(k) is 1 where walk k arrives.
+constexpr std::size_t most_walks = 128;
+template <class Advance>
+inline void settle(std::size_t n, Advance&& advance) {
+  std::uint8_t even[most_walks],
+      odd[most_walks];  // two lists: reading one need not wait for what is written to the other
+  std::uint8_t *moving = even, *still_moving = odd;
+  for (std::size_t k = 0; k < n; ++k) even[k] = static_cast<std::uint8_t>(k);
+  for (std::size_t n_moving = n; n_moving > 0;) {
+    std::size_t n_still = 0;
+    for (std::size_t j = 0; j < n_moving; ++j) {
+      const std::uint8_t k = moving[j];
+      still_moving[n_still] = k;
+      n_still += 1 - advance(k);
+    }
+    std::swap(moving, still_moving);
+    n_moving = n_still;
+  }
+}
+
+// Parts rows by a node: those that go left come first, all in their order; how many go left. No row waits for another, and no
+// branch is guessed. `spare` has room for all.
 template <bool categories>
-void walk_rows(const CodedTree tree, const std::uint32_t* members, std::size_t n, bool in_preorder, std::uint32_t* row,
-               std::uint32_t* leaf) {
-  constexpr std::size_t most = 16;
-  struct Lane {
+inline std::size_t part(const CodedTree& tree, CodedNode node, std::size_t n, std::uint32_t* row,
+                        std::uint32_t* spare) {
+  const std::uint32_t* const codes = tree.codes + std::size_t{node.next >> tree.shift} * tree.stride;
+  std::size_t n_left = 0;
+  const auto deal = [&](auto&& goes_left) {
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < n; ++i) {
+      const std::uint32_t r = row[i];
+      const std::size_t left = goes_left(codes[r]);
+      row[n_left] = r;
+      spare[i - n_left] = r;
+      n_left += left;
+    }
+  };
+  if (categories && node.next >= tree.category_begins)
+    deal([&](std::uint32_t code) { return category_goes_left(tree, node, code); });
+  else
+    deal([&](std::uint32_t code) { return code < node.code; });
+  __builtin_memcpy(row + n_left, spare, (n - n_left) * sizeof *row);
+  return n_left;
+}
+
+// Rows on their way down one tree. Many of them go together, parted at each node as if the tree were growing; where few are
+// left, each goes on alone. leaf[i] is that of row[i], and spare where row[i] still moves.
+template <bool categories>
+class Party {
+ public:
+  Party(const CodedTree& tree, bool in_preorder, std::uint32_t* row, std::uint32_t* leaf)
+      : tree_(tree), in_preorder_(in_preorder), row_(row), leaf_(leaf) {}
+
+  void walk(std::size_t n) {
+    Range waiting[64];  // the larger part waits, so that each is at most half of the one below
+    std::size_t n_waiting = 0;
+    Range here{0, n, {0}};
+    while (true) {
+      Range other{};
+      if (here.n <= few)
+        leave(here);
+      else
+        other = part_from(here);
+      if (other.n > 0) waiting[n_waiting++] = other;
+      if (here.n > 0) continue;
+      if (n_waiting == 0) break;
+      here = waiting[--n_waiting];
+    }
+    settle_alone();
+  }
+
+ private:
+  static constexpr std::size_t few = 4;  // a node costs as much as some steps
+  struct Range {
+    std::size_t begin, n;
+    Walk walk;
+  };
+  struct Alone {
+    std::size_t place;
     const std::uint32_t* codes;
     Walk walk;
-    std::uint32_t member;
   };
-  const auto seated = [&](std::uint32_t m) { return Lane{tree.codes + std::size_t{m} * tree.width, {0}, m}; };
-  Lane lanes[most];
-  std::size_t next = 0, n_lanes = n < most ? n : most, n_done = 0;
-  for (; next < n_lanes; ++next) lanes[next] = seated(members[next]);
-  const auto arrive = [&](const Lane& lane) {
-    row[n_done] = lane.member;
-    leaf[n_done++] = lane.walk.at() - lane.walk.n_left() + (in_preorder ? lane.walk.at() : 0);
-  };
-  while (next + most <= n)  // enough rows for all: none need look whether there is one
-    for (Lane& lane : lanes) {
-      if (!advance<categories>(tree, lane.codes, lane.walk)) continue;
-      arrive(lane);
-      lane = seated(members[next++]);
-    }
-  while (n_lanes > 0)
-    for (std::size_t k = 0; k < n_lanes; ++k) {
-      Lane& lane = lanes[k];
-      if (!advance<categories>(tree, lane.codes, lane.walk)) continue;
-      arrive(lane);
-      lane = next < n ? seated(members[next++]) : lanes[--n_lanes];
-    }
+
+  // `here` becomes the smaller part of it that has not arrived, unless that is empty; the larger one is given back.
+  Range part_from(Range& here) {
+    const CodedNode node = tree_.nodes[here.walk.at()];
+    const std::size_t n_left = part<categories>(tree_, node, here.n, row_ + here.begin, leaf_ + here.begin);
+    const std::uint64_t step = (node.next & tree_.step_mask) >> 2;
+    Range left{here.begin, n_left, {here.walk.both + Walk::left_step}};
+    Range right{here.begin + n_left, here.n - n_left, {here.walk.both + step}};
+    if (node.next & 2) arrive(left);
+    if (node.next & 1) arrive(right);
+    if (left.n > right.n) std::swap(left, right);
+    if (left.n == 0) std::swap(left, right);
+    here = left;
+    return right;
+  }
+
+  void leave(Range& here) {
+    if (n_alone_ + here.n > most_walks) settle_alone();
+    for (std::size_t i = here.begin; i < here.begin + here.n; ++i)
+      alone_[n_alone_++] = {i, tree_.codes + row_[i], here.walk};
+    here.n = 0;
+  }
+
+  void settle_alone() {
+    settle(n_alone_,
+           [&](std::size_t k) { return advance<categories>(tree_, alone_[k].codes, tree_.stride, alone_[k].walk); });
+    for (std::size_t k = 0; k < n_alone_; ++k) leaf_[alone_[k].place] = leaf_of(alone_[k].walk);
+    n_alone_ = 0;
+  }
+
+  void arrive(Range& range) {
+    for (std::size_t i = range.begin; i < range.begin + range.n; ++i) leaf_[i] = leaf_of(range.walk);
+    range.n = 0;
+  }
+
+  std::uint32_t leaf_of(Walk walk) const { return walk.leaves_behind() + (in_preorder_ ? walk.at() : 0); }
+
+  const CodedTree tree_;
+  const bool in_preorder_;
+  std::uint32_t* const row_;
+  std::uint32_t* const leaf_;
+  Alone alone_[most_walks];
+  std::size_t n_alone_ = 0;
+};
+
+template <bool categories>
+void walk_rows(const CodedTree& tree, const std::uint32_t* members, std::size_t n, bool in_preorder, std::uint32_t* row,
+               std::uint32_t* leaf) {
+  for (std::size_t i = 0; i < n; ++i) row[i] = members[i];
+  Party<categories>(tree, in_preorder, row, leaf).walk(n);
 }
 
 void walk(const CodedTree& tree, const std::uint32_t* members, std::size_t n, bool in_preorder, std::uint32_t* row,
@@ -63,29 +167,12 @@ void walk(const CodedTree& tree, const std::uint32_t* members, std::size_t n, bo
 
 template <bool categories>
 void walk_all(const CodedTree tree, std::size_t n_trees, const std::uint32_t* first, std::uint32_t* leaf) {
-  constexpr std::size_t most = 128;
-  Walk walks[most];
-  std::uint8_t even[most], odd[most];  // two lists: reading one need not wait for what is written to the other
-  for (std::size_t begin = 0; begin < n_trees; begin += most) {
-    const std::size_t n = n_trees - begin < most ? n_trees - begin : most;
-    for (std::size_t k = 0; k < n; ++k) {
-      walks[k] = {first[begin + k]};
-      even[k] = static_cast<std::uint8_t>(k);
-    }
-    std::uint8_t *moving = even, *still_moving = odd;
-    for (std::size_t n_moving = n; n_moving > 0;) {
-      std::size_t n_still = 0;
-      for (std::size_t j = 0; j < n_moving; ++j) {
-        const std::uint8_t k = moving[j];
-        still_moving[n_still] = k;
-        n_still += 1 - advance<categories>(tree, tree.codes, walks[k]);
-      }
-      std::uint8_t* const read = moving;
-      moving = still_moving;
-      still_moving = read;
-      n_moving = n_still;
-    }
-    for (std::size_t k = 0; k < n; ++k) leaf[begin + k] += walks[k].at() - walks[k].n_left() - first[begin + k];
+  Walk walks[most_walks];
+  for (std::size_t begin = 0; begin < n_trees; begin += most_walks) {
+    const std::size_t n = n_trees - begin < most_walks ? n_trees - begin : most_walks;
+    for (std::size_t k = 0; k < n; ++k) walks[k] = {first[begin + k]};
+    settle(n, [&](std::size_t k) { return advance<categories>(tree, tree.codes, 1, walks[k]); });
+    for (std::size_t k = 0; k < n; ++k) leaf[begin + k] += walks[k].leaves_behind() - first[begin + k];
   }
 }
 

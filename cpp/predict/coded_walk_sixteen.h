@@ -3,6 +3,8 @@
 // Masked forms throughout: gcc 12 warns of the plain ones' own code.
 constexpr __mmask16 all = 0xffff;
 
+constexpr bool codes_by_column = false;
+
 struct Walks {    // 16 walks
   __m512i codes;  // where the row's begin
   __m512i at, leaf;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,8 @@ using namespace spinney;
 static std::vector<const CodedKernels*> kernels_of_this_machine() {
   return of_every_isa([](auto isa) { return &coded_kernels_of(isa); });
 }
+
+static constexpr std::uint32_t n_rows = 1000;
 
 static std::uint32_t below(std::mt19937& g, std::uint32_t n) { return static_cast<std::uint32_t>(g() % n); }
 
@@ -86,13 +89,28 @@ struct RandomCodedTree {
   }
 };
 
+// The codes of `rows` (those of a row side by side) as the kernels want them.
+static std::vector<std::uint32_t> laid_out(const CodedKernels& kernels, const CodedTree& rows, std::uint32_t n,
+                                           CodedTree& tree) {
+  std::vector<std::uint32_t> codes(std::size_t{n} * rows.width);
+  tree = rows;
+  if (kernels.codes_by_column) std::tie(tree.width, tree.stride) = std::pair(1u, n);
+  for (std::uint32_t r = 0; r < n; ++r)
+    for (std::uint32_t s = 0; s < rows.width; ++s)
+      codes[r * tree.width + s * tree.stride] = rows.codes[r * rows.width + s];
+  tree.codes = codes.data();
+  return codes;
+}
+
 static void check_walks(const CodedKernels& kernels, const CodedTree& tree, const RandomCodedTree& grown,
                         std::uint32_t n) {
+  CodedTree many;
+  const std::vector<std::uint32_t> codes = laid_out(kernels, tree, n_rows, many);
   std::vector<std::uint32_t> members;
-  for (std::uint32_t i = 0; i < n; ++i) members.push_back(99 - i);
+  for (std::uint32_t i = 0; i < n; ++i) members.push_back(n_rows - 1 - i);
   for (const bool in_preorder : {false, true}) {
     std::vector<std::uint32_t> row(n + walk_slack), leaf(n + walk_slack);
-    kernels.walk(tree, members.data(), n, in_preorder, row.data(), leaf.data());
+    kernels.walk(many, members.data(), n, in_preorder, row.data(), leaf.data());
     std::vector<std::uint32_t> seen(row.begin(), row.begin() + n);
     std::sort(seen.rbegin(), seen.rend());
     CHECK(seen == members);
@@ -113,20 +131,21 @@ TEST(walks_end_in_the_same_leaves_by_every_instruction_set) {
   constexpr std::uint32_t bit = 1u << RandomCodedTree::shift;
   for (const int depth : {1, 2, 5, 9}) {
     const RandomCodedTree grown(g, depth);
-    std::vector<std::uint32_t> codes(6 * 100);
+    std::vector<std::uint32_t> codes(6 * n_rows);
     for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = below(g, i % 6 < 4 ? 100 : 80);
-    for (std::size_t r = 0; r < 100; r += 7) codes[6 * r + 4] = codes[6 * r + 5] = missing_category;
+    for (std::size_t r = 0; r < n_rows; r += 7) codes[6 * r + 4] = codes[6 * r + 5] = missing_category;
     CodedTree tree{};
     tree.nodes = grown.nodes.data();
     tree.codes = codes.data();
     tree.sets = grown.sets.data();
     tree.width = 6;
+    tree.stride = 1;
     tree.shift = RandomCodedTree::shift;
     tree.step_mask = bit - 1;
     tree.missing_left = bit;
     tree.category_begins = 4 * bit;
     tree.has_categories = true;
     for (const CodedKernels* kernels : kernels_of_this_machine())
-      for (std::uint32_t n = 0; n < 100; n += 1 + n / 4) check_walks(*kernels, tree, grown, n);
+      for (std::uint32_t n = 0; n <= n_rows; n += 1 + n / 4) check_walks(*kernels, tree, grown, n);
   }
 }
