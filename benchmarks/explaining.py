@@ -89,13 +89,13 @@ def pair(options: Any) -> Iterator[Row]:
     yield from dependence(f"boosting, {n:,} rows × 20 × 20 values", own, peer, [0, 1], n, 20, ">= 2", options)
 
 
-def permutation(options: Any) -> Iterator[Row]:
-    """Draw five permutations of each of 28 columns, a forest of 50 trees."""
+def exchanged(name: str, own: Any, peer: Any, options: Any) -> Iterator[Row]:
+    """Draw five permutations of each of 28 columns."""
     n = 1_000 if options.quick else 5_000
     table = data.numbers("regressor", n, 0)
     X, y = np.ascontiguousarray(table.X, dtype=np.float64), table.y
-    own = spinney.RandomForestRegressor(50, max_features=1 / 3, random_state=0, n_jobs=2).fit(X, y)
-    peer = RandomForestRegressor(50, max_features=1 / 3, random_state=0, n_jobs=2).fit(X, y)
+    own.fit(X, y)
+    peer.fit(X, y)
     found = spinney.permutation_importance(own, X, y, random_state=0).by_tree.T
     far = float(np.abs(found - sklearn_permutation(own, X, y, random_state=0).importances).max())
     contestants = {
@@ -103,10 +103,30 @@ def permutation(options: Any) -> Iterator[Row]:
         SAME: lambda: sklearn_permutation(own, X, y, random_state=0),
         THEIRS: lambda: sklearn_permutation(peer, X, y, random_state=0),
     }
-    yield from rows_of(contestants, f"permutation, {n:,} rows", "", far, options)
+    yield from rows_of(contestants, f"permutation of {name}, {n:,} rows", "", far, options)
 
 
-WORKLOADS = {"forest": forest, "boosting": boosting, "pair": pair, "permutation": permutation}
+def permutation(options: Any) -> Iterator[Row]:
+    """Permute the columns of a forest of 50 trees grown out."""
+    own = spinney.RandomForestRegressor(50, max_features=1 / 3, random_state=0, n_jobs=2)
+    peer = RandomForestRegressor(50, max_features=1 / 3, random_state=0, n_jobs=2)
+    yield from exchanged("a forest", own, peer, options)
+
+
+def permutation_boosting(options: Any) -> Iterator[Row]:
+    """Permute the columns of 100 boosted trees of 31 leaves."""
+    own = spinney.GradientBoostingRegressor(n_estimators=100, max_leaf_nodes=31, n_jobs=2)
+    peer = HistGradientBoostingRegressor(max_iter=100, max_leaf_nodes=31, early_stopping=False)
+    yield from exchanged("boosting", own, peer, options)
+
+
+WORKLOADS = {
+    "forest": forest,
+    "boosting": boosting,
+    "pair": pair,
+    "permutation": permutation,
+    "permutation-boosting": permutation_boosting,
+}
 
 if __name__ == "__main__":
     sys.exit(run(WORKLOADS, command_line(__doc__ or "", WORKLOADS).parse_args()))

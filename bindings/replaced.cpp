@@ -97,6 +97,13 @@ static Doubles2Out exchanged_in_forest(const ForestHandle& self, const TableHand
   return exchanged({self.forest.nodes, self.forest.root, 1.0, 1}, self.n_categories, table, others, groups, n_jobs);
 }
 
+static Doubles2Out exchanged_in_additive(const AdditiveHandle& self, const TableHandle& table, const Numbers2& others,
+                                         const Groups& groups, int n_jobs) {
+  const Forest& forest = self.additive.forest();
+  return exchanged({forest.nodes, forest.root, 1.0, self.additive.n_outputs()}, self.n_categories, table, others,
+                   groups, n_jobs);
+}
+
 static nb::object replaced_in_additive(const AdditiveHandle& self, const TableHandle& table, const TableHandle& points,
                                        const Columns& columns, int n_jobs) {
   const Forest& forest = self.additive.forest();
@@ -130,6 +137,8 @@ void init_replaced(nb::module_& m) {
         "Values of the leaves of each row with a group's columns from another row: by row, group and draw, by output.");
   m.def("exchanged_in_forest", &exchanged_in_forest, "forest"_a, "table"_a, "others"_a, "groups"_a, "n_jobs"_a,
         "As exchanged_in_tree, summed over the trees.");
+  m.def("exchanged_in_additive", &exchanged_in_additive, "additive"_a, "table"_a, "others"_a, "groups"_a, "n_jobs"_a,
+        "As exchanged_in_tree, for sums of trees.");
   m.def("replaced_in_additive", &replaced_in_additive, "additive"_a, "table"_a, "points"_a, "columns"_a, "n_jobs"_a,
         "Sums of trees: rows by row, then point, by output; None if the trees have too many leaves for that.");
   m.def("walked_in_additive", &walked_in_additive, "additive"_a, "table"_a, "points"_a, "columns"_a, "n_jobs"_a,

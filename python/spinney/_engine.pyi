@@ -1212,6 +1212,17 @@ def exchanged_in_forest(
 ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
     """As exchanged_in_tree, summed over the trees."""
 
+def exchanged_in_additive(
+    additive: Additive,
+    table: Table,
+    others: Annotated[
+        NDArray[numpy.uint32], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+    groups: Sequence[Sequence[int]],
+    n_jobs: int,
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
+    """As exchanged_in_tree, for sums of trees."""
+
 def replaced_in_additive(
     additive: Additive, table: Table, points: Table, columns: Sequence[int], n_jobs: int
 ) -> object:

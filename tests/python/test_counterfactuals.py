@@ -8,7 +8,7 @@ import pytest
 import spinney
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from spinney.explaining.moves import few_digits
 
 X, Y = spinney.datasets.load_penguins()
@@ -32,6 +32,16 @@ def test_changed_rows_get_the_wanted_answer(model):
     assert "1. " in str(found)
     assert found.to_frame("polars")["alternative"][0] == 1
     assert found.is_exact == (model is TREE)
+
+
+def test_a_model_that_boosting_starts_from_has_its_say():
+    random = np.random.default_rng(0)
+    Z = random.normal(size=(120, 2))
+    model = spinney.GradientBoostingRegressor(n_estimators=3, init=LinearRegression()).fit(Z, 3 * Z[:, 0] + Z[:, 1] ** 2)
+    found = spinney.counterfactual(model, Z[0], (5.0, None), X=Z)
+    for way in found:
+        row = np.array(list(way.row.values()), dtype=float)[np.newaxis]
+        assert model.predict(row)[0] == way.prediction >= 5
 
 
 def test_what_may_not_change_does_not():

@@ -48,6 +48,9 @@ MODELS = {
     "two classes": spinney.GradientBoostingClassifier(n_estimators=5, random_state=0).fit(X, Y > 0),
     "deep boosting": spinney.GradientBoostingRegressor(n_estimators=3, max_leaf_nodes=300, random_state=0).fit(X, Y),
 }
+FROM_A_TREE = spinney.GradientBoostingRegressor(
+    n_estimators=3, init=spinney.DecisionTreeRegressor(max_depth=4), random_state=0
+).fit(X, Y)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -61,6 +64,15 @@ def test_fast_way_has_the_bits_of_the_slow_one(name, columns):
         assert (fast.method, brute.method) == ("trees", "rows")
         assert np.array_equal(fast.average, brute.average)
         assert extra.get("individual") is None or np.array_equal(fast.individual, brute.individual)
+
+
+def test_a_model_that_boosting_starts_from_has_its_say():
+    for columns in ("rooms", ("size", "town")):
+        fast = spinney.partial_dependence(FROM_A_TREE, X, columns, n_points=9)
+        brute = spinney.partial_dependence(FROM_A_TREE, X, columns, n_points=9, method="brute")
+        assert np.array_equal(fast.average, brute.average)
+    with pytest.raises(ValueError, match="method='recursion' needs .* that starts at no other model"):
+        spinney.partial_dependence(FROM_A_TREE, X, "rooms", method="recursion")
 
 
 @pytest.mark.parametrize("name", ["boosted classes", "two classes"])
@@ -267,11 +279,19 @@ def test_permutation_is_scikit_learns():
             assert np.allclose(own.standard_error, theirs.importances.std(axis=1, ddof=1) / np.sqrt(3))
 
 
-@pytest.mark.parametrize("name", ["tree", "forest", "classes"])
+METRICS = {
+    "classes": (CLASSES, ["neg_log_loss"]),
+    "boosted classes": (CLASSES, ["neg_log_loss", "roc_auc_ovr"]),
+    "two classes": (Y > 0, ["neg_log_loss", "roc_auc"]),
+}
+
+
+@pytest.mark.parametrize("name", [*MODELS, "from a tree"])
 def test_all_permutations_at_once_are_scikit_learns(name):
-    model, y = MODELS[name], CLASSES if name == "classes" else Y
+    model = MODELS.get(name, FROM_A_TREE)
+    y, metrics = METRICS.get(name, (Y, ["neg_mean_absolute_error"]))
     weight = np.arange(len(X)) % 4
-    for scoring in (None, "neg_log_loss" if name == "classes" else "neg_mean_absolute_error"):
+    for scoring in (None, *metrics):
         asked = {"scoring": scoring, "n_repeats": 3, "random_state": 5, "sample_weight": weight}
         found = spinney.permutation_importance(model, X, y, **asked)
         assert np.array_equal(found.by_tree.T, sklearn_permutation(model, X, y, **asked).importances)

@@ -85,6 +85,10 @@ class StartsAtModel(TargetEstimator):
     def _starts_at_model(self) -> bool:
         return not isinstance(getattr(self, "init", None), str | None)
 
+    @property
+    def _says_all(self) -> bool:
+        return not hasattr(self, "init_")
+
     def _from_first_model(
         self,
         X: Any,

@@ -128,6 +128,13 @@ class FittedBoosting(ModelOfTrees):
         found = sums + self.start if scores else self.predicted(sums + self.start)
         return np.asarray(found.reshape(points.n_rows, columns.n_rows, -1))
 
+    def exchanged(
+        self, columns: _engine.Table, others: NDArray[np.uint32], groups: list[list[int]], n_jobs: int
+    ) -> Floats:
+        """Scores with columns of each group from other rows, by draw: (n_groups, n_draws, n_rows, n_scores)."""
+        sums = _engine.exchanged_in_additive(self._engine, columns, others, groups, n_jobs) + self.start
+        return sums.reshape(columns.n_rows, len(groups), len(others), -1).transpose(1, 2, 0, 3)
+
     def row_predictor(self, schema: Schema, unseen: str, classes: Any) -> BoostingRowPredictor:
         """Prepare a handle that predicts single rows."""
         return BoostingRowPredictor(self, schema, unseen, classes)

@@ -24,6 +24,18 @@ class KnownShares(ClassifierMixin, BaseEstimator):
         return [shares[X] for shares in self.shares] if isinstance(self.shares, list) else self.shares[X]
 
 
+class KnownScores(KnownShares):
+    """The same of a classifier that gives scores too."""
+
+    def __init__(self, shares: Any, labels: Any, classes: Any, scores: Any) -> None:
+        super().__init__(shares, labels, classes)
+        self.scores = scores
+
+    def decision_function(self, X: Any) -> Any:
+        """Return the scores of rows."""
+        return self.scores[X]
+
+
 class KnownValues(RegressorMixin, BaseEstimator):
     """Known predictions in the shape of a fitted regressor, for scorers; X is row numbers."""
 

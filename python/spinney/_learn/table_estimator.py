@@ -143,6 +143,11 @@ class TableEstimator(KeptModel, SavedEstimator):
 class TargetEstimator(TableEstimator):
     """Predicts a target."""
 
+    @property
+    def _says_all(self) -> bool:
+        """Whether what is fitted says all that is predicted; else another model has its say too."""
+        return True
+
     def to_predictor(self) -> RowPredictor | ForestRowPredictor | BoostingRowPredictor:
         """Prepare a handle that predicts one row at a time, in microseconds.
 

@@ -89,6 +89,8 @@ class Asked:
         What the answers are about; None if there is one.
     of : str
         What the answers are, in words.
+    says_all : bool
+        Whether the model is of spinney, and its answers are those of its `_fitted` alone.
     """
 
     def __init__(self, model: Any, X: Any, method: str = "auto", output: Any = None, *, every: bool = False) -> None:
@@ -97,6 +99,7 @@ class Asked:
         self.table: PickTable = pick_table(X)
         self._raw = read_table(self.table.native)
         self.is_own = isinstance(model, TargetEstimator)
+        self.says_all = self.is_own and model._says_all
         self.schema: Schema = model.schema_ if self.is_own else Schema.learn(self._raw)
         expected = self.schema.names if self.schema.has_names else None
         self._order = match_columns(
@@ -226,7 +229,7 @@ class Asked:
 
     def answers_of_numbers(self, rows: Floats) -> Floats:
         """Answers for rows given as numbers, (n_rows, n_outputs); what is no number in the first row stays as it is."""
-        if self.is_own and self.method in ("predict_proba", "predict") and self.schema.pool is None:
+        if self.says_all and self.method in ("predict_proba", "predict") and self.schema.pool is None:
             every = list(range(self.schema.n_features))
             points = Points(every, list(rows.T), [np.full(len(rows), -1)] * len(every))
             table = point_table(self.schema, points)
@@ -257,7 +260,7 @@ class Asked:
     def walks(self) -> bool:
         """Whether the model is made of trees that rows can go down once for many points."""
         return (
-            self.is_own
+            self.says_all
             and self.schema.pool is None
             and isinstance(self.model._fitted, ModelOfTrees)
             and self.method in ("predict_proba", "predict", "decision_function")

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin
 
 from spinney._data.pick import PickTable
+from spinney._fitted.boosting import FittedBoosting
 from spinney._fitted.forest import FittedForest
 from spinney._fitted.tree import FittedTree
-from spinney._learn.known import KnownShares, KnownValues
+from spinney._learn.known import KnownScores, KnownShares, KnownValues
 from spinney._learn.table_estimator import TargetEstimator
 
 Rows = NDArray[np.intp]
@@ -24,7 +26,7 @@ _MOST_ANSWERS = 1 << 22  # numbers held at a time: 32 MB
 def exchanged_answers(
     model: Any, table: PickTable, groups: list[list[int]], orders: list[Rows]
 ) -> Iterator[list[Known]] | None:
-    """Ask a tree or a forest about a table with the columns of each group in other orders.
+    """Ask a tree, a forest or boosted trees about a table with the columns of each group in other orders.
 
     Parameters
     ----------
@@ -41,20 +43,26 @@ def exchanged_answers(
         For each group, and each order, the answers as a model that is asked by row numbers. None if the model is
         another one, or has to be asked in another way.
     """
-    if not isinstance(model, TargetEstimator) or type(model._fitted) not in (FittedForest, FittedTree):
-        return None
-    fitted: Any = model._fitted
-    is_plain = model.schema_.pool is None and fitted.n_outputs == 1
-    if not is_plain or len(orders) > _MOST_DRAWS or (type(fitted) is FittedTree and fitted.splits is not None):
+    if not _is_walked(model) or len(orders) > _MOST_DRAWS:
         return None
     return _answers(model, table, groups, np.array(orders, dtype=np.uint32))
+
+
+def _is_walked(model: Any) -> bool:
+    if not isinstance(model, TargetEstimator) or not isinstance(model, (ClassifierMixin, RegressorMixin)):
+        return False
+    fitted: Any = model._fitted
+    is_plain = model._says_all and model.schema_.pool is None and getattr(fitted, "n_outputs", 0) == 1
+    if type(fitted) is FittedTree:
+        return is_plain and fitted.splits is None
+    return is_plain and type(fitted) in (FittedForest, FittedBoosting)
 
 
 def _answers(
     model: Any, table: PickTable, groups: list[list[int]], others: NDArray[np.uint32]
 ) -> Iterator[list[Known]]:
     columns = model._columns(table.native)
-    width = len(getattr(model, "classes_", (0,)))
+    width = getattr(model._fitted, "n_scores", len(getattr(model, "classes_", (0,))))
     at_once = max(1, _MOST_ANSWERS // max(1, others.size * width))
     for begin in range(0, len(groups), at_once):
         found = model._fitted.exchanged(columns, others, groups[begin : begin + at_once], model._n_threads)
@@ -63,8 +71,12 @@ def _answers(
 
 
 def _known(model: Any, flat: NDArray[np.float64]) -> Known:
-    fitted = model._fitted
-    said = fitted.spread(flat)
-    if not hasattr(model, "classes_"):
+    fitted, classes = model._fitted, [getattr(model, "classes_", None)]
+    is_boosted = isinstance(fitted, FittedBoosting)
+    said = fitted.spread(fitted.predicted(flat) if is_boosted else flat)
+    if classes[0] is None:
         return KnownValues(said)
-    return KnownShares(said, fitted.labels(fitted.best_codes(flat), [model.classes_]), [model.classes_])
+    if not is_boosted:
+        return KnownShares(said, fitted.labels(fitted.best_codes(flat), classes), classes)
+    scores = flat[:, 0] if fitted.n_scores == 1 else flat
+    return KnownScores(said, fitted.labels(fitted.score_codes(flat), classes), classes, scores)

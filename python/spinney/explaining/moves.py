@@ -148,7 +148,7 @@ def few_digits(low: float, high: float) -> float:
 
 def cuts_of(asked: Asked, column: int) -> Floats | None:
     """Thresholds of a column in all trees, ascending; None if the model is not made of spinney's trees."""
-    if not asked.is_own or asked.schema.pool is not None or not isinstance(asked.model._fitted, ModelOfTrees):
+    if not asked.says_all or asked.schema.pool is not None or not isinstance(asked.model._fitted, ModelOfTrees):
         return None
     cuts = [tree.threshold[tree.feature == column] for tree in asked.trees]
     return np.unique(np.concatenate(cuts)) if cuts else np.empty(0)

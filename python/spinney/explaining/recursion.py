@@ -37,8 +37,8 @@ def by_training_weight(asked: Asked, points: Points) -> Floats:
         )
     else:
         raise ValueError(
-            f"method='recursion' needs a tree without surrogates, a forest or boosted trees of spinney, not "
-            f"{type(asked.model).__name__}. Use method='auto'."
+            f"method='recursion' needs a tree without surrogates, a forest or boosted trees of spinney "
+            f"that starts at no other model, not this {type(asked.model).__name__}. Use method='auto'."
         )
     return asked._pick(total)
 
