@@ -37,7 +37,9 @@ def test_changed_rows_get_the_wanted_answer(model):
 def test_a_model_that_boosting_starts_from_has_its_say():
     random = np.random.default_rng(0)
     Z = random.normal(size=(120, 2))
-    model = spinney.GradientBoostingRegressor(n_estimators=3, init=LinearRegression()).fit(Z, 3 * Z[:, 0] + Z[:, 1] ** 2)
+    model = spinney.GradientBoostingRegressor(n_estimators=3, init=LinearRegression()).fit(
+        Z, 3 * Z[:, 0] + Z[:, 1] ** 2
+    )
     found = spinney.counterfactual(model, Z[0], (5.0, None), X=Z)
     for way in found:
         row = np.array(list(way.row.values()), dtype=float)[np.newaxis]

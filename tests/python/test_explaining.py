@@ -71,7 +71,7 @@ def test_a_model_that_boosting_starts_from_has_its_say():
         fast = spinney.partial_dependence(FROM_A_TREE, X, columns, n_points=9)
         brute = spinney.partial_dependence(FROM_A_TREE, X, columns, n_points=9, method="brute")
         assert np.array_equal(fast.average, brute.average)
-    with pytest.raises(ValueError, match="method='recursion' needs .* that starts at no other model"):
+    with pytest.raises(ValueError, match=r"method='recursion' needs .* that starts at no other model"):
         spinney.partial_dependence(FROM_A_TREE, X, "rooms", method="recursion")
 
 

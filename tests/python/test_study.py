@@ -539,6 +539,45 @@ def test_metrics_that_do_not_exist_are_named(asked, meant):
         spinney.study(made("binary"), "y", metric=asked, **QUICK)
 
 
+@pytest.mark.parametrize(
+    ("task", "metric", "meant"),
+    [
+        ("binary", "r2", "Try 'neg_log_loss', 'roc_auc', 'accuracy'."),
+        ("multiclass", "roc_auc", "Try 'neg_log_loss', 'accuracy'"),
+        ("binary", "f1", "metric: 'f1' cannot judge 'y' of this table (pos_label=1 is not a valid label"),
+        ("regression", "accuracy", "Try 'neg_root_mean_squared_error'"),
+    ],
+)
+def test_metrics_that_cannot_judge_the_target_are_refused(task, metric, meant):
+    with pytest.raises(ValueError, match=r"^metric: ") as refused:
+        spinney.study(made(task), "y", metric=["accuracy" if task != "regression" else "r2", metric], **QUICK)
+    assert meant in str(refused.value)
+
+
+@pytest.mark.parametrize("minutes", [0, float("nan"), float("inf"), "two"])
+def test_minutes_must_be_a_number_above_zero(minutes):
+    with pytest.raises(ValueError, match=r"^minutes must be a number above 0"):
+        spinney.study(made("binary"), "y", minutes=minutes)
+
+
+def test_a_reason_for_which_several_models_fail_is_told_once():
+    table = made("binary").with_columns(y=pl.Series(["rare"] + ["usual"] * 119))
+    found = spinney.study(table, "y", models=["boosting", "linear", "tree"], repeats=1, folds=3)
+    assert [note for note in found.notes if "left out" in note] == [
+        "boosting, linear failed and were left out. ValueError: y holds one class, 'usual': there is nothing to tell "
+        "apart. Pass at least two classes."
+    ]
+
+
+def test_time_that_is_text_is_told():
+    table = made("binary").with_columns(when=pl.Series([f"week {k % 40:02d}" for k in range(120)]))
+    found = spinney.study(table, "y", time="when", models=["tree"])
+    assert (
+        "Column 'when', by which rows are ordered in time, holds text: 'week 00' comes first, and 'week 39' last. If "
+        "that is not their order, write dates as 2024-05-31, or numbers." in found.notes
+    )
+
+
 def test_numbers_with_decimal_commas_are_told(tmp_path):
     table = made("binary").with_columns(pl.col("x").round(3).cast(pl.String).str.replace(".", ",", literal=True))
     found = spinney.study(table, "y", **QUICK)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import UndefinedMetricWarning
 
 Floats = NDArray[np.float64]
+_MOST_CHECKED = 1000  # rows by which it is seen whether a metric can judge
 _N_GROUPS = 20  # of the jackknife
 _T_975 = 2.0930240544082634  # of Student's distribution with 19 degrees of freedom
 
@@ -74,6 +76,27 @@ class Scorers:
 
     metrics: dict[str, Any]
     classes: NDArray[Any] | None
+
+    def check(self, y: NDArray[Any], codes: NDArray[np.intp] | None, target: str, usual: Sequence[str]) -> None:
+        """Refuse metrics that cannot judge a target, by what always saying the same would score."""
+        rows = np.arange(min(len(y), _MOST_CHECKED))
+        if codes is None or self.classes is None:
+            some = y[rows]
+            model: Any = _SaidValues(np.full((len(some), 1), y.mean()))
+        else:
+            some = y[np.union1d(rows, np.unique(codes, return_index=True)[1])]  # all classes
+            model = _SaidClasses(np.full((len(some), len(self.classes)), 1 / len(self.classes)), self.classes)
+        rows = np.arange(len(some))[:, np.newaxis]
+        for name, scorer in self.metrics.items():
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    _scored(scorer, model, rows, some, self.classes)
+            except (ValueError, TypeError) as error:
+                why, try_ = " ".join(str(error).split()).rstrip("."), ", ".join(map(repr, usual))
+                raise ValueError(
+                    f"metric: {name!r} cannot judge {target!r} of this table ({why}). Try {try_}."
+                ) from error
 
     def scores(self, said: Floats, y: NDArray[Any]) -> dict[str, float]:
         """Score predictions by every metric; NaN where one makes no sense."""

@@ -173,6 +173,12 @@ def prepare(table: Any, target: Any, wishes: Wishes, seed: int) -> Prepared:
         are_duplicates = groups is not None
         notes += said
     time = None if wishes.time is None else _order(beside[wishes.time])
+    if wishes.time is not None and (moments := beside[wishes.time]).dtype == object:
+        ends = sorted({str(moment) for moment in moments.tolist()})
+        notes.append(
+            f"Column {wishes.time!r}, by which rows are ordered in time, holds text: {ends[0]!r} comes first, and "
+            f"{ends[-1]!r} last. If that is not their order, write dates as 2024-05-31, or numbers."
+        )
     return Prepared(table_used, y, codes, classes, task, name, profiles, groups, time, are_duplicates, notes)
 
 

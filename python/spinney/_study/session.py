@@ -87,6 +87,7 @@ class Session:
         scoring = _METRICS[data.task] if asked.metric is None else asked.metric
         task = "Regressor" if data.classes is None else "Classifier"
         self.scorers = Scorers(read_metrics(scoring, task), data.classes)
+        self.scorers.check(data.y, data.codes, data.target, _METRICS[data.task])
         self.metrics = list(self.scorers.metrics)
         columns = Columns.read(data.X)
         self.plan = self._planned(columns)
@@ -189,9 +190,10 @@ class Session:
                 trial.candidate = quick
                 if self.runner.repeat(trial, 0, reserve, teller.fold):
                     self.notes.append(f"Time was short: {trial.name} was fitted with less effort than planned.")
-        for trial in trials:
-            if trial.failure:
-                self.notes.append(f"{trial.name} failed and was left out. {trial.failure}")
+        for why in dict.fromkeys(trial.failure for trial in trials if trial.failure):
+            failed = [trial.name for trial in trials if trial.failure == why]
+            were = "was" if len(failed) == 1 else "were"
+            self.notes.append(f"{', '.join(failed)} failed and {were} left out. {why}")
         late = [trial.name for trial in trials if not trial.said and not trial.failure]
         if late:
             self.notes.append(

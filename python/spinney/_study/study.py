@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import time as clock
 from collections.abc import Sequence
 from inspect import signature
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +105,8 @@ def study(
     ['Adelie', 'Adelie']
     """
     start, given, source = clock.monotonic(), {name: value for name, value in locals().items() if name in _TOLD}, ""
-    if not minutes > 0:
-        raise ValueError(f"minutes must be above 0. Got {minutes!r}.")
+    if not isinstance(minutes, Real) or not 0 < minutes < math.inf:
+        raise ValueError(f"minutes must be a number above 0, such as 2 or 0.5. Got {minutes!r}.")
     if folds < 2:
         raise ValueError(f"folds must be at least 2, so that some rows are learned from. Got {folds!r}.")
     random = check_random_state(random_state)

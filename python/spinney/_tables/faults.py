@@ -44,15 +44,35 @@ def one_column_only(path: Path, header: str, delimiter: str | None) -> str:
     return f"{found} A target and at least one more column are needed; if there are more, pass --delimiter."
 
 
+_MARKS = {  # how files of other kinds begin
+    b"PAR1": "It looks like Parquet: give it the ending .parquet.",
+    b"ARROW1": "It looks like Arrow: give it the ending .arrow.",
+    b"PK\x03\x04": "It looks like Excel: give it the ending .xlsx.",
+    b"\x1f\x8b": "It looks like gzip: give it the ending .csv.gz.",
+    b"\xff\xfe": "It looks like UTF-16: pass --encoding utf-16.",
+    b"\xfe\xff": "It looks like UTF-16: pass --encoding utf-16.",
+}
+
+
+def _refuse_bytes(path: Path, start: bytes) -> None:
+    """Refuse a file that begins as no text does."""
+    known = next((words for mark, words in _MARKS.items() if start.startswith(mark)), None)
+    if known is not None or b"\0" in start:
+        remedy = known or "Name a CSV, Parquet, Arrow or Excel file."
+        raise ValueError(f"Cannot read '{path}' as CSV: it is not text. {remedy}")
+
+
 @contextmanager
-def reading(path: Path, delimiter: str | None) -> Iterator[None]:
+def reading(path: Path, delimiter: str | None, encoding: str | None = None) -> Iterator[None]:
     """Turn what polars raises on an unreadable file into one sentence."""
     import polars as pl
 
     try:
         with open(path, "rb") as file:
-            if not file.read(1):
+            if not (start := file.read(1024)):
                 raise ValueError(f"'{path}' is empty. Name a table with a line of column names and rows.")
+        if is_csv(path) and path.suffix.lower() != ".gz" and encoding is None:
+            _refuse_bytes(path, start)
         yield
     except OSError as error:
         if error.errno is None:  # of polars, about what the file holds
@@ -93,10 +113,7 @@ def _not_text(path: Path) -> str:
             except UnicodeDecodeError:
                 where = f"; line {number} is the first that is not"
                 break
-    return (
-        f"Cannot read '{path}': it is not UTF-8 text{where}. Convert it to UTF-8 first, or name its encoding where the "
-        "command takes it, such as --encoding latin-1."
-    )
+    return f"Cannot read '{path}': it is not UTF-8 text{where}. Name its encoding, such as --encoding latin-1."
 
 
 def _ragged(path: Path, delimiter: str | None) -> str:

@@ -69,7 +69,7 @@ def read_file(
     since = clock.monotonic()
     with on_disk(path) as file:
         _refuse_model(file)
-        with reading(file, delimiter):
+        with reading(file, delimiter, encoding):
             found = _read(file, delimiter, encoding, most_bytes, seed)
     if found.frame.width == 1:
         raise ValueError(one_column_only(path, found.frame.columns[0], delimiter))
@@ -125,13 +125,13 @@ def _read(path: Path, delimiter: str | None, encoding: str | None, most: int | N
     packed = path.suffix.lower() == ".gz"
     if encoding is None and (most is None or (size <= most and not packed)):
         return ReadTable(_parsed(path, path, delimiter))
-    with _decoded(path, encoding) as file:
+    with decoded(path, encoding) as file:
         text, n_kept, n_all = drawn_records(file, sys.maxsize if most is None else most, seed)
     return ReadTable(_parsed(text, path, delimiter), _said(n_kept, n_all))
 
 
 @contextmanager
-def _decoded(path: Path, encoding: str | None) -> Iterator[IO[bytes]]:
+def decoded(path: Path, encoding: str | None) -> Iterator[IO[bytes]]:
     """Open a file as bytes of UTF-8."""
     with opened(path) as file:
         if encoding is None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from spinney._names import FITTED_BY_COMMAND_ALONE
+from spinney.cli.numbers import Number, Whole
 
 _ALL = ("boosting", *FITTED_BY_COMMAND_ALONE)
 _GROWTH = ("leaf", "depth", "symmetric")
@@ -48,7 +49,7 @@ _OPTIONS = (
     ),
     click.option(
         "--subsample",
-        type=click.FloatRange(0.0, 1.0, min_open=True),
+        type=Number(0.0, 1.0, min_open=True),
         metavar="SHARE",
         help="Boosting: share of the rows that each round draws.",
     ),
@@ -62,19 +63,19 @@ _OPTIONS = (
     click.option(
         "--parallel-trees",
         "n_parallel_trees",
-        type=click.IntRange(1),
+        type=Whole(1),
         metavar="N",
         help="Boosting: so many trees in a row fit the same scores, and count for their mean.  [default: 1]",
     ),
     click.option(
         "--drop-rate",
-        type=click.FloatRange(0.0, 1.0),
+        type=Number(0.0, 1.0),
         metavar="SHARE",
         help="Boosting: share of the earlier rounds that each is fitted without (DART).  [default: 0]",
     ),
     click.option(
         "--hierarchical-shrinkage",
-        type=click.FloatRange(0.0),
+        type=Number(0.0),
         metavar="S",
         help="Boosting: strength with which values of nodes are drawn to those above them.  [default: 0]",
     ),

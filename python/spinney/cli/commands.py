@@ -13,7 +13,8 @@ import rich  # noqa: F401  (asked for here, so that a missing extra shows at onc
 import spinney._engine as _engine
 from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE
 from spinney.cli.boosting_options import BOOSTING_OPTIONS, boosting_options
-from spinney.cli.group import FILE, delimiter_option, spinney
+from spinney.cli.group import FILE, delimiter_option, encoding_option, spinney
+from spinney.cli.numbers import Number, Whole
 
 __all__ = ["spinney"]
 
@@ -131,7 +132,7 @@ def _check_loss(kind: str, loss: str | None) -> None:
 
 @spinney.command()
 @click.argument("table", type=FILE)
-@click.option("--target", required=True, metavar="COL", help="Column to predict.")
+@click.option("--target", metavar="COL", help="Column to predict.")
 @click.option("--out", type=FILE, metavar="FILE", help="Keep the model here.")
 @click.option(
     "--task",
@@ -162,7 +163,7 @@ def _check_loss(kind: str, loss: str | None) -> None:
 )
 @click.option(
     "--learning-rate",
-    type=click.FloatRange(0.0, min_open=True),
+    type=Number(0.0, min_open=True),
     metavar="R",
     help="Boosting and AdaBoost: size of a step.",
 )
@@ -198,10 +199,10 @@ def _check_loss(kind: str, loss: str | None) -> None:
     "and the scores are those of the one nearest to 0.5.  [default: 0.5]",
 )
 @boosting_options
-@click.option("--max-depth", type=click.IntRange(1), metavar="N", help="Most questions from the root to a leaf.")
-@click.option("--min-samples-leaf", type=click.IntRange(1), metavar="N", help="Fewest rows in a leaf.")
-@click.option("--max-leaf-nodes", type=click.IntRange(2), metavar="N", help="Most leaves.")
-@click.option("--ccp-alpha", type=click.FloatRange(0.0), metavar="A", help="Penalty per leaf: prunes the tree.")
+@click.option("--max-depth", type=Whole(1), metavar="N", help="Most questions from the root to a leaf.")
+@click.option("--min-samples-leaf", type=Whole(1), metavar="N", help="Fewest rows in a leaf.")
+@click.option("--max-leaf-nodes", type=Whole(2), metavar="N", help="Most leaves.")
+@click.option("--ccp-alpha", type=Number(0.0), metavar="A", help="Penalty per leaf: prunes the tree.")
 @click.option(
     "--criterion", type=click.Choice(_CRITERIA), metavar="C", help=f"Measure of a split: {', '.join(_CRITERIA)}."
 )
@@ -209,7 +210,7 @@ def _check_loss(kind: str, loss: str | None) -> None:
 @click.option("--kernel", type=click.Choice(_KERNELS), metavar="K", help=f"Margins: {', '.join(_KERNELS)}.")
 @click.option(
     "--nu",
-    type=click.FloatRange(0.0, 1.0, min_open=True),
+    type=Number(0.0, 1.0, min_open=True),
     metavar="SHARE",
     help="Margins (nu_svm): share of rows that may lie beyond the margin.",
 )
@@ -227,7 +228,7 @@ def _check_loss(kind: str, loss: str | None) -> None:
 )
 @click.option(
     "--folds",
-    type=click.IntRange(0, 100),
+    type=Whole(0, 100),
     default=5,
     show_default=True,
     metavar="N",
@@ -235,7 +236,7 @@ def _check_loss(kind: str, loss: str | None) -> None:
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0, 2**32 - 1),
+    type=Whole(0, 2**32 - 1),
     default=0,
     show_default=True,
     help="Seed that shuffles the folds and grows the forest.",
@@ -247,11 +248,12 @@ def _check_loss(kind: str, loss: str | None) -> None:
     "at a time.  "
     "[default: half of what is free]",
 )
+@encoding_option
 @delimiter_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def fit(
     table: Path,
-    target: str,
+    target: str | None,
     out: Path | None,
     task: str,
     drop: tuple[str, ...],
@@ -263,6 +265,7 @@ def fit(
     folds: int,
     seed: int,
     memory: str | None,
+    encoding: str | None,
     delimiter: str | None,
     as_json: bool,
     kind: str,
@@ -309,15 +312,17 @@ def fit(
         )
     task = {"ranker": "ranking", "survival": "survival"}.get(kind, task)
     from spinney.cli.fit import Source, run_fit
+    from spinney.cli.tables import require_target
 
+    target = require_target(target, table, delimiter)
     parts = () if date_parts is None else tuple(part.strip() for part in date_parts.split(","))
-    source = Source(table, target, task, drop, weight, offset, delimiter, parts, group, event=event)
+    source = Source(table, target, task, drop, weight, offset, delimiter, parts, group, event=event, encoding=encoding)
     run_fit(source, kind, parameters, n_folds=folds, seed=seed, out=out, as_json=as_json, memory=memory)
 
 
 @spinney.command()
 @click.argument("table", type=FILE)
-@click.option("--target", required=True, metavar="COL", help="Column to predict.")
+@click.option("--target", metavar="COL", help="Column to predict.")
 @click.option(
     "--model",
     "models",
@@ -344,21 +349,18 @@ def fit(
     show_default=True,
     help="Labels or numbers; auto goes by the target's values.",
 )
-@click.option("--folds", type=click.IntRange(2, 100), default=5, show_default=True, metavar="N", help="Folds.")
-@click.option(
-    "--repeats", type=click.IntRange(1, 100), default=2, show_default=True, metavar="N", help="Times folds are drawn."
-)
+@click.option("--folds", type=Whole(2, 100), default=5, show_default=True, metavar="N", help="Folds.")
+@click.option("--repeats", type=Whole(1, 100), default=2, show_default=True, metavar="N", help="Times folds are drawn.")
 @click.option("--curves", is_flag=True, help="Also fit to 10, 25, 50 and 75% of the rows: learning curves.")
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw the differences, or the curves, here (PNG, SVG, PDF).")
-@click.option("--seconds", type=click.FloatRange(0.0, min_open=True), metavar="S", help="Begin no fit after this time.")
-@click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of folds and models."
-)
+@click.option("--seconds", type=Number(0.0, min_open=True), metavar="S", help="Begin no fit after this time.")
+@click.option("--seed", type=Whole(0, 2**32 - 1), default=0, show_default=True, help="Seed of folds and models.")
+@encoding_option
 @delimiter_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def compare(
     table: Path,
-    target: str,
+    target: str | None,
     models: tuple[str, ...],
     metrics: tuple[str, ...],
     reference: str | None,
@@ -373,6 +375,7 @@ def compare(
     plot: Path | None,
     seconds: float | None,
     seed: int,
+    encoding: str | None,
     delimiter: str | None,
     as_json: bool,
 ) -> None:
@@ -387,9 +390,11 @@ def compare(
     """
     from spinney.cli.compare import Asked, run_compare
     from spinney.cli.fit import Source
+    from spinney.cli.tables import require_target
 
+    target = require_target(target, table, delimiter)
     chosen = list(dict.fromkeys(models)) or ["tree", "forest", "extra-trees", "boosting", "linear"]
-    source = Source(table, target, task, drop, weight, None, delimiter, group=group, time=time)
+    source = Source(table, target, task, drop, weight, None, delimiter, group=group, time=time, encoding=encoding)
     asked = Asked(chosen, list(metrics), folds, repeats, reference, curves, seconds, seed)
     run_compare(source, asked, plot=plot, as_json=as_json)
 

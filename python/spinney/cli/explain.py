@@ -31,6 +31,7 @@ def run_explain(
     column: str | None,
     want: str | None,
     delimiter: str | None,
+    encoding: str | None,
     as_json: bool,
 ) -> None:
     """Explain a model by the rows of a table."""
@@ -38,7 +39,7 @@ def run_explain(
 
     with failures_in_words():
         model, schema = load(model_path), load_predictor(model_path).schema
-    frame = read_whole(table, delimiter)
+    frame = read_whole(table, delimiter, encoding)
     X = _columns_of(frame, schema, table)
     with failures_in_words(), warnings_in_words():
         if row is not None:

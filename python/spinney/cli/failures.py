@@ -31,6 +31,26 @@ class Command(click.Command):
         super().__init__(*args, **options)
 
 
+class Misunderstood(click.UsageError):
+    """A command that was not understood, said in one line."""
+
+    def show(self, file: Any = None) -> None:
+        """Print what was not understood, and where to read on."""
+        path = "spinney" if self.ctx is None else self.ctx.command_path
+        text = " ".join(self.format_message().split())
+        click.echo(f"Error: {text} '{path} --help' tells more.", file=file, err=True)
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except Misunderstood:
+        raise
+    except click.UsageError as error:
+        raise Misunderstood(error.format_message(), error.ctx) from error
+
+
 class CommandGroup(click.Group):
     """Commands that end quietly when interrupted, or when the reader of their output has gone."""
 
@@ -40,6 +60,13 @@ class CommandGroup(click.Group):
         options["help"] = _with_kept_lines(options.get("help"))
         super().__init__(*args, **options)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options that stand before the command."""
+        if not args:
+            return super().parse_args(ctx, args)  # prints the help
+        with _in_one_line():
+            return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order in which people need them."""
         names = super().list_commands(ctx)
@@ -48,7 +75,8 @@ class CommandGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that was asked for."""
         try:
-            return super().invoke(ctx)
+            with _in_one_line():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             _forget_output()
             click.echo("Interrupted.", err=True)

@@ -47,6 +47,7 @@ class Source:
     group: str | None = None
     time: str | None = None
     event: str | None = None
+    encoding: str | None = None
 
     @property
     def beside(self) -> dict[str, str]:
@@ -215,7 +216,7 @@ def check_boosting(problem: Problem, parameters: dict[str, Any]) -> None:
 
 def take_apart(source: Source) -> Problem:
     """Read the table and separate target, weight and the columns to learn from."""
-    frame = read_whole(source.path, source.delimiter)
+    frame = read_whole(source.path, source.delimiter, source.encoding)
     special = [("--target", source.target), *(("--drop", name) for name in source.drop), *source.beside.items()]
     for option, name in special:
         if name not in frame.columns:

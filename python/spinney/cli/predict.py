@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spinney._tables.faults import is_parquet, one_column_only
-from spinney._tables.read import on_disk
 from spinney.cli.failures import fail, failures_in_words, nearest
-from spinney.cli.tables import batches, check_writable, column_names, number_column, replacing
+from spinney.cli.tables import batches, check_writable, column_names, in_batches, number_column, replacing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,7 +19,14 @@ _TRUTH = {"true": True, "1": True, "t": True, "yes": True, "false": False, "0": 
 
 
 def run_predict(
-    model_path: Path, table: Path, *, out: Path | None, proba: bool, offset: str | None, delimiter: str | None
+    model_path: Path,
+    table: Path,
+    *,
+    out: Path | None,
+    proba: bool,
+    offset: str | None,
+    delimiter: str | None,
+    encoding: str | None = None,
 ) -> None:
     """Predict each row of a table and write the predictions in row order."""
     from spinney import load_predictor
@@ -38,7 +44,7 @@ def run_predict(
             f"--offset goes with numbers or two classes, and '{model_path}' has {model._part.model.n_scores} classes. "
             "Leave it out, or predict from Python."
         )
-    with failures_in_words(), on_disk(table) as file:
+    with failures_in_words(), in_batches(table, encoding) as file:
         predictions = predicted(model, model_path, file, proba=proba, offset=offset, delimiter=delimiter)
         if out is None:
             _write_csv(predictions, sys.stdout.buffer)

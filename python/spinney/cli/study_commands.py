@@ -9,6 +9,7 @@ import click
 
 from spinney._names import FITTED_BY_COMMAND
 from spinney.cli.group import FILE, delimiter_option, encoding_option, spinney
+from spinney.cli.numbers import Number, Whole
 
 _WITHOUT_SHARES = ("stack", "vote", "linear_svm", "perceptron")
 STUDIED = [*(word for word in FITTED_BY_COMMAND if word not in _WITHOUT_SHARES), "log-boosting", "symmetric-boosting"]
@@ -18,15 +19,15 @@ STUDIED = [*(word for word in FITTED_BY_COMMAND if word not in _WITHOUT_SHARES),
 @click.option("--out", type=FILE, metavar="FOLDER", help="Keep model and report here.  [default: penguins-study]")
 @click.option(
     "--minutes",
-    type=click.FloatRange(0.0, min_open=True),
+    type=Number(0.0, min_open=True),
     default=1.0,
     show_default=True,
     metavar="M",
     help="Time to spend at most.",
 )
 @click.option("--model", "models", multiple=True, type=click.Choice(STUDIED), help="Model to study.  [default: all]")
-@click.option("--repeats", type=click.IntRange(1, 100), metavar="N", help="Times folds are drawn.  [default: up to 3]")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of the study.")
+@click.option("--repeats", type=Whole(1, 100), metavar="N", help="Times folds are drawn.  [default: up to 3]")
+@click.option("--seed", type=Whole(0, 2**32 - 1), default=0, show_default=True, help="Seed of the study.")
 def demo(out: Path | None, minutes: float, models: tuple[str, ...], repeats: int | None, seed: int) -> None:
     r"""Study the bundled penguins, and say where the report is.
 
@@ -53,11 +54,11 @@ def demo(out: Path | None, minutes: float, models: tuple[str, ...], repeats: int
 
 @spinney.command()
 @click.argument("table", type=FILE)
-@click.option("--target", required=True, metavar="COL", help="Column to predict.")
+@click.option("--target", metavar="COL", help="Column to predict.")
 @click.option("--out", type=FILE, metavar="FOLDER", help="Keep model and report here.  [default: TABLE-study]")
 @click.option(
     "--minutes",
-    type=click.FloatRange(0.0, min_open=True),
+    type=Number(0.0, min_open=True),
     default=2.0,
     show_default=True,
     metavar="M",
@@ -88,17 +89,15 @@ def demo(out: Path | None, minutes: float, models: tuple[str, ...], repeats: int
 @click.option("--peers", is_flag=True, help="Also compare scikit-learn, LightGBM, XGBoost, CatBoost, where installed.")
 @click.option("--keep", multiple=True, metavar="COL", help="Column to learn from, whatever it looks like.")
 @click.option("--drop", multiple=True, metavar="COL", help="Column to leave out.")
-@click.option("--folds", type=click.IntRange(2, 100), default=5, show_default=True, metavar="N", help="Folds.")
-@click.option("--repeats", type=click.IntRange(1, 100), metavar="N", help="Times folds are drawn.  [default: up to 3]")
-@click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of folds and models."
-)
+@click.option("--folds", type=Whole(2, 100), default=5, show_default=True, metavar="N", help="Folds.")
+@click.option("--repeats", type=Whole(1, 100), metavar="N", help="Times folds are drawn.  [default: up to 3]")
+@click.option("--seed", type=Whole(0, 2**32 - 1), default=0, show_default=True, help="Seed of folds and models.")
 @encoding_option
 @delimiter_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def study(
     table: Path,
-    target: str,
+    target: str | None,
     out: Path | None,
     metric: tuple[str, ...],
     models: tuple[str, ...],
@@ -124,7 +123,9 @@ def study(
       spinney predict loans-study/best.model applicants.csv
     """
     from spinney.cli.study import Source, run_study
+    from spinney.cli.tables import require_target
 
+    target = require_target(target, table, delimiter)
     options |= {"metric": list(metric) or None, "models": list(dict.fromkeys(models)) or None, "random_state": seed}
     run_study(Source(table, target, delimiter, encoding), options, out=out, as_json=as_json)
 
@@ -132,10 +133,10 @@ def study(
 @spinney.command()
 @click.argument("table", type=FILE, required=False)
 @click.option("--target", metavar="COL", help="Column to predict.")
-@click.option("--rows", type=click.IntRange(100), default=20_000, show_default=True, help="Rows, without a TABLE.")
-@click.option("--columns", type=click.IntRange(1), default=20, show_default=True, help="Columns, without a TABLE.")
-@click.option("--rounds", type=click.IntRange(1, 100), default=3, show_default=True, help="Fits of each model.")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed.")
+@click.option("--rows", type=Whole(100), default=20_000, show_default=True, help="Rows, without a TABLE.")
+@click.option("--columns", type=Whole(1), default=20, show_default=True, help="Columns, without a TABLE.")
+@click.option("--rounds", type=Whole(1, 100), default=3, show_default=True, help="Fits of each model.")
+@click.option("--seed", type=Whole(0, 2**32 - 1), default=0, show_default=True, help="Seed.")
 @delimiter_option
 @encoding_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spinney._tables.faults import is_parquet, reading
-from spinney._tables.read import read_file
+import click
+
+from spinney._tables.faults import is_csv, is_parquet, reading
+from spinney._tables.read import decoded, on_disk, read_file
 from spinney._tables.records import MISSING, delimiter_of, opened, record_blocks
 from spinney.cli.failures import fail, failures_in_words
 
@@ -38,6 +40,43 @@ def column_names(path: Path, delimiter: str | None) -> list[str]:
         with opened(path) as file:
             header = next(record_blocks(file, BLOCK_BYTES))[0]
         return pl.read_csv(header, separator=delimiter_of(path, delimiter), infer_schema=False).columns
+
+
+def require_target(target: str | None, path: Path, delimiter: str | None) -> str:
+    """Return the target; if none is named, refuse, with the columns that there are."""
+    if target is not None:
+        return target
+    names: list[str] = []
+    if path.is_file() and (is_csv(path) or is_parquet(path)):
+        with suppress(click.ClickException):
+            names = column_names(path, delimiter)
+    if not names:
+        raise click.UsageError("Name the column to predict: --target COL.")
+    listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    raise click.UsageError(f"Name the column to predict, such as --target {names[-1]}. The table has: {listed}.")
+
+
+@contextmanager
+def in_batches(path: Path, encoding: str | None) -> Iterator[Path]:
+    """Give a file of UTF-8 text or Parquet for a table of any kind: what is neither is written to one that vanishes."""
+    import tempfile
+
+    with on_disk(path) as file:
+        if is_parquet(file) or (is_csv(file) and encoding is None):
+            yield file
+            return
+        with tempfile.TemporaryDirectory(prefix="spinney-") as folder:
+            written = Path(folder) / (f"{file.stem}{file.suffix.removesuffix('.gz')}" if is_csv(file) else "t.parquet")
+            if is_csv(file):
+                with reading(file, None, encoding), decoded(file, encoding) as text, open(written, "wb") as target:
+                    while block := text.read(BLOCK_BYTES):
+                        target.write(block)
+            else:
+                read_file(file).frame.write_parquet(written)
+            try:
+                yield written
+            except click.ClickException as error:
+                raise fail(error.message.replace(f"'{written}'", f"'{path}'")) from error  # the table that was given
 
 
 def number_column(column: pl.Series, option: str) -> NDArray[np.float64]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from spinney.cli.group import FILE, delimiter_option, spinney
+from spinney.cli.group import FILE, delimiter_option, encoding_option, spinney
+from spinney.cli.numbers import Whole
 
 _FORMATS = ["onnx", "c", "sql", "xgboost", "lightgbm", "treelite", "pmml"]
 
@@ -17,8 +18,17 @@ _FORMATS = ["onnx", "c", "sql", "xgboost", "lightgbm", "treelite", "pmml"]
 @click.option("--out", type=FILE, metavar="FILE", help="Write here, CSV or Parquet by its suffix; else CSV to stdout.")
 @click.option("--proba", is_flag=True, help="Add one column per class with its share.")
 @click.option("--offset", metavar="COL", help="Boosting: column with the score that each row starts from.")
+@encoding_option
 @delimiter_option
-def predict(model: Path, table: Path, out: Path | None, proba: bool, offset: str | None, delimiter: str | None) -> None:
+def predict(
+    model: Path,
+    table: Path,
+    out: Path | None,
+    proba: bool,
+    offset: str | None,
+    encoding: str | None,
+    delimiter: str | None,
+) -> None:
     r"""Predict each row of TABLE with a MODEL that fit has kept.
 
     Columns are found by name; others, such as the target, are ignored. Rows keep their order, and the table may be
@@ -30,14 +40,14 @@ def predict(model: Path, table: Path, out: Path | None, proba: bool, offset: str
     """
     from spinney.cli.predict import run_predict
 
-    run_predict(model, table, out=out, proba=proba, offset=offset, delimiter=delimiter)
+    run_predict(model, table, out=out, proba=proba, offset=offset, delimiter=delimiter, encoding=encoding)
 
 
 @spinney.command()
 @click.argument("model", type=FILE)
 @click.option("--svg", type=FILE, metavar="FILE", help="Also draw the tree here.")
-@click.option("--max-depth", type=click.IntRange(0), metavar="N", help="Deepest level to print and draw.")
-@click.option("--tree", type=click.IntRange(1), metavar="N", help="Of an ensemble: show tree N, counted from 1.")
+@click.option("--max-depth", type=Whole(0), metavar="N", help="Deepest level to print and draw.")
+@click.option("--tree", type=Whole(1), metavar="N", help="Of an ensemble: show tree N, counted from 1.")
 @click.option("--json", "as_json", is_flag=True, help="Print columns and all nodes as JSON.")
 def show(model: Path, svg: Path | None, max_depth: int | None, tree: int | None, as_json: bool) -> None:
     r"""Print a kept MODEL as questions, with its columns and how much each matters; of an ensemble, the columns.
@@ -56,8 +66,9 @@ def show(model: Path, svg: Path | None, max_depth: int | None, tree: int | None,
 @click.argument("table", type=FILE)
 @click.option("--target", metavar="COL", help="Which columns matter: what the score falls by when one is shuffled.")
 @click.option("--column", metavar="COL", help="What a column does: the mean prediction for each of its values.")
-@click.option("--row", type=click.IntRange(1), metavar="N", help="Why row N, counted from 1, gets its prediction.")
+@click.option("--row", type=Whole(1), metavar="N", help="Why row N, counted from 1, gets its prediction.")
 @click.option("--want", metavar="W", help="With --row: the smallest change for this class, or for values as in 10:20.")
+@encoding_option
 @delimiter_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def explain(
@@ -67,6 +78,7 @@ def explain(
     column: str | None,
     row: int | None,
     want: str | None,
+    encoding: str | None,
     delimiter: str | None,
     as_json: bool,
 ) -> None:
@@ -84,7 +96,17 @@ def explain(
         raise click.UsageError("--want goes with --row.")
     from spinney.cli.explain import run_explain
 
-    run_explain(model, table, target=target, row=row, column=column, want=want, delimiter=delimiter, as_json=as_json)
+    run_explain(
+        model,
+        table,
+        target=target,
+        row=row,
+        column=column,
+        want=want,
+        delimiter=delimiter,
+        encoding=encoding,
+        as_json=as_json,
+    )
 
 
 @spinney.command()

@@ -1,0 +1,44 @@
+"""Numbers that options take, and what is said of those that they do not take."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+
+class Whole(click.IntRange):
+    """A whole number of a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read a number."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            upto = "up" if self.max is None else f"to {self.max}"
+            raise misfit(param, f"must be a whole number from {self.min} {upto}, not '{value}'.", ctx) from None
+
+
+class Number(click.FloatRange):
+    """A finite number of a range."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read a number."""
+        try:
+            found = super().convert(value, param, ctx)
+            if math.isfinite(found):
+                return found
+        except click.BadParameter:
+            pass
+        least = f"{self.min:g}"
+        if self.min_open:
+            wanted = f"above {least}" + ("" if self.max is None else f" and up to {self.max:g}")
+        else:
+            wanted = f"from {least} " + ("up" if self.max is None else f"to {self.max:g}")
+        raise misfit(param, f"must be a number {wanted}, not '{value}'.", ctx)
+
+
+def misfit(param: click.Parameter | None, words: str, ctx: click.Context | None) -> click.UsageError:
+    """Make the error of an option whose value does not do."""
+    return click.UsageError(f"{param.opts[0] if param is not None else 'A number'} {words}", ctx)
