@@ -424,7 +424,7 @@ def test_show_and_predict_take_a_forest(folder, forest, penguins, tmp_path):
         ("fit fake.parquet --target species", "as Parquet"),
         ("fit empty.csv --target species", "is empty"),
         ("fit header.csv --target a", "has no rows"),
-        ("fit latin.csv --target a", "Convert it to UTF-8"),
+        ("fit latin.csv --target a", "Name its encoding, such as --encoding latin-1"),
         ("fit two.csv --target a --folds 3", "Pass fewer --folds"),
         ("predict absent.tree penguins.csv", "no such file"),
         ("predict penguins.csv penguins.csv", "not a model file"),

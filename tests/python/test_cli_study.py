@@ -6,6 +6,7 @@ import json
 import shlex
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 import spinney
@@ -144,6 +145,58 @@ def test_help_teaches_by_examples(name):
     said = run(name, "--help").stdout
     assert f"spinney {name}" in said.partition("Example\n")[2]
     assert "\\b" not in said
+
+
+def examples_of(name):
+    """Commands that a help shows, in order."""
+    lines = (line.strip() for line in run(name, "--help").stdout.splitlines())
+    return [line for line in lines if line.startswith("spinney ")]
+
+
+@pytest.mark.slow
+def test_examples_of_the_help_run(tmp_path, monkeypatch, short_report):
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    n = 240
+    income = np.append([60.0, 50.0, 12.0], random.normal(40, 12, n - 3).round(1))
+    loans = pl.DataFrame(
+        {
+            "customer": random.integers(0, 60, n),
+            "granted": 2000 + np.arange(n) // 12,
+            "income": income,
+            "house": random.choice(["rents", "owns"], n),
+            "repaid": np.where(income + random.normal(0, 8, n) > 40, "yes", "no"),
+        }
+    )
+    loans.write_csv("loans.csv")
+    loans.drop("repaid").write_csv("applicants.csv")
+    Path("loans").mkdir()
+    loans.write_parquet("loans/1.parquet")
+    grades = random.integers(0, 3, n)
+    pl.DataFrame({"query": np.arange(n) // 8, "x": grades + random.normal(size=n), "grade": grades}).write_csv(
+        "clicks.csv"
+    )
+    hours = random.exponential(income)
+    pl.DataFrame({"load": income, "hours": hours, "failed": random.integers(0, 2, n)}).write_csv("machines.csv")
+    xgboost = pytest.importorskip("xgboost")
+    booster = xgboost.XGBClassifier(n_estimators=2).fit(loans.select("income").to_pandas(), np.arange(n) % 2)
+    booster.save_model("model.ubj")
+    quick = {
+        "demo": " --model tree --repeats 1",
+        "study": " --model tree --repeats 1",
+        "bench": " --rows 200 --rounds 1",
+    }
+    ran = 0
+    for name in ("fit", "study", "demo", "predict", "explain", "show", "compare", "bench", "convert", "export"):
+        for line in examples_of(name):
+            words, _, given = line.removeprefix("spinney ").partition(" < ")
+            words = words.partition(" | ")[0].partition(" > ")[0]
+            words = words.replace(" --peers", "").replace(" --rounds 5", "")
+            verb = words.split()[0]
+            words += quick.get(verb, "") if verb != "bench" or "csv" not in words else " --rounds 1"
+            run(*shlex.split(words), input=Path(given).read_bytes() if given else None)
+            ran += 1
+    assert ran >= 25
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import spinney._engine as _engine
 from spinney._names import FITTED_BY_COMMAND, FITTED_BY_COMMAND_ALONE
 from spinney.cli.boosting_options import BOOSTING_OPTIONS, boosting_options
 from spinney.cli.group import FILE, delimiter_option, encoding_option, spinney
-from spinney.cli.numbers import Number, Whole
+from spinney.cli.numbers import LARGEST_SEED, Number, Whole
 
 __all__ = ["spinney"]
 
@@ -130,9 +130,9 @@ def _check_loss(kind: str, loss: str | None) -> None:
             raise click.BadParameter(f"--model {model} has {' and '.join(names)}.", param_hint="'--loss'")
 
 
-@spinney.command()
+@spinney.command(short_help="Fit one model, chosen by hand, and judge it.")
 @click.argument("table", type=FILE)
-@click.option("--target", metavar="COL", help="Column to predict.")
+@click.option("--target", metavar="COL", help="Column to predict.  [required]")
 @click.option("--out", type=FILE, metavar="FILE", help="Keep the model here.")
 @click.option(
     "--task",
@@ -236,7 +236,7 @@ def _check_loss(kind: str, loss: str | None) -> None:
 )
 @click.option(
     "--seed",
-    type=Whole(0, 2**32 - 1),
+    type=Whole(0, LARGEST_SEED),
     default=0,
     show_default=True,
     help="Seed that shuffles the folds and grows the forest.",
@@ -271,7 +271,7 @@ def fit(
     kind: str,
     **parameters: Any,
 ) -> None:
-    r"""Fit a tree, a forest, boosted trees or another model to TABLE (CSV or Parquet) and judge it.
+    r"""Fit a tree, a forest, boosted trees or another model to TABLE and judge it.
 
     Strings are categories, dates such as 2024-05-31 are dates, and empty cells (or NA, NaN, null) are missing values:
     nothing needs encoding or filling in. The score is that of rows the model has not seen, beside always naming the
@@ -281,12 +281,11 @@ def fit(
     Example
       spinney fit loans.csv --target repaid --max-depth 4 --out loans.tree
       spinney fit loans.csv --target repaid --model forest --trees auto
-
       spinney fit loans.csv --target repaid --model boosting --out loans.model
-
+    \b
+    Lists, times until an event, tables larger than memory
       spinney fit clicks.csv --target grade --model ranker --group query
       spinney fit machines.csv --target hours --model survival --event failed
-
       spinney fit 'loans/*.parquet' --target repaid --model boosting --memory 2GB
     """
     if kind == "tree" and parameters["n_estimators"] is not None:
@@ -320,9 +319,9 @@ def fit(
     run_fit(source, kind, parameters, n_folds=folds, seed=seed, out=out, as_json=as_json, memory=memory)
 
 
-@spinney.command()
+@spinney.command(short_help="Compare models of your choice on the same folds.")
 @click.argument("table", type=FILE)
-@click.option("--target", metavar="COL", help="Column to predict.")
+@click.option("--target", metavar="COL", help="Column to predict.  [required]")
 @click.option(
     "--model",
     "models",
@@ -354,7 +353,7 @@ def fit(
 @click.option("--curves", is_flag=True, help="Also fit to 10, 25, 50 and 75% of the rows: learning curves.")
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw the differences, or the curves, here (PNG, SVG, PDF).")
 @click.option("--seconds", type=Number(0.0, min_open=True), metavar="S", help="Begin no fit after this time.")
-@click.option("--seed", type=Whole(0, 2**32 - 1), default=0, show_default=True, help="Seed of folds and models.")
+@click.option("--seed", type=Whole(0, LARGEST_SEED), default=0, show_default=True, help="Seed of folds and models.")
 @encoding_option
 @delimiter_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -379,7 +378,7 @@ def compare(
     delimiter: str | None,
     as_json: bool,
 ) -> None:
-    r"""Compare models on the same folds of TABLE (CSV or Parquet), beside always saying the same.
+    r"""Compare models on the same folds of TABLE, beside always saying the same.
 
     Differences are paired by fold, with standard errors that allow for the rows that folds share, and p-values of the
     corrected resampled t-test, corrected for the number of models by Holm. Ctrl-C keeps the models that are done.
@@ -387,6 +386,7 @@ def compare(
     \b
     Example
       spinney compare loans.csv --target repaid --model forest --model boosting
+      spinney compare loans.csv --target repaid --metric roc_auc --plot loans.png
     """
     from spinney.cli.compare import Asked, run_compare
     from spinney.cli.fit import Source

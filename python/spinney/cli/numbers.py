@@ -7,9 +7,19 @@ from typing import Any
 
 import click
 
+LARGEST_SEED = 2**32 - 1
+
 
 class Whole(click.IntRange):
     """A whole number of a range."""
+
+    name = "n"
+
+    def _describe_range(self) -> str:
+        """Say the range in words, for the help; that of seeds tells nothing."""
+        if self.max is None:
+            return f"{self.min} and more"
+        return "" if self.max == LARGEST_SEED else f"{self.min} to {self.max}"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read a number."""
@@ -22,6 +32,17 @@ class Whole(click.IntRange):
 
 class Number(click.FloatRange):
     """A finite number of a range."""
+
+    name = "x"
+
+    def _describe_range(self) -> str:
+        """Say the range in words, for the help."""
+        least = f"above {self.min:g}" if self.min_open else f"{self.min:g}"
+        return f"{least} and up" if self.max is None and not self.min_open else f"{least}{self._to_most}"
+
+    @property
+    def _to_most(self) -> str:
+        return "" if self.max is None else f" to {self.max:g}"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read a number."""

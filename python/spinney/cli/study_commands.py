@@ -9,13 +9,13 @@ import click
 
 from spinney._names import FITTED_BY_COMMAND
 from spinney.cli.group import FILE, delimiter_option, encoding_option, spinney
-from spinney.cli.numbers import Number, Whole
+from spinney.cli.numbers import LARGEST_SEED, Number, Whole
 
 _WITHOUT_SHARES = ("stack", "vote", "linear_svm", "perceptron")
 STUDIED = [*(word for word in FITTED_BY_COMMAND if word not in _WITHOUT_SHARES), "log-boosting", "symmetric-boosting"]
 
 
-@spinney.command()
+@spinney.command(short_help="Study a small bundled table, and look at the report.")
 @click.option("--out", type=FILE, metavar="FOLDER", help="Keep model and report here.  [default: penguins-study]")
 @click.option(
     "--minutes",
@@ -27,7 +27,7 @@ STUDIED = [*(word for word in FITTED_BY_COMMAND if word not in _WITHOUT_SHARES),
 )
 @click.option("--model", "models", multiple=True, type=click.Choice(STUDIED), help="Model to study.  [default: all]")
 @click.option("--repeats", type=Whole(1, 100), metavar="N", help="Times folds are drawn.  [default: up to 3]")
-@click.option("--seed", type=Whole(0, 2**32 - 1), default=0, show_default=True, help="Seed of the study.")
+@click.option("--seed", type=Whole(0, LARGEST_SEED), default=0, show_default=True, help="Seed of the study.")
 def demo(out: Path | None, minutes: float, models: tuple[str, ...], repeats: int | None, seed: int) -> None:
     r"""Study the bundled penguins, and say where the report is.
 
@@ -52,9 +52,9 @@ def demo(out: Path | None, minutes: float, models: tuple[str, ...], repeats: int
     run_demo(out=out, minutes=minutes, models=list(dict.fromkeys(models)) or None, repeats=repeats, seed=seed)
 
 
-@spinney.command()
+@spinney.command(short_help="Compare a family of models on your table; report.")
 @click.argument("table", type=FILE)
-@click.option("--target", metavar="COL", help="Column to predict.")
+@click.option("--target", metavar="COL", help="Column to predict.  [required]")
 @click.option("--out", type=FILE, metavar="FOLDER", help="Keep model and report here.  [default: TABLE-study]")
 @click.option(
     "--minutes",
@@ -91,7 +91,7 @@ def demo(out: Path | None, minutes: float, models: tuple[str, ...], repeats: int
 @click.option("--drop", multiple=True, metavar="COL", help="Column to leave out.")
 @click.option("--folds", type=Whole(2, 100), default=5, show_default=True, metavar="N", help="Folds.")
 @click.option("--repeats", type=Whole(1, 100), metavar="N", help="Times folds are drawn.  [default: up to 3]")
-@click.option("--seed", type=Whole(0, 2**32 - 1), default=0, show_default=True, help="Seed of folds and models.")
+@click.option("--seed", type=Whole(0, LARGEST_SEED), default=0, show_default=True, help="Seed of folds and models.")
 @encoding_option
 @delimiter_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -109,9 +109,11 @@ def study(
 ) -> None:
     r"""Study TABLE: fit a family of models, compare them honestly, keep the best, write a report.
 
-    A fifth of the rows is locked away. The others are learned from: a pruned tree, boosting, forests, a linear model,
-    AdaBoost, neighbours, support vectors and a stack of them are compared on the same folds, beside always saying the
-    same. Columns that name rows or give the target away are left out and named; --keep brings them back.
+    TABLE is a CSV, Parquet, Arrow or Excel file, or - for standard input. Columns are taken as they are: numbers, text,
+    dates, gaps. A fifth of the rows is locked away. The others are learned from: a pruned tree, boosting, forests, a
+    linear model, AdaBoost, neighbours, support vectors and a stack of them are compared on the same folds, beside
+    always saying the same. Columns that name rows or give the target away are left out and named; --keep brings them
+    back.
 
     The same command gives the same result, unless time runs out: then it says what was cut. Ctrl-C keeps what is done.
     Exit codes: 0 done; 1 the table cannot be used; 2 the command was not understood; 130 interrupted.
@@ -120,7 +122,11 @@ def study(
     Example
       spinney study loans.csv --target repaid
       spinney study loans.csv --target repaid --group customer --minutes 10
+      spinney study loans.csv --target repaid --time granted --peers
+    \b
+    Then open loans-study/report.html, and use what is kept
       spinney predict loans-study/best.model applicants.csv
+      spinney explain loans-study/best.model loans.csv --row 3
     """
     from spinney.cli.study import Source, run_study
     from spinney.cli.tables import require_target
@@ -130,13 +136,13 @@ def study(
     run_study(Source(table, target, delimiter, encoding), options, out=out, as_json=as_json)
 
 
-@spinney.command()
+@spinney.command(short_help="Time models beside other libraries.")
 @click.argument("table", type=FILE, required=False)
 @click.option("--target", metavar="COL", help="Column to predict.")
 @click.option("--rows", type=Whole(100), default=20_000, show_default=True, help="Rows, without a TABLE.")
 @click.option("--columns", type=Whole(1), default=20, show_default=True, help="Columns, without a TABLE.")
 @click.option("--rounds", type=Whole(1, 100), default=3, show_default=True, help="Fits of each model.")
-@click.option("--seed", type=Whole(0, 2**32 - 1), default=0, show_default=True, help="Seed.")
+@click.option("--seed", type=Whole(0, LARGEST_SEED), default=0, show_default=True, help="Seed.")
 @delimiter_option
 @encoding_option
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

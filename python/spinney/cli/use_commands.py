@@ -12,7 +12,7 @@ from spinney.cli.numbers import Whole
 _FORMATS = ["onnx", "c", "sql", "xgboost", "lightgbm", "treelite", "pmml"]
 
 
-@spinney.command()
+@spinney.command(short_help="Predict the rows of a table with a kept model.")
 @click.argument("model", type=FILE)
 @click.argument("table", type=FILE)
 @click.option("--out", type=FILE, metavar="FILE", help="Write here, CSV or Parquet by its suffix; else CSV to stdout.")
@@ -29,7 +29,7 @@ def predict(
     encoding: str | None,
     delimiter: str | None,
 ) -> None:
-    r"""Predict each row of TABLE with a MODEL that fit has kept.
+    r"""Predict each row of TABLE with a MODEL that study or fit has kept.
 
     Columns are found by name; others, such as the target, are ignored. Rows keep their order, and the table may be
     larger than memory.
@@ -37,13 +37,15 @@ def predict(
     \b
     Example
       spinney predict loans.tree applicants.csv --proba | head
+      spinney predict loans-study/best.model applicants.csv --out answers.csv
+      spinney predict loans.model - < applicants.csv
     """
     from spinney.cli.predict import run_predict
 
     run_predict(model, table, out=out, proba=proba, offset=offset, delimiter=delimiter, encoding=encoding)
 
 
-@spinney.command()
+@spinney.command(short_help="Print a kept model as questions, or draw it.")
 @click.argument("model", type=FILE)
 @click.option("--svg", type=FILE, metavar="FILE", help="Also draw the tree here.")
 @click.option("--max-depth", type=Whole(0), metavar="N", help="Deepest level to print and draw.")
@@ -55,13 +57,14 @@ def show(model: Path, svg: Path | None, max_depth: int | None, tree: int | None,
     \b
     Example
       spinney show loans.tree --max-depth 3 --svg loans.svg
+      spinney show loans.model --tree 1
     """
     from spinney.cli.show import run_show
 
     run_show(model, svg=svg, max_depth=max_depth, number=tree, as_json=as_json)
 
 
-@spinney.command()
+@spinney.command(short_help="Say which columns matter, or why a row is as it is.")
 @click.argument("model", type=FILE)
 @click.argument("table", type=FILE)
 @click.option("--target", metavar="COL", help="Which columns matter: what the score falls by when one is shuffled.")
@@ -109,7 +112,7 @@ def explain(
     )
 
 
-@spinney.command()
+@spinney.command(short_help="Write a kept model for ONNX, C, SQL and others.")
 @click.argument("model", type=FILE)
 @click.option("--to", type=click.Choice(_FORMATS), required=True, help="The format.")
 @click.option("--out", type=FILE, metavar="FILE", help="Write here; else to stdout.")
@@ -129,7 +132,7 @@ def export(model: Path, to: str, out: Path | None, name: str | None) -> None:
     run_export(model, to=to, out=out, name=name)
 
 
-@spinney.command()
+@spinney.command(short_help="Take over a model of another library.")
 @click.argument("file", type=FILE)
 @click.argument("out", type=FILE, required=False)
 def convert(file: Path, out: Path | None) -> None:
@@ -148,7 +151,7 @@ def convert(file: Path, out: Path | None) -> None:
     run_convert(file, out)
 
 
-@spinney.command()
+@spinney.command(short_help="Make your shell complete commands.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     r"""Print what makes SHELL complete commands, options and their values.
