@@ -45,14 +45,14 @@ class GrowingTree {
   using Leaf = GrowingLeaf;
 
   GrowingTree(const Coding& coding, const BoostParams& params, Units units, std::uint64_t key)
-      : coding_(coding),
-        params_(params),
-        units_(units),
-        search_(coding, params, units),
-        columns_(coding, params, key),
-        nodes_(1) {}
+      : coding_(coding), params_(params), units_(units), search_(coding, params, units), columns_(coding, params, key) {
+    nodes_.reserve(std::min<std::size_t>(2 * std::size_t{params.max_leaf_nodes}, most_nodes_foreseen));
+    nodes_.resize(1);
+  }
 
  protected:
+  static constexpr std::size_t most_nodes_foreseen = 128;
+
   struct NodeRecord {
     BoostSplit split;
     Sums sums;
@@ -209,10 +209,15 @@ class GrowingTree {
 
   BoostedTree assemble() {
     BoostedTree grown;
+    grown.tree.reserve(nodes_.size(), 0);
+    grown.cut.reserve(nodes_.size());
+    grown.leaves.reserve(nodes_.size() / 2 + 1);
     struct Step {
       std::size_t node, parent;
     };
-    std::vector<Step> stack{{0, SIZE_MAX}};
+    std::vector<Step> stack;
+    stack.reserve(nodes_.size());
+    stack.push_back({0, SIZE_MAX});
     while (!stack.empty()) {
       const Step step = stack.back();
       stack.pop_back();

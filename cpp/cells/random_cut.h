@@ -1,6 +1,7 @@
-// Extra-trees: one cut per column, drawn at random. Missing rows take the side that gains more.
-//   number    a threshold uniform in the range of the node's values
-//   category  a random, non-trivial set of the categories present
+// Extra-trees: cuts drawn at random. Missing rows take the side that gains more.
+//   number    one: a threshold uniform in the range of the node's values
+//   category  random, non-trivial sets of the categories present; k categories differ in k - 1 ways, and where they are few
+//             the best of so many sets is taken, as of so many columns that were drawn; else one
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,8 @@ struct RandomBuffers {
   std::vector<double> value;
   std::vector<Side> side;
   std::vector<std::int64_t> left;
-  std::vector<std::uint32_t> codes;
+  std::vector<std::uint32_t> codes;  // present, of a column of categories
+  double low = 0, high = 0;
 };
 
 template <class Criterion>
@@ -70,38 +72,52 @@ inline double draw_threshold(const std::vector<double>& values, double low, doub
   return lower[random.below(lower.size())];
 }
 
-// Chooses the sides of the present rows; false if the column has only one value.
-inline bool draw_sides(const Column& column, std::span<const Row> rows, RandomStream& random, RandomBuffers& b,
-                       Candidate& c) {
+// Reads the node's values; false if the column has only one.
+inline bool read_present(const Column& column, std::span<const Row> rows, RandomBuffers& b, Candidate& c) {
   b.value.resize(rows.size());
-  b.side.assign(rows.size(), Side::right);
   read_values(column, rows.data(), rows.size(), b.value.data());
-  double low = INFINITY, high = -INFINITY;
+  b.low = INFINITY;
+  b.high = -INFINITY;
+  b.codes.clear();
   std::size_t n_present = 0;
   for (const double v : b.value)
     if (v == v) {
-      low = std::min(low, v);
-      high = std::max(high, v);
+      b.low = std::min(b.low, v);
+      b.high = std::max(b.high, v);
       ++n_present;
     }
   c.has_missing = n_present < rows.size();
-  if (n_present == 0 || (low == high && !c.has_missing)) return false;
-  if (low == high) {
-    c.missing_alone = true;
+  c.missing_alone = b.low == b.high;
+  if (n_present == 0 || (c.missing_alone && !c.has_missing)) return false;
+  if (!column.is_category()) return true;
+  for (const double v : b.value)
+    if (v == v) b.codes.push_back(static_cast<std::uint32_t>(v));
+  std::sort(b.codes.begin(), b.codes.end());
+  b.codes.erase(std::unique(b.codes.begin(), b.codes.end()), b.codes.end());
+  return true;
+}
+
+// Of how many sets of categories the best is taken.
+inline std::size_t n_sets_drawn(const RandomBuffers& b) {
+  constexpr std::size_t few = 10;  // more would have to pay for what sets of them gain by chance
+  return b.codes.size() < 3 || b.codes.size() > few ? 1 : b.codes.size() - 1;
+}
+
+// Chooses the sides of the present rows.
+inline void draw_sides(const Column& column, RandomStream& random, RandomBuffers& b, Candidate& c) {
+  c.left_codes.clear();
+  if (c.missing_alone) {
+    if (column.is_category()) c.left_codes.assign(1, static_cast<std::uint32_t>(b.low));
   } else if (!column.is_category()) {
-    c.threshold = draw_threshold(b.value, low, high, random);
+    c.threshold = draw_threshold(b.value, b.low, b.high, random);
   } else {
-    b.codes.clear();
-    for (const double v : b.value)
-      if (v == v) b.codes.push_back(static_cast<std::uint32_t>(v));
-    std::sort(b.codes.begin(), b.codes.end());
-    b.codes.erase(std::unique(b.codes.begin(), b.codes.end()), b.codes.end());
     for (const std::uint32_t code : b.codes)
       if (random.next() & 1) c.left_codes.push_back(code);
     if (c.left_codes.empty() || c.left_codes.size() == b.codes.size())
       c.left_codes.assign(1, b.codes[random.below(b.codes.size())]);
   }
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  b.side.resize(b.value.size());
+  for (std::size_t i = 0; i < b.value.size(); ++i) {
     const double v = b.value[i];
     bool left = c.missing_alone;
     if (!c.missing_alone)
@@ -110,27 +126,31 @@ inline bool draw_sides(const Column& column, std::span<const Row> rows, RandomSt
                                   : v <= c.threshold;
     b.side[i] = v != v ? Side::missing : left ? Side::left : Side::right;
   }
-  if (c.missing_alone && column.is_category()) c.left_codes.assign(1, static_cast<std::uint32_t>(low));
-  return true;
 }
 
 template <class Criterion>
 Candidate scan_random(Criterion& criterion, const Column& column, std::span<const Row> rows, const Totals& total,
                       const Limits& limits, RandomStream random, RandomBuffers& b) {
   Candidate best;
-  if (!draw_sides(column, rows, random, b, best)) {
+  if (!read_present(column, rows, b, best)) {
     best.constant = true;
     return best;
   }
-  for (const bool missing_left : {false, true}) {
-    if (missing_left && (!best.has_missing || best.missing_alone)) break;
-    Row n_left = 0;
-    const double score = score_sides(criterion, rows, b, missing_left, total, limits, n_left);
-    if (!(score > best.score)) continue;
-    best.score = score;
-    best.n_left = n_left;
-    best.w_left = b.left.empty() ? 0.0 : static_cast<double>(b.left[0]);
-    best.missing_left = missing_left;
+  Candidate drawn = best;
+  for (std::size_t n = n_sets_drawn(b), i = 0; i < n; ++i) {
+    draw_sides(column, random, b, drawn);
+    if (i == 0) best = drawn;
+    for (const bool missing_left : {false, true}) {
+      if (missing_left && (!drawn.has_missing || drawn.missing_alone)) break;
+      Row n_left = 0;
+      const double score = score_sides(criterion, rows, b, missing_left, total, limits, n_left);
+      if (!(score > best.score)) continue;
+      best = drawn;
+      best.score = score;
+      best.n_left = n_left;
+      best.w_left = b.left.empty() ? 0.0 : static_cast<double>(b.left[0]);
+      best.missing_left = missing_left;
+    }
   }
   return best;
 }

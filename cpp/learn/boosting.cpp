@@ -262,6 +262,7 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
     h[i].fetch_add(sums.hessian, std::memory_order_relaxed);
   });
   std::vector<WholeSums> sums;
+  sums.reserve(n_leaves);
   for (std::size_t i = 0; i < n_leaves; ++i) sums.push_back({g[i].load(), h[i].load()});
   const SplitSearch search(coded_->coding, tree_params(k), {});
   set_steps(grown, sums, scales, search, tree_params(k), is_tempered(params_, part_of(k), k), params_.vector_leaves);
@@ -323,6 +324,7 @@ void Boosting::weigh(BoostedTree& grown, std::span<const Row> rows) const {
                    sums[i].fetch_add(sum, std::memory_order_relaxed);
                  });
   std::vector<std::int64_t> weights;
+  weights.reserve(sums.size());
   for (const auto& sum : sums) weights.push_back(sum.load(std::memory_order_relaxed));
   set_weights(grown, weights, weight_scale_);
 }

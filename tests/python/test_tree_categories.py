@@ -230,3 +230,18 @@ def test_two_hundred_classes_and_many_categories_finish():
 def test_constant_category_is_not_split():
     model = spinney.DecisionTreeClassifier().fit(pl.DataFrame({"c": ["a"] * 6}), [0, 1] * 3)
     assert model.get_n_leaves() == 1
+
+
+@pytest.mark.parametrize(("n_categories", "n_draws"), [(2, 1), (4, 3), (5, 4), (12, 1)])
+def test_of_few_categories_the_best_of_several_random_sets_is_taken(n_categories, n_draws):
+    codes = np.arange(6 * n_categories) % n_categories
+    X = pd.DataFrame({"c": names_of(codes.astype(float))})
+    y = (codes < n_categories // 2).astype(float)
+    n_trees = 400
+    forest = spinney.ExtraTreesRegressor(n_trees, max_depth=1, random_state=0, min_samples_category=1).fit(X, y)
+    leaf = forest.apply(X)
+    found = ((leaf == leaf[0]) == (y == y[0])[:, np.newaxis]).all(axis=0).mean()
+    # each category goes left by chance, and one alone where all or none would
+    of_one = 2 / 2**n_categories if n_categories > 2 else 1.0
+    of_best = 1 - (1 - of_one) ** n_draws
+    assert abs(found - of_best) < 4 * np.sqrt(of_best * (1 - of_best) / n_trees) + 1e-9
