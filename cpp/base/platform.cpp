@@ -54,8 +54,8 @@ std::string all_of(std::FILE* opened) {
 }
 
 [[noreturn]] void cannot_make(const std::string& folder, std::size_t n_bytes, const std::string& said) {
-  throw std::runtime_error("cannot make a file of " + std::to_string(n_bytes >> 20) + " MiB in " + folder + ": " +
-                           said + ". Name a folder with more room.");
+  throw std::runtime_error("cannot make a file of " + std::to_string(n_bytes) + " bytes in " + folder + ": " + said +
+                           ". Name a folder with more room.");
 }
 
 // To look at what is missing would end the process.

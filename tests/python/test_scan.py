@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -11,11 +12,13 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse
 import spinney
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scanned import FEATURES, FRAME, N_ROWS, pieces
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
+from spinney._boosting.rows import LearningRows, set_aside
 from spinney._data.sizes import read_size
 
 CASES = {
@@ -82,6 +85,34 @@ def _of_memory() -> GradientBoostingRegressor:
     if not _known:
         _known.append(GradientBoostingRegressor(n_estimators=3).fit(FRAME[FEATURES], FRAME.y))
     return _known[0]
+
+
+def test_sparse_batches_and_missing_dates_give_the_model_of_their_rows_in_memory():
+    rng = np.random.default_rng(2)
+    X = scipy.sparse.random(400, 12, 0.1, format="csr", random_state=0)
+    model = GradientBoostingRegressor(n_estimators=2)
+    y = X.toarray()[:, 0] + rng.normal(size=400)
+    expected = model.fit(X, y).fingerprint()
+    assert model.fit(spinney.scan([X[:133], X[133:]], memory=4000), y).fingerprint() == expected
+    frame = pd.DataFrame({"day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 400, 400), "D")})
+    frame.loc[rng.random(400) < 0.1, "day"] = pd.NaT
+    frame["s"] = pd.arrays.SparseArray(X.toarray()[:, 0])
+    expected = model.fit(frame, y).fingerprint()
+    assert model.fit(spinney.scan([frame[:50], frame[50:]], memory=4000), y).fingerprint() == expected
+
+
+@pytest.mark.parametrize("by_class", [True, False])
+def test_rows_to_stop_by_are_drawn_in_few_bytes_a_row(by_class):
+    rows = LearningRows(None, np.arange(300_000) % 3.0, None)
+    tracemalloc.start()
+    try:
+        learning, judging = set_aside(rows, 0.1, None, by_class, 0)
+        n_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (np.bincount(rows.target.astype(int), judging.weight) == 10_000).all() or not by_class
+    assert (learning.weight + judging.weight == 1).all()
+    assert n_bytes < 24 * 300_000  # the two arrays that are returned, and 8
 
 
 def test_every_kind_of_stream_is_read(tmp_path):

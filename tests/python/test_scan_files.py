@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import re
 import resource
 import signal
 import subprocess
@@ -46,6 +49,64 @@ def test_of_damaged_files_no_model_is_made(model, monkeypatch):
     with pytest.raises(RuntimeError, match="no longer holds what was written to it, so that no model is made of it"):
         model.fit(pieces([*FEATURES, "y"], 300), "y")
     assert not hasattr(model, "schema_")
+
+
+def _files_of_codes() -> list[str]:
+    """Return the files that are open and have no name."""
+    links = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+    return [link for link in links if os.path.islink(link) and "/spinney-" in os.readlink(link)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds files without a name in /proc")
+@pytest.mark.parametrize("size", [2 * 5056 + 4, 8 * 5000 + 8], ids=["by column", "by row"])
+def test_of_damaged_codes_no_model_is_made(size, tmp_path):
+    rows = {"a": np.arange(5000.0), "b": np.arange(5000.0) % 9, "y": np.arange(5000.0) % 7}
+    n_damaged = 0
+
+    def damage(_: object) -> None:
+        nonlocal n_damaged
+        for name in _files_of_codes():
+            if os.stat(name).st_size == size and n_damaged == 0:
+                with open(name, "r+b") as file:
+                    file.seek(4000)
+                    byte = file.read(1)[0]
+                    file.seek(4000)
+                    file.write(bytes([byte ^ 1]))
+                n_damaged += 1
+
+    model = GradientBoostingRegressor(n_estimators=2, callbacks=damage)
+    with pytest.raises(RuntimeError, match="no longer holds what was written to it, so that no model is made of it"):
+        model.fit(spinney.scan([rows], folder=str(tmp_path)), "y")
+    assert n_damaged == 1
+    assert not hasattr(model, "schema_")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts open files in /proc")
+@pytest.mark.parametrize("when", ["never", "while it reads", "in a round"])
+def test_a_fit_that_is_interrupted_leaves_no_files_behind(when, tmp_path):
+    def rows():
+        yield {"a": np.arange(1000.0), "y": np.arange(1000.0) % 7}
+        if when == "while it reads":
+            raise KeyboardInterrupt
+
+    def in_a_round(_: object) -> None:
+        assert _files_of_codes()
+        if when == "in a round":
+            raise KeyboardInterrupt
+
+    def fit() -> None:
+        GradientBoostingRegressor(n_estimators=2, callbacks=in_a_round).fit(
+            spinney.scan(rows, folder=str(tmp_path)), "y"
+        )
+
+    if when == "never":
+        fit()
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            fit()
+    gc.collect()
+    assert not _files_of_codes()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_that_was_cut_off_is_refused(monkeypatch):
@@ -97,6 +158,7 @@ def test_a_full_disk_is_an_error_in_words_and_leaves_nothing(most, error, words,
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert str(tmp_path) in str(caught.value)
     assert "folder with more room" in str(caught.value)
+    assert re.search(r"[1-9][\d,]* bytes", str(caught.value))
     assert not list(tmp_path.iterdir())
 
 

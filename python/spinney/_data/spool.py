@@ -113,6 +113,16 @@ def spool(batches: Iterable[RawTable], forced: frozenset[int], folder: str | Non
             raise ValueError("The stream has no rows. A table needs rows to learn from.")
         spill = _engine.Spill(parent, held_bytes)
         return SpooledTable(n_rows, names, [writer.finish(spill, n_rows) for writer in writers], spill)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        n_bytes = sum(writer.n_bytes for writer in writers or ())
+        raise OSError(
+            error.errno,
+            f"The folder {parent} has no room for the columns of the stream, which take their uncompressed size: "
+            f"{n_bytes:,} bytes of the first {n_rows:,} rows and of some that follow. Name a folder with more room: "
+            "spinney.scan(..., folder=...)",
+        ) from None
     finally:
         for writer in writers or ():
             writer.close()
@@ -147,17 +157,8 @@ class _File:
         left = np.ascontiguousarray(values).data.cast("B")
         self._sums.add(np.frombuffer(left, np.uint8))
         self.n_bytes += len(left)
-        try:
-            while left:
-                left = left[self._file.write(left) :]
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                raise
-            raise OSError(
-                error.errno,
-                f"The folder {self._folder} has no room for the columns of the stream, which take their uncompressed "
-                "size. Name a folder with more room: spinney.scan(..., folder=...)",
-            ) from None
+        while left:
+            left = left[self._file.write(left) :]
 
     def changed(self, dtype: Any, change: Callable[[Array], Array]) -> _File:
         """Return another file with what a function makes of the values; this one is closed."""
@@ -211,6 +212,11 @@ class _Writer:
         self._file.close()
         if self._mask is not None:
             self._mask.close()
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that were written."""
+        return self._file.n_bytes + (0 if self._mask is None else self._mask.n_bytes)
 
     def add(self, column: Column, n_rows: int, batch: int) -> None:
         if isinstance(column, SparseColumn):
