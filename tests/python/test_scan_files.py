@@ -61,23 +61,24 @@ def _files_of_codes() -> list[str]:
 @pytest.mark.parametrize("size", [2 * 5056 + 4, 8 * 5000 + 8], ids=["by column", "by row"])
 def test_of_damaged_codes_no_model_is_made(size, tmp_path):
     rows = {"a": np.arange(5000.0), "b": np.arange(5000.0) % 9, "y": np.arange(5000.0) % 7}
-    n_damaged = 0
+    before = {os.stat(name).st_ino for name in _files_of_codes()}
+    damaged: list[str] = []
 
     def damage(_: object) -> None:
-        nonlocal n_damaged
-        for name in _files_of_codes():
-            if os.stat(name).st_size == size and n_damaged == 0:
-                with open(name, "r+b") as file:
-                    file.seek(4000)
-                    byte = file.read(1)[0]
-                    file.seek(4000)
-                    file.write(bytes([byte ^ 1]))
-                n_damaged += 1
+        if damaged:
+            return
+        new = [name for name in _files_of_codes() if os.stat(name).st_ino not in before]
+        damaged.extend(name for name in new if os.stat(name).st_size == size)
+        assert len(damaged) == 1, [os.stat(name).st_size for name in new]
+        with open(damaged[0], "r+b") as file:
+            file.seek(4000)
+            byte = file.read(1)[0]
+            file.seek(4000)
+            file.write(bytes([byte ^ 1]))
 
     model = GradientBoostingRegressor(n_estimators=2, callbacks=damage)
     with pytest.raises(RuntimeError, match="no longer holds what was written to it, so that no model is made of it"):
         model.fit(spinney.scan([rows], folder=str(tmp_path)), "y")
-    assert n_damaged == 1
     assert not hasattr(model, "schema_")
 
 
