@@ -40,6 +40,14 @@ class LargeArray {
     if (data_ && data_.get_deleter().spill) data_.get_deleter().spill->seal(data_.get());
   }
 
+  // Copies elements that lie in a file; fetch_ahead: they will be copied soon.
+  void read(std::size_t first, std::size_t n, T* to) const {
+    data_.get_deleter().spill->read(data_.get(), first * sizeof(T), n * sizeof(T), to);
+  }
+  void fetch_ahead(std::size_t first, std::size_t n) const {
+    data_.get_deleter().spill->fetch_ahead(data_.get(), first * sizeof(T), n * sizeof(T));
+  }
+
   std::size_t size() const { return size_; }
   const T* data() const { return data_.get(); }
   T* data() { return data_.get(); }

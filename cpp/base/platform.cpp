@@ -7,6 +7,7 @@
 #include <new>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 #if defined(_WIN32)
 #define NOMINMAX
@@ -17,7 +18,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <utility>
+#include <cstring>
 #else
 #include <fcntl.h>
 #include <pthread.h>
@@ -187,6 +188,13 @@ void unmap(const MappedFile& mapped) {
 // To unlock pages that are not locked takes them out of the working set.
 void let_go(const MappedFile& mapped) { VirtualUnlock(mapped.first, mapped.n_bytes); }
 
+// What was written to a view need not be what ReadFile sees.
+void read(const MappedFile& mapped, std::size_t first, std::size_t n_bytes, void* to) {
+  std::memcpy(to, static_cast<const std::byte*>(mapped.first) + first, n_bytes);
+}
+
+void fetch_ahead(const MappedFile&, std::size_t, std::size_t) {}
+
 #else
 
 namespace {
@@ -198,10 +206,13 @@ struct OpenFile {
   OpenFile(int opened, const std::string& path) : number(opened) {
     if (number < 0) cannot_open(path, said(errno));
   }
-  ~OpenFile() { close(number); }
+  ~OpenFile() {
+    if (number >= 0) close(number);
+  }
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
-  const int number;
+  int keep() { return std::exchange(number, -1); }
+  int number;
 };
 
 // 0, or the system's number of what went wrong.
@@ -303,15 +314,41 @@ MappedFile map_file(int file, std::size_t n_bytes) {
 
 MappedFile map_new_file(const std::string& folder, std::size_t n_bytes) {
   std::string path = folder + "/spinney-XXXXXX";
-  const OpenFile file(mkstemp(path.data()), path);
+  OpenFile file(mkstemp(path.data()), path);
   unlink(path.c_str());
+  fcntl(file.number, F_SETFD, FD_CLOEXEC);
   if (const int error = reserve(file.number, n_bytes)) cannot_make(folder, n_bytes, said(error));
-  return view_of(file.number, n_bytes, PROT_READ | PROT_WRITE);
+  MappedFile mapped = view_of(file.number, n_bytes, PROT_READ | PROT_WRITE);
+  mapped.number = file.keep();
+  return mapped;
 }
 
-void unmap(const MappedFile& mapped) { munmap(mapped.first, mapped.n_bytes); }
+void unmap(const MappedFile& mapped) {
+  munmap(mapped.first, mapped.n_bytes);
+  if (mapped.number >= 0) close(mapped.number);
+}
 
 void let_go(const MappedFile& mapped) { madvise(mapped.first, mapped.n_bytes, MADV_DONTNEED); }
+
+void read(const MappedFile& mapped, std::size_t first, std::size_t n_bytes, void* to) {
+  auto* out = static_cast<std::byte*>(to);
+  while (n_bytes > 0) {
+    const ssize_t n = pread(mapped.number, out, n_bytes, static_cast<off_t>(first));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw std::runtime_error("cannot read a temporary file: " + said(errno));
+    if (n == 0) too_short();
+    first += static_cast<std::size_t>(n);
+    out += n;
+    n_bytes -= static_cast<std::size_t>(n);
+  }
+}
+
+void fetch_ahead([[maybe_unused]] const MappedFile& mapped, [[maybe_unused]] std::size_t first,
+                 [[maybe_unused]] std::size_t n_bytes) {
+#if defined(__linux__)
+  posix_fadvise(mapped.number, static_cast<off_t>(first), static_cast<off_t>(n_bytes), POSIX_FADV_WILLNEED);
+#endif
+}
 
 #endif
 

@@ -47,7 +47,8 @@ void ask_for_large_pages(void* first, std::size_t n_bytes);
 struct MappedFile {
   void* first = nullptr;
   std::size_t n_bytes = 0;
-  void* file = nullptr;  // kept open on Windows; elsewhere the mapping lives without it
+  void* file = nullptr;  // kept open on Windows
+  int number = -1;       // of a new file, elsewhere; the mapping of another lives without it
 };
 
 // The first bytes of an open file, by its number, to be read; at least one. The caller may close it.
@@ -61,6 +62,12 @@ void unmap(const MappedFile& mapped);
 
 // Pages may leave the memory; they come back from the file.
 void let_go(const MappedFile& mapped);
+
+// Copies some bytes of a new file without mapping their pages: those that are looked at once are cheaper to copy.
+void read(const MappedFile& mapped, std::size_t first, std::size_t n_bytes, void* to);
+
+// These bytes will be read soon: the system may fetch them meanwhile.
+void fetch_ahead(const MappedFile& mapped, std::size_t first, std::size_t n_bytes);
 
 // ---- numbers
 

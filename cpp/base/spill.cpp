@@ -34,12 +34,22 @@ std::vector<std::uint64_t> Spill::sums_of(const platform::MappedFile& file) {
   return sums.finish();
 }
 
+platform::MappedFile Spill::file_of(const void* first) {
+  const std::lock_guard lock(mutex_);
+  return found(first)->file;
+}
+
+void Spill::read(const void* first, std::size_t offset, std::size_t n_bytes, void* to) {
+  platform::read(file_of(first), offset, n_bytes, to);
+}
+
+void Spill::fetch_ahead(const void* first, std::size_t offset, std::size_t n_bytes) {
+  platform::fetch_ahead(file_of(first), offset, n_bytes);
+}
+
 void Spill::seal(const void* first) {
-  std::unique_lock lock(mutex_);
-  const platform::MappedFile file = found(first)->file;
-  lock.unlock();
-  std::vector<std::uint64_t> sums = sums_of(file);
-  lock.lock();
+  std::vector<std::uint64_t> sums = sums_of(file_of(first));
+  const std::lock_guard lock(mutex_);
   found(first)->sums = std::move(sums);
 }
 

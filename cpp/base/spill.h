@@ -38,6 +38,10 @@ class Spill {
 
   void free(void* first);
 
+  // Copies some bytes of what was allocated, without mapping its pages; fetch_ahead: they will be copied soon.
+  void read(const void* first, std::size_t offset, std::size_t n_bytes, void* to);
+  void fetch_ahead(const void* first, std::size_t offset, std::size_t n_bytes);
+
   // So many bytes are about to be looked at.
   void touch(std::size_t n_bytes) {
     if (touched_.fetch_add(n_bytes, std::memory_order_relaxed) + n_bytes > budget_) let_go();
@@ -61,6 +65,7 @@ class Spill {
 
   void* keep(const platform::MappedFile& file, std::vector<std::uint64_t> sums = {});
   std::vector<Mapped>::iterator found(const void* first);
+  platform::MappedFile file_of(const void* first);
   std::vector<std::uint64_t> sums_of(const platform::MappedFile& file);
 
   const std::string folder_;

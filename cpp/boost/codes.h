@@ -86,6 +86,11 @@ struct Codes {
   std::uint32_t listed_code(std::uint32_t f, Row r) const;
 };
 
+// Where row 0 would lie, of rows that were copied: the first of these is so many bytes from it.
+inline const std::uint8_t* from_row_0(const std::uint8_t* copied, std::size_t n_bytes) {
+  return reinterpret_cast<const std::uint8_t*>(reinterpret_cast<std::uintptr_t>(copied) - n_bytes);
+}
+
 // `lists_columns`: sparse columns may be listed.
 Codes encode(const Table& table, const Coding& coding, bool lists_columns, int n_threads, Interrupt& interrupt);
 

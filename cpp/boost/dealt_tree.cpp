@@ -31,25 +31,6 @@ Histogram DealtTree::read_cells(std::span<MessageReader> pieces) const {
   return found;
 }
 
-// Leaves that wait, in the order of their turns as far as it is known, as many as the turns to come: three in four of them,
-// as leaves to come take turns too.
-std::vector<GrowingLeaf*> DealtTree::next_leaves() const {
-  std::vector<Leaf*> soon, found;
-  for (const auto& leaf : heap_) soon.push_back(leaf.get());
-  for (std::size_t n = (3 * n_to_come() + 3) / 4; n > 0 && !soon.empty(); --n) {
-    std::pop_heap(soon.begin(), soon.end(), order());
-    Leaf* leaf = soon.back();
-    soon.pop_back();
-    if (!leaf->is_split() && !leaf->is_taken) found.push_back(leaf);
-    for (Leaf* child : {leaf->left.get(), leaf->right.get()})
-      if (child != nullptr && child->best.gain > 0) {
-        soon.push_back(child);
-        std::push_heap(soon.begin(), soon.end(), order());
-      }
-  }
-  return found;
-}
-
 // The one that has the smaller hessian, and so fewer rows as a rule; none if neither will be split.
 OfChild DealtTree::child_to_add_up(const Leaf& leaf) const {
   if (n_to_come() == 1 || leaf.depth + 1 >= params_.max_depth) return OfChild::none;
@@ -64,7 +45,8 @@ std::uint32_t DealtTree::ask(std::uint32_t tree, MessageWriter& to) {
     to.put<std::uint32_t>(counting_[i].column);
     asked_.push_back({.leaf = counting_[i].leaf, .is_count = true, .counting = i});
   }
-  for (Leaf* leaf : next_leaves()) {
+  // three in four of the turns to come, as leaves to come take turns too
+  for (Leaf* leaf : next_leaves((3 * n_to_come() + 3) / 4)) {
     leaf->is_taken = true;
     const Asked asked{.leaf = leaf, .histogram = child_to_add_up(*leaf), .left = n_names_, .right = n_names_ + 1};
     n_names_ += 2;

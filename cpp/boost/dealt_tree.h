@@ -48,7 +48,6 @@ class DealtTree final : private GrowingTree {
   void let_go(Leaf& leaf) override { leaf.histogram.reset(); }
   void rejoin(Leaf&) override {}  // the order of a leaf's rows is of no matter
 
-  std::vector<Leaf*> next_leaves() const;
   OfChild child_to_add_up(const Leaf& leaf) const;
   Histogram read_cells(std::span<MessageReader> pieces) const;
   void read_division(const Asked& asked, std::span<MessageReader> pieces);

@@ -25,7 +25,9 @@ class BoostGrower::Growing : public GrowingTree {
         rows_(rows),
         pairs_(pairs),
         interrupt_(interrupt),
-        histograms_(home.tiles_, search_, columns_.of_tree(), pairs, home.scratch_, interrupt) {}
+        histograms_(home.tiles_, search_, columns_.of_tree(), pairs, home.scratch_, interrupt),
+        sweeps_(home.codes_.spill != nullptr && home.tiles_.listed().empty() && !params.symmetric &&
+                params.forced_splits.empty()) {}
 
   BoostedTree grow(const Packed* root_histogram) {
     if (params_.symmetric) return grow_levels(plant(root_histogram));
@@ -37,6 +39,10 @@ class BoostGrower::Growing : public GrowingTree {
     alone_ns_ = std::clamp(to_share, 100'000.0, 500'000.0);
     for (commit_splits(); !is_done(); commit_splits()) {
       interrupt_.check();
+      if (sweeps_) {
+        split_in_one_pass(next_leaves(std::min(n_to_come(), home_.sweeper_.most_nodes())));
+        continue;
+      }
       Leaf& next = *heap_.front();
       const double ns = estimated_ns(next);
       if (n_threads_ > 1 && is_for_one_thread(next) && is_worth_splitting_ahead())
@@ -234,6 +240,41 @@ class BoostGrower::Growing : public GrowingTree {
     news_.wait_for(lock, Interrupt::poll_interval, has_come);
   }
 
+  // ---- codes in a file -------------------------------------------------------------------------------
+
+  void sweep(std::span<SweptNode> nodes) {
+    home_.sweeper_.sweep(nodes, histograms_.tiles_in_use(), pairs_, home_.parter_, n_threads_, interrupt_);
+  }
+
+  // The child with the smaller hessian, and so fewer rows as a rule, is added up.
+  void split_in_one_pass(const std::vector<Leaf*>& leaves) {
+    std::vector<SweptNode> nodes;
+    std::vector<Histogram> filled;
+    for (const Leaf* leaf : leaves) {
+      const bool search = n_to_come() > 1 && leaf->depth + 1 < params_.max_depth;
+      const OfChild smaller = 2 * leaf->best.left.hessian <= leaf->sums.hessian ? OfChild::left : OfChild::right;
+      filled.push_back(search ? home_.pool_.take(0) : nullptr);
+      nodes.push_back({.rows = rows_.data() + leaf->begin,
+                       .n = leaf->n(),
+                       .split = &leaf->best,
+                       .child = search ? smaller : OfChild::none,
+                       .histogram = filled.back().get()});
+    }
+    sweep(nodes);
+    for (std::size_t j = 0; j < leaves.size(); ++j)
+      settle(*leaves[j], swept(*leaves[j], nodes[j], std::move(filled[j])));
+  }
+
+  Outcome swept(Leaf& leaf, const SweptNode& node, Histogram filled) {
+    if (!has_too_few(leaf, node.n_left)) {
+      const bool search = filled != nullptr;
+      return divided(leaf, node.n_left, node.child == OfChild::left, n_threads_, 0, search, std::move(filled));
+    }
+    home_.pool_.give_back(std::move(filled), 0);
+    join(leaf, node.n_left);
+    return {nullptr, nullptr, best_counted(leaf, 0)};
+  }
+
   // ---- splitting one leaf ----------------------------------------------------------------------------
 
   std::unique_ptr<Leaf> plant(const Packed* known) {
@@ -241,6 +282,11 @@ class BoostGrower::Growing : public GrowingTree {
     root->histogram = home_.pool_.take(0);
     if (is_worth_listed(*root)) root->listed = home_.listed_pool_.take(0);
     SearchedNode searched = searched_node(*root, may_split(*root));
+    if (sweeps_ && known == nullptr) {
+      SweptNode swept{.rows = rows_.data(), .n = rows_.size(), .histogram = root->histogram.get()};
+      sweep({&swept, 1});
+      known = root->histogram.get();
+    }
     histograms_.plant(searched, known, estimated_ns_of_root() < worth_a_wake_up_ns ? 1 : n_threads_);
     root->sums = searched.terms.total;
     root->best = std::move(searched.best);
@@ -292,18 +338,28 @@ class BoostGrower::Growing : public GrowingTree {
       if (params_.symmetric) return {};
       return {nullptr, nullptr, best_counted(leaf, worker)};
     }
+    return divided(leaf, n_left, n_left * 2 <= leaf.n(), n_threads, worker, search, nullptr);
+  }
+
+  // A leaf whose rows are parted. The histogram of one child is taken from the other's, which is `filled`, or null.
+  Outcome divided(Leaf& leaf, std::size_t n_left, bool takes_left, int n_threads, int worker, bool search,
+                  Histogram filled) {
     Outcome outcome{make_child(leaf, true, n_left), make_child(leaf, false, n_left), {}};
     outcome.left->made_by = outcome.right->made_by = worker;
     bound(leaf, *outcome.left, *outcome.right);
-    const bool left_smaller = n_left * 2 <= leaf.n();
-    Leaf &small = left_smaller ? *outcome.left : *outcome.right, &large = left_smaller ? *outcome.right : *outcome.left;
+    Leaf &small = takes_left ? *outcome.left : *outcome.right, &large = takes_left ? *outcome.right : *outcome.left;
+    small.histogram = std::move(filled);
     if (!search || (!may_split(small) && !may_split(large))) {
-      give_back(leaf, worker);
+      for (Leaf* one : {&leaf, &small}) give_back(*one, worker);
       return outcome;
     }
+    const bool is_filled = small.histogram != nullptr;
     share_histograms(leaf, small, large, worker);
     SearchedNode a = searched_node(small, may_split(small)), b = searched_node(large, may_split(large));
-    histograms_.divide(a, b, n_threads, worker);
+    if (is_filled)
+      histograms_.divide_filled(a, b, n_threads);
+    else
+      histograms_.divide(a, b, n_threads, worker);
     small.best = std::move(a.best);
     large.best = std::move(b.best);
     if (params_.symmetric || is_forcing_) return outcome;
@@ -314,7 +370,7 @@ class BoostGrower::Growing : public GrowingTree {
 
   // The larger child gets the histograms of its parent.
   void share_histograms(Leaf& leaf, Leaf& small, Leaf& large, int worker) {
-    small.histogram = home_.pool_.take(worker);
+    if (!small.histogram) small.histogram = home_.pool_.take(worker);
     large.histogram = std::move(leaf.histogram);
     if (!leaf.listed || !is_worth_listed(large)) return home_.listed_pool_.give_back(std::move(leaf.listed), worker);
     large.listed = std::move(leaf.listed);
@@ -347,6 +403,7 @@ class BoostGrower::Growing : public GrowingTree {
   const Packed* pairs_;
   Interrupt& interrupt_;
   const HistogramSearch histograms_;
+  const bool sweeps_;
 
   bool is_forcing_ = false;
   double alone_ns_ = 0;  // splits that take no longer are one thread's work
@@ -388,7 +445,8 @@ BoostGrower::BoostGrower(const Coding& coding, const Codes& codes, const Tiles& 
       pool_(tiles.n_cells(), n_threads),
       listed_pool_(tiles.listed().n_cells(), n_threads),
       scratch_(tiles.n_cells(), n_threads),
-      parter_(coding, codes, n_threads) {}
+      parter_(coding, codes, n_threads),
+      sweeper_(coding, codes, tiles, n_threads) {}
 
 BoostedTree BoostGrower::grow(std::vector<Row>& rows, const Packed* pairs, Units units, const BoostParams& params,
                               std::uint64_t key, const Packed* root, Interrupt& interrupt) {

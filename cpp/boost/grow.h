@@ -4,7 +4,8 @@
 // Sums of packed pairs are whole numbers, so they are the same in any order: histograms are filled by many threads, and a
 // child's is its parent's less its sibling's. The leaf with the largest gain is split next. A large leaf is split by all
 // threads together; while leaves are small each thread splits one, those whose turn will come soon ahead of it, which
-// changes nothing but the time it takes.
+// changes nothing but the time it takes. Of codes that lie in a file all leaves whose turn may come are split in one pass
+// over it: to read the file takes longer than to split some of them in vain.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "boost/histograms.h"
 #include "boost/part.h"
 #include "boost/split.h"
+#include "boost/sweep.h"
 #include "tree/tree.h"
 
 namespace spinney {
@@ -55,6 +57,7 @@ class BoostGrower {
   HistogramPool pool_, listed_pool_;
   HistogramScratch scratch_;
   RowParter parter_;
+  Sweeper sweeper_;
 };
 
 }  // namespace spinney

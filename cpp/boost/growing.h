@@ -117,6 +117,24 @@ class GrowingTree {
     }
   }
 
+  // The first `most` leaves that wait, in the order of their turns as far as it is known, but those that are taken or split.
+  std::vector<Leaf*> next_leaves(std::size_t most) const {
+    std::vector<Leaf*> soon, found;
+    for (const auto& leaf : heap_) soon.push_back(leaf.get());
+    for (; most > 0 && !soon.empty(); --most) {
+      std::pop_heap(soon.begin(), soon.end(), order());
+      Leaf* leaf = soon.back();
+      soon.pop_back();
+      if (!leaf->is_split() && !leaf->is_taken) found.push_back(leaf);
+      for (Leaf* child : {leaf->left.get(), leaf->right.get()})
+        if (child != nullptr && child->best.gain > 0) {
+          soon.push_back(child);
+          std::push_heap(soon.begin(), soon.end(), order());
+        }
+    }
+    return found;
+  }
+
   // A node is a leaf for good, whatever was made ahead below it.
   void finish(Leaf& leaf) {
     let_go(leaf);

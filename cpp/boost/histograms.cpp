@@ -328,7 +328,11 @@ void HistogramSearch::divide_tiles(SearchedNode& small, SearchedNode& large, int
 }
 
 void HistogramSearch::divide_rows(SearchedNode& small, SearchedNode& large, int n_threads) const {
-  const std::vector<std::uint8_t> used = fill_parts(small.histogram, small.rows, small.terms.n_rows, n_threads);
+  add_and_divide(small, large, fill_parts(small.histogram, small.rows, small.terms.n_rows, n_threads), n_threads);
+}
+
+void HistogramSearch::add_and_divide(SearchedNode& small, SearchedNode& large, const std::vector<std::uint8_t>& used,
+                                     int n_threads) const {
   std::vector<SearchedNode> smalls = copies(small, n_threads), larges = copies(large, n_threads);
   for_each_lane(n_threads, [&](std::uint32_t lane, int worker) {
     const auto w = static_cast<std::size_t>(worker);

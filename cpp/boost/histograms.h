@@ -66,6 +66,13 @@ class HistogramSearch {
   // `large` comes with the histograms of the parent. `small` has one of the listed columns only if `large` has.
   void divide(SearchedNode& small, SearchedNode& large, int n_threads, int worker) const;
 
+  // The same where `small` has its histogram; no column is listed.
+  void divide_filled(SearchedNode& small, SearchedNode& large, int n_threads) const {
+    add_and_divide(small, large, {}, n_threads);
+  }
+
+  const std::vector<std::uint32_t>& tiles_in_use() const { return tiles_in_use_; }
+
   // The best split of a node that has its histograms. Rows by code are known of some columns; empty: not of this one.
   void search_counted(SearchedNode& node, const std::vector<std::vector<Row>>& counts, int worker) const;
 
@@ -86,6 +93,8 @@ class HistogramSearch {
   void add_parts(std::uint32_t lane, Packed* histogram, const std::vector<std::uint8_t>& used) const;
   void divide_tiles(SearchedNode& small, SearchedNode& large, int n_threads) const;
   void divide_rows(SearchedNode& small, SearchedNode& large, int n_threads) const;
+  void add_and_divide(SearchedNode& small, SearchedNode& large, const std::vector<std::uint8_t>& used,
+                      int n_threads) const;
   void divide_tile(std::uint32_t tile, SearchedNode& small, SearchedNode& large, SplitScratch& scratch) const;
   Packed sum_of_lane(std::uint32_t lane, const Packed* histogram, const std::vector<std::uint8_t>& used) const;
   void search_lane(std::uint32_t lane, SearchedNode& node, SplitScratch& scratch) const;

@@ -13,8 +13,6 @@ constexpr std::size_t chunk = 1 << 13;
 // In this order, so that a cut parts the rows whichever side the common code takes.
 constexpr std::uint8_t marked_left = 0, unmarked = 1, marked_right = 2;
 
-std::size_t size_of_chunk(std::size_t c, std::size_t n) { return std::min(chunk, n - c * chunk); }
-
 }  // namespace
 
 RowParter::RowParter(const Coding& coding, const Codes& codes, int n_threads)
@@ -34,10 +32,12 @@ std::size_t RowParter::part(const BoostSplit& split, Row* rows, std::size_t n, i
   if (n_threads == 1 || n < 2 * chunk) {
     n_left = part_rows(rows, n, worker);
   } else {
-    std::vector<std::size_t> lefts((n + chunk - 1) / chunk);
-    parallel_for(lefts.size(), n_threads,
-                 [&](std::size_t c, int w) { lefts[c] = part_rows(rows + c * chunk, size_of_chunk(c, n), w); });
-    n_left = join(rows, n, lefts, n_threads);
+    std::vector<std::size_t> lefts((n + chunk - 1) / chunk), ends(lefts.size());
+    parallel_for(lefts.size(), n_threads, [&](std::size_t c, int w) {
+      ends[c] = std::min(n, (c + 1) * chunk);
+      lefts[c] = part_rows(rows + c * chunk, ends[c] - c * chunk, w);
+    });
+    n_left = join(rows, ends, lefts, n_threads);
   }
   if (is_listed) mark(split, marks, [](bool) { return unmarked; });
   return n_left;
@@ -62,46 +62,56 @@ void RowParter::mark(const BoostSplit& split, std::vector<std::uint8_t>& marks, 
   }
 }
 
-// Left parts first, then right parts, each in the order of the chunks.
-std::size_t RowParter::join(Row* rows, std::size_t n, const std::vector<std::size_t>& n_left, int n_threads) {
+std::size_t RowParter::join(Row* rows, std::span<const std::size_t> ends, std::span<const std::size_t> n_left,
+                            int n_threads) {
+  const std::size_t n_chunks = ends.size(), n = n_chunks == 0 ? 0 : ends.back();
+  const auto begin_of = [&](std::size_t c) { return c == 0 ? 0 : ends[c - 1]; };
   std::size_t total = 0;
   for (const std::size_t k : n_left) total += k;
   if (joined_.size() < n) joined_.resize(n);
-  std::vector<std::size_t> left_at(n_left.size()), right_at(n_left.size());
+  std::vector<std::size_t> left_at(n_chunks), right_at(n_chunks);
   std::size_t l = 0, r = total;
-  for (std::size_t c = 0; c < n_left.size(); ++c) {
+  for (std::size_t c = 0; c < n_chunks; ++c) {
     left_at[c] = l;
     right_at[c] = r;
     l += n_left[c];
-    r += size_of_chunk(c, n) - n_left[c];
+    r += ends[c] - begin_of(c) - n_left[c];
   }
-  parallel_for(n_left.size(), n_threads, [&](std::size_t c, int) {
-    const Row* from = rows + c * chunk;
+  parallel_for(n_chunks, n_threads, [&](std::size_t c, int) {
+    const Row* from = rows + begin_of(c);
     std::copy_n(from, n_left[c], joined_.data() + left_at[c]);
-    std::copy(from + n_left[c], from + size_of_chunk(c, n), joined_.data() + right_at[c]);
+    std::copy(from + n_left[c], static_cast<const Row*>(rows) + ends[c], joined_.data() + right_at[c]);
   });
-  parallel_for(n_left.size(), n_threads, [&](std::size_t c, int) {
-    std::copy_n(joined_.data() + c * chunk, size_of_chunk(c, n), rows + c * chunk);
+  parallel_for(n_chunks, n_threads, [&](std::size_t c, int) {
+    std::copy_n(joined_.data() + begin_of(c), ends[c] - begin_of(c), rows + begin_of(c));
   });
   return total;
 }
 
-std::size_t RowParter::part_serial(const BoostSplit& split, Row* rows, std::size_t n, const std::uint8_t* marks,
-                                   int worker) {
+Row* RowParter::spare(std::size_t n, int worker) {
   std::vector<Row>& spare = spare_[static_cast<std::size_t>(worker)];
   if (spare.size() < n + 16) spare.resize(n + 16);
-  codes_.touch({rows, n});
-  const CodedColumn& column = coding_.columns[split.feature];
-  if (marks != nullptr) {
-    const bool common_left = goes_left(split, codes_.lists[split.feature].common);
-    return boost_kernels().part(rows, n, marks, common_left ? unmarked : marked_left, UINT32_MAX, spare.data());
-  }
-  if (column.is_category || column.is_wide) return part_by_bits(split, rows, n, spare.data());
-  return boost_kernels().part(rows, n, codes_.narrow(split.feature), split.cut,
-                              split.missing_left ? column.n_codes - 1 : UINT32_MAX, spare.data());
+  return spare.data();
 }
 
-std::size_t RowParter::part_by_bits(const BoostSplit& split, Row* rows, std::size_t n, Row* spare) const {
+std::size_t RowParter::part_serial(const BoostSplit& split, Row* rows, std::size_t n, const std::uint8_t* marks,
+                                   int worker) {
+  codes_.touch({rows, n});
+  if (marks == nullptr) return part_by(codes_.narrow(split.feature), split, rows, n, worker);
+  const bool common_left = goes_left(split, codes_.lists[split.feature].common);
+  return boost_kernels().part(rows, n, marks, common_left ? unmarked : marked_left, UINT32_MAX, spare(n, worker));
+}
+
+std::size_t RowParter::part_by(const std::uint8_t* codes, const BoostSplit& split, Row* rows, std::size_t n,
+                               int worker) {
+  const CodedColumn& column = coding_.columns[split.feature];
+  if (column.is_category || column.is_wide) return part_by_bits(codes, split, rows, n, spare(n, worker));
+  return boost_kernels().part(rows, n, codes, split.cut, split.missing_left ? column.n_codes - 1 : UINT32_MAX,
+                              spare(n, worker));
+}
+
+std::size_t RowParter::part_by_bits(const std::uint8_t* codes, const BoostSplit& split, Row* rows, std::size_t n,
+                                    Row* spare) const {
   const CodedColumn& column = coding_.columns[split.feature];
   std::vector<std::uint32_t> bits(std::max<std::size_t>(16, column.n_codes / 32 + 1), 0);
   const auto set = [&](std::uint32_t code) { bits[code / 32] |= 1u << code % 32; };
@@ -111,8 +121,9 @@ std::size_t RowParter::part_by_bits(const BoostSplit& split, Row* rows, std::siz
     for (std::uint32_t code = 0; code <= split.cut; ++code) set(code);
   if (column.has_missing && split.missing_left) set(column.n_codes - 1);
   if (column.is_wide)
-    return boost_kernels().part_wide_by_bits(rows, n, codes_.wide(split.feature), bits.data(), column.n_codes, spare);
-  return boost_kernels().part_by_bits(rows, n, codes_.narrow(split.feature), bits.data(), column.n_codes, spare);
+    return boost_kernels().part_wide_by_bits(rows, n, reinterpret_cast<const std::uint16_t*>(codes), bits.data(),
+                                             column.n_codes, spare);
+  return boost_kernels().part_by_bits(rows, n, codes, bits.data(), column.n_codes, spare);
 }
 
 }  // namespace spinney

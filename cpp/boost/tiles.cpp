@@ -469,23 +469,41 @@ void Tiles::touch(const Tile& tile, const Row* rows, std::size_t n) const {
     spill_->touch_some(n, tile.stride * (tile.is_wide ? 2 : 1) * (std::size_t{rows[n - 1]} - rows[0] + 1));
 }
 
+// `bytes` are the codes from row 0 on.
+void Tiles::add(const Tile& tile, const std::uint8_t* bytes, const Packed* pairs, const Row* rows, std::size_t n,
+                Packed* histogram, Way way) {
+  static constexpr decltype(&add_narrow<8>) by_shift[] = {add_narrow<4>, add_narrow<5>, add_narrow<6>, add_narrow<7>,
+                                                          add_narrow<8>};
+  Packed* cells = histogram + tile.first_cell;
+  const std::size_t n_lanes = tile.lanes.size();
+  if (tile.is_wide)
+    add_wide(reinterpret_cast<const std::uint16_t*>(bytes), tile.stride, n_lanes, pairs, rows, n, way, cells);
+  else
+    by_shift[tile.shift - 4](bytes, tile.stride, n_lanes, pairs, rows, n, way, cells);
+}
+
 void Tiles::add_rows(std::uint32_t t, const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram,
                      Way way) const {
   const Tile& tile = tiles_[t];
-  Packed* cells = histogram + tile.first_cell;
-  const std::uint8_t* bytes = tile.bytes.data();
-  const std::size_t n_lanes = tile.lanes.size();
-  static constexpr decltype(&add_narrow<8>) by_shift[] = {add_narrow<4>, add_narrow<5>, add_narrow<6>, add_narrow<7>,
-                                                          add_narrow<8>};
   const std::size_t piece = spill_ ? std::size_t{1} << 16 : n;  // pages may be let go between them
   for (std::size_t begin = 0; begin < n; begin += piece) {
     const std::size_t m = std::min(piece, n - begin);
     touch(tile, rows + begin, m);
-    if (tile.is_wide)
-      add_wide(reinterpret_cast<const std::uint16_t*>(bytes), tile.stride, n_lanes, pairs, rows + begin, m, way, cells);
-    else
-      by_shift[tile.shift - 4](bytes, tile.stride, n_lanes, pairs, rows + begin, m, way, cells);
+    add(tile, tile.bytes.data(), pairs, rows + begin, m, histogram, way);
   }
+}
+
+void Tiles::add_rows(std::uint32_t t, const std::uint8_t* codes, std::size_t first, const Packed* pairs,
+                     const Row* rows, std::size_t n, Packed* histogram) const {
+  add(tiles_[t], from_row_0(codes, first * bytes_a_row(t)), pairs, rows, n, histogram, Way::add);
+}
+
+void Tiles::read(std::uint32_t t, std::size_t begin, std::size_t end, std::uint8_t* to) const {
+  tiles_[t].bytes.read(begin * bytes_a_row(t), (end - begin) * bytes_a_row(t), to);
+}
+
+void Tiles::fetch_ahead(std::uint32_t t, std::size_t begin, std::size_t end) const {
+  tiles_[t].bytes.fetch_ahead(begin * bytes_a_row(t), (end - begin) * bytes_a_row(t));
 }
 
 void Tiles::add_eights(std::uint32_t t, const Packed* pairs, const Row* rows, std::size_t n, Packed* eights) const {

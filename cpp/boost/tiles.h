@@ -50,6 +50,13 @@ class Tiles {
   void add_rows(std::uint32_t tile, const Packed* pairs, const Row* rows, std::size_t n, Packed* histogram,
                 Way way = Way::add) const;
 
+  // The same where the codes of some rows, from `first` on, were copied to `codes`.
+  void add_rows(std::uint32_t tile, const std::uint8_t* codes, std::size_t first, const Packed* pairs, const Row* rows,
+                std::size_t n, Packed* histogram) const;
+  std::size_t bytes_a_row(std::uint32_t tile) const { return tiles_[tile].stride * (tiles_[tile].is_wide ? 2 : 1); }
+  void read(std::uint32_t tile, std::size_t begin, std::size_t end, std::uint8_t* to) const;
+  void fetch_ahead(std::uint32_t tile, std::size_t begin, std::size_t end) const;
+
   // The same for eight histograms side by side: a cell has eight sums, and each of the n rows eight pairs.
   void add_eights(std::uint32_t tile, const Packed* pairs, const Row* rows, std::size_t n, Packed* eights) const;
 
@@ -92,6 +99,8 @@ class Tiles {
   std::vector<Tile> arranged(bool all_wide) const;
   void arrange();
   void touch(const Tile& tile, const Row* rows, std::size_t n) const;
+  static void add(const Tile& tile, const std::uint8_t* bytes, const Packed* pairs, const Row* rows, std::size_t n,
+                  Packed* histogram, Way way);
   void fill(const Codes& codes, int n_threads, Interrupt& interrupt);
   template <class Code>
   void fill_lane(const Codes& codes, const Lane& lane, std::size_t first_cell, std::size_t begin, std::size_t end,

@@ -152,14 +152,15 @@ void Boosting::weigh_rows() {
 }
 
 // How many of a round's trees, one per class, are grown by a thread each: the threads never wait for one another then.
-// Those left over are grown by all threads together.
+// Those left over are grown by all threads together, and so are all where rows lie in files: each thread would need memory of
+// its own for every row.
 std::uint32_t Boosting::n_trees_apart() const {
   constexpr double most_bytes = 1 << 28;  // of histograms
   const auto n_threads = static_cast<std::uint32_t>(params_.tree.n_threads);
   const double n_leaves = std::min<double>(params_.tree.max_leaf_nodes, static_cast<double>(all_.size()));
   const Tiles& tiles = coded_->tiles;
   const double bytes = 8.0 * static_cast<double>(tiles.n_cells() + tiles.listed().n_cells()) * n_leaves * n_threads;
-  return n_threads < 2 || bytes > most_bytes ? 0 : n_scores() - n_scores() % n_threads;
+  return n_threads < 2 || bytes > most_bytes || rows_.table->spill ? 0 : n_scores() - n_scores() % n_threads;
 }
 
 void Boosting::advance(Interrupt& interrupt, bool judges_out_of_bag) {
