@@ -1,6 +1,7 @@
 // Boosting with any number of threads: the same trees, bit for bit, whichever way the threads share the work.
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -63,19 +64,28 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
+void check_same(const std::vector<Tree>& got, const std::vector<Tree>& expected) {
+  CHECK_EQ(got.size(), expected.size());
+  for (std::size_t t = 0; t < got.size(); ++t) {
+    CHECK(same_bits(got[t].feature, expected[t].feature));
+    CHECK(same_bits(got[t].threshold, expected[t].threshold));
+    CHECK(same_bits(got[t].value, expected[t].value));
+    CHECK(same_bits(got[t].impurity, expected[t].impurity));
+    CHECK(same_bits(got[t].n_rows, expected[t].n_rows));
+  }
+}
+
 void check_same(const Data& d, const BoostingParams& params, bool weighted = false) {
   const std::vector<Tree> expected = boost(d, params, 1, weighted);
-  for (const int n_threads : {2, 3, 8}) {
-    const std::vector<Tree> got = boost(d, params, n_threads, weighted);
-    CHECK_EQ(got.size(), expected.size());
-    for (std::size_t t = 0; t < got.size(); ++t) {
-      CHECK(same_bits(got[t].feature, expected[t].feature));
-      CHECK(same_bits(got[t].threshold, expected[t].threshold));
-      CHECK(same_bits(got[t].value, expected[t].value));
-      CHECK(same_bits(got[t].impurity, expected[t].impurity));
-      CHECK(same_bits(got[t].n_rows, expected[t].n_rows));
-    }
-  }
+  for (const int n_threads : {2, 3, 8}) check_same(boost(d, params, n_threads, weighted), expected);
+}
+
+// Codes in files; those of 200 columns are read 4,096 rows at a time.
+void check_same_in_files(Data& d, const BoostingParams& params, bool weighted = false) {
+  const std::vector<Tree> expected = boost(d, params, 1, weighted);
+  d.table.spill = std::make_shared<Spill>("/tmp", 1 << 20);
+  for (const int n_threads : {1, 3}) check_same(boost(d, params, n_threads, weighted), expected);
+  d.table.spill = nullptr;
 }
 
 // Trees of the usual size.
@@ -116,6 +126,25 @@ TEST(splits_counted_again_change_nothing) {
   params.tree.min_samples_leaf = 30;
   params.tree.learning_rate = 1.5;  // hessians soon differ from row to row
   check_same(d, params);
+}
+
+TEST(codes_in_files_grow_the_same_trees) {
+  Data d = make_data(17'000, 200, 2, 6);
+  BoostingParams params = classes(2);
+  check_same_in_files(d, params);
+  params.subsample = 0.3;
+  params.tree.depth_wise = true;
+  params.tree.max_depth = 4;
+  params.tree.max_features_per_tree = 0.2;
+  check_same_in_files(d, params, true);
+  d = make_data(9'000, 6, 2, 2);
+  params = classes(2);
+  params.tree.max_leaf_nodes = 200;  // splits that have fewer rows on a side than promised, and some made in vain
+  params.tree.min_samples_leaf = 30;
+  params.tree.learning_rate = 1.5;
+  check_same_in_files(d, params);
+  d = make_data(9'000, 12, 3, 5);
+  check_same_in_files(d, classes(3));
 }
 
 TEST(rows_and_columns_drawn_do_not_depend_on_threads) {
