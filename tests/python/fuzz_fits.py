@@ -239,6 +239,7 @@ def boosting(rng):
             feature_costs=[{"c0": 0.5}],
             forced_splits=[{"feature": 0, "threshold": 0.5}, {"feature": "c0", "threshold": -1.0}],
             leaves=["vector"],
+            linear_leaves=[True],
             effort=[0.0],
             max_features_per_level=[0.5],
         )
@@ -506,7 +507,7 @@ def check_sums(case, model, found):
 
 def is_parted(model):
     """Whether what the model predicts can be parted among the columns."""
-    if not hasattr(model, "shap_values") or getattr(model, "oblique", None):
+    if not hasattr(model, "shap_values") or getattr(model, "oblique", None) or getattr(model, "linear_leaves", False):
         return False
     if hasattr(model, "functions_"):
         return model.learners not in ("linear_pairs", "neighbors", "kernel_ridge")

@@ -56,8 +56,10 @@ def same_everywhere(make, X, y):
     ("given", "rules"),
     [
         ({}, {}),
-        ({"l2_regularization": 2.0, "growth": "depth"}, {"l2": 2.0, "depth_wise": True}),
-        ({"l1_regularization": 1.0, "max_step": 0.5}, {"l1": 1.0, "max_step": 0.5}),
+        pytest.param(
+            {"l2_regularization": 2.0, "growth": "depth"}, {"l2": 2.0, "depth_wise": True}, marks=pytest.mark.slow
+        ),
+        pytest.param({"l1_regularization": 1.0, "max_step": 0.5}, {"l1": 1.0, "max_step": 0.5}, marks=pytest.mark.slow),
         ({"max_depth": 2, "min_gain": 0.02}, {"max_depth": 2, "min_gain": 0.02}),
     ],
 )

@@ -286,7 +286,13 @@ METRICS = {
 }
 
 
-@pytest.mark.parametrize("name", [*MODELS, "from a tree"])
+QUICK = ("classes", "boosting")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow) for name in (*MODELS, "from a tree")],
+)
 def test_all_permutations_at_once_are_scikit_learns(name):
     model = MODELS.get(name, FROM_A_TREE)
     y, metrics = METRICS.get(name, (Y, ["neg_mean_absolute_error"]))

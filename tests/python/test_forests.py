@@ -748,6 +748,7 @@ for work in (sorted_forest, binned_forest, out_of_bag, prediction):
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_every_phase_within_a_second_and_keeps_the_forest_there_was():
     lines = [line.split() for line in run(PHASES).stdout.splitlines()]
     assert len(lines) == 8

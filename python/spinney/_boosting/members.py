@@ -21,6 +21,8 @@ SoFar = Callable[[], FittedBoosting]  # the model of the rounds done
 Judge = Callable[[Floats, SoFar], float]  # scores of the held-out rows, (n_rows, n_scores); smaller is better
 Losses = tuple[float, float, float, float]  # of rows learned from, held out, and out of bag before and after
 
+_FOR_EVER = 2**32 - 1  # rounds
+
 
 class Member:
     """A booster, and what its rounds have done for the rows it learns from and those held out."""
@@ -49,7 +51,7 @@ class Member:
         self._n_unknown = 0, 0
         self._n_read = 0  # rounds of the engine whose losses are noted
         self.settling = _engine.Settling(
-            patience=recipe.patience if recipe.stops_early else 0,
+            patience=min(int(recipe.patience), _FOR_EVER) if recipe.stops_early else 0,
             tol=float(model.tol),
             worth=recipe.worth,
             of_present=recipe.worth_of_present,

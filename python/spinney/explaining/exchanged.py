@@ -53,9 +53,9 @@ def _is_walked(model: Any) -> bool:
         return False
     fitted: Any = model._fitted
     is_plain = model._says_all and model.schema_.pool is None and getattr(fitted, "n_outputs", 0) == 1
-    if type(fitted) is FittedTree:
-        return is_plain and fitted.splits is None
-    return is_plain and type(fitted) in (FittedForest, FittedBoosting)
+    if not is_plain or type(fitted) not in (FittedTree, FittedForest, FittedBoosting) or fitted.has_lines:
+        return False
+    return type(fitted) is not FittedTree or fitted.splits is None
 
 
 def _answers(
