@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import spinney
 from sklearn import ensemble, tree
+from sklearn.exceptions import NotFittedError
 
 RNG = np.random.default_rng(5)
 N = 150
@@ -134,6 +135,16 @@ def test_a_start_that_is_a_model_is_refused():
 
 
 # ---- live models of other libraries: files are tested in tests/python/test_imported.py ---------------------
+
+
+@pytest.mark.parametrize(
+    ("library", "name"),
+    [("xgboost", "XGBClassifier"), ("lightgbm", "LGBMRegressor"), ("catboost", "CatBoostClassifier")],
+)
+def test_an_unfitted_estimator_is_refused_as_such(library, name):
+    unfitted = getattr(pytest.importorskip(library), name)()
+    with pytest.raises(NotFittedError, match=f"This {name} is not fitted yet. Call its fit first"):
+        getattr(spinney, f"from_{library}")(unfitted)
 
 
 @pytest.mark.slow

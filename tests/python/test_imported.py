@@ -290,6 +290,24 @@ def test_pickles_and_strangers_are_refused():
         spinney.from_sklearn(LinearRegression())
 
 
+@pytest.mark.parametrize("reader", READERS)
+def test_a_file_of_another_library_names_its_reader(reader):
+    for library, name in [
+        ("XGBoost", "xgboost_words.json"),
+        ("LightGBM", "lightgbm_binary.txt"),
+        ("LightGBM", "lightgbm_sets_dump.json"),
+        ("CatBoost", "catboost_binary.json"),
+    ]:
+        if library.lower() != reader:
+            with pytest.raises(spinney.ModelFileError, match=f"model of {library}. Use spinney.from_{library.lower()}"):
+                READERS[reader](FOLDER / name)
+
+
+def test_hashed_categories_are_asked_for_by_the_name_of_their_column():
+    with pytest.raises(spinney.ModelFileError, match=r"splits column 'd' by .* categories=\{'d': \['a', 'b'\]\}"):
+        read("catboost_words")
+
+
 def test_damaged_files_are_refused_in_words(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     import damage_imported

@@ -25,16 +25,15 @@ from spinney._interchange.reading.entries import (
     entry,
     is_file,
     json_of,
-    looks_pickled,
     names_of,
     number,
     numbers,
     read_bytes,
-    refuse_pickle,
     whole,
 )
 from spinney._interchange.reading.estimators import Imported
 from spinney._interchange.reading.nodes import Nodes, reach_of_singles
+from spinney._interchange.reading.signs import expect, refuse_unfitted
 
 Floats = NDArray[np.float64]
 _LINKS = {
@@ -104,6 +103,7 @@ def from_catboost(model: Any, *, classes: Any = None, categories: dict[Any, Any]
         if data[:4] == b"CBM1":
             data = _as_json(_loaded(data))
     elif hasattr(model, "save_model") and hasattr(model, "tree_count_"):
+        refuse_unfitted(model)
         data, label = _as_json(model), "this model"
     else:
         raise TypeError(f"model must be a fitted model of CatBoost, or its file, not {type(model).__name__}.")
@@ -134,8 +134,7 @@ class _Reading:
     """A model file, parsed."""
 
     def __init__(self, data: bytes, categories: dict[Any, Any]) -> None:
-        if looks_pickled(data):
-            refuse_pickle("CatBoost", "from_catboost")
+        expect(data, "CatBoost")
         self.fields = json_of(data)
         told = entry(self.fields, "features_info", dict)
         for kind, words in (("text_features", "text"), ("embedding_features", "embeddings")):
@@ -222,9 +221,10 @@ class _Reading:
             values = tuple(dict.fromkeys(given))
             hashes = [category_hash(value) for value in values]
             if asked - set(hashes):
+                column = repr(names[place] or place)
                 refuse(
-                    f"splits column {place} by categories of which it keeps hashes alone. Pass their values, such as "
-                    f"categories={{{place}: ['a', 'b']}}."
+                    f"splits column {column} by categories of which it keeps hashes alone. Pass their values, such as "
+                    f"categories={{{column}: ['a', 'b']}}."
                 )
             categories[place] = values
             self.code_of[feature["feature_index"]] = {found: code for code, found in enumerate(hashes)}
@@ -361,8 +361,3 @@ def _listed(features: Any, name: str) -> list[dict[str, Any]]:
         for key in ("feature_index", "flat_feature_index"):
             whole(entry(feature, key, int), key, 0, MAX_COLUMNS)
     return features
-
-
-def is_catboost(data: bytes) -> bool:
-    """Whether bytes look like a model of CatBoost."""
-    return data[:4] == b"CBM1" or (data.lstrip()[:1] == b"{" and b'"features_info"' in data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,19 +35,6 @@ def is_file(model: Any) -> bool:
 
 def _is_open(model: Any) -> bool:
     return hasattr(model, "read") and hasattr(model, "seek")
-
-
-def looks_pickled(data: bytes) -> bool:
-    """Whether bytes look like a pickle, or like a compressed one."""
-    return data[:1] == b"\x80" or data[:2] in (b"\x1f\x8b", b"x\x9c", b"x\x01", b"BZ") or data[:3] == b"\xfd7z"
-
-
-def refuse_pickle(library: str, live: str) -> NoReturn:
-    """Refuse a pickle: to read it is to run it."""
-    refuse(
-        f"is a pickle, and to read one is to run the code in it. If you trust it, load it with {library} and pass the "
-        f"object to spinney.{live}."
-    )
 
 
 def json_of(data: bytes) -> dict[str, Any]:

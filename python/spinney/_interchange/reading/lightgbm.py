@@ -23,16 +23,15 @@ from spinney._interchange.reading.entries import (
     entry,
     is_file,
     json_of,
-    looks_pickled,
     names_of,
     number,
     read_bytes,
-    refuse_pickle,
     whole,
 )
 from spinney._interchange.reading.estimators import Imported
 from spinney._interchange.reading.lightgbm_trees import LightTree, nested_tree, text_tree
 from spinney._interchange.reading.nodes import Nodes
+from spinney._interchange.reading.signs import expect, refuse_unfitted
 
 Floats = NDArray[np.float64]
 _IDENTITY = (
@@ -97,6 +96,7 @@ def from_lightgbm(model: Any, *, num_iteration: int | None = None, classes: Any 
     if is_file(model):
         data, label = read_bytes(model)
     else:
+        refuse_unfitted(model)
         booster = getattr(model, "booster_", model)
         if not hasattr(booster, "model_to_string"):
             raise TypeError(
@@ -109,8 +109,7 @@ def from_lightgbm(model: Any, *, num_iteration: int | None = None, classes: Any 
 
 
 def _parsed(data: bytes) -> _Reading:
-    if looks_pickled(data):
-        refuse_pickle("LightGBM", "from_lightgbm")
+    expect(data, "LightGBM")
     if data.lstrip()[:1] == b"{":
         return _of_dict(json_of(data))
     return _of_text(data)
@@ -311,8 +310,3 @@ def _of_dict(fields: dict[str, Any]) -> _Reading:
         fields.get("pandas_categorical"),
         (nested_tree(entry(tree, "tree_structure", dict), t, n_columns) for t, tree in enumerate(trees)),
     )
-
-
-def is_lightgbm(data: bytes) -> bool:
-    """Whether bytes look like a model of LightGBM."""
-    return data[:5].split() == [b"tree"] or (data.lstrip()[:1] == b"{" and b'"tree_info"' in data)

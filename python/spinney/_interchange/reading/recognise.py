@@ -6,18 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from spinney._file.container import faults_named, refuse
-from spinney._interchange.reading.catboost import from_catboost, is_catboost
-from spinney._interchange.reading.entries import looks_pickled, read_bytes
-from spinney._interchange.reading.lightgbm import from_lightgbm, is_lightgbm
-from spinney._interchange.reading.treelite import from_treelite, is_treelite
-from spinney._interchange.reading.xgboost import from_xgboost, is_xgboost
+from spinney._interchange.reading.catboost import from_catboost
+from spinney._interchange.reading.entries import read_bytes
+from spinney._interchange.reading.lightgbm import from_lightgbm
+from spinney._interchange.reading.signs import library_of, looks_pickled
+from spinney._interchange.reading.treelite import from_treelite
+from spinney._interchange.reading.xgboost import from_xgboost
 
-_READERS: tuple[tuple[Callable[[bytes], bool], Callable[[bytes], Any]], ...] = (
-    (is_catboost, from_catboost),
-    (is_treelite, from_treelite),
-    (is_xgboost, from_xgboost),
-    (is_lightgbm, from_lightgbm),
-)
+_READERS: dict[str, Callable[[bytes], Any]] = {
+    "CatBoost": from_catboost,
+    "treelite": from_treelite,
+    "XGBoost": from_xgboost,
+    "LightGBM": from_lightgbm,
+}
 
 
 def import_file(file: Any) -> Any:
@@ -38,9 +39,9 @@ def import_file(file: Any) -> Any:
 
 def _reader_of(data: bytes) -> Callable[[bytes], Any]:
     """Find the function that reads a file."""
-    for is_of, read in _READERS:
-        if is_of(data):
-            return read
+    library = library_of(data)
+    if library is not None:
+        return _READERS[library]
     if looks_pickled(data):
         refuse(
             "is a pickle, and to read one is to run the code in it. If you trust it, load it in Python and pass the "

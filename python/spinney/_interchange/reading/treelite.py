@@ -21,15 +21,14 @@ from spinney._interchange.reading.entries import (
     integers,
     is_file,
     json_of,
-    looks_pickled,
     number,
     numbers,
     read_bytes,
-    refuse_pickle,
     whole,
 )
 from spinney._interchange.reading.estimators import Imported
 from spinney._interchange.reading.nodes import Nodes, cuts_below_singles, reach_of_singles
+from spinney._interchange.reading.signs import expect
 
 Floats = NDArray[np.float64]
 _LINKS = {
@@ -87,8 +86,7 @@ class _Reading:
     """A model, parsed."""
 
     def __init__(self, data: bytes) -> None:
-        if looks_pickled(data):
-            refuse_pickle("treelite", "from_treelite")
+        expect(data, "treelite")
         self.fields = json_of(data)
         self.n_columns = whole(self.fields.get("num_feature"), "num_feature", 1, MAX_COLUMNS)
         self.is_single = self.fields.get("threshold_type") == "float32"
@@ -199,8 +197,3 @@ class _Reading:
         else:
             cut = float(np.nextafter(at, -np.inf)) if is_below else at
         return cut, op in (">", ">=")
-
-
-def is_treelite(data: bytes) -> bool:
-    """Whether bytes look like the JSON of treelite."""
-    return data.lstrip()[:1] == b"{" and b'"leaf_output_type"' in data

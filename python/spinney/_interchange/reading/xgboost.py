@@ -6,7 +6,6 @@ right, all others, those never seen included, left.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -22,16 +21,15 @@ from spinney._interchange.reading.entries import (
     integers,
     is_file,
     json_of,
-    looks_pickled,
     names_of,
     number,
     numbers,
     read_bytes,
-    refuse_pickle,
     whole,
 )
 from spinney._interchange.reading.estimators import Imported
 from spinney._interchange.reading.nodes import Nodes, as_singles, cuts_below_singles
+from spinney._interchange.reading.signs import expect, refuse_unfitted
 from spinney._interchange.reading.ubjson import is_ubjson, parse_ubjson
 
 Floats = NDArray[np.float64]
@@ -102,6 +100,7 @@ def from_xgboost(
         data, label = read_bytes(model)
         is_estimator = None
     else:
+        refuse_unfitted(model)
         booster = model.get_booster() if hasattr(model, "get_booster") else model
         if not hasattr(booster, "save_raw"):
             raise TypeError(
@@ -119,8 +118,7 @@ class _Reading:
     """A model file, parsed."""
 
     def __init__(self, data: bytes) -> None:
-        if looks_pickled(data):
-            refuse_pickle("XGBoost", "from_xgboost")
+        expect(data, "XGBoost")
         fields = parse_ubjson(data) if is_ubjson(data) else json_of(data)
         self.learner = entry(fields, "learner", dict)
         version = fields.get("version")
@@ -321,15 +319,3 @@ def _texts(values: Any, offsets: Any) -> tuple[str, ...]:
         return tuple(data[a:b].decode() for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True))
     except UnicodeDecodeError:
         refuse("is damaged: the name of a category is no text")
-
-
-def is_xgboost(data: bytes) -> bool:
-    """Whether bytes look like a model file of XGBoost."""
-    if is_ubjson(data):
-        return b"learner" in data[:64]
-    if data.lstrip()[:1] != b"{":
-        return False
-    try:
-        return "learner" in json.loads(data)
-    except (ValueError, RecursionError, TypeError):
-        return False
