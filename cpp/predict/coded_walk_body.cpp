@@ -4,8 +4,6 @@
 #include <immintrin.h>
 #endif
 
-#include <utility>
-
 #include "base/lanes.h"
 #include "predict/coded_walk.h"
 

@@ -41,7 +41,9 @@ inline void settle(std::size_t n, Advance&& advance) {
       still_moving[n_still] = k;
       n_still += 1 - advance(k);
     }
-    std::swap(moving, still_moving);
+    std::uint8_t* const read = moving;
+    moving = still_moving;
+    still_moving = read;
     n_moving = n_still;
   }
 }
@@ -118,10 +120,9 @@ class Party {
     Range right{here.begin + n_left, here.n - n_left, {here.walk.both + step}};
     if (node.next & 2) arrive(left);
     if (node.next & 1) arrive(right);
-    if (left.n > right.n) std::swap(left, right);
-    if (left.n == 0) std::swap(left, right);
-    here = left;
-    return right;
+    const bool left_first = right.n == 0 || (0 < left.n && left.n <= right.n);
+    here = left_first ? left : right;
+    return left_first ? right : left;
   }
 
   void leave(Range& here) {
