@@ -52,9 +52,9 @@ Found gradients_of(std::size_t n, Body&& body) {
 
 class CoxRowsHandle {
  public:
-  CoxRowsHandle(const Doubles1& time, const Bytes1& is_event, const std::optional<Doubles1>& weight)
+  CoxRowsHandle(const Doubles1& time, const Bytes1& is_event, const std::optional<Doubles1>& weight, bool is_efron)
       : n_rows_(checked(time, is_event, weight)),
-        rows_(span_of(time), {is_event.data(), is_event.shape(0)}, span_of(weight)) {}
+        rows_(span_of(time), {is_event.data(), is_event.shape(0)}, span_of(weight), is_efron) {}
 
   Found gradients(const Doubles1& scores) const {
     check_scores(scores, n_rows_);
@@ -136,8 +136,8 @@ double concordance_of(const Doubles1& low, const Doubles1& high, const Doubles1&
 void init_survival(nb::module_& m) {
   using namespace spinney;
   nb::class_<CoxRowsHandle>(m, "CoxRows", "Rows whose hazards are proportional.")
-      .def(nb::init<const Doubles1&, const Bytes1&, const std::optional<Doubles1>&>(), "time"_a, "is_event"_a,
-           "weight"_a.none())
+      .def(nb::init<const Doubles1&, const Bytes1&, const std::optional<Doubles1>&, bool>(), "time"_a, "is_event"_a,
+           "weight"_a.none(), "is_efron"_a = false)
       .def("gradients", &CoxRowsHandle::gradients, "scores"_a,
            "Gradients and hessians, (1, n_rows), before weights, and the mean loss.")
       .def("mean_loss", &CoxRowsHandle::mean_loss, "scores"_a, "The mean loss at these scores.")

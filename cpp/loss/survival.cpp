@@ -20,7 +20,9 @@ constexpr std::size_t chunk_rows = 4096;  // sums are by chunk, in order: the sa
 
 // ---- Cox --------------------------------------------------------------------------------------------------
 
-CoxRows::CoxRows(std::span<const double> time, std::span<const std::uint8_t> is_event, std::span<const double> weight) {
+CoxRows::CoxRows(std::span<const double> time, std::span<const std::uint8_t> is_event, std::span<const double> weight,
+                 bool is_efron)
+    : is_efron_(is_efron) {
   for (std::size_t r = 0; r < time.size(); ++r)
     if (weight.empty() || weight[r] > 0) order_.push_back(static_cast<Row>(r));
   std::sort(order_.begin(), order_.end(), [&](Row a, Row b) { return time[a] != time[b] ? time[a] < time[b] : a < b; });
@@ -58,27 +60,52 @@ CoxRows::Risks CoxRows::risks(const double* scores) const {
   return r;
 }
 
+std::size_t CoxRows::end_of_time(std::size_t begin) const {
+  std::size_t end = begin;
+  while (end < time_.size() && time_[end] == time_[begin]) ++end;
+  return end;
+}
+
+CoxRows::Tie CoxRows::tie(const Risks& r, std::size_t begin, std::size_t end) const {
+  double events = 0, raised = 0, n = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    if (!is_event_[i]) continue;
+    events += weight_[i];
+    raised += weight_[i] * r.raised[i];
+    ++n;
+  }
+  Tie found;
+  found.has_events = n > 0;
+  const double at_risk = r.at_risk[begin], n_steps = is_efron_ ? std::max(n, 1.0) : 1.0, weight = events / n_steps;
+  for (double k = 0; k < n_steps; ++k) {
+    const double gone = k / n_steps, left = gone > 0 ? at_risk - gone * raised : at_risk;
+    found.hazard += weight / left;
+    found.squares += weight / (left * left);
+    found.own_hazard += (1 - gone) * (weight / left);
+    found.own_squares += (1 - gone) * (1 - gone) * (weight / (left * left));
+    if (events > 0) found.loss += weight * (log_ieee(left) + r.largest);
+  }
+  return found;
+}
+
 // A row is at risk in all events up to its own time. The second derivative is that of a row of weight 1.
 double CoxRows::gradients(const double* scores, double* gradients, double* hessians) const {
   const Risks r = risks(scores);
   const std::size_t n = order_.size();
   double hazard = 0, squares = 0, loss = 0;
-  for (std::size_t begin = 0; begin < n;) {
-    std::size_t end = begin;
-    double events = 0;
-    for (; end < n && time_[end] == time_[begin]; ++end)
-      if (is_event_[end]) events += weight_[end];
-    const double at_risk = r.at_risk[begin];
-    hazard += events / at_risk;
-    squares += events / (at_risk * at_risk);
-    if (events > 0) loss += events * (log_ieee(at_risk) + r.largest);
+  for (std::size_t begin = 0, end = 0; begin < n; begin = end) {
+    end = end_of_time(begin);
+    const Tie here = tie(r, begin, end);
+    loss += here.loss;
     for (std::size_t i = begin; i < end; ++i) {
-      const double expected = r.raised[i] * hazard, score = scores[order_[i]];
+      const double expected = r.raised[i] * (hazard + (is_event_[i] ? here.own_hazard : here.hazard));
+      const double square = squares + (is_event_[i] ? here.own_squares : here.squares), score = scores[order_[i]];
       gradients[order_[i]] = expected - (is_event_[i] ? 1.0 : 0.0);
-      hessians[order_[i]] = std::max(expected - r.raised[i] * r.raised[i] * squares, 0.0);
+      hessians[order_[i]] = std::max(expected - r.raised[i] * r.raised[i] * square, 0.0);
       if (is_event_[i]) loss -= weight_[i] * score;
     }
-    begin = end;
+    hazard += here.hazard;
+    squares += here.squares;
   }
   return loss / total_;
 }
@@ -86,8 +113,14 @@ double CoxRows::gradients(const double* scores, double* gradients, double* hessi
 double CoxRows::mean_loss(const double* scores) const {
   const Risks r = risks(scores);
   double loss = 0;
+  if (is_efron_)
+    for (std::size_t begin = 0, end = 0; begin < order_.size(); begin = end) {
+      end = end_of_time(begin);
+      loss += tie(r, begin, end).loss;
+    }
   for (std::size_t i = 0; i < order_.size(); ++i)
-    if (is_event_[i]) loss += weight_[i] * (log_ieee(r.at_risk[i]) + r.largest - scores[order_[i]]);
+    if (is_event_[i])
+      loss += weight_[i] * (is_efron_ ? -scores[order_[i]] : log_ieee(r.at_risk[i]) + r.largest - scores[order_[i]]);
   return loss / total_;
 }
 
@@ -96,17 +129,13 @@ CoxRows::Baseline CoxRows::baseline(const double* scores) const {
   const double factor = exp_ieee(-r.largest);
   Baseline found;
   double hazard = 0;
-  for (std::size_t begin = 0; begin < order_.size();) {
-    std::size_t end = begin;
-    double events = 0;
-    for (; end < order_.size() && time_[end] == time_[begin]; ++end)
-      if (is_event_[end]) events += weight_[end];
-    if (events > 0) {
-      hazard += events / r.at_risk[begin] * factor;
-      found.time.push_back(time_[begin]);
-      found.hazard.push_back(hazard);
-    }
-    begin = end;
+  for (std::size_t begin = 0, end = 0; begin < order_.size(); begin = end) {
+    end = end_of_time(begin);
+    const Tie here = tie(r, begin, end);
+    if (!here.has_events) continue;
+    hazard += here.hazard * factor;
+    found.time.push_back(time_[begin]);
+    found.hazard.push_back(hazard);
   }
   return found;
 }

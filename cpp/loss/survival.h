@@ -11,17 +11,19 @@
 namespace spinney {
 
 // Cox's proportional hazards: scores are logarithms of hazards. Ties by Breslow: all rows of a time are at risk while its
-// events happen.
+// events happen; or by Efron: the events of a time happen one after another, in an order that nobody knows, and those that
+// have happened are at risk no more. Their weights count by their mean there.
 class CoxRows {
  public:
   // `time` and `is_event` of all rows; those of weight 0 (empty: all have 1) are left out.
-  CoxRows(std::span<const double> time, std::span<const std::uint8_t> is_event, std::span<const double> weight);
+  CoxRows(std::span<const double> time, std::span<const std::uint8_t> is_event, std::span<const double> weight,
+          bool is_efron = false);
 
   // Gradients and hessians by row, not yet times their weights. Returns the mean loss.
   double gradients(const double* scores, double* gradients, double* hessians) const;
   double mean_loss(const double* scores) const;
 
-  // Times of events in ascending order, and the hazard of a score of 0 up to each (Breslow's estimate).
+  // Times of events in ascending order, and the hazard of a score of 0 up to each (Breslow's estimate, or Efron's).
   struct Baseline {
     std::vector<double> time, hazard;
   };
@@ -31,10 +33,20 @@ class CoxRows {
   struct Risks;  // at each time of an event
   Risks risks(const double* scores) const;
 
+  // What the rows of one time add: hazards and sums of squared ones, to rows at risk and to the events themselves.
+  struct Tie {
+    double hazard = 0, squares = 0, own_hazard = 0, own_squares = 0;
+    double loss = 0;  // without the scores of events
+    bool has_events = false;
+  };
+  Tie tie(const Risks& risks, std::size_t begin, std::size_t end) const;
+  std::size_t end_of_time(std::size_t begin) const;
+
   std::vector<Row> order_;             // rows of positive weight, by time
   std::vector<double> time_, weight_;  // in this order
   std::vector<std::uint8_t> is_event_;
   double total_ = 0;  // weight
+  bool is_efron_;
 };
 
 enum class TimeDistribution : std::uint8_t { normal, logistic, extreme };

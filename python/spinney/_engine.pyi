@@ -1053,6 +1053,7 @@ class CoxRows:
             NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
         ]
         | None,
+        is_efron: bool = False,
     ) -> None: ...
     def gradients(
         self,

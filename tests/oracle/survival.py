@@ -13,6 +13,30 @@ def cox_loss(time, is_event, scores, weight):
     return loss / weight.sum()
 
 
+def efron_steps(time, is_event, scores, weight, t):
+    """Mean weight of the events of a time, and what is at risk at each of them, one after another."""
+    raised = weight * np.exp(scores)
+    tied = is_event & (time == t)
+    d = int(tied.sum())
+    return weight[tied].sum() / d, raised[time >= t].sum() - np.arange(d) / d * raised[tied].sum()
+
+
+def efron_loss(time, is_event, scores, weight):
+    """As cox_loss, with Efron's ties."""
+    loss = -(weight * scores)[is_event].sum()
+    for t in np.unique(time[is_event]):
+        mean, at_risk = efron_steps(time, is_event, scores, weight, t)
+        loss += mean * np.log(at_risk).sum()
+    return loss / weight.sum()
+
+
+def efron_hazard(time, is_event, scores, weight):
+    """Times of events and Efron's hazard of a score of 0 up to each."""
+    times = np.unique(time[is_event])
+    steps = [efron_steps(time, is_event, scores, weight, t) for t in times]
+    return times, np.cumsum([(mean / at_risk).sum() for mean, at_risk in steps])
+
+
 def baseline_hazard(time, is_event, scores, weight):
     """Times of events and the hazard of a score of 0 up to each."""
     times, hazard, total = np.unique(time[is_event]), [], 0.0

@@ -17,6 +17,7 @@ import processes
 import pytest
 import spinney
 from click.testing import CliRunner
+from spinney import _engine
 from spinney.cli import tables
 from spinney.cli.commands import spinney as command
 from spinney.cli.fit import task_of
@@ -933,3 +934,22 @@ def test_boosting_takes_ways_to_grow_and_to_draw(folder, claims, tmp_path):
     assert "such as income=5" in run(*words, "--feature-cost", "3", code=2).stderr
     other = ("fit", folder / "claims.csv", "--target", "cost", "--model", "forest", "--sampling", "gradient")
     assert "is not a parameter of --model forest" in run(*other, code=2).stderr
+
+
+@pytest.mark.parametrize("loss", [name for name in _engine.losses() if name not in ("logistic", "multinomial")])
+def test_every_loss_of_the_library_is_fitted_from_the_command_line(loss, folder, claims, tmp_path):
+    is_class = _engine.losses()[loss]["of_classes"]
+    table = claims.with_columns(cost=(pl.col("age") > 50).cast(int) if is_class else pl.col("cost") + 0.5)
+    table.write_csv(tmp_path / "t.csv")
+    task = ("--task", "classification" if is_class else "regression", "--folds", 0, "--trees", 2)
+    words = ("fit", tmp_path / "t.csv", "--target", "cost", "--model", "boosting", *task)
+    run(*words, "--loss", loss, "--out", tmp_path / "m")
+    assert spinney.load(tmp_path / "m").loss == loss
+
+
+def test_several_quantiles_are_fitted_from_the_command_line(folder, tmp_path):
+    words = ("fit", folder / "claims.csv", "--target", "cost", "--model", "boosting", "--folds", 0, "--trees", 3)
+    run(*words, "--loss", "quantile", "--quantile", "0.1,0.5,0.9", "--out", tmp_path / "m")
+    assert spinney.load(tmp_path / "m").quantile == [0.1, 0.5, 0.9]
+    assert "Pass --loss quantile too" in refused(*words, "--quantile", "0.1,0.9")
+    assert "in ascending order" in refused(*words, "--loss", "quantile", "--quantile", "0.9,0.1", code=2)

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from spinney import _engine
 
 DOCS = Path(__file__).parents[2] / "docs"
 CHAPTERS = sorted((DOCS / "guide").glob("*.rst"))
@@ -101,3 +102,14 @@ def test_pictures_of_the_gallery_lead_to_pages():
     for name, text in PAGES.items():
         for target in re.findall(r"^ *:target: (\S+)\.html$", text, re.MULTILINE):
             assert resolved(name, target) in PAGES, f"{name}: {target}"
+
+
+def test_the_guide_lists_every_loss():
+    table = (
+        (DOCS / "guide" / "boosting.rst")
+        .read_text(encoding="utf-8")
+        .split("   * - loss\n")[1]
+        .split("\nLeaves take")[0]
+    )
+    listed = set(re.findall(r"^   \* - ``(\w+)``", table, re.MULTILINE))
+    assert listed == (set(_engine.losses()) - {"logistic", "multinomial"}) | {"log_loss"}

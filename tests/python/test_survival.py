@@ -31,16 +31,20 @@ def slopes(loss, scores, step=1e-5):
     return found
 
 
+@pytest.mark.parametrize("ties", ["breslow", "efron"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_cox_is_that_of_the_twin(weighted):
+def test_cox_is_that_of_the_twin(weighted, ties):
     X, time, is_event = times(25)
     weight = np.random.default_rng(1).integers(0, 4, 25) / 2 if weighted else np.ones(25)
     scores = X[:, 2] * 3
     used = weight > 0
-    rows = _engine.CoxRows(time, is_event.astype(np.uint8), weight)
+    is_efron = ties == "efron"
+    time = np.ceil(time / 2)  # many ties
+    assert any(((time == t) & is_event & used).sum() > 2 for t in time)
+    rows = _engine.CoxRows(time, is_event.astype(np.uint8), weight, is_efron)
 
     def loss(at):
-        return twin.cox_loss(time[used], is_event[used], at[used], weight[used])
+        return (twin.efron_loss if is_efron else twin.cox_loss)(time[used], is_event[used], at[used], weight[used])
 
     g, h, mean = rows.gradients(scores)
     assert mean == pytest.approx(loss(scores), rel=1e-12)
@@ -50,7 +54,9 @@ def test_cox_is_that_of_the_twin(weighted):
         bends = np.diag([slopes(lambda at, row=row: rows.gradients(at)[0][0][row], scores) for row in range(25)])
         np.testing.assert_allclose(h[0], bends, atol=1e-6)
     found = rows.baseline(scores)
-    expected = twin.baseline_hazard(time[used], is_event[used], scores[used], weight[used])
+    expected = (twin.efron_hazard if is_efron else twin.baseline_hazard)(
+        time[used], is_event[used], scores[used], weight[used]
+    )
     np.testing.assert_array_equal(found[0], expected[0])
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-12)
 
@@ -211,3 +217,18 @@ def test_folds_and_held_out_rows():
 def test_refuses_in_words(y, loss, said):
     with pytest.raises(ValueError, match=said):
         spinney.GradientBoostingSurvival(loss, **SMALL).fit(np.zeros((10, 1)), y)
+
+
+def test_ties_by_efron_change_rounded_times_alone():
+    X, time, is_event = times(200, rounded=False)
+    for grid, is_same in ((time, True), (np.ceil(time), False)):
+        signed = np.where(is_event, grid, -grid)
+        breslow, efron = (
+            spinney.GradientBoostingSurvival(**SMALL, ties=ties).fit(X, signed) for ties in ("breslow", "efron")
+        )
+        assert (breslow.fingerprint() == efron.fingerprint()) is is_same
+        curves = efron.predict_survival_function(X[:5])
+        assert (np.diff(curves) <= 0).all()
+        assert (curves >= 0).all()
+    known = twin.efron_hazard(np.ceil(time), is_event, efron.predict(X), np.ones(200))
+    np.testing.assert_allclose(efron.baseline_hazard_, known[1], rtol=1e-9)

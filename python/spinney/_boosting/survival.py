@@ -50,6 +50,11 @@ class GradientBoostingSurvival(BaseBoosting):
     scale : float or "auto", default="auto"
         With ``loss="aft"``: how far logarithms of times vary. "auto": as far as is most likely at the scores of each
         round.
+    ties : {"breslow", "efron"}, default="breslow"
+        With ``loss="cox"``: how events at the same time are counted. "breslow": all of them are at risk while each
+        happens; a row of weight 2 counts for two rows. "efron": they happen one after another, in an order that is not
+        known, so that fewer are at risk in the end; closer to times that were not rounded where many events share one.
+        There the weights of tied events count by their mean.
     n_estimators : int or "auto", default="auto"
         Number of rounds of one booster. "auto": the mean of five (ten with fewer than 3,000 rows), each of which holds
         out one fold of the rows and stops when it no longer improves, with small steps and columns drawn; what else is
@@ -220,6 +225,7 @@ class GradientBoostingSurvival(BaseBoosting):
         **BaseBoosting._parameter_constraints,
         "loss": [StrOptions({"cox", "aft"})],
         "distribution": [StrOptions(set(DISTRIBUTIONS))],
+        "ties": [StrOptions({"breslow", "efron"})],
         "scale": [Interval(Real, 0.0, None, closed="neither"), StrOptions({"auto"})],
     }
 
@@ -229,6 +235,7 @@ class GradientBoostingSurvival(BaseBoosting):
         *,
         distribution: str = "normal",
         scale: float | str = "auto",
+        ties: str = "breslow",
         n_estimators: int | str = "auto",
         effort: float | str = 0.5,
         learning_rate: float | str = "auto",
@@ -271,6 +278,7 @@ class GradientBoostingSurvival(BaseBoosting):
         self.loss = loss
         self.distribution = distribution
         self.scale = scale
+        self.ties = ties
         self.n_estimators = n_estimators
         self.effort = effort
         self.learning_rate = learning_rate
@@ -353,7 +361,7 @@ class GradientBoostingSurvival(BaseBoosting):
         return None if isinstance(self.scale, str) else float(self.scale)
 
     def _make_loss(self, learned: dict[str, Any]) -> Loss:
-        return time_loss(self.loss, self.distribution, self._given_scale, self._n_threads)
+        return time_loss(self.loss, self.distribution, self._given_scale, self.ties, self._n_threads)
 
     def _best_constant(self, loss: Loss, rows: LearningRows, n_scores: int) -> Floats:
         assert loss.outside is not None

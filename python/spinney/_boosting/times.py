@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,10 +110,10 @@ class CoxLoss:
 
     largest_step = 0.0
 
-    def __init__(self, rows: LearningRows) -> None:
+    def __init__(self, rows: LearningRows, ties: str = "breslow") -> None:
         assert rows.more is not None
         known = (rows.target == rows.more).astype(np.uint8)
-        self._rows = _engine.CoxRows(rows.target, known, rows.weight)
+        self._rows = _engine.CoxRows(rows.target, known, rows.weight, ties == "efron")
 
     def gradients(self, scores: Floats) -> tuple[Floats, Floats]:
         """Gradients and second derivatives by row."""
@@ -206,10 +207,10 @@ class TimedLoss:
         return constant
 
 
-def time_loss(name: str, distribution: str, scale: float | None, n_threads: int) -> Loss:
+def time_loss(name: str, distribution: str, scale: float | None, ties: str, n_threads: int) -> Loss:
     """Return a loss of times."""
     if name == "cox":
-        return Loss("outside", lambda y, weight, offset: 0.0, outside=CoxLoss)
+        return Loss("outside", lambda y, weight, offset: 0.0, outside=partial(CoxLoss, ties=ties))
 
     def of_rows(rows: LearningRows) -> TimedLoss:
         return TimedLoss(rows, distribution, scale, n_threads)
