@@ -40,6 +40,16 @@ MODELS = {
     "exponential": (ensemble.GradientBoostingClassifier(n_estimators=4, loss="exponential"), X, TWO),
     "from zero": (ensemble.GradientBoostingClassifier(n_estimators=4, init="zero"), X, TWO),
     "boosting of values": (ensemble.GradientBoostingRegressor(n_estimators=4, loss="huber"), X, Y),
+    "boosting of medians": (ensemble.GradientBoostingRegressor(n_estimators=3, loss="absolute_error"), X, Y),
+    "boosting of quantiles": (ensemble.GradientBoostingRegressor(n_estimators=3, loss="quantile"), X, Y),
+    "boosting of means": (ensemble.GradientBoostingRegressor(n_estimators=3), X, Y),
+    "histograms of means": (ensemble.HistGradientBoostingRegressor(max_iter=3), HOLES, Y),
+    "histograms of medians": (ensemble.HistGradientBoostingRegressor(max_iter=3, loss="absolute_error"), HOLES, Y),
+    "histograms of quantiles": (
+        ensemble.HistGradientBoostingRegressor(max_iter=3, loss="quantile", quantile=0.3),
+        HOLES,
+        Y,
+    ),
     "histograms": (ensemble.HistGradientBoostingClassifier(max_iter=4, min_samples_leaf=5), HOLES, TWO),
     "histograms of several classes": (ensemble.HistGradientBoostingClassifier(max_iter=3), HOLES, THREE),
     "histograms of counts": (ensemble.HistGradientBoostingRegressor(max_iter=4, loss="poisson"), X, np.abs(Y)),
@@ -201,6 +211,24 @@ def test_live_models_of_catboost_say_what_their_predict_says(tmp_path):
     by_target = cat.CatBoostClassifier(**settings, one_hot_max_size=2, cat_features=[3]).fit(words, TWO)
     with pytest.raises(spinney.ModelFileError, match="statistics of the target by category"):
         spinney.from_catboost(by_target)
+    said = np.where(X[:, 3:] > 2, "red sky at night", "blue sky").astype(object)
+    told = cat.Pool(np.hstack([X.astype(object), said]), TWO, text_features=[4])
+    with pytest.raises(spinney.ModelFileError, match="has columns of text, which are not carried over"):
+        spinney.from_catboost(cat.CatBoostClassifier(**settings).fit(told))
+    embedded = cat.Pool([[row[0], row] for row in X], TWO, embedding_features=[1])
+    with pytest.raises(spinney.ModelFileError, match="has columns of embeddings, which are not carried over"):
+        spinney.from_catboost(cat.CatBoostClassifier(**settings).fit(embedded))
+    shares = cat.CatBoostClassifier(**settings, loss_function="CrossEntropy").fit(X, THREE / 2)
+    np.testing.assert_array_equal(spinney.from_catboost(shares).predict_proba(X), shares.predict_proba(X))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["YetiRank", "QueryRMSE", "QuerySoftMax", "PairLogit"])
+def test_rankers_of_catboost(loss):
+    cat = pytest.importorskip("catboost")
+    model = cat.CatBoostRanker(iterations=4, depth=3, verbose=0, allow_writing_files=False, loss_function=loss)
+    model.fit(X, THREE > 0, group_id=np.repeat([0, 1, 2], 50))
+    np.testing.assert_array_equal(spinney.from_catboost(model).predict(X), model.predict(X))
 
 
 @pytest.mark.slow
@@ -236,7 +264,19 @@ def test_other_objectives_of_lightgbm(objective):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "loss", ["MAE", "Quantile:alpha=0.3", "Huber:delta=1", "Tweedie:variance_power=1.5", "LogCosh"]
+    "loss",
+    [
+        "MAE",
+        "Quantile:alpha=0.3",
+        "Huber:delta=1",
+        "Tweedie:variance_power=1.5",
+        "LogCosh",
+        "Lq:q=3",
+        "MAPE",
+        "Expectile:alpha=0.3",
+        "MultiQuantile:alpha=0.1,0.5",
+        "LogLinQuantile",
+    ],
 )
 def test_other_losses_of_catboost(loss):
     cat = pytest.importorskip("catboost")

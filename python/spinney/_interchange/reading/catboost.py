@@ -10,7 +10,7 @@ import os
 import tempfile
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,14 +100,16 @@ def from_catboost(model: Any, *, classes: Any = None, categories: dict[Any, Any]
     """
     if is_file(model):
         data, label = read_bytes(model)
-        if data[:4] == b"CBM1":
-            data = _as_json(_loaded(data))
     elif hasattr(model, "save_model") and hasattr(model, "tree_count_"):
         refuse_unfitted(model)
-        data, label = _as_json(model), "this model"
+        data, label = b"", "this model"
     else:
         raise TypeError(f"model must be a fitted model of CatBoost, or its file, not {type(model).__name__}.")
     with faults_named(label, "import", "it"):
+        if data[:4] == b"CBM1":
+            model = _loaded(data)
+        if not is_file(model):
+            data = _as_json(model)
         return _Reading(data, categories or {}).sum(classes).estimator()
 
 
@@ -122,7 +124,16 @@ def _loaded(data: bytes) -> Any:
     return library.CatBoost().load_model(blob=data)
 
 
+def _refuse_columns(kind: str) -> NoReturn:
+    refuse(f"has columns of {kind}, which are not carried over. Fit it without them.")
+
+
 def _as_json(model: Any) -> bytes:
+    """Return what CatBoost's own exporter writes, which takes neither text nor embeddings."""
+    if model.get_text_feature_indices():
+        _refuse_columns("text")
+    if model.get_embedding_feature_indices():
+        _refuse_columns("embeddings")
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.json")
         model.save_model(path, format="json")
@@ -139,7 +150,7 @@ class _Reading:
         told = entry(self.fields, "features_info", dict)
         for kind, words in (("text_features", "text"), ("embedding_features", "embeddings")):
             if told.get(kind):
-                refuse(f"has columns of {words}, which are not carried over. Fit it without them.")
+                _refuse_columns(words)
         if told.get("ctrs"):
             refuse(
                 "uses statistics of the target by category (CTR), which are not carried over. Fit it with "
