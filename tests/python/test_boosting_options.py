@@ -296,3 +296,43 @@ def test_refit_refusals():
 def test_refusals(parameters, message):
     with pytest.raises(ValueError, match=message):
         values(**parameters).fit(X, Y)
+
+
+# ---- rankers and times ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"drop_rate": 0.4},
+        {"sampling": "goss", "top_share": 0.3, "subsample": 0.6},
+        {"sampling": "gradient", "subsample": 0.5},
+        {"forced_splits": FORCED},
+        {"feature_weights": [1.0, 5.0, 0.0, 1.0], "max_features": 0.5},
+        {"feature_costs": [9.0, 1.0, 1.0, 1.0]},
+        {"linear_leaves": True},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", [spinney.GradientBoostingRanker, spinney.GradientBoostingSurvival])
+def test_rankers_and_times_are_grown_and_drawn_otherwise_too(kind, parameters):
+    is_ranker = kind is spinney.GradientBoostingRanker
+    y = THREE if is_ranker else np.exp(Y) * np.where(np.arange(300) % 3, 1, -1)
+    lists = {"groups": np.arange(300) % 20} if is_ranker else {}
+    given = SMALL | {"n_estimators": 4} | parameters
+    models = [kind(**given, n_jobs=n).fit(X, y, **lists) for n in (1, 3)]
+    assert models[0].fingerprint() == models[1].fingerprint()
+    plain = kind(**SMALL | {"n_estimators": 4}).fit(X, y, **lists)
+    assert models[0].fingerprint() != plain.fingerprint()
+    assert np.array_equal(through_bytes(models[0]).predict(X), models[0].predict(X))
+    if "forced_splits" in parameters:
+        assert {int(tree.feature[0]) for tree in models[0].boosting_.trees()} == {1}
+
+
+def test_times_refuse_what_does_not_go_together():
+    with pytest.raises(ValueError, match="top_share"):
+        spinney.GradientBoostingSurvival(sampling="goss", subsample=0.1).fit(X, np.exp(Y))
+    with pytest.raises(ValueError, match="monotonic_cst"):
+        spinney.GradientBoostingRanker(linear_leaves=True, monotonic_cst=[1, 0, 0, 0]).fit(
+            X, THREE, groups=np.arange(300) % 20
+        )

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._boosting.base import BaseBoosting
 from spinney._boosting.evaluations import metrics_of
+from spinney._boosting.goes_with import check_options
 from spinney._boosting.losses import Loss
 from spinney._boosting.ranking import (
     RANKING_LOSSES,
@@ -96,6 +97,27 @@ class GradientBoostingRanker(BaseBoosting):
     subsample : float or "auto", default="auto"
         Share of the rows drawn for each round. "auto": 1, or what goes with ``n_estimators="auto"``; where gradients
         say which (``sampling``), a half, or a tenth beside ``top_share``.
+    sampling : {"uniform", "gradient", "goss"}, default="uniform"
+        Which rows are drawn where ``subsample`` asks for some: all alike, or those with large gradients rather than
+        others. "gradient" draws a row with a probability that is proportional to the size of its gradient, up to 1, and
+        lets it stand for as many like it (minimal variance sampling). "goss" takes those with the largest gradients,
+        ``top_share`` of all, and of the others some drawn alike, which stand for the others (gradient-based one-side
+        sampling).
+    top_share : float, default=0.2
+        With ``sampling="goss"``: share of the rows that are taken for their large gradients. With ``subsample="auto"``
+        a tenth of all rows are drawn beside them.
+    drop_rate : float, default=0.0
+        Share of the earlier rounds, drawn anew, that each round is fitted without; at least one (DART). A round that
+        drops k others then counts for a (k + 1)-th of its step, and these for k of k + 1 parts of what they did. 0: no
+        round is dropped. Not with ``warm_start``; no stages are predicted, as later rounds change earlier ones. Early
+        stopping keeps the model as it was after its best round.
+    skip_drop : float, default=0.0
+        With ``drop_rate``: chance that a round drops nothing.
+    max_drop : int, optional
+        With ``drop_rate``: most rounds that one drops. None: no limit.
+    drop_by : {"uniform", "weight"}, default="uniform"
+        With ``drop_rate``: whether all rounds are dropped with the same chance, or in proportion to what they count for
+        after earlier drops.
     max_features : int, float, {"auto", "sqrt", "log2"} or None, default="auto"
         Number or share of the columns tried at each node, drawn at random. "auto": all, or what goes with
         ``n_estimators="auto"``. None: all.
@@ -119,6 +141,24 @@ class GradientBoostingRanker(BaseBoosting):
     interaction_cst : list of groups of columns, "pairwise" or "no_interactions", optional
         Groups of columns: those that split on one path from the root must all be in one group. Columns that are in none
         form one more group.
+    feature_costs : array-like of positive numbers or dict by column name, optional
+        Price of each column, by which the gain of its splits is divided. Columns that a dict leaves out cost 1.
+    feature_weights : array-like of numbers or dict by column name, optional
+        How likely each column is to be drawn where some are, for a tree, a level or a node, in proportion; 0: never.
+        Columns that a dict leaves out have weight 1.
+    forced_splits : dict, optional
+        The first splits of every tree: ``{"feature": column, "threshold": number}``, or ``"categories"`` that go left
+        in the place of the threshold, with the splits of its sides as ``"left"`` and ``"right"``. Cuts are exact,
+        whatever the bins are; missing values go where it saves more. A fit refuses a split that leaves too few rows on
+        a side; where rows are drawn, a tree whose rows cannot make it goes on as usual.
+    linear_leaves : bool, default=False
+        Whether a leaf may add a line instead of one value: a ridge regression of its step on the columns of numbers
+        that its path asks for. Each column is held to the values that the leaf has seen of it, so that no line runs
+        away outside of them; a row that lacks one of these values gets the leaf's value. Not with ``absolute_error``,
+        ``quantile`` and ``huber``, nor with monotone constraints.
+    linear_l2 : float, default=5.0
+        Squared penalty of the slopes of lines in leaves, in units of the second derivative of the loss (of rows, for
+        squared errors), for columns that are scaled to a variance of 1 in their leaf.
     early_stopping : bool or None, default=None
         Whether to hold out rows, and to stop when their loss no longer improves. None: if ``n_iter_no_change`` is
         given, and, fold by fold, with ``n_estimators="auto"``.
@@ -237,6 +277,12 @@ class GradientBoostingRanker(BaseBoosting):
         l1_regularization: float = 0.0,
         max_step: float | str | None = "auto",
         subsample: float | str = "auto",
+        sampling: str = "uniform",
+        top_share: float = 0.2,
+        drop_rate: float = 0.0,
+        skip_drop: float = 0.0,
+        max_drop: int | None = None,
+        drop_by: str = "uniform",
         max_features: int | float | str | None = "auto",
         max_features_per_level: float = 1.0,
         max_features_per_tree: float = 1.0,
@@ -246,6 +292,11 @@ class GradientBoostingRanker(BaseBoosting):
         category_l2: float = 10.0,
         monotonic_cst: Any = None,
         interaction_cst: Any = None,
+        feature_costs: Any = None,
+        feature_weights: Any = None,
+        forced_splits: dict[str, Any] | None = None,
+        linear_leaves: bool = False,
+        linear_l2: float = 5.0,
         early_stopping: bool | None = None,
         scoring: Any = None,
         validation_fraction: float | int = 0.1,
@@ -279,6 +330,12 @@ class GradientBoostingRanker(BaseBoosting):
         self.l1_regularization = l1_regularization
         self.max_step = max_step
         self.subsample = subsample
+        self.sampling = sampling
+        self.top_share = top_share
+        self.drop_rate = drop_rate
+        self.skip_drop = skip_drop
+        self.max_drop = max_drop
+        self.drop_by = drop_by
         self.max_features = max_features
         self.max_features_per_level = max_features_per_level
         self.max_features_per_tree = max_features_per_tree
@@ -288,6 +345,11 @@ class GradientBoostingRanker(BaseBoosting):
         self.category_l2 = category_l2
         self.monotonic_cst = monotonic_cst
         self.interaction_cst = interaction_cst
+        self.feature_costs = feature_costs
+        self.feature_weights = feature_weights
+        self.forced_splits = forced_splits
+        self.linear_leaves = linear_leaves
+        self.linear_l2 = linear_l2
         self.early_stopping = early_stopping
         self.scoring = scoring
         self.validation_fraction = validation_fraction
@@ -362,6 +424,7 @@ class GradientBoostingRanker(BaseBoosting):
                 read_metric(metric)
         check_scoring(None, self.callbacks)
         check_held_out(X_val, y_val, more, None, stops_early(self))
+        check_options(self)
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:
         learned: dict[str, Any] = {"n_outputs_": 1}

@@ -16,12 +16,12 @@ _SAMPLING = ("uniform", "gradient", "goss")
 BOOSTING_OPTIONS = {  # models that each is for
     "growth": _ALL,
     "subsample": _ALL,
-    "sampling": ("boosting",),
+    "sampling": _ALL,
     "n_parallel_trees": ("boosting",),
-    "drop_rate": ("boosting",),
+    "drop_rate": _ALL,
     "hierarchical_shrinkage": ("boosting",),
-    "linear_leaves": ("boosting",),
-    "feature_costs": ("boosting",),
+    "linear_leaves": _ALL,
+    "feature_costs": _ALL,
 }
 
 
