@@ -1,44 +1,24 @@
 """Dask collections: fits on the workers of a cluster, and predictions when they are asked for."""
 
-import itertools
 import os
 import signal
 import subprocess
 import sys
 
+import dask_rows
 import numpy as np
 import pandas as pd
 import pytest
 import spinney
+from dask_rows import FEW, N, make_frame, partitioned
+from spinney._cluster.dask_carrier import DaskCarrier
 
 distributed = pytest.importorskip("distributed")
-dd = pytest.importorskip("dask.dataframe")
+pytest.importorskip("dask.dataframe")
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # of Dask and what it stands on
     pytest.mark.timeout(120),
 ]
-
-N = 3 * 4096 + 300
-FEW = {"n_estimators": 4, "max_leaf_nodes": 8}
-
-
-def make_frame(n=N, seed=0):
-    random = np.random.RandomState(seed)
-    frame = pd.DataFrame({"x": random.standard_normal(n), "z": random.standard_normal(n).astype(np.float32)})
-    frame["word"] = random.choice(list("abcde"), n)
-    frame.loc[n // 2 :, "word"] = random.choice(list("cdefg"), n - n // 2)  # other categories in later partitions
-    frame.loc[::7, "z"] = np.nan
-    frame["y"] = frame["x"] * 2 + (frame["word"] == "c") + random.standard_normal(n)
-    return frame
-
-
-def partitioned(frame, ends):
-    """Make a collection of partitions that end at these rows; some may be empty."""
-    from dask import delayed
-
-    cuts = [0, *ends, len(frame)]
-    parts = [delayed(frame.iloc[a:b]) for a, b in itertools.pairwise(cuts)]
-    return dd.from_delayed(parts, meta=frame.iloc[:0], verify_meta=False)
 
 
 @pytest.fixture
@@ -104,28 +84,16 @@ def test_an_array_is_learned_where_it_lies(client):
     assert np.array_equal(there.predict(da.from_array(X, chunks=(3000, 4))).compute(), here.predict(X))
 
 
-def fit_on_two_workers(path, callback=None):
-    frame = make_frame()
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster),
-    ):
-        model = spinney.GradientBoostingRegressor(**FEW | {"n_estimators": 8}, callbacks=callback)
-        return model.fit(partitioned(frame, [5000, 9000]), "y", checkpoint=path)
-
-
-if __name__ == "__main__":  # a client that is killed
-    fit_on_two_workers(sys.argv[1], lambda done: done["round"] == 5 and os.kill(os.getpid(), signal.SIGKILL))
-
-
 @pytest.mark.slow
 def test_a_killed_client_is_followed_by_another(tmp_path):
     path, frame = tmp_path / "rounds", make_frame()
-    done = subprocess.run([sys.executable, __file__, str(path)], check=False, capture_output=True, timeout=100)
+    done = subprocess.run(
+        [sys.executable, dask_rows.__file__, str(path)], check=False, capture_output=True, timeout=100
+    )
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     assert path.exists()
     rounds = []
-    there = fit_on_two_workers(path, lambda done: rounds.append(done["round"]))
+    there = dask_rows.fit_on_two_workers(path, lambda done: rounds.append(done["round"]))
     assert 1 < rounds[0] <= 5
     assert rounds[-1] == 8
     assert not path.exists()
@@ -134,7 +102,7 @@ def test_a_killed_client_is_followed_by_another(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_killed_worker_is_replaced():
+def test_a_killed_worker_is_replaced(monkeypatch):
     frame = make_frame()
     options = FEW | {"n_estimators": 12, "subsample": 0.8, "random_state": 1}
     here = spinney.GradientBoostingRegressor(**options).fit(frame.drop(columns="y"), frame["y"])
@@ -143,13 +111,25 @@ def test_a_killed_worker_is_replaced():
         distributed.Client(cluster) as client,
     ):
         killed = []
+        ask, asked = DaskCarrier.ask, []
+
+        def kill_one():
+            pids = client.run(os.getpid)
+            victim = sorted(pids)[0]
+            killed.append(victim)
+            os.kill(pids[victim], signal.SIGKILL)
 
         def kill(progress):
-            if progress["round"] in (3, 7):
-                pids = client.run(os.getpid)
-                victim = sorted(pids)[0]
-                killed.append(victim)
-                os.kill(pids[victim], signal.SIGKILL)
+            if progress["round"] == 3:
+                kill_one()
+
+        def ask_and_kill(self, question):
+            asked.append(question[0])
+            if asked[-3:] == [1, 2, 2] and len(asked) > 60 and len(killed) == 1:  # in the middle of a tree
+                kill_one()
+            return ask(self, question)
+
+        monkeypatch.setattr(DaskCarrier, "ask", ask_and_kill)
 
         rows = partitioned(frame, [5000, 9000])
         there = spinney.GradientBoostingRegressor(**options, callbacks=kill).fit(rows, "y")

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import spinney
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,18 +29,18 @@ def make_table(seed=0, n=N):
 
 def deal(frame, partitions, blocks, n_holders, of_block):
     """Deal a frame's partitions out, cut at these rows, in blocks of whole chunks."""
-    ends = [0, *sorted(partitions), len(frame)]
+    ends = [0, *sorted(partitions), frame.shape[0]]
     parts = [rows_between(frame, a, b) for a, b in itertools.pairwise(ends)]
     holders = [Holder("test", 1) for _ in range(n_holders)]
     for b, (begin, end) in enumerate(blocks):
-        some = slices_of([len(part) for part in parts], begin, end)
+        some = slices_of([part.shape[0] for part in parts], begin, end)
         holders[of_block[b]].take(b, [rows_between(parts[p], i, j) for p, i, j in some])
     names = list(frame.columns) if hasattr(frame, "columns") else None
     return Dealt(LocalCarrier(holders, blocks, of_block), frame.shape[1], names)
 
 
 def in_two(frame):
-    return deal(frame, [100, 5000, 5000], aligned_blocks(len(frame), 3), 2, [0, 1, 0])
+    return deal(frame, [100, 5000, 5000], aligned_blocks(frame.shape[0], 3), 2, [0, 1, 0])
 
 
 def check_same(model, frame, y, **more):
@@ -151,3 +152,14 @@ def test_rounds_that_are_done_are_gone_on_with(tmp_path):
         there._fit(in_two(frame.assign(x0=frame["x1"])), labels, None, None, None, later, None, path)
     there.set_params(callbacks=None).fit(frame, labels, checkpoint=path)  # begun there, done here
     assert there.fingerprint() == whole.fingerprint()
+
+
+def test_dates_and_sparse_rows_are_learned_alike():
+    random = np.random.RandomState(0)
+    frame = pd.DataFrame({"day": np.datetime64("2020-01-01") + random.randint(0, 900, N).astype("timedelta64[D]")})
+    frame["yes"] = random.random_sample(N) < 0.5
+    frame.loc[::9, "day"] = pd.NaT
+    few = {"n_estimators": 2, "max_leaf_nodes": 6}
+    check_same(spinney.GradientBoostingRegressor(**few), frame, frame["day"].dt.month.fillna(3) + frame["yes"])
+    rows = scipy.sparse.random(N, 4, density=0.3, format="csr", random_state=0)
+    check_same(spinney.GradientBoostingRegressor(**few), rows, rows[:, [0]].toarray().ravel())

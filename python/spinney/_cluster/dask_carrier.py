@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 from uuid import uuid4
 
+from spinney._cluster.dask_actors import LONGEST_WAIT, LOOK_EVERY, Actors, WorkerLostError
 from spinney._cluster.deal import Carrier, aligned_blocks, slices_of
-from spinney._cluster.holder import Holder, leave_block
+from spinney._cluster.holder import Holder, leave_block, n_rows_of
 
-LONGEST_WAIT = 600.0  # seconds for one answer
-_LOOK_EVERY = 1.0  # seconds between looks whether a worker still lives
 _MOST_LOSSES = 20  # workers that a fit may lose
-
-
-class WorkerLostError(RuntimeError):
-    """A worker does not answer any more."""
 
 
 class DaskCarrier(Carrier):
@@ -34,7 +28,7 @@ class DaskCarrier(Carrier):
         self._client = client
         self._parts = list(parts)
         self._fit = f"spinney-{uuid4().hex}"
-        self._actors: dict[str, Any] = {}  # by address
+        self._holders = Actors(client)
         self._log: list[bytes] = []  # questions of the round
         self._history: Callable[[], list[bytes]] | None = None
         self._recut: Callable[[list[int]], tuple[Any, ...]] | None = None
@@ -43,7 +37,7 @@ class DaskCarrier(Carrier):
         if not threads:
             raise RuntimeError("The cluster has no workers. Start some, or wait for them with client.wait_for_workers.")
         futures = client.compute(self._parts)
-        self._lengths: list[int] = self._gathered(client.map(len, futures, pure=False))
+        self._lengths: list[int] = self._holders.gathered(client.map(n_rows_of, futures, pure=False))
         n_rows = sum(self._lengths)
         if n_rows == 0:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
@@ -51,6 +45,7 @@ class DaskCarrier(Carrier):
         self._where = self._in_order(list(threads), futures)[: len(self.blocks)]  # address of each block
         for b, address in enumerate(self._where):
             self._place(b, address, dict(enumerate(futures)))
+        self._holders.connect()
 
     @property
     def n_rows_of_parts(self) -> list[int]:
@@ -81,59 +76,18 @@ class DaskCarrier(Carrier):
             workers=[address],
             pure=False,
         )
-        self._gathered([left], address)
-        if address not in self._actors:
-            n_jobs = self._client.nthreads().get(address, 1)
-            made = self._client.submit(Holder, self._fit, n_jobs, workers=[address], actor=True, pure=False)
-            self._actors[address] = self._gathered([made], address)[0]
-        self._call(address, "take", block)
-
-    def _gathered(self, futures: Sequence[Any], address: str | None = None) -> list[Any]:
-        """Return results, in time or not at all."""
-        distributed: Any = import_module("distributed")  # it has no types
-        began = time.monotonic()
-        while True:
-            try:
-                distributed.wait(futures, timeout=_LOOK_EVERY)
-                found: list[Any] = self._client.gather(futures)
-                return found
-            except TimeoutError:
-                self._check_wait(address, began)
-
-    def _check_wait(self, address: str | None, began: float) -> None:
-        if address is not None and address not in self._client.nthreads():
-            raise WorkerLostError(address)
-        if time.monotonic() - began > LONGEST_WAIT:
-            who = "The cluster" if address is None else f"The worker {address}"
-            raise TimeoutError(f"{who} has not answered for {LONGEST_WAIT:.0f} s. Look at its log; fit again.")
-
-    def _answer(self, address: str, future: Any) -> Any:
-        """Wait for an actor, as long as its worker lives."""
-        began = time.monotonic()
-        while True:
-            try:
-                return future.result(timeout=_LOOK_EVERY)
-            except TimeoutError:
-                self._check_wait(address, began)
-            except (OSError, RuntimeError) as error:
-                raise WorkerLostError(address) from error
-
-    def _send(self, address: str, method: str, *args: Any) -> Any:
-        try:
-            return getattr(self._actors[address], method)(*args)
-        except RuntimeError as error:  # that is how an actor says that its worker is gone
-            raise WorkerLostError(address) from error
-
-    def _call(self, address: str, method: str, *args: Any) -> Any:
-        return self._answer(address, self._send(address, method, *args))
+        self._holders.gathered([left], address)
+        if address not in self._holders:
+            self._holders.make(address, Holder, self._fit, self._client.nthreads().get(address, 1))
+        self._holders.call(address, "take", block)
 
     def _blocks_of(self, address: str) -> list[int]:
         return [b for b, where in enumerate(self._where) if where == address]
 
     def each(self, method: str, args_of: Callable[[list[int]], tuple[Any, ...]]) -> list[Any]:
         """Call a method of every holder."""
-        sent = {a: self._send(a, method, *args_of(self._blocks_of(a))) for a in dict.fromkeys(self._where)}
-        return [self._answer(address, future) for address, future in sent.items()]
+        sent = {a: self._holders.send(a, method, *args_of(self._blocks_of(a))) for a in dict.fromkeys(self._where)}
+        return [self._holders.answer(address, future) for address, future in sent.items()]
 
     def begin_rounds(self, history: Callable[[], list[bytes]], recut: Callable[[list[int]], tuple[Any, ...]]) -> None:
         """Note what brings a new piece up to date."""
@@ -151,12 +105,12 @@ class DaskCarrier(Carrier):
         lost: list[str] = []
         for address in dict.fromkeys(self._where):
             try:
-                sent[address] = self._send(address, "answer", question)
+                sent[address] = self._holders.send(address, "answer", question)
             except WorkerLostError:
                 lost.append(address)
         for address, future in sent.items():
             try:
-                answers |= self._answer(address, future)
+                answers |= self._holders.answer(address, future)
             except WorkerLostError:
                 lost.append(address)
         if lost:
@@ -171,7 +125,7 @@ class DaskCarrier(Carrier):
         while True:
             lost = self._where[block]
             self._n_lost += 1
-            self._actors.pop(lost, None)
+            self._holders.forget(lost)
             if self._n_lost > _MOST_LOSSES:
                 raise RuntimeError(
                     f"The cluster has lost workers {self._n_lost} times during the fit, the last of them {lost}. They "
@@ -180,20 +134,21 @@ class DaskCarrier(Carrier):
             self._client.wait_for_workers(1, timeout=LONGEST_WAIT)
             alive = [address for address in self._client.nthreads() if address != lost]
             if not alive:
-                time.sleep(_LOOK_EVERY)
+                time.sleep(LOOK_EVERY)
                 continue
             address = min(alive, key=lambda a: (len(self._blocks_of(a)), a))
             self._where[block] = address
             try:
                 self._place(block, address)
                 encoding, given = self._recut([block])
-                self._call(address, "encode", *encoding)
-                self._call(address, "cut", *given)
-                found: bytes = self._call(address, "answer_of", block, self._history() + self._log)
+                self._holders.call(address, "encode", *encoding)
+                self._holders.call(address, "cut", *given)
+                found: bytes = self._holders.call(address, "answer_of", block, self._history() + self._log)
+                self._holders.connect()
                 return found
             except WorkerLostError:
                 continue
 
     def close(self) -> None:
         """Let the holders go."""
-        self._actors.clear()
+        self._holders.close()

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 import spinney._engine as _engine
-from spinney._cluster.dask_carrier import DaskCarrier, WorkerLostError
+from spinney._cluster import dask_forest
+from spinney._cluster.dask_actors import WorkerLostError
+from spinney._cluster.dask_carrier import DaskCarrier
 from spinney._cluster.deal import Dealt
+from spinney._cluster.holder import n_rows_of
 from spinney._data.scan import active_client
 
 _MOST_STARTS = 5
@@ -28,7 +31,8 @@ def fit_boosting(model: Any, X: Any, beside: dict[str, Any], checkpoint: Any) ->
     """
     client = active_client()
     _check_request(model, beside)
-    X, y, weight = _taken_apart(X, beside["y"], beside["sample_weight"])
+    X, taken = _taken_apart(X, beside)
+    y, weight = taken["y"], taken["sample_weight"]
     parts, names, n_columns = _parts_of(X)
     for attempt in range(_MOST_STARTS):
         carrier = None
@@ -46,6 +50,36 @@ def fit_boosting(model: Any, X: Any, beside: dict[str, Any], checkpoint: Any) ->
             if carrier is not None:
                 carrier.close()
     raise AssertionError
+
+
+def fit_forest(model: Any, X: Any, beside: dict[str, Any]) -> Any:
+    """Grow the trees of a forest on all workers, each of which has all rows."""
+    return _fitted_there(model, X, beside, dask_forest.fit_forest)
+
+
+def fit_tree(model: Any, X: Any, beside: dict[str, Any]) -> Any:
+    """Grow a single tree on a worker that has all rows."""
+    for name in ("X_val", "y_val", "sample_weight_val"):
+        if hasattr(beside.get(name), "dask"):
+            raise TypeError(f"{name} is a Dask collection. Pass {name}.compute(): the rows held out are few.")
+    return _fitted_there(model, X, beside, dask_forest.fit_on_one)
+
+
+def _fitted_there(model: Any, X: Any, beside: dict[str, Any], fit: Any) -> Any:
+    """Fit a copy of a model to rows that are all in one place, and take over what it has learned."""
+    model._check_parameters()
+    client = active_client()
+    X, taken = _taken_apart(X, beside)
+    parts, _, _ = _parts_of(X)
+    for name in ("y", "sample_weight", "groups", "exposure"):
+        if hasattr(taken.get(name), "dask"):
+            taken[name] = taken[name].compute()
+    done = fit(client, model, parts, taken)
+    own = model.get_params(deep=False)
+    for name in [name for name in vars(model) if name not in own]:
+        delattr(model, name)
+    model.__dict__.update({name: value for name, value in vars(done).items() if name not in own})
+    return model
 
 
 def _check_request(model: Any, beside: dict[str, Any]) -> None:
@@ -89,16 +123,16 @@ def _is_plain(loss: Any) -> bool:
     return not known.get(loss, {}).get("refits_leaves", False) and loss != "log_cosh"
 
 
-def _taken_apart(X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]:
-    """Take columns that are named out of the frame."""
-    named = [name for name in (y, weight) if isinstance(name, str)]
+def _taken_apart(X: Any, beside: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Take columns that are named out of the frame; return what remains, and what is beside it."""
+    named = {option: name for option, name in beside.items() if isinstance(name, str)}
     if not named:
-        return X, y, weight
+        return X, dict(beside)
     columns = list(getattr(X, "columns", []))
-    for name in named:
+    for option, name in named.items():
         if name not in columns:
-            raise ValueError(f"{name!r} names no column of X.")
-    return X.drop(columns=named), X[y] if isinstance(y, str) else y, X[weight] if isinstance(weight, str) else weight
+            raise ValueError(f"{option}={name!r} names no column of X.")
+    return X.drop(columns=list(named.values())), beside | {option: X[name] for option, name in named.items()}
 
 
 def _parts_of(X: Any) -> tuple[list[Any], list[str] | None, int]:
@@ -137,7 +171,7 @@ def lazily(model: Any, method: str, X: Any) -> Any:
 def _predicted(part: Any, model: Any, method: str) -> Any:
     """Predict one partition."""
     if not hasattr(part, "iloc"):
-        if len(part):
+        if n_rows_of(part):
             return getattr(model, method)(part)
         one = getattr(model, method)(np.zeros((1, part.shape[1]), dtype=part.dtype))
         return one[:0]

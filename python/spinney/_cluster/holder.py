@@ -24,6 +24,11 @@ def leave_block(fit: str, block: int, ranges: Sequence[tuple[int, int]], *parts:
     return sum(end - begin for begin, end in ranges)
 
 
+def n_rows_of(part: Any) -> int:
+    """Return the rows of a frame, an array or a sparse matrix."""
+    return int(part.shape[0])
+
+
 def rows_between(part: Any, begin: int, end: int) -> Any:
     """Return some rows of a frame or an array."""
     return part.iloc[begin:end] if hasattr(part, "iloc") else part[begin:end]
@@ -47,10 +52,14 @@ class Holder:
         self._tables: dict[int, list[_engine.Table]] = {}
         self._pieces: dict[int, _engine.Piece] = {}
 
+    def is_there(self) -> bool:
+        """Answer whoever asks whether there is a way to this worker."""
+        return True
+
     def take(self, block: int, frames: Sequence[Any] | None = None) -> None:
         """Take over the frames of a block, which were left here unless they are given."""
         found = _LEFT.pop((self._fit, block)) if frames is None else frames
-        self._frames[block] = [read_table(frame) for frame in found if len(frame)]
+        self._frames[block] = [read_table(frame) for frame in found if n_rows_of(frame)]
 
     def features(self, names: Sequence[str], forced: set[int]) -> list[list[Feature]]:
         """Return what each frame knows of the columns."""

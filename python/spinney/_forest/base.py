@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, St
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
 from spinney._data.columns import RawTable
+from spinney._data.scan import active_client, is_collection
 from spinney._fitted.forest import FittedForest
 from spinney._fitted.tree import FittedTree
 from spinney._forest.certainty.uncertainty import UncertainClasses, UncertainForest, UncertainValues
@@ -54,6 +55,7 @@ from spinney._learn.streams import check_files, taken_apart
 from spinney._learn.support import ColumnRanges
 from spinney._learn.target import read_weights
 from spinney._learn.user_criterion import check_shares, is_user, prepare, refuse_unsupported
+from spinney._names import cluster
 from spinney._numbers.same_bits import any_order_sum
 
 Floats = NDArray[np.float64]
@@ -130,6 +132,14 @@ class BaseForest(JudgedForest, Neighbourhood, ForestImportances, UncertainForest
         self
             The fitted estimator.
         """
+        if is_collection(X) and active_client() is not None:
+            beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
+            fitted: Self = cluster().fit_forest(self, X, beside)
+            return fitted
+        return self._fit(X, y, sample_weight, groups)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, groups: Any, share: Any = None) -> Self:
+        """Grow the forest; `share` grows trees in other processes, as a `ForestRequest` takes it."""
         self._check_parameters()
         self._check_samples(groups)
         refuse_unsupported(self)
@@ -147,7 +157,7 @@ class BaseForest(JudgedForest, Neighbourhood, ForestImportances, UncertainForest
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int32).max)) if earlier is None else self._seed
         schema, rows = self._learning_rows(schema, table, target, (y, weight, groups), seed, earlier)
-        grown, found = self._grow(schema, rows, learned, seed, earlier)
+        grown, found = self._grow(schema, rows, learned, seed, earlier, share)
         check_files(X)
         learned.pop("_n_classes")
         self._keep(schema, grown, learned | found | self._learned_costs(rows.costs))
@@ -189,7 +199,13 @@ class BaseForest(JudgedForest, Neighbourhood, ForestImportances, UncertainForest
         )
 
     def _grow(
-        self, schema: Schema, rows: LearningRows, learned: dict[str, Any], seed: int, earlier: FittedForest | None
+        self,
+        schema: Schema,
+        rows: LearningRows,
+        learned: dict[str, Any],
+        seed: int,
+        earlier: FittedForest | None,
+        share: Any,
     ) -> tuple[Grown, dict[str, Any]]:
         """Grow the trees; return what else was found."""
         keys = None if rows.prints is None else row_keys(rows.prints, rows.target, rows.inputs.n_columns)
@@ -202,6 +218,7 @@ class BaseForest(JudgedForest, Neighbourhood, ForestImportances, UncertainForest
             schema, rows.columns, target, rows.weight, rows.copies, draws, rows.costs, seed, learned,
             (known or 0.0) * rows.unit,
         )  # fmt: skip
+        request = replace(request, share=share)
         out_of_bag = self._out_of_bag(rows.columns, draws, (rows.target, rows.classes), rows.sample_weight)
         grown = Grown(earlier, out_of_bag)
         if known is None:

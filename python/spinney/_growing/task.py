@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from spinney._data.scan import is_collection
 from spinney._fitted.tree import FittedTree
 from spinney._growing.estimator import RATE_CRITERIA, GrowingEstimator
 from spinney._learn.costs import ClassCosts, read_cost_matrix, read_priors
@@ -18,6 +19,7 @@ from spinney._learn.exposure import deviance, per_exposure, shrink_rates, surviv
 from spinney._learn.held_out import Loss
 from spinney._learn.target import encode_labels, read_classes, read_values, warn_if_coarse
 from spinney._learn.user_criterion import is_user, row_losses
+from spinney._names import cluster
 from spinney._numbers.same_bits import log
 
 
@@ -131,6 +133,9 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Labels; the first of several equally good ones.
         """
+        if is_collection(X) and self.n_outputs_ == 1:
+            lazy: NDArray[Any] = cluster().lazily(self, "predict", X)
+            return lazy
         codes = self._by_blocks(X, lambda columns: self._fitted.codes(columns, self._n_threads))
         return self._fitted.labels(codes, [self.classes_] if self.n_outputs_ == 1 else self.classes_)
 
@@ -147,6 +152,9 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
         ndarray of shape (n_samples, n_classes), or a list of these
             One array per output; columns in the order of `classes_`.
         """
+        if is_collection(X) and self.n_outputs_ == 1:
+            lazy: NDArray[np.float64] = cluster().lazily(self, "predict_proba", X)
+            return lazy
         flat = self._by_blocks(X, lambda columns: self._fitted.predictions(columns, self._n_threads))
         return self._fitted.spread(flat)
 
@@ -268,5 +276,8 @@ class OfValues(RegressorMixin, GrowingEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions.
         """
+        if is_collection(X) and self.n_outputs_ == 1:
+            lazy: NDArray[np.float64] = cluster().lazily(self, "predict", X)
+            return lazy
         flat = self._by_blocks(X, lambda columns: self._fitted.predictions(columns, self._n_threads))
         return self._fitted.spread(flat)  # type: ignore[return-value]

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
 from spinney._data import Schema, read_table
+from spinney._data.scan import active_client, is_collection
 from spinney._file.container import field, refuse
 from spinney._fitted.tree import FittedTree
 from spinney._growing.estimator import NO_LIMIT, GrowingEstimator
@@ -28,6 +29,7 @@ from spinney._learn.held_out import HeldOut, Loss
 from spinney._learn.streams import check_files, taken_apart
 from spinney._learn.target import read_weights
 from spinney._learn.user_criterion import UserTarget, check_shares, prepare, refuse_unsupported
+from spinney._names import cluster
 from spinney._numbers.same_bits import any_order_sum
 from spinney._pruning.at_fit import FitRows, check_request, prune_grown
 from spinney._pruning.kept import pruning_from_json, pruning_to_json
@@ -118,9 +120,13 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         self
             The fitted estimator.
         """
+        beside = {"y": y, "sample_weight": sample_weight, "exposure": exposure, "groups": groups}
+        if is_collection(X) and active_client() is not None:
+            later = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val}
+            fitted: Self = cluster().fit_tree(self, X, beside | later)
+            return fitted
         self._check_parameters()
         refuse_unsupported(self)
-        beside = {"y": y, "sample_weight": sample_weight, "exposure": exposure, "groups": groups}
         X, (y, sample_weight, exposure, groups) = taken_apart(X, beside, self.categorical_features)
         check_stream(X, self)
         if self._setting("dialect") is not None:

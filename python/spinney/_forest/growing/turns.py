@@ -52,6 +52,9 @@ class ForestRequest:
         From the engine's forest to the fitted one.
     shrinkage : float
         Strength by which the values of each finished tree are shrunk; 0: not.
+    share : callable or None
+        Grows trees in other processes, given the request, the number of the first and how many; None: they are grown
+        here.
     """
 
     columns: _engine.Table
@@ -68,9 +71,12 @@ class ForestRequest:
     n_categories: list[int]
     view: Callable[[_engine.Forest], FittedForest]
     shrinkage: float = 0.0
+    share: Callable[[ForestRequest, int, int], FittedForest] | None = None
 
     def grow(self, first: int, n_trees: int) -> FittedForest:
         """Grow trees first … first + n_trees - 1; they are the same in whatever turns they are grown."""
+        if self.share is not None:
+            return self.share(self, first, n_trees)
         forest = self.view(self._grow(first, n_trees))
         if self.finish is None:
             return forest
