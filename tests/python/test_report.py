@@ -20,7 +20,7 @@ from spinney._report.learning import learning_section
 from spinney._report.page import asset, page
 from spinney._report.report import gather
 from spinney._report.summary import summary
-from spinney._report.trust import _distance, _outside
+from spinney._report.trust import _distance, _outside, _told_apart
 from spinney._report.view import View
 
 EVIL = "</script><img src=x onerror=alert(1)>"
@@ -318,6 +318,23 @@ def test_values_beyond_the_training_rows_are_counted():
     found = {entry["name"]: entry for entry in _outside(View(tree, X), View(tree, asked))}
     assert found["number"] == {"name": "number", "n": 3, "missing": 1, "below": 1, "above": 1}
     assert found["word"]["unseen"] == 1
+
+
+@pytest.mark.parametrize("unseen", ["missing", "other"])
+def test_categories_that_did_not_occur_keep_their_names(unseen):
+    X = {"word": np.array(["a", "b", "c"] * 20, dtype=object)}
+    tree = DecisionTreeRegressor(unseen=unseen).fit(X, np.arange(60.0))
+    asked = {"word": np.array(["z", "a", None, "y", "z"], dtype=object)}
+    train, test = View(tree, X), View(tree, asked)
+    assert [test.text(row, 0) for row in range(5)] == ["z", "a", "missing", "y", "z"]
+    assert _outside(train, test) == [{"name": "word", "n": 4, "missing": 1, "unseen": 3}]
+
+
+def test_names_of_rows_do_not_tell_the_parts_apart():
+    names = np.array([f"row {k:03d}" for k in np.random.default_rng(0).permutation(200)], dtype=object)
+    tree = DecisionTreeRegressor(categorical_features=["name"]).fit({"name": names[:150]}, np.arange(150.0))
+    told = _told_apart(View(tree, {"name": names[:150]}), View(tree, {"name": names[150:]}))
+    assert abs(told["area"] - 0.5) < 4 * told["error"]
 
 
 # ---- explanations ----------------------------------------------------------------------------------------------------

@@ -54,6 +54,22 @@ def feature_values(feature: Feature, column: Column, n_rows: int, unseen: Unseen
     return values
 
 
+def codes_by_name(feature: Feature, column: Column, n_rows: int, label: str) -> tuple[NDArray[np.float64], list[str]]:
+    """Return the codes of a column of categories, and the names of those that did not occur at fit.
+
+    These have codes of their own, after those of the fit and in the order of their names.
+    """
+    if isinstance(column, SparseColumn):
+        column = dense_column(column, n_rows)
+    column = coded(column, label)
+    codes = translation(feature, column, label)
+    others = sorted(np.flatnonzero(codes == NO_CODE).tolist(), key=lambda old: str(column.values[old]))
+    codes[others] = len(feature.categories) + np.arange(len(others))
+    values = codes[column.codes].astype(np.float64)
+    values[values < 0] = np.nan
+    return values, [str(column.values[old]) for old in others]
+
+
 def row_table(schema: Schema, row: Any) -> RawTable:
     """Make a table of one row: a mapping or Series by column name, or values in column order."""
     if hasattr(row, "to_dict") and getattr(row, "ndim", 1) == 1:

@@ -10,13 +10,13 @@ from spinney._words.digits import one_line
 _FLAGS = {"models": "--model", "random_state": "--seed"}  # others: the option's own name
 
 
-def made_section(study: Any) -> dict[str, Any]:
-    """Gather notes, versions, time and command."""
+def made_section(study: Any, left_out: list[str]) -> dict[str, Any]:
+    """Gather notes, versions, time and command, and the titles of parts of the page that no model had time for."""
     said = "".join(f", {name}={value!r}" for name, value in getattr(study, "options", {}).items())
     table = repr(study.source) if getattr(study, "source", "") else "table"
     code = one_line(f"found = spinney.study({table}, {study.target!r}{said})")
     return {
-        "notes": [one_line(note) for note in study.notes],
+        "notes": [one_line(note) for note in [*study.notes, *_said(left_out)]],
         "calibration": one_line(getattr(study, "calibration", "") or ""),
         "seconds": float(study.seconds),
         "versions": dict(study.versions),
@@ -24,6 +24,13 @@ def made_section(study: Any) -> dict[str, Any]:
         "command": getattr(study, "command", ""),
         "code": f"import spinney\n\n{code}\nfound.save('best.model')\nfound.report('report.html')",
     }
+
+
+def _said(left_out: list[str]) -> list[str]:
+    if not left_out:
+        return []
+    parts = ", ".join(f"“{title}”" for title in left_out)
+    return [f"Not on this page, as the best models would take too long to answer: {parts}."]
 
 
 def command_line(table: str, target: str, options: dict[str, Any]) -> str:

@@ -45,6 +45,9 @@ def write_report(study: Any, path: str | os.PathLike[str]) -> Path:
     return file
 
 
+_DEPENDENCE = "How predictions change with a column"
+
+
 def gather(study: Any) -> tuple[str, list[str], dict[str, Any]]:
     """Return the title, the sentences of the answer, and the data of all sections."""
     train, test = View(study.tree, study.X_train), View(study.tree, study.X_test)
@@ -53,6 +56,7 @@ def gather(study: Any) -> tuple[str, list[str], dict[str, Any]]:
     columns = [] if importances is None else [column["name"] for column in importances["columns"]]
     dependence = dependence_section(study, test, columns)
     sentences, tiles = summary(study, columns)
+    asked = {"Which columns matter": importances, _DEPENDENCE: dependence}
     data = {
         "target": one_line(study.target),
         "task": study.task,
@@ -63,14 +67,19 @@ def gather(study: Any) -> tuple[str, list[str], dict[str, Any]]:
             _section("board", "Leader board", "Leader board", board_section(study)),
             _section("tree", "Readable tree", "A tree that can be read", tree_section(study, train, test)),
             _section("importances", "Importances", "Which columns matter", importances),
-            _section("dependence", "Dependence", "How predictions change with a column", dependence),
+            _section("dependence", "Dependence", _DEPENDENCE, dependence),
             _section("shap", "Single rows", "What moves single predictions", shap),
             _section("decide", "Decisions", "Probabilities and decisions", decide_section(study, test)),
             _section("residuals", "Residuals", "Where predictions miss", residuals_section(study, test)),
             _section("learning", "Learning curves", "Would more rows help?", learning_section(study)),
             _section("trust", "Trust", "Where not to trust it", trust_section(study, train, test)),
             _section("profile", "The data", "The data", profile_section(study, train)),
-            _section("made", "How it was made", "How it was made", made_section(study)),
+            _section(
+                "made",
+                "How it was made",
+                "How it was made",
+                made_section(study, [title for title, part in asked.items() if part is None]),
+            ),
         ],
     }
     return f"What tells {one_line(study.target)}?", sentences, data

@@ -40,7 +40,7 @@ def shap_section(study: Any, test: View) -> dict[str, Any] | None:
         "is_category": [explained.is_category(int(j)) for j in shown],
         "n_rest": len(rest),
         "rows": rows,
-        "cells": [[explained.text_of(i, int(j)) for j in shown] for i in range(len(rows))],
+        "cells": [[_cell(explained, test, i, int(rows[i]), int(j)) for j in shown] for i in range(len(rows))],
         "place": [_places(explained.numbers[:, j]) for j in shown],
         "truth": [_text(value) for value in np.asarray(study.y_test)[rows].tolist()],
         "outputs": [
@@ -70,6 +70,13 @@ def _places(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]
         low, high = np.quantile(values[known], [0.05, 0.95])
         places[known] = np.clip((values[known] - low) / (high - low), 0, 1) if high > low else 0.5
     return [None if np.isnan(place) else round(float(place), 2) for place in places]
+
+
+def _cell(explained: Any, test: View, i: int, row: int, column: int) -> str:
+    """Write a cell; of categories, also those that the model does not know."""
+    place = test.names.index(explained.feature_names[column]) if explained.feature_names[column] in test.names else None
+    known = place is not None and test.is_category(place)
+    return test.text(row, place) if known and place is not None else str(explained.text_of(i, column))
 
 
 def _text(value: Any) -> str:

@@ -158,14 +158,28 @@ def _distance(learned: Floats, asked: Floats, is_category: bool) -> tuple[float,
     return float(np.abs(below[0] - below[1]).max()), float(1.358 * np.sqrt((n + m) / (n * m)))
 
 
+def _together(train: View, test: View, column: int, rows: list[NDArray[np.intp]]) -> Floats:
+    """Numbers of a column in rows of both parts; codes of categories do not tell which part they come from."""
+    numbers = [view.numbers[column][part] for view, part in zip((train, test), rows, strict=True)]
+    if not train.is_category(column):
+        return np.concatenate(numbers)
+    place = {name: float(k) for k, name in enumerate(sorted({*train.categories(column), *test.categories(column)}))}
+    by_code = [
+        np.array([*(place[name] for name in view.categories(column)), np.nan]) for view in (train, test)
+    ]  # the last one is of rows without a value
+    return np.concatenate(
+        [
+            places[np.where(np.isnan(part), -1, part).astype(np.intp)]
+            for places, part in zip(by_code, numbers, strict=True)
+        ]
+    )
+
+
 def _told_apart(train: View, test: View) -> dict[str, Any]:
     """Let a forest tell training rows from test rows: if it can, the parts differ in more than one column."""
     rows = [sample(view.n_rows, _MOST_ROWS) for view in (train, test)]
     is_test = np.repeat([False, True], [len(part) for part in rows])
-    numbers = [
-        np.concatenate([view.numbers[j][part] for view, part in zip((train, test), rows, strict=True)])
-        for j in sample(len(train.names), _MOST_TOLD)
-    ]
+    numbers = [_together(train, test, int(j), rows) for j in sample(len(train.names), _MOST_TOLD)]
     forest = RandomForestClassifier(n_estimators=60, min_samples_leaf=5, oob_score=True, random_state=0)
     forest.fit(np.column_stack(numbers), is_test)
     said = forest.oob_decision_function_[:, 1]

@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney._data import read_table
+from spinney._data.columns import column_label
+from spinney._data.names import match_columns
 from spinney._data.pick import pick_table
+from spinney._data.values import codes_by_name
 from spinney._words.digits import elide, one_line, shortest
 from spinney.reading.reader import TreeReader
 
@@ -45,16 +49,32 @@ class View:
 
     @cached_property
     def numbers(self) -> list[Floats]:
-        """By column: numbers, or codes of categories; NaN is missing."""
-        return self.reader.values(self.table.native)
+        """By column: numbers, or codes of categories, also of those that did not occur at fit; NaN is missing."""
+        return [values for values, _ in self._read]
+
+    @cached_property
+    def _read(self) -> list[tuple[Floats, list[str]]]:
+        """By column: its numbers, and names of categories that did not occur at fit."""
+        found: list[tuple[Floats, list[str]]] = [(values, []) for values in self.reader.values(self.table.native)]
+        schema, raw = self.reader.model.schema_, read_table(self.table.native)
+        if schema.pool is not None:
+            return found
+        names = schema.names if schema.has_names else None
+        order = match_columns(raw.names, raw.n_columns, names, schema.n_features, type(self.reader.model).__name__)
+        for j, feature in enumerate(schema.features):
+            if feature.kind == "category":
+                column = raw.column(j if order is None else order[j])
+                found[j] = codes_by_name(feature, column, raw.n_rows, column_label(j, names))
+        return found
 
     def is_category(self, column: int) -> bool:
         """Whether a column holds categories."""
         return bool(self.reader.features[column].categories)
 
     def categories(self, column: int) -> list[str]:
-        """Names of the categories of a column, with one more for those that did not occur at fit."""
-        return [one_line(category) for category in self.reader.features[column].categories] + ["something else"]
+        """Names of the categories of a column; those that did not occur at fit come last."""
+        names = [*self.reader.features[column].categories, *self._read[column][1]]
+        return [one_line(name) for name in names]
 
     def is_date(self, column: int) -> bool:
         """Whether a column holds points in time."""
@@ -66,6 +86,8 @@ class View:
         feature = self.reader.features[column]
         if feature.kind == "number" and not feature.clock and not np.isnan(value):
             return shortest(value, 5)
+        if feature.kind == "category" and not np.isnan(value):
+            return elide(self.categories(column)[int(value)], _CELL_LETTERS)
         return elide(self.reader.value_text(column, value), _CELL_LETTERS)
 
     def take(self, rows: Places) -> Any:
