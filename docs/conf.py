@@ -25,6 +25,7 @@ autosummary_generate = True
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"  # beside a page: apply(), and not DecisionTreeClassifier.apply()
 _REQUESTS = ("fit", "score", "predict", "predict_proba", "predict_log_proba", "decision_function")
 _OF_SCIKIT_LEARN = "set_output, get_metadata_routing, score, get_params, set_params, " + ", ".join(
     f"set_{name}_request" for name in _REQUESTS

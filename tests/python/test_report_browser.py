@@ -83,10 +83,16 @@ def test_the_pruning_slider_moves_tree_and_errors_together(open_report, reports,
     assert sum(a != b for a, b in zip(before, alone, strict=True)) == 5  # penalty, leaves, three errors
     slider.focus()
     page.keyboard.press("End")
-    assert int(_figures(page, "tree-figures")[1].replace(",", "")) == (_nodes(page) + 1) / 2
+    n_leaves = int(_figures(page, "tree-figures")[1].replace(",", ""))
+    if n_leaves > 24:  # only the first questions are open
+        assert 3 <= _nodes(page) <= 15
+        assert "+ " in page.locator(".tree-frame").inner_text()
     page.get_by_role("button", name="Chosen").click()
     assert _figures(page, "tree-figures") == before
     assert _nodes(page) == n_before
+    page.get_by_role("button", name="Unfold all").click()
+    _set(slider, int(slider.get_attribute("max")))
+    assert n_leaves == (_nodes(page) + 1) / 2
 
 
 @pytest.mark.parametrize("kind", TABLES)

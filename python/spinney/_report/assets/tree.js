@@ -38,11 +38,14 @@ function place(root, gap) {
   return Math.max(...outline.high) - left;
 }
 
+const MOST_OPEN = 24; // leaves that are drawn without being asked for
+
 class TreePicture {
   constructor(tree, on_node) {
     this.tree = tree;
     this.on_node = on_node;
     this.folded = new Set();
+    this.folds_itself = true; // until someone folds or unfolds
     this.now = 0;
     this.frame = el("div", { class: "tree-frame" });
     this.tip = el("div", { class: "node-tip no-print", hidden: true, "aria-hidden": "true" });
@@ -210,15 +213,31 @@ class TreePicture {
 
   fold(i) {
     if (!this.is_split(i)) return;
+    this.folds_itself = false;
     if (this.folded.has(i)) this.folded.delete(i);
     else this.folded.add(i);
     this.show(this.position);
   }
 
   fold_all(is_folded) {
-    this.folded.clear();
-    if (is_folded) this.tree.nodes.forEach((node, i) => { if (node.right !== undefined && this.parent[this.parent[i]] !== undefined && i > 0) this.folded.add(i); });
+    this.folds_itself = false;
+    this.fold_from(is_folded ? 1 : Infinity);
     this.show(this.position);
+  }
+
+  // Folds the nodes of a level and all below.
+  fold_from(level) {
+    this.folded.clear();
+    const depth = [0];
+    this.tree.nodes.forEach((node, i) => {
+      if (i > 0) depth[i] = depth[this.parent[i]] + 1;
+      if (node.right !== undefined && depth[i] >= level) this.folded.add(i);
+    });
+  }
+
+  // Of a tree with too many leaves to be read at once only the first questions are open.
+  fold_by_size(n_leaves) {
+    if (this.folds_itself) this.fold_from(n_leaves > MOST_OPEN ? 3 : Infinity);
   }
 
   point(i) {
@@ -333,6 +352,7 @@ drawers.tree = (tree) => {
       figure("cross-validated error", error(tree.cv[value]), `± ${error(tree.cv_error[value])}`, "var(--cv)"),
       figure("test error", error(tree.test[value]), null, "var(--test)"));
     if (curve.isConnected) curve.redraw();
+    picture.fold_by_size(tree.n_leaves[value]);
     if (picture.frame.isConnected) picture.show(value, is_quick);
   };
   const jump = (words, to) => (to === null ? null : button(`${words} (${plural(tree.n_leaves[to], "leaf", "leaves")})`, () => move(to)));
