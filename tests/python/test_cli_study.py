@@ -88,6 +88,16 @@ def test_explain_a_row(folder, tree):
     assert found["alternatives"][0]["prediction"] == "Gentoo"
 
 
+def test_explain_a_row_of_a_model_that_cannot_be_parted(folder):
+    table, model = folder / "penguins.csv", folder / "near.model"
+    run("fit", table, "--target", "species", "--model", "linear", "--folds", "0", "--out", model)
+    said = run("explain", model, table, "--row", "1").stdout
+    assert "What the share of Adelie falls by when a column has the values of other rows:" in said
+    found = json.loads(run("explain", model, table, "--row", "1", "--json").stdout)
+    assert {one["column"] for one in found["falls"]} == set(load_penguins(as_frame="polars")[0].columns)
+    assert found["falls"][0]["by"] > 0
+
+
 def test_explain_columns(folder, tree):
     table = folder / "penguins.csv"
     found = json.loads(run("explain", tree, table, "--target", "species", "--json").stdout)

@@ -19,6 +19,7 @@ from spinney.cli.predict import derived_parts, with_parts
 from spinney.cli.tables import read_whole
 
 _MOST_COLUMNS = 20  # on the screen
+_MOST_OTHERS = 200  # whose values a column of a row is given
 _MOST_ROWS = 2000  # by which the effect of a column is averaged
 
 
@@ -113,6 +114,8 @@ def _row(model: Any, X: Any, row: int, want: str | None) -> dict[str, Any]:
         found["lines"].append("  " + ", ".join(f"{name} {share:.1%}" for name, share in shares.items()))
     if hasattr(model, "shap_values"):
         _add_shap(found, model, one, said)
+    else:
+        _add_falls(found, model, X, one, said)
     if want is not None:
         others = counterfactual(model, one.to_dicts()[0], _wanted(model, want), X=X)
         found["alternatives"] = [
@@ -152,6 +155,34 @@ def _add_shap(found: dict[str, Any], model: Any, one: Any, said: Any) -> None:
         shown.add_row(Text(entry["column"]), Text(entry["value"]), f"{entry['adds']:+.4g}")
     found |= {"explains": explained.of, "base": base, "adds": rows}
     found["lines"] += [f"What each column adds to the {explained.of}, from {shortest(base)} on:", shown]
+
+
+def _add_falls(found: dict[str, Any], model: Any, X: Any, one: Any, said: Any) -> None:
+    """Tell what any model's answer falls by, on average, when one column has the values of other rows."""
+    import numpy as np
+    import polars as pl
+
+    others = X if X.height <= _MOST_OTHERS else X.sample(_MOST_OTHERS, seed=0)
+    has_shares = hasattr(model, "predict_proba")
+
+    def asked(rows: Any) -> Any:
+        return model.predict_proba(rows)[:, model.classes_.tolist().index(said)] if has_shares else model.predict(rows)
+
+    if not has_shares and isinstance(said, str):
+        return
+    own = float(asked(one)[0])
+    same = pl.concat([one] * others.height)
+    falls = {name: own - float(np.mean(asked(same.with_columns(others[name])))) for name in X.columns}
+    rows = [
+        {"column": name, "value": _text(one[name][0]), "by": by}
+        for name, by in sorted(falls.items(), key=lambda pair: -abs(pair[1]))
+    ]
+    shown = Table("column", "value", "falls by")
+    for entry in rows[:_MOST_COLUMNS]:
+        shown.add_row(Text(entry["column"]), Text(entry["value"]), f"{entry['by']:.4g}")
+    what = f"share of {said}" if has_shares else "prediction"
+    found["falls"] = rows
+    found["lines"] += [f"What the {what} falls by when a column has the values of other rows:", shown]
 
 
 def _text(value: Any) -> str:
