@@ -23,9 +23,48 @@ struct RandomBuffers {
   std::vector<double> value;
   std::vector<Side> side;
   std::vector<std::int64_t> left;
-  std::vector<std::uint32_t> codes;  // present, of a column of categories
+  std::vector<std::uint32_t> codes;      // present, of a column of categories
+  std::vector<std::uint8_t> is_present;  // by code
+  std::vector<std::int64_t> sums;        // of the rows of each of them, those of missing values last
+  std::vector<Row> counts;               // the same
   double low = 0, high = 0;
 };
+
+// Statistics of rows are sums; so are those of a set of categories, then, of the statistics of each.
+template <class Criterion>
+concept AddsUp = requires(const Criterion& criterion, const std::int64_t* stat) { criterion.score(stat, stat); };
+
+template <AddsUp Criterion>
+void add_up_categories(const Criterion& criterion, std::span<const Row> rows, RandomBuffers& b) {
+  const std::size_t width = criterion.width(), k = b.codes.size();
+  b.sums.assign((k + 1) * width, 0);
+  b.counts.assign(k + 1, 0);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const double v = b.value[i];
+    std::size_t place = k;
+    if (v == v)
+      place = static_cast<std::size_t>(std::lower_bound(b.codes.begin(), b.codes.end(), static_cast<std::uint32_t>(v)) -
+                                       b.codes.begin());
+    criterion.add(rows[i], b.sums.data() + place * width);
+    ++b.counts[place];
+  }
+}
+
+template <AddsUp Criterion>
+double score_set(const Criterion& criterion, std::span<const std::uint32_t> left_codes, RandomBuffers& b,
+                 bool missing_left, const Totals& total, const Limits& limits, Row& n_left) {
+  const std::size_t width = criterion.width(), k = b.codes.size();
+  b.left.assign(width, 0);
+  n_left = 0;
+  for (std::size_t place = 0; place <= k; ++place) {
+    if (place == k ? !missing_left : !std::binary_search(left_codes.begin(), left_codes.end(), b.codes[place]))
+      continue;
+    for (std::size_t j = 0; j < width; ++j) b.left[j] += b.sums[place * width + j];
+    n_left += b.counts[place];
+  }
+  if (n_left == 0 || n_left == total.n || !admits(limits, total, b.left.data(), n_left)) return no_score;
+  return criterion.score(b.left.data(), total.stat);
+}
 
 template <class Criterion>
 double score_sides(const Criterion& criterion, std::span<const Row> rows, RandomBuffers& b, bool missing_left,
@@ -72,6 +111,23 @@ inline double draw_threshold(const std::vector<double>& values, double low, doub
   return lower[random.below(lower.size())];
 }
 
+// The categories present, ascending.
+inline void find_codes(RandomBuffers& b) {
+  const auto n_codes = static_cast<std::size_t>(b.high) + 1;
+  if (n_codes <= 2 * b.value.size()) {
+    b.is_present.assign(n_codes, 0);
+    for (const double v : b.value)
+      if (v == v) b.is_present[static_cast<std::size_t>(v)] = 1;
+    for (std::uint32_t code = 0; code < n_codes; ++code)
+      if (b.is_present[code]) b.codes.push_back(code);
+    return;
+  }
+  for (const double v : b.value)
+    if (v == v) b.codes.push_back(static_cast<std::uint32_t>(v));
+  std::sort(b.codes.begin(), b.codes.end());
+  b.codes.erase(std::unique(b.codes.begin(), b.codes.end()), b.codes.end());
+}
+
 // Reads the node's values; false if the column has only one.
 inline bool read_present(const Column& column, std::span<const Row> rows, RandomBuffers& b, Candidate& c) {
   b.value.resize(rows.size());
@@ -89,11 +145,7 @@ inline bool read_present(const Column& column, std::span<const Row> rows, Random
   c.has_missing = n_present < rows.size();
   c.missing_alone = b.low == b.high;
   if (n_present == 0 || (c.missing_alone && !c.has_missing)) return false;
-  if (!column.is_category()) return true;
-  for (const double v : b.value)
-    if (v == v) b.codes.push_back(static_cast<std::uint32_t>(v));
-  std::sort(b.codes.begin(), b.codes.end());
-  b.codes.erase(std::unique(b.codes.begin(), b.codes.end()), b.codes.end());
+  if (column.is_category()) find_codes(b);
   return true;
 }
 
@@ -103,8 +155,8 @@ inline std::size_t n_sets_drawn(const RandomBuffers& b) {
   return b.codes.size() < 3 || b.codes.size() > few ? 1 : b.codes.size() - 1;
 }
 
-// Chooses the sides of the present rows.
-inline void draw_sides(const Column& column, RandomStream& random, RandomBuffers& b, Candidate& c) {
+// Draws a threshold, or the categories that go left.
+inline void draw_cut(const Column& column, RandomStream& random, RandomBuffers& b, Candidate& c) {
   c.left_codes.clear();
   if (c.missing_alone) {
     if (column.is_category()) c.left_codes.assign(1, static_cast<std::uint32_t>(b.low));
@@ -116,6 +168,9 @@ inline void draw_sides(const Column& column, RandomStream& random, RandomBuffers
     if (c.left_codes.empty() || c.left_codes.size() == b.codes.size())
       c.left_codes.assign(1, b.codes[random.below(b.codes.size())]);
   }
+}
+
+inline void set_sides(const Column& column, const Candidate& c, RandomBuffers& b) {
   b.side.resize(b.value.size());
   for (std::size_t i = 0; i < b.value.size(); ++i) {
     const double v = b.value[i];
@@ -137,13 +192,23 @@ Candidate scan_random(Criterion& criterion, const Column& column, std::span<cons
     return best;
   }
   Candidate drawn = best;
-  for (std::size_t n = n_sets_drawn(b), i = 0; i < n; ++i) {
-    draw_sides(column, random, b, drawn);
+  const std::size_t n = n_sets_drawn(b);
+  const bool by_category = AddsUp<Criterion> && n > 1;
+  if constexpr (AddsUp<Criterion>)
+    if (by_category) add_up_categories(criterion, rows, b);
+  const auto score_drawn = [&](bool missing_left, Row& n_left) {
+    if constexpr (AddsUp<Criterion>)
+      if (by_category) return score_set(criterion, drawn.left_codes, b, missing_left, total, limits, n_left);
+    return score_sides(criterion, rows, b, missing_left, total, limits, n_left);
+  };
+  for (std::size_t i = 0; i < n; ++i) {
+    draw_cut(column, random, b, drawn);
+    if (!by_category) set_sides(column, drawn, b);
     if (i == 0) best = drawn;
     for (const bool missing_left : {false, true}) {
       if (missing_left && (!drawn.has_missing || drawn.missing_alone)) break;
       Row n_left = 0;
-      const double score = score_sides(criterion, rows, b, missing_left, total, limits, n_left);
+      const double score = score_drawn(missing_left, n_left);
       if (!(score > best.score)) continue;
       best = drawn;
       best.score = score;
