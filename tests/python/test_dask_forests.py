@@ -6,13 +6,13 @@ import threading
 import time
 
 import numpy as np
-import pandas as pd
 import pytest
 import spinney
 from dask_rows import make_frame, partitioned
+from spinney._cluster import dask_forest
 
 distributed = pytest.importorskip("distributed")
-dd = pytest.importorskip("dask.dataframe")
+pytest.importorskip("dask.dataframe")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # of Dask and what it stands on
@@ -108,7 +108,7 @@ def test_an_array_is_the_same(client):
 
 
 @pytest.mark.slow
-def test_a_killed_worker_and_one_that_is_too_small():
+def test_a_killed_worker_and_one_that_is_too_small(monkeypatch):
     frame = make_frame(60_000)
     rows = partitioned(frame, [20_000])
     options = {"n_estimators": 40, "random_state": 1, "max_bins": 64}
@@ -130,6 +130,6 @@ def test_a_killed_worker_and_one_that_is_too_small():
         there = spinney.RandomForestRegressor(**options).fit(rows, "y")
         killer.join()
         assert there.fingerprint() == here.fingerprint()
-        large = dd.from_map(lambda i: pd.DataFrame({"x": np.zeros(15_000_000), "y": 0.0}), range(4))
-        with pytest.raises(ValueError, match=r"The table takes 0.96 GB, and a worker .* 2.4 GB; the smallest has 1 GB"):
-            spinney.RandomForestRegressor(**options).fit(large, "y")
+        monkeypatch.setattr(dask_forest, "_ROOM", 1000)
+        with pytest.raises(ValueError, match=r"that grows trees needs all of its rows, .* smallest has 1 GB\."):
+            spinney.RandomForestRegressor(**options).fit(rows, "y")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from copy import copy
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -43,11 +44,9 @@ class SharedTrees:
         """Return the fitted model; WorkerLostError: begin again, with the workers that are left."""
         fit, growers = f"spinney-{uuid4().hex}", Actors(self._client)
         workers = dict(sorted(self._client.nthreads().items()))
-        left = [
-            self._client.submit(leave_table, fit, a, *self._parts, workers=[a], allow_other_workers=False, pure=False)
-            for a in workers
-        ]
-        n_rows = growers.gathered(left)[0]
+        leave = partial(self._client.submit, leave_table, fit, allow_other_workers=False, pure=False)
+        left = {address: leave(address, *self._parts, workers=[address]) for address in workers}
+        n_rows = max(growers.gathered([future], address)[0] for address, future in left.items())
         if self._model.verbose:
             each = f"each of {len(workers)} workers has" if len(workers) > 1 else "one worker has"
             print(f"trees are shared out: {each} all {n_rows:,} rows", file=sys.stderr, flush=True)
