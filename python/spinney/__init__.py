@@ -16,8 +16,8 @@ from spinney._names import __version__
 if TYPE_CHECKING:
     from spinney import datasets, explaining, learners
     from spinney._boosting.classifier import GradientBoostingClassifier
+    from spinney._boosting.losses.ranking import ranking_score
     from spinney._boosting.ranker import GradientBoostingRanker
-    from spinney._boosting.ranking import ranking_score
     from spinney._boosting.regressor import GradientBoostingRegressor
     from spinney._boosting.survival import GradientBoostingSurvival
     from spinney._data.date_parts import date_parts

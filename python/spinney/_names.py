@@ -108,7 +108,7 @@ MODULE_OF = {
     "plot_pruning": "spinney.drawing.tree_plot",
     "plot_support": "spinney.drawing.support",
     "plot_tree": "spinney.drawing.tree_plot",
-    "ranking_score": "spinney._boosting.ranking",
+    "ranking_score": "spinney._boosting.losses.ranking",
     "rules": "spinney.reading.rule_list",
     "scan": "spinney._data.scan",
     "shrink_tree": "spinney._tree.shrinkage",

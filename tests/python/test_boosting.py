@@ -9,7 +9,7 @@ import spinney
 from processes import run
 from sklearn.datasets import load_breast_cancer, load_iris
 from spinney import _engine
-from spinney._boosting.row_losses import row_slopes
+from spinney._boosting.losses.row_losses import row_slopes
 from spinney._fitted.tree import FittedTree
 
 

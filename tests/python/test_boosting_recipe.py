@@ -5,8 +5,8 @@ import pytest
 import spinney
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
-from spinney._boosting.members import in_turns, mean_curve
-from spinney._boosting.recipe import resolve, searched
+from spinney._boosting.options.recipe import resolve, searched
+from spinney._boosting.rounds.members import in_turns, mean_curve
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(240, 4))

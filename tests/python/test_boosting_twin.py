@@ -5,9 +5,9 @@ import pytest
 import spinney
 from oracle import boosting as twin
 from spinney import _engine
-from spinney._boosting.losses import Loss
-from spinney._boosting.options import engine_options
-from spinney._boosting.recipe import resolve
+from spinney._boosting.losses.loss import Loss
+from spinney._boosting.options.engine_options import engine_options
+from spinney._boosting.options.recipe import resolve
 from sweep import covering
 
 REGRESSION = ["squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie"]

@@ -194,6 +194,7 @@ def test_examples_of_the_help_run(tmp_path, monkeypatch, short_report):
     quick = {
         "demo": " --model tree --repeats 1",
         "study": " --model tree --repeats 1",
+        "compare": " --folds 2 --repeats 1",
         "bench": " --rows 200 --rounds 1",
     }
     ran = 0

@@ -17,7 +17,7 @@ from sklearn.ensemble import GradientBoostingRegressor as PeerBoosting
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor
-from spinney._boosting.rows import LearningRows
+from spinney._boosting.losses.rows import LearningRows
 from spinney._ensemble.functional.dictionary import BY_NAME
 from spinney._ensemble.functional.line_search import LONGEST, least_along
 from spinney._ensemble.functional.losses import make_loss

@@ -6,7 +6,7 @@ import spinney
 from scipy.special import expit
 from sklearn.base import clone
 from spinney import _engine
-from spinney._boosting.losses import _sign_of_sum, _where_slopes_cancel
+from spinney._boosting.losses.loss import _sign_of_sum, _where_slopes_cancel
 from spinney._numbers.jets import derivatives
 from spinney._numbers.recorded import recorded
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scanned import FEATURES, FRAME, N_ROWS, pieces
 from spinney import GradientBoostingClassifier, GradientBoostingRegressor
-from spinney._boosting.rows import LearningRows, set_aside
+from spinney._boosting.losses.rows import LearningRows, set_aside
 from spinney._data.sizes import read_size
 
 CASES = {

@@ -13,29 +13,36 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._boosting.boosters import start_booster, tables_of_members, weights_for_bins
-from spinney._boosting.checkpoint import Checkpoint
-from spinney._boosting.evaluations import FollowsSets, metrics_of, named_sets
-from spinney._boosting.first_model import StartsAtModel
-from spinney._boosting.forced import check_forced
-from spinney._boosting.goes_with import check_options
-from spinney._boosting.importances import BoostingImportances
-from spinney._boosting.judge import HeldOutScore, WithScoring
-from spinney._boosting.kept import BY_ROUND, boosting_from_json, boosting_to_json
-from spinney._boosting.losses import Loss
-from spinney._boosting.mean_then_spread import MeanThenSpread, goes_apart
-from spinney._boosting.members import Member
-from spinney._boosting.options import CONSTRAINTS, NEUTRAL, engine_options, forced_splits, smallest_leaf, step_size
-from spinney._boosting.outputs import weighed
-from spinney._boosting.outside import OutsideLosses
-from spinney._boosting.promised import check_earlier_keeps, promised_directions
-from spinney._boosting.readable import ReadableBoosting
-from spinney._boosting.recipe import Recipe, draw_seed, resolve, searched, stops_early
-from spinney._boosting.rounds import Rounds
-from spinney._boosting.rows import LearningRows, check_size, in_folds, kept, set_aside, that_count
-from spinney._boosting.scale import best_factors
-from spinney._boosting.streams import check_stream
-from spinney._boosting.task import Task
+from spinney._boosting.answers.importances import BoostingImportances
+from spinney._boosting.answers.kept import BY_ROUND, boosting_from_json, boosting_to_json
+from spinney._boosting.answers.readable import ReadableBoosting
+from spinney._boosting.losses.loss import Loss
+from spinney._boosting.losses.outputs import weighed
+from spinney._boosting.losses.outside import OutsideLosses
+from spinney._boosting.losses.rows import LearningRows, check_size, in_folds, kept, set_aside, that_count
+from spinney._boosting.options.engine_options import (
+    CONSTRAINTS,
+    NEUTRAL,
+    engine_options,
+    forced_splits,
+    smallest_leaf,
+    step_size,
+)
+from spinney._boosting.options.forced import check_forced
+from spinney._boosting.options.goes_with import check_options
+from spinney._boosting.options.promised import check_earlier_keeps, promised_directions
+from spinney._boosting.options.recipe import Recipe, draw_seed, resolve, searched, stops_early
+from spinney._boosting.rounds.boosters import start_booster, tables_of_members, weights_for_bins
+from spinney._boosting.rounds.checkpoint import Checkpoint
+from spinney._boosting.rounds.evaluations import FollowsSets, metrics_of, named_sets
+from spinney._boosting.rounds.first_model import StartsAtModel
+from spinney._boosting.rounds.judge import HeldOutScore, WithScoring
+from spinney._boosting.rounds.mean_then_spread import MeanThenSpread, goes_apart
+from spinney._boosting.rounds.members import Member
+from spinney._boosting.rounds.run import Rounds
+from spinney._boosting.rounds.scale import best_factors
+from spinney._boosting.rounds.streams import check_stream
+from spinney._boosting.rounds.task import Task
 from spinney._data import Schema, read_table
 from spinney._data.dealt import DealtTable
 from spinney._data.scan import active_client, is_collection

@@ -12,12 +12,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._boosting.answers.certainty import CertainClasses
+from spinney._boosting.answers.refit import RefitsLeaves
 from spinney._boosting.base import BaseBoosting
-from spinney._boosting.certainty import CertainClasses
-from spinney._boosting.losses import TWO_CLASS_LOSSES, Loss, class_loss, own_loss
-from spinney._boosting.outputs import loss_of_outputs
-from spinney._boosting.refit import RefitsLeaves
-from spinney._boosting.rows import LearningRows
+from spinney._boosting.losses.loss import TWO_CLASS_LOSSES, Loss, class_loss, own_loss
+from spinney._boosting.losses.outputs import loss_of_outputs
+from spinney._boosting.losses.rows import LearningRows
 from spinney._data.scan import is_collection
 from spinney._fitted.boosting import FittedBoosting
 from spinney._learn.attributes import only_if

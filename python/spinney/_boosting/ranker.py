@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from spinney._boosting.base import BaseBoosting
-from spinney._boosting.evaluations import metrics_of
-from spinney._boosting.goes_with import check_options
-from spinney._boosting.losses import Loss
-from spinney._boosting.ranking import (
+from spinney._boosting.losses.loss import Loss
+from spinney._boosting.losses.ranking import (
     RANKING_LOSSES,
     HeldOutRanking,
     ListedTarget,
@@ -23,7 +21,9 @@ from spinney._boosting.ranking import (
     read_metric,
     read_relevance,
 )
-from spinney._boosting.recipe import stops_early
+from spinney._boosting.options.goes_with import check_options
+from spinney._boosting.options.recipe import stops_early
+from spinney._boosting.rounds.evaluations import metrics_of
 from spinney._data import read_table
 from spinney._fitted.boosting import FittedBoosting
 from spinney._learn.one_target import check_held_out, check_scoring

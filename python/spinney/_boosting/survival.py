@@ -11,13 +11,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 import spinney._engine as _engine
 from spinney._boosting.base import BaseBoosting
-from spinney._boosting.evaluations import metrics_of
-from spinney._boosting.goes_with import check_options
-from spinney._boosting.losses import Loss
-from spinney._boosting.recipe import stops_early
-from spinney._boosting.rows import LearningRows
-from spinney._boosting.task import Task
-from spinney._boosting.times import DISTRIBUTIONS, CoxLoss, TimedLoss, read_times, steps_at, time_loss
+from spinney._boosting.losses.loss import Loss
+from spinney._boosting.losses.rows import LearningRows
+from spinney._boosting.losses.times import DISTRIBUTIONS, CoxLoss, TimedLoss, read_times, steps_at, time_loss
+from spinney._boosting.options.goes_with import check_options
+from spinney._boosting.options.recipe import stops_early
+from spinney._boosting.rounds.evaluations import metrics_of
+from spinney._boosting.rounds.task import Task
 from spinney._data.given import given_numbers
 from spinney._file.arrays import array_from_json, array_to_json
 from spinney._file.container import field, refuse

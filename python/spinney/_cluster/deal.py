@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.losses import Loss
-from spinney._boosting.rows import LearningRows
+from spinney._boosting.losses.loss import Loss
+from spinney._boosting.losses.rows import LearningRows
 from spinney._data import Feature, Schema
 from spinney._data.dates import RESOLUTIONS
 from spinney._data.dealt import DealtTable

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
-from spinney._boosting.rows import LearningRows
+from spinney._boosting.losses.rows import LearningRows
 from spinney._data import Schema, read_table
 from spinney._data.names import match_columns
 from spinney._data.pick import PickTable, pick_table

@@ -191,7 +191,7 @@ def _run_large(
 
 def check_boosting(problem: Problem, parameters: dict[str, Any]) -> None:
     """Refuse what boosting cannot do with the target."""
-    from spinney._boosting.losses import NUMBER_LOSSES
+    from spinney._boosting.losses.loss import NUMBER_LOSSES
 
     loss = parameters.get("loss")
     if problem.task in ("ranking", "survival"):
@@ -394,7 +394,7 @@ def _score(task: str, y: NDArray[Any], guess: NDArray[Any], weight: NDArray[np.f
 def _score_of_lists(
     y: NDArray[Any], guess: NDArray[Any], lists: NDArray[Any], weight: NDArray[np.float64]
 ) -> dict[str, float]:
-    from spinney._boosting.ranking import ranking_score
+    from spinney._boosting.losses.ranking import ranking_score
 
     return {"NDCG@10": ranking_score(y, guess, lists, metric="ndcg@10", sample_weight=weight)}
 

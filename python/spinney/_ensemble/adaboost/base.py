@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._boosting.rows import LearningRows, set_aside
+from spinney._boosting.losses.rows import LearningRows, set_aside
 from spinney._data import Schema
 from spinney._ensemble.adaboost.kept import (
     KIND,

@@ -13,8 +13,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 import spinney._engine as _engine
-from spinney._boosting.judge import HeldOutScore
-from spinney._boosting.rows import LearningRows
+from spinney._boosting.losses.rows import LearningRows
+from spinney._boosting.rounds.judge import HeldOutScore
 from spinney._data import Schema, read_table
 from spinney._ensemble.adaboost.base import BaseAdaBoost, Say
 from spinney._ensemble.adaboost.rules import ScoresRule, make_rule

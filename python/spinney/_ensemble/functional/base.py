@@ -13,9 +13,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._boosting.judge import HeldOutScore
-from spinney._boosting.recipe import fixed
-from spinney._boosting.rows import LearningRows, set_aside
+from spinney._boosting.losses.rows import LearningRows, set_aside
+from spinney._boosting.options.recipe import fixed
+from spinney._boosting.rounds.judge import HeldOutScore
 from spinney._data import Schema, read_table
 from spinney._data.design import Design
 from spinney._data.names import match_columns

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._boosting.losses import Loss, class_constants, class_loss, regression_loss
-from spinney._boosting.outside import OwnLoss
-from spinney._boosting.row_losses import BENDING, bend_of, row_losses, row_slopes, values_at
-from spinney._boosting.rows import LearningRows
+from spinney._boosting.losses.loss import Loss, class_constants, class_loss, regression_loss
+from spinney._boosting.losses.outside import OwnLoss
+from spinney._boosting.losses.row_losses import BENDING, bend_of, row_losses, row_slopes, values_at
+from spinney._boosting.losses.rows import LearningRows
 from spinney._ensemble.functional.line_search import least_along
 from spinney._numbers.same_bits import exp
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from spinney._boosting.losses import NUMBER_LOSSES
+from spinney._boosting.losses.loss import NUMBER_LOSSES
 from spinney._ensemble.functional.base import BaseFunctionalBoosting, Floats
 from spinney._ensemble.functional.losses import FunctionalLoss, make_loss
 from spinney._ensemble.functional.shapes import WithShapes

@@ -11,8 +11,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from spinney._boosting.readable import ReadableBoosting
-from spinney._boosting.tree import BoostedTree
+from spinney._boosting.answers.readable import ReadableBoosting
+from spinney._boosting.answers.tree import BoostedTree
 from spinney._file.container import field, refuse
 from spinney._fitted.imported import FittedImport
 from spinney._fitted.lazy import LazySequence

@@ -1,0 +1,1 @@
+"""What a boosted model says beside its predictions."""

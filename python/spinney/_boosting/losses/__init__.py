@@ -1,0 +1,1 @@
+"""What boosting lowers: losses, their rows and targets."""

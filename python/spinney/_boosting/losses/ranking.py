@@ -1,0 +1,250 @@
+"""Lists of rows that are to be ranked: their labels, losses of their pairs, and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._boosting.losses.loss import Loss
+from spinney._boosting.losses.rows import LearningRows
+from spinney._data.given import given_array
+from spinney._learn.one_target import read_one_value
+from spinney._learn.target import is_missing_label, read_weights
+from spinney._numbers.same_bits import exp
+
+Floats = NDArray[np.float64]
+RANKING_LOSSES = ("lambdamart", "pairwise")
+METRICS = ("ndcg", "map", "mrr")
+_LN2 = 0.6931471805599453
+_LARGEST_GRADE = 60  # of exponential gains
+_ALL_PLACES = 2**31
+
+
+class ListedTarget(NamedTuple):
+    """A target, and the list that each row belongs to, as the caller gave them."""
+
+    y: Any
+    groups: Any
+
+
+def read_lists(groups: Any, n_rows: int, name: str = "groups") -> NDArray[np.intp] | None:
+    """Return the number of each row's list, from labels in any order; None if all rows are one list."""
+    if groups is None:
+        return None
+    labels = given_array(groups, name)
+    if labels.shape != (n_rows,):
+        if labels.ndim == 1 and labels.dtype.kind in "iu" and int(labels.sum()) == n_rows:
+            raise ValueError(
+                f"{name} has {len(labels)} numbers that add up to the table's {n_rows} rows: these are sizes of lists. "
+                f"Pass a label for each row: numpy.repeat(numpy.arange({len(labels)}), sizes)."
+            )
+        raise ValueError(
+            f"{name} has shape {labels.shape} and the table {n_rows} rows. Give the label of a list per row."
+        )
+    if labels.dtype.kind in "fO":
+        missing = [i for i, label in enumerate(labels.tolist()) if is_missing_label(label)]
+        if missing:
+            raise ValueError(f"Row {missing[0]} of {name} has no label. Say which list it belongs to, or drop it.")
+    try:
+        found, codes = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise ValueError(f"{name} mixes labels of different types. Make them all numbers or all strings.") from None
+    return np.asarray(codes, dtype=np.intp) if len(found) > 1 else None
+
+
+def read_relevance(y: Any, n_rows: int, name: str = "y") -> Floats:
+    """Return grades of relevance, at least 0."""
+    grades = read_one_value(y, n_rows, "ranking", name)
+    bad = np.flatnonzero(~(grades >= 0))
+    if len(bad):
+        raise ValueError(
+            f"Grades of relevance are at least 0, larger for rows that belong further up. Row {bad[0]} of {name} has "
+            f"{grades[bad[0]]:g}."
+        )
+    return grades
+
+
+def gains_of(grades: Floats, gains: str, name: str = "y") -> Floats:
+    """Gains of grades: 2 to the power of the grade, less 1; or the grade itself."""
+    if gains == "linear":
+        return grades
+    if len(grades) and grades.max() > _LARGEST_GRADE:
+        raise ValueError(
+            f"{name} reaches {grades.max():g}, and gains='exponential' doubles with each grade. Use gains='linear', or "
+            "grades such as 0 to 4."
+        )
+    whole = np.floor(grades)
+    return np.asarray(np.ldexp(exp((grades - whole) * _LN2), whole.astype(np.intc)) - 1)
+
+
+def engine_lists(
+    gains: Floats, weight: Floats | None, lists: NDArray[np.intp] | None, by_gain: bool, truncation: int | None
+) -> _engine.RankedLists:
+    """Return the lists of the rows that have a weight."""
+    n = len(gains)
+    used = np.arange(n) if weight is None else np.flatnonzero(weight > 0)
+    codes = np.zeros(n, dtype=np.intp) if lists is None else lists
+    order = used[np.argsort(codes[used], kind="stable")]
+    ends = np.flatnonzero(np.diff(codes[order], append=-1)) + 1
+    is_plain = weight is None or bool((weight[used] == 1).all())
+    return _engine.RankedLists(
+        rows=order.astype(np.uint32),
+        ends=ends.astype(np.uint32),
+        gain=np.ascontiguousarray(gains[order]),
+        weight=None if weight is None or is_plain else np.ascontiguousarray(weight[order]),
+        n_rows=n,
+        by_gain=by_gain,
+        truncation=min(truncation or _ALL_PLACES, _ALL_PLACES),
+    )
+
+
+class RankedRows:
+    """The loss of rows in lists."""
+
+    largest_step = 0.0
+
+    def __init__(self, rows: LearningRows, by_gain: bool, gains: str, truncation: int | None, n_threads: int) -> None:
+        found = gains_of(rows.target, gains)
+        self._lists = engine_lists(found, rows.weight, rows.more, by_gain, truncation)
+        self._n_threads = n_threads
+        self._learns = False
+        self._known: tuple[Floats, Floats, Floats] | None = None  # scores, gradients and hessians there
+
+    def gradients(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Gradients and second derivatives by row."""
+        self._learns = True
+        if self._known is None or not np.array_equal(self._known[0], scores[0]):
+            self.mean_loss(scores)
+        assert self._known is not None
+        return self._known[1:]
+
+    def mean_loss(self, scores: Floats) -> float:
+        """Mean loss; the gradients that the next round asks for come with it."""
+        if not self._learns:
+            return self._lists.mean_loss(scores[0], self._n_threads)
+        gradients, hessians, loss = self._lists.gradients(scores[0], self._n_threads)
+        self._known = scores[0], gradients, hessians
+        return loss
+
+
+def ranking_loss(name: str, gains: str, truncation: int | None, n_threads: int) -> Loss:
+    """Return a loss of lists; scores start at 0, since a constant ranks nothing."""
+
+    def of_rows(rows: LearningRows) -> RankedRows:
+        return RankedRows(rows, name == "lambdamart", gains, truncation, n_threads)
+
+    return Loss("outside", lambda y, weight, offset: 0.0, outside=of_rows)
+
+
+# ---- metrics ----------------------------------------------------------------------------------------------
+
+
+def read_metric(name: str) -> tuple[str, int | None]:
+    """Return a metric and how many places of a list it looks at; None: all. Such as "ndcg@10"."""
+    word, at, places = name.partition("@")
+    if word not in METRICS or (at and not (places.isdecimal() and int(places) > 0)):
+        raise ValueError(
+            f"{name!r} is no metric of lists. Use 'ndcg', 'map' or 'mrr', or with places, as in 'ndcg@10'."
+        )
+    return word, int(places) if at else None
+
+
+def ranking_score(
+    y: Any,
+    scores: Any,
+    groups: Any = None,
+    *,
+    metric: str = "ndcg",
+    gains: str = "exponential",
+    sample_weight: Any = None,
+) -> float:
+    """How well scores rank the rows of each list, on average over the lists that have a relevant row.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Grades of relevance, at least 0.
+    scores : array-like of shape (n_samples,)
+        Larger for rows that belong further up, of any model.
+    groups : array-like of shape (n_samples,), optional
+        Label of the list that each row belongs to, in any order. None: all rows are one list.
+    metric : str, default="ndcg"
+        "ndcg": discounted gain over that of the best order; rows of equal scores share their places. "map": mean over
+        relevant rows (grades above 0) of the share of relevant rows down to each. "mrr": 1 over the place of the first
+        relevant row. With places that count, as in "ndcg@10", only the first so many of a list do. In "map" and "mrr"
+        rows of equal scores are ranked in the order of the table.
+    gains : {"exponential", "linear"}, default="exponential"
+        Of "ndcg": what a row of grade g is worth, 2 to the power of g less 1, or g (as scikit-learn's ``ndcg_score``).
+    sample_weight : array-like of shape (n_samples,), optional
+        With "ndcg", a row of weight w takes w places of its list. Rows of weight 0 are left out.
+
+    Returns
+    -------
+    float
+        Between 0 and 1; 1 if no list has a relevant row.
+
+    Examples
+    --------
+    >>> import spinney
+    >>> round(spinney.ranking_score([2, 0, 1, 0, 1], [0.9, 0.8, 0.1, 0.2, 0.3], ["a", "a", "a", "b", "b"]), 3)
+    0.982
+    """
+    values = np.ascontiguousarray(given_array(scores, "scores"), dtype=np.float64)
+    n = len(values)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        raise ValueError("scores must be one finite number for each row.")
+    if gains not in ("exponential", "linear"):
+        raise ValueError(f"gains must be 'exponential' or 'linear', not {gains!r}.")
+    grades, weight = read_relevance(y, n), read_weights(sample_weight, n)
+    return metric_of_lists(metric, gains)(grades, values, read_lists(groups, n), weight)
+
+
+def metric_of_lists(name: str, gains: str) -> Callable[[Floats, Floats, NDArray[np.intp] | None, Floats | None], float]:
+    """Return a metric as a function of grades, scores, lists and weights."""
+    word, places = read_metric(name)
+
+    def of_gains(grades: Floats, scores: Floats, lists: NDArray[np.intp] | None, weight: Floats | None) -> float:
+        ranked = engine_lists(gains_of(grades, gains), weight, lists, True, places)
+        return 1 - ranked.mean_loss(scores, 0)
+
+    def of_places(grades: Floats, scores: Floats, lists: NDArray[np.intp] | None, weight: Floats | None) -> float:
+        codes = np.zeros(len(grades), dtype=np.intp) if lists is None else lists
+        order = np.lexsort((-scores, codes))
+        if weight is not None:
+            order = order[weight[order] > 0]
+        starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+        parts = np.split(grades[order] > 0, starts[1:])
+        found = [_of_list(word, part, places) for part in parts if part.any()]
+        return float(np.mean(found)) if found else 1.0
+
+    return of_gains if word == "ndcg" else of_places
+
+
+def _of_list(word: str, relevant: NDArray[np.bool_], places: int | None) -> float:
+    """Average precision, or one over the first relevant place, of a list as it is ranked."""
+    hits = np.flatnonzero(relevant[:places]) + 1
+    if word == "mrr":
+        return 1.0 / float(hits[0]) if len(hits) else 0.0
+    n = int(np.count_nonzero(relevant))
+    return float((np.arange(1, len(hits) + 1) / hits).sum()) / min(n, places or n)
+
+
+class HeldOutRanking:
+    """A metric of the held-out lists, as a loss: smaller is better."""
+
+    def __init__(self, scoring: Any, gains: str, held_out: LearningRows) -> None:
+        self._metric = metric_of_lists(scoring, gains) if isinstance(scoring, str) else None
+        self._own, self._rows = scoring, held_out
+
+    def __call__(self, scores: Floats, so_far: Any = None) -> float:
+        """Judge the scores of the engine, (n_rows, 1)."""
+        rows, found = self._rows, np.ascontiguousarray(scores[:, 0])
+        if self._metric is not None:
+            return -self._metric(rows.target, found, rows.more, rows.weight)
+        used = rows.weights() > 0
+        lists = np.zeros(len(used), dtype=np.intp) if rows.more is None else rows.more
+        return -float(self._own(rows.target[used], found[used], lists[used]))

@@ -1,0 +1,1 @@
+"""What is asked of boosting, and what goes with what."""

@@ -1,0 +1,221 @@
+"""The options of a booster: what values they may have, and how they cross to the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
+
+from spinney._boosting.losses.loss import Loss
+from spinney._boosting.options.forced import ForcedSplit, read_forced_splits
+from spinney._boosting.options.goes_with import draws_by_gradient
+from spinney._boosting.options.promised import promised_directions
+from spinney._boosting.options.recipe import SEARCH, Recipe
+from spinney._data import Schema
+from spinney._learn.parameters import (
+    COUNT,
+    count_features,
+    count_rows,
+    read_drawn_columns,
+    read_feature_costs,
+    read_groups,
+)
+from spinney._words.warn import warn
+
+AUTO = StrOptions({"auto"})
+NO_LIMIT = 2**32 - 1
+_USUAL_LEAF, _LEAF_OF_FEW = 20, 3  # rows, unless the user says how many; the latter where the former leaves no split
+
+NEUTRAL: dict[str, Any] = {  # of parameters that only some of the estimators have
+    "leaves": "single",
+    "sampling": "uniform",
+    "n_parallel_trees": 1,
+    "feature_costs": None,
+    "feature_weights": None,
+    "forced_splits": None,
+    "hierarchical_shrinkage": 0.0,
+    "linear_leaves": False,
+    "linear_l2": 0.0,
+    "top_share": 0.2,
+    "drop_rate": 0.0,
+    "skip_drop": 0.0,
+    "max_drop": None,
+    "drop_by": "uniform",
+}
+
+CONSTRAINTS: dict[str, list[Any]] = {
+    "n_estimators": [COUNT, AUTO],
+    "effort": [Interval(Real, 0.0, 1.0, closed="both"), StrOptions({SEARCH})],
+    "learning_rate": [Interval(Real, 0.0, None, closed="neither"), AUTO],
+    "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None, AUTO],
+    "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+    "growth": [StrOptions({"leaf", "depth", "symmetric"})],
+    "min_samples_split": [
+        Interval(Integral, 2, None, closed="left"),
+        Interval(RealNotInt, 0.0, 1.0, closed="right"),
+    ],
+    "min_samples_leaf": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(Real, 0.0, 1.0, closed="neither"),
+        AUTO,
+    ],
+    "min_hessian_leaf": [Interval(Real, 0.0, None, closed="left")],
+    "min_gain": [Interval(Real, 0.0, None, closed="left")],
+    "min_impurity_decrease": [Interval(Real, 0.0, None, closed="left")],
+    "l2_regularization": [Interval(Real, 0.0, None, closed="left"), AUTO],
+    "l1_regularization": [Interval(Real, 0.0, None, closed="left")],
+    "max_step": [Interval(Real, 0.0, None, closed="neither"), AUTO, None],
+    "subsample": [Interval(Real, 0.0, 1.0, closed="right"), AUTO],
+    "sampling": [StrOptions({"uniform", "gradient", "goss"})],
+    "top_share": [Interval(Real, 0.0, 1.0, closed="neither")],
+    "drop_rate": [Interval(Real, 0.0, 1.0, closed="both")],
+    "skip_drop": [Interval(Real, 0.0, 1.0, closed="both")],
+    "max_drop": [Interval(Integral, 1, None, closed="left"), None],
+    "drop_by": [StrOptions({"uniform", "weight"})],
+    "hierarchical_shrinkage": [Interval(Real, 0.0, None, closed="left")],
+    "linear_leaves": ["boolean"],
+    "linear_l2": [Interval(Real, 0.0, None, closed="left")],
+    "n_parallel_trees": [COUNT],
+    "feature_costs": ["array-like", dict, None],
+    "feature_weights": ["array-like", dict, None],
+    "forced_splits": [dict, None],
+    "max_features": [
+        Interval(Integral, 1, None, closed="left"),
+        Interval(Real, 0.0, 1.0, closed="right"),
+        StrOptions({"auto", "sqrt", "log2"}),
+        None,
+    ],
+    "max_features_per_level": [Interval(Real, 0.0, 1.0, closed="right")],
+    "max_features_per_tree": [Interval(Real, 0.0, 1.0, closed="right")],
+    "max_bins": [Interval(Integral, 2, 65535, closed="both"), AUTO],
+    "max_one_hot": [Interval(Integral, 0, None, closed="left")],
+    "category_smoothing": [Interval(Real, 0.0, None, closed="left")],
+    "category_l2": [Interval(Real, 0.0, None, closed="left")],
+    "monotonic_cst": ["array-like", dict, None],
+    "interaction_cst": [list, tuple, StrOptions({"pairwise", "no_interactions"}), None],
+    "early_stopping": ["boolean", None],
+    "scoring": [str, callable, list, tuple, None],
+    "validation_fraction": [
+        Interval(Real, 0.0, 1.0, closed="neither"),
+        Interval(Integral, 1, None, closed="left"),
+    ],
+    "n_iter_no_change": [Interval(Integral, 1, None, closed="left"), None],
+    "tol": [Interval(Real, 0.0, None, closed="left")],
+    "keep_best": ["boolean"],
+    "categorical_features": ["array-like", None],
+    "unseen": [StrOptions({"missing", "error", "other"})],
+    "warm_start": ["boolean"],
+    "verbose": ["verbose"],
+    "callbacks": [callable, list, tuple, None],
+    "keep_interrupted": ["boolean"],
+    "random_state": ["random_state"],
+    "n_jobs": [Interval(Integral, -1024, 1024, closed="both"), None],
+}
+
+
+def engine_options(
+    model: Any,
+    recipe: Recipe,
+    schema: Schema,
+    loss: Loss,
+    n_rows: int,
+    weight: float,
+    n_scores: int,
+    seed: int,
+    sources: Sequence[int] = (),
+    largest_step: float = 0.0,
+) -> dict[str, Any]:
+    """Return all of it, by name as the engine takes it; `sources` are the columns whose statistics come last."""
+    n_features = schema.n_features
+    monotone = promised_directions(model, schema, [part.n_scores for part in loss.parts])
+    costs = read_feature_costs(model._setting("feature_costs"), schema)
+    weights, _ = read_drawn_columns(model._setting("feature_weights"), None, schema)
+    is_goss = model._setting("sampling") == "goss" and recipe.subsample < 1
+    node_share = count_features(recipe.max_features, n_features)
+    if weights and node_share >= n_features and min(model.max_features_per_level, model.max_features_per_tree) >= 1:
+        raise ValueError(
+            "feature_weights says how likely columns are to be drawn, and none are drawn. Set max_features, "
+            "max_features_per_level or max_features_per_tree."
+        )
+    if node_share > n_features:
+        raise ValueError(
+            f"max_features={model.max_features} is more than the table's {n_features} columns. Use None for all."
+        )
+    return {
+        "losses": [(part.name, float(part.parameter), part.n_scores, float(part.weight)) for part in loss.parts],
+        "max_bins": int(recipe.max_bins),
+        "subsample": float(recipe.subsample),
+        "draws_by_gradient": draws_by_gradient(model) and recipe.subsample < 1,
+        "top_share": float(model._setting("top_share")) if is_goss else 0.0,
+        "n_parallel_trees": int(model._setting("n_parallel_trees")),
+        "drop_rate": float(model._setting("drop_rate")),
+        "skip_drop": float(model._setting("skip_drop")),
+        "max_drop": min(model._setting("max_drop") or NO_LIMIT, NO_LIMIT),
+        "drops_by_weight": model._setting("drop_by") == "weight",
+        "learning_rate": step_size(model, recipe),
+        "max_leaf_nodes": min(recipe.max_leaf_nodes or NO_LIMIT, NO_LIMIT),
+        "max_depth": min(model.max_depth or NO_LIMIT, NO_LIMIT),
+        "depth_wise": model.growth == "depth",
+        "symmetric": model.growth == "symmetric",
+        "min_samples_split": min(count_rows(model.min_samples_split, n_rows), NO_LIMIT),
+        "min_samples_leaf": min(smallest_leaf(model, recipe, n_rows), NO_LIMIT),
+        "min_hessian_leaf": float(model.min_hessian_leaf),
+        "min_gain": max(float(model.min_gain), model.min_impurity_decrease * recipe.subsample * weight),
+        "l2_regularization": float(recipe.l2_regularization),
+        "l1_regularization": float(model.l1_regularization),
+        "max_step": 0.0 if model.max_step == "auto" else float(model.max_step or 0.0),
+        "temper_steps": model.max_step == "auto" and not largest_step,
+        "longest_step": largest_step if model.max_step == "auto" else 0.0,
+        "vector_leaves": model._setting("leaves") == "vector" and n_scores > 1,
+        "max_features_per_tree": float(model.max_features_per_tree),
+        "max_features_per_level": float(model.max_features_per_level),
+        "max_features": node_share / n_features,
+        "max_one_hot": min(int(model.max_one_hot), NO_LIMIT),
+        "category_smoothing": float(model.category_smoothing),
+        "category_l2": float(model.category_l2),
+        "monotonic_cst": [directions + [0] * len(sources) for directions in monotone],
+        "interaction_cst": [
+            [*group, *(n_features + i for i, source in enumerate(sources) if source in group)]
+            for group in read_groups(model.interaction_cst, schema)
+        ],
+        "feature_costs": costs + [costs[source] for source in sources] if costs else [],
+        "feature_weights": weights + [weights[source] for source in sources] if weights else [],
+        "forced_splits": [split.to_engine() for split in forced_splits(model, recipe, schema)],
+        "hierarchical_shrinkage": float(model._setting("hierarchical_shrinkage")),
+        "linear_columns": _linear_columns(schema) + [0] * len(sources) if model._setting("linear_leaves") else [],
+        "linear_l2": float(model._setting("linear_l2")),
+        "seed": seed,
+        "n_jobs": model._n_threads,
+    }
+
+
+def _linear_columns(schema: Schema) -> list[int]:
+    """Which columns lines in leaves may be of: those of numbers."""
+    return [int(n_categories == 0) for n_categories in schema.n_categories]
+
+
+def step_size(model: Any, recipe: Recipe) -> float:
+    """Return what the values of a tree are multiplied by."""
+    return float(recipe.learning_rate / model._setting("n_parallel_trees"))
+
+
+def forced_splits(model: Any, recipe: Recipe, schema: Schema) -> list[ForcedSplit]:
+    """Return the splits that every tree starts with."""
+    return read_forced_splits(model._setting("forced_splits"), schema, model.max_depth, recipe.max_leaf_nodes)
+
+
+def smallest_leaf(model: Any, recipe: Recipe, n_rows: int) -> int:
+    """Return the fewest rows of a leaf."""
+    if isinstance(model.min_samples_leaf, str):  # "auto"
+        if recipe.min_samples_leaf is not None:
+            return recipe.min_samples_leaf
+        return _USUAL_LEAF if n_rows >= 2 * _USUAL_LEAF else min(_LEAF_OF_FEW, max(1, n_rows // 4))
+    fewest = count_rows(model.min_samples_leaf, n_rows)
+    if 2 * fewest > n_rows > 1:
+        warn(
+            f"min_samples_leaf={model.min_samples_leaf} leaves no room for a split of {n_rows} rows: the model is a "
+            "constant. Lower it, or leave it out."
+        )
+    return fewest

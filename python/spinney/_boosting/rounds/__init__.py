@@ -1,0 +1,1 @@
+"""Boosters and their rounds: who learns from what, when it ends, what it leaves."""

@@ -1,0 +1,80 @@
+"""What each booster of a fit starts with: its table, the weights that bins are cut by, scores before its first tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._boosting.losses.loss import Loss
+from spinney._boosting.losses.row_losses import pulls
+from spinney._boosting.losses.rows import LearningRows, kept
+from spinney._boosting.options.recipe import Recipe
+from spinney._boosting.rounds.statistics import Statistic, columns_of_many, tables_with_statistics
+from spinney._fitted.boosting import FittedBoosting
+
+Floats = NDArray[np.float64]
+
+
+def tables_of_members(
+    recipe: Recipe,
+    rows: LearningRows,
+    parts: Sequence[tuple[LearningRows, LearningRows | None]],
+    loss: Loss,
+    start: Floats,
+) -> list[tuple[_engine.Table, list[Statistic]]]:
+    """Return the table of each booster, and the statistics of categories that are its last columns."""
+    if len(parts) == 1 or not recipe.has_statistics or not columns_of_many(rows.columns):
+        return [(rows.columns, [])] * len(parts)
+    if loss.outside is not None:
+        slopes, _ = loss.outside(rows).gradients(rows.scores(start))
+        pulled = -slopes[0]
+    else:
+        pulled = pulls(loss.name, loss.parameter, rows.scores(start).T, rows)
+    return tables_with_statistics(rows, pulled, [held_out for _, held_out in parts])
+
+
+def weights_for_bins(recipe: Recipe, rows: LearningRows, seed: int) -> Floats | None:
+    """Weights by which a column is cut into bins; drawn, if each booster is to have cuts of its own."""
+    if not recipe.draws_bins:
+        return rows.weight
+    return rows.weights() * (0.01 + np.random.RandomState(seed % 2**31).random_sample(len(rows.target)))
+
+
+def start_booster(
+    columns: Any,
+    rows: LearningRows,
+    held_out: LearningRows | None,
+    loss: Loss,
+    start: Floats,
+    earlier: FittedBoosting | None,
+    options: dict[str, Any],
+    coded: _engine.CodedTable | None,
+    n_threads: int,
+) -> Any:
+    """Return a booster of these columns that has done the rounds of an earlier model, or none."""
+    if not isinstance(columns, _engine.Table):  # its rows are elsewhere
+        return columns.start_booster(rows, held_out, loss, start, earlier, options)
+    later = None
+    if held_out is not None:
+        target, scores = held_out.shifted(start, loss)
+        judged = columns if held_out.columns is rows.columns else held_out.columns
+        later = (judged, target, held_out.weight, scores_so_far(held_out, scores, earlier, n_threads))
+    target, scores = rows.shifted(start, loss)
+    target = target if np.shares_memory(target, rows.target) else kept(columns, target)
+    scores = scores_so_far(rows, scores, earlier, n_threads)
+    n_done = 0 if earlier is None else earlier.n_rounds
+    read = _engine.BoostingOptions(**options)
+    return _engine.Boosting(columns, target, rows.weight, scores, later, read, n_done, coded)
+
+
+def scores_so_far(rows: LearningRows, scores: Floats, earlier: FittedBoosting | None, n_threads: int) -> Floats:
+    """Scores, (n_scores, n_rows), after an earlier model; trees are added in the order in which they were grown."""
+    if earlier is None:
+        return scores
+    for round_ in range(earlier.n_rounds):
+        scores += earlier.round_sums(rows.columns, round_, n_threads).T
+    return np.ascontiguousarray(scores)

@@ -1,0 +1,146 @@
+"""What a boosted model, or its boosters, said of rows that they had not seen, and how far off that was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import fsum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney._boosting.losses.rows import LearningRows
+from spinney._boosting.rounds.members import Member
+from spinney._file.arrays import array_from_json, array_to_json
+from spinney._file.container import refuse
+from spinney._fitted.boosting import FittedBoosting
+from spinney._learn.conformal import upper_point
+
+Floats = NDArray[np.float64]
+_MANY = 20_000  # rows tell the coverage to a fifth of a percent
+_BIN, _MOST_BINS = 50, 20  # rows of a bin of predictions, and bins
+_LEAST_SPREAD = 1e-3  # of a bin, as a share of the mean spread
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """Predictions of rows not learned from, beside their targets.
+
+    Attributes
+    ----------
+    predicted : ndarray of shape (n_rows, 1) or (n_rows, n_classes)
+        Values, or shares of the classes.
+    target : ndarray of shape (n_rows,)
+        Values, or codes of the classes.
+    weight : ndarray of shape (n_rows,), or None
+    """
+
+    predicted: Floats
+    target: Floats
+    weight: Floats | None
+
+    @classmethod
+    def of(cls, predicted: Floats, target: Floats, weight: Floats | None) -> Calibration:
+        """Take rows of positive weight, of which there are some: every second, third … where there are many."""
+        rows = np.arange(len(target)) if weight is None else np.flatnonzero(weight > 0)
+        rows = rows[:: max(1, -(-len(rows) // _MANY))]
+        used = None if weight is None or (weight[rows] == weight[rows[0]]).all() else weight[rows]
+        return cls(np.ascontiguousarray(predicted[rows]), target[rows], used)
+
+    @cached_property
+    def errors(self) -> Floats:
+        """Sizes of the errors, where values are predicted."""
+        return np.abs(self.target - self.predicted[:, 0])
+
+    def margins(self, predicted: Floats, coverage: float, method: str) -> Floats:
+        """How far from each predicted value the target lies at most, with probability `coverage`."""
+        if method == "residual":
+            return np.full(len(predicted), upper_point(self.errors, self.weight, coverage))
+        known = upper_point(self.errors / self.spread(self.predicted[:, 0]), self.weight, coverage)
+        return np.asarray(known * self.spread(predicted))
+
+    def spread(self, predicted: Floats) -> Floats:
+        """Mean size of the errors of rows with predictions near each."""
+        centres, means = self._spreads
+        return np.interp(predicted, centres, means)
+
+    @cached_property
+    def _spreads(self) -> tuple[Floats, Floats]:
+        order = np.argsort(self.predicted[:, 0], kind="stable")
+        weight = np.ones(len(order)) if self.weight is None else self.weight
+        bins = np.array_split(order, min(_MOST_BINS, max(1, len(order) // _BIN)))
+        centres = np.array([_mean(self.predicted[rows, 0], weight[rows]) for rows in bins])
+        means = np.array([_mean(self.errors[rows], weight[rows]) for rows in bins])
+        mean = _mean(self.errors, weight)
+        return centres, np.maximum(means, _LEAST_SPREAD * mean if mean > 0 else 1.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of a model file."""
+        entry = {"predicted": array_to_json(self.predicted), "target": array_to_json(self.target)}
+        return entry if self.weight is None else entry | {"weight": array_to_json(self.weight)}
+
+    @classmethod
+    def from_json(cls, entry: dict[str, Any], model: FittedBoosting) -> Calibration:
+        """Turn back what `to_json` gives."""
+        n_classes = model.n_shares
+        predicted = array_from_json(entry.get("predicted"), ("float64",), (None, max(1, n_classes)))
+        n = len(predicted)
+        target = array_from_json(entry.get("target"), ("float64",), (n,))
+        weight = None if "weight" not in entry else array_from_json(entry["weight"], ("float64",), (n,))
+        usable = np.isfinite(predicted).all() and np.isfinite(target).all()
+        if weight is not None:
+            usable &= bool(np.isfinite(weight).all() and (weight > 0).all())
+        if n_classes:
+            usable &= bool(np.isin(target, np.arange(n_classes)).all())
+        if not n or not usable:
+            refuse("is damaged: the rows that calibrate it are unusable")
+        return cls(predicted, target, weight)
+
+
+def scores_out_of_folds(
+    members: Sequence[Member],
+    parts: Sequence[tuple[LearningRows, LearningRows | None]],
+    rows: LearningRows,
+    start: Floats,
+    first: Floats,
+    factors: Floats,
+) -> tuple[NDArray[np.intp], Floats] | None:
+    """Collect what the boosters said of the rows that each has held out; of a row held out twice, the mean of both.
+
+    Parameters
+    ----------
+    members : sequence of Member
+        Boosters.
+    parts : sequence of pairs
+        Rows that each learned from and held out.
+    rows : LearningRows
+        All rows.
+    start : ndarray of shape (n_scores,)
+        Score before the first tree.
+    first : ndarray of shape (n_scores, n_rows)
+        The same as the engine sees it, offsets included.
+    factors : ndarray of shape (n_scores,)
+        What the trees of all are multiplied by.
+
+    Returns
+    -------
+    tuple of ndarray, or None
+        The rows that were held out, and their scores, (n_scores, n_held_out); None if a booster has none.
+    """
+    added, times = np.zeros_like(first), np.zeros(len(rows.target))
+    for member, (_, held_out) in zip(members, parts, strict=True):
+        scores = member.kept_scores()
+        if held_out is None or scores.shape != first.shape:
+            return None
+        unseen = held_out.weights() > 0
+        added[:, unseen] += scores[:, unseen] - first[:, unseen]
+        times[unseen] += 1
+    known = np.flatnonzero(times > 0)
+    return known, rows.scores(start)[:, known] + factors[:, np.newaxis] * added[:, known] / times[known]
+
+
+def _mean(values: Floats, weight: Floats) -> float:
+    """Mean, with the same bits everywhere."""
+    return fsum((values * weight).tolist()) / fsum(weight.tolist())

@@ -1,0 +1,138 @@
+"""Scores that start where another model predicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+from spinney._boosting.losses.loss import Loss
+from spinney._boosting.losses.rows import LearningRows
+from spinney._data.pick import pick_table
+from spinney._fitted.boosting import FittedBoosting
+from spinney._fitted.links import is_of_classes
+from spinney._fitted.offsets import read_offset
+from spinney._learn.table_estimator import TargetEstimator
+from spinney._numbers.same_bits import log
+
+Floats = NDArray[np.float64]
+_INVERTED = ("logit", "half_logit", "softmax")  # links by which a share has one score
+_LEAST_SHARE = float(np.finfo(np.float32).eps)  # a share of 0 has no finite score
+
+
+def fit_first(template: Any, X: Any, rows: LearningRows, classes: Any, is_weighted: bool) -> Any:
+    """Fit the model that scores start from to the rows that are learned from."""
+    used = np.flatnonzero(rows.weights() > 0)
+    if isinstance(classes, list):
+        raise ValueError("A model to start from is for one output. Fit one model per output, or drop init.")
+    y = rows.target[used] if classes is None else classes[rows.target[used].astype(np.intp)]
+    weighted = {}
+    if is_weighted:
+        if not has_fit_parameter(template, "sample_weight"):
+            raise ValueError(
+                f"The initial estimator {type(template).__name__} does not support sample weights. Leave the weights "
+                "out, or start from another model."
+            )
+        weighted["sample_weight"] = rows.weights()[used]
+    table = pick_table(X)
+    return clone(template).fit(table.take(None if len(used) == table.n_rows else used), y, **weighted)
+
+
+def first_scores(model: Any, X: Any, link: str, n_classes: int, n_scores: int = 1) -> Floats:
+    """Scores at which a model's predictions lie, (n_scores, n_rows)."""
+    X = pick_table(X).native
+    name = type(model).__name__
+    if link == "normal":
+        raise ValueError(f"loss='normal' does not start at another model. Drop init={name}.")
+    if not is_of_classes(link):
+        found = np.asarray(model.predict(X), dtype=np.float64)
+        found = found.reshape(1, -1) if found.ndim == 1 or n_scores == 1 else np.ascontiguousarray(found.T)
+        if len(found) == 1:
+            found = np.repeat(found, n_scores, axis=0)  # all quantiles start at one prediction
+        if len(found) != n_scores:
+            raise ValueError(f"init={name} predicts {len(found)} outputs, and the model has {n_scores}.")
+        if link == "log" and not (found > 0).all():
+            output, row = np.argwhere(~(found > 0))[0]
+            said = found[output, row]
+            raise ValueError(
+                f"This loss is for positive predictions, and init={name} predicts {said:g} for row {row}. "
+                "Start from a model that predicts positive numbers."
+            )
+        return log(found) if link == "log" else found
+    if link not in _INVERTED:
+        raise ValueError(f"This loss does not start at another model. Drop init={name}, or use loss='log_loss'.")
+    shares = np.asarray(model.predict_proba(X), dtype=np.float64)
+    if shares.ndim != 2 or shares.shape[1] != n_classes:
+        raise ValueError(f"init={name} gives shares of shape {shares.shape}; they need a column for each class.")
+    shares = np.ascontiguousarray(np.clip(shares, _LEAST_SHARE, 1 - _LEAST_SHARE).T)
+    if link == "softmax":
+        logs = log(shares)
+        return np.asarray(logs - logs.mean(axis=0))
+    return np.asarray(log(shares[1:] / (1 - shares[1:])) / (2.0 if link == "half_logit" else 1.0))
+
+
+class StartsAtModel(TargetEstimator):
+    """A boosted model whose scores may start where another model predicts."""
+
+    boosting_: FittedBoosting
+    init: Any
+    init_: Any
+
+    @property
+    def _starts_at_model(self) -> bool:
+        return not isinstance(getattr(self, "init", None), str | None)
+
+    @property
+    def _says_all(self) -> bool:
+        return not hasattr(self, "init_")
+
+    def _from_first_model(
+        self,
+        X: Any,
+        X_val: Any,
+        rows: LearningRows,
+        held_out: LearningRows | None,
+        loss: Loss,
+        learned: dict[str, Any],
+        earlier: FittedBoosting | None,
+        is_weighted: bool,
+    ) -> tuple[LearningRows, LearningRows | None]:
+        """Fit the model that scores start from, unless an earlier fit has one, and begin rows at its predictions."""
+        classes = learned.get("classes_")
+        first = fit_first(self.init, X, rows, classes, is_weighted) if earlier is None else self.init_
+        learned["init_"] = first
+        n_classes, n_scores = 0 if classes is None else len(classes), sum(part.n_scores for part in loss.parts)
+        scores = first_scores(first, X, loss.link, n_classes, n_scores)
+        if held_out is not None:
+            later = scores if X_val is None else first_scores(first, X_val, loss.link, n_classes, n_scores)
+            held_out = held_out.beside(later)
+        return rows.beside(scores), held_out
+
+    def _read_offset(self, X: Any, offset: Any, n_rows: int) -> Floats | None:
+        """Return what is added to the trees, (n_scores, n_rows): an offset, and where scores start by row."""
+        given = read_offset(offset, n_rows, self.boosting_.n_scores)
+        if not hasattr(self, "init_"):
+            return given
+        view = self.boosting_
+        first = first_scores(self.init_, X, view.link, getattr(self, "n_classes_", 0), view.n_scores)
+        return first if given is None else first + given
+
+    def to_predictor(self) -> Any:
+        """Prepare a handle that predicts one row at a time, in microseconds.
+
+        The handle checks nothing, starts no thread and needs a row's values in column order, or by name.
+
+        Returns
+        -------
+        BoostingRowPredictor
+            The handle; each thread needs its own.
+        """
+        if hasattr(self, "init_"):
+            raise ValueError(
+                f"The scores start at {type(self.init_).__name__}, which a handle for single rows does not know. Use "
+                "predict, or fit with init='constant'."
+            )
+        return super().to_predictor()

@@ -1,0 +1,170 @@
+"""A mean and a spread from folds: first the mean, then the spread of errors of rows that its boosters have not seen.
+
+Boosted together by their likelihood, the spread learns the errors of rows that the mean has learned by heart: it
+becomes too small, the held-out likelihood gets worse, and the rounds end long before the mean is good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney._engine as _engine
+from spinney._boosting.losses.loss import LEAST_SPREAD, Loss, regression_loss
+from spinney._boosting.losses.rows import LearningRows
+from spinney._boosting.options.recipe import Recipe
+from spinney._boosting.rounds.calibration import Calibration
+from spinney._boosting.rounds.run import Rounds
+from spinney._boosting.rounds.task import Parts, Task
+from spinney._fitted.boosting import FittedBoosting
+from spinney._numbers.same_bits import log
+
+Floats = NDArray[np.float64]
+Begin = Callable[[Any, Recipe, Task], Rounds]  # of a model
+
+
+def goes_apart(model: Any, recipe: Recipe, task: Task) -> bool:
+    """Whether a fit learns the mean and the spread one after the other."""
+    is_plain = model.scoring is None and model._setting("leaves") != "vector"
+    return task.loss.name == "normal" and bool(recipe.n_folds) and len(task.parts) > 1 and is_plain
+
+
+class MeanThenSpread:
+    """The rounds of such a fit, as `Rounds` has them.
+
+    The logarithm of a deviation has the likelihood of the gamma loss at twice itself, of squared errors.
+    """
+
+    evaluations = None
+
+    def __init__(self, model: Any, recipe: Recipe, task: Task, begin: Begin):
+        self._model, self._recipe, self._task, self._begin = model, recipe, task, begin
+        rows, parts, start = task.rows, task.parts, task.start
+        self._rows = _of_mean(rows)
+        self._parts = [(_of_mean(a), None if b is None else _of_mean(b)) for a, b in parts]
+        self._offset = None if rows.offset is None else 2 * rows.offset[1:]
+        self._loss = regression_loss("squared_error", 0.5, 1.0)
+        self._start = start
+        self._mean = self._begin_with("squared_error", self._loss, self._rows, self._parts, start[:1])
+        self._spread: Rounds | None = None
+
+    def _begin_with(self, name: str, loss: Loss, rows: LearningRows, parts: Parts, start: Floats) -> Rounds:
+        model, is_mean = copy(self._model), name == "squared_error"
+        model.loss = name
+        recipe = replace(self._recipe, has_statistics=is_mean, worth_of_present=is_mean)
+        task = replace(self._task, loss=loss, rows=rows, parts=parts, start=start, earlier=None)
+        return self._begin(model, recipe, task)
+
+    def run(self) -> None:
+        """Boost the mean, then the spread."""
+        self._mean.run()
+        unseen = self._mean.unseen(self._parts, self._rows, self._loss, self._start[:1])
+        if unseen is None or self._mean.is_cut_short:
+            return
+        known, scores = unseen
+        least = (LEAST_SPREAD * max(1.0, abs(self._start[0]))) ** 2
+        squares, is_known = np.ones(len(self._rows.target)), np.zeros(len(self._rows.target))
+        squares[known] = np.maximum((self._rows.target[known] - scores[0]) ** 2, least)
+        unit = float(np.average(squares[known], weights=self._rows.seen_weights[known]))
+        squares = squares / unit  # what an improvement is worth does not depend on it
+        is_known[known] = 1.0
+
+        def of_squares(rows: LearningRows) -> LearningRows:
+            weight = rows.weight if is_known.all() else rows.weights() * is_known
+            return replace(rows, target=squares, weight=weight, offset=self._offset)
+
+        rows = of_squares(self._rows)
+        parts = [
+            (of_squares(learned), None if judged is None else of_squares(judged)) for learned, judged in self._parts
+        ]
+        loss = regression_loss("gamma", 0.5, 1.0)
+        offset = None if rows.offset is None else rows.offset[:, rows.used]
+        start = loss.constants(squares[rows.used], rows.seen_weights[rows.used], offset)
+        if self._model.init == "zero":
+            start = -log(np.array([unit]))
+        self._start = np.array([self._start[0], (start[0] + float(log(unit))) / 2])
+        self._spread = self._begin_with("gamma", loss, rows, parts, start)
+        self._spread.run()
+
+    def calibrated(self, parts: Any, rows: Any, loss: Any, start: Any, by_class: Any) -> Calibration | None:
+        """Return what the boosters of the mean said of the rows that they have held out."""
+        return self._mean.calibrated(self._parts, self._rows, self._loss, self._start[:1], None)
+
+    @property
+    def because(self) -> str:
+        """Why no further round was tried."""
+        return self._mean.because
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether a callback or an interruption has ended it."""
+        return self._mean.is_cut_short or (self._spread is not None and self._spread.is_cut_short)
+
+    def least_loss(self) -> float:
+        """Mean over the boosters of the least likelihood of rows held out, with its sign changed."""
+        assert self._spread is not None
+        return self._spread.least_loss() / 2
+
+    @property
+    def n_dropped(self) -> NDArray[np.intp] | None:
+        """How many earlier rounds those of the mean have dropped; None if it is not that kind of fit."""
+        dropped = self._mean.n_dropped
+        spread = None if self._spread is None else self._spread.n_dropped
+        n_more = 0 if dropped is None or spread is None else max(0, len(spread) - len(dropped))
+        return dropped if dropped is None else np.concatenate([dropped, np.zeros(n_more, dtype=np.intp)])
+
+    def result(self) -> FittedBoosting:
+        """Return the model; where one of the two has fewer rounds, its last trees do nothing."""
+        mean = self._mean.trees(1.0)
+        spread = [] if self._spread is None else self._spread.trees(0.5)
+        view = self._mean.view([])
+        n_rounds, n_categories = max(len(mean), len(spread)), view._n_categories
+        nothing = _no_tree(self._rows, n_categories)
+        both = [trees + [nothing] * (n_rounds - len(trees)) for trees in (mean, spread)]
+        trees = [tree for pair in zip(*both, strict=True) for tree in pair]
+        return FittedBoosting(trees, self._start, "normal", n_categories, None, None)
+
+    def curves(self) -> dict[str, Floats]:
+        """Return the learning curves: the likelihood with the last mean, and what an earlier mean lacked."""
+        found = {}
+        squares = self._mean.curves()
+        spreads = {} if self._spread is None else self._spread.curves()
+        for name, curve in squares.items():
+            n = max(len(curve), len(spreads.get(name, ())))
+            lacks = _stretched(log(np.maximum(curve, 1e-300) / max(curve[-1], 1e-300)) / 2, n)
+            found[name] = lacks + _stretched(spreads[name] / 2, n) if name in spreads else lacks
+        return found
+
+
+def _of_mean(rows: LearningRows) -> LearningRows:
+    return rows if rows.offset is None else replace(rows, offset=rows.offset[:1])
+
+
+def _stretched(curve: Floats, n: int) -> Floats:
+    """Return a curve that stays where it ends."""
+    return np.concatenate([curve, np.full(n - len(curve), curve[-1])])
+
+
+def _no_tree(rows: LearningRows, n_categories: list[int]) -> _engine.Tree:
+    """Return a single leaf that adds nothing."""
+    none, zero = np.array([-1], dtype=np.int32), np.zeros(1)
+    return _engine.make_tree(
+        left=none,
+        right=none,
+        feature=none,
+        threshold=zero,
+        flags=np.zeros(1, dtype=np.uint8),
+        begin=np.zeros(2, dtype=np.uint32),
+        codes=np.zeros(0, dtype=np.uint32),
+        weight=np.array([float(rows.seen_weights.sum())]),
+        n_rows=np.array([rows.n_used], dtype=np.uint32),
+        value=np.zeros((1, 1)),
+        gain=zero,
+        impurity=None,
+        n_categories=n_categories,
+    )
