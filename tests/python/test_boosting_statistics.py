@@ -8,9 +8,9 @@ from oracle import category_statistics as twin
 from oracle.boosting import losses as slow_losses
 from spinney import _engine
 from spinney._boosting import base
-from spinney._boosting import statistics as category_statistics
 from spinney._boosting.losses.row_losses import pulls
 from spinney._boosting.losses.rows import LearningRows
+from spinney._boosting.rounds import statistics as category_statistics
 from spinney._fitted.boosting import FittedBoosting
 
 RNG = np.random.default_rng(8)

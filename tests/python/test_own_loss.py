@@ -156,7 +156,7 @@ def test_derivatives_of_formulas_are_what_differences_tell(formula):
 
 
 def test_a_formula_in_blocks_gives_the_same_bits(monkeypatch):
-    from spinney._boosting import blocks
+    from spinney._boosting.losses import blocks
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(500, 3))
