@@ -66,7 +66,9 @@ def main() -> None:
     options = {"n_estimators": args.trees, "max_leaf_nodes": 31, "learning_rate": 0.1, "max_bins": 255}
     n_threads = args.workers * args.threads
     with (
-        LocalCluster(args.workers, threads_per_worker=args.threads, dashboard_address=None, memory_limit=0) as cluster,
+        LocalCluster(
+            n_workers=args.workers, threads_per_worker=args.threads, dashboard_address=None, memory_limit=0
+        ) as cluster,
         Client(cluster) as client,
     ):
         rows = client.persist(collection(args.rows, 4 * args.workers))
