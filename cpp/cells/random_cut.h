@@ -170,6 +170,13 @@ inline void draw_cut(const Column& column, RandomStream& random, RandomBuffers& 
   }
 }
 
+// Whether two sets part k categories alike: they are the same, or each is what the other leaves.
+inline bool part_alike(std::span<const std::uint32_t> one, std::span<const std::uint32_t> other, std::size_t k) {
+  const auto is_in_other = [&](std::uint32_t code) { return std::binary_search(other.begin(), other.end(), code); };
+  if (one.size() == other.size() && std::all_of(one.begin(), one.end(), is_in_other)) return true;
+  return one.size() + other.size() == k && std::none_of(one.begin(), one.end(), is_in_other);
+}
+
 inline void set_sides(const Column& column, const Candidate& c, RandomBuffers& b) {
   b.side.resize(b.value.size());
   for (std::size_t i = 0; i < b.value.size(); ++i) {
@@ -203,6 +210,8 @@ Candidate scan_random(Criterion& criterion, const Column& column, std::span<cons
   };
   for (std::size_t i = 0; i < n; ++i) {
     draw_cut(column, random, b, drawn);
+    // Scores that are rounded would tell what is alike apart.
+    if (i > 0 && part_alike(drawn.left_codes, best.left_codes, b.codes.size())) continue;
     if (!by_category) set_sides(column, drawn, b);
     if (i == 0) best = drawn;
     for (const bool missing_left : {false, true}) {

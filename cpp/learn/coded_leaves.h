@@ -36,7 +36,7 @@ class ByteSteps {
     std::uint32_t at = 0;
     for (const Step* step = steps_.data(); step->codes != nullptr; step = steps_.data() + at) {
       const std::uint32_t code = step->codes[row];
-      at = (code <= step->cut) | (code == step->missing) ? at + 1 : step->right;
+      at = ((code <= step->cut) | (code == step->missing)) ? at + 1 : step->right;
     }
     return at;
   }

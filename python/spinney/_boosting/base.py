@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -16,6 +16,7 @@ import spinney._engine as _engine
 from spinney._boosting.answers.importances import BoostingImportances
 from spinney._boosting.answers.kept import BY_ROUND, boosting_from_json, boosting_to_json
 from spinney._boosting.answers.readable import ReadableBoosting
+from spinney._boosting.answers.scores import SaysScores
 from spinney._boosting.losses.loss import Loss
 from spinney._boosting.losses.outputs import weighed
 from spinney._boosting.losses.outside import OutsideLosses
@@ -52,7 +53,7 @@ from spinney._fitted.offsets import read_offset
 from spinney._keep.part import FittedPart
 from spinney._learn.one_target import check_held_out, check_scoring
 from spinney._learn.parameters import count_features
-from spinney._learn.streams import batches_of, check_files, taken_apart, with_offset
+from spinney._learn.streams import check_files, taken_apart
 from spinney._learn.support import ColumnRanges
 from spinney._learn.target import read_weights
 from spinney._learn.warm_start import check_target_goes_on
@@ -62,7 +63,7 @@ from spinney._words.warn import warn
 Floats = NDArray[np.float64]
 
 
-class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtModel):
+class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportances, StartsAtModel):
     """Gradient boosting of classes or values."""
 
     _model_attribute = "boosting_"
@@ -439,70 +440,6 @@ class BaseBoosting(FollowsSets, ReadableBoosting, BoostingImportances, StartsAtM
     @classmethod
     def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
         return boosting_from_json(header, part)
-
-    def _scores(self, X: Any, offset: Any) -> Floats:
-        check_is_fitted(self)
-        batches = batches_of(X, self.schema_)
-        if batches is not None:
-            return np.concatenate([self._scores(*part) for part in with_offset(batches, offset)])
-        columns = self._columns(X)
-        scores = self.boosting_.scores(columns, self._n_threads)
-        given = self._read_offset(X, offset, columns.n_rows)
-        return scores if given is None else scores + given.T
-
-    def _staged_scores(self, X: Any, offset: Any) -> Iterator[Floats]:
-        check_is_fitted(self)
-        if hasattr(self, "n_dropped_"):
-            raise ValueError(
-                "Rounds of a fit with drop_rate change what earlier ones are worth, so that the model has no stages. "
-                "Fit it with drop_rate=0, or with fewer rounds."
-            )
-        columns = self._columns(X)
-        given = self._read_offset(X, offset, columns.n_rows)
-        trees = np.zeros((columns.n_rows, self.boosting_.n_scores))
-        for round_ in range(self.boosting_.n_rounds):
-            trees = trees + self.boosting_.round_sums(columns, round_, self._n_threads)
-            scores = trees + self.boosting_.start
-            yield scores if given is None else scores + given.T
-
-    def predict(self, X: Any, *, offset: Any = None) -> NDArray[Any]:
-        """Predict each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            Scores to add to those of the trees, as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Labels or values; a column for each quantile, or for each column of y, if there are several.
-        """
-        if is_collection(X) and offset is None:
-            check_is_fitted(self)
-            lazy: NDArray[Any] = cluster().lazily(self, "predict", X)
-            return lazy
-        return self._predicted(self._scores(X, offset), self.boosting_, self.__dict__)
-
-    def staged_predict(self, X: Any, *, offset: Any = None) -> Iterator[NDArray[Any]]:
-        """Predict each row after each round.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            As in `predict`.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions of the first rounds.
-        """
-        for scores in self._staged_scores(X, offset):
-            yield self._predicted(scores, self.boosting_, self.__dict__)
 
     @property
     def n_estimators_(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -10,30 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.answers.certainty import CertainClasses
 from spinney._boosting.answers.refit import RefitsLeaves
+from spinney._boosting.answers.shares import SaysShares
 from spinney._boosting.base import BaseBoosting
 from spinney._boosting.losses.loss import TWO_CLASS_LOSSES, Loss, class_loss, own_loss
 from spinney._boosting.losses.outputs import loss_of_outputs
 from spinney._boosting.losses.rows import LearningRows
-from spinney._data.scan import is_collection
 from spinney._fitted.boosting import FittedBoosting
-from spinney._learn.attributes import only_if
 from spinney._learn.costs import ClassCosts, read_cost_matrix, read_priors
 from spinney._learn.one_target import known_codes, read_some_classes
-from spinney._names import cluster
-from spinney._numbers.same_bits import log
 
 Floats = NDArray[np.float64]
 
 
-def _why_no_scores(model: Any) -> str | None:
-    return "is for one output: those of several differ in number. Use predict_proba." if model._is_several else None
-
-
-class GradientBoostingClassifier(CertainClasses, RefitsLeaves, ClassifierMixin, BaseBoosting):
+class GradientBoostingClassifier(SaysShares, CertainClasses, RefitsLeaves, ClassifierMixin, BaseBoosting):
     """Gradient boosting of classes.
 
     Trees are added one by one; each is fitted to the gradient of the loss at the scores so far. With more than two
@@ -505,100 +496,3 @@ class GradientBoostingClassifier(CertainClasses, RefitsLeaves, ClassifierMixin, 
     def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:
         classes = learned["classes_"]
         return view.labels(view.score_codes(scores), classes if isinstance(classes, list) else [np.asarray(classes)])
-
-    def predict_proba(self, X: Any, *, offset: Any = None) -> Floats | list[Floats]:
-        """Class probabilities of each row.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            As in `predict`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Columns in the order of `classes_`; a list of these if there are several outputs.
-        """
-        if is_collection(X) and offset is None:
-            check_is_fitted(self)
-            lazy: Floats = cluster().lazily(self, "predict_proba", X)
-            return lazy
-        scores = self._scores(X, offset)
-        return self.boosting_.spread(self.boosting_.predicted(scores))
-
-    def predict_log_proba(self, X: Any, *, offset: Any = None) -> Floats | list[Floats]:
-        """Logarithm of the class probabilities.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            As in `predict`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            As `predict_proba`.
-        """
-        with np.errstate(divide="ignore"):
-            found = self.predict_proba(X, offset=offset)
-            return [log(shares) for shares in found] if isinstance(found, list) else log(found)
-
-    @only_if(_why_no_scores)
-    def decision_function(self, X: Any, *, offset: Any = None) -> Floats:
-        """Scores of each row: log-odds of the second of two classes, or one number per class.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            As in `predict`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Scores.
-        """
-        scores = self._scores(X, offset)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    @only_if(_why_no_scores)
-    def staged_decision_function(self, X: Any, *, offset: Any = None) -> Iterator[Floats]:
-        """Scores of each row after each round.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            As in `predict`.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            As `decision_function`.
-        """
-        for scores in self._staged_scores(X, offset):
-            yield scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def staged_predict_proba(self, X: Any, *, offset: Any = None) -> Iterator[Floats | list[Floats]]:
-        """Class probabilities of each row after each round.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            As in `predict`.
-
-        Yields
-        ------
-        ndarray of shape (n_samples, n_classes)
-            As `predict_proba`.
-        """
-        for scores in self._staged_scores(X, offset):
-            yield self.boosting_.spread(self.boosting_.predicted(scores))

@@ -17,6 +17,7 @@ from spinney._boosting.losses.rows import LearningRows
 from spinney._boosting.rounds.judge import HeldOutScore
 from spinney._data import Schema, read_table
 from spinney._ensemble.adaboost.base import BaseAdaBoost, Say
+from spinney._ensemble.adaboost.margins import HasMargins
 from spinney._ensemble.adaboost.rules import ScoresRule, make_rule
 from spinney._ensemble.weak import WeakLearner
 from spinney._fitted.adaboost import ALGORITHMS, VOTES, FittedAdaBoost, Sayings
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
+class AdaBoostClassifier(HasMargins, ClassifierMixin, BaseAdaBoost):
     """Weak classifiers fitted one after the other, each looking at what the earlier ones got wrong.
 
     Rows that a member gets wrong weigh more for the next one, and members vote with a weight that follows from their
@@ -439,56 +440,6 @@ class AdaBoostClassifier(ClassifierMixin, BaseAdaBoost):
             yield float(accuracy_score(y, labels, sample_weight=sample_weight))
 
     # ---- margins -------------------------------------------------------------------------------------
-
-    def staged_margins(self, X: Any, y: Any) -> Iterator[Floats]:
-        """Margin of each row after each round: how far the vote for its own class is ahead of all others.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Their classes.
-
-        Yields
-        ------
-        ndarray of shape (n_samples,)
-            Between -1 and 1 for the rows of the fit: the score of the row's own class less the largest of the others,
-            over the most that the rounds could have made of it. Negative where the model is wrong.
-        """
-        check_is_fitted(self)
-        reach = 0.0
-        for t, scores in enumerate(self._staged_scores(X)):
-            reach += float(self._reach[t])
-            yield self._margins(scores, y) / (reach if reach > 0 else 1.0)
-
-    def margins(self, X: Any, y: Any) -> Floats:
-        """Margin of each row: how far the vote for its own class is ahead of all others.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Their classes.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            As the last of `staged_margins`.
-        """
-        check_is_fitted(self)
-        reach = float(np.cumsum(self._reach)[-1])  # in the order of the rounds, as in `staged_margins`
-        return self._margins(self._scores(X), y) / (reach if reach > 0 else 1.0)
-
-    def _margins(self, scores: Floats, y: Any) -> Floats:
-        codes = self._known_target(y, len(scores), self.__dict__, "y").astype(np.intp)
-        if scores.shape[1] == 1:
-            return 2.0 * (2.0 * codes - 1.0) * scores[:, 0]
-        own = np.take_along_axis(scores, codes[:, np.newaxis], axis=1)[:, 0]
-        others = scores.copy()
-        np.put_along_axis(others, codes[:, np.newaxis], -np.inf, axis=1)
-        return np.asarray(own - others.max(axis=1))
 
     def staged_weights(self, X: Any, y: Any, sample_weight: Any = None) -> Iterator[Floats]:
         """Weights of the training rows before each round, and after the last.
