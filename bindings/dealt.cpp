@@ -7,7 +7,9 @@
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "arrays.h"
 #include "boosting_handles.h"
@@ -125,15 +127,30 @@ void start_dealt(DealtHandle* self, const PlainCoding& coding, std::vector<std::
                                                    weight ? weight->data() : nullptr, n_done);
 }
 
+// Bytes of Python's, where they are.
+class Lent {
+ public:
+  explicit Lent(nb::handle owner) {
+    if (PyObject_GetBuffer(owner.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  }
+  Lent(Lent&& other) noexcept : view_(std::exchange(other.view_, Py_buffer{})) {}
+  Lent& operator=(Lent&&) = delete;
+  ~Lent() { PyBuffer_Release(&view_); }  // nothing, if there is none
+  std::string_view bytes() const { return {static_cast<const char*>(view_.buf), static_cast<std::size_t>(view_.len)}; }
+
+ private:
+  Py_buffer view_;
+};
+
 // `ask` takes bytes and returns a list of bytes; it is called without the engine's threads at work.
 void advance(DealtHandle& self, const nb::object& ask) {
+  std::vector<Lent> lent;
   const auto ask_all = [&](const std::string& question) {
     const nb::gil_scoped_acquire lock;
-    std::vector<std::string> answers;
-    for (nb::handle answer : ask(nb::bytes(question.data(), question.size()))) {
-      const auto found = nb::cast<nb::bytes>(answer);
-      answers.emplace_back(found.c_str(), found.size());
-    }
+    lent.clear();
+    std::vector<std::string_view> answers;
+    for (nb::handle answer : ask(nb::bytes(question.data(), question.size())))
+      answers.push_back(lent.emplace_back(answer).bytes());
     return answers;
   };
   run_interruptible([&](Interrupt& interrupt) { self.boosting->advance(ask_all, interrupt); });

@@ -52,6 +52,18 @@ class MessageReader {
     copy(values.data(), n * sizeof(T));
     return values;
   }
+  // Adds the next numbers to those there.
+  template <class T>
+  void add_to(std::span<T> sums) {
+    if (sums.size() > left() / sizeof(T)) throw std::invalid_argument("a message ends too soon");
+    const char* from = bytes_.data() + at_;  // at any byte
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      T value;
+      std::memcpy(&value, from + i * sizeof(T), sizeof(T));
+      sums[i] += value;
+    }
+    at_ += sums.size_bytes();
+  }
   template <class T>
   std::vector<T> get_run() {
     return get_some<T>(get<std::uint64_t>());

@@ -24,10 +24,7 @@ void DealtTree::plant(std::size_t n_rows, std::span<MessageReader> pieces) {
 
 Histogram DealtTree::read_cells(std::span<MessageReader> pieces) const {
   Histogram found(new Packed[cells_.n_cells()]());
-  for (MessageReader& piece : pieces) {
-    const std::vector<Packed> some = piece.get_some<Packed>(cells_.n_cells());
-    for (std::size_t i = 0; i < some.size(); ++i) found[i] += some[i];
-  }
+  for (MessageReader& piece : pieces) piece.add_to(std::span(found.get(), cells_.n_cells()));
   return found;
 }
 
@@ -109,10 +106,7 @@ void DealtTree::read_count(const Asked& asked, std::span<MessageReader> pieces) 
   Leaf& leaf = *counting.leaf;
   std::vector<Row>& counts = counting.counts[counting.column];
   counts.assign(coding_.columns[counting.column].n_codes, 0);
-  for (MessageReader& piece : pieces) {
-    const std::vector<Row> some = piece.get_some<Row>(counts.size());
-    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] += some[i];
-  }
+  for (MessageReader& piece : pieces) piece.add_to(std::span(counts));
   BoostSplit best = best_of(leaf, &counting.counts);
   if (best.gain > 0 && counting.counts[best.feature].empty()) {
     counting.column = best.feature;

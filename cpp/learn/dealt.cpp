@@ -76,11 +76,10 @@ DealtBoosting::DealtBoosting(Coding coding, BoostingParams params, std::size_t n
 
 std::string DealtBoosting::first_question() { return question(Question::gradients).take(); }
 
-// The answers live until the next question.
 std::vector<MessageReader> DealtBoosting::readers(const Ask& ask, std::string question, Interrupt& interrupt) {
   interrupt.check();
-  answers_ = ask(question);
-  return {answers_.begin(), answers_.end()};
+  const std::vector<std::string_view> answers = ask(question);
+  return {answers.begin(), answers.end()};
 }
 
 void DealtBoosting::read_state(std::vector<MessageReader> pieces) {

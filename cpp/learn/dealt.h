@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/message.h"
@@ -18,8 +19,8 @@ namespace spinney {
 
 class DealtBoosting {
  public:
-  // Sends a question to all pieces, and returns their answers in the order of their rows.
-  using Ask = std::function<std::vector<std::string>(const std::string&)>;
+  // Sends a question to all pieces, and returns their answers in the order of their rows; they last until the next question.
+  using Ask = std::function<std::vector<std::string_view>(const std::string&)>;
 
   // `weight` is of all rows; null: every row counts once. The pieces' scores are those after `n_done` rounds.
   DealtBoosting(Coding coding, BoostingParams params, std::size_t n_rows, const double* weight,
@@ -70,7 +71,6 @@ class DealtBoosting {
   std::vector<BoostParams> of_score_;
   std::vector<GradientSums> totals_;  // by score; empty: not known yet
   double training_loss_, held_out_loss_, before_, after_;
-  std::vector<std::string> answers_;  // that readers point into
   std::vector<std::string> history_;
   std::uint32_t round_ = 0;
   std::vector<Tree> trees_;

@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client():
     with (
         distributed.LocalCluster(n_workers=2, processes=False, threads_per_worker=1, dashboard_address=None) as cluster,
@@ -50,7 +50,14 @@ def test_a_frame_is_learned_where_it_lies(client):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_workers", [1, 2, 3])
-def test_classes_on_processes(n_workers):
+def test_classes_on_processes(n_workers, monkeypatch):
+    sent, has_line = DaskCarrier._sent, set()
+
+    def note(self, address, question):
+        has_line.add(address in self._lines)
+        return sent(self, address, question)
+
+    monkeypatch.setattr(DaskCarrier, "_sent", note)
     frame = make_frame(seed=n_workers)
     labels = pd.Series(np.where(frame["y"] > 3, "high", np.where(frame["y"] > 0, "middle", "low")))
     labels[:9000] = labels[:9000].where(labels[:9000] != "high", "low")  # a class that some workers never see
@@ -68,6 +75,7 @@ def test_classes_on_processes(n_workers):
         there = spinney.GradientBoostingClassifier(**options).fit(rows, "y", sample_weight="w")
         assert there.fingerprint() == here.fingerprint()
         assert there.validation_score_.tolist() == here.validation_score_.tolist()
+        assert has_line == {True}
         shares = there.predict_proba(rows.drop(columns=["y", "w"]))
         assert np.array_equal(shares.compute(), here.predict_proba(frame.drop(columns=["y", "w"])))
 

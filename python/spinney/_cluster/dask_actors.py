@@ -58,9 +58,10 @@ class Actors:
                 found: list[Any] = self._client.gather(futures)
                 return found
             except TimeoutError:
-                self._check_wait(address, began)
+                self.check_wait(address, began)
 
-    def _check_wait(self, address: str | None, began: float) -> None:
+    def check_wait(self, address: str | None, began: float) -> None:
+        """Fail if a worker is gone, or has not answered since `began` for longer than any answer takes."""
         if address is not None and address not in self._client.nthreads():
             raise WorkerLostError(address)
         if time.monotonic() - began > LONGEST_WAIT:
@@ -74,7 +75,7 @@ class Actors:
             try:
                 return future.result(timeout=LOOK_EVERY)
             except TimeoutError:
-                self._check_wait(address, began)
+                self.check_wait(address, began)
             except (OSError, RuntimeError) as error:
                 raise WorkerLostError(address) from error
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from spinney._cluster.dask_actors import LONGEST_WAIT, LOOK_EVERY, Actors, WorkerLostError
 from spinney._cluster.deal import Carrier, aligned_blocks, slices_of
 from spinney._cluster.holder import Holder, leave_block, n_rows_of
+from spinney._cluster.line import Line
 
 _MOST_LOSSES = 20  # workers that a fit may lose
 
@@ -29,6 +32,8 @@ class DaskCarrier(Carrier):
         self._parts = list(parts)
         self._fit = f"spinney-{uuid4().hex}"
         self._holders = Actors(client)
+        self._lines: dict[str, Line] = {}
+        self._is_reachable = True  # as far as is known
         self._log: list[bytes] = []  # questions of the round
         self._history: Callable[[], list[bytes]] | None = None
         self._recut: Callable[[list[int]], tuple[Any, ...]] | None = None
@@ -45,7 +50,7 @@ class DaskCarrier(Carrier):
         self._where = self._in_order(list(threads), futures)[: len(self.blocks)]  # address of each block
         for b, address in enumerate(self._where):
             self._place(b, address, dict(enumerate(futures)))
-        self._holders.connect()
+        self._connect()
 
     @property
     def n_rows_of_parts(self) -> list[int]:
@@ -81,6 +86,21 @@ class DaskCarrier(Carrier):
             self._holders.make(address, Holder, self._fit, self._client.nthreads().get(address, 1))
         self._holders.call(address, "take", block)
 
+    def _connect(self) -> None:
+        """Open a line to every holder; those that cannot have one are asked by way of Dask."""
+        self._holders.connect()
+        for address in dict.fromkeys(self._where):
+            way = urlsplit(address)
+            if address in self._lines or not self._is_reachable or way.scheme != "tcp" or way.hostname is None:
+                continue  # what is encrypted stays so
+            found: tuple[int, bytes] | None = self._holders.call(address, "listen", way.hostname)
+            try:
+                if found is not None:
+                    port, password = found
+                    self._lines[address] = Line(way.hostname, port, password, LOOK_EVERY)
+            except OSError:
+                self._is_reachable = False  # a wall stands between; it is not run against again
+
     def _blocks_of(self, address: str) -> list[int]:
         return [b for b, where in enumerate(self._where) if where == address]
 
@@ -97,26 +117,48 @@ class DaskCarrier(Carrier):
         """Forget the questions of the round."""
         self._log.clear()
 
-    def ask(self, question: bytes) -> list[bytes]:
+    def ask(self, question: bytes) -> list[bytes | memoryview]:
         """Ask all pieces; those of a worker that is lost are made again elsewhere first."""
         self._log.append(question)
-        answers: dict[int, bytes] = {}
-        sent: dict[str, Any] = {}
+        answers: dict[int, bytes | memoryview] = {}
+        waiting: dict[str, Callable[[], Any]] = {}
         lost: list[str] = []
         for address in dict.fromkeys(self._where):
             try:
-                sent[address] = self._holders.send(address, "answer", question)
+                waiting[address] = self._sent(address, question)
             except WorkerLostError:
                 lost.append(address)
-        for address, future in sent.items():
+        for address, answer in waiting.items():
             try:
-                answers |= self._holders.answer(address, future)
+                answers |= answer()
             except WorkerLostError:
                 lost.append(address)
         if lost:
             for block in [b for address in lost for b in self._blocks_of(address)]:
                 answers[block] = self._made_again(block)
         return [answers[b] for b in range(len(self.blocks))]
+
+    def _sent(self, address: str, question: bytes) -> Callable[[], Any]:
+        """Send a question to a holder; return what waits for its answers."""
+        if address not in self._lines:
+            return partial(self._holders.answer, address, self._holders.send(address, "answer", question))
+        try:
+            self._lines[address].send(question)
+        except OSError as error:
+            raise WorkerLostError(address) from error
+        return partial(self._heard, address)
+
+    def _heard(self, address: str) -> dict[int, memoryview]:
+        """Wait for the answers of a holder at the end of a line, as long as its worker lives."""
+        began = time.monotonic()
+        try:
+            return self._lines[address].receive(lambda: self._holders.check_wait(address, began))
+        except (WorkerLostError, TimeoutError):
+            raise
+        except RuntimeError as error:
+            raise RuntimeError(f"The worker {address} has failed: {error}") from error
+        except OSError as error:
+            raise WorkerLostError(address) from error
 
     def _made_again(self, block: int) -> bytes:
         """Make the piece of a block anew on another worker, let it catch up, and return its last answer."""
@@ -126,6 +168,8 @@ class DaskCarrier(Carrier):
             lost = self._where[block]
             self._n_lost += 1
             self._holders.forget(lost)
+            if lost in self._lines:
+                self._lines.pop(lost).close()
             if self._n_lost > _MOST_LOSSES:
                 raise RuntimeError(
                     f"The cluster has lost workers {self._n_lost} times during the fit, the last of them {lost}. They "
@@ -144,11 +188,13 @@ class DaskCarrier(Carrier):
                 self._holders.call(address, "encode", *encoding)
                 self._holders.call(address, "cut", *given)
                 found: bytes = self._holders.call(address, "answer_of", block, self._history() + self._log)
-                self._holders.connect()
+                self._connect()
                 return found
             except WorkerLostError:
                 continue
 
     def close(self) -> None:
         """Let the holders go."""
+        for line in self._lines.values():
+            line.close()
         self._holders.close()

@@ -51,7 +51,7 @@ class Carrier(ABC):
         """Call a method of every holder, with what `args_of` makes of the blocks that it has."""
 
     @abstractmethod
-    def ask(self, question: bytes) -> list[bytes]:
+    def ask(self, question: bytes) -> Sequence[bytes | memoryview]:
         """Ask all pieces; answers are in the order of the blocks."""
 
     @abstractmethod
@@ -76,7 +76,7 @@ class LocalCarrier(Carrier):
         mine = [[b for b, h in enumerate(self._of_block) if h == i] for i in range(len(self._holders))]
         return [getattr(h, method)(*args_of(blocks)) for h, blocks in zip(self._holders, mine, strict=True) if blocks]
 
-    def ask(self, question: bytes) -> list[bytes]:
+    def ask(self, question: bytes) -> Sequence[bytes | memoryview]:
         """Ask all pieces."""
         found = {b: answer for answers in self.each("answer", lambda _: (question,)) for b, answer in answers.items()}
         return [found[b] for b in range(len(self.blocks))]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._cluster.line import listen
 from spinney._data import Feature, RawTable, Schema, read_table
 from spinney._data.feature import learn_feature
 from spinney._learn.row_print import in_order
@@ -55,6 +56,10 @@ class Holder:
     def is_there(self) -> bool:
         """Answer whoever asks whether there is a way to this worker."""
         return True
+
+    def listen(self, host: str) -> tuple[int, bytes] | None:
+        """Answer questions at the end of a line too; return its port and password, if this worker is at that host."""
+        return listen(host, self.answer)
 
     def take(self, block: int, frames: Sequence[Any] | None = None) -> None:
         """Take over the frames of a block, which were left here unless they are given."""
