@@ -123,6 +123,12 @@ Doubles2Out copy_scores(const std::vector<RowVector<double>>& scores) {
   return Doubles2Out(kept->data(), {scores.size(), n}, owner);
 }
 
+nb::bytes out_of_bag(const BoostingHandle& self) {
+  std::vector<char> is_out(self.boosting->rows().table->n_rows, 0);
+  for (const Row r : self.boosting->out_of_bag()) is_out[r] = 1;
+  return nb::bytes(is_out.data(), is_out.size());
+}
+
 Doubles2Out scores_to_fit(const BoostingHandle& self) { return copy_scores(self.boosting->scores_to_fit()); }
 
 std::vector<std::size_t> n_dropped(const BoostingHandle& self) {
@@ -383,6 +389,7 @@ void init_boosting(nb::module_& m) {
             return std::tuple(loss.before, loss.after);
           },
           "Mean loss, before and after the last round, of the rows that it did not draw.")
+      .def("out_of_bag", &out_of_bag, "A byte by row: 1 if the last round did not draw it, or it has no weight.")
       .def("held_out_loss", [](const BoostingHandle& self) { return self.boosting->held_out_loss(); })
       .def("scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->rows().scores); })
       .def("held_out_scores", [](const BoostingHandle& self) { return copy_scores(self.boosting->held_out().scores); })

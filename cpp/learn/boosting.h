@@ -89,6 +89,7 @@ class Boosting {
     double before, after;
   };
   OutOfBagLoss out_of_bag_loss() const { return {loss_before_, mean_out_of_bag()}; }
+  std::span<const Row> out_of_bag() const { return out_of_bag_; }  // and rows of no weight
 
   const std::vector<Tree>& trees() const { return trees_; }
   const BoostingRows& rows() const { return rows_; }

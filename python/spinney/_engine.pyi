@@ -738,6 +738,11 @@ class Boosting:
         Mean loss, before and after the last round, of the rows that it did not draw.
         """
 
+    def out_of_bag(self) -> bytes:
+        """
+        A byte by row: 1 if the last round did not draw it, or it has no weight.
+        """
+
     def held_out_loss(self) -> float: ...
     def scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
     def held_out_scores(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...

@@ -50,6 +50,9 @@ def test_the_squared_error_of_a_user_gives_the_model_of_the_built_in_one(loss):
         own = spinney.GradientBoostingRegressor(loss, **SMALL, **more).fit(X, y, weight)
         np.testing.assert_allclose(own.predict(X), ours.predict(X), rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(own.train_score_, ours.train_score_, rtol=1e-6)
+        if "subsample" in more:
+            np.testing.assert_allclose(own.oob_scores_, ours.oob_scores_, rtol=1e-6)
+            np.testing.assert_allclose(own.oob_improvement_, ours.oob_improvement_, rtol=1e-4, atol=1e-9)
         for a, b in zip(own.boosting_.trees(), ours.boosting_.trees(), strict=True):
             np.testing.assert_array_equal(a.feature, b.feature)
 

@@ -184,6 +184,75 @@ def test_stops_by_whole_lists_and_by_metrics():
     assert 1 - model.validation_score_.min() == pytest.approx(best, abs=1e-12)
 
 
+@pytest.mark.parametrize("moments", ["numbers", "dates"])
+def test_the_latest_lists_are_held_out_whole(moments):
+    X, grades, groups = table(20)
+    number = np.array([int(group.split()[1]) for group in groups])
+    rng = np.random.default_rng(0)
+    time = number + rng.uniform(-0.4, 0.4, len(number))  # rows of a list differ, lists do not overlap
+    if moments == "dates":
+        time = np.datetime64("2024-01-01T00:00:00") + (time * 86400).astype("timedelta64[s]")
+    given = {**SMALL, "n_estimators": 10, "validation_fraction": 0.2}
+    model = spinney.GradientBoostingRanker(**given, early_stopping=True).fit(X, grades, groups=groups, time=time)
+    late = number >= 16
+    by_hand = spinney.GradientBoostingRanker(**given, early_stopping=True).fit(
+        X[~late], grades[~late], groups=groups[~late], X_val=X[late], y_val=grades[late], groups_val=groups[late]
+    )
+    assert len(model.validation_score_) == len(by_hand.validation_score_)
+    np.testing.assert_allclose(model.validation_score_, by_hand.validation_score_, atol=0.02)
+    assert spinney.GradientBoostingRanker(n_iter_no_change=2).fit(X, grades, groups=groups, time=time).n_iter_ > 0
+    with pytest.raises(ValueError, match="time says that the latest rows are held out, and here none are"):
+        spinney.GradientBoostingRanker(**SMALL).fit(X, grades, groups=groups, time=time)
+
+
+def test_a_list_that_is_not_over_is_held_out_whole():
+    X, grades, groups = table(10)
+    time = np.zeros(len(groups))
+    time[np.flatnonzero(groups == "query 3")[:2]] = 1.0  # a row of it is the latest
+    model = spinney.GradientBoostingRanker(**SMALL, early_stopping=True, scoring=lambda y, scores, lists: -len(y))
+    model.fit(X, grades, groups=groups, time=time)
+    assert set(model.validation_score_) == {12}
+
+
+@pytest.mark.parametrize("loss", ["lambdamart", "pairwise"])
+def test_forests_of_rounds_and_shrunken_trees_rank(loss):
+    X, grades, groups = table()
+    new = table(seed=1)
+    for more in ({"n_parallel_trees": 3, "subsample": 0.7, "random_state": 0}, {"hierarchical_shrinkage": 10.0}):
+        model = spinney.GradientBoostingRanker(loss, **SMALL | {"n_estimators": 30}, **more)
+        model = model.fit(X, grades, groups=groups)
+        assert model.score(new[0], new[1], groups=new[2]) > 0.9
+        plain = spinney.GradientBoostingRanker(loss, **SMALL | {"n_estimators": 30}).fit(X, grades, groups=groups)
+        assert model.fingerprint() != plain.fingerprint()
+
+
+def test_rows_out_of_bag_are_judged_list_by_list():
+    X, grades, groups = table(20)
+    model = spinney.GradientBoostingRanker(**SMALL, subsample=0.5, random_state=0).fit(X, grades, groups=groups)
+    assert ((model.oob_scores_ > 0) & (model.oob_scores_ < 0.5)).all()
+    assert model.oob_scores_[-1] < model.oob_scores_[0]
+    assert model.oob_improvement_.sum() > 0
+
+
+def test_a_fit_cut_short_goes_on_with_the_same_lists_alone(tmp_path):
+    X, grades, groups = table(20)
+
+    def stop(about):
+        if about["round"] == 4:
+            raise InterruptedError
+
+    def ranker(**more):
+        return spinney.GradientBoostingRanker(**SMALL, **more)
+
+    file = tmp_path / "rounds"
+    with pytest.raises(InterruptedError):
+        ranker(callbacks=stop).fit(X, grades, groups=groups, checkpoint=file)
+    with pytest.raises(ValueError, match="of a fit with another groups"):
+        ranker().fit(X, grades, groups=np.sort(groups), checkpoint=file)
+    again = ranker().fit(X, grades, groups=groups, checkpoint=file)
+    assert again.fingerprint() == ranker().fit(X, grades, groups=groups).fingerprint()
+
+
 def test_without_settings_there_are_folds_of_lists():
     X, grades, groups = table(20)
     model = spinney.GradientBoostingRanker(n_iter_no_change=3, effort=0.0).fit(X, grades, groups=groups)

@@ -232,3 +232,40 @@ def test_ties_by_efron_change_rounded_times_alone():
         assert (curves >= 0).all()
     known = twin.efron_hazard(np.ceil(time), is_event, efron.predict(X), np.ones(200))
     np.testing.assert_allclose(efron.baseline_hazard_, known[1], rtol=1e-9)
+
+
+def test_a_scale_that_moves_goes_on_where_it_was(tmp_path):
+    X, time, is_event = times(100)
+    signed = np.where(is_event, time, -time)
+    whole = spinney.GradientBoostingSurvival("aft", **SMALL).fit(X, signed)
+    assert len(whole.scales_) == whole.n_iter_
+    first = spinney.GradientBoostingSurvival("aft", **SMALL | {"n_estimators": 5}, warm_start=True).fit(X, signed)
+    first.save(tmp_path / "model")
+    for model in (first, spinney.load(tmp_path / "model")):
+        model.n_estimators = SMALL["n_estimators"]
+        model.fit(X, signed)
+        assert model.fingerprint() == whole.fingerprint()
+        np.testing.assert_array_equal(model.scales_, whole.scales_)
+
+    def stop(about):
+        if about["round"] == 4:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        spinney.GradientBoostingSurvival("aft", **SMALL, callbacks=stop).fit(X, signed, checkpoint=tmp_path / "rounds")
+    with pytest.raises(ValueError, match="groups, or events"):
+        spinney.GradientBoostingSurvival("aft", **SMALL).fit(X, np.abs(signed), checkpoint=tmp_path / "rounds")
+    again = spinney.GradientBoostingSurvival("aft", **SMALL).fit(X, signed, checkpoint=tmp_path / "rounds")
+    assert again.fingerprint() == whole.fingerprint()
+
+
+@pytest.mark.parametrize("loss", ["cox", "aft"])
+def test_draws_forests_of_rounds_and_shrunken_trees(loss):
+    X, time, is_event = times(200)
+    signed = np.where(is_event, time, -time)
+    drawn = spinney.GradientBoostingSurvival(loss, **SMALL, subsample=0.5, random_state=0).fit(X, signed)
+    assert np.isfinite(drawn.oob_scores_).all()
+    assert drawn.oob_improvement_[0] > 0
+    for more in ({"n_parallel_trees": 3, "subsample": 0.7, "random_state": 0}, {"hierarchical_shrinkage": 10.0}):
+        model = spinney.GradientBoostingSurvival(loss, **SMALL | {"n_estimators": 30}, **more).fit(X, signed)
+        assert model.score(X, signed) > 0.7

@@ -386,7 +386,7 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         members = []
         coded = None
         for i, (learning, held_out) in enumerate(parts):
-            outside = None if loss.outside is None else OutsideLosses.of(loss.outside, learning, held_out)
+            outside = None if loss.outside is None else OutsideLosses(loss.outside, learning, held_out)
             options = options_of(i, learning, 0.0 if outside is None else outside.learning.largest_step)
             columns, statistics = tables[i]
             if len(parts) > 1 and (coded is None or recipe.draws_bins or sources):

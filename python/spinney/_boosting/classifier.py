@@ -246,7 +246,8 @@ class GradientBoostingClassifier(SaysShares, CertainClasses, RefitsLeaves, Class
         beside the number of the round. ``pandas.DataFrame(model.history_)`` makes a table of it. It is not saved.
     oob_scores_ : ndarray of shape (n_rounds,)
         With ``subsample`` below 1, unless there are folds: after each round, mean loss of the rows that it did not draw
-        (of every second, third … of them, where there are more than 16,384); NaN if it drew all.
+        (of every second, third … of them, where there are more than 16,384 and the loss is not one of your own, of
+        lists or of times); NaN if it drew all.
     oob_improvement_ : ndarray of shape (n_rounds,)
         With ``subsample`` below 1, unless there are folds: by how much each round lowers the mean loss of these rows.
     oob_score_ : float

@@ -106,6 +106,9 @@ class GradientBoostingRanker(BaseBoosting):
     top_share : float, default=0.2
         With ``sampling="goss"``: share of the rows that are taken for their large gradients. With ``subsample="auto"``
         a tenth of all rows are drawn beside them.
+    n_parallel_trees : int, default=1
+        Rounds that belong together: so many trees in a row are fitted to the gradients of the same scores, each on rows
+        and columns drawn for it, and count for their mean. ``n_estimators`` counts the trees.
     drop_rate : float, default=0.0
         Share of the earlier rounds, drawn anew, that each round is fitted without; at least one (DART). A round that
         drops k others then counts for a (k + 1)-th of its step, and these for k of k + 1 parts of what they did. 0: no
@@ -151,6 +154,9 @@ class GradientBoostingRanker(BaseBoosting):
         in the place of the threshold, with the splits of its sides as ``"left"`` and ``"right"``. Cuts are exact,
         whatever the bins are; missing values go where it saves more. A fit refuses a split that leaves too few rows on
         a side; where rows are drawn, a tree whose rows cannot make it goes on as usual.
+    hierarchical_shrinkage : float, default=0.0
+        Strength, in units of the row weights, with which the values of a tree's nodes are drawn to those of their
+        ancestors, small nodes most. 0: not at all.
     linear_leaves : bool, default=False
         Whether a leaf may add a line instead of one value: a ridge regression of its step on the columns of numbers
         that its path asks for. Each column is held to the values that the leaf has seen of it, so that no line runs
@@ -220,7 +226,8 @@ class GradientBoostingRanker(BaseBoosting):
         beside the number of the round. ``pandas.DataFrame(model.history_)`` makes a table of it. It is not saved.
     oob_scores_ : ndarray of shape (n_rounds,)
         With ``subsample`` below 1, unless there are folds: after each round, mean loss of the rows that it did not draw
-        (of every second, third … of them, where there are more than 16,384); NaN if it drew all.
+        (of every second, third … of them, where there are more than 16,384 and the loss is not one of your own, of
+        lists or of times); NaN if it drew all.
     oob_improvement_ : ndarray of shape (n_rounds,)
         With ``subsample`` below 1, unless there are folds: by how much each round lowers the mean loss of these rows.
     oob_score_ : float
@@ -279,6 +286,7 @@ class GradientBoostingRanker(BaseBoosting):
         subsample: float | str = "auto",
         sampling: str = "uniform",
         top_share: float = 0.2,
+        n_parallel_trees: int = 1,
         drop_rate: float = 0.0,
         skip_drop: float = 0.0,
         max_drop: int | None = None,
@@ -295,6 +303,7 @@ class GradientBoostingRanker(BaseBoosting):
         feature_costs: Any = None,
         feature_weights: Any = None,
         forced_splits: dict[str, Any] | None = None,
+        hierarchical_shrinkage: float = 0.0,
         linear_leaves: bool = False,
         linear_l2: float = 5.0,
         early_stopping: bool | None = None,
@@ -332,6 +341,7 @@ class GradientBoostingRanker(BaseBoosting):
         self.subsample = subsample
         self.sampling = sampling
         self.top_share = top_share
+        self.n_parallel_trees = n_parallel_trees
         self.drop_rate = drop_rate
         self.skip_drop = skip_drop
         self.max_drop = max_drop
@@ -348,6 +358,7 @@ class GradientBoostingRanker(BaseBoosting):
         self.feature_costs = feature_costs
         self.feature_weights = feature_weights
         self.forced_splits = forced_splits
+        self.hierarchical_shrinkage = hierarchical_shrinkage
         self.linear_leaves = linear_leaves
         self.linear_l2 = linear_l2
         self.early_stopping = early_stopping
@@ -365,7 +376,7 @@ class GradientBoostingRanker(BaseBoosting):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(  # type: ignore[override]  # lists are held out as a whole, whatever their time
+    def fit(  # type: ignore[override]  # `groups` are the lists
         self,
         X: Any,
         y: Any,
@@ -373,11 +384,13 @@ class GradientBoostingRanker(BaseBoosting):
         *,
         groups: Any = None,
         offset: Any = None,
+        time: Any = None,
         X_val: Any = None,
         y_val: Any = None,
         groups_val: Any = None,
         sample_weight_val: Any = None,
         offset_val: Any = None,
+        checkpoint: Any = None,
     ) -> Self:
         """Boost.
 
@@ -396,9 +409,15 @@ class GradientBoostingRanker(BaseBoosting):
             within lists alone, and early stopping holds out whole lists. None: all rows are one list.
         offset : array-like of shape (n_samples,), optional
             Scores that the trees add to. Pass the same to `predict`.
+        time : array-like of shape (n_samples,), optional
+            Moments, numbers or dates: the latest lists are held out (early stopping), each with its latest row. With
+            nothing set there is one booster then, as no fold but the last is later than all others.
         X_val, y_val, groups_val, sample_weight_val, offset_val : as X, y, groups, sample_weight and offset, optional
             Held-out lists, for early stopping and the learning curve. Several sets are dicts of these by name: the
             first stops the fit, all are judged after each round (``history_``).
+        checkpoint : str or path, optional
+            A file that keeps the rounds while they are done, from which the same call goes on; see
+            `GradientBoostingRegressor.fit`.
 
         Returns
         -------
@@ -413,9 +432,8 @@ class GradientBoostingRanker(BaseBoosting):
         if groups is not None and y_val is not None and groups_val is None:
             raise ValueError("groups and groups_val go together. Say which list each row of X_val belongs to.")
         lists = read_lists(groups, read_table(X).n_rows)
-        return self._fit(
-            X, ListedTarget(y, groups), sample_weight, offset, lists, (X_val, later, sample_weight_val, offset_val)
-        )
+        held_out = X_val, later, sample_weight_val, offset_val
+        return self._fit(X, ListedTarget(y, groups), sample_weight, offset, lists, held_out, time, checkpoint)
 
     def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any, time: Any) -> None:
         self._check_parameters()
@@ -423,7 +441,7 @@ class GradientBoostingRanker(BaseBoosting):
             if isinstance(metric, str):
                 read_metric(metric)
         check_scoring(None, self.callbacks)
-        check_held_out(X_val, y_val, more, None, stops_early(self))
+        check_held_out(X_val, y_val, more, None, stops_early(self), time)
         check_options(self)
 
     def _read_target(self, y: Any, n_rows: int) -> tuple[Floats, dict[str, Any]]:

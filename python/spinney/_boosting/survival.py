@@ -108,6 +108,9 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
     top_share : float, default=0.2
         With ``sampling="goss"``: share of the rows that are taken for their large gradients. With ``subsample="auto"``
         a tenth of all rows are drawn beside them.
+    n_parallel_trees : int, default=1
+        Rounds that belong together: so many trees in a row are fitted to the gradients of the same scores, each on rows
+        and columns drawn for it, and count for their mean. ``n_estimators`` counts the trees.
     drop_rate : float, default=0.0
         Share of the earlier rounds, drawn anew, that each round is fitted without; at least one (DART). A round that
         drops k others then counts for a (k + 1)-th of its step, and these for k of k + 1 parts of what they did. 0: no
@@ -153,6 +156,9 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
         in the place of the threshold, with the splits of its sides as ``"left"`` and ``"right"``. Cuts are exact,
         whatever the bins are; missing values go where it saves more. A fit refuses a split that leaves too few rows on
         a side; where rows are drawn, a tree whose rows cannot make it goes on as usual.
+    hierarchical_shrinkage : float, default=0.0
+        Strength, in units of the row weights, with which the values of a tree's nodes are drawn to those of their
+        ancestors, small nodes most. 0: not at all.
     linear_leaves : bool, default=False
         Whether a leaf may add a line instead of one value: a ridge regression of its step on the columns of numbers
         that its path asks for. Each column is held to the values that the leaf has seen of it, so that no line runs
@@ -211,6 +217,8 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
         ``n_estimators="auto"`` by what each fold's rows were predicted by boosters that had not seen them.
     scale_ : float
         With ``loss="aft"``: the scale of the model, by rows held out if there are any, unless it was given.
+    scales_ : ndarray of shape (n_rounds,)
+        With ``loss="aft"``, unless there are folds: the scale that each round was fitted with.
     n_iter_ : int
         Number of rounds in the model; those of all boosters, which take turns, with ``n_estimators="auto"``.
     n_estimators_ : int
@@ -228,7 +236,8 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
         beside the number of the round. ``pandas.DataFrame(model.history_)`` makes a table of it. It is not saved.
     oob_scores_ : ndarray of shape (n_rounds,)
         With ``subsample`` below 1, unless there are folds: after each round, mean loss of the rows that it did not draw
-        (of every second, third … of them, where there are more than 16,384); NaN if it drew all.
+        (of every second, third … of them, where there are more than 16,384 and the loss is not one of your own, of
+        lists or of times); NaN if it drew all.
     oob_improvement_ : ndarray of shape (n_rounds,)
         With ``subsample`` below 1, unless there are folds: by how much each round lowers the mean loss of these rows.
     oob_score_ : float
@@ -291,6 +300,7 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
         subsample: float | str = "auto",
         sampling: str = "uniform",
         top_share: float = 0.2,
+        n_parallel_trees: int = 1,
         drop_rate: float = 0.0,
         skip_drop: float = 0.0,
         max_drop: int | None = None,
@@ -307,6 +317,7 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
         feature_costs: Any = None,
         feature_weights: Any = None,
         forced_splits: dict[str, Any] | None = None,
+        hierarchical_shrinkage: float = 0.0,
         linear_leaves: bool = False,
         linear_l2: float = 5.0,
         early_stopping: bool | None = None,
@@ -345,6 +356,7 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
         self.subsample = subsample
         self.sampling = sampling
         self.top_share = top_share
+        self.n_parallel_trees = n_parallel_trees
         self.drop_rate = drop_rate
         self.skip_drop = skip_drop
         self.max_drop = max_drop
@@ -361,6 +373,7 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
         self.feature_costs = feature_costs
         self.feature_weights = feature_weights
         self.forced_splits = forced_splits
+        self.hierarchical_shrinkage = hierarchical_shrinkage
         self.linear_leaves = linear_leaves
         self.linear_l2 = linear_l2
         self.early_stopping = early_stopping

@@ -17,9 +17,9 @@ BOOSTING_OPTIONS = {  # models that each is for
     "growth": _ALL,
     "subsample": _ALL,
     "sampling": _ALL,
-    "n_parallel_trees": ("boosting",),
+    "n_parallel_trees": _ALL,
     "drop_rate": _ALL,
-    "hierarchical_shrinkage": ("boosting",),
+    "hierarchical_shrinkage": _ALL,
     "linear_leaves": _ALL,
     "feature_costs": _ALL,
 }

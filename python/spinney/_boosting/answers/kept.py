@@ -14,8 +14,8 @@ from spinney._keep.part import FittedPart
 from spinney._learn.support import ranges_from_json, ranges_to_json
 
 _CURVES = ("train_score", "validation_score")
-_OUT_OF_BAG = ("oob_scores", "oob_improvement")
-BY_ROUND = ("validation_score_", "oob_scores_", "oob_improvement_", "oob_score_", "n_dropped_", "history_")
+_ARRAYS = ("oob_scores", "oob_improvement", "scales")
+BY_ROUND = ("validation_score_", "oob_scores_", "oob_improvement_", "oob_score_", "scales_", "n_dropped_", "history_")
 
 
 def boosting_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def boosting_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
     for name in _CURVES:
         if name + "_" in attributes:
             entry[name] = attributes[name + "_"].tolist()
-    for name in _OUT_OF_BAG:
+    for name in _ARRAYS:
         if name + "_" in attributes:
             entry[name] = array_to_json(attributes[name + "_"])
     if attributes.get("_ranges") is not None:
@@ -54,7 +54,7 @@ def boosting_from_json(header: dict[str, Any], part: FittedPart) -> dict[str, An
         found["stopped_because_"] = field(entry, "stopped_because", str)
     if "train_score_" not in found or len(found["train_score_"]) < n_rounds:
         refuse("is damaged: its learning curve is shorter than the model")
-    for name in _OUT_OF_BAG:
+    for name in _ARRAYS:
         if name in entry:
             found[name + "_"] = array_from_json(entry[name], ("float64",), (None,))
             if len(found[name + "_"]) < n_rounds:

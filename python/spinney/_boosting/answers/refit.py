@@ -111,7 +111,7 @@ class RefitsLeaves:
         """Return the trees with their new values, and the loss of the rows after each round."""
         view = self.boosting_
         n_scores = view.n_scores
-        outside = None if loss.outside is None else OutsideLosses.of(loss.outside, rows, None)
+        outside = None if loss.outside is None else OutsideLosses(loss.outside, rows, None)
         grown = {"min_samples_leaf": 1, "forced_splits": None, "feature_weights": None, "sampling": "uniform"}
         plain = _copy(self, **grown)  # what says how trees are grown is not asked
         rate = self._step * self.n_parallel_trees
@@ -125,5 +125,5 @@ class RefitsLeaves:
             if outside is not None and round_ % self.n_parallel_trees == 0:
                 engine.set_gradients(*outside.learning.gradients(engine.scores()))
             trees += engine.refit_round(old[round_ * n_scores : (round_ + 1) * n_scores], decay)
-            curve.append(engine.training_loss() if outside is None else outside.losses(engine)[0])
+            curve.append(engine.training_loss() if outside is None else outside.learning.mean_loss(engine.scores()))
         return trees, curve

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,24 +35,53 @@ class OutsideRows(Protocol):
 Outside = Callable[[LearningRows], OutsideRows]
 
 
-@dataclass(frozen=True)
 class OutsideLosses:
-    """The loss of the rows that a booster learns from, and of those held out."""
+    """The loss of the rows that a booster learns from, of those held out, and of those that a round does not draw.
 
-    learning: OutsideRows
-    held_out: OutsideRows | None
+    Attributes
+    ----------
+    learning, held_out : OutsideRows
+        Rows to learn from, and others, if there are any.
+    """
 
-    @classmethod
-    def of(cls, loss: Outside, learning: LearningRows, held_out: LearningRows | None) -> OutsideLosses:
-        """Take the rows of a booster."""
-        learned = loss(learning)
-        judged_by = getattr(learned, "held_out", loss)  # what is learned from the rows may judge the others
-        return cls(learned, None if held_out is None else judged_by(held_out))
+    def __init__(self, loss: Outside, learning: LearningRows, held_out: LearningRows | None) -> None:
+        self._rows = learning
+        self.learning = loss(learning)
+        self._judged_by = getattr(self.learning, "held_out", loss)  # what is learned from the rows may judge the others
+        self.held_out: OutsideRows | None = None if held_out is None else self._judged_by(held_out)
+        self._before: Floats | None = None  # scores that the round begins with
 
-    def losses(self, engine: _engine.Boosting) -> tuple[float, float, float, float]:
-        """Losses at the present scores: of the rows learned from, held out; nothing of those out of bag."""
+    @property
+    def scale(self) -> float | None:
+        """The scale that moves along with the rounds, of a loss that has one."""
+        found: float | None = getattr(self.learning, "scale", None)
+        return found
+
+    @scale.setter
+    def scale(self, known: float) -> None:
+        self.learning.scale = known  # type: ignore[attr-defined]
+
+    def gradients(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Gradients and second derivatives of the rows to learn from, before a round."""
+        self._before = scores
+        return self.learning.gradients(scores)
+
+    def losses(self, engine: _engine.Boosting, judges_out_of_bag: bool) -> tuple[float, float, float, float]:
+        """Losses at the present scores: of the rows learned from, held out, and out of bag before and after."""
         held_out = np.nan if self.held_out is None else self.held_out.mean_loss(engine.held_out_scores())
-        return self.learning.mean_loss(engine.scores()), held_out, np.nan, np.nan
+        before, scores = self._before, engine.scores()
+        self._before = scores  # where several rounds fit the same gradients
+        training, out_of_bag = self.learning.mean_loss(scores), (np.nan, np.nan)
+        if judges_out_of_bag and before is not None:
+            out_of_bag = self._out_of_bag(engine, before, scores)
+        return training, held_out, *out_of_bag
+
+    def _out_of_bag(self, engine: _engine.Boosting, before: Floats, after: Floats) -> tuple[float, float]:
+        weight = self._rows.weights() * np.frombuffer(engine.out_of_bag(), dtype=np.uint8)
+        if not (weight > 0).any():
+            return np.nan, np.nan
+        rows = self._judged_by(replace(self._rows, weight=weight))
+        return rows.mean_loss(before), rows.mean_loss(after)
 
 
 class OwnLoss:

@@ -130,8 +130,8 @@ def set_aside(
     """Part the rows, by weights, into some to learn from and some to be judged by.
 
     Both keep the whole table; rows that belong to the other part have weight 0. The same share of each class is held
-    out, each class keeps rows to learn from, and groups stay together; with `time`, the latest rows are held out
-    instead.
+    out, each class keeps rows to learn from, and groups stay together; with `time`, the latest rows, or groups, are
+    held out instead.
     """
     n, n_used = len(rows.target), rows.n_used
     used: slice | NDArray[np.intp] = slice(None) if n_used == n else np.flatnonzero(rows.seen_weights > 0)
@@ -141,6 +141,8 @@ def set_aside(
         random = np.random.RandomState(seed)
         if time is not None:
             moments = read_time(time, n)[used]
+            if groups is not None:
+                moments = _latest_of_group(moments, read_row_groups(groups, n)[used])
             held[used] = moments >= np.sort(moments, kind="stable")[-max(1, round(share * n_used))]
         elif groups is not None:
             held[used] = _drawn_groups(read_row_groups(groups, n)[used], share, random)
@@ -206,6 +208,15 @@ def in_folds(
 def _strata(target: Floats) -> Floats:
     """Classes to spread over parts: of several outputs, their combinations."""
     return target if target.ndim == 1 else np.unique(target, axis=0, return_inverse=True)[1].astype(np.float64)
+
+
+def _latest_of_group(moments: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
+    """Place in time, by row, of the latest row of its group."""
+    codes = np.unique(labels, return_inverse=True)[1]
+    places = np.unique(moments, return_inverse=True)[1].astype(np.intp)
+    latest = np.zeros(int(codes.max()) + 1, dtype=np.intp)
+    np.maximum.at(latest, codes, places)
+    return np.asarray(latest[codes])
 
 
 def _drawn_groups(labels: NDArray[Any], share: float, random: np.random.RandomState) -> NDArray[np.bool_]:

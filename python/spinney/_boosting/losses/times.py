@@ -157,6 +157,10 @@ class TimedLoss:
         """The scale at present."""
         return self._scale if self._follows is None else self._follows.scale
 
+    @scale.setter
+    def scale(self, known: float) -> None:  # of an earlier round
+        self._scale = known
+
     def gradients(self, scores: Floats) -> tuple[Floats, Floats]:
         """Gradients and second derivatives by row."""
         if self._is_fitted:

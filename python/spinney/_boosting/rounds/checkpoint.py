@@ -33,7 +33,7 @@ from spinney._names import __version__
 Floats = NDArray[np.float64]
 _SHARE = 0.05  # of the time, at most, that is spent on writing
 _NO_MATTER = ("n_jobs", "verbose", "callbacks", "keep_interrupted")  # parameters that leave the model as it is
-_CURVES = ("train_score_", "validation_score_", "oob_scores_", "oob_improvement_")
+_CURVES = ("train_score_", "validation_score_", "oob_scores_", "oob_improvement_", "scales_")
 
 
 class Checkpoint:
@@ -176,10 +176,12 @@ def _data(rows: LearningRows, held_out: LearningRows | None, n_jobs: int) -> dic
     """Return prints of all that is learned from."""
     found = {"data X": _print_of_table(rows.columns, n_jobs)}
     beside = {"y": rows.target, "sample_weight, or other rows held out": rows.weight, "offset": rows.offset}
+    beside["groups, or events"] = rows.more
     if held_out is not None:
         if held_out.columns is not rows.columns:
             found["data X_val"] = _print_of_table(held_out.columns, n_jobs)
         beside |= {"y_val": held_out.target, "sample_weight_val": held_out.weight, "offset_val": held_out.offset}
+        beside["groups_val, or events of y_val"] = held_out.more
     return found | {f"data {name}": _print_of(array) for name, array in beside.items() if array is not None}
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._boosting.losses.outside import Outside, OutsideLosses, OutsideRows
 from spinney._boosting.losses.rows import LearningRows
+from spinney._boosting.options.goes_with import draws_by_gradient
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.rounds.statistics import Statistic
 from spinney._fitted.boosting import FittedBoosting
@@ -48,6 +49,7 @@ class Member:
         self.held_out_curve: list[float] = []
         self.out_of_bag_curve: list[float] = []
         self.out_of_bag_gains: list[float] = []
+        self.scale_curve: list[float] = []
         self._n_unknown = 0, 0
         self._n_read = 0  # rounds of the engine whose losses are noted
         self.settling = _engine.Settling(
@@ -66,12 +68,20 @@ class Member:
             self.settling.add(loss)
         self.out_of_bag_curve = _padded(known, "oob_scores_", n_done, np.nan)
         self.out_of_bag_gains = _padded(known, "oob_improvement_", n_done, 0.0)
+        self.scale_curve = _known_curve(known, "scales_", n_done)
+        if self._outside is not None and self.scale_curve:
+            self._outside.scale = self.scale_curve[-1]
         self._n_unknown = n_done - len(self.train_curve), n_done - len(self.held_out_curve)
 
     def curves(self) -> dict[str, list[float]]:
         """Return what `go_on` takes."""
-        curves = self.train_curve, self.held_out_curve, self.out_of_bag_curve, self.out_of_bag_gains
-        return dict(zip(("train_score_", "validation_score_", "oob_scores_", "oob_improvement_"), curves, strict=True))
+        return {
+            "train_score_": self.train_curve,
+            "validation_score_": self.held_out_curve,
+            "oob_scores_": self.out_of_bag_curve,
+            "oob_improvement_": self.out_of_bag_gains,
+            "scales_": self.scale_curve,
+        }
 
     @property
     def n_done(self) -> int:
@@ -90,7 +100,7 @@ class Member:
         if self._outside is not None and self.engine.n_rounds % getattr(self._model, "n_parallel_trees", 1) == 0:
             drops = self._model._setting("drop_rate") > 0
             scores = self.engine.scores_to_fit() if drops else self.engine.scores()
-            self.engine.set_gradients(*self._outside.learning.gradients(scores))
+            self.engine.set_gradients(*self._outside.gradients(scores))
 
     def outside_loss(self, rows: LearningRows, loss: Outside) -> OutsideRows:
         """Return a loss that the engine does not know, of other rows, by what this booster has learned of it."""
@@ -102,6 +112,12 @@ class Member:
     def is_settled(self) -> bool:
         """Whether its held-out loss no longer falls."""
         return self._recipe.stops_early and self.settling.is_settled
+
+    @property
+    def judges_out_of_bag(self) -> bool:
+        """Whether the rows that a round does not draw say what it is worth."""
+        changes = self._model._setting("drop_rate") > 0  # what earlier rounds have done
+        return self._recipe.subsample < 1 and not draws_by_gradient(self._model) and not changes
 
     @property
     def is_judged_by_engine(self) -> bool:
@@ -118,7 +134,11 @@ class Member:
     def record(self, so_far: SoFar) -> None:
         """Note the losses of the rounds done since, whatever has ended them."""
         for losses in self._unread():
-            self._record(losses if self._outside is None else self._outside.losses(self.engine), so_far)
+            if self._outside is not None:
+                losses = self._outside.losses(self.engine, self.judges_out_of_bag)
+                if self._outside.scale is not None:
+                    self.scale_curve.append(self._outside.scale)
+            self._record(losses, so_far)
             self._n_read += 1
 
     def _unread(self) -> list[Losses]:

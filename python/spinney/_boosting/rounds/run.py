@@ -16,7 +16,6 @@ import spinney._engine as _engine
 from spinney._boosting.losses.loss import Loss
 from spinney._boosting.losses.row_losses import losses_of_parts
 from spinney._boosting.losses.rows import LearningRows
-from spinney._boosting.options.goes_with import draws_by_gradient
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.rounds.calibration import Calibration, scores_out_of_folds
 from spinney._boosting.rounds.checkpoint import Checkpoint
@@ -291,8 +290,9 @@ class Rounds:
         if len(members) > 1:
             return {name: mean_curve(curves, self._turns()) for name, curves in names.items()}
         found = {name: np.array(curves[0]) for name, curves in names.items()}
-        changes = self._model._setting("drop_rate") > 0  # what earlier rounds have done
-        if self._recipe.subsample < 1 and not draws_by_gradient(self._model) and not changes:
+        if first.judges_out_of_bag:
             found["oob_scores_"] = np.array(first.out_of_bag_curve)
             found["oob_improvement_"] = np.array(first.out_of_bag_gains)
+        if first.scale_curve:
+            found["scales_"] = np.array(first.scale_curve)
         return found
