@@ -376,7 +376,7 @@ class GradientBoostingRanker(BaseBoosting):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(  # type: ignore[override]  # `groups` are the lists
+    def fit(
         self,
         X: Any,
         y: Any,
