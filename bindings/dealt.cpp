@@ -64,30 +64,50 @@ PlainCoding learn_coding(const TableHandle& sample, const std::optional<Doubles1
   });
 }
 
-// A piece with its own targets and weights; the table may go once it is coded.
-struct PieceHandle {
+// Rows in codes, which several pieces may share; the table that they are of may go.
+struct CodedRows {
   Table rows;  // no columns
+  std::shared_ptr<const CodedTable> coded;
+};
+struct CodedRowsHandle {
+  std::shared_ptr<CodedRows> shared;
+};
+
+void code_rows(CodedRowsHandle* self, const TableHandle& table, const PlainCoding& coding,
+               const BoostingOptions& options) {
+  new (self) CodedRowsHandle{std::make_shared<CodedRows>()};
+  Coding known = read_coding(coding);
+  if (known.columns.size() != table.table.n_columns()) throw nb::value_error("table and coding differ in columns");
+  Table& rows = self->shared->rows;
+  rows.n_rows = table.table.n_rows;
+  self->shared->coded = run_interruptible([&](Interrupt& interrupt) {
+    return std::make_shared<const CodedTable>(table.table, rows, std::move(known), options.params.tree.n_threads,
+                                              interrupt);
+  });
+}
+
+// A piece with its own targets and weights.
+struct PieceHandle {
+  std::shared_ptr<CodedRows> coded;
   std::vector<double> target, weight, held_weight;
   std::unique_ptr<Piece> piece;
 };
 
-void init_piece(PieceHandle* self, const TableHandle& table, const Doubles2& target,
+void init_piece(PieceHandle* self, const CodedRowsHandle& coded, const Doubles2& target,
                 const std::optional<Doubles1>& weight, const std::optional<Doubles1>& held_weight,
-                const Doubles2& scores, const PlainCoding& coding, const BoostingOptions& options,
+                const Doubles2& scores, const BoostingOptions& options,
                 std::tuple<std::size_t, std::size_t, double, double> place) {
-  new (self) PieceHandle;
-  const std::size_t n = table.table.n_rows;
+  new (self) PieceHandle{.coded = coded.shared};
+  const Table* table = &self->coded->rows;
+  const std::size_t n = table->n_rows;
   const BoostingParams& params = options.params;
   if (target.shape(0) != params.parts.size() || target.shape(1) != n || scores.shape(0) != params.n_scores() ||
       scores.shape(1) != n || (weight && weight->shape(0) != n) || (held_weight && held_weight->shape(0) != n))
     throw nb::value_error("table, target and weight differ in rows");
-  Coding known = read_coding(coding);
-  if (known.columns.size() != table.table.n_columns()) throw nb::value_error("table and coding differ in columns");
-  self->rows.n_rows = n;
   self->target.assign(target.data(), target.data() + target.size());
   if (weight) self->weight.assign(weight->data(), weight->data() + n);
   if (held_weight) self->held_weight.assign(held_weight->data(), held_weight->data() + n);
-  BoostingRows rows{&self->rows, self->target.data(), weight ? self->weight.data() : nullptr, {}}, held_out;
+  BoostingRows rows{table, self->target.data(), weight ? self->weight.data() : nullptr, {}}, held_out;
   for (std::size_t k = 0; k < scores.shape(0); ++k)
     rows.scores.emplace_back(scores.data() + k * n, scores.data() + (k + 1) * n);
   if (held_weight) {
@@ -96,11 +116,7 @@ void init_piece(PieceHandle* self, const TableHandle& table, const Doubles2& tar
   }
   const auto [first_row, n_all_rows, weight_scale, count_by_weight] = place;
   const PieceOfTable where{first_row, n_all_rows, weight_scale, count_by_weight};
-  self->piece = run_interruptible([&](Interrupt& interrupt) {
-    auto coded =
-        std::make_shared<const CodedTable>(table.table, self->rows, std::move(known), params.tree.n_threads, interrupt);
-    return std::make_unique<Piece>(std::move(rows), std::move(held_out), params, std::move(coded), where);
-  });
+  self->piece = std::make_unique<Piece>(std::move(rows), std::move(held_out), params, self->coded->coded, where);
 }
 
 nb::bytes answer(PieceHandle& self, nb::bytes question) {
@@ -167,12 +183,27 @@ std::vector<TreeHandle*> trees_of(const DealtHandle& self, std::size_t first, co
   return trees;
 }
 
-nb::list history(const DealtHandle& self) {
+nb::list history(const DealtHandle& self, std::size_t first) {
   nb::list all;
-  for (const std::string& question : self.boosting->history()) all.append(nb::bytes(question.data(), question.size()));
-  const std::string last = DealtBoosting::first_question();
-  all.append(nb::bytes(last.data(), last.size()));
+  const std::vector<std::string>& known = self.boosting->history();
+  for (std::size_t i = first; i < known.size(); ++i) all.append(nb::bytes(known[i].data(), known[i].size()));
   return all;
+}
+
+nb::bytes question_of(const std::string& name) {
+  const std::pair<const char*, Question> known[] = {{"gradients", Question::gradients},
+                                                    {"held_scores", Question::held_scores},
+                                                    {"keep_scores", Question::keep_scores},
+                                                    {"kept_scores", Question::kept_scores}};
+  for (const auto& [word, question] : known)
+    if (name == word) return nb::bytes(&question, 1);
+  throw nb::value_error("there is no such question");
+}
+
+double held_out_loss(const std::vector<nb::bytes>& answers) {
+  std::vector<std::string_view> given;
+  for (const nb::bytes& answer : answers) given.emplace_back(answer.c_str(), answer.size());
+  return DealtBoosting::held_out_loss(given);
 }
 
 }  // namespace
@@ -186,9 +217,14 @@ void init_dealt(nb::module_& m) {
   m.def("learn_coding", &learn_coding, "sample"_a, "weight"_a.none(), "missing"_a, "options"_a,
         "How columns are cut: is it of categories, does it lack values, codes, edges. `missing` says which columns of "
         "all rows lack values.");
-  nb::class_<PieceHandle>(m, "Piece", "Rows of a table that is dealt out.")
-      .def("__init__", &init_piece, "table"_a, "target"_a, "weight"_a.none(), "held_weight"_a.none(), "scores"_a,
-           "coding"_a, "options"_a, "place"_a)
+  m.def("question", &question_of, "name"_a, "A question that pieces answer whenever it is asked.");
+  m.def("held_out_loss", &held_out_loss, "answers"_a,
+        "Mean loss of the rows held out, by what all pieces say of \"gradients\".");
+  nb::class_<CodedRowsHandle>(m, "CodedRows", "Rows of a table that is dealt out, in codes; pieces may share them.")
+      .def("__init__", &code_rows, "table"_a, "coding"_a, "options"_a);
+  nb::class_<PieceHandle>(m, "Piece", "Rows of a table that is dealt out, as one booster has them.")
+      .def("__init__", &init_piece, "coded"_a, "target"_a, "weight"_a.none(), "held_weight"_a.none(), "scores"_a,
+           "options"_a, "place"_a)
       .def("answer", &answer, "question"_a, "Answer a question of `DealtBoosting`.");
   nb::class_<DealtHandle>(m, "DealtBoosting", "Gradient boosting of rows that are dealt out to pieces.")
       .def("__init__", &start_dealt, "coding"_a, "n_categories"_a, "n_rows"_a, "weight"_a.none(), "options"_a,
@@ -197,7 +233,8 @@ void init_dealt(nb::module_& m) {
           "advance", &advance, "ask"_a,
           "One more round. `ask` sends a question to all pieces and returns their answers, in the order of their rows.")
       .def("trees", &trees_of, "first"_a, "factors"_a = std::vector<double>{}, nb::rv_policy::take_ownership)
-      .def("history", &history, "Questions that bring a new piece to where the others are after the last round.")
+      .def("history", &history, "first"_a,
+           "Questions by which a new piece comes to where the others are, without the first ones.")
       .def_prop_ro("losses",
                    [](const DealtHandle& self) {
                      const DealtBoosting& b = *self.boosting;

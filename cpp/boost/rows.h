@@ -23,6 +23,8 @@ enum class Question : std::uint8_t {
   add,          // finished trees, to be added to the scores
   out_of_bag,   // targets, weights and scores of some rows that were not drawn
   held_scores,  // scores of all rows, as those held out have them
+  keep_scores,  // nothing: these scores are the best so far
+  kept_scores,  // those that were kept last
 };
 
 enum class OfChild : std::uint8_t { none, left, right };  // whose histogram is wanted

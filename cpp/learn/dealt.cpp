@@ -76,6 +76,13 @@ DealtBoosting::DealtBoosting(Coding coding, BoostingParams params, std::size_t n
 
 std::string DealtBoosting::first_question() { return question(Question::gradients).take(); }
 
+double DealtBoosting::held_out_loss(std::span<const std::string_view> answers) {
+  std::vector<MessageReader> pieces(answers.begin(), answers.end());
+  joined<GradientSums>(pieces);
+  joined<LossSum>(pieces);
+  return mean_of(joined<LossSum>(pieces));
+}
+
 std::vector<MessageReader> DealtBoosting::readers(const Ask& ask, std::string question, Interrupt& interrupt) {
   interrupt.check();
   const std::vector<std::string_view> answers = ask(question);

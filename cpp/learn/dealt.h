@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +41,9 @@ class DealtBoosting {
   // Questions that bring a new piece to where those are that have seen all rounds.
   const std::vector<std::string>& history() const { return history_; }
   static std::string first_question();
+
+  // Mean loss of the rows that pieces hold out, of what they answer to it.
+  static double held_out_loss(std::span<const std::string_view> answers);
 
   const std::vector<Tree>& trees() const { return trees_; }  // without those done before
   std::uint32_t n_rounds() const { return round_; }

@@ -108,7 +108,13 @@ std::string Piece::answer(std::string_view question, Interrupt& interrupt) {
       out_of_bag(from, to);
       break;
     case Question::held_scores:
-      held_scores(to);
+      put_scores(held_out_.scores, to);
+      break;
+    case Question::keep_scores:
+      kept_ = held_out_.scores;
+      break;
+    case Question::kept_scores:
+      put_scores(kept_, to);
       break;
     default:
       refuse();
@@ -290,9 +296,9 @@ void Piece::out_of_bag(MessageReader& from, MessageWriter& to) {
   }
 }
 
-void Piece::held_scores(MessageWriter& to) const {
-  if (held_out_.table == nullptr) refuse();
-  for (const auto& scores : held_out_.scores) to.put_all(std::span<const double>(scores));
+void Piece::put_scores(const std::vector<RowVector<double>>& scores, MessageWriter& to) const {
+  if (scores.size() != n_scores()) refuse();
+  for (const auto& of_score : scores) to.put_all(std::span<const double>(of_score));
 }
 
 }  // namespace spinney

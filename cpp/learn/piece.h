@@ -43,11 +43,12 @@ class Piece final : private Boosting {
   void add(MessageReader& from, MessageWriter& to);
   void add_leaf(const TreeRows& tree, std::uint32_t name, double value, std::uint32_t k);
   void out_of_bag(MessageReader& from, MessageWriter& to);
-  void held_scores(MessageWriter& to) const;
+  void put_scores(const std::vector<RowVector<double>>& scores, MessageWriter& to) const;
   TreeRows& tree_of(std::uint32_t k);
 
   std::vector<std::unique_ptr<Room>> rooms_;        // by score, once they are needed
   std::vector<std::unique_ptr<TreeRows>> growing_;  // by score, those that are being grown
+  std::vector<RowVector<double>> kept_;             // scores of the rows held out, by score
   std::size_t n_out_of_bag_ = 0;                    // with a weight: these come first
 };
 

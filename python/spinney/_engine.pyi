@@ -935,12 +935,28 @@ def learn_coding(
     How columns are cut: is it of categories, does it lack values, codes, edges. `missing` says which columns of all rows lack values.
     """
 
-class Piece:
-    """Rows of a table that is dealt out."""
+def question(name: str) -> bytes:
+    """A question that pieces answer whenever it is asked."""
+
+def held_out_loss(answers: Sequence[bytes]) -> float:
+    """Mean loss of the rows held out, by what all pieces say of "gradients"."""
+
+class CodedRows:
+    """Rows of a table that is dealt out, in codes; pieces may share them."""
 
     def __init__(
         self,
         table: Table,
+        coding: Sequence[tuple[bool, bool, int, Sequence[float]]],
+        options: BoostingOptions,
+    ) -> None: ...
+
+class Piece:
+    """Rows of a table that is dealt out, as one booster has them."""
+
+    def __init__(
+        self,
+        coded: CodedRows,
         target: Annotated[
             NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
         ],
@@ -955,7 +971,6 @@ class Piece:
         scores: Annotated[
             NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
         ],
-        coding: Sequence[tuple[bool, bool, int, Sequence[float]]],
         options: BoostingOptions,
         place: tuple[int, int, float, float],
     ) -> None: ...
@@ -983,9 +998,9 @@ class DealtBoosting:
         """
 
     def trees(self, first: int, factors: Sequence[float] = []) -> list[Tree]: ...
-    def history(self) -> list[Any]:
+    def history(self, first: int) -> list[Any]:
         """
-        Questions that bring a new piece to where the others are after the last round.
+        Questions by which a new piece comes to where the others are, without the first ones.
         """
 
     @property

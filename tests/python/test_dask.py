@@ -39,13 +39,6 @@ def test_a_frame_is_learned_where_it_lies(client):
     assert spinney.GradientBoostingRegressor(**FEW).fit(rows, "y").fingerprint() == here.fingerprint()
     lazy = there.predict(rows.drop(columns="y"))
     assert np.array_equal(lazy.compute(), here.predict(frame.drop(columns="y")))
-    with pytest.raises(ValueError, match="n_estimators='auto' does not go with rows on several workers yet"):
-        spinney.GradientBoostingRegressor().fit(rows, "y")
-    with pytest.raises(ValueError, match="loss='absolute_error' does not go"):
-        spinney.GradientBoostingRegressor(**FEW, loss="absolute_error").fit(rows, "y")
-    for given in ({"sampling": "goss"}, {"drop_rate": 0.1}, {"hierarchical_shrinkage": 2.0}):
-        with pytest.raises(ValueError, match=f"{next(iter(given))}=.* does not go with rows on several workers"):
-            spinney.GradientBoostingRegressor(**FEW, **given).fit(rows, "y")
 
 
 @pytest.mark.slow

@@ -90,6 +90,52 @@ def test_classes_weights_and_rows_held_out():
                 assert np.array_equal(getattr(here, name), getattr(there, name))
 
 
+def test_rows_of_the_callers_own_are_held_out():
+    frame, y = make_table(7)
+    later, y_later = make_table(8, n=9000)
+    later.loc[::5, "x1"] = np.nan  # which no row that is learned from lacks
+    offset, offset_later = np.sin(y), np.sin(y_later)
+    beside = {"offset": offset, "y_val": y_later, "sample_weight_val": y_later**2, "offset_val": offset_later}
+    for model, learned, known in [
+        (spinney.GradientBoostingRegressor(**FEW, early_stopping=True), y, beside),
+        (spinney.GradientBoostingClassifier(**FEW, scoring="roc_auc"), y > 1, beside | {"y_val": y_later > 1}),
+    ]:
+        here = model.fit(frame, learned, X_val=later, **known)
+        for where in (later, in_two(later)):
+            there = spinney_clone(model).fit(in_two(frame), learned, X_val=where, **known)
+            assert there.fingerprint() == here.fingerprint()
+            assert there.validation_score_.tolist() == here.validation_score_.tolist()
+
+
+def test_groups_times_and_metrics():
+    frame, y = make_table(9)
+    for options, more in [
+        ({"early_stopping": True, "random_state": 0}, {"groups": frame["whole"]}),
+        ({"early_stopping": True, "random_state": 0}, {"time": np.arange(len(y)) % 1000}),
+        ({"early_stopping": True, "scoring": "neg_mean_absolute_error", "random_state": 0}, {}),
+    ]:
+        here, there = check_same(spinney.GradientBoostingRegressor(**FEW, **options), frame, y, **more)
+        assert here.validation_score_.tolist() == there.validation_score_.tolist()
+
+
+@pytest.mark.slow
+def test_folds_are_held_out_where_they_lie():
+    frame, y = make_table(10, n=21_000)
+    frame["word"] = frame["word"].cat.codes.astype(str).str[:1].where(frame["few"] > 0)  # few categories
+    few = {"learning_rate": 0.5, "max_leaf_nodes": 4, "n_iter_no_change": 2, "tol": 0.01, "random_state": 0}
+    for model, learned in [
+        (spinney.GradientBoostingRegressor(**few), y),
+        (spinney.GradientBoostingClassifier(**few), np.digitize(y, [0.0, 2.0])),
+    ]:
+        here, there = check_same(model, frame, learned, sample_weight=1 + np.arange(len(y)) % 3)
+        assert here.validation_score_.tolist() == there.validation_score_.tolist()
+        assert np.array_equal(here._calibration.predicted, there._calibration.predicted)
+    with pytest.raises(ValueError, match="Some rows have the weight 0"):
+        model.fit(in_two(frame), learned, sample_weight=np.arange(len(y)) % 3)
+    with pytest.raises(ValueError, match="looks at all rows of a table of this size"):
+        model.fit(in_two(frame[:9000]), learned[:9000])
+
+
 def test_few_rows_of_large_weight():
     frame, y = make_table(2)
     weight = np.ones(len(y))

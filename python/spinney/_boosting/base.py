@@ -33,7 +33,7 @@ from spinney._boosting.options.forced import check_forced
 from spinney._boosting.options.goes_with import check_options
 from spinney._boosting.options.promised import check_earlier_keeps, promised_directions
 from spinney._boosting.options.recipe import Recipe, draw_seed, resolve, searched, stops_early
-from spinney._boosting.rounds.boosters import start_booster, tables_of_members, weights_for_bins
+from spinney._boosting.rounds.boosters import coded_table, start_booster, tables_of_members, weights_for_bins
 from spinney._boosting.rounds.checkpoint import Checkpoint
 from spinney._boosting.rounds.evaluations import FollowsSets, metrics_of, named_sets
 from spinney._boosting.rounds.first_model import StartsAtModel
@@ -42,7 +42,7 @@ from spinney._boosting.rounds.mean_then_spread import MeanThenSpread, goes_apart
 from spinney._boosting.rounds.members import Member
 from spinney._boosting.rounds.run import Rounds
 from spinney._boosting.rounds.scale import best_factors
-from spinney._boosting.rounds.streams import check_stream
+from spinney._boosting.rounds.streams import check_dealt, check_stream
 from spinney._boosting.rounds.task import Task
 from spinney._data import Schema, read_table
 from spinney._data.dealt import DealtTable
@@ -155,9 +155,13 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         if is_collection(X) and active_client() is not None:
             names = ("X_val", "y_val", "sample_weight_val", "offset_val")
             beside = {"y": y, "sample_weight": sample_weight, "offset": offset, "groups": groups, "time": time}
-            fitted: Self = cluster().fit_boosting(self, X, beside | dict(zip(names, later, strict=True)), checkpoint)
-            return fitted
+            return self._fit_elsewhere(X, beside | dict(zip(names, later, strict=True)), checkpoint)
         return self._fit(X, y, sample_weight, offset, groups, later, time, checkpoint)
+
+    def _fit_elsewhere(self, X: Any, beside: dict[str, Any], checkpoint: Any) -> Self:
+        """Boost on the workers of a cluster; `beside` are the other parameters of `fit`."""
+        fitted: Self = cluster().fit_boosting(self, X, beside, checkpoint)
+        return fitted
 
     def _fit(
         self,
@@ -210,6 +214,7 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         others = [(name, self._held_out(rows, schema, loss, given, learned, n_scores)) for name, given in sets[1:]]
         recipe = resolve(self, rows.n_used, n_scores, held_out is not None or time is not None)
         check_stream(X, self, recipe, rows)
+        check_dealt(recipe, rows)
         if recipe.n_folds and 0 < rows.n_used < len(rows.target):
             read_again = callable(self.scoring) or hasattr(X, "tocsc")  # a metric may read it; or it is sparse
             encode = (lambda X: self._encode(schema, read_table(X))) if read_again else None
@@ -390,8 +395,7 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
             options = options_of(i, learning, 0.0 if outside is None else outside.learning.largest_step)
             columns, statistics = tables[i]
             if len(parts) > 1 and (coded is None or recipe.draws_bins or sources):
-                read = _engine.BoostingOptions(**options)
-                coded = _engine.CodedTable(columns, weights_for_bins(recipe, rows, seed + i), read)
+                coded = coded_table(columns, weights_for_bins(recipe, rows, seed + i), options)
             engine = start_booster(columns, learning, held_out, loss, start, earlier, options, coded, self._n_threads)
             judge = None
             scoring = metrics_of(self.scoring)[0]

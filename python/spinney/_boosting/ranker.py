@@ -25,6 +25,7 @@ from spinney._boosting.options.goes_with import check_options
 from spinney._boosting.options.recipe import stops_early
 from spinney._boosting.rounds.evaluations import metrics_of
 from spinney._data import read_table
+from spinney._data.scan import active_client, is_collection
 from spinney._fitted.boosting import FittedBoosting
 from spinney._learn.one_target import check_held_out, check_scoring
 from spinney._learn.target import read_weights
@@ -424,6 +425,14 @@ class GradientBoostingRanker(BaseBoosting):
         self
             The fitted estimator.
         """
+        if is_collection(X) and active_client() is not None:
+            return self._fit_elsewhere(
+                X,
+                {"y": y, "sample_weight": sample_weight, "groups": groups, "offset": offset, "X_val": X_val}
+                | {"y_val": y_val, "groups_val": groups_val, "offset_val": offset_val}
+                | {"sample_weight_val": sample_weight_val, "time": time},
+                checkpoint,
+            )
         later: Any = None if y_val is None else ListedTarget(y_val, groups_val)
         if isinstance(y_val, dict):
             later = {name: ListedTarget(y, (groups_val or {}).get(name)) for name, y in y_val.items()}

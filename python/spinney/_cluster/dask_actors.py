@@ -73,17 +73,21 @@ class Actors:
         began = time.monotonic()
         while True:
             try:
-                return future.result(timeout=LOOK_EVERY)
+                is_done, found = future.result(timeout=LOOK_EVERY)
+                break
             except TimeoutError:
                 self.check_wait(address, began)
             except (OSError, RuntimeError) as error:
                 raise WorkerLostError(address) from error
+        if not is_done:
+            raise found  # by the actor itself
+        return found
 
     def send(self, address: str, method: str, *args: Any) -> Any:
         """Call a method of a holder; return a future."""
         try:
-            call = getattr(self._actors[address], method)  # fails if its worker is known to be gone
-            return call(*args) if not self._is_direct else self._straight(address, method, *args)
+            call = self._actors[address].do  # fails if its worker is known to be gone
+            return call(method, *args) if not self._is_direct else self._straight(address, method, *args)
         except RuntimeError as error:
             raise WorkerLostError(address) from error
 
@@ -92,8 +96,8 @@ class Actors:
         client, key = self._client, self._actors[address].key
 
         async def call() -> Any:
-            given = [self._to_serialize(value) for value in args]
-            found = await client.rpc(address).actor_execute(function=method, actor=key, args=given, kwargs={})
+            given = [self._to_serialize(value) for value in (method, *args)]
+            found = await client.rpc(address).actor_execute(function="do", actor=key, args=given, kwargs={})
             if found["status"] != "OK":
                 raise found["exception"]
             return found["result"]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-import spinney._engine as _engine
-from spinney._cluster import dask_forest
+from spinney._boosting.options.recipe import VERY_MANY_ROWS, makes_folds
 from spinney._cluster.dask_actors import WorkerLostError
 from spinney._cluster.dask_carrier import DaskCarrier
+from spinney._cluster.dask_forest import MOST_STARTS
+from spinney._cluster.dask_forest import fit_forest as share_trees
+from spinney._cluster.dask_one import fit_on_one
+from spinney._cluster.dask_tables import AllRows
 from spinney._cluster.deal import Dealt
 from spinney._cluster.holder import n_rows_of
-from spinney._data.scan import active_client
+from spinney._cluster.shares import kept_whole
+from spinney._data.scan import active_client, is_collection
 
-_MOST_STARTS = 5
+LATER = ("X_val", "y_val", "sample_weight_val", "offset_val")
 
 
 def fit_boosting(model: Any, X: Any, beside: dict[str, Any], checkpoint: Any) -> Any:
@@ -29,52 +34,81 @@ def fit_boosting(model: Any, X: Any, beside: dict[str, Any], checkpoint: Any) ->
     checkpoint : str, path or None
         A file on the client that keeps the rounds.
     """
+    model._check_parameters()
+    why, held = kept_whole(model, beside), list[AllRows]()
+    if why is None and makes_folds(model, beside.get("X_val") is not None or beside.get("time") is not None):
+        held = [AllRows(active_client(), _parts_of(_taken_apart(X, beside)[0])[0])]
+        if held[0].n_rows < VERY_MANY_ROWS and held[0].fits:
+            why = f"n_estimators='auto' looks at all of fewer than {VERY_MANY_ROWS:,} rows at once"
+    if why is None:
+        return _share_rows(model, X, beside, checkpoint, held)
+    if checkpoint is not None:
+        raise ValueError(
+            f"checkpoint keeps rounds whose rows are shared out, and here one worker has all of them: {why}. Leave "
+            "checkpoint out; or set what shares out the rows, such as n_estimators=300."
+        )
+    return fit_alone(model, X, beside, f": {why}", *held)
+
+
+def _share_rows(model: Any, X: Any, beside: dict[str, Any], checkpoint: Any, held: list[AllRows]) -> Any:
+    """Boost where the rows lie; `held` keeps the partitions until others have them."""
     client = active_client()
-    _check_request(model, beside)
     X, taken = _taken_apart(X, beside)
-    y, weight = taken["y"], taken["sample_weight"]
     parts, names, n_columns = _parts_of(X)
-    for attempt in range(_MOST_STARTS):
-        carrier = None
+    for attempt in range(MOST_STARTS):
+        carriers: list[DaskCarrier] = []
         try:
-            carrier = DaskCarrier(client, parts)
-            target, weights = _collected(y, "y", carrier), _collected(weight, "sample_weight", carrier)
-            table = Dealt(carrier, n_columns, names)
-            return model._fit(table, target, weights, None, None, (None, None, None, None), None, checkpoint)
+            carriers.append(DaskCarrier(client, parts))
+            del held[:]  # the holders have them now
+            given = {name: _collected(value, name, carriers[0]) for name, value in taken.items() if name not in LATER}
+            later = _later(client, taken, carriers)
+            table = Dealt(carriers[0], n_columns, names)
+            y, weight, offset, groups, time = map(given.get, ("y", "sample_weight", "offset", "groups", "time"))
+            return model._fit(table, y, weight, offset, groups, later, time, checkpoint)
         except WorkerLostError as lost:  # before the first round
-            if attempt + 1 == _MOST_STARTS:
+            if attempt + 1 == MOST_STARTS:
                 raise RuntimeError(
                     f"The cluster loses workers before the fit begins, the last of them {lost}."
                 ) from lost
         finally:
-            if carrier is not None:
+            for carrier in carriers:
                 carrier.close()
     raise AssertionError
 
 
+def _later(client: Any, taken: dict[str, Any], carriers: list[DaskCarrier]) -> tuple[Any, ...]:
+    """Return the rows that the caller holds out; those of a collection stay where they are."""
+    X_val, *others = (taken.get(name) for name in LATER)
+    if not is_collection(X_val):
+        return X_val, *(_here(value) for value in others)
+    X_val, found = _taken_apart(X_val, {name: taken.get(name) for name in LATER[1:]}, "X_val")
+    parts, names, n_columns = _parts_of(X_val)
+    carriers.append(DaskCarrier(client, parts))
+    return Dealt(carriers[-1], n_columns, names), *(_collected(found[n], n, carriers[-1], "X_val") for n in LATER[1:])
+
+
 def fit_forest(model: Any, X: Any, beside: dict[str, Any]) -> Any:
     """Grow the trees of a forest on all workers, each of which has all rows."""
-    return _fitted_there(model, X, beside, dask_forest.fit_forest)
+    return _fitted_there(model, X, beside, share_trees, None)
 
 
-def fit_tree(model: Any, X: Any, beside: dict[str, Any]) -> Any:
-    """Grow a single tree on a worker that has all rows."""
-    for name in ("X_val", "y_val", "sample_weight_val"):
-        if hasattr(beside.get(name), "dask"):
+def fit_alone(model: Any, X: Any, beside: dict[str, Any], why: str = "", rows: AllRows | None = None) -> Any:
+    """Fit a model on one worker that has all rows; `why` says so in words, `rows` are known already, if given."""
+    for name in beside:
+        sets = beside[name].values() if isinstance(beside[name], dict) else [beside[name]]
+        if name.startswith("X_") and any(map(is_collection, sets)):
             raise TypeError(f"{name} is a Dask collection. Pass {name}.compute(): the rows held out are few.")
-    return _fitted_there(model, X, beside, dask_forest.fit_on_one)
+    return _fitted_there(model, X, beside, partial(fit_on_one, why=why), rows)
 
 
-def _fitted_there(model: Any, X: Any, beside: dict[str, Any], fit: Any) -> Any:
+def _fitted_there(model: Any, X: Any, beside: dict[str, Any], fit: Any, rows: AllRows | None) -> Any:
     """Fit a copy of a model to rows that are all in one place, and take over what it has learned."""
     model._check_parameters()
     client = active_client()
     X, taken = _taken_apart(X, beside)
-    parts, _, _ = _parts_of(X)
-    for name in ("y", "sample_weight", "groups", "exposure"):
-        if hasattr(taken.get(name), "dask"):
-            taken[name] = taken[name].compute()
-    done = fit(client, model, parts, taken)
+    if rows is None:
+        rows = AllRows(client, _parts_of(X)[0])
+    done = fit(client, model, rows, {name: _here(value) for name, value in taken.items()})
     own = model.get_params(deep=False)
     for name in [name for name in vars(model) if name not in own]:
         delattr(model, name)
@@ -82,56 +116,23 @@ def _fitted_there(model: Any, X: Any, beside: dict[str, Any], fit: Any) -> Any:
     return model
 
 
-def _check_request(model: Any, beside: dict[str, Any]) -> None:
-    """Refuse what rows on several workers cannot do yet."""
-    for name, value in beside.items():
-        if name not in ("y", "sample_weight") and value is not None:
-            raise ValueError(
-                f"{name} is not taken with a Dask collection yet. Leave it out, or pass the rows as spinney.scan(X), "
-                "which are then read at the client, some at a time."
-            )
-    refused = {
-        "n_estimators": (
-            model.n_estimators == "auto" and not model.early_stopping,
-            "a number of rounds, such as n_estimators=300, or early_stopping=True beside it",
-        ),
-        "effort": (model.effort == "search", "a number"),
-        "growth": (model.growth == "symmetric", "growth='leaf' or growth='depth'"),
-        "leaves": (model._setting("leaves") == "vector", "leaves='single'"),
-        "sampling": (model._setting("sampling") != "uniform", "sampling='uniform'"),
-        "drop_rate": (model._setting("drop_rate") > 0, "drop_rate=0"),
-        "forced_splits": (model._setting("forced_splits") is not None, "forced_splits=None"),
-        "hierarchical_shrinkage": (model._setting("hierarchical_shrinkage") > 0, "hierarchical_shrinkage=0"),
-        "linear_leaves": (model._setting("linear_leaves"), "linear_leaves=False"),
-        "n_parallel_trees": (model._setting("n_parallel_trees") > 1, "n_parallel_trees=1"),
-        "scoring": (model.scoring is not None, "scoring=None, the loss"),
-        "init": (model._starts_at_model, "init='constant'"),
-        "loss": (not _is_plain(getattr(model, "loss", None)), "a loss whose leaves are not refitted"),
-    }
-    for name, (is_refused, remedy) in refused.items():
-        if is_refused:
-            raise ValueError(
-                f"{name}={getattr(model, name, None)!r} does not go with rows on several workers yet. Use {remedy}; or "
-                "pass spinney.scan(X), whose rows are read at the client, some at a time."
-            )
+def _here(value: Any) -> Any:
+    """Return a column that is a collection, or a dict of such, as an array."""
+    if isinstance(value, dict):
+        return {name: _here(one) for name, one in value.items()}
+    return value.compute() if hasattr(value, "dask") else value
 
 
-def _is_plain(loss: Any) -> bool:
-    known = _engine.losses()
-    if not isinstance(loss, str):
-        return False
-    return not known.get(loss, {}).get("refits_leaves", False) and loss != "log_cosh"
-
-
-def _taken_apart(X: Any, beside: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+def _taken_apart(X: Any, beside: dict[str, Any], table: str = "X") -> tuple[Any, dict[str, Any]]:
     """Take columns that are named out of the frame; return what remains, and what is beside it."""
-    named = {option: name for option, name in beside.items() if isinstance(name, str)}
+    mine = {option: name for option, name in beside.items() if table != "X" or not option.endswith("_val")}
+    named = {option: name for option, name in mine.items() if isinstance(name, str)}
     if not named:
         return X, dict(beside)
     columns = list(getattr(X, "columns", []))
     for option, name in named.items():
         if name not in columns:
-            raise ValueError(f"{option}={name!r} names no column of X.")
+            raise ValueError(f"{option}={name!r} names no column of {table}.")
     return X.drop(columns=list(named.values())), beside | {option: X[name] for option, name in named.items()}
 
 
@@ -144,12 +145,11 @@ def _parts_of(X: Any) -> tuple[list[Any], list[str] | None, int]:
     return list(X.rechunk({1: -1}).to_delayed().ravel()), None, int(X.shape[1])
 
 
-def _collected(values: Any, name: str, carrier: DaskCarrier) -> Any:
+def _collected(values: Any, name: str, carrier: DaskCarrier, table: str = "X") -> Any:
     """Return the numbers or labels of all rows: they are few beside the table, and the client needs them all."""
-    found = values.compute() if hasattr(values, "dask") else values
-    n_rows = sum(carrier.n_rows_of_parts)
+    found, n_rows = _here(values), sum(carrier.n_rows_of_parts)
     if found is not None and len(found) != n_rows:
-        raise ValueError(f"{name} has {len(found)} rows and X has {n_rows}. Take both from the same collection.")
+        raise ValueError(f"{name} has {len(found)} rows and {table} has {n_rows}. Take both from the same collection.")
     return found
 
 

@@ -1,11 +1,10 @@
-"""Forests of Dask collections: every worker has all rows, and grows some of the trees. A single tree: one worker."""
+"""Forests of Dask collections: every worker has all rows, and grows some of the trees."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import suppress
 from copy import copy
-from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -14,12 +13,12 @@ from sklearn.utils import check_random_state
 
 import spinney._engine as _engine
 from spinney._cluster.dask_actors import Actors, WorkerLostError
-from spinney._cluster.grower import Grower, Wanted, fit_alone, leave_table
+from spinney._cluster.dask_tables import AllRows
+from spinney._cluster.grower import Grower, Wanted
 from spinney._forest.growing.turns import MOST_MEMBERS
 from spinney._learn.progress import Progress
 
-_MOST_STARTS = 5
-_ROOM = 2.5  # times the size of a table that a worker needs: partitions, all rows together, what is made of them
+MOST_STARTS = 5
 _TREES_A_TIME = 4  # that a thread grows between two looks at whether its worker lives
 
 
@@ -30,26 +29,24 @@ class SharedTrees:
     ----------
     client : distributed.Client
     model : forest
-    parts : list of futures
-        The partitions.
+    rows : AllRows
     """
 
-    def __init__(self, client: Any, model: Any, parts: list[Any]) -> None:
+    def __init__(self, client: Any, model: Any, rows: AllRows) -> None:
         self._client = client
         self._model = model
-        self._parts = parts
+        self._rows = rows
         self._known: dict[tuple[int, float], _engine.Tree] = {}  # by number and strength: lost with no worker
 
     def fit(self, y: Any, weight: Any, groups: Any, progress: Progress) -> Any:
         """Return the fitted model; WorkerLostError: begin again, with the workers that are left."""
         fit, growers = f"spinney-{uuid4().hex}", Actors(self._client)
         workers = dict(sorted(self._client.nthreads().items()))
-        leave = partial(self._client.submit, leave_table, fit, allow_other_workers=False, pure=False)
-        left = {address: leave(address, *self._parts, workers=[address]) for address in workers}
-        n_rows = max(growers.gathered([future], address)[0] for address, future in left.items())
+        self._rows.bring(fit, list(workers), self._model)
         if self._model.verbose:
             each = f"each of {len(workers)} workers has" if len(workers) > 1 else "one worker has"
-            print(f"trees are shared out: {each} all {n_rows:,} rows", file=sys.stderr, flush=True)
+            said = f"trees are shared out: {each} all {self._rows.n_rows:,} rows{self._rows.place}"
+            print(said, file=sys.stderr, flush=True)
         for address, n_threads in workers.items():
             growers.make(address, Grower, fit, address, self._model, n_threads)
         leader, *others = workers
@@ -59,7 +56,10 @@ class SharedTrees:
             said, wanted = growers.answer(leader, led)
             for address, future in reading.items():
                 growers.answer(address, future)
-            while said == "grow":
+            while said in ("grow", "busy"):
+                if said == "busy":
+                    said, wanted = growers.call(leader, "wait")
+                    continue
                 trees = self._grown(growers, workers, wanted, progress)
                 said, wanted = growers.call(leader, "go_on", trees)
             if said == "failed":
@@ -107,74 +107,50 @@ def _first_run(numbers: list[int], most: int) -> list[int]:
     return numbers[:n]
 
 
-def fit_forest(client: Any, model: Any, parts: list[Any], beside: dict[str, Any]) -> Any:
+def fit_forest(client: Any, model: Any, rows: AllRows, beside: dict[str, Any]) -> Any:
     """Return a fitted copy of a forest.
 
     Parameters
     ----------
     client : distributed.Client
     model : forest
-    parts : list of delayed
-        The partitions, in order.
+    rows : AllRows
     beside : dict
         The other parameters of `fit`, here.
     """
-    futures = client.compute(parts)
-    check_room(client, futures)
-    shared = SharedTrees(client, with_fixed_draws(model), futures)
+    if not rows.fits:
+        rows.check_files(model)
+    shared = SharedTrees(client, with_fixed_draws(model), rows)
     n_wanted = MOST_MEMBERS if model.n_estimators == "auto" else int(model.n_estimators)
     with Progress("trees", n_wanted, model.n_estimators == "auto", 0, model.verbose) as progress:
-        for attempt in range(_MOST_STARTS):
+        for attempt in range(MOST_STARTS):
             try:
                 return shared.fit(beside["y"], beside["sample_weight"], beside["groups"], progress)
             except WorkerLostError as lost:
-                if attempt + 1 == _MOST_STARTS:
+                if attempt + 1 == MOST_STARTS:
                     raise RuntimeError(
-                        f"The cluster has lost workers {_MOST_STARTS} times during the fit, the last of them {lost}. "
+                        f"The cluster has lost workers {MOST_STARTS} times during the fit, the last of them {lost}. "
                         "They may lack memory: use larger workers."
                     ) from lost
                 client.wait_for_workers(1, timeout=60)
-                shared._parts = client.compute(parts)
+                rows.renew()
     raise AssertionError
-
-
-def fit_on_one(client: Any, model: Any, parts: list[Any], beside: dict[str, Any]) -> Any:
-    """Return a copy of a model, fitted by the one of the workers that has most threads."""
-    futures = client.compute(parts)
-    check_room(client, futures)
-    address, n_threads = max(client.nthreads().items(), key=lambda item: (item[1], item[0]))
-    model = with_fixed_draws(model).set_params(n_jobs=n_threads)
-    done = client.submit(
-        fit_alone, model, beside, *futures, workers=[address], allow_other_workers=True, pure=False, retries=2
-    )
-    return Actors(client).gathered([done])[0]
 
 
 def with_fixed_draws(model: Any) -> Any:
     """Return a copy of a model that draws the same in every process."""
-    copied, state = copy(model), model.random_state
-    if state is None:
+    copied = with_own_draws(model)
+    if copied.random_state is None:
         copied.random_state = int(check_random_state(None).randint(2**31 - 1))
-    elif hasattr(state, "randint"):
+    return copied
+
+
+def with_own_draws(model: Any) -> Any:
+    """Return a copy of a model whose state of random numbers, if it has one, is its own."""
+    copied: Any = copy(model)
+    state: Any = getattr(model, "random_state", None)
+    if hasattr(state, "randint"):
         copied.random_state = np.random.RandomState()
         copied.random_state.set_state(state.get_state())
         state.randint(np.iinfo(np.int32).max)  # as a fit in this process would
     return copied
-
-
-def check_room(client: Any, parts: list[Any]) -> None:
-    """Refuse a table that does not fit into a worker."""
-    from dask.sizeof import sizeof
-
-    if not client.nthreads():
-        raise RuntimeError("The cluster has no workers. Start some, or wait for them with client.wait_for_workers.")
-    size = sum(Actors(client).gathered(client.map(sizeof, parts, pure=False)))
-    limits = [worker.get("memory_limit") or 0 for worker in client.scheduler_info(n_workers=-1)["workers"].values()]
-    least = min((limit for limit in limits if limit > 0), default=0)
-    if 0 < least < _ROOM * size:
-        raise ValueError(
-            f"The table takes {size / 1e9:.2g} GB, and a worker that grows trees needs all of its rows, with what is "
-            f"made of them {_ROOM * size / 1e9:.2g} GB; the smallest has {least / 1e9:.2g} GB. Use larger workers; or "
-            "pass spinney.scan(X), whose rows are read at the client, some at a time (set max_bins); or use gradient "
-            "boosting, which shares out the rows."
-        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 import spinney._engine as _engine
 from spinney._boosting.losses.loss import Loss
 from spinney._boosting.losses.rows import LearningRows
+from spinney._cluster.boosters import Channel, Cut, DealtBooster, rows_of
+from spinney._cluster.holder import Holder
 from spinney._data import Feature, Schema
 from spinney._data.dates import RESOLUTIONS
 from spinney._data.dealt import DealtTable
 from spinney._fitted.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
+Ranges = tuple[Floats, Floats, NDArray[np.bool_]]
 CHUNK_ROWS = 4096  # that the engine adds up together: blocks begin at multiples of it
 
 
@@ -147,29 +150,43 @@ class DealtColumns:
     carrier: Carrier
     n_categories_of: list[int]
     encoding: tuple[dict[str, Any], str, str]
-    _ranges: Any = None  # of the weights that were asked for last
+    _ranges: list[tuple[Any, Ranges]] = field(default_factory=list)  # by the weights that were asked for
+    _channels: list[Channel] = field(default_factory=list)
+    _coded: Any = None  # how all columns are cut, once they are
+
+    @classmethod
+    def of_table(cls, table: _engine.Table) -> DealtColumns:
+        """Return a table that is here as one that is dealt out to one holder."""
+        holder, n_categories = Holder("here", 1), [table.n_categories(j) for j in range(table.n_columns)]
+        holder.hold(0, [table])
+        return cls(LocalCarrier([holder], [(0, table.n_rows)], [0]), n_categories, ({}, "", ""))
 
     @property
     def n_rows(self) -> int:
         """Rows of all blocks."""
         return self.carrier.blocks[-1][1]
 
-    def _of_blocks(self, numbers: Floats | None, blocks: list[int]) -> dict[int, Floats | None]:
-        return {b: _rows(numbers, self.carrier.blocks[b]) for b in blocks}
+    @property
+    def n_columns(self) -> int:
+        """Columns."""
+        return len(self.n_categories_of)
 
-    def ranges(self, weight: Floats | None, n_jobs: int) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    def n_categories(self, column: int) -> int:
+        """Categories of a column, as `Table.n_categories` says."""
+        return self.n_categories_of[column]
+
+    def ranges(self, weight: Floats | None, n_jobs: int) -> Ranges:
         """Lowest and highest numbers, and whether some are missing, as `Table.ranges` has them."""
         del n_jobs  # each holder knows its own
-        known = self._ranges
-        if known is not None and known[0] is weight:
-            found: tuple[Floats, Floats, NDArray[np.bool_]] = known[1]
-            return found
-        given = self.carrier.each("ranges", lambda blocks: (self._of_blocks(weight, blocks),))
+        for known, ranges in self._ranges:
+            if known is weight:
+                return ranges
+        ends = self.carrier.blocks
+        given = self.carrier.each("ranges", lambda blocks: ({b: rows_of(weight, ends[b]) for b in blocks},))
         numbers = np.array([some for of_holder in given for some in of_holder], dtype=np.float64)
         low, high = np.fmin.reduce(numbers[:, :, 0]), np.fmax.reduce(numbers[:, :, 1])
-        missing: NDArray[np.bool_] = np.logical_or.reduce(numbers[:, :, 2] != 0)
-        found = low, high, missing
-        self._ranges = weight, found
+        found = low, high, np.logical_or.reduce(numbers[:, :, 2] != 0)
+        self._ranges.append((weight, found))
         return found
 
     def row_print(self) -> int:
@@ -177,6 +194,10 @@ class DealtColumns:
         first = {b: begin for b, (begin, _) in enumerate(self.carrier.blocks)}
         found = self.carrier.each("row_print", lambda blocks: ({b: first[b] for b in blocks},))
         return int(sum(found) % 2**64)
+
+    def coded(self, weight: Floats | None, options: dict[str, Any]) -> Any:
+        """Learn how columns are cut for boosters that learn from different rows."""
+        return self._coding(weight, self, _engine.BoostingOptions(**options))
 
     def start_booster(
         self,
@@ -186,36 +207,52 @@ class DealtColumns:
         start: Floats,
         earlier: FittedBoosting | None,
         options: dict[str, Any],
+        coding: Any,
     ) -> DealtBooster:
         """Cut the columns, send the holders their targets, and return a booster that has done the earlier rounds."""
-        target, scores = rows.shifted(start, loss)
         read = _engine.BoostingOptions(**options)
-        coding = self._coding(rows.weight, held_out is not None, read)
+        later: Any = None if held_out is None else held_out.columns
+        if coding is None:
+            coding = self._coding(rows.weight, later, read)  # which asks for ranges while the columns are there
         n_done, trees = (0, []) if earlier is None else (earlier.n_rounds, earlier.trees())
         engine = _engine.DealtBoosting(coding, self.n_categories_of, self.n_rows, rows.weight, read, n_done)
-        n_all, *scales = engine.scales
-        first_scores = scores[:, 0].tolist()
+        held_weight = None if held_out is None or later is not self else held_out.weights()
+        target, scores = _first_scores(rows, loss, start)
+        channel = self.channel(Cut(target, rows.weight, held_weight, scores, trees, options, engine.scales), coding)
+        judges = None
+        if held_out is not None and later is not self:
+            target, scores = _first_scores(held_out, loss, start)
+            weight, scales = held_out.weights(), (len(held_out.target), 1.0, 1.0)
+            there = DealtColumns.of_table(later) if isinstance(later, _engine.Table) else later
+            judges = there.channel(Cut(target, weight, weight, scores, trees, options, scales), coding)
+        return DealtBooster(engine, channel, judges)
 
-        def given(blocks: list[int]) -> tuple[Any, ...]:
-            found = {}
-            for b in blocks:
-                begin, end = self.carrier.blocks[b]
-                found[b] = {
-                    "target": np.ascontiguousarray(target[:, begin:end]),
-                    "weight": _rows(rows.weight, (begin, end)),
-                    "held_weight": None if held_out is None else _rows(held_out.weights(), (begin, end)),
-                    "start": first_scores,
-                    "place": (begin, n_all, *scales),
-                }
-            return found, trees, coding, options
+    def channel(self, cut: Cut, coding: Any) -> Channel:
+        """Have the holders make the pieces of a booster; return the channel to them."""
+        self._coded = coding
+        channel = Channel(self.carrier, bytes([len(self._channels)]), cut)
+        self.carrier.each("cut", lambda blocks: self._given([channel], blocks))
+        self._channels.append(channel)
+        self.carrier.begin_rounds(
+            lambda: [question for one in self._channels for question in one.history()],
+            lambda blocks: (self.encoding, self._given(self._channels, blocks)),
+        )
+        return channel
 
-        self.ranges(rows.weight, 1)
-        self.carrier.each("cut", given)
-        self.carrier.begin_rounds(engine.history, lambda blocks: (self.encoding, given(blocks)))
-        return DealtBooster(engine, self.carrier, len(start))
+    def _given(self, channels: Sequence[Channel], blocks: list[int]) -> tuple[Any, ...]:
+        """Return what `cut` of a holder takes."""
+        ends = self.carrier.blocks
+        found = [
+            (channel.tag, {b: channel.cut.of_rows(*ends[b]) for b in blocks}, channel.cut.trees, channel.cut.options)
+            for channel in channels
+        ]
+        return found, self._coded
 
-    def _coding(self, weight: Floats | None, sees_all: bool, options: _engine.BoostingOptions) -> Any:
-        """Learn the edges of bins from the rows that they would be learned from in one place."""
+    def _coding(self, weight: Floats | None, later: Any, options: _engine.BoostingOptions) -> Any:
+        """Learn the edges of bins from the rows that they would be learned from in one place.
+
+        `later` has rows that may lack values in columns where those of positive weight do not.
+        """
         rows, weights = _engine.rows_for_bins(self.n_rows, weight)
 
         def wanted(blocks: list[int]) -> tuple[Any, ...]:
@@ -230,48 +267,13 @@ class DealtColumns:
                 sample.add_category(np.where(np.isnan(column), -1, column).astype(np.int32), n_categories)
             else:
                 sample.add_number(np.ascontiguousarray(column))
-        missing = self.ranges(None if sees_all else weight, 1)[2]
+        missing = self.ranges(weight, 1)[2].astype(bool)
+        if later is not None:
+            missing = missing | later.ranges(None, 1)[2].astype(bool)
         return _engine.learn_coding(sample, weights if len(weights) else None, missing.astype(int).tolist(), options)
 
 
-def _rows(numbers: Floats | None, ends: tuple[int, int]) -> Floats | None:
-    return None if numbers is None else np.ascontiguousarray(numbers[ends[0] : ends[1]])
-
-
-class DealtBooster:
-    """A booster whose rows are elsewhere, as `Member` takes one."""
-
-    def __init__(self, engine: _engine.DealtBoosting, carrier: Carrier, n_scores: int) -> None:
-        self._engine = engine
-        self._carrier = carrier
-        self._n_scores = n_scores
-
-    @property
-    def n_rounds(self) -> int:
-        """Rounds done."""
-        return self._engine.n_rounds
-
-    def advance(self) -> None:
-        """Add a round."""
-        self._engine.advance(self._carrier.ask)
-        self._carrier.end_round()
-
-    def trees(
-        self, first: int, factors: list[float], statistics: Sequence[Any], n_rounds: int | None = None
-    ) -> list[_engine.Tree]:
-        """Return copies of the trees, of the first rounds if their number is given."""
-        assert not statistics
-        found = self._engine.trees(first, factors)
-        return found if n_rounds is None else found[: n_rounds * self._n_scores - first]
-
-    def training_loss(self) -> float:
-        """Mean loss of the rows learned from."""
-        return self._engine.losses[0]
-
-    def held_out_loss(self) -> float:
-        """Mean loss of the rows held out."""
-        return self._engine.losses[1]
-
-    def out_of_bag_loss(self) -> tuple[float, float]:
-        """Mean loss of rows that the last round has not drawn, before and after it."""
-        return self._engine.losses[2:]
+def _first_scores(rows: LearningRows, loss: Loss, start: Floats) -> tuple[Floats, Floats]:
+    """Targets, and scores before the first tree, of all rows alike where they are."""
+    target, scores = rows.shifted(start, loss)
+    return target, scores if rows.offset is not None and not loss.is_shifted else scores[:, :1].copy()

@@ -6,50 +6,27 @@ them leads: its fit goes on in a thread of its own, which says what it wants gro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from importlib import import_module
-from queue import Queue
+from queue import Empty, Queue
 from threading import Thread
 from typing import Any
-
-import numpy as np
+from weakref import ref
 
 import spinney._engine as _engine
+from spinney._cluster.actor import Answering
+from spinney._cluster.workers import LEFT
 
-_LEFT: dict[tuple[str, str], Any] = {}  # tables that tasks have left for the growers of this process, by fit and worker
 Wanted = tuple[int, int, float]  # number of the first tree, how many, the strength of their shrinkage
+
+_LOOK_EVERY = 5.0  # seconds between two answers to whoever waits
 
 
 class _ReadyError(Exception):
     """The rows are read: the first tree is asked for."""
 
 
-def joined(parts: Sequence[Any]) -> Any:
-    """Put partitions one below the other, as Dask does when it collects them."""
-    if hasattr(parts[0], "iloc"):
-        concat: Any = import_module("dask.dataframe.dispatch").concat  # it has no types
-        return concat([part for part in parts if len(part)] or parts[:1])
-    if hasattr(parts[0], "tocsr"):
-        from scipy.sparse import vstack
-
-        return vstack(parts, format="csr")
-    return np.concatenate(parts)
-
-
-def leave_table(fit: str, address: str, *parts: Any) -> int:
-    """Leave all rows for the grower of a worker; return how many there are."""
-    _LEFT[fit, address] = table = joined(parts)
-    return int(table.shape[0])
-
-
-def fit_alone(model: Any, beside: dict[str, Any], *parts: Any) -> Any:
-    """Fit a model to all rows in one place."""
-    return model.fit(joined(parts), **beside)
-
-
-class Grower:
+class Grower(Answering):
     """All rows of a table, and the forest that is to be grown of them.
 
     Parameters
@@ -69,9 +46,9 @@ class Grower:
         self._asked: Queue[tuple[str, Any]] = Queue()
         self._given: Queue[list[_engine.Tree]] = Queue()
 
-    def is_there(self) -> bool:
-        """Answer whoever asks whether there is a way to this worker."""
-        return True
+    def __del__(self) -> None:
+        """End the fit: the client has let it go, or is gone."""
+        self.give_up()
 
     def read(self, y: Any, weight: Any, groups: Any) -> None:
         """Read all rows, up to the first tree."""
@@ -81,35 +58,47 @@ class Grower:
             raise _ReadyError
 
         try:
-            self._model._fit(_LEFT.pop(self._left_by), y, weight, groups, stop)
+            self._model._fit(LEFT.pop(self._left_by), y, weight, groups, stop)
         except _ReadyError:
             return
 
     def lead(self, y: Any, weight: Any, groups: Any) -> tuple[str, Any]:
         """Begin the fit; return what it wants first, as `go_on` does."""
-        table = _LEFT.pop(self._left_by)
+        table, model, asked, given = LEFT.pop(self._left_by), self._model, self._asked, self._given
+        me = ref(self)  # the thread does not keep it: the client may let it go, or be gone
 
         def ask(request: Any, first: int, n_trees: int) -> Any:
-            self._request = replace(request, share=None)
-            self._asked.put(("grow", (first, n_trees, request.shrinkage)))
-            trees = self._given.get()
+            actor = me()
+            if actor is None:
+                raise _ReadyError
+            actor._request = replace(request, share=None)
+            del actor
+            asked.put(("grow", (first, n_trees, request.shrinkage)))
+            trees = given.get()
             if not trees:
                 raise _ReadyError
             return request.view(_engine.forest_from_trees(trees, request.n_categories))
 
         def fit() -> None:
             try:
-                self._asked.put(("done", self._model._fit(table, y, weight, groups, ask)))
+                asked.put(("done", model._fit(table, y, weight, groups, ask)))
             except BaseException as error:
-                self._asked.put(("failed", error))
+                asked.put(("failed", error))
 
         Thread(target=fit, daemon=True).start()
-        return self._asked.get()
+        return self.wait()
+
+    def wait(self) -> tuple[str, Any]:
+        """Return which trees are wanted next, or the fitted model; ("busy", None): ask again."""
+        try:
+            return self._asked.get(timeout=_LOOK_EVERY)
+        except Empty:
+            return "busy", None
 
     def go_on(self, trees: list[_engine.Tree]) -> tuple[str, Any]:
-        """Take the trees that were wanted; return which are wanted next, or the fitted model."""
+        """Take the trees that were wanted; return as `wait` does."""
         self._given.put(trees)
-        return self._asked.get()
+        return self.wait()
 
     def give_up(self) -> None:
         """End the fit: nobody waits for it any more."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import spinney._engine as _engine
+from spinney._cluster.actor import Answering
 from spinney._cluster.line import listen
 from spinney._data import Feature, RawTable, Schema, read_table
 from spinney._data.feature import learn_feature
@@ -35,7 +36,7 @@ def rows_between(part: Any, begin: int, end: int) -> Any:
     return part.iloc[begin:end] if hasattr(part, "iloc") else part[begin:end]
 
 
-class Holder:
+class Holder(Answering):
     """Blocks of rows that follow one another in a table.
 
     Parameters
@@ -51,11 +52,8 @@ class Holder:
         self._n_jobs = n_jobs
         self._frames: dict[int, list[RawTable]] = {}
         self._tables: dict[int, list[_engine.Table]] = {}
-        self._pieces: dict[int, _engine.Piece] = {}
-
-    def is_there(self) -> bool:
-        """Answer whoever asks whether there is a way to this worker."""
-        return True
+        self._coded: dict[int, _engine.CodedRows] = {}
+        self._pieces: dict[tuple[bytes, int], _engine.Piece] = {}  # by booster and block
 
     def listen(self, host: str) -> tuple[int, bytes] | None:
         """Answer questions at the end of a line too; return its port and password, if this worker is at that host."""
@@ -65,6 +63,10 @@ class Holder:
         """Take over the frames of a block, which were left here unless they are given."""
         found = _LEFT.pop((self._fit, block)) if frames is None else frames
         self._frames[block] = [read_table(frame) for frame in found if n_rows_of(frame)]
+
+    def hold(self, block: int, tables: list[_engine.Table]) -> None:
+        """Take over the rows of a block that are in the engine's tables already."""
+        self._tables[block] = tables
 
     def features(self, names: Sequence[str], forced: set[int]) -> list[list[Feature]]:
         """Return what each frame knows of the columns."""
@@ -106,33 +108,52 @@ class Holder:
         return found
 
     def cut(
-        self, given: dict[int, dict[str, Any]], trees: list[_engine.Tree], coding: Any, options: dict[str, Any]
+        self,
+        boosters: Sequence[tuple[bytes, dict[int, dict[str, Any]], list[_engine.Tree], dict[str, Any]]],
+        coding: Any,
     ) -> None:
-        """Keep the blocks in codes, with the scores that earlier trees give them; their frames are let go."""
-        read = _engine.BoostingOptions(**options | {"n_jobs": self._n_jobs})
-        for block, of_block in given.items():
-            table = _joined(self._tables.pop(block))
-            self._frames.pop(block, None)
-            scores = _scores_after(trees, table, of_block.pop("start"), self._n_jobs)
-            self._pieces[block] = _engine.Piece(table, scores=scores, coding=coding, options=read, **of_block)
+        """Make the pieces of some boosters, with the scores that earlier trees give them, and let the frames go.
+
+        Parameters
+        ----------
+        boosters : list of tuples
+            Tag of each, what its pieces are made of, by block, earlier trees, and options.
+        coding : as `learn_coding` returns it
+            How all of them cut the columns.
+        """
+        for tag, given, trees, options in boosters:
+            read = _engine.BoostingOptions(**options | {"n_jobs": self._n_jobs})
+            for block, of_block in given.items():
+                start = of_block.pop("start")
+                if block in self._tables:
+                    table = _joined(self._tables.pop(block))
+                    self._frames.pop(block, None)
+                    self._coded[block] = _engine.CodedRows(table, coding, read)
+                    scores = _scores_after(trees, table, start, self._n_jobs)
+                else:
+                    scores = _scores_after([], None, start, self._n_jobs, of_block["target"].shape[1])
+                self._pieces[tag, block] = _engine.Piece(self._coded[block], scores=scores, options=read, **of_block)
 
     def answer(self, question: bytes) -> dict[int, bytes]:
-        """Answer a question, block by block."""
-        return {block: piece.answer(question) for block, piece in self._pieces.items()}
+        """Answer a question, which begins with the tag of a booster, block by block."""
+        tag, asked = question[:1], question[1:]
+        return {block: piece.answer(asked) for (of, block), piece in self._pieces.items() if of == tag}
 
     def answer_of(self, block: int, questions: Sequence[bytes]) -> bytes:
         """Answer questions in order for one block alone; return the last answer."""
         found = b""
         for question in questions:
-            found = self._pieces[block].answer(question)
+            found = self._pieces[question[:1], block].answer(question[1:])
         return found
 
 
-def _scores_after(trees: list[_engine.Tree], table: _engine.Table, start: list[float], n_jobs: int) -> Floats:
+def _scores_after(
+    trees: list[_engine.Tree], table: _engine.Table | None, start: Floats, n_jobs: int, n_rows: int = 0
+) -> Floats:
     """Scores, (n_scores, n_rows), after the rounds of these trees, added in the order in which they were grown."""
-    n_scores = len(start)
-    scores = np.repeat(np.array(start)[:, np.newaxis], table.n_rows, axis=1)
-    if trees:
+    n_scores, n_rows = len(start), n_rows if table is None else table.n_rows
+    scores = np.array(np.broadcast_to(start, (n_scores, n_rows)))
+    if trees and table is not None:
         added = _engine.make_additive(trees, n_scores, [table.n_categories(j) for j in range(table.n_columns)])
         for first in range(0, len(trees), n_scores):
             scores += added.sums(table, first, first + n_scores, n_jobs).T

@@ -123,7 +123,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         beside = {"y": y, "sample_weight": sample_weight, "exposure": exposure, "groups": groups}
         if is_collection(X) and active_client() is not None:
             later = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val}
-            fitted: Self = cluster().fit_tree(self, X, beside | later)
+            fitted: Self = cluster().fit_alone(self, X, beside | later)
             return fitted
         self._check_parameters()
         refuse_unsupported(self)

@@ -13,7 +13,7 @@ _FEWEST_ROWS = 10  # with fewer, folds say nothing
 _VERY_FEW_ROWS = 1000  # with fewer, trees are small, and of values there are twice as many folds
 _FEW_ROWS = 3000  # with fewer, there are twice as many folds of classes
 _MANY_ROWS = 20_000  # from here on, boosters share one table in codes
-_VERY_MANY_ROWS = 1_000_000  # from here on, they share it whatever its columns are
+VERY_MANY_ROWS = 1_000_000  # from here on, they share it whatever its columns are
 _SOME_ROWS = 0.7  # share that every second booster draws of few
 _SOME_COLUMNS = 0.35  # share that a node of every other pair of them looks at, where values are to be predicted
 SEARCH = "search"  # the effort that tries several recipes
@@ -153,7 +153,7 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool) -> Recip
         draws_rows=n_folds > 0 and is_few and _is_open(model.subsample),
         varies_trees=n_folds > 0 and is_few and not model._is_class_target and _leaves_trees_open(model),
         draws_bins=n_folds > 0 and n_rows < _MANY_ROWS,
-        has_statistics=n_folds > 0 and n_scores == 1 and n_rows < _VERY_MANY_ROWS,
+        has_statistics=n_folds > 0 and n_scores == 1 and n_rows < VERY_MANY_ROWS,
         is_auto=is_auto,
     )
 

@@ -44,6 +44,13 @@ def weights_for_bins(recipe: Recipe, rows: LearningRows, seed: int) -> Floats | 
     return rows.weights() * (0.01 + np.random.RandomState(seed % 2**31).random_sample(len(rows.target)))
 
 
+def coded_table(columns: Any, weight: Floats | None, options: dict[str, Any]) -> Any:
+    """Return a table in codes, for boosters that learn from different rows of it."""
+    if not isinstance(columns, _engine.Table):  # its rows are elsewhere
+        return columns.coded(weight, options)
+    return _engine.CodedTable(columns, weight, _engine.BoostingOptions(**options))
+
+
 def start_booster(
     columns: Any,
     rows: LearningRows,
@@ -52,12 +59,12 @@ def start_booster(
     start: Floats,
     earlier: FittedBoosting | None,
     options: dict[str, Any],
-    coded: _engine.CodedTable | None,
+    coded: Any,
     n_threads: int,
 ) -> Any:
     """Return a booster of these columns that has done the rounds of an earlier model, or none."""
     if not isinstance(columns, _engine.Table):  # its rows are elsewhere
-        return columns.start_booster(rows, held_out, loss, start, earlier, options)
+        return columns.start_booster(rows, held_out, loss, start, earlier, options, coded)
     later = None
     if held_out is not None:
         target, scores = held_out.shifted(start, loss)

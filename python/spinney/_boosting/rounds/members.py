@@ -127,7 +127,7 @@ class Member:
     @property
     def best_scores(self) -> Floats:
         """Scores of the held-out rows after the best round, (n_scores, n_rows); kept of folds alone."""
-        if self.is_judged_by_engine:
+        if self.is_judged_by_engine or not isinstance(self.engine, _engine.Boosting):
             return self.engine.best_scores()
         return np.empty((0, 0)) if self._kept_scores is None else self._kept_scores
 
@@ -161,7 +161,12 @@ class Member:
         if self.is_judged_by_engine:
             return
         self.settling.add(loss)
-        if self.settling.is_best and self._recipe.n_folds:
+        if not self.settling.is_best or not self._recipe.n_folds:
+            return
+        elsewhere: Any = None if isinstance(self.engine, _engine.Boosting) else self.engine  # as its rows are
+        if elsewhere is not None:
+            elsewhere.keep_scores()
+        else:
             self._kept_scores = self.engine.held_out_scores()
 
     def losses(self) -> Losses:

@@ -131,9 +131,10 @@ class Rounds:
         """Add a round to each; or as many as there are to be, if nobody is to look at it before the next."""
         for member in members:
             member.prepare()
-        engine: Any = members[0].engine
-        if not isinstance(engine, _engine.Boosting):  # its rows are elsewhere
-            engine.advance()
+        if not isinstance(members[0].engine, _engine.Boosting):  # its rows are elsewhere
+            boosters: list[Any] = [member.engine for member in members]
+            for booster in boosters:
+                booster.advance()
             return
         knows = all(member.is_judged_by_engine for member in members)
         is_looked_at = looks_at_each or not knows or (self._n_done == 0 and self._checks_first)

@@ -1,11 +1,13 @@
-"""What boosting does not do with tables that lie in files."""
+"""What boosting does not do with tables that lie in files, or are dealt out to others."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import spinney._engine as _engine
 from spinney._boosting.losses.rows import LearningRows
 from spinney._boosting.options.recipe import Recipe
+from spinney._boosting.rounds.statistics import columns_of_many
 from spinney._data.spool import SpooledTable
 
 
@@ -32,4 +34,21 @@ def check_stream(X: Any, model: Any, recipe: Recipe, rows: LearningRows) -> None
         raise ValueError(
             f"init={type(model.init).__name__} would be fitted to all rows of the stream in memory. Use "
             "init='constant', or pass what it predicts as a column with offset."
+        )
+
+
+def check_dealt(recipe: Recipe, rows: LearningRows) -> None:
+    """Refuse what would need all rows of a table that is dealt out in one place."""
+    if isinstance(rows.columns, _engine.Table) or not recipe.n_folds:
+        return
+    if rows.n_used < len(rows.target):
+        raise ValueError(
+            "Some rows have the weight 0, which n_estimators='auto' leaves out by a copy of the others, and rows on "
+            "several workers are not copied. Leave them out of the collection, or set n_estimators to a number."
+        )
+    if recipe.draws_bins or (recipe.has_statistics and columns_of_many(rows.columns)):
+        raise ValueError(
+            "n_estimators='auto' looks at all rows of a table of this size at once, and they lie on several workers. "
+            "Use larger workers, one of which has room for all rows; or set n_estimators to a number, such as "
+            "n_estimators=300, perhaps with early_stopping=True."
         )

@@ -1,0 +1,185 @@
+"""What a worker does that fits a whole model: all rows are brought to it, into memory or into files of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from copy import copy
+from importlib import import_module
+from queue import Empty, Full, Queue
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+
+from spinney._cluster.actor import Answering
+from spinney._data.scan import Scan
+
+LEFT: dict[tuple[str, str], Any] = {}  # tables that tasks have left for the actors of this process, by fit and worker
+_FEEDS: dict[tuple[str, str], Feed] = {}
+_LONGEST_WAIT = 600.0  # seconds for the next partition
+_LOOK_EVERY = 5.0  # seconds between two answers to whoever waits for a fit
+_HELD = "256MB"  # of files, at a time
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Put partitions one below the other, as Dask does when it collects them."""
+    if hasattr(parts[0], "iloc"):
+        concat: Any = import_module("dask.dataframe.dispatch").concat  # it has no types
+        return concat([part for part in parts if len(part)] or parts[:1])
+    if hasattr(parts[0], "tocsr"):
+        from scipy.sparse import vstack
+
+        return vstack(parts, format="csr")
+    return np.concatenate(parts)
+
+
+def leave_table(fit: str, address: str, *parts: Any) -> int:
+    """Leave all rows for an actor of this worker; return how many there are."""
+    LEFT[fit, address] = table = joined(parts)
+    return int(table.shape[0])
+
+
+class Feed:
+    """Partitions that pass through memory one after the other, on their way to files.
+
+    Parameters
+    ----------
+    folder : str
+        Where files are made.
+    categorical_features : as the parameter
+    """
+
+    def __init__(self, folder: str | None, categorical_features: Any) -> None:
+        self._queue: Queue[Any] = Queue(maxsize=1)
+        self._done: Queue[Any] = Queue()
+        Thread(target=self._spool, args=(folder, categorical_features), daemon=True).start()
+
+    def _parts(self) -> Iterator[Any]:
+        while (part := self._queue.get(timeout=_LONGEST_WAIT)) is not None:
+            yield part
+
+    def _spool(self, folder: str | None, categorical_features: Any) -> None:
+        try:
+            scan = Scan(self._parts, True, folder, _HELD)
+            scan.spooled(categorical_features)
+            self._done.put(scan)
+        except BaseException as error:
+            self._done.put(error)
+
+    def put(self, part: Any) -> None:
+        """Hand over a partition; None: there are no more."""
+        began = time.monotonic()
+        while self._done.empty():
+            try:
+                self._queue.put(part, timeout=_LOOK_EVERY)
+                return
+            except Full:
+                if time.monotonic() - began > _LONGEST_WAIT:
+                    raise
+        self.result()
+
+    def result(self) -> Scan:
+        """Return the table in files, or raise what stood in its way."""
+        found = self._done.get(timeout=_LONGEST_WAIT)
+        if isinstance(found, BaseException):
+            raise found
+        assert isinstance(found, Scan)
+        return found
+
+
+def feed_table(fit: str, address: str, is_last: bool, categorical_features: Any, *parts: Any) -> int:
+    """Write some rows to files of this worker; leave the table for an actor once they are all there."""
+    if (fit, address) not in _FEEDS:
+        folder = import_module("distributed").get_worker().local_directory
+        _FEEDS[fit, address] = Feed(folder, categorical_features)
+    feed = _FEEDS[fit, address]
+    for part in parts:
+        if part.shape[0]:
+            feed.put(part)
+    if is_last:
+        feed.put(None)
+        del _FEEDS[fit, address]
+        LEFT[fit, address] = feed.result()
+    return sum(int(part.shape[0]) for part in parts)
+
+
+class _GivenUpError(Exception):
+    """Nobody waits for the fit any more."""
+
+
+class LoneFit(Answering):
+    """A fit that one worker does alone, in a thread of its own, which ends when nobody asks for it any more.
+
+    Parameters
+    ----------
+    fit, address : str
+        What the table was left by.
+    model : estimator
+        Unfitted, or to be gone on with.
+    n_jobs : int
+        Threads.
+    reports : bool
+        Whether each round waits until the client has seen it.
+    """
+
+    def __init__(self, fit: str, address: str, model: Any, n_jobs: int, reports: bool) -> None:
+        self._table = LEFT.pop((fit, address))
+        self._model = copy(model).set_params(n_jobs=n_jobs)
+        self._reports = reports
+        self._said: Queue[tuple[str, Any]] = Queue()
+        self._answers: Queue[Any] = Queue()
+        self._is_over = Event()
+
+    def __del__(self) -> None:
+        """End the fit: the client has let it go, or is gone."""
+        self.give_up()
+
+    def begin(self, beside: dict[str, Any]) -> tuple[str, Any]:
+        """Begin the fit; return what it says first, as `go_on` does."""
+        model, table, said = self._model, self._table, self._said
+        del self._table
+        if "callbacks" in model.get_params(deep=False):
+            model.set_params(callbacks=_watcher(said, self._answers, self._is_over, self._reports))
+
+        def fit() -> None:  # knows the queues, not the actor: it may be let go
+            try:
+                said.put(("done", model.fit(table, **beside)))
+            except BaseException as error:
+                said.put(("failed", error))
+
+        Thread(target=fit, daemon=True).start()
+        return self.go_on(None)
+
+    def go_on(self, answer: Any) -> tuple[str, Any]:
+        """Answer what was said last; return a "round", "done", "failed" or "busy", and what it is."""
+        if answer is not None:
+            self._answers.put(answer)
+        try:
+            return self._said.get(timeout=_LOOK_EVERY)
+        except Empty:
+            return "busy", None
+
+    def give_up(self) -> None:
+        """End the fit after its present round."""
+        self._is_over.set()
+
+
+def _watcher(said: Queue[tuple[str, Any]], answers: Queue[Any], is_over: Event, reports: bool) -> Any:
+    """Return a callback that tells the client of each round, and ends a fit that is given up."""
+
+    def watch(progress: dict[str, Any]) -> bool:
+        if reports and not is_over.is_set():
+            said.put(("round", progress))
+            began = time.monotonic()
+            while not is_over.is_set() and time.monotonic() - began < _LONGEST_WAIT:
+                try:
+                    return bool(answers.get(timeout=1.0))
+                except Empty:
+                    continue
+            is_over.set()
+        if is_over.is_set():
+            raise _GivenUpError
+        return False
+
+    return watch
