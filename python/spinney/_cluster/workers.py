@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass
 from importlib import import_module
 from queue import Empty, Full, Queue
 from threading import Event, Thread
@@ -140,7 +141,7 @@ class LoneFit(Answering):
         model, table, said = self._model, self._table, self._said
         del self._table
         if "callbacks" in model.get_params(deep=False):
-            model.set_params(callbacks=_watcher(said, self._answers, self._is_over, self._reports))
+            model.set_params(callbacks=Watcher(said, self._answers, self._is_over, self._reports))
 
         def fit() -> None:  # knows the queues, not the actor: it may be let go
             try:
@@ -165,21 +166,36 @@ class LoneFit(Answering):
         self._is_over.set()
 
 
-def _watcher(said: Queue[tuple[str, Any]], answers: Queue[Any], is_over: Event, reports: bool) -> Any:
-    """Return a callback that tells the client of each round, and ends a fit that is given up."""
+@dataclass(frozen=True)
+class Watcher:
+    """A callback that tells the client of each round, and ends a fit that is given up.
 
-    def watch(progress: dict[str, Any]) -> bool:
-        if reports and not is_over.is_set():
-            said.put(("round", progress))
+    Attributes
+    ----------
+    said, answers : Queue
+        To the client, and from it.
+    is_over : Event
+        Whether the fit is given up.
+    reports : bool
+        Whether the client is told.
+    """
+
+    said: Queue[tuple[str, Any]]
+    answers: Queue[Any]
+    is_over: Event
+    reports: bool
+
+    def __call__(self, progress: dict[str, Any]) -> bool:
+        """Say what a round has done; return whether it was the last."""
+        if self.reports and not self.is_over.is_set():
+            self.said.put(("round", progress))
             began = time.monotonic()
-            while not is_over.is_set() and time.monotonic() - began < _LONGEST_WAIT:
+            while not self.is_over.is_set() and time.monotonic() - began < _LONGEST_WAIT:
                 try:
-                    return bool(answers.get(timeout=1.0))
+                    return bool(self.answers.get(timeout=1.0))
                 except Empty:
                     continue
-            is_over.set()
-        if is_over.is_set():
+            self.is_over.set()
+        if self.is_over.is_set():
             raise _GivenUpError
         return False
-
-    return watch
