@@ -85,22 +85,6 @@ def test_draws_and_classes_go_on(tmp_path):
     assert np.array_equal(model.oob_scores_, whole.oob_scores_)
 
 
-def test_lists_and_times_go_on(tmp_path):
-    frame, y = make_table()
-    grades, lists, path = np.digitize(y, [-1, 1]), np.arange(600) % 30, tmp_path / "rounds"
-    times = np.exp(y / 4) * np.where(np.arange(600) % 3, 1, -1)
-    for model, target, more in [
-        (spinney.GradientBoostingRanker(**FEW), grades, {"groups": lists}),
-        (spinney.GradientBoostingSurvival(**FEW), times, {}),
-    ]:
-        whole = type(model)(**model.get_params()).fit(frame, target, **more)
-        cut_short(model, path, frame, target, **more)
-        if more:
-            with pytest.raises(ValueError, match="is of a fit with another y, its lists"):
-                model.fit(frame, target, groups=np.arange(600) % 29, checkpoint=path)
-        assert model.fit(frame, target, **more, checkpoint=path).fingerprint() == whole.fingerprint()
-
-
 def test_a_scan_goes_on(tmp_path):
     frame, y = make_table()
     frame["y"] = y
