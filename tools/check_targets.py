@@ -1,12 +1,10 @@
-"""Compile the engine for systems that this machine is not: macOS on ARM and x86-64, Windows on x86-64.
+"""Compile the engine for systems that this machine is not: macOS on ARM, Windows on x86-64.
 
 Usage: ``python tools/check_targets.py [TARGET …] [--keep FOLDER]``; needs cmake, ninja and the package ``ziglang``,
 which brings the headers of these systems and a compiler for them. Every file of the engine becomes an object, with the
 flags of CMakeLists.txt for that system and warnings as errors, but for optimisation. Nothing is linked and nothing is
-run. The bindings are left out: they need the Python headers of the system.
-
-Without a TARGET, macOS on x86-64 is compiled in part: what knows the system, and what knows the processor. The rest has
-been compiled for both, for macOS on ARM and for Windows on x86-64.
+run. The bindings are left out: they need the Python headers of the system. So is macOS on x86-64: what knows the system
+is compiled for macOS on ARM, and what knows the processor for Windows.
 """
 
 from __future__ import annotations
@@ -22,11 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # the name that the compiler knows, and CMake's names of system and processor
 TARGETS = {
     "aarch64-macos": ("Darwin", "arm64"),
-    "x86_64-macos": ("Darwin", "x86_64"),
     "x86_64-windows-gnu": ("Windows", "AMD64"),
 }
-# of x86_64-macos
-PART = ["spinney_kernels_avx2", "spinney_kernels_avx512", "CMakeFiles/spinney_engine.dir/cpp/base/platform.cpp.o"]
 TOOLCHAIN = """\
 set(CMAKE_SYSTEM_NAME {system})
 set(CMAKE_SYSTEM_PROCESSOR {processor})
@@ -48,8 +43,8 @@ def write_tools(folder: Path, target: str) -> None:
         program.chmod(0o755)
 
 
-def compile_engine(target: str, folder: Path, in_part: bool) -> bool:
-    """Compile the engine for a target, or what of it knows the system or the processor; say how it went."""
+def compile_engine(target: str, folder: Path) -> bool:
+    """Compile the engine for a target; say how it went."""
     folder.mkdir(parents=True, exist_ok=True)
     system, processor = TARGETS[target]
     write_tools(folder, target)
@@ -66,8 +61,7 @@ def compile_engine(target: str, folder: Path, in_part: bool) -> bool:
     }
     configure: list[str | Path] = ["cmake", "-S", ROOT, "-B", folder / "build", "-G", "Ninja"]
     configure += [f"-D{name}={value}" for name, value in settings.items()]
-    build: list[str | Path] = ["cmake", "--build", folder / "build", "--target"]
-    build += PART if in_part else ["spinney_engine"]
+    build: list[str | Path] = ["cmake", "--build", folder / "build", "--target", "spinney_engine"]
     for command in (configure, build):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -91,7 +85,7 @@ def main(arguments: list[str]) -> int:
         for target in options.targets or TARGETS:
             start = time.monotonic()
             folder = (options.keep or Path(scratch)).resolve() / target
-            good = compile_engine(target, folder, in_part=not options.targets and target == "x86_64-macos")
+            good = compile_engine(target, folder)
             n_objects = len([*folder.rglob("*.o"), *folder.rglob("*.obj")])
             print(f"{target}: {n_objects} objects, {'good' if good else 'FAILED'}, {time.monotonic() - start:.0f} s")
             if not good:

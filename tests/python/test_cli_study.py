@@ -192,6 +192,7 @@ def test_examples_of_the_help_run(tmp_path, monkeypatch, short_report):
     booster = xgboost.XGBClassifier(n_estimators=2).fit(loans.select("income").to_pandas(), np.arange(n) % 2)
     booster.save_model("model.ubj")
     quick = {
+        "fit": " --folds 0",
         "demo": " --model tree --repeats 1",
         "study": " --model tree --repeats 1",
         "compare": " --folds 2 --repeats 1",
