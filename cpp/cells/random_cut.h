@@ -34,31 +34,46 @@ struct RandomBuffers {
 template <class Criterion>
 concept AddsUp = requires(const Criterion& criterion, const std::int64_t* stat) { criterion.score(stat, stat); };
 
-template <AddsUp Criterion>
-void add_up_categories(const Criterion& criterion, std::span<const Row> rows, RandomBuffers& b) {
-  const std::size_t width = criterion.width(), k = b.codes.size();
-  b.sums.assign((k + 1) * width, 0);
-  b.counts.assign(k + 1, 0);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const double v = b.value[i];
-    std::size_t place = k;
-    if (v == v)
-      place = static_cast<std::size_t>(std::lower_bound(b.codes.begin(), b.codes.end(), static_cast<std::uint32_t>(v)) -
-                                       b.codes.begin());
-    criterion.add(rows[i], b.sums.data() + place * width);
+// Are there so few categories that a place for each costs little beside n rows?
+inline bool has_few_codes(const Column& column, std::size_t n) {
+  constexpr std::size_t few = 16;
+  return column.n_categories > 0 && column.n_categories < std::max(few, n);
+}
+
+// Adds up the rows of each category, those without a value behind the others: code_of(i) says which it is (none: any that
+// is too large), add(i, stat) adds row i.
+template <class CodeOf, class Add>
+void add_up_categories(const Column& column, std::size_t n, std::size_t width, CodeOf code_of, Add add,
+                       RandomBuffers& b) {
+  const std::size_t n_codes = column.n_categories + std::size_t{1};
+  b.sums.assign((n_codes + 1) * width, 0);
+  b.counts.assign(n_codes + 1, 0);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::size_t place = std::min<std::size_t>(code_of(i), n_codes);
+    add(i, b.sums.data() + place * width);
     ++b.counts[place];
+  }
+  b.codes.clear();
+  for (std::uint32_t code = 0; code <= n_codes; ++code) {
+    if (b.counts[code] == 0 && code < n_codes) continue;
+    const std::size_t place = b.codes.size();
+    std::copy_n(b.sums.data() + code * width, width, b.sums.data() + place * width);
+    b.counts[place] = b.counts[code];
+    if (code < n_codes) b.codes.push_back(code);
   }
 }
 
+// `left_codes`: ascending, as those present are.
 template <AddsUp Criterion>
 double score_set(const Criterion& criterion, std::span<const std::uint32_t> left_codes, RandomBuffers& b,
                  bool missing_left, const Totals& total, const Limits& limits, Row& n_left) {
   const std::size_t width = criterion.width(), k = b.codes.size();
   b.left.assign(width, 0);
   n_left = 0;
+  std::size_t n_found = 0;
   for (std::size_t place = 0; place <= k; ++place) {
-    if (place == k ? !missing_left : !std::binary_search(left_codes.begin(), left_codes.end(), b.codes[place]))
-      continue;
+    if (place == k ? !missing_left : n_found == left_codes.size() || left_codes[n_found] != b.codes[place]) continue;
+    if (place < k) ++n_found;
     for (std::size_t j = 0; j < width; ++j) b.left[j] += b.sums[place * width + j];
     n_left += b.counts[place];
   }
@@ -149,25 +164,23 @@ inline bool read_present(const Column& column, std::span<const Row> rows, Random
   return true;
 }
 
-// Of how many sets of categories the best is taken.
-inline std::size_t n_sets_drawn(const RandomBuffers& b) {
+// Of how many sets of k categories the best is taken.
+inline std::size_t n_sets_drawn(std::size_t k) {
   constexpr std::size_t few = 10;  // more would have to pay for what sets of them gain by chance
-  return b.codes.size() < 3 || b.codes.size() > few ? 1 : b.codes.size() - 1;
+  return k < 3 || k > few ? 1 : k - 1;
 }
 
-// Draws a threshold, or the categories that go left.
-inline void draw_cut(const Column& column, RandomStream& random, RandomBuffers& b, Candidate& c) {
+// Draws the categories that go left.
+inline void draw_set(RandomStream& random, const RandomBuffers& b, Candidate& c) {
   c.left_codes.clear();
   if (c.missing_alone) {
-    if (column.is_category()) c.left_codes.assign(1, static_cast<std::uint32_t>(b.low));
-  } else if (!column.is_category()) {
-    c.threshold = draw_threshold(b.value, b.low, b.high, random);
-  } else {
-    for (const std::uint32_t code : b.codes)
-      if (random.next() & 1) c.left_codes.push_back(code);
-    if (c.left_codes.empty() || c.left_codes.size() == b.codes.size())
-      c.left_codes.assign(1, b.codes[random.below(b.codes.size())]);
+    c.left_codes.push_back(b.codes[0]);
+    return;
   }
+  for (const std::uint32_t code : b.codes)
+    if (random.next() & 1) c.left_codes.push_back(code);
+  if (c.left_codes.empty() || c.left_codes.size() == b.codes.size())
+    c.left_codes.assign(1, b.codes[random.below(b.codes.size())]);
 }
 
 // Whether two sets part k categories alike: they are the same, or each is what the other leaves.
@@ -190,43 +203,77 @@ inline void set_sides(const Column& column, const Candidate& c, RandomBuffers& b
   }
 }
 
-template <class Criterion>
-Candidate scan_random(Criterion& criterion, const Column& column, std::span<const Row> rows, const Totals& total,
-                      const Limits& limits, RandomStream random, RandomBuffers& b) {
-  Candidate best;
-  if (!read_present(column, rows, b, best)) {
-    best.constant = true;
-    return best;
-  }
-  Candidate drawn = best;
-  const std::size_t n = n_sets_drawn(b);
-  const bool by_category = AddsUp<Criterion> && n > 1;
-  if constexpr (AddsUp<Criterion>)
-    if (by_category) add_up_categories(criterion, rows, b);
-  const auto score_drawn = [&](bool missing_left, Row& n_left) {
-    if constexpr (AddsUp<Criterion>)
-      if (by_category) return score_set(criterion, drawn.left_codes, b, missing_left, total, limits, n_left);
-    return score_sides(criterion, rows, b, missing_left, total, limits, n_left);
-  };
+// The best of so many cuts: draw(candidate) draws one, score(candidate, missing_left, n_left) sums its left side and
+// judges it.
+template <class Draw, class Score>
+Candidate best_of(std::size_t n, const Candidate& start, RandomBuffers& b, Draw draw, Score score) {
+  Candidate best = start, drawn = start;
   for (std::size_t i = 0; i < n; ++i) {
-    draw_cut(column, random, b, drawn);
+    draw(drawn);
     // Scores that are rounded would tell what is alike apart.
     if (i > 0 && part_alike(drawn.left_codes, best.left_codes, b.codes.size())) continue;
-    if (!by_category) set_sides(column, drawn, b);
     if (i == 0) best = drawn;
     for (const bool missing_left : {false, true}) {
       if (missing_left && (!drawn.has_missing || drawn.missing_alone)) break;
       Row n_left = 0;
-      const double score = score_drawn(missing_left, n_left);
-      if (!(score > best.score)) continue;
+      const double found = score(drawn, missing_left, n_left);
+      if (!(found > best.score)) continue;
       best = drawn;
-      best.score = score;
+      best.score = found;
       best.n_left = n_left;
       best.w_left = b.left.empty() ? 0.0 : static_cast<double>(b.left[0]);
       best.missing_left = missing_left;
     }
   }
   return best;
+}
+
+// Of categories that are added up.
+template <AddsUp Criterion>
+Candidate scan_random_sets(const Criterion& criterion, const Totals& total, const Limits& limits, RandomStream random,
+                           RandomBuffers& b) {
+  const std::size_t k = b.codes.size();
+  Candidate start;
+  start.has_missing = b.counts[k] > 0;
+  start.missing_alone = k == 1;
+  start.constant = k == 0 || (k == 1 && !start.has_missing);
+  if (start.constant) return start;
+  return best_of(
+      n_sets_drawn(k), start, b, [&](Candidate& c) { draw_set(random, b, c); },
+      [&](const Candidate& c, bool missing_left, Row& n_left) {
+        return score_set(criterion, c.left_codes, b, missing_left, total, limits, n_left);
+      });
+}
+
+template <class Criterion>
+Candidate scan_random(Criterion& criterion, const Column& column, std::span<const Row> rows, const Totals& total,
+                      const Limits& limits, RandomStream random, RandomBuffers& b) {
+  if constexpr (AddsUp<Criterion>)
+    if (column.is_category() && has_few_codes(column, rows.size())) {
+      b.value.resize(rows.size());
+      read_values(column, rows.data(), rows.size(), b.value.data());
+      const auto code_of = [&](std::size_t i) {
+        return b.value[i] == b.value[i] ? static_cast<std::uint32_t>(b.value[i]) : UINT32_MAX;
+      };
+      const auto add = [&](std::size_t i, std::int64_t* stat) { criterion.add(rows[i], stat); };
+      add_up_categories(column, rows.size(), criterion.width(), code_of, add, b);
+      return scan_random_sets(criterion, total, limits, random, b);
+    }
+  Candidate start;
+  if (!read_present(column, rows, b, start)) {
+    start.constant = true;
+    return start;
+  }
+  const auto draw = [&](Candidate& c) {
+    if (column.is_category())
+      draw_set(random, b, c);
+    else if (!c.missing_alone)
+      c.threshold = draw_threshold(b.value, b.low, b.high, random);
+    set_sides(column, c, b);
+  };
+  return best_of(n_sets_drawn(b.codes.size()), start, b, draw, [&](const Candidate&, bool missing_left, Row& n_left) {
+    return score_sides(criterion, rows, b, missing_left, total, limits, n_left);
+  });
 }
 
 }  // namespace spinney

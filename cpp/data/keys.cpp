@@ -28,13 +28,15 @@ RowKeys make_row_keys(const Table& table, int n_threads, Interrupt& interrupt) {
     if (table.spill) table.spill->touch(sizeof(std::uint32_t) * n * made.n_columns);
     for (std::size_t i = 0; i < n; ++i) rows[i] = static_cast<Row>(begin + i);
     for (std::size_t f = 0; f < table.n_columns(); ++f) {
-      if (table.columns[f].is_category()) continue;
+      const bool is_category = table.columns[f].is_category();
       std::uint32_t* out = made.keys.data() + begin * made.n_columns + f;
       bool all_exact = true;
       read_rows(table.columns[f], rows.data(), n, [&](std::size_t i, double v) {
         const auto rounded = static_cast<float>(v);
-        all_exact &= v != v || static_cast<double>(rounded) == v;
-        out[i * made.n_columns] = v != v ? RowKeys::missing : RowKeys::key_of(rounded);
+        all_exact &= is_category || v != v || static_cast<double>(rounded) == v;
+        out[i * made.n_columns] = v != v        ? RowKeys::missing
+                                  : is_category ? static_cast<std::uint32_t>(v)
+                                                : RowKeys::key_of(rounded);
       });
       if (twice)
         for (std::size_t i = 0; i < n; ++i)

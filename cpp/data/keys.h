@@ -2,7 +2,7 @@
 // by row, nodes of many column by column.
 //
 // A key is the image of the value as a 32-bit float. Where that loses digits, different values may share a key, and the
-// column itself is asked. Missing values have the largest key. Category columns have no keys.
+// column itself is asked. Missing values have the largest key. The key of a category is its code.
 #pragma once
 
 #include <bit>

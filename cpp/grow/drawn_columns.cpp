@@ -10,9 +10,13 @@ namespace spinney {
 std::size_t DrawnBlock::part(const OpenNode& node, const Choice& choice) {
   const std::span<Row> rows = rows_of(node);
   const Candidate& c = choice.candidate;
-  const std::uint32_t* keys = keys_.data() + c.below * rows.size();
+  std::uint32_t* keys = keys_.data() + c.below * rows.size();
   std::uint32_t cut = c.code_below;
   codes_.clear();
+  if (c.at == from_codes) {
+    part_codes(choice, {keys, rows.size()});
+    cut = 0;
+  }
   if (c.at == from_values) {
     mark_sides(rules_, choice, rows, side_, codes_);
     for (std::size_t i = 0; i < rows.size(); ++i) keys_.data()[i] = 1u - side_[i];
@@ -21,6 +25,22 @@ std::size_t DrawnBlock::part(const OpenNode& node, const Choice& choice) {
   }
   spare_.resize(std::max(spare_.size(), rows.size() + 16));
   return node.begin + kernels_.partition_by_key(rows.data(), rows.size(), keys, cut, spare_.data());
+}
+
+void DrawnBlock::part_codes(const Choice& choice, std::span<std::uint32_t> codes) {
+  const Candidate& c = choice.candidate;
+  constexpr std::uint8_t goes_right = 1, is_here = 2;
+  const std::size_t n_codes = rules_.table.columns[choice.feature].n_categories + std::size_t{1};
+  side_.assign(n_codes + 1, goes_right);
+  for (const std::uint32_t code : c.left_codes) side_[code] = 0;
+  side_[n_codes] = c.missing_left ? 0 : goes_right;
+  for (std::uint32_t& code : codes) {
+    std::uint8_t& side = side_[std::min<std::size_t>(code, n_codes)];
+    side |= is_here;
+    code = side & goes_right;
+  }
+  for (std::uint32_t code = 0; code < n_codes; ++code)
+    if (side_[code] & is_here) codes_.push_back(code);
 }
 
 SplitRecord DrawnBlock::describe(const Choice& choice, bool left_heavier) {

@@ -1,7 +1,7 @@
 // The columns of a block whose cuts are drawn at random: nothing is sorted, values are read as 32-bit keys.
 //
-// The cuts are those of scan_random, to the bit; it still serves what keys do not tell: categories, nodes where a column
-// lacks values, and ranges without end.
+// The cuts are those of scan_random, to the bit; it still serves what keys do not tell: nodes where a column of numbers
+// lacks values, ranges without end, and categories of which a node of few rows has many.
 #pragma once
 
 #include <algorithm>
@@ -54,10 +54,13 @@ class DrawnBlock : public BlockColumns {
   double end_of(const OpenNode& node, std::uint32_t f, std::size_t c, std::uint32_t key, bool lowest);
   // The last key that goes left, of a column whose keys do not tell; those of no use are replaced by some that are.
   std::uint32_t settle(const OpenNode& node, std::uint32_t f, double threshold, std::uint32_t* keys);
+  // Notes which codes of categories the node has, and puts keys in their place that are 0 where rows go left.
+  void part_codes(const Choice& choice, std::span<std::uint32_t> codes);
 
   static constexpr std::size_t many_rows = 16;  // a node of this part of all rows, or more
   static constexpr std::size_t small_rows = 64;
-  static constexpr std::uint32_t from_values = 1;  // in Candidate::at: keys do not tell the sides
+  // in Candidate::at: what tells the sides
+  static constexpr std::uint32_t from_keys = 0, from_values = 1, from_codes = 2;
 
   const Rules& rules_;
   const RowKeys& all_;
@@ -70,7 +73,7 @@ class DrawnBlock : public BlockColumns {
   std::vector<std::uint32_t> low_, high_;  // lowest and highest key
   std::vector<Range> ranges_;
   std::vector<std::uint32_t> same_;   // places of the rows that have the key of a cut
-  std::vector<std::uint8_t> side_;    // 1: left
+  std::vector<std::uint8_t> side_;    // 1: left; by row, or by code
   std::vector<std::uint32_t> codes_;  // categories seen in the node that was parted last
   std::vector<Row> spare_;
 };
@@ -112,8 +115,8 @@ class DrawnColumns final : public DrawnBlock {
     drawn.below = static_cast<std::uint32_t>(c);
     const std::uint32_t low = low_[c], high = high_[c];
     const bool exact = all_.exact[f];
-    if (rules_.table.columns[f].is_category() || high == RowKeys::missing || (low == high && !exact))
-      return search_values(node, f, drawn);
+    if (rules_.table.columns[f].is_category()) return draw_categories(node, f, c, drawn);
+    if (high == RowKeys::missing || (low == high && !exact)) return search_values(node, f, drawn);
     drawn.constant = low == high;
     if (drawn.constant) return;
     const double lowest = exact ? RowKeys::value_of(low) : end_of(node, f, c, low, true),
@@ -123,6 +126,19 @@ class DrawnColumns final : public DrawnBlock {
     drawn.threshold = draw_between(lowest, highest, random);
     drawn.code_below =
         exact ? RowKeys::last_at_most(drawn.threshold) : settle(node, f, drawn.threshold, keys_of(node, c));
+  }
+
+  void draw_categories(const OpenNode& node, std::uint32_t f, std::size_t c, Candidate& drawn) {
+    const Column& column = rules_.table.columns[f];
+    if (!has_few_codes(column, node.n())) return search_values(node, f, drawn);
+    const std::uint32_t* keys = keys_of(node, c);
+    add_up_categories(
+        column, node.n(), criterion_.width(), [keys](std::size_t i) { return keys[i]; },
+        [this](std::size_t i, std::int64_t* stat) { local_criterion_->add(static_cast<Row>(i), stat); }, random_);
+    drawn = scan_random_sets(criterion_, {node.n(), node.stat.data()}, rules_.limits(node, f),
+                             RandomStream(derive(node.key, 16 + f)), random_);
+    drawn.below = static_cast<std::uint32_t>(c);
+    drawn.at = from_codes;
   }
 
   void search_values(const OpenNode& node, std::uint32_t f, Candidate& drawn) {
@@ -146,7 +162,7 @@ class DrawnColumns final : public DrawnBlock {
     Limits limits = rules_.limits(node, columns[begin]);
     for (std::size_t c = begin; c < end; ++c) {
       Candidate& drawn = candidates[c];
-      if (drawn.constant || drawn.at == from_values) continue;
+      if (drawn.constant || drawn.at != from_keys) continue;
       if constexpr (all_at_once) {
         drawn.n_left = counts_[c];
         left_[0] = counts_[c];
