@@ -245,3 +245,21 @@ def test_of_few_categories_the_best_of_several_random_sets_is_taken(n_categories
     of_one = 2 / 2**n_categories if n_categories > 2 else 1.0
     of_best = 1 - (1 - of_one) ** n_draws
     assert abs(found - of_best) < 4 * np.sqrt(of_best * (1 - of_best) / n_trees) + 1e-9
+
+
+@pytest.mark.parametrize("kind", [spinney.ExtraTreesClassifier, spinney.RandomForestClassifier])
+def test_words_of_max_features_count_the_ways_in_which_few_categories_differ(kind):
+    n_categories = [2, 3, 5, 10, 11]
+    columns = {f"c{k}": names_of(np.arange(60.0) % k) for k in n_categories}
+    order = pd.Categorical(names_of(np.arange(60.0) % 4), ordered=True)
+    X = pd.DataFrame(columns | {"ordered": order, "number": np.arange(60.0)})
+    y = np.arange(60) // 7 % 2
+
+    def tried(max_features, table=X):
+        return kind(2, max_features=max_features).fit(table, y).max_features_
+
+    # 1 + 2 + 4 + 9 + 1, an order, and a number
+    assert (tried("sqrt"), tried("log2")) == (4, 4)
+    assert (tried(3), tried(0.5), tried(None)) == (3, 3, 7)
+    assert tried("sqrt", X[["c10"]]) == 1  # there are no more
+    assert tried("sqrt", np.arange(540.0).reshape(60, 9)) == 3

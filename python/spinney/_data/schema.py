@@ -42,6 +42,7 @@ from spinney._data.names import listed, match_columns, position_names
 from spinney._data.rounding import warn_of_rounding
 
 _UNSEEN = ("missing", "error", "other")
+_FEW = 10  # categories of a column; more would have to pay for what sets of them gain by chance
 
 
 class Schema:
@@ -160,6 +161,14 @@ class Schema:
         if self._all_numbers:
             return [0] * self.n_split_features
         return [len(feature.categories) if feature.kind == "category" else 0 for feature in self.split_features]
+
+    @property
+    def n_features_apart(self) -> int:
+        """Number of columns; k categories, of three to ten, count k - 1, the ways in which they differ."""
+        if self._all_numbers:
+            return self.n_features
+        n_categories = (len(feature.categories) if feature.kind == "category" else 0 for feature in self.features)
+        return sum(n - 1 if 3 <= n <= _FEW else 1 for n in n_categories)
 
     def with_pool(self, pool: Combinations) -> Schema:
         """Return the same columns with a pool of combinations."""

@@ -29,7 +29,8 @@ class ExtraTreesClassifier(ForestClassifier):
     min_weight_fraction_leaf : float, default=0.0
         Smallest share of the weight of a tree's sample in a leaf.
     max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
-        Number or share of the columns tried at each node, drawn at random. None: all.
+        Number or share of the columns tried at each node, drawn at random. None: all. "sqrt" and "log2" count a column
+        of k categories, three to ten, as k - 1 columns.
     max_features_per_tree : int, float, {"sqrt", "log2"} or None, default=None
         Columns drawn for each tree, which splits on no others: a number or a share. None: all.
     max_leaf_nodes : int, optional
@@ -269,7 +270,8 @@ class ExtraTreesRegressor(ForestRegressor):
     min_weight_fraction_leaf : float, default=0.0
         Smallest share of the weight of a tree's sample in a leaf.
     max_features : int, float, {"sqrt", "log2"} or None, default=1.0
-        Number or share of the columns tried at each node, drawn at random. None: all.
+        Number or share of the columns tried at each node, drawn at random. None: all. "sqrt" and "log2" count a column
+        of k categories, three to ten, as k - 1 columns.
     max_features_per_tree : int, float, {"sqrt", "log2"} or None, default=None
         Columns drawn for each tree, which splits on no others: a number or a share. None: all.
     max_leaf_nodes : int, optional

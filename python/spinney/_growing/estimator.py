@@ -184,7 +184,7 @@ class GrowingEstimator(ExplainedByColumns, KeepsPromises, TargetEstimator):
         max_features = self._columns_tried(schema)
         weights, always = read_drawn_columns(self._setting("feature_weights"), self._setting("always_try"), schema)
         if self._setting("feature_weights") is not None:
-            self._warn_if_nothing_is_drawn(weights, always, schema.n_features)
+            self._warn_if_nothing_is_drawn(weights, always, schema)
         elif max_features >= schema.n_split_features:
             weights = []  # those beside a pool: nothing is drawn
         min_leaf = count_rows(self.min_samples_leaf, n_rows)
@@ -234,10 +234,10 @@ class GrowingEstimator(ExplainedByColumns, KeepsPromises, TargetEstimator):
         """Whether weights may say how often rows are there; those of a member say how often it has drawn them."""
         return True
 
-    def _warn_if_nothing_is_drawn(self, weights: list[float], always: list[int], n_features: int) -> None:
+    def _warn_if_nothing_is_drawn(self, weights: list[float], always: list[int], schema: Schema) -> None:
         drawn = [weight for column, weight in enumerate(weights) if weight > 0 and column not in always]
-        counts = (count_features(n, n_features) for n in (self.max_features, self._setting("max_features_per_tree")))
-        if len(set(drawn)) > 1 and all(n >= len(drawn) for n in counts):
+        per_tree = count_features(self._setting("max_features_per_tree"), schema.n_features)
+        if len(set(drawn)) > 1 and min(self._columns_tried(schema), per_tree) >= len(drawn):
             warn(
                 f"feature_weights say how likely columns are drawn, but max_features={self.max_features} tries all "
                 "columns at every node, so that only weights of 0 have an effect. Set max_features to fewer."
@@ -251,7 +251,8 @@ class GrowingEstimator(ExplainedByColumns, KeepsPromises, TargetEstimator):
     def _columns_tried(self, schema: Schema) -> int:
         """Columns tried at each node; with combinations in their place, as many of these."""
         n_features, n_there = schema.n_features, schema.n_split_features
-        found = count_features(self.max_features, n_features)
+        is_word = isinstance(self.max_features, str)
+        found = count_features(self.max_features, schema.n_features_apart if is_word else n_features)
         if isinstance(self.max_features, Integral) and found > n_there:
             there = f"the table's {n_features} columns" if schema.pool is None else f"the {n_there} in the pool"
             raise ValueError(f"max_features={self.max_features} is more than {there}. Use None for all.")

@@ -29,7 +29,8 @@ class DecisionTreeClassifier(RpartTree, TreeClassifier):
     min_weight_fraction_leaf : float, default=0.0
         Smallest share of the total weight in a leaf.
     max_features : int, float, {"sqrt", "log2"} or None, default=None
-        Number or share of the columns tried at each node, drawn at random. None: all.
+        Number or share of the columns tried at each node, drawn at random. None: all. "sqrt" and "log2" count a column
+        of k categories, three to ten, as k - 1 columns.
     random_state : int, RandomState or None, default=None
         Seed of what is drawn at random: cuts, columns, held-out rows, folds. Without effect where nothing is.
     max_leaf_nodes : int, optional

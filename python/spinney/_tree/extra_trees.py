@@ -26,7 +26,8 @@ class ExtraTreeClassifier(TreeClassifier):
     min_weight_fraction_leaf : float, default=0.0
         Smallest share of the total weight in a leaf.
     max_features : int, float, {"sqrt", "log2"} or None, default="sqrt"
-        Number or share of the columns tried at each node, drawn at random. None: all.
+        Number or share of the columns tried at each node, drawn at random. None: all. "sqrt" and "log2" count a column
+        of k categories, three to ten, as k - 1 columns.
     random_state : int, RandomState or None, default=None
         Seed of what is drawn at random: cuts, columns, held-out rows, folds. Without effect where nothing is.
     max_leaf_nodes : int, optional
@@ -168,7 +169,8 @@ class ExtraTreeRegressor(TreeRegressor):
     min_weight_fraction_leaf : float, default=0.0
         Smallest share of the total weight in a leaf.
     max_features : int, float, {"sqrt", "log2"} or None, default=1.0
-        Number or share of the columns tried at each node, drawn at random. None: all.
+        Number or share of the columns tried at each node, drawn at random. None: all. "sqrt" and "log2" count a column
+        of k categories, three to ten, as k - 1 columns.
     random_state : int, RandomState or None, default=None
         Seed of what is drawn at random: cuts, columns, held-out rows, folds. Without effect where nothing is.
     max_leaf_nodes : int, optional
