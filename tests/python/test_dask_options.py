@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import spinney
 from dask_rows import FEW, make_frame, partitioned
-from spinney._cluster import dask_tables
+from spinney._cluster import dask_fit, dask_tables
 from spinney._cluster.holder import Holder
 
 distributed = pytest.importorskip("distributed")
@@ -167,3 +167,40 @@ def test_sparse_rows(client):
     for model in (spinney.GradientBoostingRegressor(**FEW), spinney.RandomForestRegressor(4, random_state=0)):
         there = type(model)(**model.get_params()).fit(rows, y)
         assert there.fingerprint() == model.fit(X, y).fingerprint()
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_lost_takes_no_booster_with_it(monkeypatch):
+    frame, later = make_frame(21_000), make_frame(9000, seed=1)
+    frame["word"] = frame["word"].where(frame["x"] > 0)
+    few = {"learning_rate": 0.5, "max_leaf_nodes": 4, "n_iter_no_change": 2, "tol": 0.01, "random_state": 0}
+    held = {"n_estimators": 6, "max_leaf_nodes": 4, "early_stopping": True}
+    alone = {"n_estimators": 6, "max_leaf_nodes": 4, "growth": "symmetric"}
+    monkeypatch.setattr(dask_fit, "VERY_MANY_ROWS", 0)  # as if they were many
+    for options in (few, held, alone):
+        more = {"X_val": columns(later), "y_val": later["y"]} if options is held else {}
+        here = spinney.GradientBoostingRegressor(**options).fit(columns(frame), frame["y"], **more)
+        with (
+            distributed.LocalCluster(
+                n_workers=2, processes=False, threads_per_worker=1, dashboard_address=None
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            closed = []
+
+            def close(progress, cluster=cluster, client=client, closed=closed):
+                if progress["round"] == 3 and not closed:
+                    closed.append(max(client.nthreads()))
+                    cluster.sync(next(w for w in cluster.workers.values() if w.address == closed[0]).close)
+
+            rows, there = (
+                partitioned(frame, [5000, 9000]),
+                spinney.GradientBoostingRegressor(**options, callbacks=close),
+            )
+            if options is held:
+                more = {"X_val": partitioned(later, [4000]), "y_val": "y"}
+            there.fit(rows, "y", **more)
+        assert closed
+        there.callbacks = None
+        assert there.fingerprint() == here.fingerprint()
+        assert there.train_score_.tolist() == here.train_score_.tolist()

@@ -85,7 +85,7 @@ class Grower(Answering):
             except BaseException as error:
                 asked.put(("failed", error))
 
-        Thread(target=fit, daemon=True).start()
+        Thread(target=fit, name="spinney-fit", daemon=True).start()
         return self.wait()
 
     def wait(self) -> tuple[str, Any]:

@@ -54,7 +54,7 @@ class Feed:
     def __init__(self, folder: str | None, categorical_features: Any) -> None:
         self._queue: Queue[Any] = Queue(maxsize=1)
         self._done: Queue[Any] = Queue()
-        Thread(target=self._spool, args=(folder, categorical_features), daemon=True).start()
+        Thread(target=self._spool, args=(folder, categorical_features), name="spinney-feed", daemon=True).start()
 
     def _parts(self) -> Iterator[Any]:
         while (part := self._queue.get(timeout=_LONGEST_WAIT)) is not None:
@@ -149,7 +149,7 @@ class LoneFit(Answering):
             except BaseException as error:
                 said.put(("failed", error))
 
-        Thread(target=fit, daemon=True).start()
+        Thread(target=fit, name="spinney-fit", daemon=True).start()
         return self.go_on(None)
 
     def go_on(self, answer: Any) -> tuple[str, Any]:

@@ -75,6 +75,10 @@ class BaseForest(JudgedForest, Neighbourhood, ForestImportances, UncertainForest
         **dict.fromkeys(("missing", "max_surrogates", "surrogate_style", "missing_fallback"), _NO_SURROGATES),
         **dict.fromkeys(("prune", "cv", "rule", "scoring", "risk", "cp", "validation_fraction"), _NO_PRUNING),
         **dict.fromkeys(("dialect", "max_competitors"), "It is for single trees: use a decision tree."),
+        "checkpoint": (
+            "Trees do not need each other: grow some, save the forest, and go on with warm_start=True and a larger "
+            "n_estimators, in another process too; the bits are the same."
+        ),
         "splitter": "Random forests search for the best cuts, extra-trees draw cuts at random: choose the class.",
     }
     _random_ties = True

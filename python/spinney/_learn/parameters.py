@@ -23,7 +23,7 @@ COUNT = Interval(Integral, 1, 2**31 - 1, closed="both")  # of things that the en
 class NamedParameters:
     """Refuses parameters that do not exist, naming the nearest that does."""
 
-    _elsewhere: ClassVar[dict[str, str]] = {}  # what to do instead, for parameters that other estimators have
+    _elsewhere: ClassVar[dict[str, str]] = {}  # what to do instead, for parameters and arguments of others
     _neutral: ClassVar[dict[str, Any]] = {}  # what the estimator does instead
     _other_names: ClassVar[dict[str, tuple[str, ...]]] = {}  # names of scikit-learn, and the parameters they stand for
 
@@ -42,7 +42,8 @@ class NamedParameters:
         known = [argument for argument in known if argument != "self"]
         nearest = get_close_matches(name, known, n=1)
         hint = f"Did you mean '{nearest[0]}'?" if nearest else f"It takes {', '.join(known[:-1])} and {known[-1]}."
-        advice = advise_argument(name, known, inspect.signature(cls).parameters, cls.__name__)
+        advice = cls._elsewhere.get(name)
+        advice = advice or advise_argument(name, known, inspect.signature(cls).parameters, cls.__name__)
         return f"{cls.__name__}.fit has no argument '{name}'. {advice or hint}"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

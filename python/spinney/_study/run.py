@@ -5,6 +5,7 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from spinney._data.pick import PickTable
 from spinney._ensemble.combination.fitting import MemberRows
 from spinney._ensemble.combination.saying import gets_codes
 from spinney._fitted.said import member_says
+from spinney._learn.elsewhere import is_spread, spread
 from spinney._learn.folds import Fold
 from spinney._study.family import Candidate
 
@@ -22,6 +24,7 @@ Floats = NDArray[np.float64]
 REFIT = 1.4  # time of a fit to all rows to learn from, over that of a fold: they are a quarter more
 REFIT_ALL = 1.8  # the same of a fit to all rows, the test part too
 Report = Callable[[str, int, int], None]
+_Done = tuple[Floats, float, float]  # what a model says of a fold, seconds to fit it and to ask it
 
 
 @dataclass
@@ -139,33 +142,44 @@ class Runner:
         least : int, default=0
             Folds to be done whatever time they take; where there is none for the others, these are all that there are.
         """
-        folds, said, times = self.repeats[k], list[Floats](), list[tuple[float, float]]()
-        for n, fold in enumerate(folds):
-            ahead = self._ahead(trial, times, len(folds) - n, k)
+        folds, done = self.repeats[k], list[_Done]()
+        n_at_once = len(folds) if is_spread() else 1
+        while len(done) < len(folds):
+            n = len(done)
+            ahead = self._ahead(trial, done, -(-(len(folds) - n) // n_at_once), k)
             if n >= least and not trial.candidate.is_baseline and ahead + reserve > self.budget.left:
                 if not least:
                     return False
                 self.repeats = [folds[:n]]
                 break
-            start = clock.perf_counter()
             try:
-                model = self.fit(trial.candidate, fold.grown_on)
-                fitted = clock.perf_counter()
-                said.append(self.says(model, self.table.take(fold.held_out)))
+                done += self._tried(trial.candidate, folds[n : n + n_at_once])
             except Exception as error:  # of any library: the others go on
                 trial.failure = f"{type(error).__name__}: {' '.join(str(error).split())}"
                 return False
-            times.append((fitted - start, clock.perf_counter() - fitted))
-            report(trial.name, n + 1, len(folds))
-        trial.said.append(said)
-        trial.fit_seconds += [fit for fit, _ in times]
-        trial.predict_seconds += [predict for _, predict in times]
-        self.budget.learn(len(times) * trial.candidate.work, sum(map(sum, times)))
+            report(trial.name, len(done), len(folds))
+        trial.said.append([said for said, _, _ in done])
+        trial.fit_seconds += [fit for _, fit, _ in done]
+        trial.predict_seconds += [predict for _, _, predict in done]
+        self.budget.learn(len(done) * trial.candidate.work, sum(fit + predict for _, fit, predict in done))
         return True
 
-    def _ahead(self, trial: Trial, times: list[tuple[float, float]], n_left: int, k: int) -> float:
+    def _tried(self, candidate: Candidate, folds: list[Fold]) -> list[_Done]:
+        """Fit a model to some folds: on other machines, if the caller has told joblib so."""
+        if not is_spread():
+            return [self._of_fold(candidate, fold) for fold in folds]
+        return spread(partial(self._of_fold, candidate), folds)
+
+    def _of_fold(self, candidate: Candidate, fold: Fold) -> _Done:
+        start = clock.perf_counter()
+        model = self.fit(candidate, fold.grown_on)
+        fitted = clock.perf_counter()
+        said = self.says(model, self.table.take(fold.held_out))
+        return said, fitted - start, clock.perf_counter() - fitted
+
+    def _ahead(self, trial: Trial, done: list[_Done], n_left: int, k: int) -> float:
         """Seconds that the rest of a repeat may take, and, in the first, the fits after it."""
         one = self.budget.expected(trial.candidate.work)
-        if times or trial.fit_seconds:
-            one = float(np.mean([sum(pair) for pair in times])) if times else trial.fold_seconds
+        if done or trial.fit_seconds:
+            one = float(np.mean([fit + predict for _, fit, predict in done])) if done else trial.fold_seconds
         return one * (n_left + (REFIT + REFIT_ALL if k == 0 else 0.0))

@@ -13,6 +13,7 @@ from threadpoolctl import ThreadpoolController
 
 from spinney._data.pick import PickTable, Places
 from spinney._ensemble.member import LARGEST_SEED, random_state_names, rows_of, takes_weights
+from spinney._learn.elsewhere import is_spread, spread
 from spinney._learn.table_estimator import SavedEstimator
 from spinney._learn.threads import count_threads, in_order
 
@@ -59,7 +60,9 @@ class Sharing:
 
     @classmethod
     def of(cls, n_jobs: int | None, n_tasks: int) -> Sharing:
-        """Share the threads of a process out among tasks."""
+        """Share the threads of a process out among tasks; on other machines each has one."""
+        if is_spread():
+            return cls(1, 1)
         n_threads = count_threads(n_jobs, 2**20)
         n_beside = min(n_threads, n_tasks)
         return cls(n_beside, n_threads // n_beside)
@@ -73,6 +76,9 @@ class Sharing:
 
     def run(self, work: Callable[[int], Result], n_tasks: int, has_foreign: bool) -> Iterator[Result]:
         """Yield the results in order; BLAS and OpenMP, which foreign estimators use, get one thread per task."""
+        if is_spread():
+            yield from spread(work, list(range(n_tasks)))
+            return
         if self.n_beside == 1 or not has_foreign:
             yield from in_order(work, n_tasks, self.n_beside)
             return

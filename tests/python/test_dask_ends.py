@@ -1,0 +1,66 @@
+"""Fits on Dask that are interrupted, or whose client is killed: they end, and leave nothing behind on the workers."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import dask_client
+import pytest
+
+distributed = pytest.importorskip("distributed")
+pytest.importorskip("dask.dataframe")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # of Dask and what it stands on
+    pytest.mark.timeout(120),
+]
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(
+            n_workers=2, processes=False, protocol="tcp", threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+def left_behind(dask_worker):
+    """Return what a fit has left on a worker."""
+    threads = [thread.name for thread in threading.enumerate() if thread.name.startswith("spinney")]
+    tasks = [key for key, task in dask_worker.state.tasks.items() if task.state == "executing"]
+    return [*threads, *dask_worker.state.actors, *tasks]
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("kind", dask_client.LONG)
+def test_nothing_is_left(client, kind, stop):
+    command = [sys.executable, dask_client.__file__, client.scheduler.address, kind]
+    other = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        for line in other.stdout:
+            if "begun" in line or "of 100000 trees" in line or "trees are shared out" in line:
+                break
+        time.sleep(1)
+        assert other.poll() is None, line
+        assert any(client.run(left_behind).values())
+        other.send_signal(stop)
+        began = time.monotonic()
+        said = other.communicate(timeout=20)[0]
+        assert time.monotonic() - began < 15
+        assert other.returncode in (-stop, 1, 130), said
+        if stop == signal.SIGINT:
+            assert "KeyboardInterrupt" in said
+    finally:
+        other.kill()
+        other.wait()
+        other.stdout.close()
+    began = time.monotonic()
+    while any((found := client.run(left_behind)).values()) and time.monotonic() - began < 20:
+        time.sleep(0.5)
+    assert not any(found.values())
