@@ -1,13 +1,14 @@
 """Learners with nothing set, side by side: rank, loss over the best and over a peer's, seconds, set by set.
 
 Usage: ``python benchmarks/defaults.py --data FOLDER [--family boosters|forests] [--sets NAME …] [--rows N] [--folds K]
-[--jobs N] [--threads N]``. Boosters are set beside CatBoost; forests, as they come and with plain leaves, beside
-scikit-learn's.
+[--jobs N] [--threads N] [--table FILE]``. Boosters are set beside CatBoost; forests, as they come and with plain
+leaves, beside scikit-learn's.
 The folder is that of accuracy.py (`sets.py` says what it holds); results go to ``--records``, one line each, and a
 later run goes on from there. Peers that are not installed are left out. Sets come in the order of their cost, so
 that a run that is cut short has as many as it can. A fit has ``--threads`` threads, and where the system allows it and
 several run at a time, as many processors to itself; its seconds are those of the processor if it has one thread, so
-that other work on the machine does not count.
+that other work on the machine does not count. A library is loaded before. ``--table FILE`` also writes rank, loss over
+the best and seconds of all contestants, set by set, as a table in Markdown.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from timing import environment
 
 TOO_LARGE = {"covtype", "covtype_cat", "kddcup99_10pct"}  # one of them takes CatBoost longer than all others together
 LEAST = 0.001  # share of pairs in the wrong order that counts as such: none at all is not infinitely better
+_READY: set[str] = set()  # contestants that this process has fitted before
 TWINS = {"diabetes_pima_na", "german_credit_numeric", "dna"}  # rows that another set has too
 
 
@@ -233,6 +235,15 @@ def _pin(threads: int) -> None:
         os.sched_setaffinity(0, {cpus[(me * threads + t) % len(cpus)] for t in range(threads)})
 
 
+def _get_ready(contestant: str, threads: int) -> None:
+    """Load a library and start its threads, once in a process: the seconds are those of a fit."""
+    if contestant in _READY:
+        return
+    X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
+    CONTESTANTS[contestant][1](Job(X, X[:, 0].astype(np.float64), np.zeros(2, dtype=bool), 0, threads))
+    _READY.add(contestant)
+
+
 def fit(
     folder: str, name: str, rows: int, k: int, fold: int, contestant: str, threads: int, pinned: bool
 ) -> pool.Record:
@@ -241,6 +252,7 @@ def fit(
 
     if pinned:
         _pin(threads)
+    _get_ready(contestant, threads)
     clock = time.process_time if threads == 1 else time.perf_counter
     table = sets.load(Path(folder), name)
     table = table if len(table.y) <= rows else sets._sample(table, rows)
@@ -337,6 +349,25 @@ def _report_sets(
         print(f"{name:<24}{mine:>10.4g}  {over}; {', '.join(notes)}")
 
 
+def table_of_sets(records: list[pool.Record], side_by_side: list[str]) -> str:
+    """Return a table in Markdown: rank, loss over the best and seconds of each contestant, a line for each set."""
+    losses, seconds, _ = _tables(records, "loss")
+    n_rows = {record["key"]["set"]: record["rows"] for record in records}
+    names = [c for c in side_by_side if any(c in row for row in losses.values())]
+    lines = [f"| set | rows | {' | '.join(names)} |", "|---|---|" + "---|" * len(names)]
+    for name, row in sorted(losses.items()):
+        if not all(c in row for c in names):
+            continue
+        least = max(min(row.values()), 1e-12)
+        cells = [
+            f"{1 + sum(other < row[c] for other in row.values())}, {max(row[c], 1e-12) / least - 1:.1%}, "
+            f"{seconds[name][c]:.2g} s".replace("%", " %")
+            for c in names
+        ]
+        lines.append(f"| {name} | {n_rows[name]:,} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="index.csv and the sets; none: report alone")
@@ -349,6 +380,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2, help="of a fit")
     parser.add_argument("--minutes", type=float, help="start nothing new after so many")
     parser.add_argument("--records", type=Path, default=Path("defaults.jsonl"), help="results, one line each")
+    parser.add_argument("--table", type=Path, metavar="FILE", help="rank, loss and seconds by set, in Markdown")
     return parser.parse_args()
 
 
@@ -374,6 +406,9 @@ def main() -> int:
     for side_by_side in FAMILIES[options.family]:
         report(records, side_by_side)
         report(records, side_by_side, "misranked")
+    if options.table is not None:
+        tables = [table_of_sets(records, side_by_side) for side_by_side in FAMILIES[options.family]]
+        options.table.write_text("\n".join(tables))
     return 0
 
 

@@ -181,28 +181,76 @@ std::vector<CategoryStatistic> read_statistics(const Statistics& given,
   return statistics;
 }
 
-// Copies, with their values times the factor of their score; without the table's last columns, where these are statistics of others.
-std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first, const std::vector<double>& factors,
-                                  const Statistics& given, std::optional<std::uint32_t> n_rounds) {
-  if (!factors.empty() && factors.size() != self.boosting->rows().scores.size())
-    throw nb::value_error("factors: one for each score");
-  const std::vector<CategoryStatistic> statistics = read_statistics(given, self.n_categories);
-  std::vector<std::uint32_t> n_categories = self.n_categories;
-  n_categories.resize(n_categories.size() - statistics.size());
-  std::vector<TreeHandle*> trees;
-  const std::size_t n_scores = self.boosting->rows().scores.size(), n_trees = self.boosting->trees().size();
-  const std::size_t n_wanted = n_rounds ? std::min(n_trees, *n_rounds * n_scores) : n_trees;
-  const std::vector<double> worth = self.boosting->worths(static_cast<std::uint32_t>(n_wanted / n_scores));
-  for (std::size_t t = first; t < n_wanted; ++t) {
-    Tree tree = self.boosting->trees()[t];
-    for (const double factor : {worth[t / n_scores], factors.empty() ? 1.0 : factors[t % factors.size()]}) {
+// A booster's trees as a model has them: with their values times the factor of their score, and without the table's last
+// columns, where these are statistics of others.
+class KeptTrees {
+ public:
+  KeptTrees(const BoostingHandle& booster, const std::vector<double>& factors, const Statistics& given,
+            std::optional<std::uint32_t> n_rounds)
+      : trees_(booster.boosting->trees()),
+        factors_(factors),
+        n_scores_(booster.boosting->rows().scores.size()),
+        statistics_(read_statistics(given, booster.n_categories)),
+        n_categories_(booster.n_categories) {
+    if (!factors.empty() && factors.size() != n_scores_) throw nb::value_error("factors: one for each score");
+    n_categories_.resize(n_categories_.size() - statistics_.size());
+    n_trees_ = n_rounds ? std::min(trees_.size(), *n_rounds * n_scores_) : trees_.size();
+    worth_ = booster.boosting->worths(static_cast<std::uint32_t>(n_rounds_kept()));
+  }
+
+  std::size_t n_trees() const { return n_trees_; }
+  std::size_t n_rounds_kept() const { return n_trees_ / n_scores_; }
+  const std::vector<std::uint32_t>& n_categories() const { return n_categories_; }
+
+  Tree tree(std::size_t t) const {
+    Tree tree = trees_[t];
+    for (const double factor : {worth_[t / n_scores_], factors_.empty() ? 1.0 : factors_[t % n_scores_]}) {
       for (double& value : tree.value) value *= factor;
       tree.lines.multiply(factor);
     }
-    restore_categories(tree, n_categories.size(), statistics);
-    trees.push_back(new TreeHandle(std::move(tree), n_categories));
+    restore_categories(tree, n_categories_.size(), statistics_);
+    return tree;
   }
+
+ private:
+  const std::vector<Tree>& trees_;
+  const std::vector<double>& factors_;
+  const std::size_t n_scores_;
+  const std::vector<CategoryStatistic> statistics_;
+  std::vector<std::uint32_t> n_categories_;
+  std::size_t n_trees_ = 0;
+  std::vector<double> worth_;
+};
+
+std::vector<TreeHandle*> trees_of(const BoostingHandle& self, std::size_t first, const std::vector<double>& factors,
+                                  const Statistics& given, std::optional<std::uint32_t> n_rounds) {
+  const KeptTrees kept(self, factors, given, n_rounds);
+  std::vector<TreeHandle*> trees;
+  for (std::size_t t = first; t < kept.n_trees(); ++t)
+    trees.push_back(new TreeHandle(kept.tree(t), kept.n_categories()));
   return trees;
+}
+
+// The first round of each booster, the second of each, and so on.
+AdditiveHandle* add_up_in_turns(const std::vector<const BoostingHandle*>& boosters, const std::vector<double>& factors,
+                                const std::vector<Statistics>& statistics, const std::vector<std::uint32_t>& n_rounds) {
+  if (boosters.empty() || statistics.size() != boosters.size() || n_rounds.size() != boosters.size())
+    throw nb::value_error("statistics and a number of rounds for each booster, of which there is one at least");
+  std::vector<KeptTrees> kept;
+  std::size_t most = 0;
+  kept.reserve(boosters.size());
+  for (std::size_t i = 0; i < boosters.size(); ++i) {
+    if (boosters[i] == nullptr) throw nb::value_error("a booster is None");
+    kept.emplace_back(*boosters[i], factors, statistics[i], n_rounds[i]);
+    if (kept[i].n_categories() != kept[0].n_categories()) throw nb::value_error("the boosters differ in their columns");
+    most = std::max(most, kept[i].n_rounds_kept());
+  }
+  const std::size_t n_scores = boosters[0]->boosting->rows().scores.size();
+  Forest forest;
+  for (std::size_t r = 0; r < most; ++r)
+    for (const KeptTrees& of : kept)
+      for (std::size_t k = 0; k < n_scores && r < of.n_rounds_kept(); ++k) forest.add(of.tree(r * n_scores + k));
+  return new AdditiveHandle(std::move(forest), n_scores, kept[0].n_categories());
 }
 
 void advance_handles(const std::vector<BoostingHandle*>& handles, const std::vector<Settling*>& settlings,
@@ -224,13 +272,13 @@ void advance_handles(const std::vector<BoostingHandle*>& handles, const std::vec
   run_interruptible([&](Interrupt& interrupt) { advance_together(runners, n_threads, interrupt); });
 }
 
-std::vector<std::tuple<double, double, double, double>> round_losses(const BoostingHandle& self, std::size_t first) {
-  std::vector<std::tuple<double, double, double, double>> found;
+Doubles2Out round_losses(const BoostingHandle& self, std::size_t first) {
+  std::vector<double> found;
   for (std::size_t i = first; i < self.log.losses.size(); ++i) {
     const RoundLosses& l = self.log.losses[i];
-    found.emplace_back(l.training, l.held_out, l.out_of_bag.before, l.out_of_bag.after);
+    found.insert(found.end(), {l.training, l.held_out, l.out_of_bag.before, l.out_of_bag.after});
   }
-  return found;
+  return own_rows(std::move(found), 4);
 }
 
 // ---- sums of trees -------------------------------------------------------------------------------------
@@ -396,10 +444,10 @@ void init_boosting(nb::module_& m) {
       .def(
           "best_scores", [](const BoostingHandle& self) { return copy_scores(self.log.best_scores); },
           "Scores of the rows held out after the round of their least loss, where `advance_together` has kept them.")
-      .def(
-          "round_losses", &round_losses, "first"_a,
-          "Losses after each round that `advance_together` has done, from one on: of the rows learned from, those held "
-          "out, those out of bag before and after.")
+      .def("round_losses", &round_losses, "first"_a,
+           "Losses after each round that `advance_together` has done, from one on, a row each: of the rows learned "
+           "from, "
+           "those held out, those out of bag before and after.")
       .def(
           "trees", &trees_of, "first"_a, "factors"_a = std::vector<double>{}, "statistics"_a = Statistics{},
           "n_rounds"_a = nb::none(), nb::rv_policy::take_ownership,
@@ -464,4 +512,7 @@ void init_boosting(nb::module_& m) {
         "None where the caller judges.");
   m.def("predicted", &predicted, "link"_a, "scores"_a, "Values, or shares of the classes, by row, for scores by row.");
   m.def("make_additive", &make_additive, "trees"_a, "n_outputs"_a, "n_categories"_a);
+  m.def("add_up_in_turns", &add_up_in_turns, "boosters"_a, "factors"_a, "statistics"_a, "n_rounds"_a,
+        "The first trees of several boosters, as `Boosting.trees` gives them, in one sum: a round of each, then the "
+        "next.");
 }

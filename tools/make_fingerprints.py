@@ -6,6 +6,7 @@ shows which. With ``--check`` nothing is written; one line names each case that 
 
 from __future__ import annotations
 
+import argparse
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -32,7 +33,15 @@ def check() -> int:
     return int(n_differing > 0)
 
 
-if __name__ == "__main__":
-    if sys.argv[1:] == ["--check"]:
-        sys.exit(check())
+def main() -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing, fail if a case differs")
+    if parser.parse_args().check:
+        return check()
     table.FILE.write_text(table.written())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

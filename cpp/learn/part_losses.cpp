@@ -72,7 +72,10 @@ void LossSum::add(const double* losses, const double* weights, std::size_t n, do
   if (weights == nullptr)
     loss += factor * sum_in_lanes(n, [&](std::size_t i) { return losses[i]; });
   else
-    loss += factor * sum_in_lanes(n, [&](std::size_t i) { return weights[i] > 0 ? weights[i] * losses[i] : 0.0; });
+    loss += factor * sum_in_lanes(n, [&](std::size_t i) {
+              const double product = weights[i] * losses[i];  // of rows without weight too: no branch
+              return weights[i] > 0 ? product : 0.0;
+            });
 }
 
 void LossSum::count(const double* weights, std::size_t n) {

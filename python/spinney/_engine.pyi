@@ -751,9 +751,11 @@ class Boosting:
         Scores of the rows held out after the round of their least loss, where `advance_together` has kept them.
         """
 
-    def round_losses(self, first: int) -> list[tuple[float, float, float, float]]:
+    def round_losses(
+        self, first: int
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
         """
-        Losses after each round that `advance_together` has done, from one on: of the rows learned from, those held out, those out of bag before and after.
+        Losses after each round that `advance_together` has done, from one on, a row each: of the rows learned from, those held out, those out of bag before and after.
         """
 
     def trees(
@@ -912,6 +914,27 @@ def predicted(
     """Values, or shares of the classes, by row, for scores by row."""
 
 def make_additive(trees: Sequence[Tree], n_outputs: int, n_categories: Sequence[int]) -> Additive: ...
+def add_up_in_turns(
+    boosters: Sequence[Boosting],
+    factors: Sequence[float],
+    statistics: Sequence[
+        Sequence[
+            tuple[
+                int,
+                Annotated[
+                    NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+                ],
+                float,
+                float,
+            ]
+        ]
+    ],
+    n_rounds: Sequence[int],
+) -> Additive:
+    """
+    The first trees of several boosters, as `Boosting.trees` gives them, in one sum: a round of each, then the next.
+    """
+
 def rows_for_bins(
     n_rows: int,
     weight: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)]

@@ -408,6 +408,20 @@ TEST(only_the_owner_polls_and_not_too_often) {
   CHECK_EQ(n_polls.load(), 3);
 }
 
+TEST(calls_that_come_fast_and_then_slowly_are_polled_in_time) {
+  n_polls = 0;
+  polling_thread = std::this_thread::get_id();
+  Interrupt interrupt(stop_at_third_poll);
+  for (int i = 0; i < 1'000'000; ++i) interrupt.check();
+  const auto start = std::chrono::steady_clock::now();
+  const int before = n_polls.load();
+  while (n_polls.load() == before && std::chrono::steady_clock::now() - start < 5s) {
+    std::this_thread::sleep_for(10ms);
+    interrupt.check();
+  }
+  CHECK(std::chrono::steady_clock::now() - start < 1s);
+}
+
 TEST(the_owner_polls_while_it_waits_for_helpers) {
   n_polls = 0;
   polling_thread = std::this_thread::get_id();

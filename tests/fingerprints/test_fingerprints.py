@@ -1,6 +1,7 @@
 """The same bits on every machine: what every kind of model gives has the hash that is committed here."""
 
 import json
+import runpy
 import sys
 from pathlib import Path
 
@@ -19,6 +20,17 @@ TOOL = Path(__file__).parents[2] / "tools" / "make_fingerprints.py"
 
 def test_the_table_has_every_case_and_no_other():
     assert list(WANTED) == list(CASES)
+
+
+def test_asking_the_tool_for_help_writes_nothing(tmp_path, monkeypatch, capsys):
+    file = tmp_path / "fingerprints.json"
+    monkeypatch.setattr(table, "FILE", file)
+    monkeypatch.setattr(table, "written", lambda: "prints")
+    monkeypatch.setattr(sys, "argv", ["make_fingerprints.py", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        runpy.run_path(str(TOOL), run_name="__main__")
+    assert "--check" in capsys.readouterr().out
+    assert not file.exists()
 
 
 @pytest.mark.parametrize("name", CASES)

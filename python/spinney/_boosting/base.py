@@ -374,7 +374,7 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         n_classes = None if classes is None else list(map(len, classes if isinstance(classes, list) else [classes]))
         cost = decision_costs(learned.get("cost_matrix_"), learned.get("priors_"))
 
-        def view(trees: list[_engine.Tree]) -> FittedBoosting:
+        def view(trees: list[_engine.Tree] | _engine.Additive) -> FittedBoosting:
             return FittedBoosting(trees, start, loss.link, schema.n_categories, n_classes, cost)
 
         tables = tables_of_members(recipe, rows, parts, loss, start)

@@ -43,7 +43,7 @@ class FittedBoosting(ModelOfTrees):
 
     def __init__(
         self,
-        trees: Sequence[_engine.Tree],
+        trees: Sequence[_engine.Tree] | _engine.Additive,
         start: Floats,
         link: str,
         n_categories: list[int],
@@ -55,7 +55,9 @@ class FittedBoosting(ModelOfTrees):
         self.start = start
         self.link = link
         self._n_categories = n_categories
-        self._engine = _engine.make_additive(list(trees), len(start), n_categories)
+        if not isinstance(trees, _engine.Additive):
+            trees = _engine.make_additive(list(trees), len(start), n_categories)
+        self._engine = trees
 
     def __repr__(self) -> str:
         return f"<FittedBoosting: {self.n_rounds} rounds, {self.node_count} nodes>"

@@ -120,8 +120,8 @@ class MeanThenSpread:
 
     def result(self) -> FittedBoosting:
         """Return the model; where one of the two has fewer rounds, its last trees do nothing."""
-        mean = self._mean.trees(1.0)
-        spread = [] if self._spread is None else self._spread.trees(0.5)
+        mean = self._mean.mean(1.0).trees()
+        spread = [] if self._spread is None else self._spread.mean(0.5).trees()
         view = self._mean.view([])
         n_rounds, n_categories = max(len(mean), len(spread)), view._n_categories
         nothing = _no_tree(self._rows, n_categories)

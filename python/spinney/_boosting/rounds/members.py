@@ -41,7 +41,7 @@ class Member:
         self._model = model
         self._recipe = recipe
         self._judge = judge
-        self._statistics = list(statistics)
+        self.statistics = list(statistics)
         self._outside = outside
         self.engine = engine
         self.has_held_out = has_held_out
@@ -93,7 +93,7 @@ class Member:
 
         Those of the first `n_rounds` that this booster has done, as they were after these; all if it is None.
         """
-        return self.engine.trees(0, [] if factors is None else factors.tolist(), self._statistics, n_rounds)
+        return self.engine.trees(0, [] if factors is None else factors.tolist(), self.statistics, n_rounds)
 
     def prepare(self) -> None:
         """Tell the engine the gradients of the next round, if it does not know the loss."""
@@ -133,7 +133,13 @@ class Member:
 
     def record(self, so_far: SoFar) -> None:
         """Note the losses of the rounds done since, whatever has ended them."""
-        for losses in self._unread():
+        unread = self._unread()
+        if self.is_judged_by_engine:
+            self._record_all(unread)
+            self._n_read += len(unread)
+            return
+        for row in unread.tolist():
+            losses = tuple(row)
             if self._outside is not None:
                 losses = self._outside.losses(self.engine, self.judges_out_of_bag)
                 if self._outside.scale is not None:
@@ -141,11 +147,21 @@ class Member:
             self._record(losses, so_far)
             self._n_read += 1
 
-    def _unread(self) -> list[Losses]:
+    def _unread(self) -> Floats:
         if isinstance(self.engine, _engine.Boosting):
             return self.engine.round_losses(self._n_read)
         is_read = len(self.train_curve) + self._n_unknown[0] == self.n_done
-        return [] if is_read else [self.losses()]  # its rows are elsewhere
+        return np.empty((0, 4)) if is_read else np.array([self.losses()])  # its rows are elsewhere
+
+    def _record_all(self, losses: Floats) -> None:
+        """Note the losses of rounds that the engine has judged, a row each."""
+        training, held_out, before, after = losses.T
+        self.train_curve += self._all_finite(training, "training")
+        if self._recipe.subsample < 1:
+            self.out_of_bag_curve += after.tolist()
+            self.out_of_bag_gains += np.where(np.isfinite(after), before - after, 0.0).tolist()
+        if self.has_held_out:
+            self.held_out_curve += self._all_finite(held_out, "held-out")
 
     def _record(self, losses: Losses, so_far: SoFar) -> None:
         training, held_out, before, after = losses
@@ -158,8 +174,6 @@ class Member:
 
     def _record_held_out(self, loss: float) -> None:
         self.held_out_curve.append(loss)
-        if self.is_judged_by_engine:
-            return
         self.settling.add(loss)
         if not self.settling.is_best or not self._recipe.n_folds:
             return
@@ -197,6 +211,11 @@ class Member:
             )
         return loss
 
+    def _all_finite(self, losses: Floats, rows: str) -> list[float]:
+        for loss in losses[~np.isfinite(losses)].tolist():
+            self._finite(loss, rows)
+        return list(losses.tolist())
+
     def _finite(self, loss: float, rows: str) -> float:
         if not math.isfinite(loss):
             raise ValueError(
@@ -218,25 +237,30 @@ def _padded(model: Mapping[str, Any], name: str, n_done: int, unknown: float) ->
     return [unknown] * (n_done - len(known)) + known
 
 
-def in_turns(lengths: Sequence[int]) -> list[tuple[int, int]]:
-    """Member and round of each round of their sum: the first of each, the second of each, and so on."""
-    rounds = [(r, m) for m, length in enumerate(lengths) for r in range(length)]
-    return [(m, r) for r, m in sorted(rounds)]
+def in_turns(lengths: Sequence[int]) -> NDArray[np.intp]:
+    """Member and round, (n_rounds, 2), of each round of their sum: the first of each, the second of each, and so on."""
+    members = np.repeat(np.arange(len(lengths)), lengths)
+    rounds = np.concatenate([np.arange(length) for length in lengths])
+    order = np.lexsort((members, rounds))
+    return np.column_stack((members[order], rounds[order]))
 
 
-def mean_curve(curves: Sequence[Sequence[float]], turns: list[tuple[int, int]]) -> Floats:
+def mean_curve(curves: Sequence[Sequence[float]], turns: NDArray[np.intp]) -> Floats:
     """Mean of the members' curves after each of the rounds that they take in turns.
 
     A member that has not had its turn counts with its first round.
     """
-    whose = np.array([m for m, _ in turns], dtype=np.intp)
     last = np.empty((len(turns), len(curves)))
     for m, curve in enumerate(curves):
-        last[:, m] = np.asarray(curve)[np.maximum(np.cumsum(whose == m) - 1, 0)]
+        last[:, m] = np.asarray(curve)[np.maximum(np.cumsum(turns[:, 0] == m) - 1, 0)]
     return np.asarray(last.mean(axis=1))
 
 
-def added_up(members: Sequence[Member], turns: list[tuple[int, int]], factors: Floats) -> list[_engine.Tree]:
+def added_up(members: Sequence[Member], factors: Floats) -> list[_engine.Tree] | _engine.Additive:
     """Trees of all members, in turns, each worth its share of the mean times the factor of its score."""
-    trees, n_scores = [member.trees(factors / len(members), member.n_kept()) for member in members], len(factors)
-    return [trees[m][r * n_scores + k] for m, r in turns for k in range(n_scores)]
+    n_kept, shares = [member.n_kept() for member in members], factors / len(members)
+    engines = [member.engine for member in members]
+    if all(isinstance(engine, _engine.Boosting) for engine in engines):
+        return _engine.add_up_in_turns(engines, shares.tolist(), [member.statistics for member in members], n_kept)
+    trees, n_scores = [member.trees(shares, n) for member, n in zip(members, n_kept, strict=True)], len(factors)
+    return [trees[m][r * n_scores + k] for m, r in in_turns(n_kept).tolist() for k in range(n_scores)]

@@ -36,7 +36,7 @@ class Rounds:
         recipe: Recipe,
         members: Sequence[Member],
         earlier: FittedBoosting | None,
-        view: Callable[[list[_engine.Tree]], FittedBoosting],
+        view: Callable[[list[_engine.Tree] | _engine.Additive], FittedBoosting],
         factors: Callable[[], Floats] | None = None,
         check_first: Callable[[_engine.Tree], None] | None = None,
         known: Mapping[str, Any] | None = None,
@@ -200,11 +200,11 @@ class Rounds:
             before = [] if self._earlier is None else self._earlier.trees()
             n_before = 0 if self._earlier is None else self._earlier.n_rounds
             return self.view(before + member.trees(n_rounds=max(0, n_kept - n_before))).first(n_kept)
-        return self.view(self.trees(1.0))
+        return self.mean(1.0)
 
-    def trees(self, times: float) -> list[_engine.Tree]:
-        """Return the trees of several members, in turns, with their values times a factor."""
-        return added_up(self._members, self._turns(), times * self.factors)
+    def mean(self, times: float) -> FittedBoosting:
+        """Return the mean of several members, their rounds in turns, with values times a factor."""
+        return self.view(added_up(self._members, times * self.factors))
 
     @property
     def n_dropped(self) -> NDArray[np.intp] | None:
@@ -212,8 +212,7 @@ class Rounds:
         if not self._model._setting("drop_rate") > 0:
             return None
         dropped = [member.engine.n_dropped for member in self._members]
-        turns = self._turns() if len(self._members) > 1 else [(0, r) for r in range(self._members[0].n_kept())]
-        return np.array([dropped[m][r] for m, r in turns], dtype=np.intp)
+        return np.array([dropped[m][r] for m, r in self._turns().tolist()], dtype=np.intp)
 
     @cached_property
     def factors(self) -> Floats:
@@ -279,7 +278,7 @@ class Rounds:
         """Return the mean over the members of the least loss of the rows that they have held out."""
         return float(np.mean([min(member.held_out_curve) for member in self._members]))
 
-    def _turns(self) -> list[tuple[int, int]]:
+    def _turns(self) -> NDArray[np.intp]:
         return in_turns([member.n_kept() for member in self._members])
 
     def curves(self) -> dict[str, Floats]:
@@ -289,7 +288,8 @@ class Rounds:
         if first.has_held_out:
             names["validation_score_"] = [member.held_out_curve for member in members]
         if len(members) > 1:
-            return {name: mean_curve(curves, self._turns()) for name, curves in names.items()}
+            turns = self._turns()
+            return {name: mean_curve(curves, turns) for name, curves in names.items()}
         found = {name: np.array(curves[0]) for name, curves in names.items()}
         if first.judges_out_of_bag:
             found["oob_scores_"] = np.array(first.out_of_bag_curve)
