@@ -64,7 +64,7 @@ PlainCoding learn_coding(const TableHandle& sample, const std::optional<Doubles1
   });
 }
 
-// Rows in codes, which several pieces may share; the table that they are of may go.
+// Rows in codes, which several pieces may share; the tables that they are of may go.
 struct CodedRows {
   Table rows;  // no columns
   std::shared_ptr<const CodedTable> coded;
@@ -73,16 +73,20 @@ struct CodedRowsHandle {
   std::shared_ptr<CodedRows> shared;
 };
 
-void code_rows(CodedRowsHandle* self, const TableHandle& table, const PlainCoding& coding,
+void code_rows(CodedRowsHandle* self, const std::vector<TableHandle*>& given, const PlainCoding& coding,
                const BoostingOptions& options) {
   new (self) CodedRowsHandle{std::make_shared<CodedRows>()};
+  if (given.empty()) throw nb::value_error("tables: one at least");
   Coding known = read_coding(coding);
-  if (known.columns.size() != table.table.n_columns()) throw nb::value_error("table and coding differ in columns");
   Table& rows = self->shared->rows;
-  rows.n_rows = table.table.n_rows;
+  std::vector<const Table*> tables;
+  for (const TableHandle* one : given) {
+    if (known.columns.size() != one->table.n_columns()) throw nb::value_error("table and coding differ in columns");
+    tables.push_back(&one->table);
+    rows.n_rows += one->table.n_rows;
+  }
   self->shared->coded = run_interruptible([&](Interrupt& interrupt) {
-    return std::make_shared<const CodedTable>(table.table, rows, std::move(known), options.params.tree.n_threads,
-                                              interrupt);
+    return std::make_shared<const CodedTable>(tables, rows, std::move(known), options.params.tree.n_threads, interrupt);
   });
 }
 
@@ -97,7 +101,8 @@ void init_piece(PieceHandle* self, const CodedRowsHandle& coded, const Doubles2&
                 const std::optional<Doubles1>& weight, const std::optional<Doubles1>& held_weight,
                 const Doubles2& scores, const BoostingOptions& options,
                 std::tuple<std::size_t, std::size_t, double, double> place) {
-  new (self) PieceHandle{.coded = coded.shared};
+  new (self) PieceHandle;
+  self->coded = coded.shared;
   const Table* table = &self->coded->rows;
   const std::size_t n = table->n_rows;
   const BoostingParams& params = options.params;
@@ -200,9 +205,10 @@ nb::bytes question_of(const std::string& name) {
   throw nb::value_error("there is no such question");
 }
 
-double held_out_loss(const std::vector<nb::bytes>& answers) {
+double held_out_loss(const nb::list& answers) {
+  std::vector<Lent> lent;
   std::vector<std::string_view> given;
-  for (const nb::bytes& answer : answers) given.emplace_back(answer.c_str(), answer.size());
+  for (nb::handle answer : answers) given.push_back(lent.emplace_back(answer).bytes());
   return DealtBoosting::held_out_loss(given);
 }
 
@@ -221,7 +227,7 @@ void init_dealt(nb::module_& m) {
   m.def("held_out_loss", &held_out_loss, "answers"_a,
         "Mean loss of the rows held out, by what all pieces say of \"gradients\".");
   nb::class_<CodedRowsHandle>(m, "CodedRows", "Rows of a table that is dealt out, in codes; pieces may share them.")
-      .def("__init__", &code_rows, "table"_a, "coding"_a, "options"_a);
+      .def("__init__", &code_rows, "tables"_a, "coding"_a, "options"_a);
   nb::class_<PieceHandle>(m, "Piece", "Rows of a table that is dealt out, as one booster has them.")
       .def("__init__", &init_piece, "coded"_a, "target"_a, "weight"_a.none(), "held_weight"_a.none(), "scores"_a,
            "options"_a, "place"_a)

@@ -61,11 +61,12 @@ RowsToLearnFrom::RowsToLearnFrom(std::size_t n_rows, const double* weight)
   for (const Row r : rows) weights.push_back(less.empty() ? weight[r] : less[r]);
 }
 
-CodedTable::CodedTable(const Table& given, const Table& rows, Coding known, int n_threads, Interrupt& interrupt)
+CodedTable::CodedTable(std::span<const Table* const> tables, const Table& rows, Coding known, int n_threads,
+                       Interrupt& interrupt)
     : table(&rows),
       later_table(&rows),
       coding(std::move(known)),
-      codes(encode(given, coding, false, n_threads, interrupt)),
+      codes(encode(tables, coding, n_threads, interrupt)),
       tiles(coding, codes, n_threads, interrupt) {}
 
 CodedTable::CodedTable(const Table& first, const Table* second, const double* weight, std::uint32_t max_bins,

@@ -20,8 +20,10 @@ struct CodedTable {
   CodedTable(const Table& table, const Table* later, const double* weight, std::uint32_t max_bins, bool lists_columns,
              const std::vector<ForcedSplit>& forced, int n_threads, Interrupt& interrupt);
 
-  // The codes of a table whose columns are not kept, by a coding that was learned before. `rows` has as many rows.
-  CodedTable(const Table& table, const Table& rows, Coding known, int n_threads, Interrupt& interrupt);
+  // The codes of tables, one below the other, whose columns are not kept, by a coding that was learned before. `rows` has as
+  // many rows.
+  CodedTable(std::span<const Table* const> tables, const Table& rows, Coding known, int n_threads,
+             Interrupt& interrupt);
 
   const Table* table;
   const Table* later_table;

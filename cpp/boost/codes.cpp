@@ -245,7 +245,7 @@ class ColumnLister {
   std::vector<std::uint32_t> found_;
 };
 
-// Gives each column its place.
+// Gives each column its place, for as many rows as there are codes of.
 void lay_out(const Table& table, const Coding& coding, bool lists_columns, Codes& codes) {
   std::size_t n_bytes = 0, n_listed = 0;
   codes.lists.resize(table.n_columns());
@@ -253,12 +253,12 @@ void lay_out(const Table& table, const Coding& coding, bool lists_columns, Codes
     const Column& column = table.columns[f];
     codes.first.push_back(n_bytes);
     Codes::List& list = codes.lists[f];
-    list.is_listed = lists_columns && column.is_sparse() && column.n_sparse * least_rows_an_entry <= table.n_rows;
+    list.is_listed = lists_columns && column.is_sparse() && column.n_sparse * least_rows_an_entry <= codes.n_rows;
     list.begin = list.end = n_listed;
     if (list.is_listed)
       n_listed += column.n_sparse;
     else
-      n_bytes += (table.n_rows * (coding.columns[f].is_wide ? 2 : 1) + 63) / 64 * 64;
+      n_bytes += (codes.n_rows * (coding.columns[f].is_wide ? 2 : 1) + 63) / 64 * 64;
   }
   codes.bytes = LargeArray<std::uint8_t>(n_bytes + 4, codes.spill);
   codes.listed_rows.resize(n_listed);
@@ -282,20 +282,9 @@ void list_columns(const Table& table, const Coding& coding, Codes& codes, int n_
   });
 }
 
-}  // namespace
-
-std::uint32_t Codes::listed_code(std::uint32_t f, Row r) const {
-  const std::span<const Row> rows = rows_off(f);
-  const auto at = std::lower_bound(rows.begin(), rows.end(), r);
-  return at == rows.end() || *at != r ? lists[f].common : codes_off(f)[static_cast<std::size_t>(at - rows.begin())];
-}
-
-Codes encode(const Table& table, const Coding& coding, bool lists_columns, int n_threads, Interrupt& interrupt) {
-  Codes codes;
-  codes.n_rows = table.n_rows;
-  codes.spill = table.spill;
-  lay_out(table, coding, lists_columns, codes);
-  list_columns(table, coding, codes, n_threads, interrupt);
+// The columns that are not listed, for the rows of a table, the first of which is row `first` of the codes.
+void code_rows(const Table& table, const Coding& coding, std::size_t first, Codes& codes, int n_threads,
+               Interrupt& interrupt) {
   std::vector<ColumnCoder> coders;
   std::vector<std::size_t> columns;  // of the coders
   for (std::size_t f = 0; f < table.n_columns(); ++f) {
@@ -317,9 +306,39 @@ Codes encode(const Table& table, const Coding& coding, bool lists_columns, int n
       const std::size_t f = columns[i];
       coders[i].code(rows.data(), n, found.data());
       const auto store_codes = coding.columns[f].is_wide ? store<std::uint16_t> : store<std::uint8_t>;
-      store_codes(found.data(), n, codes.bytes.data() + codes.first[f], begin);
+      store_codes(found.data(), n, codes.bytes.data() + codes.first[f], first + begin);
     }
   });
+}
+
+}  // namespace
+
+std::uint32_t Codes::listed_code(std::uint32_t f, Row r) const {
+  const std::span<const Row> rows = rows_off(f);
+  const auto at = std::lower_bound(rows.begin(), rows.end(), r);
+  return at == rows.end() || *at != r ? lists[f].common : codes_off(f)[static_cast<std::size_t>(at - rows.begin())];
+}
+
+Codes encode(const Table& table, const Coding& coding, bool lists_columns, int n_threads, Interrupt& interrupt) {
+  Codes codes;
+  codes.n_rows = table.n_rows;
+  codes.spill = table.spill;
+  lay_out(table, coding, lists_columns, codes);
+  list_columns(table, coding, codes, n_threads, interrupt);
+  code_rows(table, coding, 0, codes, n_threads, interrupt);
+  codes.bytes.seal();
+  return codes;
+}
+
+Codes encode(std::span<const Table* const> tables, const Coding& coding, int n_threads, Interrupt& interrupt) {
+  Codes codes;
+  for (const Table* table : tables) codes.n_rows += table->n_rows;
+  lay_out(*tables.front(), coding, false, codes);
+  std::size_t first = 0;
+  for (const Table* table : tables) {
+    code_rows(*table, coding, first, codes, n_threads, interrupt);
+    first += table->n_rows;
+  }
   codes.bytes.seal();
   return codes;
 }

@@ -94,4 +94,7 @@ inline const std::uint8_t* from_row_0(const std::uint8_t* copied, std::size_t n_
 // `lists_columns`: sparse columns may be listed.
 Codes encode(const Table& table, const Coding& coding, bool lists_columns, int n_threads, Interrupt& interrupt);
 
+// Tables of the same columns, one below the other; there is one at least. No column is listed.
+Codes encode(std::span<const Table* const> tables, const Coding& coding, int n_threads, Interrupt& interrupt);
+
 }  // namespace spinney

@@ -961,7 +961,7 @@ def learn_coding(
 def question(name: str) -> bytes:
     """A question that pieces answer whenever it is asked."""
 
-def held_out_loss(answers: Sequence[bytes]) -> float:
+def held_out_loss(answers: list[Any]) -> float:
     """Mean loss of the rows held out, by what all pieces say of "gradients"."""
 
 class CodedRows:
@@ -969,7 +969,7 @@ class CodedRows:
 
     def __init__(
         self,
-        table: Table,
+        tables: Sequence[Table],
         coding: Sequence[tuple[bool, bool, int, Sequence[float]]],
         options: BoostingOptions,
     ) -> None: ...

@@ -163,7 +163,7 @@ class DealtBooster:
             return self._engine.losses[1]
         said = self._judges.ask(_STATE)
         self._judges.carrier.end_round()
-        return _engine.held_out_loss([bytes(answer) for answer in said])
+        return _engine.held_out_loss(said)
 
     def out_of_bag_loss(self) -> tuple[float, float]:
         """Mean loss of rows that the last round has not drawn, before and after it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -36,8 +36,16 @@ class Actors:
 
     def make(self, address: str, kind: type, *args: Any) -> None:
         """Make an actor on a worker."""
+        self.begin(address, kind, *args)()
+
+    def begin(self, address: str, kind: type, *args: Any) -> Callable[[], None]:
+        """Begin to make an actor; return what waits until it is made."""
         made = self._client.submit(kind, *args, workers=[address], actor=True, pure=False)
-        self._actors[address] = self.gathered([made], address)[0]
+
+        def wait() -> None:
+            self._actors[address] = self.gathered([made], address)[0]
+
+        return wait
 
     def forget(self, address: str) -> None:
         """Let the actor of a worker go; those that take its place have to be connected to."""

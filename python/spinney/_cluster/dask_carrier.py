@@ -48,8 +48,7 @@ class DaskCarrier(Carrier):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         self.blocks = aligned_blocks(n_rows, len(threads))
         self._where = self._in_order(list(threads), futures)[: len(self.blocks)]  # address of each block
-        for b, address in enumerate(self._where):
-            self._place(b, address, dict(enumerate(futures)))
+        self._place(dict(enumerate(self._where)), dict(enumerate(futures)))
         self._connect()
 
     @property
@@ -66,25 +65,31 @@ class DaskCarrier(Carrier):
                 places.setdefault(address, []).append(i)
         return sorted(workers, key=lambda a: (sum(places[a]) / len(places[a]) if places[a] else len(futures), a))
 
-    def _place(self, block: int, address: str, parts: dict[int, Any] | None = None) -> None:
-        """Bring the rows of a block to a worker, from its partitions or, if these are gone, from their graph."""
+    def _place(self, where: dict[int, str], parts: dict[int, Any] | None = None) -> None:
+        """Bring the rows of blocks to workers, from their partitions or, if these are gone, from their graph."""
+        left, made = {}, []
+        for block, address in where.items():
+            left[block] = self._left(block, address, parts)
+        for address in dict.fromkeys(where.values()):
+            if address not in self._holders:
+                threads = self._client.nthreads().get(address, 1)
+                made.append(self._holders.begin(address, Holder, self._fit, threads))
+        for block, future in left.items():
+            self._holders.gathered([future], where[block])
+        for wait in made:
+            wait()
+        taken = [(address, self._holders.send(address, "take", block)) for block, address in where.items()]
+        for address, future in taken:
+            self._holders.answer(address, future)
+
+    def _left(self, block: int, address: str, parts: dict[int, Any] | None) -> Any:
+        """Begin to leave the rows of a block at a worker."""
         some = slices_of(self._lengths, *self.blocks[block])
         if parts is None:
             wanted = [p for p, _, _ in some]
             parts = dict(zip(wanted, self._client.compute([self._parts[p] for p in wanted]), strict=True))
-        left = self._client.submit(
-            leave_block,
-            self._fit,
-            block,
-            [(i, j) for _, i, j in some],
-            *[parts[p] for p, _, _ in some],
-            workers=[address],
-            pure=False,
-        )
-        self._holders.gathered([left], address)
-        if address not in self._holders:
-            self._holders.make(address, Holder, self._fit, self._client.nthreads().get(address, 1))
-        self._holders.call(address, "take", block)
+        ranges, rows = [(i, j) for _, i, j in some], [parts[p] for p, _, _ in some]
+        return self._client.submit(leave_block, self._fit, block, ranges, *rows, workers=[address], pure=False)
 
     def _connect(self) -> None:
         """Open a line to every holder; those that cannot have one are asked by way of Dask."""
@@ -183,7 +188,7 @@ class DaskCarrier(Carrier):
             address = min(alive, key=lambda a: (len(self._blocks_of(a)), a))
             self._where[block] = address
             try:
-                self._place(block, address)
+                self._place({block: address})
                 encoding, given = self._recut([block])
                 self._holders.call(address, "encode", *encoding)
                 self._holders.call(address, "cut", *given)

@@ -260,13 +260,13 @@ class DealtColumns:
             return ({b: rows[(rows >= i) & (rows < j)] - np.uint32(i) for b, (i, j) in ends.items()},)
 
         found = {b: values for of_holder in self.carrier.each("sample", wanted) for b, values in of_holder.items()}
-        values = np.concatenate([found[b] for b in range(len(self.carrier.blocks))], axis=1)
         sample = _engine.Table(len(rows))
-        for column, n_categories in zip(values, self.n_categories_of, strict=True):
+        for j, n_categories in enumerate(self.n_categories_of):
+            column = np.concatenate([found[b][j] for b in range(len(self.carrier.blocks))])
             if n_categories:
                 sample.add_category(np.where(np.isnan(column), -1, column).astype(np.int32), n_categories)
             else:
-                sample.add_number(np.ascontiguousarray(column))
+                sample.add_number(column)
         missing = self.ranges(weight, 1)[2].astype(bool)
         if later is not None:
             missing = missing | later.ranges(None, 1)[2].astype(bool)

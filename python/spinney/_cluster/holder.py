@@ -16,6 +16,7 @@ from spinney._data.feature import learn_feature
 from spinney._learn.row_print import in_order
 
 Floats = NDArray[np.float64]
+Values = NDArray[np.float32] | Floats
 Numbers = list[tuple[float, float, bool]]  # by column: lowest, highest, whether some are missing
 _LEFT: dict[tuple[str, int], list[Any]] = {}  # frames that tasks have left for the holder, by fit and block
 
@@ -94,7 +95,7 @@ class Holder(Answering):
                 first += table.n_rows
         return found
 
-    def sample(self, rows: dict[int, NDArray[np.uint32]]) -> dict[int, Floats]:
+    def sample(self, rows: dict[int, NDArray[np.uint32]]) -> dict[int, list[Values]]:
         """Return the values of some rows, column by column."""
         return {block: _values_at(self._tables[block], some) for block, some in rows.items()}
 
@@ -126,12 +127,12 @@ class Holder(Answering):
             for block, of_block in given.items():
                 start = of_block.pop("start")
                 if block in self._tables:
-                    table = _joined(self._tables.pop(block))
+                    tables = self._tables.pop(block)
                     self._frames.pop(block, None)
-                    self._coded[block] = _engine.CodedRows(table, coding, read)
-                    scores = _scores_after(trees, table, start, self._n_jobs)
+                    self._coded[block] = _engine.CodedRows(tables, coding, read)
+                    scores = _scores_after(trees, tables, start, self._n_jobs)
                 else:
-                    scores = _scores_after([], None, start, self._n_jobs, of_block["target"].shape[1])
+                    scores = _scores_of(start, of_block["target"].shape[1])
                 self._pieces[tag, block] = _engine.Piece(self._coded[block], scores=scores, options=read, **of_block)
 
     def answer(self, question: bytes) -> dict[int, bytes]:
@@ -147,37 +148,37 @@ class Holder(Answering):
         return found
 
 
-def _scores_after(
-    trees: list[_engine.Tree], table: _engine.Table | None, start: Floats, n_jobs: int, n_rows: int = 0
-) -> Floats:
-    """Scores, (n_scores, n_rows), after the rounds of these trees, added in the order in which they were grown."""
-    n_scores, n_rows = len(start), n_rows if table is None else table.n_rows
-    scores = np.array(np.broadcast_to(start, (n_scores, n_rows)))
-    if trees and table is not None:
+def _scores_of(start: Floats, n_rows: int) -> Floats:
+    """Scores, (n_scores, n_rows), before the first tree, where `start` may be the same for all rows."""
+    return np.array(np.broadcast_to(start, (len(start), n_rows)))
+
+
+def _scores_after(trees: list[_engine.Tree], tables: Sequence[_engine.Table], start: Floats, n_jobs: int) -> Floats:
+    """Scores after the rounds of these trees, added in the order in which they were grown."""
+    n_scores, begin = len(start), 0
+    scores = _scores_of(start, sum(table.n_rows for table in tables))
+    for table in tables if trees else ():
         added = _engine.make_additive(trees, n_scores, [table.n_categories(j) for j in range(table.n_columns)])
+        mine = scores[:, begin : begin + table.n_rows]
         for first in range(0, len(trees), n_scores):
-            scores += added.sums(table, first, first + n_scores, n_jobs).T
-    return np.ascontiguousarray(scores)
+            mine += added.sums(table, first, first + n_scores, n_jobs).T
+        begin += table.n_rows
+    return scores
 
 
-def _values_at(tables: Sequence[_engine.Table], rows: NDArray[np.uint32]) -> Floats:
-    found, first = [], 0
+def _values_at(tables: Sequence[_engine.Table], rows: NDArray[np.uint32]) -> list[Values]:
+    """Values of some rows, by column: as floats of 4 bytes where these hold them, which are sent and sorted sooner."""
+    found: list[list[Floats]] = [[] for _ in range(tables[0].n_columns)]
+    first = 0
     for table in tables:
         mine = rows[(rows >= first) & (rows < first + table.n_rows)] - np.uint32(first)
-        found.append([table.values_at(j, mine) for j in range(table.n_columns)])
+        for j, values in enumerate(found):
+            values.append(table.values_at(j, mine))
         first += table.n_rows
-    return np.concatenate([np.asarray(values) for values in found], axis=1)
+    return [_short(np.concatenate(values)) for values in found]
 
 
-def _joined(tables: Sequence[_engine.Table]) -> _engine.Table:
-    """Put tables of the same columns one below the other."""
-    if len(tables) == 1:
-        return tables[0]
-    joined = _engine.Table(sum(table.n_rows for table in tables))
-    for j in range(tables[0].n_columns):
-        values = np.concatenate([np.asarray(table.column(j)) for table in tables])
-        if n_categories := tables[0].n_categories(j):
-            joined.add_category(np.where(np.isnan(values), -1, values).astype(np.int32), n_categories)
-        else:
-            joined.add_number(values)
-    return joined
+def _short(values: Floats) -> Values:
+    with np.errstate(over="ignore"):
+        short = values.astype(np.float32)
+    return short if np.array_equal(short, values, equal_nan=True) else values
