@@ -1,6 +1,7 @@
 """Rows that are dealt out to holders give the model, bit for bit, that they give in one place."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spinney._cluster.deal import CHUNK_ROWS, Dealt, LocalCarrier, aligned_blocks, slices_of
 from spinney._cluster.holder import Holder, rows_between
+from spinney._cluster.shares import kept_whole
+from spinney._cluster.workers import LEFT, LoneFit
 from sweep import examples
 
 N = 3 * CHUNK_ROWS + 517
@@ -56,6 +59,24 @@ def spinney_clone(model):
 
 
 FEW = {"n_estimators": 4, "max_leaf_nodes": 12}
+
+
+def test_losses_that_are_sums_over_rows_are_shared_out():
+    for loss in ("log_loss", "exponential", "focal", "smooth_hinge"):
+        assert kept_whole(spinney.GradientBoostingClassifier(**FEW, loss=loss), {}) is None
+    assert kept_whole(spinney.GradientBoostingRegressor(**FEW), {}) is None
+    assert "looks at all rows of a leaf" in kept_whole(spinney.GradientBoostingRegressor(loss="absolute_error"), {})
+
+
+def test_a_model_that_one_worker_fits_can_be_sent():
+    frame, y = make_table(n=300)
+    LEFT["fit", "here"] = frame
+    fit = LoneFit("fit", "here", spinney.GradientBoostingRegressor(n_estimators=2), 1, False)
+    said, model = fit.begin({"y": y})
+    while said == "busy":
+        said, model = fit.go_on(None)
+    assert said == "done"
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(frame), model.predict(frame))
 
 
 @pytest.mark.parametrize(

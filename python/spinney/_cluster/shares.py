@@ -54,5 +54,5 @@ def _adds_up(loss: Any) -> bool:
     """Whether leaves of a loss are sums over rows, wherever these are."""
     if not isinstance(loss, str):
         return False
-    known = _engine.losses().get(loss)
+    known = _engine.losses().get("logistic" if loss == "log_loss" else loss)  # of classes, however many
     return known is not None and not known["refits_leaves"] and loss != "log_cosh"

@@ -140,12 +140,16 @@ class LoneFit(Answering):
         """Begin the fit; return what it says first, as `go_on` does."""
         model, table, said = self._model, self._table, self._said
         del self._table
-        if "callbacks" in model.get_params(deep=False):
+        is_watched = "callbacks" in model.get_params(deep=False)
+        if is_watched:
             model.set_params(callbacks=Watcher(said, self._answers, self._is_over, self._reports))
 
         def fit() -> None:  # knows the queues, not the actor: it may be let go
             try:
-                said.put(("done", model.fit(table, **beside)))
+                done = model.fit(table, **beside)
+                if is_watched:
+                    done.set_params(callbacks=None)  # queues stay here
+                said.put(("done", done))
             except BaseException as error:
                 said.put(("failed", error))
 
