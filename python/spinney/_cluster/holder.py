@@ -181,4 +181,5 @@ def _values_at(tables: Sequence[_engine.Table], rows: NDArray[np.uint32]) -> lis
 def _short(values: Floats) -> Values:
     with np.errstate(over="ignore"):
         short = values.astype(np.float32)
-    return short if np.array_equal(short, values, equal_nan=True) else values
+    same = short == values
+    return short if same.all() or (same | np.isnan(values)).all() else values
