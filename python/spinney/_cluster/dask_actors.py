@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
@@ -29,6 +30,8 @@ class Actors:
         self._client = client
         self._actors: dict[str, Any] = {}
         self._is_direct = False
+        self._comms: dict[str, Any] = {}  # to workers, that are kept
+        self._busy: set[str] = set()  # those that an answer is to come from
         self._to_serialize: Any = import_module("distributed.protocol").to_serialize
 
     def __contains__(self, address: str) -> bool:
@@ -51,10 +54,18 @@ class Actors:
         """Let the actor of a worker go; those that take its place have to be connected to."""
         self._actors.pop(address, None)
         self._is_direct = False
+        self._hang_up([address])
 
     def close(self) -> None:
         """Let all go."""
         self._actors.clear()
+        self._hang_up(list(self._comms))
+
+    def _hang_up(self, addresses: Sequence[str]) -> None:
+        """Give connections back to the client, who closes those that an answer may still come from."""
+        for address in addresses:
+            if (comm := self._comms.pop(address, None)) is not None:
+                self._client.loop.add_callback(_give_back, self._client.rpc, address, comm, address in self._busy)
 
     def gathered(self, futures: Sequence[Any], address: str | None = None) -> list[Any]:
         """Return results, in time or not at all."""
@@ -99,6 +110,61 @@ class Actors:
         except RuntimeError as error:
             raise WorkerLostError(address) from error
 
+    def ask(self, addresses: Sequence[str], question: bytes) -> dict[str, Any]:
+        """Ask actors that `hear` and answer questions; those that do not answer any more are left out."""
+        if not self._is_direct:
+            return self._asked_by_scheduler(addresses, question)
+        waiting = asyncio.run_coroutine_threadsafe(self._ask_all(addresses, question), self._client.loop.asyncio_loop)
+        began = time.monotonic()
+        while True:
+            try:
+                said = waiting.result(timeout=LOOK_EVERY)
+                break
+            except TimeoutError:
+                self._look(began)
+        for reply in said.values():
+            if reply["status"] != "OK":
+                raise reply["exception"]  # by the actor itself
+        return {address: reply["result"] for address, reply in said.items()}
+
+    async def _ask_all(self, addresses: Sequence[str], question: bytes) -> dict[str, Any]:
+        """Send a question over all connections before an answer is waited for."""
+        found: dict[str, Any] = {}
+        for address in addresses:
+            try:
+                if address not in self._comms:
+                    self._comms[address] = await self._client.rpc.connect(address)
+                self._busy.add(address)
+                message = {"op": "actor_execute", "function": "hear", "actor": self._actors[address].key}
+                await self._comms[address].write(message | {"args": [question], "kwargs": {}, "reply": True})
+            except OSError:
+                continue
+        for address in [address for address in addresses if address in self._busy]:
+            try:
+                found[address] = await self._comms[address].read()
+                self._busy.discard(address)
+            except OSError:
+                continue
+        return found
+
+    def _look(self, began: float) -> None:
+        """Stop waiting for workers that are gone."""
+        for address in list(self._busy):
+            try:
+                self.check_wait(address, began)
+            except WorkerLostError:
+                self._client.loop.add_callback(self._comms[address].abort)
+
+    def _asked_by_scheduler(self, addresses: Sequence[str], question: bytes) -> dict[str, Any]:
+        found, sent = {}, {}
+        for address in addresses:
+            with suppress(WorkerLostError):
+                sent[address] = self.send(address, "answers_to", question)
+        for address, future in sent.items():
+            with suppress(WorkerLostError):
+                found[address] = self.answer(address, future)
+        return found
+
     def _straight(self, address: str, method: str, *args: Any) -> Any:
         """Call a method of an actor over a connection to its worker, and not by way of the scheduler."""
         client, key = self._client, self._actors[address].key
@@ -123,3 +189,10 @@ class Actors:
     def call(self, address: str, method: str, *args: Any) -> Any:
         """Call a method of an actor, and wait for what it returns."""
         return self.answer(address, self.send(address, method, *args))
+
+
+def _give_back(pool: Any, address: str, comm: Any, is_busy: bool) -> None:
+    """Give a connection back to the pool that it is of; on the event loop."""
+    if is_busy:
+        comm.abort()
+    pool.reuse(address, comm)

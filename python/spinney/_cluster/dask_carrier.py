@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 from spinney._cluster.dask_actors import LONGEST_WAIT, LOOK_EVERY, Actors, WorkerLostError
 from spinney._cluster.deal import Carrier, aligned_blocks, slices_of
-from spinney._cluster.holder import Holder, leave_block, n_rows_of
-from spinney._cluster.line import Line
+from spinney._cluster.holder import Holder, apart, leave_block, n_rows_of
 
 _MOST_LOSSES = 20  # workers that a fit may lose
 
@@ -32,8 +29,6 @@ class DaskCarrier(Carrier):
         self._parts = list(parts)
         self._fit = f"spinney-{uuid4().hex}"
         self._holders = Actors(client)
-        self._lines: dict[str, Line] = {}
-        self._is_reachable = True  # as far as is known
         self._log: list[bytes] = []  # questions of the round
         self._history: Callable[[], list[bytes]] | None = None
         self._recut: Callable[[list[int]], tuple[Any, ...]] | None = None
@@ -49,7 +44,7 @@ class DaskCarrier(Carrier):
         self.blocks = aligned_blocks(n_rows, len(threads))
         self._where = self._in_order(list(threads), futures)[: len(self.blocks)]  # address of each block
         self._place(dict(enumerate(self._where)), dict(enumerate(futures)))
-        self._connect()
+        self._holders.connect()
 
     @property
     def n_rows_of_parts(self) -> list[int]:
@@ -91,21 +86,6 @@ class DaskCarrier(Carrier):
         ranges, rows = [(i, j) for _, i, j in some], [parts[p] for p, _, _ in some]
         return self._client.submit(leave_block, self._fit, block, ranges, *rows, workers=[address], pure=False)
 
-    def _connect(self) -> None:
-        """Open a line to every holder; those that cannot have one are asked by way of Dask."""
-        self._holders.connect()
-        for address in dict.fromkeys(self._where):
-            way = urlsplit(address)
-            if address in self._lines or not self._is_reachable or way.scheme != "tcp" or way.hostname is None:
-                continue  # what is encrypted stays so
-            found: tuple[int, bytes] | None = self._holders.call(address, "listen", way.hostname)
-            try:
-                if found is not None:
-                    port, password = found
-                    self._lines[address] = Line(way.hostname, port, password, LOOK_EVERY)
-            except OSError:
-                self._is_reachable = False  # a wall stands between; it is not run against again
-
     def _blocks_of(self, address: str) -> list[int]:
         return [b for b, where in enumerate(self._where) if where == address]
 
@@ -126,44 +106,13 @@ class DaskCarrier(Carrier):
         """Ask all pieces; those of a worker that is lost are made again elsewhere first."""
         self._log.append(question)
         answers: dict[int, bytes | memoryview] = {}
-        waiting: dict[str, Callable[[], Any]] = {}
-        lost: list[str] = []
-        for address in dict.fromkeys(self._where):
-            try:
-                waiting[address] = self._sent(address, question)
-            except WorkerLostError:
-                lost.append(address)
-        for address, answer in waiting.items():
-            try:
-                answers |= answer()
-            except WorkerLostError:
-                lost.append(address)
-        if lost:
-            for block in [b for address in lost for b in self._blocks_of(address)]:
-                answers[block] = self._made_again(block)
+        workers = list(dict.fromkeys(self._where))
+        found = self._holders.ask(workers, question)
+        for said in found.values():
+            answers |= apart(said)
+        for block in [b for address in workers if address not in found for b in self._blocks_of(address)]:
+            answers[block] = self._made_again(block)
         return [answers[b] for b in range(len(self.blocks))]
-
-    def _sent(self, address: str, question: bytes) -> Callable[[], Any]:
-        """Send a question to a holder; return what waits for its answers."""
-        if address not in self._lines:
-            return partial(self._holders.answer, address, self._holders.send(address, "answer", question))
-        try:
-            self._lines[address].send(question)
-        except OSError as error:
-            raise WorkerLostError(address) from error
-        return partial(self._heard, address)
-
-    def _heard(self, address: str) -> dict[int, memoryview]:
-        """Wait for the answers of a holder at the end of a line, as long as its worker lives."""
-        began = time.monotonic()
-        try:
-            return self._lines[address].receive(lambda: self._holders.check_wait(address, began))
-        except (WorkerLostError, TimeoutError):
-            raise
-        except RuntimeError as error:
-            raise RuntimeError(f"The worker {address} has failed: {error}") from error
-        except OSError as error:
-            raise WorkerLostError(address) from error
 
     def _made_again(self, block: int) -> bytes:
         """Make the piece of a block anew on another worker, let it catch up, and return its last answer."""
@@ -173,8 +122,6 @@ class DaskCarrier(Carrier):
             lost = self._where[block]
             self._n_lost += 1
             self._holders.forget(lost)
-            if lost in self._lines:
-                self._lines.pop(lost).close()
             if self._n_lost > _MOST_LOSSES:
                 raise RuntimeError(
                     f"The cluster has lost workers {self._n_lost} times during the fit, the last of them {lost}. They "
@@ -193,13 +140,11 @@ class DaskCarrier(Carrier):
                 self._holders.call(address, "encode", *encoding)
                 self._holders.call(address, "cut", *given)
                 found: bytes = self._holders.call(address, "answer_of", block, self._history() + self._log)
-                self._connect()
+                self._holders.connect()
                 return found
             except WorkerLostError:
                 continue
 
     def close(self) -> None:
         """Let the holders go."""
-        for line in self._lines.values():
-            line.close()
         self._holders.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +12,6 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._cluster.actor import Answering
-from spinney._cluster.line import listen
 from spinney._data import Feature, RawTable, Schema, read_table
 from spinney._data.feature import learn_feature
 from spinney._learn.row_print import in_order
@@ -18,6 +19,8 @@ from spinney._learn.row_print import in_order
 Floats = NDArray[np.float64]
 Values = NDArray[np.float32] | Floats
 Numbers = list[tuple[float, float, bool]]  # by column: lowest, highest, whether some are missing
+_ALL = struct.Struct("!I")  # how many answers there are
+_ONE = struct.Struct("!IQ")  # block of each, and its bytes
 _LEFT: dict[tuple[str, int], list[Any]] = {}  # frames that tasks have left for the holder, by fit and block
 
 
@@ -35,6 +38,23 @@ def n_rows_of(part: Any) -> int:
 def rows_between(part: Any, begin: int, end: int) -> Any:
     """Return some rows of a frame or an array."""
     return part.iloc[begin:end] if hasattr(part, "iloc") else part[begin:end]
+
+
+def together(answers: dict[int, bytes]) -> memoryview:
+    """Put the answers of blocks one behind another: Dask sends one run of bytes as it is, and copies much else."""
+    heads = [_ONE.pack(block, len(some)) for block, some in answers.items()]
+    return memoryview(b"".join([_ALL.pack(len(heads)), *heads, *answers.values()]))
+
+
+def apart(found: memoryview) -> dict[int, memoryview]:
+    """Return the answers that were put together, by block."""
+    (n_blocks,) = _ALL.unpack_from(found)
+    begin = _ALL.size + n_blocks * _ONE.size
+    answers = {}
+    for block, size in _ONE.iter_unpack(found[_ALL.size : begin]):
+        answers[block] = found[begin : begin + size]
+        begin += size
+    return answers
 
 
 class Holder(Answering):
@@ -55,10 +75,6 @@ class Holder(Answering):
         self._tables: dict[int, list[_engine.Table]] = {}
         self._coded: dict[int, _engine.CodedRows] = {}
         self._pieces: dict[tuple[bytes, int], _engine.Piece] = {}  # by booster and block
-
-    def listen(self, host: str) -> tuple[int, bytes] | None:
-        """Answer questions at the end of a line too; return its port and password, if this worker is at that host."""
-        return listen(host, self.answer)
 
     def take(self, block: int, frames: Sequence[Any] | None = None) -> None:
         """Take over the frames of a block, which were left here unless they are given."""
@@ -139,6 +155,14 @@ class Holder(Answering):
         """Answer a question, which begins with the tag of a booster, block by block."""
         tag, asked = question[:1], question[1:]
         return {block: piece.answer(asked) for (of, block), piece in self._pieces.items() if of == tag}
+
+    def answers_to(self, question: bytes) -> memoryview:
+        """Answer a question; `apart` gives the answers by block."""
+        return together(self.answer(question))
+
+    async def hear(self, question: bytes) -> memoryview:
+        """Do the same in a thread, so that the worker's event loop goes on."""
+        return await asyncio.to_thread(self.answers_to, question)
 
     def answer_of(self, block: int, questions: Sequence[bytes]) -> bytes:
         """Answer questions in order for one block alone; return the last answer."""
