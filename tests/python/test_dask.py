@@ -133,7 +133,7 @@ def test_a_killed_worker_is_replaced(monkeypatch):
                 kill_one()
 
         def ask_and_kill(self, question):
-            asked.append(question[0])
+            asked.append(question[1])  # after the tag of the booster
             if asked[-3:] == [1, 2, 2] and len(asked) > 60 and len(killed) == 1:  # in the middle of a tree
                 kill_one()
             return ask(self, question)
