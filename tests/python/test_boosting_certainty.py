@@ -5,6 +5,9 @@ import pytest
 import spinney
 from oracle.forest_uncertainty import slow_upper_point
 from oracle.saved import through_bytes
+from spinney import _engine
+from spinney._boosting.losses.rows import LearningRows, in_folds
+from spinney._boosting.rounds.calibration import errors_of_mean
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(300, 3))
@@ -24,10 +27,61 @@ def test_errors_are_of_rows_that_a_booster_has_not_seen():
     """Each row's prediction is that of the booster that held it out: noise is not learned."""
     model = values()
     known = model._calibration
-    assert len(known.target) == 300
+    assert len(known.target) == 240  # a fifth is held out by two boosters, and as many rows by none
     assert np.mean(known.errors**2) > 1.3 * np.mean((model.predict(X) - VALUES) ** 2)
     losses = known.errors**2 / 2
     assert np.isclose(losses.mean(), model.validation_score_[-1], rtol=0.05)
+
+
+def held_out_by(groups=None, n_folds=5):
+    """Booster by row: whether it holds the row out."""
+    rows = LearningRows(_engine.Table(300), VALUES, None)
+    return np.array([part.weights() > 0 for _, part in in_folds(rows, n_folds, groups, False, 0, 0.2)])
+
+
+def test_a_fifth_of_each_fold_is_held_out_twice():
+    held = held_out_by()
+    assert held.sum(axis=1).tolist() == [60] * 5  # so that boosters learn from as many rows as without
+    assert np.bincount(held.sum(axis=0)).tolist() == [60, 180, 60]
+    assert [(held[k] & held[k - 1]).sum() for k in range(5)] == [12] * 5
+    assert np.array_equal(held_out_by(), held)
+    groups = np.arange(300) // 5
+    together = held_out_by(groups)
+    assert set(together.sum(axis=0)) == {0, 1, 2}
+    assert (together == together[:, groups * 5]).all()
+    assert set(held_out_by(np.arange(300) % 7).sum(axis=0)) == {1}  # too few groups to part them further
+
+
+def test_a_mean_errs_less_than_those_it_is_of():
+    """Errors of boosters are made up: a part that they share, and one of its own for each."""
+    rng = np.random.default_rng(0)
+    shared, own = rng.normal(size=20_000), 0.7 * rng.normal(size=(10, 20_000))
+    weight = rng.integers(1, 3, size=20_000).astype(float)
+    errors = shared + own
+    for n_known, n_all in ((1, 5), (1, 10), (2, 10)):
+        found = errors_of_mean(errors[:2], errors[:2].mean(axis=0), weight, n_known, n_all)
+        truth = np.abs(errors[:n_all].mean(axis=0)).mean() / np.abs(errors[:n_known].mean(axis=0)).mean()
+        assert found == pytest.approx(truth, rel=0.01)
+    one = np.abs(errors[:2]) @ weight / weight.sum()
+    both = np.abs(errors[:2].mean(axis=0)) @ weight / weight.sum()
+    own_part = 2 * (one.mean() ** 2 - both**2)
+    slow = np.sqrt((one.mean() ** 2 - own_part * 4 / 5) / one.mean() ** 2)
+    assert errors_of_mean(errors[:2], errors[:2].mean(axis=0), weight, 1, 5) == pytest.approx(slow)
+    assert errors_of_mean(np.zeros((2, 3)), np.zeros(3), np.ones(3), 1, 5) == 1.0
+
+
+def test_intervals_are_those_of_the_mean_not_of_its_members():
+    rng = np.random.default_rng(0)
+    Z = rng.uniform(size=(3000, 4))
+    y = np.sin(9 * Z[:, 0]) * Z[:, 1] + Z[:, 2] * Z[:, 3]  # no noise: boosters differ most from each other
+    model = spinney.GradientBoostingRegressor(effort=0.5, learning_rate=0.3, n_iter_no_change=5).fit(Z[:400], y[:400])
+    known = model._calibration
+    assert known.narrower < 0.9
+    ends = model.predict_interval(Z[:1], 0.8, "residual")[0]
+    assert np.ptp(ends) == pytest.approx(2 * known.narrower * slow_upper_point(known.errors, 0.8))
+    covered = model.coverage_report(Z[400:], y[400:], 0.8, bins=0).columns["coverage"][0]
+    assert abs(covered - 0.8) < 0.04
+    assert model.calibrate(Z[400:500], y[400:500])._calibration.narrower == 1.0
 
 
 @pytest.mark.parametrize("method", ["scaled", "residual"])
@@ -87,6 +141,34 @@ def test_sets_cover(method):
 def test_weights_of_classes_do_not_weigh_here():
     model = spinney.GradientBoostingClassifier(**QUICK, class_weight={"a": 9.0, "b": 1.0, "c": 1.0}).fit(X, CLASSES)
     assert model._calibration.weight is None
+
+
+@pytest.mark.parametrize("unseen", ["missing", "error"])
+def test_rows_unlike_those_learned_from_are_not_predicted(unseen):
+    X_fit = {"size": X[:, 0], "kind": np.array(["a", "b"])[(X[:, 1] > 0).astype(int)]}
+    rows = {"size": [0.0, 99.0, 0.5], "kind": ["a", "b", "z"]}
+    plain = {"n_estimators": 2, "unseen": unseen}
+    model = spinney.GradientBoostingRegressor(**plain).fit(X_fit, VALUES)
+    first = model.predict({"size": [0.0, 99.0], "kind": ["a", "b"]})
+    for again in (model, through_bytes(model)):
+        assert np.array_equal(again.predict_or_abstain(rows), [first[0], np.nan, np.nan], equal_nan=True)
+    assert np.isnan(model.predict_or_abstain({"size": [99.0], "kind": ["a"]})).all()
+    shifted = model.predict_or_abstain(rows, offset=[1.0, 0.0, 0.0])
+    assert shifted[0] == pytest.approx(first[0] + 1)
+    if unseen == "missing":
+        assert np.array_equal(model.predict_or_abstain(rows, max_outside=1), model.predict(rows))
+    of_classes = spinney.GradientBoostingClassifier(**plain).fit(X_fit, CLASSES)
+    assert of_classes.predict_or_abstain(rows).tolist() == [
+        of_classes.predict({"size": [0.0], "kind": ["a"]})[0],
+        None,
+        None,
+    ]
+    two = spinney.GradientBoostingRegressor(**plain).fit(X_fit, np.column_stack([VALUES, VALUES]))
+    assert np.isnan(two.predict_or_abstain(rows)).tolist() == [[False] * 2, [True] * 2, [True] * 2]
+    several = spinney.GradientBoostingRegressor("quantile", quantile=[0.1, 0.9], n_estimators=2).fit(X, VALUES)
+    assert several.predict_or_abstain(np.full((2, 3), 99.0)).shape == several.predict(X[:2]).shape
+    with pytest.raises(ValueError, match="max_outside must be a number of columns from 0 up, not -1"):
+        model.predict_or_abstain(rows, max_outside=-1)
 
 
 def test_support_names_what_was_not_seen():

@@ -27,19 +27,22 @@ def values(**parameters):
     return spinney.GradientBoostingRegressor(**(QUICK | parameters))
 
 
-def test_statistics_agree_with_the_twin():
+@pytest.mark.parametrize("held_twice", [0, 3])
+def test_statistics_agree_with_the_twin(held_twice):
     codes = np.where(np.arange(60) % 11 == 0, -1, np.arange(60) * 5 % 13).astype(np.int32)
     table = _engine.Table(60)
     table.add_category(codes, 14)  # one category has no rows
     pull, weight = RNG.normal(size=60), RNG.integers(1, 4, size=60) / 2.0
     fold = np.arange(60) % 4  # fold 3 is never held out
-    statistics = category_statistics.CategoryStatistics(
-        LearningRows(table, pull, weight), pull, [fold == k for k in range(3)]
-    )
+    held_out = [fold == k for k in range(3)]
+    for k in range(3):
+        held_out[(k + 1) % 3][np.flatnonzero(fold == k)[:held_twice]] = True
+    holders = [{k for k in range(3) if held_out[k][i]} for i in range(60)]
+    statistics = category_statistics.CategoryStatistics(LearningRows(table, pull, weight), pull, held_out)
     as_numbers = np.where(codes < 0, np.nan, codes)
     for member in range(3):
         grown_on, [(source, of_category, of_missing, of_unseen)] = statistics.of_member(member)
-        wanted = twin.of_member(as_numbers, 14, pull, weight, fold, member, category_statistics._DOUBT)
+        wanted = twin.of_member(as_numbers, 14, pull, weight, holders, member, category_statistics._DOUBT)
         assert source == 0
         assert grown_on.n_columns == 2
         np.testing.assert_allclose(grown_on.column(1), wanted[0], rtol=1e-12)

@@ -690,6 +690,24 @@ def test_support_names_what_was_never_seen(keep_rows, unseen):
     assert "  size: below 1, above 1, missing 1" in lines
 
 
+@pytest.mark.parametrize("unseen", ["missing", "error"])
+def test_rows_that_nothing_supports_are_abstained_from(unseen):
+    forest = small(unseen=unseen, min_samples_leaf=1).fit(TRAIN, [1.0, 2, 3, 4, 5, 6])
+    for model in (forest, through_bytes(forest)):
+        assert np.isnan(model.predict_or_abstain(NEW)).tolist() == [False, True, True, True, True]
+    X, y = classes()
+    few = small(ExtraTreesClassifier).fit(X, y)
+    rows = few.predict_support(X).effective_rows
+    middle = float(np.median(rows))
+    found = few.predict_or_abstain(X, min_rows=middle)
+    assert [label is None for label in found] == (rows < middle).tolist()
+    assert (found[rows >= middle] == few.predict(X)[rows >= middle]).all()
+    with pytest.raises(ValueError, match=r"Fit a forest with keep_rows=True"):
+        small(keep_rows=False).fit(*values()).predict_or_abstain(X, min_rows=3)
+    with pytest.raises(ValueError, match="min_rows must be a number of training rows from 0 up, not -1"):
+        few.predict_or_abstain(X, min_rows=-1)
+
+
 def test_effective_rows_are_one_over_the_squared_weights():
     X, y = values()
     forest = small().fit(X, y)

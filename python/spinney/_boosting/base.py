@@ -290,7 +290,8 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         groups, time = together
         if recipe.n_folds:
             by_class = self._is_class_target
-            deals = [in_folds(rows, recipe.n_folds, groups, by_class, seed + r) for r in range(recipe.n_deals)]
+            into = partial(in_folds, rows, recipe.n_folds, groups, by_class, held_twice=recipe.held_twice)
+            deals = [into(seed=seed + r) for r in range(recipe.n_deals)]
             if deals[0]:
                 return [part for deal in deals for part in deal]
         elif held_out is None and recipe.stops_early:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,35 @@ class Support:
             Names.
         """
         return [name for name, reason in zip(self.names, self.reason[row], strict=True) if reason]
+
+    def is_enough(self, max_outside: int = 0, min_rows: float | None = None) -> NDArray[np.bool_]:
+        """Say which rows are supported well enough to be predicted.
+
+        Parameters
+        ----------
+        max_outside : int, default=0
+            Most columns in which a row may lie outside what was seen.
+        min_rows : float, optional
+            Fewest effective training rows behind a prediction; for forests that keep their rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), bool
+            Whether each row is.
+        """
+        if isinstance(max_outside, bool) or not isinstance(max_outside, Integral) or max_outside < 0:
+            raise ValueError(f"max_outside must be a number of columns from 0 up, not {max_outside!r}.")
+        enough = np.asarray(self.outside.sum(axis=1) <= int(max_outside))
+        if min_rows is None:
+            return enough
+        if isinstance(min_rows, bool) or not isinstance(min_rows, Real) or not float(min_rows) >= 0:
+            raise ValueError(f"min_rows must be a number of training rows from 0 up, not {min_rows!r}.")
+        if self.effective_rows is None:
+            raise ValueError(
+                "min_rows counts the training rows behind a prediction, which this model does not keep. Fit a forest "
+                "with keep_rows=True, or leave it out."
+            )
+        return enough & (self.effective_rows >= float(min_rows))
 
     def to_frame(self, backend: Backend | None = None) -> Any:
         """Lay the rows out as a table.

@@ -176,11 +176,12 @@ def that_count(
 
 
 def in_folds(
-    rows: LearningRows, n_folds: int, groups: Any, by_class: bool, seed: int
+    rows: LearningRows, n_folds: int, groups: Any, by_class: bool, seed: int, held_twice: float = 0.0
 ) -> list[tuple[LearningRows, LearningRows | None]]:
     """Hold each fold out once; both parts keep the whole table, as in `set_aside`.
 
-    Classes are spread over the folds, and the only row of a class is never held out. Nothing if no rows can be.
+    Classes are spread over the folds, and the only row of a class is never held out. Nothing if no rows can be. A
+    share of each fold is held out by the next booster too, `held_twice`, which learns from as many of its own fold.
     """
     weight, strata = rows.weights(), _strata(rows.target)[:, np.newaxis] if by_class else None
     used = weight > 0
@@ -194,15 +195,32 @@ def in_folds(
     if by_class:
         for codes in np.atleast_2d(rows.target.T.astype(np.intp)):
             used = used & (np.bincount(codes[used], minlength=int(codes.max()) + 1)[codes] > 1)
+    dealt = [fold.held_out for fold in folds]
+    if held_twice > 0:
+        dealt = _some_twice(dealt, held_twice, None if groups is None else read_row_groups(groups, len(weight)), random)
     parts: list[tuple[LearningRows, LearningRows | None]] = []
-    for fold in folds:
+    for fold in dealt:
         held = np.zeros(len(weight), dtype=bool)
-        held[fold.held_out] = used[fold.held_out]
+        held[fold] = used[fold]
         if held.any():
             learning, judging = np.where(held, 0.0, weight), np.where(held, weight, 0.0)
             learning, judging = kept(rows.columns, learning), kept(rows.columns, judging)
             parts.append((replace(rows, weight=learning), replace(rows, weight=judging)))
     return parts
+
+
+def _some_twice(
+    folds: list[NDArray[np.intp]], share: float, groups: NDArray[Any] | None, random: np.random.RandomState
+) -> list[NDArray[np.intp]]:
+    """Hold a share of each fold out with the next one too, and as many rows or groups of it with none."""
+    lent, kept_back = [], []
+    for fold in folds:
+        _, unit = np.unique(fold if groups is None else groups[fold], return_inverse=True)
+        turn = random.permutation(int(unit.max()) + 1)[unit]
+        n_lent = int(share * (unit.max() + 1))
+        lent.append(fold[turn < n_lent])
+        kept_back.append(fold[turn <= unit.max() - n_lent])
+    return [np.union1d(own, lent[k - 1]) for k, own in enumerate(kept_back)]
 
 
 def _strata(target: Floats) -> Floats:

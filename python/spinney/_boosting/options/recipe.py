@@ -16,6 +16,7 @@ _MANY_ROWS = 20_000  # from here on, boosters share one table in codes
 VERY_MANY_ROWS = 1_000_000  # from here on, they share it whatever its columns are
 _SOME_ROWS = 0.7  # share that every second booster draws of few
 _SOME_COLUMNS = 0.35  # share that a node of every other pair of them looks at, where values are to be predicted
+_HELD_TWICE = 0.2  # share of a fold
 SEARCH = "search"  # the effort that tries several recipes
 _DRAWN_BY_GRADIENT = 0.5  # share of the rows, unless the user says
 _DRAWN_BESIDE_TOP = 0.1  # share of the rows, those of small gradients
@@ -45,6 +46,9 @@ class Recipe:
         One booster for each fold, judged by it; 0: one for all rows.
     n_deals : int
         How often the rows are dealt out into folds.
+    held_twice : float
+        Share of a fold that the next booster holds out too, and that as many rows of its own are not held out for:
+        where two boosters know neither a row, they tell how far boosters differ.
     draws_rows : bool
         Whether every second booster draws rows, though the others do not.
     varies_trees : bool
@@ -72,6 +76,7 @@ class Recipe:
     worth_of_present: bool
     n_folds: int
     n_deals: int
+    held_twice: float
     draws_rows: bool
     varies_trees: bool
     draws_bins: bool
@@ -95,6 +100,7 @@ def fixed(n_rounds: int, learning_rate: float, stops_early: bool, patience: int 
     no_folds = {
         "n_folds": 0,
         "n_deals": 1,
+        "held_twice": 0.0,
         "draws_rows": False,
         "varies_trees": False,
         "draws_bins": False,
@@ -150,6 +156,7 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool) -> Recip
         worth_of_present=model.loss == "squared_error",  # others have no natural 0, or go on falling to it
         n_folds=n_folds,
         n_deals=n_deals,
+        held_twice=_HELD_TWICE if n_folds and n_deals == 1 and n_scores == 1 and _calibrates_values(model) else 0.0,
         draws_rows=n_folds > 0 and is_few and _is_open(model.subsample),
         varies_trees=n_folds > 0 and is_few and not model._is_class_target and _leaves_trees_open(model),
         draws_bins=n_folds > 0 and n_rows < _MANY_ROWS,
@@ -202,6 +209,11 @@ def _folds_and_deals(n_rows: int, is_few: bool, work: float) -> tuple[int, int]:
     if not is_few:
         return (3 if work < 0.75 else round(5 * work)), 1
     return max(5, min(round(10 * min(work, 1.0)), n_rows // 10)), round(max(work, 1.0))
+
+
+def _calibrates_values(model: Any) -> bool:
+    """Whether the rows held out are to say how wide intervals are."""
+    return hasattr(model, "calibrate") and not model._is_class_target
 
 
 def _leaves_trees_open(model: Any) -> bool:

@@ -35,19 +35,22 @@ class Calibration:
     target : ndarray of shape (n_rows,)
         Values, or codes of the classes.
     weight : ndarray of shape (n_rows,), or None
+    narrower : float
+        How large errors of the model are beside these: less than 1 if it is the mean of those that made these.
     """
 
     predicted: Floats
     target: Floats
     weight: Floats | None
+    narrower: float = 1.0
 
     @classmethod
-    def of(cls, predicted: Floats, target: Floats, weight: Floats | None) -> Calibration:
+    def of(cls, predicted: Floats, target: Floats, weight: Floats | None, narrower: float = 1.0) -> Calibration:
         """Take rows of positive weight, of which there are some: every second, third … where there are many."""
         rows = np.arange(len(target)) if weight is None else np.flatnonzero(weight > 0)
         rows = rows[:: max(1, -(-len(rows) // _MANY))]
         used = None if weight is None or (weight[rows] == weight[rows[0]]).all() else weight[rows]
-        return cls(np.ascontiguousarray(predicted[rows]), target[rows], used)
+        return cls(np.ascontiguousarray(predicted[rows]), target[rows], used, narrower)
 
     @cached_property
     def errors(self) -> Floats:
@@ -57,9 +60,9 @@ class Calibration:
     def margins(self, predicted: Floats, coverage: float, method: str) -> Floats:
         """How far from each predicted value the target lies at most, with probability `coverage`."""
         if method == "residual":
-            return np.full(len(predicted), upper_point(self.errors, self.weight, coverage))
+            return np.full(len(predicted), self.narrower * upper_point(self.errors, self.weight, coverage))
         known = upper_point(self.errors / self.spread(self.predicted[:, 0]), self.weight, coverage)
-        return np.asarray(known * self.spread(predicted))
+        return np.asarray(self.narrower * known * self.spread(predicted))
 
     def spread(self, predicted: Floats) -> Floats:
         """Mean size of the errors of rows with predictions near each."""
@@ -78,7 +81,9 @@ class Calibration:
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of a model file."""
-        entry = {"predicted": array_to_json(self.predicted), "target": array_to_json(self.target)}
+        entry: dict[str, Any] = {"predicted": array_to_json(self.predicted), "target": array_to_json(self.target)}
+        if self.narrower < 1:
+            entry["narrower"] = self.narrower
         return entry if self.weight is None else entry | {"weight": array_to_json(self.weight)}
 
     @classmethod
@@ -94,9 +99,11 @@ class Calibration:
             usable &= bool(np.isfinite(weight).all() and (weight > 0).all())
         if n_classes:
             usable &= bool(np.isin(target, np.arange(n_classes)).all())
+        narrower = entry.get("narrower", 1.0)
+        usable &= isinstance(narrower, float) and 0 < narrower <= 1
         if not n or not usable:
             refuse("is damaged: the rows that calibrate it are unusable")
-        return cls(predicted, target, weight)
+        return cls(predicted, target, weight, narrower)
 
 
 def scores_out_of_folds(
@@ -106,8 +113,9 @@ def scores_out_of_folds(
     start: Floats,
     first: Floats,
     factors: Floats,
+    turns: tuple[int, int],
 ) -> tuple[NDArray[np.intp], Floats] | None:
-    """Collect what the boosters said of the rows that each has held out; of a row held out twice, the mean of both.
+    """Collect what the boosters said of the rows that each has held out.
 
     Parameters
     ----------
@@ -123,22 +131,56 @@ def scores_out_of_folds(
         The same as the engine sees it, offsets included.
     factors : ndarray of shape (n_scores,)
         What the trees of all are multiplied by.
+    turns : tuple of int
+        Of the boosters that hold a row out, which to ask: from this one up to that; the mean of these counts.
 
     Returns
     -------
     tuple of ndarray, or None
-        The rows that were held out, and their scores, (n_scores, n_held_out); None if a booster has none.
+        The rows that have such, and their scores, (n_scores, n_found); None if a booster has no scores.
     """
-    added, times = np.zeros_like(first), np.zeros(len(rows.target))
+    n_rows = len(rows.target)
+    added, times, asked = np.zeros_like(first), np.zeros(n_rows), np.zeros(n_rows, dtype=np.intp)
     for member, (_, held_out) in zip(members, parts, strict=True):
         scores = member.kept_scores()
         if held_out is None or scores.shape != first.shape:
             return None
         unseen = held_out.weights() > 0
-        added[:, unseen] += scores[:, unseen] - first[:, unseen]
-        times[unseen] += 1
+        now = unseen & (turns[0] <= asked) & (asked < turns[1])
+        added[:, now] += scores[:, now] - first[:, now]
+        times[now] += 1
+        asked[unseen] += 1
     known = np.flatnonzero(times > 0)
     return known, rows.scores(start)[:, known] + factors[:, np.newaxis] * added[:, known] / times[known]
+
+
+def errors_of_mean(alone: Floats, of_two: Floats, weight: Floats, n_known: int, n_all: int) -> float:
+    """Size of the errors of a mean of boosters, over that of the mean of fewer of them.
+
+    Errors have a part that boosters share, and one of its own for each, which a mean of n makes n times smaller,
+    squared. Rows that two have not seen tell them apart.
+
+    Parameters
+    ----------
+    alone : ndarray of shape (2, n_rows)
+        Errors of two boosters each.
+    of_two : ndarray of shape (n_rows,)
+        Errors of their mean.
+    weight : ndarray of shape (n_rows,)
+        Weights of the rows.
+    n_known, n_all : int
+        Boosters of the mean whose errors are known, and of the other.
+
+    Returns
+    -------
+    float
+        At most 1.
+    """
+    one = (_mean(np.abs(alone[0]), weight) + _mean(np.abs(alone[1]), weight)) / 2
+    own = 2 * max(0.0, one**2 - _mean(np.abs(of_two), weight) ** 2)
+    shared = max(0.0, one**2 - own)
+    known = shared + own / n_known
+    return 1.0 if known <= 0 else float(np.sqrt((shared + own / n_all) / known))
 
 
 def _mean(values: Floats, weight: Floats) -> float:

@@ -17,7 +17,7 @@ from spinney._boosting.losses.loss import Loss
 from spinney._boosting.losses.row_losses import losses_of_parts
 from spinney._boosting.losses.rows import LearningRows
 from spinney._boosting.options.recipe import Recipe
-from spinney._boosting.rounds.calibration import Calibration, scores_out_of_folds
+from spinney._boosting.rounds.calibration import Calibration, errors_of_mean, scores_out_of_folds
 from spinney._boosting.rounds.checkpoint import Checkpoint
 from spinney._boosting.rounds.evaluations import Evaluations, metrics_of
 from spinney._boosting.rounds.members import Member, added_up, in_turns, mean_curve
@@ -237,8 +237,29 @@ class Rounds:
             return None
         known, scores = found
         weight = None if rows.weight is None else rows.weight[known]
-        predicted = self.view([]).predicted(np.ascontiguousarray(scores.T))
-        return Calibration.of(predicted, rows.target[known], weight)
+        narrower = 1.0 if self._model._is_class_target else self._narrower(parts, rows, loss, start)
+        return Calibration.of(self._predicted(scores), rows.target[known], weight, narrower)
+
+    def _narrower(
+        self,
+        parts: Sequence[tuple[LearningRows, LearningRows | None]],
+        rows: LearningRows,
+        loss: Loss,
+        start: Floats,
+    ) -> float:
+        """Return how large errors of the mean of all members are beside those of `unseen`."""
+        one, other = (self.unseen(parts, rows, loss, start, (turn, turn + 1)) for turn in (0, 1))
+        if one is None or other is None or not len(other[0]):
+            return 1.0
+        held_twice = other[0]
+        pair = [one[1][:, np.searchsorted(one[0], held_twice)], other[1]]
+        target = rows.target[held_twice]
+        alone = np.array([target - self._predicted(scores)[:, 0] for scores in pair])
+        of_two = target - self._predicted((pair[0] + pair[1]) / 2)[:, 0]
+        return errors_of_mean(alone, of_two, rows.weights()[held_twice], self._recipe.n_deals, len(self._members))
+
+    def _predicted(self, scores: Floats) -> Floats:
+        return self.view([]).predicted(np.ascontiguousarray(scores.T))
 
     def unseen(
         self,
@@ -246,10 +267,15 @@ class Rounds:
         rows: LearningRows,
         loss: Loss,
         start: Floats,
+        turns: tuple[int, int] | None = None,
     ) -> tuple[NDArray[np.intp], Floats] | None:
-        """Return rows that a member has held out, and their scores, (n_scores, n_held_out)."""
+        """Return rows that a member has held out, and their scores, (n_scores, n_held_out).
+
+        By the members that `turns` names, of those that have held a row out; by one of each deal if it is None.
+        """
         _, first = rows.shifted(start, loss)
-        return scores_out_of_folds(self._members, parts, rows, start, first, self.factors)
+        turns = (0, self._recipe.n_deals) if turns is None else turns
+        return scores_out_of_folds(self._members, parts, rows, start, first, self.factors, turns)
 
     def loss_on(self, rows: LearningRows, loss: Loss) -> Callable[[Floats], float]:
         """Return the mean loss of other rows, as a function of their scores, (n_rows, n_scores)."""

@@ -41,7 +41,7 @@ def tables_with_statistics(
     for part in parts:
         assert part is not None
         held_out = part.weights() > 0
-        if not deals or any((held_out & other).any() for other in deals[-1]):  # the rows are dealt out again
+        if not deals or 2 * (held_out & np.any(deals[-1], axis=0)).sum() > held_out.sum():  # rows are dealt out again
             deals.append([])
         deals[-1].append(held_out)
     of_deals = [CategoryStatistics(rows, pulls, deal) for deal in deals]
@@ -52,7 +52,7 @@ class CategoryStatistics:
     """How far the rows of a category pull away from where all start, for boosters that each hold out one fold.
 
     A booster learns from a row by what other folds say of its category, so that no row hears of itself, and predicts by
-    what all rows say that it learns from.
+    what all rows say that it learns from. Rows that the same boosters hold out are a fold.
 
     Parameters
     ----------
@@ -61,17 +61,15 @@ class CategoryStatistics:
     pulls : ndarray of shape (n_rows,)
         Negative gradients of the loss before the first tree.
     held_out : sequence of ndarray of bool, (n_rows,)
-        The rows that each booster holds out; a row is held out once at most.
+        The rows that each booster holds out.
     """
 
     def __init__(self, rows: LearningRows, pulls: Floats, held_out: Sequence[NDArray[np.bool_]]) -> None:
         self._table = rows.columns
-        self._fold = np.full(len(rows.target), len(held_out), dtype=np.intp)  # the last: rows that are never held out
-        for i, part in enumerate(held_out):
-            self._fold[part] = i
+        self._holders, self._fold = _folds_of(held_out, len(rows.target))
         weight = rows.weights()
         sources = columns_of_many(self._table)
-        self._columns = [self._read(j, weight, weight * pulls, len(held_out) + 1) for j in sources]
+        self._columns = [self._read(j, weight, weight * pulls, len(self._holders)) for j in sources]
 
     def _read(self, j: int, weight: Floats, weighted: Floats, n_folds: int) -> _Column:
         n = self._table.n_categories(j)
@@ -87,17 +85,29 @@ class CategoryStatistics:
     def of_member(self, i: int) -> tuple[_engine.Table, list[Statistic]]:
         """Return the table of a booster, with the statistics after its columns; and these, for trees to lose them."""
         table, statistics = self._table.copy(), []
+        mine = np.array([i in holders for holders in self._holders])
         for column in self._columns:
-            weights, sums = (_without(parts, i) for parts in (column.weights, column.sums))
+            weights, sums = (parts[~mine].sum(axis=0) for parts in (column.weights, column.sums))
             mean = fsum(sums.tolist()) / fsum(weights.tolist())
             of_all = (sums + _DOUBT * mean) / (weights + _DOUBT)
             of_others = (sums - column.sums + _DOUBT * mean) / (weights - column.weights + _DOUBT)
-            of_others[i] = of_all
+            of_others[mine] = of_all
             table.add_number(of_others[self._fold, column.codes])
             statistics.append((column.place, of_all[:-1], float(of_all[-1]), mean))
         return table, statistics
 
 
-def _without(parts: Floats, i: int) -> Floats:
-    """Sum over all folds but one."""
-    return np.asarray(np.delete(parts, i, axis=0).sum(axis=0))
+def _folds_of(held_out: Sequence[NDArray[np.bool_]], n_rows: int) -> tuple[list[set[int]], NDArray[np.intp]]:
+    """Return the boosters that hold each fold out, and the fold of each row.
+
+    Those of one booster come first, then rows that are never held out, then those that two boosters hold out.
+    """
+    holders = [{i} for i in range(len(held_out))] + [set[int]()]
+    fold = np.full(n_rows, len(held_out), dtype=np.intp)
+    for i, part in enumerate(held_out):
+        for k in np.unique(fold[part]).tolist():
+            both = holders[k] | {i}
+            if both not in holders:
+                holders.append(both)
+            fold[part & (fold == k)] = holders.index(both)
+    return holders, fold
