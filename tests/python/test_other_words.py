@@ -36,6 +36,22 @@ ESTIMATORS = [name for name in spinney.__all__ if hasattr(getattr(spinney, name)
         ("DecisionTreeClassifier", "minsplit", "min_samples_split"),
         ("DecisionTreeClassifier", "gamma", "min_impurity_decrease"),
         ("DecisionTreeRegressor", "sample_weight", "to fit"),
+        ("GradientBoostingClassifier", "lambda", "l2_regularization"),
+        ("GradientBoostingClassifier", "alpha", "l1_regularization"),
+        ("GradientBoostingClassifier", "max_bin_by_feature", "max_bins"),
+        ("GradientBoostingClassifier", "poisson_max_delta_step", "max_step"),
+        ("GradientBoostingClassifier", "deterministic", "Leave it out"),
+        ("GradientBoostingClassifier", "num_class", "Leave it out"),
+        ("GradientBoostingClassifier", "use_missing", "Leave it out"),
+        ("GradientBoostingClassifier", "weights", "Pass it to fit, as sample_weight"),
+        ("RandomForestClassifier", "num.trees", "n_estimators"),
+        ("RandomForestClassifier", "min.bucket", "min_samples_leaf"),
+        ("RandomForestClassifier", "split.select.weights", "feature_weights"),
+        ("RandomForestClassifier", "case.weights", "Pass it to fit, as sample_weight"),
+        ("RandomForestClassifier", "importance", "importances(kind=...)"),
+        ("DecisionTreeClassifier", "method", "criterion"),
+        ("DecisionTreeClassifier", "parms", "priors"),
+        ("DecisionTreeClassifier", "control", "min_samples_split"),
         ("BaggingClassifier", "base_estimator", "estimator"),
         ("BaggingClassifier", "max_depth", "estimator=DecisionTreeClassifier(max_depth=...)"),
     ],
@@ -48,6 +64,29 @@ def test_a_parameter_by_anothers_name(name, word, ours):
     with pytest.raises(ValueError, match=f"{name} has no parameter '{word}'") as changed:
         kind().set_params(**{word: 1})
     assert ours in str(changed.value)
+
+
+@pytest.mark.parametrize(
+    ("word", "advice"),
+    [
+        ("--num-leaves", "Here it is '--max-leaf-nodes'."),
+        ("--max-iter", "Here it is '--trees'."),
+        ("--n-estimators", "Here it is '--trees'."),
+        ("--num.trees", "Here it is '--trees'."),
+        ("--random-state", "Here it is '--seed'."),
+        ("--case-weights", "Here it is '--weight'."),
+        ("--qid", "Here it is '--group'."),
+        ("--reg-lambda", "It is a parameter in Python, 'l2_regularization', and no option here."),
+        ("--targte", "(Did you mean one of:"),
+    ],
+)
+def test_an_option_by_anothers_name(word, advice):
+    from click.testing import CliRunner
+    from spinney.cli.commands import spinney as command
+
+    found = CliRunner().invoke(command, ["fit", "table.csv", "--target", "y", word, "3"])
+    assert found.exit_code == 2
+    assert f"No such option '{word}'. {advice}" in found.stderr
 
 
 def test_every_parameter_of_the_other_boosters_is_ours_or_has_an_answer():

@@ -14,22 +14,23 @@ _PARAMETERS = {
     ("max_leaf_nodes",): "num_leaves num_leaf max_leaves max_leaf",
     ("max_depth",): "depth maxdepth interaction_depth",
     ("learning_rate",): "eta shrinkage_rate learn_rate",
-    ("l2_regularization",): "reg_lambda lambda_l2 l2_leaf_reg reg_l2 l2",
+    ("l2_regularization",): "reg_lambda lambda_l2 l2_leaf_reg reg_l2 l2 lambda",
     ("l1_regularization",): "reg_alpha lambda_l1 reg_l1 l1",
-    ("min_gain", "min_impurity_decrease"): "gamma min_split_loss min_split_gain min_gain_to_split min_impurity_split",
+    ("min_gain", "min_impurity_decrease"): "gamma min_split_loss min_split_gain min_gain_to_split min_impurity_split "
+    "cegb_penalty_split",
     ("min_hessian_leaf",): "min_child_weight min_sum_hessian_in_leaf min_sum_hessian min_weight_fraction_leaf",
     ("min_samples_leaf",): "min_data_in_leaf min_child_samples min_data min_node_size nodesize minbucket "
-    "n_minobsinnode",
+    "n_minobsinnode min_bucket",
     ("min_samples_split", "min_samples_leaf"): "minsplit",
     ("subsample", "max_samples"): "subsample max_samples bagging_fraction sub_row bagging bag_fraction "
     "sample_fraction sampsize",
     ("max_features_per_tree", "max_features"): "colsample_bytree feature_fraction",
     ("max_features_per_level", "max_features"): "colsample_bylevel",
     ("max_features",): "colsample_bynode feature_fraction_bynode rsm mtry",
-    ("max_bins",): "max_bin border_count n_bins",
-    ("max_step",): "max_delta_step",
-    ("loss", "criterion"): "objective loss_function application distribution criterion loss splitrule",
-    ("ccp_alpha",): "alpha",
+    ("max_bins",): "max_bin border_count n_bins max_bin_by_feature",
+    ("max_step",): "max_delta_step poisson_max_delta_step",
+    ("loss", "criterion"): "objective loss_function application distribution criterion loss splitrule method",
+    ("ccp_alpha", "l1_regularization"): "alpha",
     ("quantile",): "quantile_alpha",
     ("tweedie_power",): "tweedie_variance_power",
     ("scoring", "oob_score"): "metric metrics eval_metric custom_metric custom_loss",
@@ -67,7 +68,8 @@ _PARAMETERS = {
     ("surrogate_style",): "surrogatestyle",
     ("cv",): "xval",
     ("priors",): "prior",
-    ("feature_costs",): "cost costs first_feature_use_penalties penalties_coefficient per_object_feature_penalties",
+    ("feature_costs",): "cost costs first_feature_use_penalties penalties_coefficient "
+    "per_object_feature_penalties feature_contri cegb_tradeoff cegb_penalty_feature_lazy cegb_penalty_feature_coupled",
     ("n_parallel_trees",): "num_parallel_tree num_parallel_trees",
     ("sampling",): "sampling_method bootstrap_type data_sample_strategy",
     ("leaves",): "multi_strategy",
@@ -86,24 +88,55 @@ _SENTENCES = {
         "drop_rate",
         "Use drop_rate for DART and sampling='goss' for GOSS; else leave it out.",
     ),
-    "tree_method device task_type": ("n_estimators", "There is one way only. Leave it out."),
+    "tree_method device task_type device_type predictor gpu_id n_gpus updater process_type refresh_leaf "
+    "max_cached_hist_node deterministic force_row_wise force_col_wise use_quantized_grad num_grad_quant_bins "
+    "quant_train_renew_leaf stochastic_rounding feature_pre_filter histogram_pool_size two_round save_memory "
+    "write_forest": ("n_estimators", "There is one way only. Leave it out."),
+    "sigmoid": ("max_step", "Scores are log-odds as they are. Leave it out."),
+    "extra_trees extra_seed": (
+        "max_step",
+        "Thresholds are searched for, not drawn. Use max_features or subsample, or a forest of extra trees.",
+    ),
+    "probability": ("n_estimators", "Classes have shares: ask predict_proba. Leave it out."),
+    "holdout inbag": ("keep_rows", "Rows of weight 0 are left out: pass sample_weight to fit."),
+    "node_stats": ("keep_rows", "Nodes keep their rows and values. Leave it out."),
+    "num_random_splits minprop regularization_factor regularization_usedepth": (
+        "keep_rows",
+        "It has no counterpart. Use feature_costs, feature_weights and min_samples_leaf.",
+    ),
+    "respect_unordered_factors": ("categorical_features", "Categories are split as they are. Leave it out."),
+    "parms": ("cost_splits", "Its parts are parameters of their own: priors, cost_matrix and criterion."),
+    "control": (
+        "max_surrogates",
+        "Its parts are parameters of their own, such as min_samples_split, min_samples_leaf, cp and max_depth.",
+    ),
     "other_rate": ("top_share", "Use subsample: the sum of LightGBM's top_rate and other_rate."),
-    "one_drop": ("drop_rate", "A round drops at least one other, unless skip_drop skips it. Leave it out."),
-    "importance_type": ("n_estimators", "Ask the fitted model: importances(kind=...)."),
+    "one_drop xgboost_dart_mode normalize_type uniform_drop": (
+        "drop_rate",
+        "A round drops at least one other, unless skip_drop skips it. Leave it out.",
+    ),
+    "importance_type importance local_importance scale_permutation_importance": (
+        "n_estimators",
+        "Ask the fitted model: importances(kind=...).",
+    ),
     "eval_set evals valid_sets": ("early_stopping", "Pass held-out rows to fit, as X_val and y_val."),
     "ccp_alpha": ("min_gain", "Boosted trees are not pruned. Use min_gain or max_leaf_nodes."),
     "od_pval od_type best_model_min_trees": ("n_iter_no_change", "Use early_stopping=True, n_iter_no_change and tol."),
     "feature_weights": ("feature_costs", "Use feature_costs: a column that costs more is chosen less often."),
     "class_weight": ("tweedie_power", "Values have no classes. Pass sample_weight to fit."),
     "has_time": ("max_step", "Pass the time of each row to fit, as time."),
-    "missing nan_mode": ("max_step", "Missing values take the side that saves more. Leave it out."),
+    "missing nan_mode use_missing zero_as_missing": (
+        "max_step",
+        "Missing values take the side that saves more. Leave it out.",
+    ),
     "feature_types": (
         "categorical_features",
         "Kinds are read off the table; numbers that are categories: categorical_features.",
     ),
     "ignored_features": ("n_estimators", "Leave these columns out of the table."),
     "validate_parameters": ("n_estimators", "Parameters are always checked. Leave it out."),
-    "subsample_for_bin feature_border_type per_float_feature_quantization input_borders output_borders "
+    "subsample_for_bin bin_construct_sample_cnt min_data_in_bin feature_border_type per_float_feature_quantization "
+    "input_borders output_borders "
     "dev_efb_max_buckets sparse_features_conflict_fraction": (
         "max_bins",
         "It has no counterpart, because bins are made of the columns' own values. Use max_bins.",
@@ -138,7 +171,7 @@ _SENTENCES = {
         "warm_start",
         "It has no counterpart, because a fit writes no files. Use save, warm_start and callbacks.",
     ),
-    "classes_count class_names allow_const_label target_border": (
+    "classes_count num_class num_classes class_names allow_const_label target_border": (
         "class_weight",
         "It has no counterpart, because classes are those of y, sorted. Leave it out.",
     ),
@@ -164,11 +197,13 @@ _ARGUMENTS = {
 PARAMETERS = {word: ours for ours, words in _PARAMETERS.items() for word in words.split()}
 ARGUMENTS = {word: (ours,) for ours, words in _ARGUMENTS.items() for word in words.split()}
 _ADVICE = {word: advice for words, advice in _SENTENCES.items() for word in words.split()}
+_OPTIONS = {"n_estimators": "trees", "random_state": "seed", "sample_weight": "weight", "groups": "group"}
 _HELD_OUT_WORDS = ("eval_set", "evals", "valid_sets", "validation_data", "eval_names")
 
 
 def advise_parameter(word: str, known: Collection[str]) -> str | None:
     """Say what another library's parameter is here; None if nothing is known of it."""
+    word = word.replace(".", "_")
     if word in _ADVICE and _ADVICE[word][0] in known:
         return _ADVICE[word][1]
     ours = next((name for name in PARAMETERS.get(word, ()) if name in known), None)
@@ -177,13 +212,14 @@ def advise_parameter(word: str, known: Collection[str]) -> str | None:
 
 def advise_argument(word: str, arguments: Collection[str], parameters: Collection[str], estimator: str) -> str | None:
     """Say what another library's argument of `fit` is here; None if nothing is known of it."""
+    word = word.replace(".", "_")
     if word in _HELD_OUT_WORDS and "X_val" in arguments:
         return "Pass held-out rows as X_val and y_val."
     if word in _HELD_OUT_WORDS and "oob_score" in parameters:
         return (
             "It needs no held-out rows: with oob_score=True it judges itself by the rows that each member has not seen."
         )
-    ours = next((name for name in ARGUMENTS.get(word, ()) if name in arguments), None)
+    ours = argument_called(word, arguments)
     if ours is not None:
         return f"Here it is '{ours}'."
     if word in _ADVICE and _ADVICE[word][0] in parameters:
@@ -192,3 +228,19 @@ def advise_argument(word: str, arguments: Collection[str], parameters: Collectio
         if name in parameters:
             return f"Parameters go to the estimator: {estimator}({name}=...)."
     return None
+
+
+def argument_called(word: str, arguments: Collection[str]) -> str | None:
+    """Return the argument of `fit` that another library's word means; None if there is none."""
+    return next((name for name in ARGUMENTS.get(word.replace(".", "_"), ()) if name in arguments), None)
+
+
+def advise_option(word: str, options: Collection[str]) -> str | None:
+    """Say what a library's word for an option of a command is here, spinney's own included; None if unknown."""
+    word = word.lstrip("-").replace("-", "_").replace(".", "_")
+    names = (word, *PARAMETERS.get(word, ()), *ARGUMENTS.get(word, ()))
+    for name in names:
+        for option in (_OPTIONS.get(name, name), name.removeprefix("n_")):
+            if (found := f"--{option.replace('_', '-')}") in options:
+                return f"Here it is '{found}'."
+    return None if len(names) == 1 else f"It is a parameter in Python, '{names[1]}', and no option here."

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 
 from spinney._data import Schema
 from spinney._data.given import given_array, given_numbers
-from spinney._learn.other_words import advise_argument, advise_parameter
+from spinney._learn.other_words import advise_argument, advise_parameter, argument_called
 
 COUNT = Interval(Integral, 1, 2**31 - 1, closed="both")  # of things that the engine has an array of
 
@@ -33,8 +33,10 @@ class NamedParameters:
         nearest = get_close_matches(name, known, n=1)
         hint = f"Did you mean '{nearest[0]}'?" if nearest else f"Its parameters are: {', '.join(known)}."
         advice = cls._elsewhere.get(name) or advise_parameter(name, known)
-        if advice is None and name in _arguments_of_fit(cls):
-            advice = "Pass it to fit."
+        if advice is None:
+            arguments = _arguments_of_fit(cls)
+            ours = name if name in arguments else argument_called(name, arguments)
+            advice = None if ours is None else "Pass it to fit." if ours == name else f"Pass it to fit, as {ours}."
         return f"{cls.__name__} has no parameter '{name}'. {advice or hint}"
 
     @classmethod

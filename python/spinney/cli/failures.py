@@ -47,8 +47,19 @@ def _in_one_line() -> Iterator[None]:
         yield
     except Misunderstood:
         raise
+    except click.NoSuchOption as error:
+        raise Misunderstood(_other_option(error) or error.format_message(), error.ctx) from error
     except click.UsageError as error:
         raise Misunderstood(error.format_message(), error.ctx) from error
+
+
+def _other_option(error: click.NoSuchOption) -> str | None:
+    """Say what an option is here that goes by another library's word; None if it does not."""
+    from spinney._learn.other_words import advise_option
+
+    known = [] if error.ctx is None else [name for option in error.ctx.command.params for name in option.opts]
+    advice = advise_option(error.option_name, known)
+    return None if advice is None else f"No such option '{error.option_name}'. {advice}"
 
 
 class CommandGroup(click.Group):
