@@ -144,6 +144,67 @@ def test_categories_and_missing_values_have_their_say(unseen):
     assert broken.rows[0]["grade"] == broken.rows[1]["grade"] in {"a", "b", "c", None}
 
 
+@pytest.mark.parametrize("leaves", ["scalar", "vector"])
+def test_each_output_keeps_its_own(leaves):
+    both = np.column_stack([Y, -Y])
+    kept = values(leaves=leaves, monotonic_cst=[[1, 0, 0], [-1, 0, 0]]).fit(X, both)
+    found = kept.verify_constraints()
+    assert found.holds is True
+    assert found.columns["output"] == [0, 1]
+    assert str(found).splitlines()[1].startswith("x0 falls in output 1: proved")
+    turned = kept.verify_constraints([1, 0, 0])
+    assert turned.columns["verdict"] == ["proved", "broken"]
+    low, high = (np.array([list(row.values())], dtype=float) for row in turned.broken["x0, output 1"].rows)
+    assert kept.predict(low)[0, 1] > kept.predict(high)[0, 1]
+    free = values(leaves=leaves, warm_start=True).fit(X, both)
+    free.set_params(monotonic_cst=[[-1, 0, 0], [-1, 0, 0]], n_estimators=6)
+    with pytest.raises(ValueError, match="not known to keep monotonic_cst"):
+        free.fit(X, both)
+
+
+def test_quantiles_rise_if_all_of_them_do():
+    """A row's quantiles are put in order: of one that rises alone nothing follows."""
+    several = {"loss": "quantile", "quantile": [0.2, 0.8], "n_estimators": 10}
+    assert values(**several, monotonic_cst=[1, 0, 0]).fit(X, Y).verify_constraints().holds is True
+    model = values(**several, monotonic_cst=[1, 0, 0]).fit(X, Y)
+    falls = edited(model, lambda t, value: value if t % 2 else -3 * value)
+    found = falls.verify_constraints()
+    assert "proved" not in found.columns["verdict"]
+    for key, broken in found.broken.items():
+        low, high = (np.array([list(row.values())], dtype=float) for row in broken.rows)
+        k = int(key[-1])
+        assert falls.predict(low)[0, k] == broken.predictions[0] > broken.predictions[1] == falls.predict(high)[0, k]
+
+
+def test_a_mean_with_a_spread_is_judged_by_the_mean():
+    free = spinney.GradientBoostingRegressor("normal", n_estimators=10).fit(X, Y)
+    broken = free.verify_constraints([0, 1, 0]).broken["x1"]
+    low, high = (np.array([list(row.values())], dtype=float) for row in broken.rows)
+    assert free.predict(low)[0] == broken.predictions[0] > broken.predictions[1] == free.predict(high)[0]
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "sklearn"])
+def test_models_of_other_libraries_are_judged_too(library):
+    pytest.importorskip(library)
+    if library == "lightgbm":
+        from lightgbm import LGBMRegressor
+
+        kinds = [LGBMRegressor(n_estimators=5, monotone_constraints=c, verbose=-1) for c in ([1, 0, 0], None)]
+    elif library == "xgboost":
+        from xgboost import XGBRegressor
+
+        kinds = [XGBRegressor(n_estimators=5, monotone_constraints=c, n_jobs=1) for c in ((1, 0, 0), None)]
+    else:
+        from sklearn.ensemble import HistGradientBoostingRegressor as Theirs
+
+        kinds = [Theirs(max_iter=5, monotonic_cst=c) for c in ([1, 0, 0], None)]
+    kept, free = (getattr(spinney, f"from_{library}")(kind.fit(X, Y)) for kind in kinds)
+    assert kept.verify_constraints([1, 0, 0]).holds is True
+    broken = free.verify_constraints([0, 1, 0]).broken["x1" if library == "sklearn" else free.schema_.names[1]]
+    low, high = (np.array([list(row.values())], dtype=float) for row in broken.rows)
+    assert free.predict(low)[0] > free.predict(high)[0]
+
+
 def test_a_limit_of_steps_is_said():
     free = spinney.GradientBoostingRegressor(n_estimators=30).fit(X, Y)
     found = free.verify_constraints([0, 0, 1], max_steps=3)

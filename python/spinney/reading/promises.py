@@ -28,6 +28,7 @@ from spinney.reading.monotone import (
 
 Floats = NDArray[np.float64]
 _MOST_STEPS = 200_000
+_SAID = ("column", "direction", "verdict", "how")
 _ROUNDING = 2.0**-50  # of each of the values that are added up
 
 
@@ -66,9 +67,9 @@ class Promises:
     ----------
     columns : dict of lists
         One entry for each constrained column: `column`, `direction` (1 or -1), `verdict` ("proved", "broken" or "not
-        decided") and `how` (in words).
+        decided") and `how` (in words); of several outputs, for each of these too, with its place as `output`.
     broken : dict of str to BrokenPromise
-        A counter-example for each column that has one.
+        A counter-example for each column that has one; of several outputs, by names such as "size, output 1".
 
     Examples
     --------
@@ -108,9 +109,11 @@ class Promises:
         return f"<Promises: {proved} of {n} proved, {len(self.broken)} broken>"
 
     def __str__(self) -> str:
-        lines = []
-        for name, direction, verdict, how in zip(*self.columns.values(), strict=True):
-            lines.append(f"{one_line(name)} {'rises' if direction > 0 else 'falls'}: {verdict}, {how}")
+        lines, outputs = [], self.columns.get("output", [None] * len(self.columns["column"]))
+        parts = (self.columns[name] for name in _SAID)
+        for output, name, direction, verdict, how in zip(outputs, *parts, strict=True):
+            where = "" if output is None else f" in output {output}"
+            lines.append(f"{one_line(name)} {'rises' if direction > 0 else 'falls'}{where}: {verdict}, {how}")
         return "\n".join(lines)
 
 
@@ -127,7 +130,8 @@ class KeepsPromises:
         Parameters
         ----------
         monotonic_cst : array-like of -1, 0, 1 or dict by column name, optional
-            What to verify; None: what the model was asked to keep.
+            What to verify; None: what the model was asked to keep. A boosted model of several outputs takes one for
+            all, or a list of one for each.
         max_steps : int, default=200000
             Most steps of a column's search, which is only needed where a single tree is not monotone, though their
             sum may be. Beyond them the verdict is "not decided". A hundred thousand take about a second.
@@ -140,9 +144,9 @@ class KeepsPromises:
         check_is_fitted(self)
         model: Any = self
         given = getattr(model, "monotonic_cst", None) if monotonic_cst is None else monotonic_cst
-        if model.schema_.pool is not None or not hasattr(model, "monotonic_cst"):
+        if model.schema_.pool is not None or not (hasattr(model, "monotonic_cst") or hasattr(model, "boosting_")):
             raise ValueError(f"{type(self).__name__} splits on no single columns that could be monotone.")
-        directions = read_monotone(given, model.schema_)
+        directions = self._asked_directions(given)
         if not directions:
             raise ValueError("There are no constraints to verify. Fit with monotonic_cst, or pass it here.")
         if hasattr(model, "init_"):
@@ -155,28 +159,68 @@ class KeepsPromises:
                 "Nothing is proved of lines in leaves (linear_leaves=True), which may fall where values rise. Fit with "
                 "linear_leaves=False."
             )
-        return _Verifier(model).verify(directions, int(max_steps))
+        n_outputs = _provable_outputs(model)
+        if n_outputs == 1:
+            return _Verifier(model, 0).verify(directions[0], int(max_steps))
+        of_outputs = directions * n_outputs if len(directions) == 1 else directions
+        found = [_Verifier(model, k).verify(asked, int(max_steps)) for k, asked in enumerate(of_outputs)]
+        return _together(found, is_sorted=model._fitted.link == "ascending")
+
+    def _asked_directions(self, given: Any) -> list[list[int]]:
+        """Directions by output and column: one list if they are the same for all outputs, none if there are none."""
+        directions = read_monotone(given, self.schema_)  # type: ignore[attr-defined]
+        return [directions] if directions else []
+
+
+def _provable_outputs(model: Any) -> int:
+    """Return the number of outputs, each of which has a score that can be monotone; refuse a model that has not."""
+    fitted, n_classes = model._fitted, getattr(model, "n_classes_", 1)
+    assert isinstance(fitted, ModelOfTrees)
+    n_outputs = getattr(model, "n_outputs_", 1)
+    has_scores = hasattr(fitted, "n_scores") and not hasattr(model, "classes_")
+    if (n_outputs > 1 and not has_scores) or not isinstance(n_classes, (int, np.integer)) or n_classes > 2:
+        raise ValueError(
+            "Trees and classifiers of several outputs, and models of more than two classes, have no one prediction "
+            "that could be monotone. Fit one model for each."
+        )
+    if getattr(fitted, "n_scores", 1) > 1 and hasattr(model, "classes_"):
+        raise ValueError("A model with a score for each class has no one score that could be monotone.")
+    return int(n_outputs)
+
+
+def _together(found: list[Promises], is_sorted: bool) -> Promises:
+    """Return the verdicts of several outputs as those of one model.
+
+    Where a row's outputs are put in order, they rise if the scores of all do; of one alone nothing follows.
+    """
+    columns: dict[str, list[Any]] = {"output": [], **{name: [] for name in _SAID}}
+    for k, of_output in enumerate(found):
+        columns["output"] += [k] * len(of_output.columns["column"])
+        for name in _SAID:
+            columns[name] += of_output.columns[name]
+    doubtful = {
+        name for name, verdict in zip(columns["column"], columns["verdict"], strict=True) if verdict != "proved"
+    }
+    for i, (name, verdict) in enumerate(zip(columns["column"], columns["verdict"], strict=True)):
+        if is_sorted and verdict == "proved" and name in doubtful:
+            columns["verdict"][i] = "not decided"
+            columns["how"][i] = "outputs are put in order, and another is not proved"
+    broken = {f"{name}, output {k}": one for k, of_output in enumerate(found) for name, one in of_output.broken.items()}
+    return Promises(columns, broken)
 
 
 class _Verifier:
-    """The trees of a model, and how their sum becomes a prediction."""
+    """The trees of one of a model's outputs, and how their sum becomes a prediction."""
 
-    def __init__(self, model: Any) -> None:
-        self._model, self._fitted = model, model._fitted
-        assert isinstance(self._fitted, ModelOfTrees)
-        n_classes = getattr(model, "n_classes_", 1)
-        if getattr(model, "n_outputs_", 1) > 1 or not isinstance(n_classes, (int, np.integer)) or n_classes > 2:
-            raise ValueError(
-                "A model of several outputs or of more than two classes has no one prediction that could be monotone. "
-                "Fit one model for each."
-            )
-        self._trees = self._fitted.trees()
+    def __init__(self, model: Any, output: int) -> None:
+        self._model, self._fitted, self._output = model, model._fitted, output
+        self._trees = self._fitted.trees()[output :: getattr(self._fitted, "n_scores", 1)]
         features, policy = model.schema_.features, model._unseen_policy
         self._states = states_of(self._trees, features, policy == "other")
         self._place = 1 if self._trees[0].value_width == 2 else 0
 
     def verify(self, directions: list[int], max_steps: int) -> Promises:
-        columns: dict[str, list[Any]] = {name: [] for name in ("column", "direction", "verdict", "how")}
+        columns: dict[str, list[Any]] = {name: [] for name in _SAID}
         broken: dict[str, BrokenPromise] = {}
         for j, direction in enumerate(directions):
             if not direction:
@@ -211,8 +255,10 @@ class _Verifier:
         rows = [row_in({**box, j: 1 << bin_}, self._states) for bin_ in (low, high)]
         table = _table_of(np.array(rows), self._states)
         scores = self._fitted.scores(table, 1) if hasattr(self._fitted, "scores") else None
-        said = self._fitted.predictions(table, 1)[:, -1]
-        judged = said if scores is None else scores[:, 0]
+        all_said = self._fitted.predictions(table, 1)
+        said = all_said[:, -1 if hasattr(self._model, "classes_") else self._output]
+        in_order = scores is not None and self._fitted.link == "ascending"  # a row's quantiles are sorted
+        judged = said if scores is None or in_order else scores[:, self._output]
         if not direction * (judged[1] - judged[0]) < 0:
             return None
         features = self._model.schema_.features

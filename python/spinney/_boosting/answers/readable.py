@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.answers.tree import BoostedTree
+from spinney._boosting.losses.outputs import read_monotone_of_outputs
 from spinney._data import Schema, read_table
 from spinney._fitted.boosting import FittedBoosting
 from spinney._fitted.lazy import LazyGrid, LazySequence
@@ -48,6 +49,9 @@ class ReadableBoosting(SequenceOfMembers, ExplainedByColumns, KeepsPromises):
         tree.criterion = "gain"
         tree._keep(self.schema_, FittedTree(self.boosting_.engine.tree(t), None, 1), {"n_outputs_": 1})
         return tree
+
+    def _asked_directions(self, given: Any) -> list[list[int]]:
+        return read_monotone_of_outputs(given, self.schema_, [1] * self.boosting_.n_outputs)
 
     def apply(self, X: Any) -> NDArray[np.int64]:
         """Leaf of each row in each tree.

@@ -7,7 +7,6 @@ from typing import Any
 
 from spinney._boosting.losses.outputs import read_monotone_of_outputs
 from spinney._data import Schema
-from spinney._learn.parameters import read_monotone
 
 REFITTED = ("absolute_error", "quantile", "huber")  # losses whose leaves take medians or quantiles of residuals
 
@@ -35,7 +34,7 @@ def promised_directions(model: Any, schema: Schema, widths: Sequence[int]) -> li
 
 def check_earlier_keeps(model: Any) -> None:
     """Refuse to go on from trees that break, or may break, a constraint of the model."""
-    if model.boosting_.n_scores > 1 or not read_monotone(model.monotonic_cst, model.schema_):
+    if model.boosting_.n_shares > 2 or not model._asked_directions(model.monotonic_cst):
         return
     found = model.verify_constraints()
     if found.holds is not True:
