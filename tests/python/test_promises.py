@@ -144,7 +144,7 @@ def test_categories_and_missing_values_have_their_say(unseen):
     assert broken.rows[0]["grade"] == broken.rows[1]["grade"] in {"a", "b", "c", None}
 
 
-@pytest.mark.parametrize("leaves", ["scalar", "vector"])
+@pytest.mark.parametrize("leaves", ["single", "vector"])
 def test_each_output_keeps_its_own(leaves):
     both = np.column_stack([Y, -Y])
     kept = values(leaves=leaves, monotonic_cst=[[1, 0, 0], [-1, 0, 0]]).fit(X, both)
@@ -183,6 +183,7 @@ def test_a_mean_with_a_spread_is_judged_by_the_mean():
     assert free.predict(low)[0] == broken.predictions[0] > broken.predictions[1] == free.predict(high)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost", "sklearn"])
 def test_models_of_other_libraries_are_judged_too(library):
     pytest.importorskip(library)

@@ -198,10 +198,9 @@ def _together(found: list[Promises], is_sorted: bool) -> Promises:
         columns["output"] += [k] * len(of_output.columns["column"])
         for name in _SAID:
             columns[name] += of_output.columns[name]
-    doubtful = {
-        name for name, verdict in zip(columns["column"], columns["verdict"], strict=True) if verdict != "proved"
-    }
-    for i, (name, verdict) in enumerate(zip(columns["column"], columns["verdict"], strict=True)):
+    verdicts = list(zip(columns["column"], columns["verdict"], strict=True))
+    doubtful = {name for name, verdict in verdicts if verdict != "proved"}
+    for i, (name, verdict) in enumerate(verdicts):
         if is_sorted and verdict == "proved" and name in doubtful:
             columns["verdict"][i] = "not decided"
             columns["how"][i] = "outputs are put in order, and another is not proved"
