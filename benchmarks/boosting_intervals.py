@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ Coverages = dict[tuple[str, float], tuple[float, float]]  # method and coverage 
 load = lru_cache(maxsize=1)(sets.load)
 
 
-def coverages(data: Path, name: str, n_rows: int, seed: int, effort: float) -> Coverages:
+def coverages(name: str, seed: int, data: Path, n_rows: int, effort: float) -> Coverages:
     """Share covered, and mean width or number of classes."""
     table = load(data, name)
     rows = np.random.default_rng(seed).permutation(len(table.y))[:n_rows]
@@ -45,6 +46,20 @@ def coverages(data: Path, name: str, n_rows: int, seed: int, effort: float) -> C
     return found
 
 
+def report(name: str, runs: list[Coverages]) -> dict[tuple[str, str, float], bool]:
+    """Print what was found on one set; return whether it is near what was asked for, by method."""
+    near = {}
+    for method in dict.fromkeys(method for method, _ in runs[0]):
+        cells = []
+        for nominal in NOMINAL:
+            covered, sizes = np.array([run[method, nominal] for run in runs]).T
+            error = covered.std(ddof=1) / np.sqrt(len(covered)) if len(covered) > 1 else np.nan
+            cells.append(f"{100 * covered.mean():9.1f} ± {100 * error:.1f}  {sizes.mean():9.4g}")
+            near[name, method, nominal] = bool(abs(covered.mean() - nominal) <= NEAR)
+        print(f"{name:20} {method:9} " + " ".join(cells), flush=True)
+    return near
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
@@ -57,23 +72,14 @@ def main() -> None:
     print(f"{'':20} {'':9} " + " ".join(f"{f'{100 * q:g} %: covered':>16} {'mean size':>9}" for q in NOMINAL))
     near = {}
     with ProcessPoolExecutor(options.jobs) as pool:
-        asked = [(name, seed) for name in options.sets for seed in range(options.splits)]
-        names, seeds = zip(*asked, strict=True)
-        n = len(asked)
-        runs = list(pool.map(coverages, [options.data] * n, names, [options.rows] * n, seeds, [options.effort] * n))
-    for name in options.sets:
-        mine = [run for run, (of, _) in zip(runs, asked, strict=True) if of == name]
-        for method in dict.fromkeys(method for method, _ in mine[0]):
-            cells = []
-            for nominal in NOMINAL:
-                covered, sizes = np.array([run[method, nominal] for run in mine]).T
-                error = covered.std(ddof=1) / np.sqrt(len(covered)) if len(covered) > 1 else np.nan
-                cells.append(f"{100 * covered.mean():9.1f} ± {100 * error:.1f}  {sizes.mean():9.4g}")
-                near[name, method, nominal] = abs(covered.mean() - nominal) <= NEAR
-            print(f"{name:20} {method:9} " + " ".join(cells))
+        given = options.data, options.rows, options.effort
+        asked = [(name, k, *given) for name in options.sets for k in range(options.splits)]
+        runs = pool.map(coverages, *zip(*asked, strict=True))
+        for name in options.sets:
+            near |= report(name, list(islice(runs, options.splits)))
     for nominal in NOMINAL:
-        of_first = [min(v for (n, _, q), v in near.items() if n == name and q == nominal) for name in options.sets]
-        print(f"within 2 points of {100 * nominal:g} % by both methods: {sum(of_first)} of {len(of_first)} sets")
+        both = [min(v for (n, _, q), v in near.items() if n == name and q == nominal) for name in options.sets]
+        print(f"within 2 points of {100 * nominal:g} % by both methods: {sum(both)} of {len(both)} sets")
 
 
 if __name__ == "__main__":
