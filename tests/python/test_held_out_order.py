@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import spinney
 from sklearn.model_selection import TimeSeriesSplit
+from spinney._boosting import base
+from spinney._boosting.losses.rows import in_folds
 
 RNG = np.random.default_rng(4)
 N = 200
@@ -53,6 +55,41 @@ def test_groups_are_held_out_together(name):
     held = held_out_rows(*ESTIMATORS[name], groups=GROUP)
     assert 0 < len(held) < N / 2
     assert not set(GROUP[held]) & set(np.delete(GROUP, held))
+
+
+@pytest.mark.parametrize("of_classes", [False, True])
+def test_no_fold_of_a_fit_with_nothing_set_parts_a_group(of_classes, monkeypatch):
+    """Those that stop boosters, calibrate them and tell how far they differ are the same."""
+    seen = []
+
+    def spy(*given, **more):
+        seen.extend(in_folds(*given, **more))
+        return seen
+
+    monkeypatch.setattr(base, "in_folds", spy)
+    kind = spinney.GradientBoostingClassifier if of_classes else spinney.GradientBoostingRegressor
+    kind(effort=0.0, n_iter_no_change=2).fit(X, LABELS if of_classes else Y, groups=GROUP)
+    assert len(seen) >= 5
+    for learned, judged in seen:
+        held = judged.weights() > 0
+        assert 0 < held.sum() < N / 2
+        assert not (held & (learned.weights() > 0)).any()
+        assert all(len(set(held[g == GROUP])) == 1 for g in range(40))
+
+
+def test_intervals_cover_groups_that_are_new():
+    """A column gives groups away, and all of a group have one value: known groups are no measure of new ones."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=200)
+    labels = np.repeat(np.arange(100), 4)
+    table, new = np.column_stack([labels, rng.normal(size=400)]), np.column_stack([np.arange(100, 200), np.zeros(100)])
+    covered = []
+    for groups in (None, labels):
+        model = spinney.GradientBoostingRegressor(effort=0.0, n_iter_no_change=5, max_leaf_nodes=30, min_samples_leaf=1)
+        model.fit(table, values[labels], groups=groups)
+        covered.append(model.coverage_report(new, values[100:], 0.9, "residual", bins=0).columns["coverage"][0])
+    assert covered[0] < 0.7
+    assert covered[1] > 0.8
 
 
 def test_moments_that_are_the_same_stay_together():
