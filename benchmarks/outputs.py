@@ -1,8 +1,9 @@
 """Several numbers per row: quantiles, a mean and a spread, several outputs.
 
-Usage: ``python benchmarks/outputs.py FOLDER [quantiles spread vectors …] [--sets NAME …] [--rows N]``, with a folder as
-`sets.py` describes. Half of the rows of each set, at most N in all, are learned from, and the others judged by.
-quantiles: one model beside a model for each. spread: the likelihood of rows under ``loss="normal"``, beside one
+Usage: ``python benchmarks/outputs.py FOLDER [quantiles crossings spread vectors …] [--sets NAME …] [--rows N]``, with a
+folder as `sets.py` describes. Half of the rows of each set, at most N in all, are learned from, and the others judged
+by. quantiles: one model beside a model for each. crossings: rows, new ones and such as never were, in which quantiles
+of one model cross, on every set of numbers. spread: the likelihood of rows under ``loss="normal"``, beside one
 deviation for all rows and beside a deviation from two quantiles. vectors: trees with vector leaves beside trees of one
 score each and XGBoost's ``multi_output_tree``, of targets made of the columns of a set.
 """
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import spinney
-from sets import Table, load, seed_of
+from sets import Table, load, names, seed_of
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 SETS = (
@@ -56,6 +57,19 @@ def quantiles(table: Table, n_rows: int) -> str:
     assert (np.diff(together, axis=1) >= 0).all()
     times = f"{between - began:.1f} s, {ended - between:.1f} s"
     return f"{one:.4g} | {each:.4g} | {one / each:.3f} | {crossing:.1%} | {times}"
+
+
+def crossings(table: Table, n_rows: int) -> str:
+    """Rows that were asked for, and those of them in which a quantile lies below the one before it."""
+    X, y, X_test, _ = parted(table, n_rows)
+    given: dict[str, Any] = {"loss": "quantile", "categorical_features": table.is_category, "n_estimators": 50}
+    model = spinney.GradientBoostingRegressor(quantile=list(QUANTILES), **given).fit(X, y)
+    rng = seed_of(table.name, 2)
+    made = np.column_stack([rng.choice(column, size=10_000) for column in X.T])  # columns from different rows
+    numbers = ~np.asarray(table.is_category)
+    made[:, numbers] = made[:, numbers] * rng.choice([-3.0, 0.5, 1.0, 1.0, 3.0], size=made[:, numbers].shape)
+    said = np.concatenate([model.predict(X_test), model.predict(made)])
+    return f"{len(said)} | {int((np.diff(said, axis=1) < 0).any(axis=1).sum())}"
 
 
 def likelihood(y: Any, mean: Any, deviation: Any) -> float:
@@ -111,6 +125,7 @@ def vectors(table: Table, n_rows: int) -> str:
 WORKLOADS: dict[str, tuple[str, Callable[[Table, int], str]]] = {
     "spread": ("a deviation for each row | for all rows | from quantiles", spread),
     "vectors": ("vector leaves | trees of one score | XGBoost", vectors),
+    "crossings": ("rows | that cross", crossings),
     "quantiles": ("one model | one for each | ratio | rows that cross apart | fits", quantiles),
 }
 
@@ -120,14 +135,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="folder of sets")
     parser.add_argument("workloads", nargs="*", default=[], help=", ".join(WORKLOADS))
-    parser.add_argument("--sets", nargs="*", default=SETS, help="names of sets")
+    parser.add_argument("--sets", nargs="*", help="names of sets")
     parser.add_argument("--rows", type=int, default=5000, help="most rows of a set")
     options = parser.parse_args()
     for name in options.workloads or WORKLOADS:
         header, work = WORKLOADS[name]
         print(f"\n{name}\nset | {header}", flush=True)
-        for one in options.sets:
-            print(f"{one} | {work(load(options.folder, one), options.rows)}", flush=True)
+        for one in options.sets or (names(options.folder) if work is crossings else SETS):
+            table = load(options.folder, one)
+            if not table.n_classes:
+                print(f"{one} | {work(table, options.rows)}", flush=True)
 
 
 if __name__ == "__main__":
