@@ -142,9 +142,10 @@ def test_groups_are_held_out_together():
     groups = np.arange(240) // 12
     leaky = np.column_stack([X[:, 2:], groups])
     y = RNG.normal(size=20)[groups]
-    apart = values(min_samples_leaf=3).fit(leaky, y, groups=groups)
-    mixed = values(min_samples_leaf=3).fit(leaky, y)
-    assert apart.validation_score_[-1] > 2 * mixed.validation_score_[-1]
+    patient = {"min_samples_leaf": 3, "n_iter_no_change": 20}
+    apart = values(**patient).fit(leaky, y, groups=groups)
+    mixed = values(**patient).fit(leaky, y)
+    assert apart.validation_score_[-1] > 4 * mixed.validation_score_[-1]
     assert values().fit(leaky, y, groups=np.minimum(groups, 2)).n_iter_ > 0  # three groups: three folds
     with pytest.raises(ValueError, match="groups has one label only"):
         values().fit(leaky, y, groups=np.zeros(240))
