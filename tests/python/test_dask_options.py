@@ -1,10 +1,13 @@
 """Options of fits on Dask: rows are shared out where that gives the same bits, else one worker has all of them."""
 
+import time
+
 import numpy as np
 import pytest
 import spinney
 from dask_rows import FEW, make_frame, partitioned
-from spinney._cluster import dask_fit, dask_tables
+from spinney._cluster import dask_fit, dask_tables, left
+from spinney._cluster.dask_actors import Actors
 from spinney._cluster.holder import Holder
 
 distributed = pytest.importorskip("distributed")
@@ -149,6 +152,50 @@ def test_a_table_that_fits_no_worker_lies_in_files(client, monkeypatch, capsys):
     monkeypatch.setattr(dask_tables, "_FILES", 1e12)
     with pytest.raises(ValueError, match=r"even where they lie in files; the smallest has 2 GB\. Use larger workers"):
         spinney.RandomForestRegressor(3, max_bins=255).fit(rows, "y")
+
+
+def test_nothing_is_collected_in_silence(client):
+    frame = make_frame(300)
+    X, rows = columns(frame), partitioned(frame, [100, 100])
+    labels = np.where(frame["y"] > 0, "up", "down")
+    for model in (spinney.GradientBoostingClassifier(**FEW), spinney.ExtraTreesClassifier(2, max_depth=2)):
+        model.fit(X, labels)
+        for ask in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
+            if not hasattr(model, ask):
+                continue
+            said = getattr(model, ask)(columns(rows))
+            assert hasattr(said, "dask")
+            assert np.array_equal(said.compute(), getattr(model, ask)(X))
+    two = spinney.RandomForestRegressor(2, max_depth=2).fit(X, frame[["y", "x"]])
+    assert np.array_equal(two.predict(columns(rows)).compute(), two.predict(X))
+    both = spinney.GradientBoostingClassifier(**FEW).fit(X, np.column_stack([labels, labels]))
+    assert np.array_equal(both.predict_proba(columns(rows))[1], both.predict_proba(X)[1])
+    for fit in (
+        lambda: spinney.BaggingRegressor().fit(columns(rows), frame["y"]),
+        lambda: spinney.study(rows, "y"),
+        lambda: spinney.compare(["tree"], columns(rows), frame["y"]),
+    ):
+        with pytest.raises(TypeError, match=r"X is a Dask collection; call compute\(\) on it first"):
+            fit()
+
+
+def test_a_fit_that_fails_leaves_no_table_behind(client, monkeypatch):
+    def interrupt(self, *args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Actors, "make", interrupt)
+    rows = partitioned(make_frame(300), [100])
+    for model in (
+        spinney.RandomForestRegressor(3),
+        spinney.DecisionTreeRegressor(),
+        spinney.GradientBoostingRegressor(**FEW),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(rows, "y")
+    began = time.monotonic()
+    while left.n_left() and time.monotonic() - began < 10:
+        time.sleep(0.05)
+    assert left.n_left() == 0
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from uuid import uuid4
 from spinney._cluster.dask_actors import LONGEST_WAIT, LOOK_EVERY, Actors, WorkerLostError
 from spinney._cluster.deal import Carrier, aligned_blocks, slices_of
 from spinney._cluster.holder import Holder, apart, leave_block, n_rows_of
+from spinney._cluster.left import forget_everywhere
 
 _MOST_LOSSES = 20  # workers that a fit may lose
 
@@ -43,8 +44,12 @@ class DaskCarrier(Carrier):
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
         self.blocks = aligned_blocks(n_rows, len(threads))
         self._where = self._in_order(list(threads), futures)[: len(self.blocks)]  # address of each block
-        self._place(dict(enumerate(self._where)), dict(enumerate(futures)))
-        self._holders.connect()
+        try:
+            self._place(dict(enumerate(self._where)), dict(enumerate(futures)))
+            self._holders.connect()
+        except BaseException:
+            forget_everywhere(client, self._fit)
+            raise
 
     @property
     def n_rows_of_parts(self) -> list[int]:

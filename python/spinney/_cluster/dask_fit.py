@@ -160,28 +160,25 @@ def lazily(model: Any, method: str, X: Any) -> Any:
     """
     if hasattr(X, "map_partitions"):
         meta = _predicted(X._meta_nonempty, model, method).iloc[:0]
-        return X.map_partitions(_predicted, model, method, meta=meta)
+        return X.map_partitions(_predicted, model, method, meta, meta=meta)
     one = getattr(model, method)(np.zeros((1, X.shape[1]), dtype=X.dtype))
     rows = X.rechunk({1: -1})
     if one.ndim == 1:
-        return rows.map_blocks(_predicted, model, method, dtype=one.dtype, drop_axis=1)
-    return rows.map_blocks(_predicted, model, method, dtype=one.dtype, chunks=(rows.chunks[0], (one.shape[1],)))
+        return rows.map_blocks(_predicted, model, method, one[:0], dtype=one.dtype, drop_axis=1)
+    chunks = rows.chunks[0], (one.shape[1],)
+    return rows.map_blocks(_predicted, model, method, one[:0], dtype=one.dtype, chunks=chunks)
 
 
-def _predicted(part: Any, model: Any, method: str) -> Any:
-    """Predict one partition."""
+def _predicted(part: Any, model: Any, method: str, of_none: Any = None) -> Any:
+    """Predict one partition; `of_none` is what is said of no rows."""
+    if of_none is not None and n_rows_of(part) == 0:
+        return of_none
+    found = getattr(model, method)(part)
     if not hasattr(part, "iloc"):
-        if n_rows_of(part):
-            return getattr(model, method)(part)
-        one = getattr(model, method)(np.zeros((1, part.shape[1]), dtype=part.dtype))
-        return one[:0]
+        return found
     import pandas as pd
 
-    if len(part) == 0:
-        width = len(model.classes_) if method == "predict_proba" else 0
-        return pd.DataFrame(np.zeros((0, width)), columns=model.classes_) if width else pd.Series([], dtype=float)
-    found = getattr(model, method)(part)
     if found.ndim == 1:
         return pd.Series(found, index=part.index)
-    columns = model.classes_ if method == "predict_proba" else range(found.shape[1])
-    return pd.DataFrame(found, index=part.index, columns=columns)
+    is_by_class = method in ("predict_proba", "predict_log_proba")
+    return pd.DataFrame(found, index=part.index, columns=model.classes_ if is_by_class else range(found.shape[1]))

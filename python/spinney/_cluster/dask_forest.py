@@ -15,6 +15,7 @@ import spinney._engine as _engine
 from spinney._cluster.dask_actors import Actors, WorkerLostError
 from spinney._cluster.dask_tables import AllRows
 from spinney._cluster.grower import Grower, Wanted
+from spinney._cluster.left import forget_everywhere
 from spinney._forest.growing.turns import MOST_MEMBERS
 from spinney._learn.progress import Progress
 
@@ -42,15 +43,15 @@ class SharedTrees:
         """Return the fitted model; WorkerLostError: begin again, with the workers that are left."""
         fit, growers = f"spinney-{uuid4().hex}", Actors(self._client)
         workers = dict(sorted(self._client.nthreads().items()))
-        self._rows.bring(fit, list(workers), self._model)
-        if self._model.verbose:
-            each = f"each of {len(workers)} workers has" if len(workers) > 1 else "one worker has"
-            said = f"trees are shared out: {each} all {self._rows.n_rows:,} rows{self._rows.place}"
-            print(said, file=sys.stderr, flush=True)
-        for address, n_threads in workers.items():
-            growers.make(address, Grower, fit, address, self._model, n_threads)
         leader, *others = workers
         try:
+            self._rows.bring(fit, list(workers), self._model)
+            if self._model.verbose:
+                each = f"each of {len(workers)} workers has" if len(workers) > 1 else "one worker has"
+                said = f"trees are shared out: {each} all {self._rows.n_rows:,} rows{self._rows.place}"
+                print(said, file=sys.stderr, flush=True)
+            for address, n_threads in workers.items():
+                growers.make(address, Grower, fit, address, self._model, n_threads)
             led = growers.send(leader, "lead", y, weight, groups)
             reading = {address: growers.send(address, "read", y, weight, groups) for address in others}
             said, wanted = growers.answer(leader, led)
@@ -66,8 +67,10 @@ class SharedTrees:
                 raise wanted
             return wanted
         except BaseException:
-            with suppress(WorkerLostError):
-                growers.send(leader, "give_up")  # and wait for nothing
+            if leader in growers:
+                with suppress(WorkerLostError):
+                    growers.send(leader, "give_up")  # and wait for nothing
+            forget_everywhere(self._client, fit)
             raise
         finally:
             growers.close()

@@ -10,6 +10,7 @@ from uuid import uuid4
 from spinney._cluster.dask_actors import Actors, WorkerLostError
 from spinney._cluster.dask_forest import MOST_STARTS, with_own_draws
 from spinney._cluster.dask_tables import AllRows
+from spinney._cluster.left import forget_everywhere
 from spinney._cluster.workers import LoneFit
 
 
@@ -53,9 +54,9 @@ def _fitted_by(client: Any, model: Any, rows: AllRows, beside: dict[str, Any], c
     sent = with_own_draws(model)
     sent.__dict__.update({name: None for name in ("callbacks",) if hasattr(model, name)})
     sent.__dict__.update({name: 0 for name in ("verbose",) if hasattr(model, name)})
-    rows.bring(fit, [address], model)
-    actors.make(address, LoneFit, fit, address, sent, n_threads, bool(callbacks or verbose))
     try:
+        rows.bring(fit, [address], model)
+        actors.make(address, LoneFit, fit, address, sent, n_threads, bool(callbacks or verbose))
         said, what = actors.call(address, "begin", beside)
         while said in ("round", "busy"):
             answer = None
@@ -69,8 +70,10 @@ def _fitted_by(client: Any, model: Any, rows: AllRows, beside: dict[str, Any], c
             raise what
         return what
     except BaseException:
-        with suppress(WorkerLostError):
-            actors.send(address, "give_up")  # and wait for nothing
+        if address in actors:
+            with suppress(WorkerLostError):
+                actors.send(address, "give_up")  # and wait for nothing
+        forget_everywhere(client, fit)
         raise
     finally:
         actors.close()

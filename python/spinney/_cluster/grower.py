@@ -15,7 +15,7 @@ from weakref import ref
 
 import spinney._engine as _engine
 from spinney._cluster.actor import Answering
-from spinney._cluster.workers import LEFT
+from spinney._cluster.left import take
 
 Wanted = tuple[int, int, float]  # number of the first tree, how many, the strength of their shrinkage
 
@@ -58,13 +58,13 @@ class Grower(Answering):
             raise _ReadyError
 
         try:
-            self._model._fit(LEFT.pop(self._left_by), y, weight, groups, stop)
+            self._model._fit(take(*self._left_by), y, weight, groups, stop)
         except _ReadyError:
             return
 
     def lead(self, y: Any, weight: Any, groups: Any) -> tuple[str, Any]:
         """Begin the fit; return what it wants first, as `go_on` does."""
-        table, model, asked, given = LEFT.pop(self._left_by), self._model, self._asked, self._given
+        table, model, asked, given = take(*self._left_by), self._model, self._asked, self._given
         me = ref(self)  # the thread does not keep it: the client may let it go, or be gone
 
         def ask(request: Any, first: int, n_trees: int) -> Any:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 import spinney._engine as _engine
 from spinney._cluster.actor import Answering
+from spinney._cluster.left import leave, take
 from spinney._data import Feature, RawTable, Schema, read_table
 from spinney._data.feature import learn_feature
 from spinney._learn.row_print import in_order
@@ -21,12 +22,11 @@ Values = NDArray[np.float32] | Floats
 Numbers = list[tuple[float, float, bool]]  # by column: lowest, highest, whether some are missing
 _ALL = struct.Struct("!I")  # how many answers there are
 _ONE = struct.Struct("!IQ")  # block of each, and its bytes
-_LEFT: dict[tuple[str, int], list[Any]] = {}  # frames that tasks have left for the holder, by fit and block
 
 
 def leave_block(fit: str, block: int, ranges: Sequence[tuple[int, int]], *parts: Any) -> int:
     """Leave some rows of each part for the holder of this process; return how many there are."""
-    _LEFT[fit, block] = [rows_between(part, *ends) for part, ends in zip(parts, ranges, strict=True)]
+    leave(fit, block, [rows_between(part, *ends) for part, ends in zip(parts, ranges, strict=True)])
     return sum(end - begin for begin, end in ranges)
 
 
@@ -78,7 +78,7 @@ class Holder(Answering):
 
     def take(self, block: int, frames: Sequence[Any] | None = None) -> None:
         """Take over the frames of a block, which were left here unless they are given."""
-        found = _LEFT.pop((self._fit, block)) if frames is None else frames
+        found = take(self._fit, block) if frames is None else frames
         self._frames[block] = [read_table(frame) for frame in found if n_rows_of(frame)]
 
     def hold(self, block: int, tables: list[_engine.Table]) -> None:

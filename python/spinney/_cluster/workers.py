@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from spinney._cluster.actor import Answering
+from spinney._cluster.left import leave, take
 from spinney._data.scan import Scan
 
-LEFT: dict[tuple[str, str], Any] = {}  # tables that tasks have left for the actors of this process, by fit and worker
 _FEEDS: dict[tuple[str, str], Feed] = {}
 _LONGEST_WAIT = 600.0  # seconds for the next partition
 _LOOK_EVERY = 5.0  # seconds between two answers to whoever waits for a fit
@@ -37,7 +37,8 @@ def joined(parts: Sequence[Any]) -> Any:
 
 def leave_table(fit: str, address: str, *parts: Any) -> int:
     """Leave all rows for an actor of this worker; return how many there are."""
-    LEFT[fit, address] = table = joined(parts)
+    table = joined(parts)
+    leave(fit, address, table)
     return int(table.shape[0])
 
 
@@ -101,7 +102,7 @@ def feed_table(fit: str, address: str, is_last: bool, categorical_features: Any,
     if is_last:
         feed.put(None)
         del _FEEDS[fit, address]
-        LEFT[fit, address] = feed.result()
+        leave(fit, address, feed.result())
     return sum(int(part.shape[0]) for part in parts)
 
 
@@ -125,7 +126,7 @@ class LoneFit(Answering):
     """
 
     def __init__(self, fit: str, address: str, model: Any, n_jobs: int, reports: bool) -> None:
-        self._table = LEFT.pop((fit, address))
+        self._table = take(fit, address)
         self._model = copy(model).set_params(n_jobs=n_jobs)
         self._reports = reports
         self._said: Queue[tuple[str, Any]] = Queue()

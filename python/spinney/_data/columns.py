@@ -194,6 +194,19 @@ def coded_column(column: NumberColumn) -> CodedColumn:
     return CodedColumn(codes, distinct.tolist())
 
 
+def refuse_unread(X: Any) -> None:
+    """Refuse rows that are still to be read or computed: nothing is collected in silence."""
+    if comes_from(X, "polars", "LazyFrame"):
+        raise TypeError("X is a polars LazyFrame; call collect() on it first.")
+    if type(X).__module__.startswith("dask."):
+        raise TypeError("X is a Dask collection; call compute() on it first.")
+    if type(X).__name__ == "Scan":
+        raise TypeError(
+            "X is a stream of tables: trees, forests and gradient boosting are fitted to one, and predict from it. All "
+            "else needs the rows in memory: read them first, or take some at a time with its batches()."
+        )
+
+
 def raise_not_2d(n_dims: int, X: Any) -> None:
     """Refuse anything but two dimensions, in scikit-learn's words."""
     if n_dims > 2:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney._data.columns import comes_from, raise_not_2d, require_some
+from spinney._data.columns import comes_from, raise_not_2d, refuse_unread, require_some
 from spinney._data.given import masked_array
 from spinney._data.names import usable_names
 
@@ -86,8 +86,7 @@ def pick_table(X: Any) -> PickTable:
         return _made(X, len(X), X.shape[1], list(X.columns), _pandas_rows, _pandas_columns, _pandas_beside)
     if comes_from(X, "polars", "DataFrame"):
         return _made(X, X.height, X.width, X.columns, _brackets_rows, _polars_columns, _polars_beside)
-    if comes_from(X, "polars", "LazyFrame"):
-        raise TypeError("X is a polars LazyFrame; call collect() on it first.")
+    refuse_unread(X)
     if comes_from(X, "narwhals", "DataFrame"):
         return pick_table(X.to_native())
     if comes_from(X, "pyarrow", "Table", "RecordBatch"):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from spinney._data.columns import RawTable, comes_from, raise_not_2d
+from spinney._data.columns import RawTable, comes_from, raise_not_2d, refuse_unread
 from spinney._data.read_array import read_array, read_dict, read_other
 
 
@@ -57,15 +57,7 @@ def _reader_of(X: Any) -> Callable[[Any], RawTable]:
         from spinney._data.read_sparse import read_sparse
 
         return read_sparse
-    if comes_from(X, "polars", "LazyFrame"):
-        raise TypeError("X is a polars LazyFrame; call collect() on it first.")
-    if type(X).__module__.startswith("dask."):
-        raise TypeError("X is a Dask collection; call compute() on it first.")
-    if type(X).__name__ == "Scan":
-        raise TypeError(
-            "X is a stream of tables: trees, forests and gradient boosting are fitted to one, and predict from it. All "
-            "else needs the rows in memory: read them first, or take some at a time with its batches()."
-        )
+    refuse_unread(X)
     if comes_from(X, "narwhals", "DataFrame"):
         return lambda frame: read_table(frame.to_native())
     if hasattr(X, "__arrow_c_stream__") or hasattr(X, "__arrow_c_array__"):

@@ -133,7 +133,7 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Labels; the first of several equally good ones.
         """
-        if is_collection(X) and self.n_outputs_ == 1:
+        if is_collection(X):
             lazy: NDArray[Any] = cluster().lazily(self, "predict", X)
             return lazy
         codes = self._by_blocks(X, lambda columns: self._fitted.codes(columns, self._n_threads))
@@ -171,6 +171,9 @@ class OfClasses(ClassifierMixin, GrowingEstimator):
         ndarray of shape (n_samples, n_classes), or a list of these
             As `predict_proba`.
         """
+        if is_collection(X) and self.n_outputs_ == 1:
+            lazy: NDArray[np.float64] = cluster().lazily(self, "predict_log_proba", X)
+            return lazy
         shares = self.predict_proba(X)
         with np.errstate(divide="ignore"):
             return log(shares) if self.n_outputs_ == 1 else [log(s) for s in shares]
@@ -276,7 +279,7 @@ class OfValues(RegressorMixin, GrowingEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions.
         """
-        if is_collection(X) and self.n_outputs_ == 1:
+        if is_collection(X):
             lazy: NDArray[np.float64] = cluster().lazily(self, "predict", X)
             return lazy
         flat = self._by_blocks(X, lambda columns: self._fitted.predictions(columns, self._n_threads))

@@ -33,6 +33,11 @@ class SaysShares:
         def _scores(self, X: Any, offset: Any) -> Floats: ...
         def _staged_scores(self, X: Any, offset: Any) -> Iterator[Floats]: ...
 
+    def _is_lazy(self, offset: Any) -> bool:
+        """Whether what is said of a collection is one collection: without an offset, of one output."""
+        check_is_fitted(self)
+        return offset is None and self.boosting_.n_outputs == 1
+
     def predict_proba(self, X: Any, *, offset: Any = None) -> Floats | list[Floats]:
         """Class probabilities of each row.
 
@@ -48,8 +53,7 @@ class SaysShares:
         ndarray of shape (n_samples, n_classes)
             Columns in the order of `classes_`; a list of these if there are several outputs.
         """
-        if is_collection(X) and offset is None:
-            check_is_fitted(self)
+        if is_collection(X) and self._is_lazy(offset):
             lazy: Floats = cluster().lazily(self, "predict_proba", X)
             return lazy
         scores = self._scores(X, offset)
@@ -70,6 +74,9 @@ class SaysShares:
         ndarray of shape (n_samples, n_classes)
             As `predict_proba`.
         """
+        if is_collection(X) and self._is_lazy(offset):
+            lazy: Floats = cluster().lazily(self, "predict_log_proba", X)
+            return lazy
         with np.errstate(divide="ignore"):
             found = self.predict_proba(X, offset=offset)
             return [log(shares) for shares in found] if isinstance(found, list) else log(found)
@@ -90,6 +97,9 @@ class SaysShares:
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Scores.
         """
+        if is_collection(X) and self._is_lazy(offset):
+            lazy: Floats = cluster().lazily(self, "decision_function", X)
+            return lazy
         scores = self._scores(X, offset)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 

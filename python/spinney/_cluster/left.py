@@ -1,0 +1,41 @@
+"""Tables that tasks leave on a worker for an actor that is to come; none stays for long if it does not."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from threading import Timer
+from typing import Any
+
+_LEFT: dict[tuple[str, Any], Any] = {}  # by fit, and what else tells them apart
+_LONGEST = 1800.0  # seconds that a table waits
+_SHORT_WAIT = 5.0  # seconds for workers to answer
+
+
+def leave(fit: str, which: Any, table: Any) -> None:
+    """Leave a table for an actor of this process."""
+    _LEFT[fit, which] = table
+    timer = Timer(_LONGEST, _LEFT.pop, ((fit, which), None))  # the client may be gone
+    timer.daemon = True
+    timer.start()
+
+
+def take(fit: str, which: Any) -> Any:
+    """Return a table that was left, and keep it no longer."""
+    return _LEFT.pop((fit, which))
+
+
+def n_left() -> int:
+    """Return how many tables wait in this process."""
+    return len(_LEFT)
+
+
+def forget(fit: str) -> None:
+    """Let go of what a fit has left in this process."""
+    for key in [key for key in list(_LEFT) if key[0] == fit]:
+        _LEFT.pop(key, None)
+
+
+def forget_everywhere(client: Any, fit: str) -> None:
+    """Have all workers let go of what a fit has left; whoever does not answer is asked in vain."""
+    with suppress(Exception):
+        client.sync(client._run, forget, fit, on_error="ignore", callback_timeout=_SHORT_WAIT)
