@@ -183,7 +183,7 @@ def test_a_fit_that_fails_leaves_no_table_behind(client, monkeypatch):
     def interrupt(self, *args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Actors, "make", interrupt)
+    monkeypatch.setattr(Actors, "begin", interrupt)
     rows = partitioned(make_frame(300), [100])
     for model in (
         spinney.RandomForestRegressor(3),

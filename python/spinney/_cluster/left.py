@@ -7,12 +7,16 @@ from threading import Timer
 from typing import Any
 
 _LEFT: dict[tuple[str, Any], Any] = {}  # by fit, and what else tells them apart
+_OVER: dict[str, None] = {}  # fits that are over before they were done, the latest last
+_MOST_OVER = 100
 _LONGEST = 1800.0  # seconds that a table waits
 _SHORT_WAIT = 5.0  # seconds for workers to answer
 
 
 def leave(fit: str, which: Any, table: Any) -> None:
-    """Leave a table for an actor of this process."""
+    """Leave a table for an actor of this process, unless the fit is over."""
+    if fit in _OVER:
+        return
     _LEFT[fit, which] = table
     timer = Timer(_LONGEST, _LEFT.pop, ((fit, which), None))  # the client may be gone
     timer.daemon = True
@@ -30,7 +34,10 @@ def n_left() -> int:
 
 
 def forget(fit: str) -> None:
-    """Let go of what a fit has left in this process."""
+    """Let go of what a fit has left in this process, and of what its last tasks are about to leave."""
+    _OVER[fit] = None
+    while len(_OVER) > _MOST_OVER:
+        _OVER.pop(next(iter(_OVER)), None)
     for key in [key for key in list(_LEFT) if key[0] == fit]:
         _LEFT.pop(key, None)
 
