@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spinney._cluster.deal import CHUNK_ROWS, Dealt, LocalCarrier, aligned_blocks, slices_of
 from spinney._cluster.holder import Holder, rows_between
+from spinney._cluster.left import leave
 from spinney._cluster.shares import kept_whole
-from spinney._cluster.workers import LEFT, LoneFit
+from spinney._cluster.workers import LoneFit
 from sweep import examples
 
 N = 3 * CHUNK_ROWS + 517
@@ -70,7 +71,7 @@ def test_losses_that_are_sums_over_rows_are_shared_out():
 
 def test_a_model_that_one_worker_fits_can_be_sent():
     frame, y = make_table(n=300)
-    LEFT["fit", "here"] = frame
+    leave("fit", "here", frame)
     fit = LoneFit("fit", "here", spinney.GradientBoostingRegressor(n_estimators=2), 1, False)
     said, model = fit.begin({"y": y})
     while said == "busy":
