@@ -1,7 +1,7 @@
 """Rankers beside LightGBM's and XGBoost's: the same trees, leaves, bins and steps, NDCG at 10 of lists held out.
 
 Usage: ``python benchmarks/ranking.py [WORKLOAD …] [--quick] [--rounds N] [--json FILE] [--data FOLDER]``. A row
-compares with the faster of the peers.
+compares with the faster of the peers; "agree" compares NDCG with the better one, over several tables and seeds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from program import command_line, run
-from timing import Row, beside, median, play
+from timing import Row, beside, median, play, play_round
 
 _ROUNDS, _LEAVES, _RATE, _PLACES = 100, 31, 0.1, 30
 
@@ -27,25 +27,33 @@ class Lists(NamedTuple):
     y: Any
     groups: Any
 
-    def parted(self, share: float = 0.3) -> tuple[Lists, Lists]:
+    def parted(self, share: float = 0.3, seed: int = 0) -> tuple[Lists, Lists]:
         """Hold out some of the lists."""
         labels = np.unique(self.groups)
-        chosen = np.random.default_rng(0).permutation(labels)[: int(share * len(labels))]
+        chosen = np.random.default_rng(seed).permutation(labels)[: int(share * len(labels))]
         held = np.isin(self.groups, chosen)
         return tuple(Lists(self.X[side], self.y[side], self.groups[side]) for side in (~held, held))  # type: ignore[return-value]
 
 
-def queries(n_lists: int, seed: int = 0) -> Lists:
+_GRADES = (0.5, 0.75, 0.9, 0.97)  # shares of rows below each
+
+
+def queries(
+    n_lists: int,
+    seed: int = 0,
+    size: tuple[int, int] = (20, 200),
+    grades: tuple[float, ...] = _GRADES,
+    chance: float = 1.0,
+) -> Lists:
     """20 to 200 rows of 50 numbers for each query; grades 0 to 4, few of them large, by a curved wish and chance."""
     rng = np.random.default_rng(seed)
-    sizes = rng.integers(20, 201, n_lists)
+    sizes = rng.integers(size[0], size[1] + 1, n_lists)
     groups = np.repeat(np.arange(n_lists), sizes)
     X = rng.normal(size=(len(groups), 50)).astype(np.float32)
     X[:, :5] += rng.normal(size=(n_lists, 5)).astype(np.float32)[groups]
     wish = X[:, 6] + np.sin(2 * X[:, 7]) + X[:, 8] * X[:, 9] / 2 + np.abs(X[:, 10]) + X[:, 0] * X[:, 11] / 2
-    wish = wish + rng.normal(size=len(wish))
-    grades = np.digitize(wish, np.quantile(wish, [0.5, 0.75, 0.9, 0.97]))
-    return Lists(X, grades, groups)
+    wish = wish + chance * rng.normal(size=len(wish))
+    return Lists(X, np.digitize(wish, np.quantile(wish, grades)), groups)
 
 
 def from_table(folder: Path, name: str, by: str, most: int) -> Lists:
@@ -61,7 +69,7 @@ def from_table(folder: Path, name: str, by: str, most: int) -> Lists:
         c if c.dtype.is_numeric() else pl.Series(np.unique(c.cast(pl.String), return_inverse=True)[1]) for c in X
     ]
     X = np.column_stack([column.cast(pl.Float32).to_numpy() for column in columns])
-    return Lists(X, np.digitize(y, np.quantile(y, [0.5, 0.75, 0.9, 0.97])), groups)
+    return Lists(X, np.digitize(y, np.quantile(y, _GRADES)), groups)
 
 
 def _sizes(groups: Any) -> Any:
@@ -99,21 +107,26 @@ def _xgboost(table: Lists, loss: str) -> Any:
     return model.fit(table.X, table.y, qid=table.groups)
 
 
-def _compared(label: str, table: Lists, loss: str, n_rounds: int, target: str) -> Row:
+def _makers(loss: str) -> dict[str, Any]:
+    return {"ours": _ours, "xgboost": _xgboost} | ({"lightgbm": _lightgbm} if loss == "lambdamart" else {})
+
+
+def _ndcg(model: Any, held: Lists) -> float:
     import spinney
 
+    return spinney.ranking_score(held.y, model.predict(held.X).astype(float), held.groups, metric="ndcg@10")
+
+
+def _compared(label: str, table: Lists, loss: str, n_rounds: int, target: str) -> Row:
     learned, held = table.parted()
-    makers = {"ours": _ours, "xgboost": _xgboost} | ({"lightgbm": _lightgbm} if loss == "lambdamart" else {})
+    makers = _makers(loss)
     models: dict[str, Any] = {}
 
     def fit(name: str) -> None:
         models[name] = makers[name](learned, loss)
 
     rounds = play({name: partial(fit, name) for name in makers}, n_rounds)
-    found = {
-        name: spinney.ranking_score(held.y, model.predict(held.X).astype(float), held.groups, metric="ndcg@10")
-        for name, model in models.items()
-    }
+    found = {name: _ndcg(model, held) for name, model in models.items()}
     fastest = min((name for name in makers if name != "ours"), key=lambda name: median(rounds, name))
     best = max(value for name, value in found.items() if name != "ours")
     said = ", ".join(f"{name} {value:.4f} in {median(rounds, name):.2f} s" for name, value in found.items())
@@ -131,18 +144,65 @@ def synthetic(options: argparse.Namespace) -> Iterator[Row]:
     """2,000 queries of 20 to 200 rows."""
     table = queries(200 if options.quick else 2_000)
     yield _compared("queries", table, "lambdamart", options.rounds, ">= 2")
-    yield _compared("queries", table, "pairwise", options.rounds, "")
+    yield _compared("queries", table, "pairwise", options.rounds, ">= 2")
 
 
 def tables(options: argparse.Namespace) -> Iterator[Row]:
-    """Houses by postcode and incomes by occupation, for information."""
+    """Houses by postcode and incomes by occupation."""
     if options.data is None:
         return
-    for name, by in (("kc_house_sales", "zipcode"), ("gov_census", "occupation")):
+    for name, by in _TABLES:
         yield _compared(name, from_table(options.data, name, by, 500), "lambdamart", options.rounds, ">= 2")
 
 
-WORKLOADS = {"synthetic": synthetic, "tables": tables}
+_TABLES = (("kc_house_sales", "zipcode"), ("gov_census", "occupation"))
+_KINDS: dict[str, dict[str, Any]] = {
+    "usual": {"n_lists": 300},
+    "many": {"n_lists": 1500},
+    "short": {"n_lists": 1500, "size": (5, 20)},
+    "two grades": {"n_lists": 400, "size": (30, 60), "grades": (0.9,)},
+    "much chance": {"n_lists": 300, "size": (20, 100), "grades": (0.4, 0.6, 0.8), "chance": 3.0},
+}
+
+
+def agree(options: argparse.Namespace) -> Iterator[Row]:
+    """NDCG of other lists, means over as many seeds as rounds, and over parts of open tables; both losses."""
+    for loss in ("lambdamart", "pairwise"):
+        for name, kind in _KINDS.items():
+            yield _mean(name, [queries(seed=seed, **kind).parted() for seed in range(options.rounds)], loss)
+        for name, by in _TABLES if options.data is not None else ():
+            table = from_table(options.data, name, by, 500)
+            yield _mean(name, [table.parted(seed=seed) for seed in range(options.rounds)], loss)
+
+
+def _mean(label: str, parts: list[tuple[Lists, Lists]], loss: str) -> Row:
+    """Compare with the peer that is better on the mean, with the standard error of the difference."""
+    makers, rounds = _makers(loss), []
+    found: dict[str, list[float]] = {name: [] for name in makers}
+    for number, (learned, held) in enumerate(parts):
+        models: dict[str, Any] = {}
+
+        def fit(name: str, learned: Lists = learned, models: dict[str, Any] = models) -> None:
+            models[name] = makers[name](learned, loss)
+
+        rounds.append(play_round({name: partial(fit, name) for name in makers}, number))
+        for name, model in models.items():
+            found[name].append(_ndcg(model, held))
+    best = max((name for name in makers if name != "ours"), key=lambda name: float(np.mean(found[name])))
+    more = np.subtract(found["ours"], found[best])
+    error = float(np.std(more, ddof=1) / np.sqrt(len(more))) if len(more) > 1 else 0.0
+    said = ", ".join(f"{name} {np.mean(values):.4f}" for name, values in found.items())
+    return beside(
+        f"{label}, {loss}, {len(parts)} seeds",
+        rounds,
+        peer=best,
+        target=">= 0",
+        judged=round(float(more.mean()) + error, 3),
+        evidence=f"NDCG@10 {said}: {more.mean():+.4f} ± {error:.4f}",
+    )
+
+
+WORKLOADS = {"synthetic": synthetic, "tables": tables, "agree": agree}
 
 if __name__ == "__main__":
     parser = command_line(__doc__, WORKLOADS)

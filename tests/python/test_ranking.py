@@ -295,6 +295,31 @@ def test_refuses_in_words(more, said):
         spinney.GradientBoostingRanker(**SMALL).fit(**given)
 
 
+def test_pairs_draw_small_leaves_to_zero_by_the_number_of_rows():
+    X, grades, groups = table()
+    prints = {
+        (loss, l2): spinney.GradientBoostingRanker(loss, **SMALL, l2_regularization=l2)
+        .fit(X, grades, groups=groups)
+        .fingerprint()
+        for loss in ("lambdamart", "pairwise")
+        for l2 in ("auto", 0.0, 0.36)
+    }
+    assert prints["pairwise", "auto"] == prints["pairwise", 0.36] != prints["pairwise", 0.0]
+    assert prints["lambdamart", "auto"] == prints["lambdamart", 0.0]
+
+
+def test_starts_at_the_scores_of_another_model():
+    X, grades, groups = table()
+    with pytest.raises(TypeError, match="as offset, to fit and to predict"):
+        spinney.GradientBoostingRanker(init="zero")
+    with pytest.raises(TypeError, match="a leaf has one value"):
+        spinney.GradientBoostingSurvival(leaves="vector")
+    known = X[:, 0] / 2  # a model that has found the slope
+    model = spinney.GradientBoostingRanker(**SMALL | {"n_estimators": 3}).fit(X, grades, groups=groups, offset=known)
+    np.testing.assert_allclose(model.predict(X, offset=known) - model.predict(X), known, atol=1e-12)
+    assert model.score(X, grades, groups=groups, offset=known) > spinney.ranking_score(grades, known, groups)
+
+
 def test_refuses_metrics_that_are_not_of_lists():
     X, grades, groups = table()
     with pytest.raises(ValueError, match="no metric of lists"):

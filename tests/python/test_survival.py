@@ -239,6 +239,10 @@ def test_a_scale_that_moves_goes_on_where_it_was(tmp_path):
     signed = np.where(is_event, time, -time)
     whole = spinney.GradientBoostingSurvival("aft", **SMALL).fit(X, signed)
     assert len(whole.scales_) == whole.n_iter_
+    deep = spinney.GradientBoostingSurvival("aft", n_estimators=60, min_samples_leaf=1).fit(X, signed)  # knows its rows
+    assert deep.scale_ < deep.scales_.min() == deep.scales_[-1]
+    constant = spinney.GradientBoostingSurvival("aft", n_estimators=1).fit(np.zeros_like(X), signed)
+    assert deep.scales_.min() == pytest.approx(constant.scale_ / 2, rel=1e-3)
     first = spinney.GradientBoostingSurvival("aft", **SMALL | {"n_estimators": 5}, warm_start=True).fit(X, signed)
     first.save(tmp_path / "model")
     for model in (first, spinney.load(tmp_path / "model")):
@@ -269,3 +273,12 @@ def test_draws_forests_of_rounds_and_shrunken_trees(loss):
     for more in ({"n_parallel_trees": 3, "subsample": 0.7, "random_state": 0}, {"hierarchical_shrinkage": 10.0}):
         model = spinney.GradientBoostingSurvival(loss, **SMALL | {"n_estimators": 30}, **more).fit(X, signed)
         assert model.score(X, signed) > 0.7
+
+
+def test_leaves_of_few_rows_are_a_twentieth_of_them():
+    X, time, is_event = times(120)
+    signed = np.where(is_event, time, -time)
+    given = {"n_estimators": 3, "max_leaf_nodes": 8}
+    auto = spinney.GradientBoostingSurvival(**given).fit(X, signed)
+    six, twenty = (spinney.GradientBoostingSurvival(**given, min_samples_leaf=n).fit(X, signed) for n in (6, 20))
+    assert auto.fingerprint() == six.fingerprint() != twenty.fingerprint()

@@ -69,10 +69,13 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
     _model_attribute = "boosting_"
     _neutral: ClassVar[dict[str, Any]] = NEUTRAL
     boosting_: FittedBoosting
+    _leaf_share: ClassVar[float] = 1.0  # of few rows: fewest of a leaf, unless the user says how many
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     _elsewhere: ClassVar[dict[str, str]] = {
         "criterion": "Splits are compared by the loss that they save. Leave it out.",
+        "init": "Pass what another model says of the rows as offset, to fit and to predict.",
+        "leaves": "There is one score, so that a leaf has one value. Leave it out.",
     }
 
     # ---- what differs between classes and values ---------------------------------------------------

@@ -78,10 +78,10 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
     min_samples_split : int or float, default=2
         Fewest rows that a node must hold to be split; a float is a share of all rows.
     min_samples_leaf : int, float or "auto", default="auto"
-        Fewest rows in a leaf; a float is a share of all rows. "auto": 20, with fewer than 40 rows 3, with fewer than 12
-        a quarter of them, or what goes with ``n_estimators="auto"``. A leaf must also hold as large a sum of second
-        derivatives as this many rows of its parent have on average. (Where the mean weight exceeds eight times the
-        median, a row counts with the median weight in this rule.)
+        Fewest rows in a leaf; a float is a share of all rows. "auto": a twentieth of them, between 3 and 20, with fewer
+        than 12 rows a quarter of them, or what goes with ``n_estimators="auto"``. A leaf must also hold as large a sum
+        of second derivatives as this many rows of its parent have on average. (Where the mean weight exceeds eight
+        times the median, a row counts with the median weight in this rule.)
     min_hessian_leaf : float, default=1e-3
         Smallest sum of the loss's second derivatives in a leaf.
     min_gain : float, default=0.0
@@ -218,7 +218,8 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
     scale_ : float
         With ``loss="aft"``: the scale of the model, by rows held out if there are any, unless it was given.
     scales_ : ndarray of shape (n_rounds,)
-        With ``loss="aft"``, unless there are folds: the scale that each round was fitted with.
+        With ``loss="aft"``, unless there are folds: the scale that each round was fitted with; no less than half of
+        that about a constant, as rows that are learned from look ever more certain.
     n_iter_ : int
         Number of rounds in the model; those of all boosters, which take turns, with ``n_estimators="auto"``.
     n_estimators_ : int
@@ -268,6 +269,7 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
     (3, 2)
     """
 
+    _leaf_share: ClassVar[float] = 0.05  # censored rows say little: shares of events matter more than counts of rows
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseBoosting._parameter_constraints,
         "loss": [StrOptions({"cox", "aft"})],

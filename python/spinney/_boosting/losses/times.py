@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ Floats = NDArray[np.float64]
 DISTRIBUTIONS = ("normal", "logistic", "extreme")
 _MOST_STEPS, _CLOSE, _LONGEST = 100, 1e-10, 2.0  # of Newton's method for the constant
 _APART, _FARTHEST = 0.05, 0.5  # logarithms of scales that a step compares, and its length
+_LEAST_SHARE = 0.5  # of the scale about a constant: rows that are learned by heart would make it ever smaller
 _FORMS = (
     "Pass times, with a minus sign where the event had not happened by then; a structured array of (event, time); or "
     "two columns, the first and the last time at which it may have happened."
@@ -145,6 +147,7 @@ class TimedLoss:
         self._is_fitted = scale is None
         self._follows: TimedLoss | None = None
         self._scale = 1.0 if scale is None else scale
+        self._offset, self._least = rows.offset, 0.0
 
     def held_out(self, rows: LearningRows) -> TimedLoss:
         """Return the loss of rows that are judged by the scale of these."""
@@ -165,8 +168,21 @@ class TimedLoss:
         """Gradients and second derivatives by row."""
         if self._is_fitted:
             self._step(scores)
+            self._scale = max(self._scale, self._least_scale())
+        return self._pulls(scores)
+
+    def _pulls(self, scores: Floats) -> tuple[Floats, Floats]:
         gradients, hessians, _ = self._rows.gradients(scores[0], self.scale, self._n_threads)
         return gradients, hessians
+
+    def _least_scale(self) -> float:
+        """Return the least scale of a round, known from the rows alone, wherever the scale is at present."""
+        if not self._least:
+            other = copy(self)
+            other._scale = 1.0
+            offset = np.zeros(len(self._middle)) if self._offset is None else self._offset[0]
+            self._least = _LEAST_SHARE * other.fit_scale((other.constant(offset) + offset)[np.newaxis])
+        return self._least
 
     def mean_loss(self, scores: Floats) -> float:
         """Weighted mean."""
@@ -202,7 +218,9 @@ class TimedLoss:
         constant = float(np.average((self._middle - offset)[used], weights=self._weight[used]))
         for _ in range(_MOST_STEPS):
             scores = (constant + offset)[np.newaxis]
-            gradients, hessians = self.gradients(scores)
+            if self._is_fitted:
+                self._step(scores)
+            gradients, hessians = self._pulls(scores)
             down, bend = float((gradients[0] * self._weight).sum()), float((hessians[0] * self._weight).sum())
             step = -float(np.clip(down / max(bend, 1e-300), -_LONGEST, _LONGEST))
             constant += step

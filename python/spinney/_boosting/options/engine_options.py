@@ -211,7 +211,9 @@ def smallest_leaf(model: Any, recipe: Recipe, n_rows: int) -> int:
     if isinstance(model.min_samples_leaf, str):  # "auto"
         if recipe.min_samples_leaf is not None:
             return recipe.min_samples_leaf
-        return _USUAL_LEAF if n_rows >= 2 * _USUAL_LEAF else min(_LEAF_OF_FEW, max(1, n_rows // 4))
+        if n_rows < 2 * _USUAL_LEAF:
+            return min(_LEAF_OF_FEW, max(1, n_rows // 4))
+        return min(_USUAL_LEAF, max(_LEAF_OF_FEW, int(n_rows * model._leaf_share)))
     fewest = count_rows(model.min_samples_leaf, n_rows)
     if 2 * fewest > n_rows > 1:
         warn(

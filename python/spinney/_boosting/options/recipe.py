@@ -20,6 +20,7 @@ _HELD_TWICE = 0.2  # share of a fold
 SEARCH = "search"  # the effort that tries several recipes
 _DRAWN_BY_GRADIENT = 0.5  # share of the rows, unless the user says
 _DRAWN_BESIDE_TOP = 0.1  # share of the rows, those of small gradients
+_L2_OF_PAIRS, _MOST_L2_OF_PAIRS = 1e-3, 10.0  # by row; what is chance in a row pulls on all of its pairs at once
 _PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a booster stops, unless the user says
 
 
@@ -135,6 +136,8 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool) -> Recip
     found = _PLAIN
     if is_auto and stops:
         found = _by_size(n_rows, n_scores, model._is_class_target, _work(model))
+    elif model.loss == "pairwise":
+        found = found | {"l2_regularization": min(n_rows * _L2_OF_PAIRS, _MOST_L2_OF_PAIRS)}
     for name in _PLAIN:
         if not _is_open(getattr(model, name, "auto")):
             found = found | {name: getattr(model, name)}
