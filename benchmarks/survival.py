@@ -102,7 +102,7 @@ def _compared(label: str, X: Any, times: Any, loss: str, options: argparse.Names
 
 
 def synthetic(options: argparse.Namespace) -> Iterator[Row]:
-    """Weibull's times, whose hazards are proportional, and log-normal ones, whose are not; of few rows, several splits."""
+    """Weibull's times, whose hazards are proportional, and log-normal ones, whose are not; many rows and few."""
     n = 2_000 if options.quick else 50_000
     for label, is_proportional in (("Weibull", True), ("log-normal", False)):
         for loss in ("cox", "aft"):
