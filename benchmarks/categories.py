@@ -202,7 +202,8 @@ def _units(options: argparse.Namespace) -> list[pool.Unit]:
         ]
     if "encodings" in options.parts:
         wanted = [f for f in ENCODED_FAMILIES if not options.families or f in options.families]
-        with_categories = [n for n in sets.names(options.data) if n not in LARGE]
+        asked_for = options.sets or sets.names(options.data)
+        with_categories = [n for n in sets.names(options.data) if n in asked_for and n not in LARGE]
         with_categories = [n for n in with_categories if sets.load(options.data, n).is_category.any()]
         chosen += [("encodings", n, f, v) for n in with_categories for f in wanted for v in ENCODINGS]
     return [
