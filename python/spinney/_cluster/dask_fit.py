@@ -58,9 +58,11 @@ def _share_rows(model: Any, X: Any, beside: dict[str, Any], checkpoint: Any, hel
     for attempt in range(MOST_STARTS):
         carriers: list[DaskCarrier] = []
         try:
+            coming = {name: _begun(client, value) for name, value in taken.items() if name not in LATER}
             carriers.append(DaskCarrier(client, parts))
             del held[:]  # the holders have them now
-            given = {name: _collected(value, name, carriers[0]) for name, value in taken.items() if name not in LATER}
+            given = {name: _collected(value, name, carriers[0]) for name, value in coming.items()}
+            coming.clear()
             later = _later(client, taken, carriers)
             table = Dealt(carriers[0], n_columns, names)
             y, weight, offset, groups, time = map(given.get, ("y", "sample_weight", "offset", "groups", "time"))
@@ -116,10 +118,17 @@ def _fitted_there(model: Any, X: Any, beside: dict[str, Any], fit: Any, rows: Al
     return model
 
 
+def _begun(client: Any, value: Any) -> Any:
+    """Have a column that is a collection computed while other things are done; `_here` returns it."""
+    return client.compute(value) if hasattr(value, "dask") else value
+
+
 def _here(value: Any) -> Any:
     """Return a column that is a collection, or a dict of such, as an array."""
     if isinstance(value, dict):
         return {name: _here(one) for name, one in value.items()}
+    if hasattr(value, "key") and hasattr(value, "result"):
+        return value.result()  # it was begun
     return value.compute() if hasattr(value, "dask") else value
 
 
