@@ -119,6 +119,20 @@ def test_rows_that_are_held_out_and_what_is_beside_them(client):
 
 
 @pytest.mark.slow
+def test_lists_and_times(client):
+    frame = make_frame(600)
+    X, rows = columns(frame), partitioned(frame.assign(g=np.arange(600) % 20), [250])
+    grades, times = np.digitize(frame["y"], [-1, 1]), np.exp(frame["y"] / 4) * np.where(np.arange(600) % 3, 1, -1)
+    here = spinney.GradientBoostingRanker(**FEW).fit(X, grades, groups=np.arange(600) % 20)
+    there = spinney.GradientBoostingRanker(**FEW).fit(rows.drop(columns="y"), grades, groups="g")
+    assert there.fingerprint() == here.fingerprint()
+    here = spinney.GradientBoostingSurvival(**FEW).fit(X, times)
+    there = spinney.GradientBoostingSurvival(**FEW).fit(rows.drop(columns=["y", "g"]), times)
+    assert there.fingerprint() == here.fingerprint()
+    assert np.array_equal(there.predict(rows.drop(columns=["y", "g"])).compute(), here.predict(X))
+
+
+@pytest.mark.slow
 def test_classes_weigh_what_they_are_said_to(client):
     frame = make_frame()
     frame["y"] = np.digitize(frame["y"], [-1, 2])

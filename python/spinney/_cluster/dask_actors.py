@@ -29,6 +29,7 @@ class Actors:
     def __init__(self, client: Any) -> None:
         self._client = client
         self._actors: dict[str, Any] = {}
+        self._futures: dict[str, Any] = {}
         self._is_direct = False
         self._comms: dict[str, Any] = {}  # to workers, that are kept
         self._busy: set[str] = set()  # those that an answer is to come from
@@ -47,18 +48,21 @@ class Actors:
 
         def wait() -> None:
             self._actors[address] = self.gathered([made], address)[0]
+            self._futures[address] = made  # an actor by itself is kept by the process's latest client, whichever it is
 
         return wait
 
     def forget(self, address: str) -> None:
         """Let the actor of a worker go; those that take its place have to be connected to."""
         self._actors.pop(address, None)
+        self._futures.pop(address, None)
         self._is_direct = False
         self._hang_up([address])
 
     def close(self) -> None:
         """Let all go."""
         self._actors.clear()
+        self._futures.clear()
         self._hang_up(list(self._comms))
 
     def _hang_up(self, addresses: Sequence[str]) -> None:

@@ -104,7 +104,8 @@ def compare(
         No fit is begun after this time; models that are not done then are left out.
     parallel : bool, default=False
         Whether fits run side by side, on one thread each where there are enough. Sooner done, but times then say
-        little. False: one after the other.
+        little. Where joblib has a backend of other machines (``joblib.parallel_config(backend="dask")``), they run
+        there. False: one after the other.
     n_jobs : int, optional
         Threads. None: all that the process may use. Scores of spinney's models are the same for any number.
     random_state : int, RandomState or None, default=0
