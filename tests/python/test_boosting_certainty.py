@@ -7,7 +7,7 @@ from oracle.forest_uncertainty import slow_upper_point
 from oracle.saved import through_bytes
 from spinney import _engine
 from spinney._boosting.losses.rows import LearningRows, in_folds
-from spinney._boosting.rounds.calibration import errors_of_mean
+from spinney._boosting.rounds.calibration import Calibration, errors_of_mean
 
 RNG = np.random.default_rng(8)
 X = RNG.normal(size=(300, 3))
@@ -109,6 +109,25 @@ def test_the_margin_is_the_slow_quantile():
         margin = slow_upper_point(errors, 0.9)
         low, high = model.predict_interval(NEW[:1], 0.9, "residual")[0]
         assert high - low == pytest.approx(2 * margin)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_row_has_a_say_in_its_own_spread(weighted):
+    """The slow way: bins of all rows, means without the one."""
+    rng = np.random.default_rng(3)
+    predicted = np.sort(rng.normal(size=130))[:, np.newaxis]
+    weight = rng.integers(1, 4, size=130).astype(float) if weighted else None
+    known = Calibration.of(predicted, predicted[:, 0] + rng.normal(size=130), weight)
+    parts, counts = np.array_split(np.arange(130), 2), np.ones(130) if weight is None else weight
+    centres = [np.average(predicted[rows, 0], weights=counts[rows]) for rows in parts]
+    for i in range(0, 130, 7):
+        others = [rows[rows != i] for rows in parts]
+        means = [np.average(known.errors[rows], weights=counts[rows]) for rows in others]
+        assert known._spread_by_others[i] == pytest.approx(np.interp(predicted[i, 0], centres, means))
+    same = Calibration.of(np.zeros((120, 1)), rng.normal(size=120), None)  # all predictions alike
+    assert np.isfinite(same.margins(np.zeros(1), 0.9, "scaled")).all()
+    one = Calibration.of(np.zeros((1, 1)), np.ones(1), None)
+    assert one.margins(np.zeros(1), 0.4, "scaled") == 1.0
 
 
 def test_scaled_intervals_follow_the_noise():

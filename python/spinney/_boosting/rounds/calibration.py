@@ -61,23 +61,47 @@ class Calibration:
         """How far from each predicted value the target lies at most, with probability `coverage`."""
         if method == "residual":
             return np.full(len(predicted), self.narrower * upper_point(self.errors, self.weight, coverage))
-        known = upper_point(self.errors / self.spread(self.predicted[:, 0]), self.weight, coverage)
+        known = upper_point(self.errors / self._spread_by_others, self.weight, coverage)
         return np.asarray(self.narrower * known * self.spread(predicted))
 
     def spread(self, predicted: Floats) -> Floats:
         """Mean size of the errors of rows with predictions near each."""
-        centres, means = self._spreads
-        return np.interp(predicted, centres, means)
+        return np.maximum(np.interp(predicted, self._centres, self._means), self._least)
 
     @cached_property
-    def _spreads(self) -> tuple[Floats, Floats]:
+    def _weights(self) -> Floats:
+        return np.ones(len(self.target)) if self.weight is None else self.weight
+
+    @cached_property
+    def _least(self) -> float:
+        mean = _mean(self.errors, self._weights)
+        return _LEAST_SPREAD * mean if mean > 0 else 1.0
+
+    @cached_property
+    def _bins(self) -> list[NDArray[np.intp]]:
+        """Rows, by bin of the prediction."""
         order = np.argsort(self.predicted[:, 0], kind="stable")
-        weight = np.ones(len(order)) if self.weight is None else self.weight
-        bins = np.array_split(order, min(_MOST_BINS, max(1, len(order) // _BIN)))
-        centres = np.array([_mean(self.predicted[rows, 0], weight[rows]) for rows in bins])
-        means = np.array([_mean(self.errors[rows], weight[rows]) for rows in bins])
-        mean = _mean(self.errors, weight)
-        return centres, np.maximum(means, _LEAST_SPREAD * mean if mean > 0 else 1.0)
+        return np.array_split(order, min(_MOST_BINS, max(1, len(order) // _BIN)))
+
+    @cached_property
+    def _centres(self) -> Floats:
+        return np.array([_mean(self.predicted[rows, 0], self._weights[rows]) for rows in self._bins])
+
+    @cached_property
+    def _means(self) -> Floats:
+        return np.array([_mean(self.errors[rows], self._weights[rows]) for rows in self._bins])
+
+    @cached_property
+    def _spread_by_others(self) -> Floats:
+        """Spread at each row by the errors of all rows but itself, as new rows have no say in theirs."""
+        found = np.interp(self.predicted[:, 0], self._centres, self._means)
+        for k, rows in enumerate(self._bins):
+            weight, total = self._weights[rows], fsum(self._weights[rows].tolist())
+            if len(rows) == 1:
+                continue
+            change = weight / (total - weight) * (self._means[k] - self.errors[rows])  # of the bin's mean
+            found[rows] += change * np.interp(self.predicted[rows, 0], self._centres, np.eye(len(self._bins))[k])
+        return np.maximum(found, self._least)
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of a model file."""
