@@ -69,12 +69,12 @@ std::vector<ForcedSplit> read_forced(const ForcedSplits& given) {
 void init_options(BoostingOptions* self, const LossParts& losses, std::uint32_t max_bins, double subsample,
                   bool draws_by_gradient, double top_share, std::uint32_t n_parallel_trees, double drop_rate,
                   double skip_drop, std::uint32_t max_drop, bool drops_by_weight, double learning_rate,
-                  std::uint32_t max_leaf_nodes, std::uint32_t max_depth, bool depth_wise, bool symmetric,
-                  Row min_samples_split, Row min_samples_leaf, double min_hessian_leaf, double min_gain,
-                  double l2_regularization, double l1_regularization, double max_step, bool temper_steps,
-                  double longest_step, bool vector_leaves, double max_features_per_tree, double max_features_per_level,
-                  double max_features, std::uint32_t max_one_hot, double category_smoothing, double category_l2,
-                  std::vector<std::vector<std::int8_t>> monotonic_cst,
+                  std::uint32_t steps_grow_after, std::uint32_t max_leaf_nodes, std::uint32_t max_depth,
+                  bool depth_wise, bool symmetric, Row min_samples_split, Row min_samples_leaf, double min_hessian_leaf,
+                  double min_gain, double l2_regularization, double l1_regularization, double max_step,
+                  bool temper_steps, double longest_step, bool vector_leaves, double max_features_per_tree,
+                  double max_features_per_level, double max_features, std::uint32_t max_one_hot,
+                  double category_smoothing, double category_l2, std::vector<std::vector<std::int8_t>> monotonic_cst,
                   std::vector<std::vector<std::uint32_t>> interaction_cst, std::vector<double> feature_costs,
                   std::vector<double> feature_weights, const ForcedSplits& forced_splits, double hierarchical_shrinkage,
                   std::vector<std::uint8_t> linear_columns, double linear_l2, std::uint64_t seed, int n_jobs) {
@@ -92,6 +92,7 @@ void init_options(BoostingOptions* self, const LossParts& losses, std::uint32_t 
   p.lines = {std::move(linear_columns), linear_l2};
   p.temper_steps = temper_steps;
   p.vector_leaves = vector_leaves;
+  p.steps_grow_after = steps_grow_after;
   BoostParams& t = p.tree;
   t.learning_rate = learning_rate;
   t.max_leaf_nodes = max_leaf_nodes;
@@ -157,12 +158,13 @@ void init_boosting_options(nb::module_& m) {
   nb::class_<BoostingOptions>(m, "BoostingOptions", "How rounds of trees are to learn.")
       .def("__init__", &init_options, nb::kw_only(), "losses"_a, "max_bins"_a, "subsample"_a, "draws_by_gradient"_a,
            "top_share"_a, "n_parallel_trees"_a, "drop_rate"_a, "skip_drop"_a, "max_drop"_a, "drops_by_weight"_a,
-           "learning_rate"_a, "max_leaf_nodes"_a, "max_depth"_a, "depth_wise"_a, "symmetric"_a, "min_samples_split"_a,
-           "min_samples_leaf"_a, "min_hessian_leaf"_a, "min_gain"_a, "l2_regularization"_a, "l1_regularization"_a,
-           "max_step"_a, "temper_steps"_a, "longest_step"_a, "vector_leaves"_a, "max_features_per_tree"_a,
-           "max_features_per_level"_a, "max_features"_a, "max_one_hot"_a, "category_smoothing"_a, "category_l2"_a,
-           "monotonic_cst"_a, "interaction_cst"_a, "feature_costs"_a, "feature_weights"_a, "forced_splits"_a,
-           "hierarchical_shrinkage"_a, "linear_columns"_a, "linear_l2"_a, "seed"_a, "n_jobs"_a);
+           "learning_rate"_a, "steps_grow_after"_a, "max_leaf_nodes"_a, "max_depth"_a, "depth_wise"_a, "symmetric"_a,
+           "min_samples_split"_a, "min_samples_leaf"_a, "min_hessian_leaf"_a, "min_gain"_a, "l2_regularization"_a,
+           "l1_regularization"_a, "max_step"_a, "temper_steps"_a, "longest_step"_a, "vector_leaves"_a,
+           "max_features_per_tree"_a, "max_features_per_level"_a, "max_features"_a, "max_one_hot"_a,
+           "category_smoothing"_a, "category_l2"_a, "monotonic_cst"_a, "interaction_cst"_a, "feature_costs"_a,
+           "feature_weights"_a, "forced_splits"_a, "hierarchical_shrinkage"_a, "linear_columns"_a, "linear_l2"_a,
+           "seed"_a, "n_jobs"_a);
   m.def("losses", &losses, nb::sig("def losses() -> dict[str, dict[str, bool]]"),
         "Losses by name, and what they are like.");
 }

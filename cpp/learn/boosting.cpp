@@ -266,7 +266,8 @@ void Boosting::set_values(BoostedTree& grown, std::uint32_t k, std::span<const R
   sums.reserve(n_leaves);
   for (std::size_t i = 0; i < n_leaves; ++i) sums.push_back({g[i].load(), h[i].load()});
   const SplitSearch search(coded_->coding, tree_params(k), {});
-  set_steps(grown, sums, scales, search, tree_params(k), is_tempered(params_, part_of(k), k), params_.vector_leaves);
+  set_steps(grown, sums, scales, search, tree_params(k), params_.step_growth(round_),
+            is_tempered(params_, part_of(k), k), params_.vector_leaves);
 }
 
 void Boosting::add_lines(BoostedTree& grown, std::uint32_t k, std::span<const Row> rows) const {
@@ -280,7 +281,7 @@ void Boosting::add_lines(BoostedTree& grown, std::uint32_t k, std::span<const Ro
     if (tree.longest_step > 0) size = std::min(size, tree.longest_step);
     return tempers ? tempered(size) : size;
   };
-  rules.learning_rate = tree.learning_rate;
+  rules.learning_rate = tree.learning_rate * params_.step_growth(round_);
   set_lines(grown, *rows_.table, rows, pairs_[k].data(), params_.lines, rules, tree.n_threads);
 }
 
@@ -301,7 +302,7 @@ double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::spa
     value += sum / total;
   }
   if (params_.tree.max_step > 0) value = std::clamp(value, -params_.tree.max_step, params_.tree.max_step);
-  return params_.tree.learning_rate * value;
+  return params_.tree.learning_rate * params_.step_growth(round_) * value;
 }
 
 // Values of splits are means of those below; leaves may count for less, or be drawn to these.

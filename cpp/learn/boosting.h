@@ -39,8 +39,12 @@ struct BoostingParams {
   double hierarchical_shrinkage = 0;  // strength; values of nodes are drawn to those above them
   std::uint32_t n_parallel_trees = 1;  // rounds that fit the gradients of the same scores
   LineParams lines;                    // of leaves that are more than a value
+  std::uint32_t steps_grow_after = 0;  // rounds; 0: never
 
   std::uint32_t n_scores() const;
+
+  // Steps of a round over those of the first. Who has not settled after many rounds has a long way to go.
+  double step_growth(std::uint32_t round) const;
 };
 
 // Rows with their targets. Scores are by column, then by row; they start where the caller says.

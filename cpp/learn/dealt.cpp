@@ -198,7 +198,7 @@ void DealtBoosting::set_values(const Ask& ask, std::uint32_t first, std::vector<
         weights[l] += piece.get<std::int64_t>();
       }
     const SplitSearch search(coding_, tree_params(k), {});
-    set_steps(grown[i], sums, LeafScales(totals_[k]), search, tree_params(k),
+    set_steps(grown[i], sums, LeafScales(totals_[k]), search, tree_params(k), params_.step_growth(round_),
               is_tempered(params_, parts_[part_of_[k]], k), false);
     if (is_weighted_) set_weights(grown[i], weights, whole_.weight_scale);
     average_below(grown[i].tree);

@@ -64,14 +64,14 @@ bool is_tempered(const BoostingParams& params, const PlacedPart& part, std::uint
 }
 
 void set_steps(BoostedTree& grown, const std::vector<WholeSums>& sums, const LeafScales& scales,
-               const SplitSearch& search, const BoostParams& params, bool is_tempered, bool is_free) {
+               const SplitSearch& search, const BoostParams& params, double growth, bool is_tempered, bool is_free) {
   for (std::size_t i = 0; i < sums.size(); ++i) {
     const GrownLeaf& leaf = grown.leaves[i];
     double newton = search.step(static_cast<double>(sums[i].gradient) / scales.gradient,
                                 static_cast<double>(sums[i].hessian) / scales.hessian, {});
     if (params.longest_step > 0) newton = std::clamp(newton, -params.longest_step, params.longest_step);
     const double step = is_tempered ? tempered(newton) : std::clamp(newton, leaf.bounds.low, leaf.bounds.high);
-    grown.tree.value[leaf.node] = params.learning_rate * step;
+    grown.tree.value[leaf.node] = params.learning_rate * growth * step;
   }
   if (is_tempered || is_free) order_values(grown.tree, params.monotonic_cst);
 }

@@ -29,10 +29,10 @@ void order_values(Tree& tree, const std::vector<std::int8_t>& monotone);
 // Are long steps of this score's trees tempered?
 bool is_tempered(const BoostingParams& params, const PlacedPart& part, std::uint32_t score);
 
-// Leaves take the steps that the sums of their gradients ask for. `is_free`: the tree grew by other rules than bounds of
-// these values.
+// Leaves take the steps that the sums of their gradients ask for, times the growth of steps by then. `is_free`: the tree
+// grew by other rules than bounds of these values.
 void set_steps(BoostedTree& grown, const std::vector<WholeSums>& sums, const LeafScales& scales,
-               const SplitSearch& search, const BoostParams& params, bool is_tempered, bool is_free);
+               const SplitSearch& search, const BoostParams& params, double growth, bool is_tempered, bool is_free);
 
 // Nodes know the weight of their rows, not their number; `weights` are those of leaves, times the scale.
 void set_weights(BoostedTree& grown, const std::vector<std::int64_t>& weights, double scale);

@@ -1,5 +1,6 @@
 #include "learn/part_losses.h"
 
+#include <algorithm>
 #include <array>
 
 #include "boost/kernels.h"
@@ -13,6 +14,12 @@ std::uint32_t BoostingParams::n_scores() const {
   std::uint32_t n = 0;
   for (const LossPart& part : parts) n += part.n_scores;
   return n;
+}
+
+double BoostingParams::step_growth(std::uint32_t round) const {
+  constexpr double most = 3;
+  if (steps_grow_after == 0 || round <= steps_grow_after) return 1;
+  return std::min(most, static_cast<double>(round) / static_cast<double>(steps_grow_after));
 }
 
 std::vector<PlacedPart> placed(const std::vector<LossPart>& parts) {

@@ -634,6 +634,7 @@ class BoostingOptions:
         max_drop: int,
         drops_by_weight: bool,
         learning_rate: float,
+        steps_grow_after: int,
         max_leaf_nodes: int,
         max_depth: int,
         depth_wise: bool,

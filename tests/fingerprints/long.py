@@ -30,3 +30,5 @@ VALUES = {
 }
 enter_models("long table, classes", CLASSES, LONG, LONG_CLASSES)
 enter_models("long table, values", VALUES, LONG, LONG_VALUES)
+GROWING = {"boosting, steps that grow": lambda: spinney.GradientBoostingRegressor(max_leaf_nodes=4)}
+enter_models("long table, values", GROWING, LONG[:1200], LONG_VALUES[:1200])

@@ -114,6 +114,30 @@ def test_effort_buys_boosters_and_small_steps():
         values(effort=2).fit(X, VALUES)
 
 
+def test_steps_of_squared_errors_grow_unless_the_user_says_how_long_they_are():
+    def found(n_rows, **parameters):
+        model = spinney.GradientBoostingRegressor(**parameters)
+        recipe = resolve(model, n_rows, 1, False)
+        return recipe.learning_rate, recipe.steps_grow_after, recipe.n_rounds
+
+    assert found(1000) == (0.2, 40, 200)
+    assert found(1000, effort=1) == (0.1, 80, 400)
+    assert found(3000) == found(100_000) == (0.1, 100, 350)
+    assert found(999) == (0.08, 0, 1000)
+    assert found(1000, learning_rate=0.1) == (0.1, 0, 600)
+    assert found(1000, loss="absolute_error") == found(1000, early_stopping=True) == (0.15, 0, 600)
+    assert found(1000, n_estimators=50) == (0.1, 0, 50)
+
+
+def test_few_rows_of_several_classes_take_long_steps_and_little_patience():
+    few, many, two = (
+        resolve(spinney.GradientBoostingClassifier(), *size, False) for size in ((500, 3), (5000, 3), (500, 1))
+    )
+    assert (few.learning_rate, few.patience) == (0.16, 30)
+    assert (many.learning_rate, many.patience) == (0.1, 50)
+    assert (two.learning_rate, two.patience) == (0.08, 50)
+
+
 def test_what_is_set_stays():
     model = values(max_leaf_nodes=2).fit(X, VALUES)
     assert model.boosting_.n_leaves == 2 * model.n_iter_

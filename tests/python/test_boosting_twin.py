@@ -1,5 +1,7 @@
 """The engine's boosting beside its slow twin, and the derivatives of the losses."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import spinney
@@ -201,6 +203,27 @@ def stump_free(loss, y, score, parameter, **options):
     before = engine.training_loss()
     engine.advance(1)
     return engine.trees(0)[0].value[0], before
+
+
+def test_steps_grow_with_the_number_of_rounds_to_three_times_the_first():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), rng.normal(size=40)
+    model = spinney.GradientBoostingRegressor(n_estimators=1, max_leaf_nodes=3).fit(X, y)
+    columns, recipe = model._columns(X), resolve(model, 40, 1, False)
+
+    def booster(grow_after, scores, n_done):
+        chosen = replace(recipe, steps_grow_after=grow_after)
+        options = engine_options(model, chosen, model.schema_, named("squared_error"), 40, 40.0, 1, 0)
+        read = _engine.BoostingOptions(**options)
+        return _engine.Boosting(columns, y[np.newaxis], None, scores, None, read, n_done)
+
+    growing = booster(2, np.zeros((1, 40)), 0)
+    for n_done in range(11):
+        plain = booster(0, growing.scores(), n_done)
+        plain.advance(1)
+        growing.advance(1)
+        growth = min(3.0, max(1.0, n_done / 2))
+        np.testing.assert_allclose(growing.trees(n_done)[0].value, growth * plain.trees(0)[0].value, rtol=1e-13)
 
 
 def _schema():

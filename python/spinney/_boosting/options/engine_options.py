@@ -155,6 +155,7 @@ def engine_options(
         "max_drop": min(model._setting("max_drop") or NO_LIMIT, NO_LIMIT),
         "drops_by_weight": model._setting("drop_by") == "weight",
         "learning_rate": step_size(model, recipe),
+        "steps_grow_after": recipe.steps_grow_after,
         "max_leaf_nodes": min(recipe.max_leaf_nodes or NO_LIMIT, NO_LIMIT),
         "max_depth": min(model.max_depth or NO_LIMIT, NO_LIMIT),
         "depth_wise": model.growth == "depth",

@@ -22,6 +22,7 @@ _DRAWN_BY_GRADIENT = 0.5  # share of the rows, unless the user says
 _DRAWN_BESIDE_TOP = 0.1  # share of the rows, those of small gradients
 _L2_OF_PAIRS, _MOST_L2_OF_PAIRS = 1e-3, 10.0  # by row; what is chance in a row pulls on all of its pairs at once
 _PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a booster stops, unless the user says
+_PATIENCE_OF_CLASSES = 30  # the same of folds of few rows of several classes
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,9 @@ class Recipe:
     learning_rate, max_leaf_nodes, l2_regularization, subsample, max_features, max_bins : as the parameters
     min_samples_leaf : int or None
         Fewest rows of a leaf; None: by the number of rows alone.
+    steps_grow_after : int
+        Rounds after which steps grow with the number of rounds, to three times the first; 0: they never do. A booster
+        that has not stopped by then has a long way to go.
     stops_early : bool
         Whether a booster stops when its held-out rows no longer improve.
     patience : int
@@ -71,6 +75,7 @@ class Recipe:
     max_features: Any
     max_bins: int
     min_samples_leaf: int | None
+    steps_grow_after: int
     stops_early: bool
     patience: int
     worth: float
@@ -151,10 +156,12 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool) -> Recip
     is_few = n_rows < _few_rows(model._is_class_target)
     if stops and makes_folds(model, has_held_out):
         n_folds, n_deals = _folds_and_deals(n_rows, is_few, _work(model))
+    if n_folds and not is_few and model.loss == "squared_error" and _is_open(model.learning_rate):
+        found = found | _growing_steps(n_rows, _work(model))
     return Recipe(
         **found,
         stops_early=stops,
-        patience=int(model.n_iter_no_change or (_PATIENCE_OF_FOLDS if is_auto else _PATIENCE)),
+        patience=int(model.n_iter_no_change or _patience(is_auto, is_few and _has_classes(model, n_scores))),
         worth=_WORTH / n_rows if is_auto else 0.0,
         worth_of_present=model.loss == "squared_error",  # others have no natural 0, or go on falling to it
         n_folds=n_folds,
@@ -166,6 +173,23 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool) -> Recip
         has_statistics=n_folds > 0 and n_scores == 1 and n_rows < VERY_MANY_ROWS,
         is_auto=is_auto,
     )
+
+
+def _growing_steps(n_rows: int, work: float) -> dict[str, Any]:
+    """Return steps that grow: half the rounds for about the same loss, where boosters have a long way to go."""
+    first, after, most = (0.2, 40, 200) if n_rows < _FEW_ROWS else (0.1, 100, 350)
+    return {"learning_rate": first / work, "steps_grow_after": round(after * work), "n_rounds": round(most * work)}
+
+
+def _patience(is_auto: bool, are_few_of_classes: bool) -> int:
+    if not is_auto:
+        return _PATIENCE
+    return _PATIENCE_OF_CLASSES if are_few_of_classes else _PATIENCE_OF_FOLDS
+
+
+def _has_classes(model: Any, n_scores: int) -> bool:
+    """Whether there are several classes, with a score each."""
+    return bool(model._is_class_target) and n_scores > 1
 
 
 def searched(model: Any, recipe: Recipe) -> list[Recipe]:
@@ -237,6 +261,7 @@ _PLAIN: dict[str, Any] = {
     "max_features": None,
     "max_bins": 255,
     "min_samples_leaf": None,
+    "steps_grow_after": 0,
 }
 
 
@@ -245,16 +270,18 @@ def _by_size(n_rows: int, n_scores: int, is_class_target: bool, work: float) -> 
     is_few = n_rows < _few_rows(is_class_target)
     smallest_leaf = min(20, n_rows // 60) if is_class_target else min(10, n_rows // 20)
     has_classes = n_scores > 1 and is_class_target
+    first_steps = (0.16 if has_classes else 0.08) if is_few else 0.15 if n_rows < _FEW_ROWS else 0.1
     most_leaves = 6 if n_rows < _VERY_FEW_ROWS else 12 if is_few or has_classes else 24
     return {
         "n_rounds": round((1000 if is_few else 600) * work),
-        "learning_rate": (0.08 if is_few else 0.15 if n_rows < _FEW_ROWS else 0.1) / work,
+        "learning_rate": first_steps / work,
         "max_leaf_nodes": most_leaves,
         "l2_regularization": min(3.0, 100 / n_rows) if is_class_target else 1.0,
         "subsample": 1.0,
         "max_features": 0.5,
         "max_bins": 64 if n_rows < _MANY_ROWS else 255,
         "min_samples_leaf": max(3, smallest_leaf),
+        "steps_grow_after": 0,
     }
 
 
