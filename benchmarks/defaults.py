@@ -240,7 +240,8 @@ def _get_ready(contestant: str, threads: int) -> None:
     if contestant in _READY:
         return
     X = np.random.default_rng(0).normal(size=(60, 2)).astype(np.float32)
-    CONTESTANTS[contestant][1](Job(X, X[:, 0].astype(np.float64), np.zeros(2, dtype=bool), 0, threads))
+    for y, n_classes in ((X[:, 0].astype(np.float64), 0), ((X[:, 0] > 0).astype(np.int64), 2)):
+        CONTESTANTS[contestant][1](Job(X, y, np.zeros(2, dtype=bool), n_classes, threads))
     _READY.add(contestant)
 
 
