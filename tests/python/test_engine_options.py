@@ -67,6 +67,7 @@ BOOSTING = {
     "max_drop": 1,
     "drops_by_weight": False,
     "learning_rate": 0.1,
+    "steps_grow_after": 0,
     "max_leaf_nodes": 31,
     "max_depth": 6,
     "depth_wise": False,
@@ -170,6 +171,7 @@ DERIVED_OF_BOOSTING = {
     "seed",
     "temper_steps",
     "longest_step",
+    "steps_grow_after",
 }
 
 
