@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 import dask_rows
 import numpy as np
@@ -55,6 +57,14 @@ def test_answers_are_put_together_and_taken_apart():
     for answers in ({}, {7: b"abc", 0: b"", 3: bytes(range(256)) * 100}):
         found = {block: bytes(some) for block, some in apart(together(answers)).items()}
         assert found == answers
+
+
+def test_nobody_waits_for_a_worker_that_is_forgotten():
+    actors = Actors(SimpleNamespace(loop=SimpleNamespace(add_callback=lambda *_: None), rpc=None, nthreads=dict))
+    actors._comms["gone"] = None
+    actors._busy.add("gone")  # it has died over a question
+    actors.forget("gone")
+    actors._look(time.monotonic())  # the next question takes longer than a second
 
 
 @pytest.mark.slow

@@ -70,6 +70,7 @@ class Actors:
         for address in addresses:
             if (comm := self._comms.pop(address, None)) is not None:
                 self._client.loop.add_callback(_give_back, self._client.rpc, address, comm, address in self._busy)
+            self._busy.discard(address)
 
     def gathered(self, futures: Sequence[Any], address: str | None = None) -> list[Any]:
         """Return results, in time or not at all."""
