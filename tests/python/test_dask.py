@@ -65,6 +65,7 @@ def test_nobody_waits_for_a_worker_that_is_forgotten():
     actors._busy.add("gone")  # it has died over a question
     actors.forget("gone")
     actors._look(time.monotonic())  # the next question takes longer than a second
+    assert actors.ask(["gone"], b"") == {}  # it has blocks still
 
 
 @pytest.mark.slow

@@ -109,6 +109,8 @@ class Actors:
 
     def send(self, address: str, method: str, *args: Any) -> Any:
         """Call a method of a holder; return a future."""
+        if address not in self._actors:
+            raise WorkerLostError(address)  # it was forgotten, and has blocks still that nobody has asked for since
         try:
             call = self._actors[address].do  # fails if its worker is known to be gone
             return call(method, *args) if not self._is_direct else self._straight(address, method, *args)
@@ -135,7 +137,7 @@ class Actors:
     async def _ask_all(self, addresses: Sequence[str], question: bytes) -> dict[str, Any]:
         """Send a question over all connections before an answer is waited for."""
         found: dict[str, Any] = {}
-        for address in addresses:
+        for address in (address for address in addresses if address in self._actors):
             try:
                 if address not in self._comms:
                     self._comms[address] = await self._client.rpc.connect(address)
