@@ -1,12 +1,13 @@
 """Options of fits on Dask: rows are shared out where that gives the same bits, else one worker has all of them."""
 
+import asyncio
 import time
 
 import numpy as np
 import pytest
 import spinney
 from dask_rows import FEW, make_frame, partitioned
-from spinney._cluster import dask_fit, dask_tables, left
+from spinney._cluster import dask_actors, dask_fit, dask_tables, left
 from spinney._cluster.dask_actors import Actors
 from spinney._cluster.holder import Holder
 
@@ -56,6 +57,32 @@ def test_an_error_of_a_worker_is_no_loss_of_it(client, monkeypatch):
     monkeypatch.setattr(Holder, "answer", full)
     with pytest.raises(OSError, match="no space left"):
         spinney.GradientBoostingRegressor(**FEW).fit(partitioned(make_frame(300), [100]), "y")
+
+
+def _fail():
+    raise TimeoutError("the store of the partitions does not answer")
+
+
+def test_waits_for_partitions(client, monkeypatch):
+    with pytest.raises(TimeoutError, match="the store of the partitions"):
+        Actors(client).gathered([client.submit(_fail, pure=False)])
+    monkeypatch.setattr(dask_actors, "LONGEST_WAIT", 1.5)
+    monkeypatch.setattr(dask_actors, "LOOK_EVERY", 0.1)
+    some = client.map(time.sleep, [0.8] * 6, pure=False, workers=[min(client.nthreads())])
+    assert Actors(client).gathered(some) == [None] * 6  # there is one more in time, again and again
+    with pytest.raises(TimeoutError, match=r"The cluster has not answered for 2 s\."):
+        Actors(client).gathered([client.submit(time.sleep, 4, pure=False)])
+
+
+def test_a_client_that_must_not_be_waited_for():
+    async def fit():
+        async with distributed.Client(asynchronous=True, processes=False, n_workers=1, dashboard_address=None):
+            rows = partitioned(make_frame(300), [100])
+            with pytest.raises(TypeError, match="Fit in another thread"):
+                spinney.GradientBoostingRegressor(**FEW).fit(rows, "y")
+            return await asyncio.to_thread(spinney.GradientBoostingRegressor(**FEW).fit, rows, "y")
+
+    assert asyncio.run(fit()).n_features_in_ > 0
 
 
 @pytest.mark.slow

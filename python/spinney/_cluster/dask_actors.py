@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import wait
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
@@ -46,11 +47,11 @@ class Actors:
         """Begin to make an actor; return what waits until it is made."""
         made = self._client.submit(kind, *args, workers=[address], actor=True, pure=False)
 
-        def wait() -> None:
+        def wait_for_it() -> None:
             self._actors[address] = self.gathered([made], address)[0]
             self._futures[address] = made  # an actor by itself is kept by the process's latest client, whichever it is
 
-        return wait
+        return wait_for_it
 
     def forget(self, address: str) -> None:
         """Let the actor of a worker go; those that take its place have to be connected to."""
@@ -73,16 +74,21 @@ class Actors:
             self._busy.discard(address)
 
     def gathered(self, futures: Sequence[Any], address: str | None = None) -> list[Any]:
-        """Return results, in time or not at all."""
-        distributed: Any = import_module("distributed")  # it has no types
-        began = time.monotonic()
-        while True:
-            try:
-                distributed.wait(futures, timeout=LOOK_EVERY)
-                found: list[Any] = self._client.gather(futures)
-                return found
-            except TimeoutError:
+        """Return results, in time or not at all; the time begins anew whenever another one is there."""
+        coming = self._client.gather(list(futures), asynchronous=True)
+        waiting = asyncio.run_coroutine_threadsafe(coming, self._client.loop.asyncio_loop)
+        began, n_known = time.monotonic(), 0
+        try:
+            while True:
+                wait([waiting], timeout=LOOK_EVERY)
+                if waiting.done():
+                    found: list[Any] = waiting.result()  # or what a task has raised, be it a TimeoutError
+                    return found
+                if (n_done := sum(future.done() for future in futures)) > n_known:
+                    began, n_known = time.monotonic(), n_done
                 self.check_wait(address, began)
+        finally:
+            waiting.cancel()
 
     def check_wait(self, address: str | None, began: float) -> None:
         """Fail if a worker is gone, or has not answered since `began` for longer than any answer takes."""

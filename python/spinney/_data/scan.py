@@ -180,9 +180,15 @@ def active_client() -> Any:
     if distributed is None:
         return None
     try:
-        return distributed.default_client()
+        client = distributed.default_client()
     except ValueError:
         return None
+    if client.asynchronous:  # whoever waits here stands in the way of what is waited for
+        raise TypeError(
+            "The Dask client is asynchronous, and a fit waits for its workers. Fit in another thread, as by await "
+            "asyncio.to_thread(model.fit, X, y); or use a Client without asynchronous=True, in a notebook too."
+        )
+    return client
 
 
 def _is_lazy(X: Any) -> bool:
