@@ -2,6 +2,8 @@
 
 import itertools
 import pickle
+import threading
+import time
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spinney._cluster.deal import CHUNK_ROWS, Dealt, LocalCarrier, aligned_blocks, slices_of
 from spinney._cluster.holder import Holder, rows_between
-from spinney._cluster.left import leave
+from spinney._cluster.left import forget, leave, take
 from spinney._cluster.shares import kept_whole
 from spinney._cluster.workers import LoneFit
 from sweep import examples
@@ -67,6 +69,18 @@ def test_losses_that_are_sums_over_rows_are_shared_out():
         assert kept_whole(spinney.GradientBoostingClassifier(**FEW, loss=loss), {}) is None
     assert kept_whole(spinney.GradientBoostingRegressor(**FEW), {}) is None
     assert "looks at all rows of a leaf" in kept_whole(spinney.GradientBoostingRegressor(loss="absolute_error"), {})
+
+
+def test_tables_that_are_taken_leave_no_thread_behind():
+    for fit in ("taken", "forgotten"):
+        leave(fit, 0, [])
+    assert [thread.name for thread in threading.enumerate()].count("spinney-left") == 2
+    assert take("taken", 0) == []
+    forget("forgotten")
+    began = time.monotonic()
+    while any(thread.name == "spinney-left" for thread in threading.enumerate()):
+        assert time.monotonic() - began < 10
+        time.sleep(0.01)
 
 
 def test_a_model_that_one_worker_fits_can_be_sent():

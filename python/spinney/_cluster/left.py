@@ -6,7 +6,7 @@ from contextlib import suppress
 from threading import Timer
 from typing import Any
 
-_LEFT: dict[tuple[str, Any], Any] = {}  # by fit, and what else tells them apart
+_LEFT: dict[tuple[str, Any], tuple[Any, Timer]] = {}  # by fit, and what else tells them apart
 _OVER: dict[str, None] = {}  # fits that are over before they were done, the latest last
 _MOST_OVER = 100
 _LONGEST = 1800.0  # seconds that a table waits
@@ -17,15 +17,18 @@ def leave(fit: str, which: Any, table: Any) -> None:
     """Leave a table for an actor of this process, unless the fit is over."""
     if fit in _OVER:
         return
-    _LEFT[fit, which] = table
     timer = Timer(_LONGEST, _LEFT.pop, ((fit, which), None))  # the client may be gone
     timer.daemon = True
+    timer.name = "spinney-left"
+    _LEFT[fit, which] = table, timer
     timer.start()
 
 
 def take(fit: str, which: Any) -> Any:
     """Return a table that was left, and keep it no longer."""
-    return _LEFT.pop((fit, which))
+    table, timer = _LEFT.pop((fit, which))
+    timer.cancel()  # it is a thread
+    return table
 
 
 def n_left() -> int:
@@ -39,7 +42,8 @@ def forget(fit: str) -> None:
     while len(_OVER) > _MOST_OVER:
         _OVER.pop(next(iter(_OVER)), None)
     for key in [key for key in list(_LEFT) if key[0] == fit]:
-        _LEFT.pop(key, None)
+        if (found := _LEFT.pop(key, None)) is not None:
+            found[1].cancel()
 
 
 def forget_everywhere(client: Any, fit: str) -> None:
