@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spinney._cluster.deal import CHUNK_ROWS, Dealt, LocalCarrier, aligned_blocks, slices_of
 from spinney._cluster.holder import Holder, rows_between
-from spinney._cluster.left import forget, leave, take
+from spinney._cluster.left import FEEDS, forget, leave, take
 from spinney._cluster.shares import kept_whole
-from spinney._cluster.workers import LoneFit
+from spinney._cluster.workers import Feed, GivenUpError, LoneFit, feed_table
 from sweep import examples
 
 N = 3 * CHUNK_ROWS + 517
@@ -81,6 +81,19 @@ def test_tables_that_are_taken_leave_no_thread_behind():
     while any(thread.name == "spinney-left" for thread in threading.enumerate()):
         assert time.monotonic() - began < 10
         time.sleep(0.01)
+
+
+def test_a_table_on_its_way_to_files_is_forgotten(tmp_path):
+    feed = FEEDS["on its way", "here"] = Feed("on its way", str(tmp_path), None)
+    feed.put(make_table(n=300)[0])
+    forget("on its way")
+    began = time.monotonic()
+    while any(thread.name == "spinney-feed" for thread in threading.enumerate()):
+        assert time.monotonic() - began < 10
+        time.sleep(0.01)
+    assert not [key for key in FEEDS if key[0] == "on its way"]
+    with pytest.raises(GivenUpError):
+        feed_table("on its way", "here", True, None, make_table(n=300)[0])
 
 
 def test_a_model_that_one_worker_fits_can_be_sent():

@@ -7,6 +7,7 @@ from threading import Timer
 from typing import Any
 
 _LEFT: dict[tuple[str, Any], tuple[Any, Timer]] = {}  # by fit, and what else tells them apart
+FEEDS: dict[tuple[str, Any], Any] = {}  # tables that are on their way to files, likewise
 _OVER: dict[str, None] = {}  # fits that are over before they were done, the latest last
 _MOST_OVER = 100
 _LONGEST = 1800.0  # seconds that a table waits
@@ -44,6 +45,14 @@ def forget(fit: str) -> None:
     for key in [key for key in list(_LEFT) if key[0] == fit]:
         if (found := _LEFT.pop(key, None)) is not None:
             found[1].cancel()
+    for key in [key for key in list(FEEDS) if key[0] == fit]:
+        if (feed := FEEDS.pop(key, None)) is not None:
+            feed.give_up()
+
+
+def is_over(fit: str) -> bool:
+    """Tell whether a fit was forgotten."""
+    return fit in _OVER
 
 
 def forget_everywhere(client: Any, fit: str) -> None:

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from spinney._cluster.actor import Answering
-from spinney._cluster.left import leave, take
+from spinney._cluster.left import FEEDS, forget, is_over, leave, take
 from spinney._data.scan import Scan
 
-_FEEDS: dict[tuple[str, str], Feed] = {}
 _LONGEST_WAIT = 600.0  # seconds for the next partition
 _LOOK_EVERY = 5.0  # seconds between two answers to whoever waits for a fit
 _HELD = "256MB"  # of files, at a time
@@ -42,24 +41,42 @@ def leave_table(fit: str, address: str, *parts: Any) -> int:
     return int(table.shape[0])
 
 
+class GivenUpError(Exception):
+    """Nobody waits for the fit any more."""
+
+
 class Feed:
     """Partitions that pass through memory one after the other, on their way to files.
 
     Parameters
     ----------
+    fit : str
     folder : str
         Where files are made.
     categorical_features : as the parameter
     """
 
-    def __init__(self, folder: str | None, categorical_features: Any) -> None:
+    def __init__(self, fit: str, folder: str | None, categorical_features: Any) -> None:
+        self._fit = fit
+        self._is_over = Event()
         self._queue: Queue[Any] = Queue(maxsize=1)
         self._done: Queue[Any] = Queue()
         Thread(target=self._spool, args=(folder, categorical_features), name="spinney-feed", daemon=True).start()
 
     def _parts(self) -> Iterator[Any]:
-        while (part := self._queue.get(timeout=_LONGEST_WAIT)) is not None:
+        began = time.monotonic()
+        while not self._is_over.is_set():
+            try:
+                part = self._queue.get(timeout=1.0)
+            except Empty:
+                if time.monotonic() - began > _LONGEST_WAIT:
+                    forget(self._fit)  # the client is gone
+                continue
+            if part is None:
+                return
             yield part
+            began = time.monotonic()
+        raise GivenUpError
 
     def _spool(self, folder: str | None, categorical_features: Any) -> None:
         try:
@@ -81,6 +98,10 @@ class Feed:
                     raise
         self.result()
 
+    def give_up(self) -> None:
+        """Write no more: nobody wants the table."""
+        self._is_over.set()
+
     def result(self) -> Scan:
         """Return the table in files, or raise what stood in its way."""
         found = self._done.get(timeout=_LONGEST_WAIT)
@@ -92,22 +113,20 @@ class Feed:
 
 def feed_table(fit: str, address: str, is_last: bool, categorical_features: Any, *parts: Any) -> int:
     """Write some rows to files of this worker; leave the table for an actor once they are all there."""
-    if (fit, address) not in _FEEDS:
+    if is_over(fit):
+        raise GivenUpError(f"The fit has ended, or its next partitions have not come for {_LONGEST_WAIT:.0f} s.")
+    if (fit, address) not in FEEDS:
         folder = import_module("distributed").get_worker().local_directory
-        _FEEDS[fit, address] = Feed(folder, categorical_features)
-    feed = _FEEDS[fit, address]
+        FEEDS[fit, address] = Feed(fit, folder, categorical_features)
+    feed = FEEDS[fit, address]
     for part in parts:
         if part.shape[0]:
             feed.put(part)
     if is_last:
         feed.put(None)
-        del _FEEDS[fit, address]
+        FEEDS.pop((fit, address), None)
         leave(fit, address, feed.result())
     return sum(int(part.shape[0]) for part in parts)
-
-
-class _GivenUpError(Exception):
-    """Nobody waits for the fit any more."""
 
 
 class LoneFit(Answering):
@@ -202,5 +221,5 @@ class Watcher:
                     continue
             self.is_over.set()
         if self.is_over.is_set():
-            raise _GivenUpError
+            raise GivenUpError
         return False
