@@ -129,12 +129,15 @@ class Actors:
             return self._asked_by_scheduler(addresses, question)
         waiting = asyncio.run_coroutine_threadsafe(self._ask_all(addresses, question), self._client.loop.asyncio_loop)
         began = time.monotonic()
-        while True:
-            try:
-                said = waiting.result(timeout=LOOK_EVERY)
-                break
-            except TimeoutError:
+        try:
+            while True:
+                wait([waiting], timeout=LOOK_EVERY)
+                if waiting.done():
+                    said = waiting.result()
+                    break
                 self._look(began)
+        finally:
+            waiting.cancel()  # who interrupts it keeps no connection
         for reply in said.values():
             if reply["status"] != "OK":
                 raise reply["exception"]  # by the actor itself
