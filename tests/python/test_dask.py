@@ -53,6 +53,15 @@ def test_a_client_that_reaches_the_scheduler_alone(client, monkeypatch):
     assert there.fingerprint() == here.fingerprint()
 
 
+def test_many_workers_do_not_take_all_connections(client, monkeypatch):
+    monkeypatch.setattr(Actors, "_ask_all", None)
+    monkeypatch.setattr(client.rpc, "limit", 5)
+    frame = make_frame()
+    here = spinney.GradientBoostingRegressor(**FEW).fit(frame.drop(columns="y"), frame["y"])
+    there = spinney.GradientBoostingRegressor(**FEW).fit(partitioned(frame, [7000]), "y")
+    assert there.fingerprint() == here.fingerprint()
+
+
 def test_answers_are_put_together_and_taken_apart():
     for answers in ({}, {7: b"abc", 0: b"", 3: bytes(range(256)) * 100}):
         found = {block: bytes(some) for block, some in apart(together(answers)).items()}

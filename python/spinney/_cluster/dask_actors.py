@@ -12,6 +12,7 @@ from typing import Any
 
 LONGEST_WAIT = 600.0  # seconds for one answer
 LOOK_EVERY = 1.0  # seconds between looks whether a worker still lives
+_SHARE_OF_POOL = 3  # one part in so many of the client's connections is kept: a fit may have two tables
 _SHORT_WAIT = 3.0  # seconds for a first connection to a worker
 
 
@@ -125,8 +126,8 @@ class Actors:
 
     def ask(self, addresses: Sequence[str], question: bytes) -> dict[str, Any]:
         """Ask actors that `hear` and answer questions; those that do not answer any more are left out."""
-        if not self._is_direct:
-            return self._asked_by_scheduler(addresses, question)
+        if not self._is_direct or len(self._actors) * _SHARE_OF_POOL > self._client.rpc.limit:
+            return self._asked_one_by_one(addresses, question)
         waiting = asyncio.run_coroutine_threadsafe(self._ask_all(addresses, question), self._client.loop.asyncio_loop)
         began = time.monotonic()
         try:
@@ -171,7 +172,7 @@ class Actors:
             except WorkerLostError:
                 self._client.loop.add_callback(self._comms[address].abort)
 
-    def _asked_by_scheduler(self, addresses: Sequence[str], question: bytes) -> dict[str, Any]:
+    def _asked_one_by_one(self, addresses: Sequence[str], question: bytes) -> dict[str, Any]:
         found, sent = {}, {}
         for address in addresses:
             with suppress(WorkerLostError):
