@@ -2,13 +2,12 @@
 
 import os
 import signal
-import threading
-import time
 
 import numpy as np
 import pytest
 import spinney
 from dask_rows import make_frame, partitioned
+from spinney._learn.progress import Progress
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask.dataframe")
@@ -107,9 +106,9 @@ def test_an_array_is_the_same(client):
 
 
 @pytest.mark.slow
-def test_a_killed_worker():
-    frame = make_frame(60_000)
-    rows = partitioned(frame, [20_000])
+def test_a_killed_worker(monkeypatch):
+    frame = make_frame(20_000)
+    rows = partitioned(frame, [8000])
     options = {"n_estimators": 40, "random_state": 1, "max_bins": 64}
     here = spinney.RandomForestRegressor(**options).fit(columns(frame), frame["y"])
     with (
@@ -118,14 +117,16 @@ def test_a_killed_worker():
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        pids = client.run(os.getpid)
+        pids, report, reported = client.run(os.getpid), Progress.report, []
 
-        def kill():
-            time.sleep(2)
-            os.kill(pids[sorted(pids)[0]], signal.SIGKILL)  # it leads
+        def report_and_kill(self, n_done):
+            if not reported:
+                os.kill(pids[min(pids)], signal.SIGKILL)  # it leads
+            reported.append(n_done)
+            report(self, n_done)
 
-        killer = threading.Thread(target=kill)
-        killer.start()
+        monkeypatch.setattr(Progress, "report", report_and_kill)
         there = spinney.RandomForestRegressor(**options).fit(rows, "y")
-        killer.join()
+        assert 0 < reported[0] < 40  # there were some, and there was more to do
+        assert reported == sorted(reported)  # none of which was grown again
         assert there.fingerprint() == here.fingerprint()
