@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from contextlib import suppress
 from copy import copy
 from typing import Any
@@ -20,7 +21,8 @@ from spinney._forest.growing.turns import MOST_MEMBERS
 from spinney._learn.progress import Progress
 
 MOST_STARTS = 5
-_TREES_A_TIME = 4  # that a thread grows between two looks at whether its worker lives
+_TREES_A_TIME = 4  # at most, that a thread grows between two looks at whether its worker lives
+_SOON = 30.0  # seconds that so many may take: slower ones are asked for one by one, as an answer has a limit of time
 
 
 class SharedTrees:
@@ -37,6 +39,7 @@ class SharedTrees:
         self._client = client
         self._model = model
         self._rows = rows
+        self._a_time = 1
         self._known: dict[tuple[int, float], _engine.Tree] = {}  # by number and strength: lost with no worker
 
     def fit(self, y: Any, weight: Any, groups: Any, progress: Progress) -> Any:
@@ -83,8 +86,9 @@ class SharedTrees:
         missing = [t for t in range(first, first + n_trees) if (t, strength) not in self._known]
         while missing:
             asked: dict[str, tuple[int, Any]] = {}
+            began = time.monotonic()
             for address, n_threads in workers.items():
-                most = max(1, min(_TREES_A_TIME * n_threads, -(-len(missing) // (len(workers) - len(asked)))))
+                most = max(1, min(self._a_time * n_threads, -(-len(missing) // (len(workers) - len(asked)))))
                 run = _first_run(missing, most)
                 if run:
                     asked[address] = (run[0], growers.send(address, "grow", (run[0], len(run), strength)))
@@ -98,6 +102,8 @@ class SharedTrees:
                     lost = error
             if lost is not None:
                 raise lost
+            is_soon = (time.monotonic() - began) * _TREES_A_TIME < _SOON * self._a_time
+            self._a_time = _TREES_A_TIME if is_soon else 1
             progress.report(len({t for t, _ in self._known}))
         return [self._known[t, strength] for t in range(first, first + n_trees)]
 
