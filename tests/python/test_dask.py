@@ -62,6 +62,30 @@ def test_many_workers_do_not_take_all_connections(client, monkeypatch):
     assert there.fingerprint() == here.fingerprint()
 
 
+@pytest.mark.slow
+def test_the_only_worker_is_asked_again_when_its_connection_breaks(monkeypatch):
+    frame, asked, broken, ask = make_frame(6000), [], [], DaskCarrier.ask
+    here = spinney.GradientBoostingRegressor(**FEW).fit(frame.drop(columns="y"), frame["y"])
+    with (
+        distributed.LocalCluster(n_workers=2, processes=False, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+
+        def ask_over_broken(self, question):
+            asked.append(question)
+            if len(asked) == 5:  # from now on one worker has two blocks
+                cluster.sync(cluster.workers[0].close)
+            if len(asked) == 12:
+                (comm,) = self._holders._comms.values()
+                broken.append(client.sync(comm.close))
+            return ask(self, question)
+
+        monkeypatch.setattr(DaskCarrier, "ask", ask_over_broken)
+        there = spinney.GradientBoostingRegressor(**FEW).fit(partitioned(frame, [3000]), "y")
+    assert broken
+    assert there.fingerprint() == here.fingerprint()
+
+
 def test_answers_are_put_together_and_taken_apart():
     for answers in ({}, {7: b"abc", 0: b"", 3: bytes(range(256)) * 100}):
         found = {block: bytes(some) for block, some in apart(together(answers)).items()}

@@ -115,7 +115,9 @@ class DaskCarrier(Carrier):
         found = self._holders.ask(workers, question)
         for said in found.values():
             answers |= apart(said)
-        for block in [b for address in workers if address not in found for b in self._blocks_of(address)]:
+        for address in set(workers) - set(found):
+            self._holders.forget(address)
+        for block in [b for b in range(len(self.blocks)) if b not in answers]:
             answers[block] = self._made_again(block)
         return [answers[b] for b in range(len(self.blocks))]
 
@@ -126,18 +128,19 @@ class DaskCarrier(Carrier):
         while True:
             lost = self._where[block]
             self._n_lost += 1
-            self._holders.forget(lost)
             if self._n_lost > _MOST_LOSSES:
                 raise RuntimeError(
                     f"The cluster has lost workers {self._n_lost} times during the fit, the last of them {lost}. They "
                     "may lack memory: use more workers, or larger ones."
                 )
             self._client.wait_for_workers(1, timeout=LONGEST_WAIT)
-            alive = [address for address in self._client.nthreads() if address != lost]
+            alive = list(self._client.nthreads())
+            others = [address for address in alive if address != lost]
+            if not others:
+                time.sleep(LOOK_EVERY)  # it may be gone, and not be known to be
             if not alive:
-                time.sleep(LOOK_EVERY)
                 continue
-            address = min(alive, key=lambda a: (len(self._blocks_of(a)), a))
+            address = min(others or alive, key=lambda a: (len(self._blocks_of(a)), a))
             self._where[block] = address
             try:
                 self._place({block: address})
@@ -148,7 +151,7 @@ class DaskCarrier(Carrier):
                 self._holders.connect()
                 return found
             except WorkerLostError:
-                continue
+                self._holders.forget(address)
 
     def close(self) -> None:
         """Let the holders go."""
