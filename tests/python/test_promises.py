@@ -176,6 +176,16 @@ def test_quantiles_rise_if_all_of_them_do():
         assert falls.predict(low)[0, k] == broken.predictions[0] > broken.predictions[1] == falls.predict(high)[0, k]
 
 
+@pytest.mark.parametrize("of_other", [[0, 0, 0], [-1, 0, 0]])
+def test_quantiles_that_cross_are_not_proved_one_by_one(of_other):
+    model = values(loss="quantile", quantile=[0.2, 0.8], n_estimators=10, monotonic_cst=[1, 0, 0]).fit(X, Y)
+    crossing = edited(model, lambda t, value: -20 * value if t % 2 else value)
+    along = np.zeros((200, 3))
+    along[:, 0] = np.linspace(X[:, 0].min(), X[:, 0].max(), 200)
+    assert np.diff(crossing.predict(along)[:, 0]).min() < 0
+    assert "proved" not in crossing.verify_constraints([[1, 0, 0], of_other]).columns["verdict"]
+
+
 def test_a_mean_with_a_spread_is_judged_by_the_mean():
     free = spinney.GradientBoostingRegressor("normal", n_estimators=10).fit(X, Y)
     broken = free.verify_constraints([0, 1, 0]).broken["x1"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -191,19 +192,19 @@ def _provable_outputs(model: Any) -> int:
 def _together(found: list[Promises], is_sorted: bool) -> Promises:
     """Return the verdicts of several outputs as those of one model.
 
-    Where a row's outputs are put in order, they rise if the scores of all do; of one alone nothing follows.
+    Where a row's outputs are put in order, they rise if the scores of all do; of some alone nothing follows.
     """
     columns: dict[str, list[Any]] = {"output": [], **{name: [] for name in _SAID}}
     for k, of_output in enumerate(found):
         columns["output"] += [k] * len(of_output.columns["column"])
         for name in _SAID:
             columns[name] += of_output.columns[name]
-    verdicts = list(zip(columns["column"], columns["verdict"], strict=True))
-    doubtful = {name for name, verdict in verdicts if verdict != "proved"}
-    for i, (name, verdict) in enumerate(verdicts):
-        if is_sorted and verdict == "proved" and name in doubtful:
+    said = list(zip(columns["column"], columns["direction"], columns["verdict"], strict=True))
+    n_alike = Counter(said)
+    for i, (name, direction, verdict) in enumerate(said):
+        if is_sorted and verdict == "proved" and n_alike[name, direction, verdict] < len(found):
             columns["verdict"][i] = "not decided"
-            columns["how"][i] = "outputs are put in order, and another is not proved"
+            columns["how"][i] = "outputs are put in order, and another is not proved to go the same way"
     broken = {f"{name}, output {k}": one for k, of_output in enumerate(found) for name, one in of_output.broken.items()}
     return Promises(columns, broken)
 
