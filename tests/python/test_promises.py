@@ -162,6 +162,12 @@ def test_each_output_keeps_its_own(leaves):
         free.fit(X, both)
 
 
+def test_classes_of_several_outputs_go_on():
+    pairs = np.column_stack([Y > 0, Y > 1]).astype(int)
+    model = spinney.GradientBoostingClassifier(**SMALL, monotonic_cst=[1, 0, 0], warm_start=True).fit(X, pairs)
+    assert model.set_params(n_estimators=6).fit(X, pairs).n_iter_ == 6
+
+
 def test_quantiles_rise_if_all_of_them_do():
     """A row's quantiles are put in order: of one that rises alone nothing follows."""
     several = {"loss": "quantile", "quantile": [0.2, 0.8], "n_estimators": 10}

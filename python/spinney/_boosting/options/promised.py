@@ -34,7 +34,8 @@ def promised_directions(model: Any, schema: Schema, widths: Sequence[int]) -> li
 
 def check_earlier_keeps(model: Any) -> None:
     """Refuse to go on from trees that break, or may break, a constraint of the model."""
-    if model.boosting_.n_shares > 2 or not model._asked_directions(model.monotonic_cst):
+    has_many = model.boosting_.n_shares > 0 and model.boosting_.n_scores > 1  # classes: nothing can be proved of them
+    if has_many or not model._asked_directions(model.monotonic_cst):
         return
     found = model.verify_constraints()
     if found.holds is not True:
