@@ -188,6 +188,8 @@ def test_rows_unlike_those_learned_from_are_not_predicted(unseen):
     assert several.predict_or_abstain(np.full((2, 3), 99.0)).shape == several.predict(X[:2]).shape
     with pytest.raises(ValueError, match="max_outside must be a number of columns from 0 up, not -1"):
         model.predict_or_abstain(rows, max_outside=-1)
+    with pytest.raises(ValueError, match="X and offset must have one row each"):
+        model.predict_or_abstain(rows, offset=np.zeros(4))
 
 
 def test_support_names_what_was_not_seen():
