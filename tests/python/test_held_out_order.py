@@ -108,6 +108,8 @@ def test_time_is_refused_where_nothing_is_held_out(name):
         kind(**parameters).fit(X, y, time=TIME, groups=GROUP)
     with pytest.raises(ValueError, match="Give one moment per row"):
         kind(**parameters).fit(X, y, time=TIME[:5])
+    with pytest.raises(ValueError, match=r"time lacks the moment of 1 row\(s\), the first of which is row 3"):
+        kind(**parameters).fit(X, y, time=np.where(np.arange(N) == 3, np.datetime64("NaT"), TIME))
 
 
 def test_one_booster_of_time_is_the_plain_one():

@@ -90,6 +90,9 @@ def read_time(time: Any, n_rows: int) -> NDArray[Any]:
     moments = given_array(time, "time")
     if moments.shape != (n_rows,):
         raise ValueError(f"time has shape {moments.shape} and the table {n_rows} rows. Give one moment per row.")
+    missing = np.flatnonzero(moments != moments)
+    if len(missing):
+        raise ValueError(f"time lacks the moment of {len(missing)} row(s), the first of which is row {missing[0]}.")
     return moments
 
 
