@@ -13,7 +13,7 @@ _PARAMETERS = {
     "nrounds n_rounds num_trees num_tree n_trees ntree ntrees",
     ("max_leaf_nodes",): "num_leaves num_leaf max_leaves max_leaf",
     ("max_depth",): "depth maxdepth interaction_depth",
-    ("learning_rate",): "eta shrinkage_rate learn_rate",
+    ("learning_rate",): "eta shrinkage shrinkage_rate learn_rate",
     ("l2_regularization",): "reg_lambda lambda_l2 l2_leaf_reg reg_l2 l2 lambda",
     ("l1_regularization",): "reg_alpha lambda_l1 reg_l1 l1",
     ("min_gain", "min_impurity_decrease"): "gamma min_split_loss min_split_gain min_gain_to_split min_impurity_split "
@@ -69,10 +69,12 @@ _PARAMETERS = {
     ("cv",): "xval",
     ("priors",): "prior",
     ("feature_costs",): "cost costs first_feature_use_penalties penalties_coefficient "
-    "per_object_feature_penalties feature_contri cegb_tradeoff cegb_penalty_feature_lazy cegb_penalty_feature_coupled",
+    "per_object_feature_penalties cegb_tradeoff cegb_penalty_feature_lazy cegb_penalty_feature_coupled",
     ("n_parallel_trees",): "num_parallel_tree num_parallel_trees",
     ("sampling",): "sampling_method bootstrap_type data_sample_strategy",
     ("leaves",): "multi_strategy",
+    ("truncation",): "lambdarank_truncation_level max_position",
+    ("gains",): "label_gain ndcg_exp_gain",
 }
 
 # words of others: a parameter that an estimator must have for the sentence to help, and the sentence
@@ -81,6 +83,7 @@ _SENTENCES = {
         "n_iter_no_change",
         "Use early_stopping=True and n_iter_no_change.",
     ),
+    "eval_at ndcg_eval_at": ("truncation", "Say it in scoring, such as scoring='ndcg@5'."),
     "scale_pos_weight": ("class_weight", "Use class_weight, such as class_weight={1: 10.0}, or 'balanced'."),
     "subsample_freq bagging_freq": ("subsample", "Rows are drawn anew for every round. Leave it out."),
     "enable_categorical": ("categorical_features", "Strings and categories are taken as they are. Leave it out."),
@@ -122,7 +125,10 @@ _SENTENCES = {
     "eval_set evals valid_sets": ("early_stopping", "Pass held-out rows to fit, as X_val and y_val."),
     "ccp_alpha": ("min_gain", "Boosted trees are not pruned. Use min_gain or max_leaf_nodes."),
     "od_pval od_type best_model_min_trees": ("n_iter_no_change", "Use early_stopping=True, n_iter_no_change and tol."),
-    "feature_weights": ("feature_costs", "Use feature_costs: a column that costs more is chosen less often."),
+    "feature_weights feature_contri": (
+        "feature_costs",
+        "Use feature_costs: a column that costs more is chosen less often.",
+    ),
     "class_weight": ("tweedie_power", "Values have no classes. Pass sample_weight to fit."),
     "has_time": ("max_step", "Pass the time of each row to fit, as time."),
     "missing nan_mode use_missing zero_as_missing": (
