@@ -263,6 +263,17 @@ def test_a_scale_that_moves_goes_on_where_it_was(tmp_path):
     assert again.fingerprint() == whole.fingerprint()
 
 
+def test_a_file_that_knows_no_scales_goes_on_and_is_saved_again(tmp_path):
+    X, time, _ = times(100)
+    first = spinney.GradientBoostingSurvival("aft", **SMALL | {"n_estimators": 5}, warm_start=True).fit(X, time)
+    del first.scales_  # as files of earlier versions
+    first.save(tmp_path / "model")
+    model = spinney.load(tmp_path / "model").set_params(n_estimators=8).fit(X, time)
+    assert np.isnan(model.scales_).tolist() == [True] * 5 + [False] * 3
+    model.save(tmp_path / "again")
+    assert spinney.load(tmp_path / "again").fingerprint() == model.fingerprint()
+
+
 @pytest.mark.parametrize("loss", ["cox", "aft"])
 def test_draws_forests_of_rounds_and_shrunken_trees(loss):
     X, time, is_event = times(200)

@@ -68,9 +68,10 @@ class Member:
             self.settling.add(loss)
         self.out_of_bag_curve = _padded(known, "oob_scores_", n_done, np.nan)
         self.out_of_bag_gains = _padded(known, "oob_improvement_", n_done, 0.0)
-        self.scale_curve = _known_curve(known, "scales_", n_done)
-        if self._outside is not None and self.scale_curve:
-            self._outside.scale = self.scale_curve[-1]
+        if self._outside is not None and self._outside.scale is not None:
+            self.scale_curve = _padded(known, "scales_", n_done, np.nan)  # unknown of files of earlier versions
+            if n_done and math.isfinite(self.scale_curve[-1]):
+                self._outside.scale = self.scale_curve[-1]
         self._n_unknown = n_done - len(self.train_curve), n_done - len(self.held_out_curve)
 
     def curves(self) -> dict[str, list[float]]:
