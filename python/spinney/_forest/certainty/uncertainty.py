@@ -183,7 +183,8 @@ class UncertainForest:
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
-            Rows. Categories that did not occur in training are abstained from, not refused, whatever `unseen` says.
+            Rows. Categories that did not occur in training are abstained from, not refused, whatever `unseen` says;
+            those that `max_outside` allows for are predicted as it says.
         max_outside : int, default=0
             Most columns in which a row may lie outside what was seen, as `predict_support` finds them.
         min_rows : float, optional
