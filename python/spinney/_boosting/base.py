@@ -215,7 +215,8 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         loss = weighed(loss, rows)
         held_out = self._held_out(rows, schema, loss, later, learned, n_scores)
         others = [(name, self._held_out(rows, schema, loss, given, learned, n_scores)) for name, given in sets[1:]]
-        recipe = resolve(self, rows.n_used, n_scores, held_out is not None or time is not None)
+        has_held_out = held_out is not None or time is not None
+        recipe = resolve(self, rows.n_used, n_scores, has_held_out, rows.total_weight)
         check_stream(X, self, recipe, rows)
         check_dealt(recipe, rows)
         if recipe.n_folds and 0 < rows.n_used < len(rows.target):
@@ -385,7 +386,7 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         sources = [source for source, *_ in tables[0][1]]
 
         def options_of(i: int, part: LearningRows, largest_step: float) -> dict[str, Any]:
-            n_used, weight, key = part.n_used, float(part.seen_weights.sum()), (seed + i) % 2**31
+            n_used, weight, key = part.n_used, part.total_weight, (seed + i) % 2**31
             given = n_used, weight, len(start), key, sources, largest_step
             return engine_options(self, recipe.of_member(i), schema, loss, *given)
 

@@ -34,7 +34,7 @@ def _why_not_calibrated(model: Any) -> str | None:
         return None
     return (
         "needs rows that the model has not learned from. Call calibrate(X, y) with some, or fit with nothing said of "
-        "rounds and early stopping: then each row is held out once."
+        "rounds and early stopping: then each row is held out."
     )
 
 

@@ -115,9 +115,10 @@ class RefitsLeaves:
         grown = {"min_samples_leaf": 1, "forced_splits": None, "feature_weights": None, "sampling": "uniform"}
         plain = _copy(self, **grown)  # what says how trees are grown is not asked
         rate = self._step * self.n_parallel_trees
-        recipe = replace(resolve(plain, rows.n_used, n_scores, True), learning_rate=rate, max_bins=2, subsample=1.0)
+        recipe = resolve(plain, rows.n_used, n_scores, True, rows.total_weight)
+        recipe = replace(recipe, learning_rate=rate, max_bins=2, subsample=1.0)
         step = 0.0 if outside is None else outside.learning.largest_step
-        given = rows.n_used, float(rows.seen_weights.sum()), n_scores, 0, (), step
+        given = rows.n_used, rows.total_weight, n_scores, 0, (), step
         options = engine_options(plain, recipe, self.schema_, loss, *given)
         engine = start_booster(rows.columns, rows, None, loss, view.start, None, options, None, self._n_threads)
         old, trees, curve = view.trees(), [], []

@@ -63,6 +63,11 @@ class LearningRows:
         """Number of rows of positive weight."""
         return len(self.target) if self.weight is None else int(np.count_nonzero(self.weight))
 
+    @property
+    def total_weight(self) -> float:
+        """Sum of the weights."""
+        return float(self.seen_weights.sum())
+
     def scores(self, start: Floats) -> Floats:
         """Scores before the first tree, (n_scores, n_rows)."""
         scores = np.empty((len(start), len(self.target)))

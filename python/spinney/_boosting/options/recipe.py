@@ -20,7 +20,7 @@ _HELD_TWICE = 0.2  # share of a fold
 SEARCH = "search"  # the effort that tries several recipes
 _DRAWN_BY_GRADIENT = 0.5  # share of the rows, unless the user says
 _DRAWN_BESIDE_TOP = 0.1  # share of the rows, those of small gradients
-_L2_OF_PAIRS, _MOST_L2_OF_PAIRS = 1e-3, 10.0  # by row; what is chance in a row pulls on all of its pairs at once
+_L2_OF_PAIRS, _MOST_L2_OF_PAIRS = 1e-3, 10.0  # by weight; what is chance in a row pulls on all of its pairs at once
 _PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a booster stops, unless the user says
 _PATIENCE_OF_CLASSES = 30  # the same of folds of few rows of several classes
 
@@ -132,8 +132,9 @@ def makes_folds(model: Any, has_held_out: bool) -> bool:
     return model.n_estimators == "auto" and model.early_stopping is None and is_plain and not has_held_out
 
 
-def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool) -> Recipe:
-    """Decide all that the user has left open, by the size of the table; what is set stays."""
+def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool, weight: float | None = None) -> Recipe:
+    """Decide all that the user has left open, by the size of the table and its weight (1 a row); what is set stays."""
+    weight = float(n_rows) if weight is None else weight
     is_auto = isinstance(model.n_estimators, str)
     stops = stops_early(model)
     if is_auto and not has_held_out and n_rows < _FEWEST_ROWS:
@@ -142,7 +143,7 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool) -> Recip
     if is_auto and stops:
         found = _by_size(n_rows, n_scores, model._is_class_target, _work(model))
     elif model.loss == "pairwise":
-        found = found | {"l2_regularization": min(n_rows * _L2_OF_PAIRS, _MOST_L2_OF_PAIRS)}
+        found = found | {"l2_regularization": min(weight * _L2_OF_PAIRS, _MOST_L2_OF_PAIRS)}
     for name in _PLAIN:
         if not _is_open(getattr(model, name, "auto")):
             found = found | {name: getattr(model, name)}
