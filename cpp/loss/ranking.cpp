@@ -205,6 +205,8 @@ void RankedLists::pull_by_gain(std::size_t list, Scratch& s) const {
   if (!(ideal_[list] > 0) || *least == *most) return;
   const double middle = (s.score[0] + s.score[s.n - 1]) / 2;
   raise(s.score.data(), s.n, middle, s.raised.data());
+  // lanes beyond the end weigh nothing, and must be finite all the same
+  std::fill(s.score.begin() + static_cast<std::ptrdiff_t>(s.n), s.score.end(), s.score[s.n - 1]);
   const bool is_apart = s.score[0] != s.score[s.n - 1];
   const Numbers floor = all(is_apart ? near_scores : 1.0), slope = all(is_apart ? 1.0 : 0.0), none = all(0.0);
   double total = 0;

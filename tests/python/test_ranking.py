@@ -326,3 +326,12 @@ def test_refuses_metrics_that_are_not_of_lists():
         spinney.GradientBoostingRanker(scoring="r2", **SMALL).fit(X, grades, groups=groups)
     with pytest.raises(ValueError, match="groups and groups_val go together"):
         spinney.GradientBoostingRanker(**SMALL).fit(X, grades, groups=groups, X_val=X, y_val=grades)
+
+
+def test_lists_whose_rows_are_no_multiple_of_the_lanes_pull_at_any_score():
+    for at in (-0.01, -0.1):  # as far below 0 as is added to distances
+        for by_gain in (True, False):
+            g, h, _ = engine_lists(np.array([0.0, 1.0, 2.0]), None, None, by_gain, None).gradients(
+                np.array([at, at - 1, at - 2]), 1
+            )
+            assert np.isfinite([g, h]).all()
