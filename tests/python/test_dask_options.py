@@ -63,6 +63,7 @@ def _fail():
     raise TimeoutError("the store of the partitions does not answer")
 
 
+@pytest.mark.slow  # it waits
 def test_waits_for_partitions(client, monkeypatch):
     with pytest.raises(TimeoutError, match="the store of the partitions"):
         Actors(client).gathered([client.submit(_fail, pure=False)])
