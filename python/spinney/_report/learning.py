@@ -51,7 +51,10 @@ def _curve(study: Any, name: str, folds: Any, sizes: list[int], scorer: Any) -> 
             rows = np.sort(order[:size])
             if study.classes is not None and len(np.unique(y[rows])) < len(study.classes):
                 continue
-            model = clone(study.models[name]).fit(table.take(rows), y[rows])
+            try:
+                model = clone(study.models[name]).fit(table.take(rows), y[rows])
+            except ValueError:  # too few rows of a class for the folds of its own
+                continue
             held[k, s] = shown_value(study.metric, _score(scorer, model, table.take(test), y[test]))
             learned[k, s] = shown_value(study.metric, _score(scorer, model, table.take(rows), y[rows]))
     return {"held_out": held.T, "learned": _means(learned), "mean": _means(held)}
