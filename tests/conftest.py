@@ -4,6 +4,8 @@ import gc
 import os
 import signal
 
+import pytest
+
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # its threads spin while they wait, and the tables are small
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell ignores it for what runs in the background
@@ -15,3 +17,15 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Return a client of two Dask workers in this process."""
+    import distributed
+
+    with (
+        distributed.LocalCluster(n_workers=2, processes=False, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client

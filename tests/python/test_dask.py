@@ -25,15 +25,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def client():
-    with (
-        distributed.LocalCluster(n_workers=2, processes=False, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
 def test_a_frame_is_learned_where_it_lies(client):
     frame = make_frame()
     rows = partitioned(frame, [10, 10, 7000])

@@ -18,15 +18,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def client():
-    with (
-        distributed.LocalCluster(n_workers=2, processes=False, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
 def columns(frame):
     return frame.drop(columns="y")
 

@@ -408,6 +408,24 @@ def test_learning_curves_take_the_folds_with_most_rows(studies, few_fits):
     assert learning_section(study)["sizes"][-1] == 240
 
 
+def test_learning_curves_leave_out_sizes_that_a_model_refuses(studies, few_fits, monkeypatch):
+    study = copy(studies["binary"])
+    kind = type(study.tree)
+    fit = kind.fit
+
+    def picky(self, X, y, **given):
+        if len(y) < 50:
+            raise ValueError("a class has no row to learn from")
+        return fit(self, X, y, **given)
+
+    monkeypatch.setattr(kind, "fit", picky)
+    found = learning_section(study)
+    [curve] = [curve for curve in found["curves"] if study.models[curve["name"]] is study.tree]
+    is_known = ~np.isnan(curve["mean"])
+    assert is_known.tolist() == [size >= 50 for size in found["sizes"]]
+    assert 0 < is_known.sum() < len(is_known)
+
+
 def test_columns_without_values_in_the_test_rows_are_not_asked_about(studies):
     study = copy(studies["binary"])
     n_rows = len(study.y_test)
