@@ -346,7 +346,10 @@ void Boosting::add_to_scores(const BoostedTree& grown, std::uint32_t k, std::spa
 
 // Rows that the trees were not grown on; the trees are those of scores from the first, and differ in their values alone.
 void Boosting::walk_others(std::span<const BoostedTree> grown, std::uint32_t first) {
-  if (!out_of_bag_.empty()) walk(grown, first, coded_->codes, out_of_bag_, rows_);
+  // Rows without a weight come last; nobody asks for their scores where they are held out and have scores as such.
+  const std::size_t n_apart =
+      held_out_.table == rows_.table && !out_of_bag_.empty() ? all_.size() - in_bag_.size() : out_of_bag_.size();
+  if (n_apart > 0) walk(grown, first, coded_->codes, std::span<const Row>(out_of_bag_).first(n_apart), rows_);
   if (held_out_.table == nullptr) return;
   const Codes& codes = held_out_.table == rows_.table ? coded_->codes : coded_->later;
   walk(grown, first, codes, judged_, held_out_);

@@ -11,8 +11,16 @@
 
 namespace spinney {
 
-// A tree all of whose splits are of numbers in bytes, as those of most small tables are: node by node, what a row needs to
-// know of it. A code goes left up to the cut; that of missing values perhaps, too.
+// Which side of a split the rows of a code take; `cut` is the last code that goes left, where a column of numbers is split.
+inline bool code_goes_left(const Tree& tree, const CodedColumn& column, std::uint32_t at, std::uint32_t cut,
+                           std::uint32_t code) {
+  if (column.has_missing && code + 1 == column.n_codes) return (tree.flags[at] & Tree::missing_left) != 0;
+  if (!column.is_category) return code <= cut;
+  return category_goes_left(tree.sets.data() + tree.set[at], tree.flags[at] & Tree::default_left, code);
+}
+
+// A tree all of whose splits are of numbers in bytes or of few categories, as those of most small tables are: node by node,
+// what a row needs to know of it. A code of a number goes left up to the cut, and that of missing values perhaps, too.
 class ByteSteps {
  public:
   ByteSteps(const Tree& tree, const std::vector<std::uint32_t>& cut, const Coding& coding, const Codes& codes) {
@@ -21,12 +29,19 @@ class ByteSteps {
       if (tree.is_leaf(at)) continue;
       const auto f = static_cast<std::uint32_t>(tree.feature[at]);
       const CodedColumn& column = coding.columns[f];
-      if (column.is_category || column.is_wide || codes.is_listed(f)) {
+      if ((column.is_category && column.n_codes > 64) || column.is_wide || codes.is_listed(f)) {
         steps_.clear();
         return;
       }
-      const bool takes_missing = column.has_missing && (tree.flags[at] & Tree::missing_left) != 0;
-      steps_[at] = {codes.narrow(f), cut[at], takes_missing ? column.n_codes - 1 : UINT32_MAX, tree.right[at]};
+      Step& step = steps_[at];
+      step = {codes.narrow(f), cut[at], UINT32_MAX, tree.right[at], 0};
+      if (column.is_category) {
+        step.missing = of_categories;
+        for (std::uint32_t code = 0; code < column.n_codes; ++code)
+          step.left |= std::uint64_t{code_goes_left(tree, column, at, 0, code)} << code;
+      } else if (column.has_missing && (tree.flags[at] & Tree::missing_left) != 0) {
+        step.missing = column.n_codes - 1;
+      }
     }
   }
 
@@ -36,15 +51,20 @@ class ByteSteps {
     std::uint32_t at = 0;
     for (const Step* step = steps_.data(); step->codes != nullptr; step = steps_.data() + at) {
       const std::uint32_t code = step->codes[row];
-      at = ((code <= step->cut) | (code == step->missing)) ? at + 1 : step->right;
+      const bool is_left = step->missing == of_categories ? (step->left >> code & 1) != 0
+                                                          : (code <= step->cut) | (code == step->missing);
+      at = is_left ? at + 1 : step->right;
     }
     return at;
   }
 
  private:
+  static constexpr std::uint32_t of_categories = UINT32_MAX - 1;  // in place of the code of missing values
+
   struct Step {
     const std::uint8_t* codes = nullptr;  // of its column; null: a leaf
     std::uint32_t cut = 0, missing = 0, right = 0;
+    std::uint64_t left = 0;  // a bit for each category
   };
   std::vector<Step> steps_;
 };
@@ -53,12 +73,6 @@ class ByteSteps {
 template <class Body, class Touch>
 void for_each_leaf(const Tree& tree, const std::vector<std::uint32_t>& cut, const Coding& coding, const Codes& codes,
                    std::span<const Row> rows, int n_threads, Body&& body, Touch&& touch) {
-  const auto goes_left = [&](std::uint32_t at, std::uint32_t code) {
-    const CodedColumn& column = coding.columns[static_cast<std::size_t>(tree.feature[at])];
-    if (column.has_missing && code + 1 == column.n_codes) return (tree.flags[at] & Tree::missing_left) != 0;
-    if (!column.is_category) return code <= cut[at];
-    return category_goes_left(tree.sets.data() + tree.set[at], tree.flags[at] & Tree::default_left, code);
-  };
   const ByteSteps steps(tree, cut, coding, codes);
   for_each_chunk(rows.size(), n_threads, 30.0, [&](std::size_t, std::size_t begin, std::size_t end) {
     codes.touch(rows.subspan(begin, end - begin), coding.columns.size());
@@ -71,7 +85,8 @@ void for_each_leaf(const Tree& tree, const std::vector<std::uint32_t>& cut, cons
       std::uint32_t at = 0;
       while (!tree.is_leaf(at)) {
         const auto f = static_cast<std::uint32_t>(tree.feature[at]);
-        at = goes_left(at, codes.code(coding, f, rows[i])) ? at + 1 : tree.right[at];
+        const std::uint32_t code = codes.code(coding, f, rows[i]);
+        at = code_goes_left(tree, coding.columns[f], at, cut[at], code) ? at + 1 : tree.right[at];
       }
       body(rows[i], at);
     }

@@ -91,6 +91,7 @@ TEST(softmax_has_the_same_bits_and_sums_to_one) {
   std::vector<std::vector<double>> scores(n_classes, std::vector<double>(n)), shares = scores, first = scores;
   for (auto& s : scores)
     for (double& v : s) v = normal(g);
+  for (std::size_t i = 0; i < n; i += 5) scores[i % n_classes][i] *= 300;  // shares that are as good as 0
   std::vector<double> target(n), loss(n), first_loss(n), log_sums(n);
   for (double& t : target) t = static_cast<double>(g() % n_classes);
   std::vector<const double*> from;
@@ -113,7 +114,23 @@ TEST(softmax_has_the_same_bits_and_sums_to_one) {
     double sum = 0;
     for (std::size_t k = 0; k < n_classes; ++k) sum += shares[k][i];
     CHECK(std::abs(sum - 1) < 1e-14);
-    CHECK(std::abs(loss[i] + std::log(shares[static_cast<std::size_t>(target[i])][i])) < 1e-12);
+    const double share = shares[static_cast<std::size_t>(target[i])][i];
+    if (share > 1e-100) CHECK(std::abs(loss[i] + std::log(share)) < 1e-12);
+  }
+  // A row by itself, where there are not eight to be done at once.
+  for (std::size_t i = 0; i < n; ++i) {
+    std::vector<const double*> row;
+    std::vector<double> alone(n_classes);
+    std::vector<double*> to_alone;
+    for (std::size_t k = 0; k < n_classes; ++k) {
+      row.push_back(scores[k].data() + i);
+      to_alone.push_back(alone.data() + k);
+    }
+    double loss_alone = 0;
+    plain.softmax(row.data(), n_classes, 1, to_alone.data(), nullptr);
+    plain.softmax_loss(row.data(), n_classes, target.data() + i, 1, &loss_alone);
+    for (std::size_t k = 0; k < n_classes; ++k) CHECK_EQ(alone[k], first[k][i]);
+    CHECK_EQ(loss_alone, first_loss[i]);
   }
 }
 
