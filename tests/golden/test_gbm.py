@@ -122,7 +122,7 @@ def test_a_row_that_is_met_exactly_counts_as_in_gbm_with_the_loss_of_the_median(
         n_apart += len(set(cuts.values())) == 2
         for loss, cut in cuts.items():
             model = spinney.GradientBoostingRegressor(
-                loss, quantile=0.5, n_estimators=1, max_leaf_nodes=2, min_samples_leaf=1, min_hessian_leaf=0.0
+                loss, n_estimators=1, max_leaf_nodes=2, min_samples_leaf=1, min_hessian_leaf=0.0
             ).fit(x[:, np.newaxis], y)
             assert model.boosting_.engine.threshold[0] == cut
     assert n_apart > 5

@@ -243,6 +243,8 @@ def boosting(rng):
             effort=[0.0],
             max_features_per_level=[0.5],
         )
+        if more.get("sampling") != "goss":
+            more.pop("top_share", None)
     return {"n_estimators": [*range(1, 8), "auto"][rng.integers(0, 8)]} | more
 
 

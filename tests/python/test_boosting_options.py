@@ -290,12 +290,41 @@ def test_refit_refusals():
         ({"forced_splits": FORCED, "growth": "symmetric"}, "does not go with growth='symmetric'"),
         ({"forced_splits": FORCED, "interaction_cst": "pairwise"}, "does not go with interaction_cst"),
         ({"feature_weights": [1, 2, 3, 4]}, "and none are drawn"),
+        ({"top_share": 0.3}, "top_share is read by sampling='goss', and sampling is 'uniform'"),
+        ({"linear_l2": 1.0}, "Set linear_leaves=True"),
+        ({"alpha": 0.3}, r"\(or alpha\) is for loss=.* and loss='squared_error' does not read it"),
+        ({"alpha": 0.9, "loss": "poisson"}, r"quantile \(or alpha\) is for loss='quantile'"),
+        ({"quantile": [0.1, 0.9]}, "quantile is for loss='quantile', and loss='squared_error' does not read it"),
+        ({"quantile": 0.3, "loss": "huber"}, "quantile is for loss='quantile', and loss='huber'"),
+        ({"huber_share": 0.4, "loss": "quantile"}, "huber_share is for loss='huber' and loss='log_cosh'"),
+        ({"tweedie_power": 1.2, "loss": "poisson"}, "tweedie_power is for loss='tweedie'"),
     ],
     ids=str,
 )
 def test_refusals(parameters, message):
     with pytest.raises(ValueError, match=message):
-        values(**parameters).fit(X, Y)
+        values(**parameters).fit(X, np.abs(Y))
+
+
+def test_classes_times_and_own_losses_refuse_parameters_that_they_do_not_read():
+    with pytest.raises(ValueError, match="and a loss of your own does not read it"):
+        values(tweedie_power=1.2, loss=lambda y, f: (y - f) ** 2).fit(X, Y)
+    with pytest.raises(ValueError, match="focal_gamma is for loss='focal', and loss='log_loss' does not read it"):
+        spinney.GradientBoostingClassifier(focal_gamma=1.0).fit(X, Y > 0)
+    for name, value in (("scale", 2.0), ("distribution", "logistic")):
+        with pytest.raises(ValueError, match=f"{name} is for loss='aft', and loss='cox' does not read it"):
+            spinney.GradientBoostingSurvival(**{name: value}).fit(X, np.exp(Y))
+    with pytest.raises(ValueError, match="ties is for loss='cox'"):
+        spinney.GradientBoostingSurvival("aft", ties="efron").fit(X, np.exp(Y))
+
+
+def test_a_parameter_at_its_default_is_refused_by_no_loss():
+    defaults = {"quantile": 0.5, "huber_share": 0.9, "tweedie_power": 1.5, "top_share": 0.2, "linear_l2": 5.0}
+    for loss in spinney._engine.losses():
+        if loss in ("squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie"):
+            values(loss=loss, **defaults, n_estimators=1).fit(X, np.abs(Y) + 0.1)
+    for loss in ("huber", "log_cosh", "quantile"):
+        values(loss=loss, alpha=0.3, n_estimators=1).fit(X, Y)
 
 
 # ---- rankers and times ---------------------------------------------------------------------------------------------

@@ -53,8 +53,7 @@ def test_losses_agree_with_the_twin(loss, seed):
     n_rounds = 1 if loss == "huber" else 4  # its leaves are one step from the median: the twin has Newton's
     model = spinney.GradientBoostingRegressor(
         loss,
-        quantile=0.7,
-        tweedie_power=1.4,
+        **{"quantile": {"quantile": 0.7}, "tweedie": {"tweedie_power": 1.4}}.get(loss, {}),
         n_estimators=n_rounds,
         learning_rate=0.3,
         max_leaf_nodes=6,

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
+
+import numpy as np
 
 from spinney._boosting.options.promised import REFITTED
 
 _BY_GRADIENT = ("gradient", "goss")
+_READ_BY = {  # parameters of losses: those that read them
+    "quantile": ("quantile",),
+    "huber_share": ("huber", "log_cosh"),
+    "tweedie_power": ("tweedie",),
+    "focal_gamma": ("focal",),
+    "distribution": ("aft",),
+    "scale": ("aft",),
+    "ties": ("cox",),
+}
+_ALPHA = frozenset({"quantile", "huber_share"})  # what scikit-learn's word sets
 
 
 def draws_by_gradient(model: Any) -> bool:
@@ -16,11 +29,42 @@ def draws_by_gradient(model: Any) -> bool:
 
 def check_options(model: Any) -> None:
     """Refuse options that would do nothing, or the wrong thing, beside others."""
+    _check_loss(model)
     _check_rows(model)
     _check_rounds(model)
     _check_trees(model)
     if model._setting("linear_leaves"):
         _check_lines(model)
+    elif _is_set(model, "linear_l2"):
+        raise ValueError("linear_l2 draws lines in leaves to 0, and there are none. Set linear_leaves=True.")
+
+
+def _is_set(model: Any, name: str) -> bool:
+    """Whether a parameter that an estimator has is another than its default."""
+    if name not in vars(model):
+        return False
+    value, default = getattr(model, name), inspect.signature(type(model)).parameters[name].default
+    return not (np.ndim(value) == 0 and value == default)
+
+
+def _check_loss(model: Any) -> None:
+    """Refuse parameters that the loss does not read."""
+    loss = model.loss if isinstance(model.loss, str) else None
+    read = {name for name, losses in _READ_BY.items() if loss in losses}
+    of_alpha = _ALPHA if _may_be_alpha(model) else frozenset()
+    for name, losses in _READ_BY.items():
+        if name in read or (name in of_alpha and read & of_alpha) or not _is_set(model, name):
+            continue
+        said = f"{name} (or alpha)" if name in of_alpha else name
+        which = " and ".join(f"loss={one!r}" for one in losses)
+        mine = f"loss={loss!r}" if loss else "a loss of your own"
+        raise ValueError(f"{said} is for {which}, and {mine} does not read it. Leave it out, or set the loss.")
+
+
+def _may_be_alpha(model: Any) -> bool:
+    """Whether parameters are as `alpha` sets them: all to one number, of which a loss reads one."""
+    values: list[Any] = [getattr(model, name, None) for name in _ALPHA]
+    return all(value is not None and np.ndim(value) == 0 for value in values) and bool(values[0] == values[1])
 
 
 def _check_rows(model: Any) -> None:
@@ -33,6 +77,10 @@ def _check_rows(model: Any) -> None:
         )
     if draws_by_gradient(model) and model._setting("n_parallel_trees") > 1:
         raise ValueError("n_parallel_trees goes with rows drawn alike. Use sampling='uniform'.")
+    if sampling != "goss" and _is_set(model, "top_share"):
+        raise ValueError(
+            f"top_share is read by sampling='goss', and sampling is {sampling!r}. Leave top_share out, or set sampling."
+        )
     if sampling == "goss" and model.subsample != "auto" and not model._setting("top_share") < model.subsample:
         raise ValueError(
             f"sampling='goss' draws subsample={model.subsample} of the rows, and those with the largest gradients "
