@@ -302,7 +302,7 @@ double Boosting::refitted_value(const GrownLeaf& leaf, std::uint32_t k, std::spa
     value += sum / total;
   }
   if (params_.tree.max_step > 0) value = std::clamp(value, -params_.tree.max_step, params_.tree.max_step);
-  return params_.tree.learning_rate * params_.step_growth(round_) * value;
+  return params_.tree.learning_rate * value;  // steps grow with squared errors alone
 }
 
 // Values of splits are means of those below; leaves may count for less, or be drawn to these.

@@ -168,6 +168,23 @@ def test_classes_of_several_outputs_go_on():
     assert model.set_params(n_estimators=6).fit(X, pairs).n_iter_ == 6
 
 
+def test_each_of_several_pairs_of_classes_is_proved_or_broken():
+    pairs = np.column_stack([Y > 0, Y > 1]).astype(int)
+    given = [[0, 0, 1], [1, -1, 0]]
+    model = spinney.GradientBoostingClassifier(**SMALL, monotonic_cst=given).fit(X, pairs)
+    found = model.verify_constraints()
+    assert found.holds is True
+    assert found.columns["output"] == [0, 1, 1]
+    broken = edited(model, lambda t, value: value if t % 2 == 0 else -value).verify_constraints()
+    assert broken.holds is False
+    for key, one in broken.broken.items():
+        assert key.endswith("output 1")
+        low, high = (np.array([list(row.values())], dtype=float) for row in one.rows)
+        shares = [model.predict_proba(row)[1][0, 1] for row in (low, high)]
+        assert tuple(shares) == one.predictions
+        assert np.sign(shares[1] - shares[0]) == (1 if key.startswith("x1") else -1)
+
+
 def test_quantiles_rise_if_all_of_them_do():
     """A row's quantiles are put in order: of one that rises alone nothing follows."""
     several = {"loss": "quantile", "quantile": [0.2, 0.8], "n_estimators": 10}
@@ -180,6 +197,15 @@ def test_quantiles_rise_if_all_of_them_do():
         low, high = (np.array([list(row.values())], dtype=float) for row in broken.rows)
         k = int(key[-1])
         assert falls.predict(low)[0, k] == broken.predictions[0] > broken.predictions[1] == falls.predict(high)[0, k]
+
+
+@pytest.mark.parametrize("of_other", [[0, 0, 0], [-1, 0, 0], {"x1": 1}])
+def test_quantiles_with_directions_of_their_own_are_refused(of_other):
+    first = {"x0": 1} if isinstance(of_other, dict) else [1, 0, 0]
+    with pytest.raises(ValueError, match="quantiles are put in order, so that one rises with a column only if all do"):
+        values(loss="quantile", quantile=[0.2, 0.8], monotonic_cst=[first, of_other]).fit(X, Y)
+    same = values(loss="quantile", quantile=[0.2, 0.8], monotonic_cst=[first, first]).fit(X, Y)
+    assert same.verify_constraints().holds is True
 
 
 @pytest.mark.parametrize("of_other", [[0, 0, 0], [-1, 0, 0]])
@@ -246,3 +272,79 @@ def test_what_cannot_be_kept_is_refused():
         values(init=LinearRegression()).fit(X, Y).verify_constraints([1, 0, 0])
     with pytest.raises(ValueError, match="no single columns"):
         spinney.RandomForestRegressor(3, oblique=5, random_state=0).fit(X, Y).verify_constraints([1, 0, 0])
+
+
+# ---- every loss beside every way to grow ---------------------------------------------------------------------------
+
+LOSSES = {
+    **{
+        loss: (spinney.GradientBoostingRegressor, {"loss": loss}, np.exp(Y / 3))
+        for loss in ("squared_error", "absolute_error", "huber", "log_cosh", "quantile", "poisson", "gamma", "tweedie")
+    },
+    "normal": (spinney.GradientBoostingRegressor, {"loss": "normal"}, Y),
+    "quantiles": (spinney.GradientBoostingRegressor, {"loss": "quantile", "quantile": [0.1, 0.5, 0.9]}, Y),
+    "outputs": (spinney.GradientBoostingRegressor, {}, np.column_stack([Y, -Y])),
+    "medians": (spinney.GradientBoostingRegressor, {"loss": "absolute_error"}, np.column_stack([Y, -Y])),
+    "own": (spinney.GradientBoostingRegressor, {"loss": lambda y, f: np.exp((y - f) / 3) - (y - f) / 3}, Y),
+    **{
+        loss: (spinney.GradientBoostingClassifier, {"loss": loss}, TWO)
+        for loss in ("log_loss", "exponential", "focal", "smooth_hinge")
+    },
+    "three classes": (spinney.GradientBoostingClassifier, {}, np.digitize(Y, [0, 1.5])),
+    "pairs of classes": (spinney.GradientBoostingClassifier, {}, np.column_stack([Y > 0, Y > 1]).astype(int)),
+    **{
+        loss: (spinney.GradientBoostingSurvival, {"loss": loss}, np.exp(Y / 2) * np.where(np.arange(150) % 3, 1, -1))
+        for loss in ("cox", "aft")
+    },
+}
+CUTS = {"feature": 0, "threshold": 0.1, "left": {"feature": 1, "threshold": 0.0}}
+WAYS = {
+    "plain": {},
+    "lines": {"linear_leaves": True},
+    "DART": {"drop_rate": 0.4, "drop_by": "weight"},
+    "vector": {"leaves": "vector"},
+    "vector DART": {"leaves": "vector", "drop_rate": 0.4},
+    "symmetric": {"growth": "symmetric"},
+    "depth": {"growth": "depth", "max_depth": 3},
+    "GOSS": {"sampling": "goss"},
+    "MVS": {"sampling": "gradient"},
+    "forest": {"n_parallel_trees": 3, "subsample": 0.6},
+    "forced": {"forced_splits": CUTS},
+    "shrunken": {"hierarchical_shrinkage": 20.0},
+    "penalties": {"l1_regularization": 3.0, "l2_regularization": 5.0, "max_step": 0.2},
+    "long steps": {"max_step": None, "learning_rate": 2.0, "max_leaf_nodes": 31, "min_samples_leaf": 1},
+    "groups": {"interaction_cst": "pairwise", "max_features": 0.5},
+    "categories": {"categorical_features": [2]},
+    "folds": {"n_estimators": "auto", "effort": 0.0, "max_bins": 16, "n_iter_no_change": 3},
+}
+TWO_SCORES = {"normal": "has two, a mean and a spread", "three classes": "multiclass classification"}
+REFITTED = ("absolute_error", "huber", "quantile", "quantiles", "medians")
+
+
+def refusal(loss, way):
+    """Words of the sentence that refuses a loss beside a way to grow; None: it is promised."""
+    if way == "lines":
+        return "which loss=.* does not have" if loss in REFITTED else "a line may fall where its column is to rise"
+    if way in ("GOSS", "MVS") and loss in REFITTED:
+        return "draws rows by the size of their gradients"
+    return TWO_SCORES.get(loss, "makes the same cut in all nodes of a level" if way == "symmetric" else None)
+
+
+@pytest.mark.parametrize(
+    ("loss", "way"),
+    [(loss, way) for loss in LOSSES for way in WAYS if loss not in ("cox", "aft") or "leaves" not in WAYS[way]],
+)
+def test_a_fit_keeps_what_it_promises_or_refuses_it_in_a_sentence(loss, way):
+    kind, parameters, y = LOSSES[loss]
+    Z = np.column_stack([X[:, :2], np.digitize(X[:, 2], [-1, 0, 1])])
+    Z[::11, 0] = np.nan
+    given = {"n_estimators": 6, "max_leaf_nodes": 6, "min_samples_leaf": 3, "random_state": 0, "n_jobs": 1}
+    model = kind(**given | parameters | WAYS[way], monotonic_cst=[-1, 1, 0])
+    refused = refusal(loss, way)
+    if refused is not None:
+        with pytest.raises(ValueError, match=refused):
+            model.fit(Z, y)
+        return
+    assert model.fit(Z, y).verify_constraints().holds is True
+    if hasattr(model, "refit") and way not in ("DART", "vector DART", "folds"):  # their steps have no one size
+        assert model.refit(Z[::2], y[::2]).verify_constraints().holds is True

@@ -175,18 +175,17 @@ class KeepsPromises:
 
 def _provable_outputs(model: Any) -> int:
     """Return the number of outputs, each of which has a score that can be monotone; refuse a model that has not."""
-    fitted, n_classes = model._fitted, getattr(model, "n_classes_", 1)
+    fitted, n_outputs = model._fitted, int(getattr(model, "n_outputs_", 1))
     assert isinstance(fitted, ModelOfTrees)
-    n_outputs = getattr(model, "n_outputs_", 1)
-    has_scores = hasattr(fitted, "n_scores") and not hasattr(model, "classes_")
-    if (n_outputs > 1 and not has_scores) or not isinstance(n_classes, (int, np.integer)) or n_classes > 2:
+    most_classes = int(np.max(getattr(model, "n_classes_", 1)))
+    if (n_outputs > 1 and not hasattr(fitted, "n_scores")) or most_classes > 2:
         raise ValueError(
-            "Trees and classifiers of several outputs, and models of more than two classes, have no one prediction "
-            "that could be monotone. Fit one model for each."
+            "Trees of several outputs, and models of more than two classes, have no one prediction that could be "
+            "monotone. Fit one model for each."
         )
-    if getattr(fitted, "n_scores", 1) > 1 and hasattr(model, "classes_"):
+    if getattr(fitted, "n_scores", 1) > n_outputs and hasattr(model, "classes_"):
         raise ValueError("A model with a score for each class has no one score that could be monotone.")
-    return int(n_outputs)
+    return n_outputs
 
 
 def _together(found: list[Promises], is_sorted: bool) -> Promises:
@@ -214,6 +213,7 @@ class _Verifier:
 
     def __init__(self, model: Any, output: int) -> None:
         self._model, self._fitted, self._output = model, model._fitted, output
+        self._has_classes = hasattr(model, "classes_")
         self._trees = self._fitted.trees()[output :: getattr(self._fitted, "n_scores", 1)]
         features, policy = model.schema_.features, model._unseen_policy
         self._states = states_of(self._trees, features, policy == "other")
@@ -256,7 +256,7 @@ class _Verifier:
         table = _table_of(np.array(rows), self._states)
         scores = self._fitted.scores(table, 1) if hasattr(self._fitted, "scores") else None
         all_said = self._fitted.predictions(table, 1)
-        said = all_said[:, -1 if hasattr(self._model, "classes_") else self._output]
+        said = all_said[:, self._output * 2 + 1 if all_said.shape[1] > 1 and self._has_classes else self._output]
         in_order = scores is not None and self._fitted.link == "ascending"  # a row's quantiles are sorted
         judged = said if scores is None or in_order else scores[:, self._output]
         if not direction * (judged[1] - judged[0]) < 0:

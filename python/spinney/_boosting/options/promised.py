@@ -19,6 +19,12 @@ def promised_directions(model: Any, schema: Schema, widths: Sequence[int]) -> li
             "loss='squared_error', or leave the constraints out."
         )
     directions = read_monotone_of_outputs(model.monotonic_cst, schema, widths)
+    differ = any(len(set(of_column)) > 1 for of_column in zip(*directions, strict=True))
+    if differ and getattr(model, "_levels", None) is not None:
+        raise ValueError(
+            "A row's quantiles are put in order, so that one rises with a column only if all do, and monotonic_cst has "
+            "another direction for some. Give one row of -1, 0, 1 for all of them."
+        )
     if directions and model.growth == "symmetric":
         raise ValueError(
             "growth='symmetric' makes the same cut in all nodes of a level, and monotonicity constraints may forbid it "
@@ -34,7 +40,8 @@ def promised_directions(model: Any, schema: Schema, widths: Sequence[int]) -> li
 
 def check_earlier_keeps(model: Any) -> None:
     """Refuse to go on from trees that break, or may break, a constraint of the model."""
-    has_many = model.boosting_.n_shares > 0 and model.boosting_.n_scores > 1  # classes: nothing can be proved of them
+    fitted = model.boosting_
+    has_many = fitted.n_shares > 0 and fitted.n_scores > model.n_outputs_  # classes: nothing can be proved of them
     if has_many or not model._asked_directions(model.monotonic_cst):
         return
     found = model.verify_constraints()
