@@ -262,6 +262,7 @@ def test_alpha_is_understood_as_the_quantile_and_as_the_share_of_squares():
         assert theirs.get_params()[own] == 0.7
         with pytest.raises(TypeError, match=f"'alpha' is another name of '{own}'"):
             Regressor(alpha=0.5, **{own: 0.5})
+    assert not hasattr(Regressor(), "alpha")
     search = GridSearchCV(Regressor(loss="quantile", n_estimators=3), {"alpha": [0.1, 0.5]}, cv=2).fit(X, y)
     assert search.best_params_ == {"alpha": 0.5}
     with pytest.raises(TypeError, match="no parameter 'alpha'"):
