@@ -1,6 +1,7 @@
 """Parameters and fit arguments by the names of other libraries are refused with the right name of ours."""
 
 import inspect
+import re
 
 import pytest
 import spinney
@@ -82,6 +83,19 @@ def test_a_parameter_by_anothers_name(name, word, ours):
         ("--case-weights", "Here it is '--weight'."),
         ("--qid", "Here it is '--group'."),
         ("--reg-lambda", "It is a parameter in Python, 'l2_regularization', and no option here."),
+        ("--alpha", "It is '--quantile' with --loss quantile, and '--ccp-alpha' of trees."),
+        ("--n-jobs", "A command uses all processors that it may. Leave it out."),
+        ("--nthread", "A command uses all processors that it may. Leave it out."),
+        ("--booster", "Use --drop-rate for DART and --sampling goss for GOSS; else leave it out."),
+        ("--device", "There is one way only. Leave it out."),
+        ("--task-type", "There is one way only. Leave it out."),
+        ("--subsample-freq", "Rows are drawn anew for every round. Leave it out."),
+        ("--other-rate", "Use --subsample: the sum of LightGBM's top_rate and other_rate."),
+        ("--early-stopping-rounds", "It is no option here. In Python: Use early_stopping=True and n_iter_no_change."),
+        ("--eval-set", "It is no option here. In Python: Pass held-out rows to fit, as X_val and y_val."),
+        ("--class-weight", "It is a parameter in Python, 'class_weight', and no option here."),
+        ("--max-bins", "It is a parameter in Python, 'max_bins', and no option here."),
+        ("--importance-type", "It is no option here. In Python: Ask the fitted model: importances(kind=...)."),
         ("--targte", "(Did you mean one of:"),
     ],
 )
@@ -92,6 +106,37 @@ def test_an_option_by_anothers_name(word, advice):
     found = CliRunner().invoke(command, ["fit", "table.csv", "--target", "y", word, "3"])
     assert found.exit_code == 2
     assert f"No such option '{word}'. {advice}" in found.stderr
+
+
+def test_every_word_of_the_table_has_an_answer_as_an_option_of_boosting():
+    from spinney._learn.other_words import _ADVICE, advise_option
+    from spinney.cli.commands import fit
+
+    options = [name for option in fit.params for name in option.opts]
+    for word in (*PARAMETERS, *ARGUMENTS, *_ADVICE):
+        option = f"--{word.replace('_', '-')}"
+        if option in options:
+            continue
+        advice = advise_option(option, options)
+        assert advice is not None, word
+        assert advice.endswith("."), word
+        for named in re.findall(r"--[\w-]+", advice):
+            assert named in options, (word, advice)
+
+
+def test_every_loss_of_boosting_is_one_of_the_command():
+    from spinney import _engine
+    from spinney.cli.commands import fit
+
+    (loss,) = (option for option in fit.params if option.name == "loss")
+    known = set()
+    for name in ("Classifier", "Regressor", "Ranker", "Survival"):
+        kind = getattr(spinney, f"GradientBoosting{name}")
+        known |= {
+            word for words in kind._parameter_constraints["loss"] if hasattr(words, "options") for word in words.options
+        }
+    assert known == set(loss.type.choices)
+    assert known >= {name for name in _engine.losses() if name not in ("logistic", "multinomial", "outside")}
 
 
 def test_every_parameter_of_the_other_boosters_is_ours_or_has_an_answer():

@@ -5,6 +5,7 @@ The words of scikit-learn, LightGBM, XGBoost, CatBoost, rpart, ranger and random
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 # ours, the first of these that an estimator has: the words of others
@@ -204,6 +205,15 @@ PARAMETERS = {word: ours for ours, words in _PARAMETERS.items() for word in word
 ARGUMENTS = {word: (ours,) for ours, words in _ARGUMENTS.items() for word in words.split()}
 _ADVICE = {word: advice for words, advice in _SENTENCES.items() for word in words.split()}
 _OPTIONS = {"n_estimators": "trees", "random_state": "seed", "sample_weight": "weight", "groups": "group"}
+_OURS = {name for names in _PARAMETERS for name in names} | {needed for needed, _ in _SENTENCES.values()}
+_COMMAND_WORDS = {  # where a command's answer is not that of a parameter
+    "alpha": "It is '--quantile' with --loss quantile, and '--ccp-alpha' of trees. The share of --loss huber and the "
+    "penalty of leaves are parameters in Python, huber_share and l1_regularization.",
+    **dict.fromkeys(
+        ("n_jobs", "jobs", "threads", *_PARAMETERS[("n_jobs",)].split()),
+        "A command uses all processors that it may. Leave it out.",
+    ),
+}
 _HELD_OUT_WORDS = ("eval_set", "evals", "valid_sets", "validation_data", "eval_names")
 
 
@@ -244,9 +254,33 @@ def argument_called(word: str, arguments: Collection[str]) -> str | None:
 def advise_option(word: str, options: Collection[str]) -> str | None:
     """Say what a library's word for an option of a command is here, spinney's own included; None if unknown."""
     word = word.lstrip("-").replace("-", "_").replace(".", "_")
+    if word in _COMMAND_WORDS:
+        return _COMMAND_WORDS[word]
     names = (word, *PARAMETERS.get(word, ()), *ARGUMENTS.get(word, ()))
     for name in names:
-        for option in (_OPTIONS.get(name, name), name.removeprefix("n_")):
-            if (found := f"--{option.replace('_', '-')}") in options:
-                return f"Here it is '{found}'."
-    return None if len(names) == 1 else f"It is a parameter in Python, '{names[1]}', and no option here."
+        if (found := _option_of(name, options)) is not None:
+            return f"Here it is '{found}'."
+    if word not in _OURS and word in _ADVICE:
+        return _in_options(_ADVICE[word][1], options)
+    if len(names) == 1 and word not in _OURS:
+        return None
+    return f"It is a parameter in Python, '{word if word in _OURS else names[1]}', and no option here."
+
+
+def _option_of(parameter: str, options: Collection[str]) -> str | None:
+    names = (_OPTIONS.get(parameter, parameter), parameter.removeprefix("n_"))
+    return next((found for name in names if (found := f"--{name.replace('_', '-')}") in options), None)
+
+
+def _in_options(advice: str, options: Collection[str]) -> str:
+    """Put the options of a command in the place of parameters; say that others are for Python."""
+
+    def option(found: re.Match[str]) -> str:
+        name = _option_of(found["name"], options) if found["name"] in _OURS else None
+        return found[0] if name is None else f"{name} {found['value']}" if found["value"] else name
+
+    said = re.sub(r"\b(?P<name>[a-z]\w*)(?:='?(?P<value>[\w.]+)'?)?(?=[\s,;.:]|$)", option, advice)
+    is_for_python = any(word in _OURS for word in re.findall(r"(?<![\w-])\w+", said)) or re.search(
+        r"=|\(|\bto fit\b", said
+    )
+    return f"It is no option here. In Python: {said}" if is_for_python else said
