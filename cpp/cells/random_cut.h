@@ -1,7 +1,8 @@
 // Extra-trees: cuts drawn at random. Missing rows take the side that gains more.
 //   number    one: a threshold uniform in the range of the node's values
 //   category  random, non-trivial sets of the categories present; k categories differ in k - 1 ways, and where they are few
-//             the best of so many sets is taken, as of so many columns that were drawn; else one
+//             the best of so many sets is taken, as of so many columns that were drawn; where they are many, the better of
+//             one set and one cut in their own order, which is that of their values and often says something
 #pragma once
 
 #include <algorithm>
@@ -164,17 +165,21 @@ inline bool read_present(const Column& column, std::span<const Row> rows, Random
   return true;
 }
 
-// Of how many sets of k categories the best is taken.
-inline std::size_t n_sets_drawn(std::size_t k) {
-  constexpr std::size_t few = 10;  // more would have to pay for what sets of them gain by chance
-  return k < 3 || k > few ? 1 : k - 1;
-}
+inline constexpr std::size_t few_categories = 10;  // sets of more would have to pay for what they gain by chance
 
-// Draws the categories that go left.
-inline void draw_set(RandomStream& random, const RandomBuffers& b, Candidate& c) {
+// Of how many sets of k categories the best is taken.
+inline std::size_t n_sets_drawn(std::size_t k) { return k < 3 ? 1 : k > few_categories ? 2 : k - 1; }
+
+// Draws the categories that go left, for the i-th time in this node.
+inline void draw_set(RandomStream& random, std::size_t i, const RandomBuffers& b, Candidate& c) {
   c.left_codes.clear();
   if (c.missing_alone) {
     c.left_codes.push_back(b.codes[0]);
+    return;
+  }
+  if (i > 0 && b.codes.size() > few_categories) {
+    const std::size_t n_left = 1 + random.below(b.codes.size() - 1);
+    c.left_codes.assign(b.codes.begin(), b.codes.begin() + static_cast<std::ptrdiff_t>(n_left));
     return;
   }
   for (const std::uint32_t code : b.codes)
@@ -203,13 +208,13 @@ inline void set_sides(const Column& column, const Candidate& c, RandomBuffers& b
   }
 }
 
-// The best of so many cuts: draw(candidate) draws one, score(candidate, missing_left, n_left) sums its left side and
+// The best of so many cuts: draw(i, candidate) draws the i-th, score(candidate, missing_left, n_left) sums its left side and
 // judges it.
 template <class Draw, class Score>
 Candidate best_of(std::size_t n, const Candidate& start, RandomBuffers& b, Draw draw, Score score) {
   Candidate best = start, drawn = start;
   for (std::size_t i = 0; i < n; ++i) {
-    draw(drawn);
+    draw(i, drawn);
     // Scores that are rounded would tell what is alike apart.
     if (i > 0 && part_alike(drawn.left_codes, best.left_codes, b.codes.size())) continue;
     if (i == 0) best = drawn;
@@ -239,7 +244,7 @@ Candidate scan_random_sets(const Criterion& criterion, const Totals& total, cons
   start.constant = k == 0 || (k == 1 && !start.has_missing);
   if (start.constant) return start;
   return best_of(
-      n_sets_drawn(k), start, b, [&](Candidate& c) { draw_set(random, b, c); },
+      n_sets_drawn(k), start, b, [&](std::size_t i, Candidate& c) { draw_set(random, i, b, c); },
       [&](const Candidate& c, bool missing_left, Row& n_left) {
         return score_set(criterion, c.left_codes, b, missing_left, total, limits, n_left);
       });
@@ -264,9 +269,9 @@ Candidate scan_random(Criterion& criterion, const Column& column, std::span<cons
     start.constant = true;
     return start;
   }
-  const auto draw = [&](Candidate& c) {
+  const auto draw = [&](std::size_t i, Candidate& c) {
     if (column.is_category())
-      draw_set(random, b, c);
+      draw_set(random, i, b, c);
     else if (!c.missing_alone)
       c.threshold = draw_threshold(b.value, b.low, b.high, random);
     set_sides(column, c, b);

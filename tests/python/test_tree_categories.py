@@ -205,9 +205,10 @@ def test_ordered_categories_are_cut_in_their_order():
     assert model.score(pd.DataFrame({"c": values}), [0, 1, 0] * 6) == 1.0
 
 
+@pytest.mark.parametrize("n_categories", [9, 14])
 @pytest.mark.parametrize("tree", ["ExtraTreeClassifier", "ExtraTreeRegressor"])
-def test_random_subsets_separate_the_rows(tree):
-    X, frame = mixed_table(39, 60, 9, missing=True)
+def test_random_subsets_separate_the_rows(tree, n_categories):
+    X, frame = mixed_table(39, 60, n_categories, missing=True)
     y = category_effect("gini", X, 39)
     n_category_splits = 0
     for seed in range(6):
@@ -232,19 +233,37 @@ def test_constant_category_is_not_split():
     assert model.get_n_leaves() == 1
 
 
+def share_of_trees_that_find(is_left, kind=spinney.ExtraTreesRegressor, n_trees=400):
+    """How many extra-trees of one cut part categories, in the order of their names, as told."""
+    codes = np.tile(np.arange(len(is_left)), 6)
+    X = pd.DataFrame({"c": [f"c{code:02d}" for code in codes]})
+    y = np.asarray(is_left, dtype=float)[codes]
+    leaf = kind(n_trees, max_depth=1, random_state=0, min_samples_category=1).fit(X, y).apply(X)
+    return ((leaf == leaf[0]) == (y == y[0])[:, np.newaxis]).all(axis=0).mean()
+
+
+def is_drawn_with(share, found, n_trees=400):
+    return abs(found - share) < 4 * np.sqrt(share * (1 - share) / n_trees) + 1e-9
+
+
 @pytest.mark.parametrize(("n_categories", "n_draws"), [(2, 1), (4, 3), (5, 4), (12, 1)])
 def test_of_few_categories_the_best_of_several_random_sets_is_taken(n_categories, n_draws):
-    codes = np.arange(6 * n_categories) % n_categories
-    X = pd.DataFrame({"c": names_of(codes.astype(float))})
-    y = (codes < n_categories // 2).astype(float)
-    n_trees = 400
-    forest = spinney.ExtraTreesRegressor(n_trees, max_depth=1, random_state=0, min_samples_category=1).fit(X, y)
-    leaf = forest.apply(X)
-    found = ((leaf == leaf[0]) == (y == y[0])[:, np.newaxis]).all(axis=0).mean()
+    found = share_of_trees_that_find(np.arange(n_categories) % 2 == 0)
     # each category goes left by chance, and one alone where all or none would
     of_one = 2 / 2**n_categories if n_categories > 2 else 1.0
-    of_best = 1 - (1 - of_one) ** n_draws
-    assert abs(found - of_best) < 4 * np.sqrt(of_best * (1 - of_best) / n_trees) + 1e-9
+    assert is_drawn_with(1 - (1 - of_one) ** n_draws, found)
+
+
+@pytest.mark.parametrize("kind", [spinney.ExtraTreesRegressor, spinney.ExtraTreesClassifier])
+@pytest.mark.parametrize(("n_categories", "is_cut_in_order"), [(10, False), (11, True), (25, True)])
+def test_many_categories_are_also_cut_in_the_order_of_their_names(kind, n_categories, is_cut_in_order):
+    for n_left in (1, n_categories // 2):
+        found = share_of_trees_that_find(np.arange(n_categories) < n_left, kind)
+        by_sets = 2 / 2**n_categories + (1 / 2**n_categories * 2 / n_categories if n_left == 1 else 0)
+        if is_cut_in_order:
+            assert is_drawn_with(1 - (1 - by_sets) * (1 - 1 / (n_categories - 1)), found)
+        else:
+            assert is_drawn_with(1 - (1 - by_sets) ** (n_categories - 1), found)
 
 
 @pytest.mark.parametrize("kind", [spinney.ExtraTreesClassifier, spinney.RandomForestClassifier])
