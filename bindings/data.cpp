@@ -187,7 +187,9 @@ const Column& TableHandle::at(std::size_t j) const {
 static TableHandle pooled(const TableHandle& handle, double least, const std::optional<Doubles1>& times) {
   if (times) require_rows(times->shape(0), handle.table.n_rows);
   TableHandle other(handle);
-  auto pools = std::make_shared<Pools>(pool_rare(handle.table, least, times ? times->data() : nullptr));
+  auto pools = run_interruptible([&](Interrupt&) {
+    return std::make_shared<Pools>(pool_rare(handle.table, least, times ? times->data() : nullptr));
+  });
   other.table = pools->apply(handle.table);
   other.pools = std::move(pools);
   return other;
@@ -195,12 +197,15 @@ static TableHandle pooled(const TableHandle& handle, double least, const std::op
 
 static nb::object column_as_float64(const TableHandle& handle, std::size_t j) {
   const Column& column = handle.at(j);
-  std::vector<Row> rows(handle.table.n_rows);
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<Row>(i);
-  auto* out = new double[rows.size()];
+  const std::size_t n = handle.table.n_rows;
+  auto* out = new double[n];
   const nb::capsule owner(out, [](void* p) noexcept { delete[] static_cast<double*>(p); });
-  read_rows(column, rows.data(), rows.size(), [&](std::size_t i, double value) { out[i] = value; });
-  return nb::ndarray<nb::numpy, double, nb::ndim<1>>(out, {rows.size()}, owner).cast();
+  run_interruptible([&](Interrupt&) {
+    std::vector<Row> rows(n);
+    for (std::size_t i = 0; i < n; ++i) rows[i] = static_cast<Row>(i);
+    read_rows(column, rows.data(), n, [&](std::size_t i, double value) { out[i] = value; });
+  });
+  return nb::ndarray<nb::numpy, double, nb::ndim<1>>(out, {n}, owner).cast();
 }
 
 static Array<std::uint64_t> fingerprints_of(const TableHandle& handle, int n_jobs) {

@@ -47,7 +47,8 @@ Coding read_coding(const PlainCoding& given) {
 
 auto rows_for_bins(std::size_t n_rows, const std::optional<Doubles1>& weight) {
   if (weight && weight->shape(0) != n_rows) throw nb::value_error("weight: one number for each row");
-  RowsToLearnFrom found(n_rows, weight ? weight->data() : nullptr);
+  RowsToLearnFrom found =
+      run_interruptible([&](Interrupt&) { return RowsToLearnFrom(n_rows, weight ? weight->data() : nullptr); });
   return std::tuple(own(std::move(found.rows)), own(std::move(found.weights)));
 }
 
@@ -109,19 +110,21 @@ void init_piece(PieceHandle* self, const CodedRowsHandle& coded, const Doubles2&
   if (target.shape(0) != params.parts.size() || target.shape(1) != n || scores.shape(0) != params.n_scores() ||
       scores.shape(1) != n || (weight && weight->shape(0) != n) || (held_weight && held_weight->shape(0) != n))
     throw nb::value_error("table, target and weight differ in rows");
-  self->target.assign(target.data(), target.data() + target.size());
-  if (weight) self->weight.assign(weight->data(), weight->data() + n);
-  if (held_weight) self->held_weight.assign(held_weight->data(), held_weight->data() + n);
-  BoostingRows rows{table, self->target.data(), weight ? self->weight.data() : nullptr, {}}, held_out;
-  for (std::size_t k = 0; k < scores.shape(0); ++k)
-    rows.scores.emplace_back(scores.data() + k * n, scores.data() + (k + 1) * n);
-  if (held_weight) {
-    held_out = rows;
-    held_out.weight = self->held_weight.data();
-  }
   const auto [first_row, n_all_rows, weight_scale, count_by_weight] = place;
   const PieceOfTable where{first_row, n_all_rows, weight_scale, count_by_weight};
-  self->piece = std::make_unique<Piece>(std::move(rows), std::move(held_out), params, self->coded->coded, where);
+  run_interruptible([&](Interrupt&) {  // copies of all rows: whoever holds them answers others meanwhile
+    self->target.assign(target.data(), target.data() + target.size());
+    if (weight) self->weight.assign(weight->data(), weight->data() + n);
+    if (held_weight) self->held_weight.assign(held_weight->data(), held_weight->data() + n);
+    BoostingRows rows{table, self->target.data(), weight ? self->weight.data() : nullptr, {}}, held_out;
+    for (std::size_t k = 0; k < scores.shape(0); ++k)
+      rows.scores.emplace_back(scores.data() + k * n, scores.data() + (k + 1) * n);
+    if (held_weight) {
+      held_out = rows;
+      held_out.weight = self->held_weight.data();
+    }
+    self->piece = std::make_unique<Piece>(std::move(rows), std::move(held_out), params, self->coded->coded, where);
+  });
 }
 
 nb::bytes answer(PieceHandle& self, nb::bytes question) {
@@ -144,8 +147,11 @@ void start_dealt(DealtHandle* self, const PlainCoding& coding, std::vector<std::
   if (n_categories.size() != coding.size()) throw nb::value_error("n_categories: one entry per column");
   check_columns(options.params, coding.size());
   self->n_categories = std::move(n_categories);
-  self->boosting = std::make_unique<DealtBoosting>(read_coding(coding), options.params, n_rows,
-                                                   weight ? weight->data() : nullptr, n_done);
+  Coding known = read_coding(coding);
+  self->boosting = run_interruptible([&](Interrupt&) {
+    return std::make_unique<DealtBoosting>(std::move(known), options.params, n_rows, weight ? weight->data() : nullptr,
+                                           n_done);
+  });
 }
 
 // Bytes of Python's, where they are.

@@ -84,7 +84,7 @@ def test_answers_are_put_together_and_taken_apart():
 
 
 def test_nobody_waits_for_a_worker_that_is_forgotten():
-    actors = Actors(SimpleNamespace(loop=SimpleNamespace(add_callback=lambda *_: None), rpc=None, nthreads=dict))
+    actors = Actors(SimpleNamespace(loop=SimpleNamespace(add_callback=lambda *_: None), rpc=SimpleNamespace(limit=9)))
     actors._comms["gone"] = None
     actors._busy.add("gone")  # it has died over a question
     actors.forget("gone")

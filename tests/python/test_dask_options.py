@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import spinney
 from dask_rows import FEW, make_frame, partitioned
-from spinney._cluster import dask_actors, dask_fit, dask_tables, left
+from spinney._cluster import dask_fit, dask_tables, left
 from spinney._cluster.dask_actors import Actors
+from spinney._cluster.dask_waits import gathered
 from spinney._cluster.holder import Holder
 
 distributed = pytest.importorskip("distributed")
@@ -54,16 +55,9 @@ def _fail():
     raise TimeoutError("the store of the partitions does not answer")
 
 
-@pytest.mark.slow  # it waits
-def test_waits_for_partitions(client, monkeypatch):
+def test_errors_of_partitions(client):
     with pytest.raises(TimeoutError, match="the store of the partitions"):
-        Actors(client).gathered([client.submit(_fail, pure=False)])
-    monkeypatch.setattr(dask_actors, "LONGEST_WAIT", 1.5)
-    monkeypatch.setattr(dask_actors, "LOOK_EVERY", 0.1)
-    some = client.map(time.sleep, [0.8] * 6, pure=False, workers=[min(client.nthreads())])
-    assert Actors(client).gathered(some) == [None] * 6  # there is one more in time, again and again
-    with pytest.raises(TimeoutError, match=r"The cluster has not answered for 2 s\."):
-        Actors(client).gathered([client.submit(time.sleep, 4, pure=False)])
+        gathered(client, [client.submit(_fail, pure=False)])
 
 
 def test_a_client_that_must_not_be_waited_for():

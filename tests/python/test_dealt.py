@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 import spinney
+import spinney._engine as _engine
 from hypothesis import given
 from hypothesis import strategies as st
 from spinney._cluster.deal import CHUNK_ROWS, Dealt, LocalCarrier, aligned_blocks, slices_of
@@ -102,7 +103,7 @@ def test_a_model_that_one_worker_fits_can_be_sent():
     fit = LoneFit("fit", "here", spinney.GradientBoostingRegressor(n_estimators=2), 1, False)
     said, model = fit.begin({"y": y})
     while said == "busy":
-        said, model = fit.go_on(None)
+        said, model = fit.wait()
     assert said == "done"
     assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(frame), model.predict(frame))
 
@@ -258,3 +259,32 @@ def test_dates_and_sparse_rows_are_learned_alike():
     check_same(spinney.GradientBoostingRegressor(**few), frame, frame["day"].dt.month.fillna(3) + frame["yes"])
     rows = scipy.sparse.random(N, 4, density=0.3, format="csr", random_state=0)
     check_same(spinney.GradientBoostingRegressor(**few), rows, rows[:, [0]].toarray().ravel())
+
+
+@pytest.mark.slow
+def test_other_threads_go_on_while_a_piece_is_made(monkeypatch):
+    """A worker tells the scheduler that it lives in the meantime."""
+    made, piece = [], _engine.Piece
+    monkeypatch.setattr(_engine, "Piece", lambda coded, **given: made.append((coded, given)) or piece(coded, **given))
+    x = np.random.RandomState(0).standard_normal((4_000_000, 1))
+    spinney.GradientBoostingRegressor(n_estimators=1, max_leaf_nodes=2).fit(in_two(x), x[:, 0])
+    coded, given = made[0]
+
+    def share_of_longest_pause():
+        ticks, is_over = [], threading.Event()
+
+        def tick():
+            while not is_over.wait(0.0005):
+                ticks.append(time.monotonic())
+
+        thread = threading.Thread(target=tick)
+        thread.start()
+        began = time.monotonic()
+        piece(coded, **given)
+        ended = time.monotonic()
+        is_over.set()
+        thread.join()
+        during = [began, *(t for t in ticks if began < t < ended), ended]
+        return max(np.diff(during)) / (ended - began)
+
+    assert min(share_of_longest_pause() for _ in range(10)) < 0.5

@@ -155,7 +155,7 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
             The fitted estimator.
         """
         later = X_val, y_val, sample_weight_val, offset_val
-        if is_collection(X) and active_client() is not None:
+        if is_collection(X) and active_client(X) is not None:
             names = ("X_val", "y_val", "sample_weight_val", "offset_val")
             beside = {"y": y, "sample_weight": sample_weight, "offset": offset, "groups": groups, "time": time}
             return self._fit_elsewhere(X, beside | dict(zip(names, later, strict=True)), checkpoint)

@@ -427,7 +427,7 @@ class GradientBoostingRanker(BaseBoosting):
         self
             The fitted estimator.
         """
-        if is_collection(X) and active_client() is not None:
+        if is_collection(X) and active_client(X) is not None:
             return self._fit_elsewhere(
                 X,
                 {"y": y, "sample_weight": sample_weight, "groups": groups, "offset": offset, "X_val": X_val}

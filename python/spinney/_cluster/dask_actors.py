@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import time
+import warnings
 from collections.abc import Callable, Sequence
-from concurrent.futures import wait
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-LONGEST_WAIT = 600.0  # seconds for one answer
-LOOK_EVERY = 1.0  # seconds between looks whether a worker still lives
+from spinney._cluster.dask_waits import (
+    LOOK_EVERY,
+    Patience,
+    WorkerLostError,
+    begun,
+    check_lives,
+    waited_for,
+    worker_in_words,
+)
+
 _SHARE_OF_POOL = 3  # one part in so many of the client's connections is kept: a fit may have two tables
 _SHORT_WAIT = 3.0  # seconds for a first connection to a worker
 
 
-class WorkerLostError(RuntimeError):
-    """A worker does not answer any more."""
-
-
 class Actors:
     """One actor on each of some workers, by address.
+
+    They are asked over the connections of this client. Dask's own proxies of actors would ask whichever client was
+    made last in this process, which may be one of another cluster.
 
     Parameters
     ----------
@@ -30,15 +38,19 @@ class Actors:
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._actors: dict[str, Any] = {}
-        self._futures: dict[str, Any] = {}
+        self._futures: dict[str, Any] = {}  # of actors, which live as long as these are kept
         self._is_direct = False
         self._comms: dict[str, Any] = {}  # to workers, that are kept
         self._busy: set[str] = set()  # those that an answer is to come from
         self._to_serialize: Any = import_module("distributed.protocol").to_serialize
 
+    @property
+    def addresses(self) -> list[str]:
+        """Workers that have one."""
+        return list(self._futures)
+
     def __contains__(self, address: str) -> bool:
-        return address in self._actors
+        return address in self._futures
 
     def make(self, address: str, kind: type, *args: Any) -> None:
         """Make an actor on a worker."""
@@ -49,21 +61,33 @@ class Actors:
         made = self._client.submit(kind, *args, workers=[address], actor=True, pure=False)
 
         def wait_for_it() -> None:
-            self._actors[address] = self.gathered([made], address)[0]
-            self._futures[address] = made  # an actor by itself is kept by the process's latest client, whichever it is
+            error = waited_for(begun(self._client, made.exception), self._look_at(address))
+            if error is not None:
+                raise error
+            if made.status != "finished":
+                raise WorkerLostError(address)
+            self._futures[address] = made
 
         return wait_for_it
 
+    def _look_at(self, address: str) -> Callable[[], None]:
+        """Return what fails once a worker is gone, or has not answered for longer than any answer takes."""
+        patience = Patience(worker_in_words(address))
+
+        def look() -> None:
+            check_lives(self._client, address)
+            patience.check()
+
+        return look
+
     def forget(self, address: str) -> None:
         """Let the actor of a worker go; those that take its place have to be connected to."""
-        self._actors.pop(address, None)
         self._futures.pop(address, None)
         self._is_direct = False
         self._hang_up([address])
 
     def close(self) -> None:
         """Let all go."""
-        self._actors.clear()
         self._futures.clear()
         self._hang_up(list(self._comms))
 
@@ -74,59 +98,37 @@ class Actors:
                 self._client.loop.add_callback(_give_back, self._client.rpc, address, comm, address in self._busy)
             self._busy.discard(address)
 
-    def gathered(self, futures: Sequence[Any], address: str | None = None) -> list[Any]:
-        """Return results, in time or not at all; the time begins anew whenever another one is there."""
-        coming = self._client.gather(list(futures), asynchronous=True)
-        waiting = asyncio.run_coroutine_threadsafe(coming, self._client.loop.asyncio_loop)
-        began, n_known = time.monotonic(), 0
-        try:
-            while True:
-                wait([waiting], timeout=LOOK_EVERY)
-                if waiting.done():
-                    found: list[Any] = waiting.result()  # or what a task has raised, be it a TimeoutError
-                    return found
-                if (n_done := sum(future.done() for future in futures)) > n_known:
-                    began, n_known = time.monotonic(), n_done
-                self.check_wait(address, began)
-        finally:
-            waiting.cancel()
-
-    def check_wait(self, address: str | None, began: float) -> None:
+    def check_wait(self, address: str, began: float) -> None:
         """Fail if a worker is gone, or has not answered since `began` for longer than any answer takes."""
-        if address is not None and address not in self._client.nthreads():
-            raise WorkerLostError(address)
-        if time.monotonic() - began > LONGEST_WAIT:
-            who = "The cluster" if address is None else f"The worker {address}"
-            raise TimeoutError(f"{who} has not answered for {LONGEST_WAIT:.0f} s. Look at its log; fit again.")
+        check_lives(self._client, address)
+        Patience(worker_in_words(address), began).check()
 
-    def answer(self, address: str, future: Any) -> Any:
-        """Wait for an actor, as long as its worker lives."""
-        began = time.monotonic()
+    def answer(self, address: str, future: Future[Any]) -> Any:
+        """Wait for an actor, as long as its worker lives and works."""
+        working = Patience(worker_in_words(address))
         while True:
-            try:
-                is_done, found = future.result(timeout=LOOK_EVERY)
-                break
-            except TimeoutError:
-                self.check_wait(address, began)
-            except (OSError, RuntimeError) as error:
-                raise WorkerLostError(address) from error
-        if not is_done:
-            raise found  # by the actor itself
-        return found
+            said, found = waited_for(future, self._look_at(address))
+            if said == "done":
+                return found
+            if said == "failed":
+                raise found  # by the actor itself
+            if said == "lost":
+                raise WorkerLostError(address) from found
+            number, seconds = found
+            working.check(seconds)
+            future = self._begun(address, "still", number)
 
-    def send(self, address: str, method: str, *args: Any) -> Any:
+    def send(self, address: str, method: str, *args: Any) -> Future[Any]:
         """Call a method of a holder; return a future."""
-        if address not in self._actors:
+        if address not in self._futures:
             raise WorkerLostError(address)  # it was forgotten, and has blocks still that nobody has asked for since
-        try:
-            call = self._actors[address].do  # fails if its worker is known to be gone
-            return call(method, *args) if not self._is_direct else self._straight(address, method, *args)
-        except RuntimeError as error:
-            raise WorkerLostError(address) from error
+        if self._futures[address].status != "finished":  # its worker is known to be gone
+            raise WorkerLostError(address)
+        return self._begun(address, "do", method, *args)
 
     def ask(self, addresses: Sequence[str], question: bytes) -> dict[str, Any]:
         """Ask actors that `hear` and answer questions; those that do not answer any more are left out."""
-        if not self._is_direct or len(self._actors) * _SHARE_OF_POOL > self._client.rpc.limit:
+        if not self._is_direct or len(self._futures) * _SHARE_OF_POOL > self._client.rpc.limit:
             return self._asked_one_by_one(addresses, question)
         waiting = asyncio.run_coroutine_threadsafe(self._ask_all(addresses, question), self._client.loop.asyncio_loop)
         began = time.monotonic()
@@ -147,12 +149,12 @@ class Actors:
     async def _ask_all(self, addresses: Sequence[str], question: bytes) -> dict[str, Any]:
         """Send a question over all connections before an answer is waited for."""
         found: dict[str, Any] = {}
-        for address in (address for address in addresses if address in self._actors):
+        for address in (address for address in addresses if address in self._futures):
             try:
                 if address not in self._comms:
                     self._comms[address] = await self._client.rpc.connect(address)
                 self._busy.add(address)
-                message = {"op": "actor_execute", "function": "hear", "actor": self._actors[address].key}
+                message = {"op": "actor_execute", "function": "hear", "actor": self._futures[address].key}
                 await self._comms[address].write(message | {"args": [question], "kwargs": {}, "reply": True})
             except OSError:
                 continue
@@ -182,26 +184,41 @@ class Actors:
                 found[address] = self.answer(address, future)
         return found
 
-    def _straight(self, address: str, method: str, *args: Any) -> Any:
-        """Call a method of an actor over a connection to its worker, and not by way of the scheduler."""
-        client, key = self._client, self._actors[address].key
+    def _begun(self, address: str, function: str, *args: Any) -> Future[Any]:
+        """Begin to call a function of an actor; errors of the way to it are returned as ("lost", error)."""
+        client, key = self._client, self._futures[address].key
+        given = [self._to_serialize(value) for value in args]
+        is_direct = self._is_direct
+        message: dict[str, Any] = {"function": function, "actor": key, "args": given, "kwargs": {}}
 
         async def call() -> Any:
-            given = [self._to_serialize(value) for value in (method, *args)]
-            found = await client.rpc(address).actor_execute(function="do", actor=key, args=given, kwargs={})
-            if found["status"] != "OK":
-                raise found["exception"]
-            return found["result"]
+            try:
+                if is_direct:
+                    found = await client.rpc(address).actor_execute(**message)
+                else:
+                    found = await client.scheduler.proxy(worker=address, msg={"op": "actor_execute", **message})
+            except (OSError, RuntimeError, KeyError) as error:  # a new worker at the same address has no such actor
+                return "lost", error
+            return found["result"] if found["status"] == "OK" else ("failed", found["exception"])
 
-        return asyncio.run_coroutine_threadsafe(call(), client.loop.asyncio_loop)
+        return begun(client, call)
 
     def connect(self) -> None:
         """Find out whether this process can connect to all workers: it may know the scheduler alone."""
-        try:
-            waiting = [self._straight(address, "is_there") for address in self._actors]
-            self._is_direct = all(future.result(timeout=_SHORT_WAIT) for future in waiting)
-        except Exception:  # whatever it is that stands between
-            self._is_direct = False
+        self._is_direct = self._client.direct_to_workers is not False  # unless the user forbids it
+        if not self._is_direct:
+            return
+        waiting = {address: self._begun(address, "do", "is_there") for address in self._futures}
+        _, late = wait(waiting.values(), timeout=_SHORT_WAIT)
+        for address, future in waiting.items():
+            error = f"no answer in {_SHORT_WAIT:.0f} s" if future in late else _error_of(future)
+            if error and self._is_direct:
+                self._is_direct = False
+                warnings.warn(
+                    f"This process cannot connect to the worker {address} ({error}). Questions go by way of the "
+                    "scheduler, which takes longer; Client(…, direct_to_workers=False) says that it is meant so.",
+                    stacklevel=2,
+                )
 
     def call(self, address: str, method: str, *args: Any) -> Any:
         """Call a method of an actor, and wait for what it returns."""
@@ -213,3 +230,11 @@ def _give_back(pool: Any, address: str, comm: Any, is_busy: bool) -> None:
     if is_busy:
         comm.abort()
     pool.reuse(address, comm)
+
+
+def _error_of(future: Future[Any]) -> str:
+    """Say what has gone wrong on the way to an actor; nothing: it has answered."""
+    if (raised := future.exception()) is not None:
+        return f"{type(raised).__name__}: {raised}"
+    said, error = future.result()
+    return f"{type(error).__name__}: {error}" if said == "lost" else ""

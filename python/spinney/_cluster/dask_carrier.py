@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
-from spinney._cluster.dask_actors import LONGEST_WAIT, LOOK_EVERY, Actors, WorkerLostError
+from spinney._cluster.dask_actors import Actors
+from spinney._cluster.dask_waits import LONGEST_WAIT, LOOK_EVERY, WorkerLostError, gathered, in_time, threads_of
 from spinney._cluster.deal import Carrier, aligned_blocks, slices_of
 from spinney._cluster.holder import Holder, apart, leave_block, n_rows_of
 from spinney._cluster.left import forget_everywhere
@@ -34,11 +35,11 @@ class DaskCarrier(Carrier):
         self._history: Callable[[], list[bytes]] | None = None
         self._recut: Callable[[list[int]], tuple[Any, ...]] | None = None
         self._n_lost = 0
-        threads = client.nthreads()
+        threads = threads_of(client)
         if not threads:
             raise RuntimeError("The cluster has no workers. Start some, or wait for them with client.wait_for_workers.")
         futures = client.compute(self._parts)
-        self._lengths: list[int] = self._holders.gathered(client.map(n_rows_of, futures, pure=False))
+        self._lengths: list[int] = gathered(client, client.map(n_rows_of, futures, pure=False))
         n_rows = sum(self._lengths)
         if n_rows == 0:
             raise ValueError("Found array with 0 sample(s) while a minimum of 1 is required.")
@@ -58,7 +59,7 @@ class DaskCarrier(Carrier):
 
     def _in_order(self, workers: list[str], futures: Sequence[Any]) -> list[str]:
         """Order workers by the partitions that they have, so that few of these travel."""
-        holders = self._client.who_has(futures)
+        holders = in_time(self._client, lambda: self._client.who_has(futures))
         places: dict[str, list[int]] = {address: [] for address in workers}
         for i, future in enumerate(futures):
             for address in holders.get(future.key, ()):
@@ -72,10 +73,10 @@ class DaskCarrier(Carrier):
             left[block] = self._left(block, address, parts)
         for address in dict.fromkeys(where.values()):
             if address not in self._holders:
-                threads = self._client.nthreads().get(address, 1)
+                threads = threads_of(self._client).get(address, 1)
                 made.append(self._holders.begin(address, Holder, self._fit, threads))
         for block, future in left.items():
-            self._holders.gathered([future], where[block])
+            gathered(self._client, [future], where[block])
         for wait in made:
             wait()
         taken = [(address, self._holders.send(address, "take", block)) for block, address in where.items()]
@@ -134,7 +135,7 @@ class DaskCarrier(Carrier):
                     "may lack memory: use more workers, or larger ones."
                 )
             self._client.wait_for_workers(1, timeout=LONGEST_WAIT)
-            alive = list(self._client.nthreads())
+            alive = list(threads_of(self._client))
             others = [address for address in alive if address != lost]
             if not others:
                 time.sleep(LOOK_EVERY)  # it may be gone, and not be known to be

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from spinney._boosting.options.recipe import VERY_MANY_ROWS, makes_folds
-from spinney._cluster.dask_actors import WorkerLostError
 from spinney._cluster.dask_carrier import DaskCarrier
-from spinney._cluster.dask_forest import MOST_STARTS
 from spinney._cluster.dask_forest import fit_forest as share_trees
 from spinney._cluster.dask_one import fit_on_one
 from spinney._cluster.dask_tables import AllRows
+from spinney._cluster.dask_talk import MOST_STARTS
+from spinney._cluster.dask_waits import WorkerLostError, gathered
 from spinney._cluster.deal import Dealt
 from spinney._cluster.holder import n_rows_of
 from spinney._cluster.shares import kept_whole
+from spinney._cluster.workers import joined
 from spinney._data.scan import active_client, is_collection
 
 LATER = ("X_val", "y_val", "sample_weight_val", "offset_val")
@@ -37,7 +39,7 @@ def fit_boosting(model: Any, X: Any, beside: dict[str, Any], checkpoint: Any) ->
     model._check_parameters()
     why, held = kept_whole(model, beside), list[AllRows]()
     if why is None and makes_folds(model, beside.get("X_val") is not None or beside.get("time") is not None):
-        held = [AllRows(active_client(), _parts_of(_taken_apart(X, beside)[0])[0])]
+        held = [AllRows(active_client(X), _parts_of(_taken_apart(X, beside)[0])[0])]
         if held[0].n_rows < VERY_MANY_ROWS and held[0].fits:
             why = f"n_estimators='auto' looks at all of fewer than {VERY_MANY_ROWS:,} rows at once"
     if why is None:
@@ -52,7 +54,7 @@ def fit_boosting(model: Any, X: Any, beside: dict[str, Any], checkpoint: Any) ->
 
 def _share_rows(model: Any, X: Any, beside: dict[str, Any], checkpoint: Any, held: list[AllRows]) -> Any:
     """Boost where the rows lie; `held` keeps the partitions until others have them."""
-    client = active_client()
+    client = active_client(X)
     X, taken = _taken_apart(X, beside)
     parts, names, n_columns = _parts_of(X)
     for attempt in range(MOST_STARTS):
@@ -61,7 +63,7 @@ def _share_rows(model: Any, X: Any, beside: dict[str, Any], checkpoint: Any, hel
             coming = {name: _begun(client, value) for name, value in taken.items() if name not in LATER}
             carriers.append(DaskCarrier(client, parts))
             del held[:]  # the holders have them now
-            given = {name: _collected(value, name, carriers[0]) for name, value in coming.items()}
+            given = {name: _collected(client, value, name, carriers[0]) for name, value in coming.items()}
             coming.clear()
             later = _later(client, taken, carriers)
             table = Dealt(carriers[0], n_columns, names)
@@ -82,11 +84,13 @@ def _later(client: Any, taken: dict[str, Any], carriers: list[DaskCarrier]) -> t
     """Return the rows that the caller holds out; those of a collection stay where they are."""
     X_val, *others = (taken.get(name) for name in LATER)
     if not is_collection(X_val):
-        return X_val, *(_here(value) for value in others)
+        return X_val, *(_here(_begun(client, value), client) for value in others)
     X_val, found = _taken_apart(X_val, {name: taken.get(name) for name in LATER[1:]}, "X_val")
     parts, names, n_columns = _parts_of(X_val)
+    coming = {name: _begun(client, found[name]) for name in LATER[1:]}
     carriers.append(DaskCarrier(client, parts))
-    return Dealt(carriers[-1], n_columns, names), *(_collected(found[n], n, carriers[-1], "X_val") for n in LATER[1:])
+    beside = (_collected(client, value, name, carriers[-1], "X_val") for name, value in coming.items())
+    return Dealt(carriers[-1], n_columns, names), *beside
 
 
 def fit_forest(model: Any, X: Any, beside: dict[str, Any]) -> Any:
@@ -106,11 +110,11 @@ def fit_alone(model: Any, X: Any, beside: dict[str, Any], why: str = "", rows: A
 def _fitted_there(model: Any, X: Any, beside: dict[str, Any], fit: Any, rows: AllRows | None) -> Any:
     """Fit a copy of a model to rows that are all in one place, and take over what it has learned."""
     model._check_parameters()
-    client = active_client()
+    client = active_client(X)
     X, taken = _taken_apart(X, beside)
     if rows is None:
         rows = AllRows(client, _parts_of(X)[0])
-    done = fit(client, model, rows, {name: _here(value) for name, value in taken.items()})
+    done = fit(client, model, rows, {name: _here(_begun(client, value), client) for name, value in taken.items()})
     own = model.get_params(deep=False)
     for name in [name for name in vars(model) if name not in own]:
         delattr(model, name)
@@ -118,18 +122,33 @@ def _fitted_there(model: Any, X: Any, beside: dict[str, Any], fit: Any, rows: Al
     return model
 
 
+@dataclass(frozen=True)
+class _Coming:
+    """A column that is computed while other things are done, partition by partition."""
+
+    parts: list[Any]
+
+
 def _begun(client: Any, value: Any) -> Any:
-    """Have a column that is a collection computed while other things are done; `_here` returns it."""
-    return client.compute(value) if hasattr(value, "dask") else value
-
-
-def _here(value: Any) -> Any:
-    """Return a column that is a collection, or a dict of such, as an array."""
+    """Have a column that is a collection computed, or each of a dict of such; `_here` returns it."""
     if isinstance(value, dict):
-        return {name: _here(one) for name, one in value.items()}
-    if hasattr(value, "key") and hasattr(value, "result"):
-        return value.result()  # it was begun
-    return value.compute() if hasattr(value, "dask") else value
+        return {name: _begun(client, one) for name, one in value.items()}
+    if not hasattr(value, "dask"):
+        return value
+    parts = _blocks_of(value) if hasattr(value, "chunks") else value.to_delayed()
+    return _Coming(client.compute(list(parts)))
+
+
+def _blocks_of(values: Any) -> list[Any]:
+    """Return an array in parts, each of which has some rows and all columns."""
+    return list((values if values.ndim == 1 else values.rechunk({1: -1})).to_delayed().ravel())
+
+
+def _here(value: Any, client: Any) -> Any:
+    """Return a column that was begun, or a dict of such, as an array."""
+    if isinstance(value, dict):
+        return {name: _here(one, client) for name, one in value.items()}
+    return joined(gathered(client, value.parts)) if isinstance(value, _Coming) else value
 
 
 def _taken_apart(X: Any, beside: dict[str, Any], table: str = "X") -> tuple[Any, dict[str, Any]]:
@@ -151,12 +170,12 @@ def _parts_of(X: Any) -> tuple[list[Any], list[str] | None, int]:
         return list(X.to_delayed()), [str(name) for name in X.columns], len(X.columns)
     if X.ndim != 2:
         raise ValueError(f"Expected a Dask array of 2 dimensions, got {X.ndim}.")
-    return list(X.rechunk({1: -1}).to_delayed().ravel()), None, int(X.shape[1])
+    return _blocks_of(X), None, int(X.shape[1])
 
 
-def _collected(values: Any, name: str, carrier: DaskCarrier, table: str = "X") -> Any:
+def _collected(client: Any, values: Any, name: str, carrier: DaskCarrier, table: str = "X") -> Any:
     """Return the numbers or labels of all rows: they are few beside the table, and the client needs them all."""
-    found, n_rows = _here(values), sum(carrier.n_rows_of_parts)
+    found, n_rows = _here(values, client), sum(carrier.n_rows_of_parts)
     if found is not None and len(found) != n_rows:
         raise ValueError(f"{name} has {len(found)} rows and {table} has {n_rows}. Take both from the same collection.")
     return found

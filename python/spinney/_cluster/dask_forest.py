@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import suppress
 from copy import copy
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 import spinney._engine as _engine
-from spinney._cluster.dask_actors import Actors, WorkerLostError
+from spinney._cluster.dask_actors import Actors
 from spinney._cluster.dask_tables import AllRows
+from spinney._cluster.dask_talk import begun_again, conversation, talk
+from spinney._cluster.dask_waits import WorkerLostError, threads_of
 from spinney._cluster.grower import Grower, Wanted
-from spinney._cluster.left import forget_everywhere
 from spinney._forest.growing.turns import MOST_MEMBERS
 from spinney._learn.progress import Progress
 
-MOST_STARTS = 5
 _TREES_A_TIME = 4  # at most, that a thread grows between two looks at whether its worker lives
 _SOON = 30.0  # seconds that so many may take: slower ones are asked for one by one, as an answer has a limit of time
 
@@ -44,10 +42,9 @@ class SharedTrees:
 
     def fit(self, y: Any, weight: Any, groups: Any, progress: Progress) -> Any:
         """Return the fitted model; WorkerLostError: begin again, with the workers that are left."""
-        fit, growers = f"spinney-{uuid4().hex}", Actors(self._client)
-        workers = dict(sorted(self._client.nthreads().items()))
+        workers = dict(sorted(threads_of(self._client).items()))
         leader, *others = workers
-        try:
+        with talk(self._client) as (fit, growers):
             self._rows.bring(fit, list(workers), self._model)
             if self._model.verbose:
                 each = f"each of {len(workers)} workers has" if len(workers) > 1 else "one worker has"
@@ -57,26 +54,10 @@ class SharedTrees:
                 growers.make(address, Grower, fit, address, self._model, n_threads)
             led = growers.send(leader, "lead", y, weight, groups)
             reading = {address: growers.send(address, "read", y, weight, groups) for address in others}
-            said, wanted = growers.answer(leader, led)
+            first = growers.answer(leader, led)
             for address, future in reading.items():
                 growers.answer(address, future)
-            while said in ("grow", "busy"):
-                if said == "busy":
-                    said, wanted = growers.call(leader, "wait")
-                    continue
-                trees = self._grown(growers, workers, wanted, progress)
-                said, wanted = growers.call(leader, "go_on", trees)
-            if said == "failed":
-                raise wanted
-            return wanted
-        except BaseException:
-            if leader in growers:
-                with suppress(WorkerLostError):
-                    growers.send(leader, "give_up")  # and wait for nothing
-            forget_everywhere(self._client, fit)
-            raise
-        finally:
-            growers.close()
+            return conversation(growers, leader, first, lambda want: self._grown(growers, workers, want, progress))
 
     def _grown(
         self, growers: Actors, workers: dict[str, int], wanted: Wanted, progress: Progress
@@ -132,18 +113,9 @@ def fit_forest(client: Any, model: Any, rows: AllRows, beside: dict[str, Any]) -
     shared = SharedTrees(client, with_fixed_draws(model), rows)
     n_wanted = MOST_MEMBERS if model.n_estimators == "auto" else int(model.n_estimators)
     with Progress("trees", n_wanted, model.n_estimators == "auto", 0, model.verbose) as progress:
-        for attempt in range(MOST_STARTS):
-            try:
-                return shared.fit(beside["y"], beside["sample_weight"], beside["groups"], progress)
-            except WorkerLostError as lost:
-                if attempt + 1 == MOST_STARTS:
-                    raise RuntimeError(
-                        f"The cluster has lost workers {MOST_STARTS} times during the fit, the last of them {lost}. "
-                        "They may lack memory: use larger workers."
-                    ) from lost
-                client.wait_for_workers(1, timeout=60)
-                rows.renew()
-    raise AssertionError
+        return begun_again(
+            client, rows, lambda: shared.fit(beside["y"], beside["sample_weight"], beside["groups"], progress)
+        )
 
 
 def with_fixed_draws(model: Any) -> Any:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from typing import Any
-from uuid import uuid4
 
-from spinney._cluster.dask_actors import Actors, WorkerLostError
-from spinney._cluster.dask_forest import MOST_STARTS, with_own_draws
+from spinney._cluster.dask_forest import with_own_draws
 from spinney._cluster.dask_tables import AllRows
-from spinney._cluster.left import forget_everywhere
+from spinney._cluster.dask_talk import begun_again, conversation, talk
+from spinney._cluster.dask_waits import threads_of
 from spinney._cluster.workers import LoneFit
 
 
@@ -31,52 +29,28 @@ def fit_on_one(client: Any, model: Any, rows: AllRows, beside: dict[str, Any], w
         rows.check_files(model)
     callbacks = getattr(model, "callbacks", None) or []
     watches = [callbacks] if callable(callbacks) else list(callbacks)
-    for attempt in range(MOST_STARTS):
-        try:
-            return _fitted_by(client, model, rows, beside, watches, why)
-        except WorkerLostError as lost:
-            if attempt + 1 == MOST_STARTS:
-                raise RuntimeError(
-                    f"The cluster has lost workers {MOST_STARTS} times during the fit, the last of them {lost}. They "
-                    "may lack memory: use larger workers."
-                ) from lost
-            client.wait_for_workers(1, timeout=60)
-            rows.renew()
-    raise AssertionError
+    return begun_again(client, rows, lambda: _fitted_by(client, model, rows, beside, watches, why))
 
 
 def _fitted_by(client: Any, model: Any, rows: AllRows, beside: dict[str, Any], callbacks: list[Any], why: str) -> Any:
-    address, n_threads = max(client.nthreads().items(), key=lambda item: (item[1], item[0]))
-    fit, actors = f"spinney-{uuid4().hex}", Actors(client)
+    address, n_threads = max(threads_of(client).items(), key=lambda item: (item[1], item[0]))
     verbose = getattr(model, "verbose", 0)
     if verbose:
         print(f"one worker has all {rows.n_rows:,} rows{rows.place}{why}", file=sys.stderr, flush=True)
     sent = with_own_draws(model)
     sent.__dict__.update({name: None for name in ("callbacks",) if hasattr(model, name)})
     sent.__dict__.update({name: 0 for name in ("verbose",) if hasattr(model, name)})
-    try:
+
+    def reply(progress: dict[str, Any]) -> bool:
+        answers = [callback(progress) for callback in callbacks]  # all are called, whatever one says
+        if verbose:
+            _report(progress)
+        return any(answers)
+
+    with talk(client) as (fit, actors):
         rows.bring(fit, [address], model)
         actors.make(address, LoneFit, fit, address, sent, n_threads, bool(callbacks or verbose))
-        said, what = actors.call(address, "begin", beside)
-        while said in ("round", "busy"):
-            answer = None
-            if said == "round":
-                answers = [callback(what) for callback in callbacks]  # all are called, whatever one says
-                answer = any(answers)
-                if verbose:
-                    _report(what)
-            said, what = actors.call(address, "go_on", answer)
-        if said == "failed":
-            raise what
-        return what
-    except BaseException:
-        if address in actors:
-            with suppress(WorkerLostError):
-                actors.send(address, "give_up")  # and wait for nothing
-        forget_everywhere(client, fit)
-        raise
-    finally:
-        actors.close()
+        return conversation(actors, address, actors.call(address, "begin", beside), reply)
 
 
 def _report(progress: dict[str, Any]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from spinney._cluster.dask_actors import Actors
+from spinney._cluster.dask_waits import gathered, in_time, threads_of
 from spinney._cluster.holder import n_rows_of
 from spinney._cluster.workers import feed_table, leave_table
 
@@ -27,19 +28,19 @@ class AllRows:
     def __init__(self, client: Any, parts: Sequence[Any]) -> None:
         from dask.sizeof import sizeof
 
-        if not client.nthreads():
+        if not threads_of(client):
             raise RuntimeError("The cluster has no workers. Start some, or wait for them with client.wait_for_workers.")
         self._client = client
         self._delayed = list(parts)
         self._futures = client.compute(self._delayed)
-        actors = Actors(client)
-        self.n_rows = sum(actors.gathered(client.map(n_rows_of, self._futures, pure=False)))
-        self.n_bytes = sum(actors.gathered(client.map(sizeof, self._futures, pure=False)))
+        self.n_rows = sum(gathered(client, client.map(n_rows_of, self._futures, pure=False)))
+        self.n_bytes = sum(gathered(client, client.map(sizeof, self._futures, pure=False)))
 
     @property
     def _least_limit(self) -> float:
         """Memory of the smallest worker."""
-        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
+        known = in_time(self._client, lambda: asyncio.to_thread(self._client.scheduler_info, n_workers=-1))
+        workers = known["workers"].values()
         limits = [worker.get("memory_limit") or 0 for worker in workers]
         return min((limit for limit in limits if limit > 0), default=float("inf"))
 
@@ -70,18 +71,18 @@ class AllRows:
 
     def bring(self, fit: str, workers: Sequence[str], model: Any) -> None:
         """Leave all rows on some workers, for an actor of each."""
-        actors, submit = Actors(self._client), self._client.submit
+        submit = self._client.submit
         if self.fits:
             left = {a: submit(leave_table, fit, a, *self._futures, workers=[a], pure=False) for a in workers}
             for address, future in left.items():
-                actors.gathered([future], address)
+                gathered(self._client, [future], address)
             return
         for first in range(0, len(self._futures), _AT_ONCE):
             some, is_last = self._futures[first : first + _AT_ONCE], first + _AT_ONCE >= len(self._futures)
             given = is_last, model.categorical_features
             left = {a: submit(feed_table, fit, a, *given, *some, workers=[a], pure=False) for a in workers}
             for address, future in left.items():
-                actors.gathered([future], address)
+                gathered(self._client, [future], address)
 
     @property
     def place(self) -> str:

@@ -6,20 +6,18 @@ them leads: its fit goes on in a thread of its own, which says what it wants gro
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from queue import Empty, Queue
-from threading import Thread
 from typing import Any
 from weakref import ref
 
 import spinney._engine as _engine
-from spinney._cluster.actor import Answering
+from spinney._cluster.actor import SAY_EVERY, Answering, Told
 from spinney._cluster.left import take
 
 Wanted = tuple[int, int, float]  # number of the first tree, how many, the strength of their shrinkage
-
-_LOOK_EVERY = 5.0  # seconds between two answers to whoever waits
 
 
 class _ReadyError(Exception):
@@ -43,7 +41,7 @@ class Grower(Answering):
         self._left_by = fit, address
         self._model = copy(model).set_params(n_jobs=n_jobs, verbose=0)
         self._request: Any = None
-        self._asked: Queue[tuple[str, Any]] = Queue()
+        self._told = Told()
         self._given: Queue[list[_engine.Tree]] = Queue()
 
     def __del__(self) -> None:
@@ -64,7 +62,7 @@ class Grower(Answering):
 
     def lead(self, y: Any, weight: Any, groups: Any) -> tuple[str, Any]:
         """Begin the fit; return what it wants first, as `go_on` does."""
-        table, model, asked, given = take(*self._left_by), self._model, self._asked, self._given
+        table, model, told, given = take(*self._left_by), self._model, self._told, self._given
         me = ref(self)  # the thread does not keep it: the client may let it go, or be gone
 
         def ask(request: Any, first: int, n_trees: int) -> Any:
@@ -73,27 +71,21 @@ class Grower(Answering):
                 raise _ReadyError
             actor._request = replace(request, share=None)
             del actor
-            asked.put(("grow", (first, n_trees, request.shrinkage)))
-            trees = given.get()
+            told.say("grow", (first, n_trees, request.shrinkage))
+            trees: list[_engine.Tree] | None = None
+            while trees is None and me() is not None:
+                with suppress(Empty):
+                    trees = given.get(timeout=SAY_EVERY)
             if not trees:
                 raise _ReadyError
             return request.view(_engine.forest_from_trees(trees, request.n_categories))
 
-        def fit() -> None:
-            try:
-                asked.put(("done", model._fit(table, y, weight, groups, ask)))
-            except BaseException as error:
-                asked.put(("failed", error))
-
-        Thread(target=fit, name="spinney-fit", daemon=True).start()
+        told.start(lambda: model._fit(table, y, weight, groups, ask))
         return self.wait()
 
     def wait(self) -> tuple[str, Any]:
-        """Return which trees are wanted next, or the fitted model; ("busy", None): ask again."""
-        try:
-            return self._asked.get(timeout=_LOOK_EVERY)
-        except Empty:
-            return "busy", None
+        """Return which trees are wanted next, or the fitted model; "busy": ask again."""
+        return self._told.heard()
 
     def go_on(self, trees: list[_engine.Tree]) -> tuple[str, Any]:
         """Take the trees that were wanted; return as `wait` does."""

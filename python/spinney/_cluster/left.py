@@ -6,6 +6,8 @@ from contextlib import suppress
 from threading import Timer
 from typing import Any
 
+from spinney._cluster.dask_waits import begun
+
 _LEFT: dict[tuple[str, Any], tuple[Any, Timer]] = {}  # by fit, and what else tells them apart
 FEEDS: dict[tuple[str, Any], Any] = {}  # tables that are on their way to files, likewise
 _OVER: dict[str, None] = {}  # fits that are over before they were done, the latest last
@@ -58,4 +60,4 @@ def is_over(fit: str) -> bool:
 def forget_everywhere(client: Any, fit: str) -> None:
     """Have all workers let go of what a fit has left; whoever does not answer is asked in vain."""
     with suppress(Exception):
-        client.sync(client._run, forget, fit, on_error="ignore", callback_timeout=_SHORT_WAIT)
+        begun(client, lambda: client.run(forget, fit, on_error="ignore")).result(timeout=_SHORT_WAIT)

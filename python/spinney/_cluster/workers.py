@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from spinney._cluster.actor import Answering
+from spinney._cluster.actor import SAY_EVERY, Answering, Told
 from spinney._cluster.left import FEEDS, forget, is_over, leave, take
 from spinney._data.scan import Scan
 
 _LONGEST_WAIT = 600.0  # seconds for the next partition
-_LOOK_EVERY = 5.0  # seconds between two answers to whoever waits for a fit
 _HELD = "256MB"  # of files, at a time
 
 
@@ -91,7 +90,7 @@ class Feed:
         began = time.monotonic()
         while self._done.empty():
             try:
-                self._queue.put(part, timeout=_LOOK_EVERY)
+                self._queue.put(part, timeout=SAY_EVERY)
                 return
             except Full:
                 if time.monotonic() - began > _LONGEST_WAIT:
@@ -148,7 +147,7 @@ class LoneFit(Answering):
         self._table = take(fit, address)
         self._model = copy(model).set_params(n_jobs=n_jobs)
         self._reports = reports
-        self._said: Queue[tuple[str, Any]] = Queue()
+        self._told = Told()
         self._answers: Queue[Any] = Queue()
         self._is_over = Event()
 
@@ -158,32 +157,27 @@ class LoneFit(Answering):
 
     def begin(self, beside: dict[str, Any]) -> tuple[str, Any]:
         """Begin the fit; return what it says first, as `go_on` does."""
-        model, table, said = self._model, self._table, self._said
+        model, table, told = self._model, self._table, self._told
         del self._table
         is_watched = "callbacks" in model.get_params(deep=False)
         if is_watched:
-            model.set_params(callbacks=Watcher(said, self._answers, self._is_over, self._reports))
+            model.set_params(callbacks=Watcher(told, self._answers, self._is_over, self._reports))
 
-        def fit() -> None:  # knows the queues, not the actor: it may be let go
-            try:
-                done = model.fit(table, **beside)
-                if is_watched:
-                    done.set_params(callbacks=None)  # queues stay here
-                said.put(("done", done))
-            except BaseException as error:
-                said.put(("failed", error))
+        def fit() -> Any:  # knows the queues, not the actor: it may be let go
+            done = model.fit(table, **beside)
+            return done.set_params(callbacks=None) if is_watched else done  # queues stay here
 
-        Thread(target=fit, name="spinney-fit", daemon=True).start()
-        return self.go_on(None)
+        told.start(fit)
+        return self.wait()
 
     def go_on(self, answer: Any) -> tuple[str, Any]:
-        """Answer what was said last; return a "round", "done", "failed" or "busy", and what it is."""
-        if answer is not None:
-            self._answers.put(answer)
-        try:
-            return self._said.get(timeout=_LOOK_EVERY)
-        except Empty:
-            return "busy", None
+        """Answer what was said last; return as `wait` does."""
+        self._answers.put(answer)
+        return self.wait()
+
+    def wait(self) -> tuple[str, Any]:
+        """Return a "round", "done", "failed" or "busy", and what it is."""
+        return self._told.heard()
 
     def give_up(self) -> None:
         """End the fit after its present round."""
@@ -196,15 +190,17 @@ class Watcher:
 
     Attributes
     ----------
-    said, answers : Queue
-        To the client, and from it.
+    told : Told
+        What the client hears.
+    answers : Queue
+        From the client.
     is_over : Event
         Whether the fit is given up.
     reports : bool
         Whether the client is told.
     """
 
-    said: Queue[tuple[str, Any]]
+    told: Told
     answers: Queue[Any]
     is_over: Event
     reports: bool
@@ -212,7 +208,7 @@ class Watcher:
     def __call__(self, progress: dict[str, Any]) -> bool:
         """Say what a round has done; return whether it was the last."""
         if self.reports and not self.is_over.is_set():
-            self.said.put(("round", progress))
+            self.told.say("round", progress)
             began = time.monotonic()
             while not self.is_over.is_set() and time.monotonic() - began < _LONGEST_WAIT:
                 try:

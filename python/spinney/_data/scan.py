@@ -174,13 +174,17 @@ def is_collection(X: Any) -> bool:
     return (is_dask(X) and hasattr(X, "map_partitions")) or comes_from(X, "dask.array", "Array")
 
 
-def active_client() -> Any:
-    """Return the client of the Dask cluster that is in use, or None."""
+def active_client(X: Any) -> Any:
+    """Return the client of the Dask cluster that a collection is to be computed on, or None.
+
+    It is the one that has parts of the collection already, if there is one: the process may have made others since.
+    """
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return None
+    kept = distributed.futures_of(X)
     try:
-        client = distributed.default_client()
+        client = kept[0].client if kept else distributed.default_client()
     except ValueError:
         return None
     if client.asynchronous:  # whoever waits here stands in the way of what is waited for

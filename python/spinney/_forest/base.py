@@ -136,7 +136,7 @@ class BaseForest(JudgedForest, Neighbourhood, ForestImportances, UncertainForest
         self
             The fitted estimator.
         """
-        if is_collection(X) and active_client() is not None:
+        if is_collection(X) and active_client(X) is not None:
             beside = {"y": y, "sample_weight": sample_weight, "groups": groups}
             fitted: Self = cluster().fit_forest(self, X, beside)
             return fitted

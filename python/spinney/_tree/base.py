@@ -121,7 +121,7 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
             The fitted estimator.
         """
         beside = {"y": y, "sample_weight": sample_weight, "exposure": exposure, "groups": groups}
-        if is_collection(X) and active_client() is not None:
+        if is_collection(X) and active_client(X) is not None:
             later = {"X_val": X_val, "y_val": y_val, "sample_weight_val": sample_weight_val}
             fitted: Self = cluster().fit_alone(self, X, beside | later)
             return fitted

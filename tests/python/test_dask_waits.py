@@ -1,0 +1,126 @@
+"""Waits for Dask workers: whom they ask, how long they last, and what they say when they end."""
+
+import time
+import warnings
+from types import SimpleNamespace
+
+import pytest
+import spinney
+from dask_rows import FEW, make_frame, partitioned
+from spinney._cluster import actor, dask_waits
+from spinney._cluster.actor import Answering
+from spinney._cluster.dask_actors import Actors
+from spinney._cluster.dask_waits import WorkerLostError, gathered
+
+distributed = pytest.importorskip("distributed")
+pytest.importorskip("dask.dataframe")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # of Dask and what it stands on
+    pytest.mark.timeout(120),
+]
+MODELS = {
+    "rows shared out": spinney.GradientBoostingRegressor(**FEW),
+    "one worker": spinney.GradientBoostingRegressor(**FEW, growth="symmetric"),
+    "trees shared out": spinney.RandomForestRegressor(4, max_leaf_nodes=8, random_state=0),
+}
+
+
+class Slow(Answering):
+    """An actor that works, or does nothing, for a while."""
+
+    def work(self, seconds):
+        began = time.monotonic()
+        while time.monotonic() - began < seconds:
+            sum(range(1000))
+        return "worked"
+
+    def sleep(self, seconds):
+        time.sleep(seconds)
+
+
+def one_worker(**options):
+    return distributed.LocalCluster(
+        n_workers=1, processes=False, threads_per_worker=1, dashboard_address=None, **options
+    )
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Wait for seconds, not for minutes."""
+    monkeypatch.setattr(dask_waits, "LONGEST_WAIT", 1.5)
+    monkeypatch.setattr(dask_waits, "LOOK_EVERY", 0.1)
+    monkeypatch.setattr(actor, "SAY_EVERY", 0.2)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_another_cluster_is_not_asked(kind):
+    """A client that was made later, of a cluster whose workers this one does not know, is left alone."""
+    model, frame = MODELS[kind], make_frame(600)
+    here = type(model)(**model.get_params()).fit(frame.drop(columns="y"), frame["y"])
+    with (
+        one_worker(protocol="tcp") as cluster,
+        distributed.Client(cluster) as client,
+        one_worker(protocol="tcp") as other_cluster,
+        distributed.Client(other_cluster) as other,
+    ):
+        assert distributed.default_client() is other
+        with client.as_current():
+            there = type(model)(**model.get_params()).fit(partitioned(frame, [250]), "y")
+        kept = client.persist(partitioned(frame, [250]))
+        again = type(model)(**model.get_params()).fit(kept, "y")  # its rows are on the workers of the first
+        tasks = other.run_on_scheduler(lambda dask_scheduler: [len(dask_scheduler.tasks), dask_scheduler.clients])
+        assert tasks[0] == 0
+    assert there.fingerprint() == here.fingerprint()
+    assert again.fingerprint() == here.fingerprint()
+
+
+def test_work_that_goes_on_is_waited_for(client, impatient):
+    actors = Actors(client)
+    address = min(client.nthreads())
+    actors.make(address, Slow)
+    try:
+        assert actors.call(address, "work", 3.0) == "worked"  # longer than any answer takes
+        with pytest.raises(TimeoutError, match=rf"The worker {address} has made no progress for 2 s\. Look at its"):
+            actors.call(address, "sleep", 4.0)
+    finally:
+        actors.close()
+
+
+def test_partitions_are_waited_for_one_by_one(client, impatient):
+    some = client.map(time.sleep, [0.8] * 4, pure=False, workers=[min(client.nthreads())])
+    assert gathered(client, some) == [None] * 4  # there is one more in time, again and again
+    with pytest.raises(TimeoutError, match=r"The cluster has made no progress for 2 s\."):
+        gathered(client, client.map(time.sleep, [0, 4], pure=False))
+
+
+def test_a_worker_that_is_gone_is_not_waited_for(client, impatient):
+    began = time.monotonic()
+    with pytest.raises(WorkerLostError, match="tcp://nowhere"):
+        gathered(client, [client.submit(time.sleep, 3, pure=False)], "tcp://nowhere")
+    assert time.monotonic() - began < 1.4
+
+
+def test_a_scheduler_that_does_not_answer(client, impatient):
+    async def never():
+        await dask_waits.asyncio.sleep(60)
+
+    with pytest.raises(TimeoutError, match=r"The scheduler has not answered for 2 s\."):
+        dask_waits.threads_of(SimpleNamespace(nthreads=never, loop=client.loop))
+
+
+def test_workers_that_are_out_of_reach_are_named(client, monkeypatch):
+    def refuse(self, address):
+        raise OSError("no route to host")
+
+    frame = make_frame(600)
+    here = spinney.GradientBoostingRegressor(**FEW).fit(frame.drop(columns="y"), frame["y"])
+    monkeypatch.setattr(type(client.rpc), "__call__", refuse)
+    with pytest.warns(UserWarning, match=r"cannot connect to the worker .* \(OSError: no route to host\)\. Questions"):
+        there = spinney.GradientBoostingRegressor(**FEW).fit(partitioned(frame, [250]), "y")
+    assert there.fingerprint() == here.fingerprint()
+    monkeypatch.setattr(client, "direct_to_workers", False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        there = spinney.GradientBoostingRegressor(**FEW).fit(partitioned(frame, [250]), "y")
+    assert there.fingerprint() == here.fingerprint()
