@@ -1,5 +1,6 @@
 """Comparison: the same folds for all, the corrected resampled test, failures in their row, interruption, pictures."""
 
+import pickle
 import time
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import make_scorer, mean_absolute_error
 from sklearn.model_selection import KFold, RepeatedStratifiedKFold, cross_validate
 from sklearn.tree import DecisionTreeClassifier
+from spinney._judge.compare.deadline import Deadline
 from spinney._judge.compare.statistics import corrected_error, holm, paired_differences
 
 X, Y = WHOLE, VALUES
@@ -272,3 +274,17 @@ def test_own_metrics_and_weights():
         spinney.compare({"slow": Slow(), "line": Ridge()}, X, Y, cv=2, sample_weight=weight)
     with pytest.raises(ValueError, match="reference='x' is not among the models"):
         spinney.compare(["tree"], X, Y, reference="x")
+
+
+def test_nobody_sets_the_clock_of_a_deadline(monkeypatch):
+    end = Deadline(60)
+    with monkeypatch.context() as clocks:
+        clocks.setattr(time, "time", lambda now=time.time: now() + 3600)  # someone sets the time of day
+        assert not end.is_over()
+    with monkeypatch.context() as clocks:
+        sent = pickle.dumps(end)
+        clocks.setattr(time, "monotonic", lambda now=time.monotonic: now() + 1e6)  # of a machine that runs for longer
+        assert not pickle.loads(sent).is_over()
+    assert Deadline(-1).is_over()
+    assert pickle.loads(pickle.dumps(Deadline(-1))).is_over()
+    assert not pickle.loads(pickle.dumps(Deadline(None))).is_over()

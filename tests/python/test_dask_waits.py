@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 import spinney
 from dask_rows import FEW, make_frame, partitioned
-from spinney._cluster import actor, dask_waits
+from spinney._cluster import actor, dask_carrier, dask_waits, left
 from spinney._cluster.actor import Answering
 from spinney._cluster.dask_actors import Actors
+from spinney._cluster.dask_carrier import DaskCarrier
 from spinney._cluster.dask_waits import WorkerLostError, gathered
 
 distributed = pytest.importorskip("distributed")
@@ -124,3 +125,44 @@ def test_workers_that_are_out_of_reach_are_named(client, monkeypatch):
         warnings.simplefilter("error", UserWarning)
         there = spinney.GradientBoostingRegressor(**FEW).fit(partitioned(frame, [250]), "y")
     assert there.fingerprint() == here.fingerprint()
+
+
+def test_a_worker_is_lost_once_however_many_blocks_it_has(monkeypatch):
+    carrier = DaskCarrier.__new__(DaskCarrier)
+    carrier._log, carrier._n_lost, carrier.blocks, carrier._where = [], 0, [(0, 1), (1, 2), (2, 3)], ["a", "a", "a"]
+    carrier._holders = SimpleNamespace(ask=lambda workers, question: {}, forget=lambda address: None)
+    monkeypatch.setattr(DaskCarrier, "_made_again", lambda self, block: b"%d" % block)
+    for n in range(1, 21):
+        assert carrier.ask(b"") == [b"0", b"1", b"2"]
+        assert carrier._n_lost == n
+    with pytest.raises(RuntimeError, match="The cluster has lost workers 21 times during the fit, the last of them a"):
+        carrier.ask(b"")
+
+
+@pytest.mark.slow
+def test_rows_that_are_made_again_are_not_left_by_an_interruption(monkeypatch):
+    asked, found, ask, gathered = [], [], DaskCarrier.ask, dask_carrier.gathered
+    with (
+        distributed.LocalCluster(n_workers=2, processes=False, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+    ):
+
+        def ask_one(self, question):
+            asked.append(question)
+            if len(asked) == 5:
+                cluster.sync(cluster.workers[0].close)
+            return ask(self, question)
+
+        def gathered_and_interrupted(*args):
+            result = gathered(*args)
+            if len(asked) >= 5:
+                found.append(left.n_left())
+                raise KeyboardInterrupt
+            return result
+
+        monkeypatch.setattr(DaskCarrier, "ask", ask_one)
+        monkeypatch.setattr(dask_carrier, "gathered", gathered_and_interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            spinney.GradientBoostingRegressor(**FEW).fit(partitioned(make_frame(6000), [3000]), "y")
+        assert found == [1]
+        assert left.n_left() == 0

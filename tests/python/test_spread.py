@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import spinney
+from joblib.parallel import ThreadingBackend
 from sklearn.model_selection import cross_validate
 from spinney._learn.elsewhere import is_spread, spread
 
@@ -16,10 +17,18 @@ pytestmark = [
 ]
 
 
+class _OwnThreads(ThreadingBackend):
+    """A backend of this machine that someone has made of joblib's."""
+
+
 def test_one_machine_is_no_cluster():
     assert not is_spread()
-    with joblib.parallel_config(backend="threading", n_jobs=2):
+    for backend in ("threading", "loky", "multiprocessing", "sequential"):
+        with joblib.parallel_config(backend=backend):
+            assert not is_spread()
+    with joblib.parallel_config(backend=_OwnThreads()):
         assert not is_spread()
+    with joblib.parallel_config(backend="threading", n_jobs=2):
         assert spread(abs, [-1, 2]) == [1, 2]
 
 

@@ -117,7 +117,7 @@ class DaskCarrier(Carrier):
         for said in found.values():
             answers |= apart(said)
         for address in set(workers) - set(found):
-            self._holders.forget(address)
+            self._lose(address)
         for block in [b for b in range(len(self.blocks)) if b not in answers]:
             answers[block] = self._made_again(block)
         return [answers[b] for b in range(len(self.blocks))]
@@ -128,12 +128,6 @@ class DaskCarrier(Carrier):
         assert self._recut is not None
         while True:
             lost = self._where[block]
-            self._n_lost += 1
-            if self._n_lost > _MOST_LOSSES:
-                raise RuntimeError(
-                    f"The cluster has lost workers {self._n_lost} times during the fit, the last of them {lost}. They "
-                    "may lack memory: use more workers, or larger ones."
-                )
             self._client.wait_for_workers(1, timeout=LONGEST_WAIT)
             alive = list(threads_of(self._client))
             others = [address for address in alive if address != lost]
@@ -152,7 +146,20 @@ class DaskCarrier(Carrier):
                 self._holders.connect()
                 return found
             except WorkerLostError:
-                self._holders.forget(address)
+                self._lose(address)
+            except BaseException:
+                forget_everywhere(self._client, self._fit)  # rows that were left for a holder
+                raise
+
+    def _lose(self, address: str) -> None:
+        """Note that a worker is lost, but not without end."""
+        self._holders.forget(address)
+        self._n_lost += 1
+        if self._n_lost > _MOST_LOSSES:
+            raise RuntimeError(
+                f"The cluster has lost workers {self._n_lost} times during the fit, the last of them {address}. They "
+                "may lack memory: use more workers, or larger ones."
+            )
 
     def close(self) -> None:
         """Let the holders go."""

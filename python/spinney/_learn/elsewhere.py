@@ -6,14 +6,15 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
-_LOCAL = "joblib._parallel_backends"  # where joblib has the backends of one machine
+_LOCAL = ("sequential", "threading", "loky", "multiprocessing")  # what joblib calls the backends of one machine
 
 
 def is_spread() -> bool:
     """Tell whether the caller has set a backend of joblib that works on other machines, such as Dask's."""
-    from joblib.parallel import get_active_backend
+    from joblib.parallel import BACKENDS, get_active_backend
 
-    return type(get_active_backend()[0]).__module__ != _LOCAL
+    here = tuple(BACKENDS[name] for name in _LOCAL if name in BACKENDS)
+    return not isinstance(get_active_backend()[0], here)
 
 
 def spread(work: Callable[[Any], Result], given: list[Any]) -> list[Result]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ from sklearn.utils import check_random_state
 from spinney._data.pick import pick_table
 from spinney._ensemble.combination.fitting import Sharing, seeded
 from spinney._ensemble.member import takes_weights
+from spinney._judge.compare.deadline import Deadline
 from spinney._judge.compare.problem import (
     BASELINE,
     Problem,
@@ -212,13 +212,10 @@ def _run(
     names = list(plan.templates)
     tasks = [(name, run) for name in names for run in range(plan.n_runs)]
     sharing = Sharing.of(n_jobs, len(tasks)) if parallel else None
-    start, found = clock.time(), _Found({name: [] for name in names})  # fits on other machines know it too
-
-    def is_late() -> bool:
-        return max_seconds is not None and clock.time() - start > max_seconds
+    end, found = Deadline(max_seconds), _Found({name: [] for name in names})
 
     def work(k: int) -> Run | None:
-        if is_late():
+        if end.is_over():
             return None
         name, run = tasks[k]
         return judge.run(prepared(plan.templates[name], n_jobs, sharing), name, *plan.rows(run))
