@@ -59,28 +59,35 @@ class Watched:
     def __init__(self, options: dict[str, Any]) -> None:
         self._ends: list[float] = []
         self.model = spinney.GradientBoostingClassifier(**options, callbacks=self._note)
-        self._n_questions = self._n_bytes = 0
+        self._n_questions = self._n_bytes = self._n_under_way = self._n_waits = 0
 
     def _note(self, progress: Any) -> None:
         self._ends.append(time.perf_counter())
 
     def fit(self, X: Any, y: Any) -> float:
         """Fit; return the seconds."""
-        ask = DaskCarrier.ask
+        send, receive = DaskCarrier.send, DaskCarrier.receive
 
-        def count(carrier: Any, question: bytes) -> Any:
-            answers = ask(carrier, question)
+        def count(carrier: Any, question: bytes) -> None:
+            send(carrier, question)
             self._n_questions += 1
-            self._n_bytes += len(question) * len(answers) + sum(map(len, answers))
+            self._n_under_way += 1
+            self._n_bytes += len(question) * len(carrier.blocks)
+
+        def count_answers(carrier: Any) -> Any:
+            answers = receive(carrier)
+            self._n_under_way -= 1
+            self._n_waits += self._n_under_way == 0
+            self._n_bytes += sum(map(len, answers))
             return answers
 
-        DaskCarrier.ask = count  # type: ignore[method-assign]
+        DaskCarrier.send, DaskCarrier.receive = count, count_answers  # type: ignore[method-assign]
         try:
             self._began = time.perf_counter()
             self.model.fit(X, y)
             self.seconds = time.perf_counter() - self._began
         finally:
-            DaskCarrier.ask = ask  # type: ignore[method-assign]
+            DaskCarrier.send, DaskCarrier.receive = send, receive  # type: ignore[method-assign]
         self.model.callbacks = None
         return self.seconds
 
@@ -90,7 +97,8 @@ class Watched:
         tree = (self._ends[-1] - self._ends[0]) / max(n - 1, 1)
         said = f"set-up {self._ends[0] - tree - self._began:.2f} s, a tree {1000 * tree:.1f} ms"
         if self._n_questions:
-            said += f", {self._n_questions / n:.1f} questions and {self._n_bytes / n / 1e6:.2f} MB for it"
+            said += f", {self._n_questions / n:.1f} questions and {self._n_bytes / n / 1e6:.2f} MB for it; workers "
+            said += f"have none before them {self._n_waits / n:.1f} times"
         return said
 
 

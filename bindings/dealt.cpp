@@ -169,18 +169,32 @@ class Lent {
   Py_buffer view_;
 };
 
-// `ask` takes bytes and returns a list of bytes; it is called without the engine's threads at work.
-void advance(DealtHandle& self, const nb::object& ask) {
-  std::vector<Lent> lent;
-  const auto ask_all = [&](const std::string& question) {
+// An object of Python's whose `send` takes bytes, and whose `receive` returns a list of bytes.
+class PythonWay final : public Way {
+ public:
+  explicit PythonWay(const nb::object& way) : send_(way.attr("send")), receive_(way.attr("receive")) {}
+
+  void send(const std::string& question) override {
     const nb::gil_scoped_acquire lock;
-    lent.clear();
+    send_(nb::bytes(question.data(), question.size()));
+  }
+
+  std::vector<std::string_view> receive() override {
+    const nb::gil_scoped_acquire lock;
+    lent_.clear();
     std::vector<std::string_view> answers;
-    for (nb::handle answer : ask(nb::bytes(question.data(), question.size())))
-      answers.push_back(lent.emplace_back(answer).bytes());
+    for (nb::handle answer : receive_()) answers.push_back(lent_.emplace_back(answer).bytes());
     return answers;
-  };
-  run_interruptible([&](Interrupt& interrupt) { self.boosting->advance(ask_all, interrupt); });
+  }
+
+ private:
+  nb::object send_, receive_;
+  std::vector<Lent> lent_;
+};
+
+void advance(DealtHandle& self, const nb::object& way) {
+  PythonWay carries(way);  // is let go where Python's lock is held again
+  run_interruptible([&](Interrupt& interrupt) { self.boosting->advance(carries, interrupt); });
 }
 
 std::vector<TreeHandle*> trees_of(const DealtHandle& self, std::size_t first, const std::vector<double>& factors) {
@@ -242,8 +256,9 @@ void init_dealt(nb::module_& m) {
       .def("__init__", &start_dealt, "coding"_a, "n_categories"_a, "n_rows"_a, "weight"_a.none(), "options"_a,
            "n_done"_a)
       .def(
-          "advance", &advance, "ask"_a,
-          "One more round. `ask` sends a question to all pieces and returns their answers, in the order of their rows.")
+          "advance", &advance, "way"_a,
+          "One more round. `way.send` sends a question to all pieces; `way.receive` returns their answers to the first "
+          "one that it has not returned them of, in the order of their rows.")
       .def("trees", &trees_of, "first"_a, "factors"_a = std::vector<double>{}, nb::rv_policy::take_ownership)
       .def("history", &history, "first"_a,
            "Questions by which a new piece comes to where the others are, without the first ones.")

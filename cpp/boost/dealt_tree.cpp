@@ -34,39 +34,82 @@ OfChild DealtTree::child_to_add_up(const Leaf& leaf) const {
   return 2 * leaf.best.left.hessian <= leaf.sums.hessian ? OfChild::left : OfChild::right;
 }
 
-std::uint32_t DealtTree::ask(std::uint32_t tree, MessageWriter& to) {
-  for (std::size_t i = 0; i < counting_.size(); ++i) {
+std::uint32_t DealtTree::ask(std::uint32_t tree, bool some, MessageWriter& to) {
+  std::vector<Asked> batch;
+  for (auto& counting : counting_) {
+    if (counting->is_asked) continue;
+    counting->is_asked = true;
     to.put<std::uint32_t>(tree);
-    to.put<std::uint32_t>(counting_[i].leaf->name);
+    to.put<std::uint32_t>(counting->leaf->name);
     to.put<std::uint8_t>(1);
-    to.put<std::uint32_t>(counting_[i].column);
-    asked_.push_back({.leaf = counting_[i].leaf, .is_count = true, .counting = i});
+    to.put<std::uint32_t>(counting->column);
+    batch.push_back({.leaf = counting->leaf, .counting = counting.get()});
   }
   // three in four of the turns to come, as leaves to come take turns too
-  for (Leaf* leaf : next_leaves((3 * n_to_come() + 3) / 4)) {
+  std::vector<Leaf*> leaves = next_leaves((3 * n_to_come() + 3) / 4);
+  if (some) leaves.resize((leaves.size() + 1) / 2);
+  for (Leaf* leaf : leaves) {
     leaf->is_taken = true;
-    const Asked asked{.leaf = leaf, .histogram = child_to_add_up(*leaf), .left = n_names_, .right = n_names_ + 1};
-    n_names_ += 2;
+    const auto left = static_cast<std::uint32_t>(named_.size());
+    const Asked asked{.leaf = leaf, .histogram = child_to_add_up(*leaf), .left = left};
+    named_[leaf->name].left = left;
+    named_.resize(named_.size() + 2);
     to.put<std::uint32_t>(tree);
     to.put<std::uint32_t>(leaf->name);
     to.put<std::uint8_t>(0);
     put_split(to, leaf->best);
-    to.put<std::uint32_t>(asked.left);
+    to.put<std::uint32_t>(left);
     to.put<std::uint8_t>(static_cast<std::uint8_t>(asked.histogram));
-    asked_.push_back(asked);
+    batch.push_back(asked);
   }
-  return static_cast<std::uint32_t>(asked_.size());
+  const auto n_asked = static_cast<std::uint32_t>(batch.size());
+  if (n_asked > 0) batches_.push_back(std::move(batch));
+  return n_asked;
 }
 
 void DealtTree::read(std::span<MessageReader> pieces) {
-  for (const Asked& asked : asked_)
-    if (asked.is_count)
-      read_count(asked, pieces);
+  const std::vector<Asked> batch = std::move(batches_.front());
+  batches_.pop_front();
+  for (const Asked& asked : batch)
+    if (asked.counting != nullptr)
+      read_count(*asked.counting, pieces);
     else
       read_division(asked, pieces);
-  asked_.clear();
-  std::erase_if(counting_, [](const Counting& c) { return c.leaf == nullptr; });
+  std::erase_if(counting_, [](const auto& c) { return c->leaf == nullptr; });
   commit_splits();
+}
+
+bool DealtTree::is_end_in_sight() const {
+  return counting_.empty() && n_turns_known() >= n_to_come() && next_leaves(n_to_come()).empty();
+}
+
+std::vector<std::uint32_t> DealtTree::without_sums() const {
+  std::vector<std::uint32_t> found, below{0};
+  while (!below.empty()) {
+    const std::uint32_t name = below.back();
+    below.pop_back();
+    if (named_[name].sums) continue;
+    if (named_[name].left == 0)
+      found.push_back(name);
+    else
+      below.insert(below.end(), {named_[name].left, named_[name].left + 1});
+  }
+  return found;
+}
+
+void DealtTree::read_sums(std::span<const std::uint32_t> names, std::span<MessageReader> pieces) {
+  for (const std::uint32_t name : names) {
+    LeafSums& sums = named_[name].sums.emplace();
+    for (MessageReader& piece : pieces) sums += piece.get<LeafSums>();
+  }
+}
+
+std::optional<LeafSums> DealtTree::sums_of(std::uint32_t name) const {
+  if (named_[name].sums || named_[name].left == 0) return named_[name].sums;
+  std::optional<LeafSums> left = sums_of(named_[name].left), right = sums_of(named_[name].left + 1);
+  if (!left || !right) return std::nullopt;
+  *left += *right;
+  return left;
 }
 
 void DealtTree::read_division(const Asked& asked, std::span<MessageReader> pieces) {
@@ -75,17 +118,19 @@ void DealtTree::read_division(const Asked& asked, std::span<MessageReader> piece
   for (MessageReader& piece : pieces) n_left += piece.get<std::uint64_t>();
   Histogram cells = asked.histogram == OfChild::none ? nullptr : read_cells(pieces);
   if (has_too_few(leaf, n_left)) {
-    counting_.push_back({&leaf, std::vector<std::vector<Row>>(coding_.columns.size()), leaf.best.feature});
+    counting_.push_back(std::make_unique<Counting>(
+        Counting{&leaf, std::vector<std::vector<Row>>(coding_.columns.size()), leaf.best.feature}));
     return;
   }
   leaf.is_taken = false;
   Outcome outcome{make_child(leaf, true, n_left), make_child(leaf, false, n_left), {}};
   outcome.left->name = asked.left;
-  outcome.right->name = asked.right;
+  outcome.right->name = asked.left + 1;
   bound(leaf, *outcome.left, *outcome.right);
   const bool left_small = asked.histogram == OfChild::left;
   Leaf &small = left_small ? *outcome.left : *outcome.right, &large = left_small ? *outcome.right : *outcome.left;
-  if (cells && (may_split(small) || may_split(large))) search_children(leaf, small, large, std::move(cells));
+  if (cells && n_to_come() > 0 && (may_split(small) || may_split(large)))
+    search_children(leaf, small, large, std::move(cells));
   leaf.histogram.reset();
   settle(leaf, std::move(outcome));
 }
@@ -101,8 +146,7 @@ void DealtTree::search_children(Leaf& leaf, Leaf& small, Leaf& large, Histogram 
 }
 
 // As where rows are in one place: columns are counted until the best split is one of them.
-void DealtTree::read_count(const Asked& asked, std::span<MessageReader> pieces) {
-  Counting& counting = counting_[asked.counting];
+void DealtTree::read_count(Counting& counting, std::span<MessageReader> pieces) {
   Leaf& leaf = *counting.leaf;
   std::vector<Row>& counts = counting.counts[counting.column];
   counts.assign(coding_.columns[counting.column].n_codes, 0);
@@ -110,6 +154,7 @@ void DealtTree::read_count(const Asked& asked, std::span<MessageReader> pieces) 
   BoostSplit best = best_of(leaf, &counting.counts);
   if (best.gain > 0 && counting.counts[best.feature].empty()) {
     counting.column = best.feature;
+    counting.is_asked = false;
     return;
   }
   counting.leaf = nullptr;

@@ -1,10 +1,14 @@
 // A tree that is grown on rows which are dealt out to pieces: see boost/rows.h.
 //
 // It is the tree that the same rows would grow in one place. Leaves whose turn will come soon are split ahead of it, a batch
-// at a time, as each batch is a way to all pieces and back.
+// at a time, as each batch is a way to all pieces and back. Pieces answer in the order in which they are asked, so that a
+// batch may be asked for before the answers to another one are there.
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,28 +25,42 @@ class DealtTree final : private GrowingTree {
   // The root, from what the pieces say of it, each its sum and cells.
   void plant(std::size_t n_rows, std::span<MessageReader> pieces);
 
-  bool is_grown() const { return asked_.empty() && is_done(); }
+  bool is_grown() const { return batches_.empty() && is_done(); }
 
-  // Adds what it wants to know next to a message, and returns how many questions these are.
-  std::uint32_t ask(std::uint32_t tree, MessageWriter& to);
+  // Adds what it wants to know next to a message, and returns how many questions these are; `some`: about half of them.
+  std::uint32_t ask(std::uint32_t tree, bool some, MessageWriter& to);
 
-  // Reads the answers to what was asked.
+  // Reads the answers to the first batch that was asked for and not read yet.
   void read(std::span<MessageReader> pieces);
+
+  // Whether no split will be wanted beyond those that are made or asked for, as far as it is known.
+  bool is_end_in_sight() const;
+
+  // Nodes that have no children, nor sums yet: the sums of all leaves can be told from them.
+  std::vector<std::uint32_t> without_sums() const;
+
+  // Reads sums of nodes; those of a leaf, if they are known, or those of the nodes below it.
+  void read_sums(std::span<const std::uint32_t> names, std::span<MessageReader> pieces);
+  std::optional<LeafSums> sums_of(std::uint32_t name) const;
 
   BoostedTree finished();
 
  private:
-  struct Counting {  // a leaf of fewer rows than its hessian had promised
-    Leaf* leaf;
+  struct Counting {                        // a leaf of fewer rows than its hessian had promised
+    Leaf* leaf;                            // null: it is counted
     std::vector<std::vector<Row>> counts;  // by column, then by code; empty: not counted
     std::uint32_t column;                  // to be counted next
+    bool is_asked = false;
   };
   struct Asked {
     Leaf* leaf;
     OfChild histogram = OfChild::none;
-    std::uint32_t left = 0, right = 0;  // names of the children
-    bool is_count = false;
-    std::size_t counting = 0;
+    std::uint32_t left = 0;        // name of the left child; the right one's is the next
+    Counting* counting = nullptr;  // null: it is to be parted
+  };
+  struct Named {
+    std::uint32_t left = 0;  // name of the left child; 0: there is none
+    std::optional<LeafSums> sums;
   };
 
   void let_go(Leaf& leaf) override { leaf.histogram.reset(); }
@@ -51,16 +69,16 @@ class DealtTree final : private GrowingTree {
   OfChild child_to_add_up(const Leaf& leaf) const;
   Histogram read_cells(std::span<MessageReader> pieces) const;
   void read_division(const Asked& asked, std::span<MessageReader> pieces);
-  void read_count(const Asked& asked, std::span<MessageReader> pieces);
+  void read_count(Counting& counting, std::span<MessageReader> pieces);
   void search_children(Leaf& leaf, Leaf& small, Leaf& large, Histogram cells);
   BoostSplit best_of(const Leaf& leaf, const std::vector<std::vector<Row>>* counts = nullptr);
 
   const int n_threads_;
   const PlainCells cells_;
-  std::vector<SplitScratch> scratch_;  // by thread
-  std::vector<Asked> asked_;
-  std::vector<Counting> counting_;
-  std::uint32_t n_names_ = 1;  // the root's is 0
+  std::vector<SplitScratch> scratch_;       // by thread
+  std::deque<std::vector<Asked>> batches_;  // that were asked for and not read yet
+  std::vector<std::unique_ptr<Counting>> counting_;
+  std::vector<Named> named_{1};  // by name: the root's is 0
 };
 
 }  // namespace spinney

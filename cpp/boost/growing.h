@@ -135,6 +135,21 @@ class GrowingTree {
     return found;
   }
 
+  // How many of the turns to come have a leaf that waits for them, of the tree or of what was made ahead below it.
+  std::size_t n_turns_known() const {
+    std::size_t n = 0;
+    std::vector<const Leaf*> below;
+    for (const auto& leaf : heap_) below.push_back(leaf.get());
+    while (!below.empty()) {
+      const Leaf* leaf = below.back();
+      below.pop_back();
+      ++n;
+      for (const Leaf* child : {leaf->left.get(), leaf->right.get()})
+        if (child != nullptr && child->best.gain > 0) below.push_back(child);
+    }
+    return n;
+  }
+
   // A node is a leaf for good, whatever was made ahead below it.
   void finish(Leaf& leaf) {
     let_go(leaf);

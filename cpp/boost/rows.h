@@ -29,6 +29,17 @@ enum class Question : std::uint8_t {
 
 enum class OfChild : std::uint8_t { none, left, right };  // whose histogram is wanted
 
+struct LeafSums {  // of a node's rows, in whole numbers, so that those of its children add up to them
+  std::int64_t gradient = 0, hessian = 0, weight = 0;
+
+  LeafSums& operator+=(const LeafSums& other) {
+    gradient += other.gradient;
+    hessian += other.hessian;
+    weight += other.weight;
+    return *this;
+  }
+};
+
 // A histogram as it is sent: the cells of the columns that the tree may use, column by column.
 class PlainCells {
  public:

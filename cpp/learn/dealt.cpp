@@ -1,6 +1,7 @@
 #include "learn/dealt.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -83,9 +84,10 @@ double DealtBoosting::held_out_loss(std::span<const std::string_view> answers) {
   return mean_of(joined<LossSum>(pieces));
 }
 
-std::vector<MessageReader> DealtBoosting::readers(const Ask& ask, std::string question, Interrupt& interrupt) {
+std::vector<MessageReader> DealtBoosting::readers(Way& way, std::string question, Interrupt& interrupt) {
   interrupt.check();
-  const std::vector<std::string_view> answers = ask(question);
+  way.send(question);
+  const std::vector<std::string_view> answers = way.receive();
   return {answers.begin(), answers.end()};
 }
 
@@ -101,8 +103,115 @@ void DealtBoosting::read_state(std::vector<MessageReader> pieces) {
   held_out_loss_ = held_out.empty() ? unknown : mean_of(held_out);
 }
 
-void DealtBoosting::advance(const Ask& ask, Interrupt& interrupt) {
-  if (totals_.empty()) read_state(readers(ask, first_question(), interrupt));
+// Two messages are on their way as long as there is enough to ask for: while pieces answer one, the other waits for them.
+class DealtBoosting::Growth {
+ public:
+  Growth(Way& way, Trees& trees, std::uint32_t first, Interrupt& interrupt)
+      : way_(way), trees_(trees), first_(first), interrupt_(interrupt) {}
+
+  // Grows all trees, and asks for the sums of their leaves.
+  void run() {
+    do {
+      while (sent_.size() < 2 && (send_divisions() || send_early_sums())) {
+      }
+      if (!sent_.empty()) receive();
+    } while (!sent_.empty() || !is_grown());
+  }
+
+  std::vector<BoostedTree> finished() {
+    std::vector<BoostedTree> grown;
+    for (auto& tree : trees_) grown.push_back(tree->finished());
+    if (send_sums([&](std::size_t i) { return leaves_without_sums(*trees_[i], grown[i]); })) receive();
+    return grown;
+  }
+
+ private:
+  struct OfTree {
+    DealtTree* tree;
+    std::vector<std::uint32_t> names;  // of the nodes whose sums are asked for; empty: it is a batch of divisions
+  };
+
+  bool is_grown() const {
+    return std::all_of(trees_.begin(), trees_.end(), [](const auto& tree) { return tree->is_grown(); });
+  }
+
+  bool send_divisions() {
+    MessageWriter asked;
+    std::uint32_t n_asked = 0;
+    std::vector<OfTree> of;
+    for (std::uint32_t i = 0; i < trees_.size(); ++i) {
+      if (trees_[i]->is_grown()) continue;
+      const std::uint32_t n = trees_[i]->ask(first_ + i, sent_.empty(), asked);
+      if (n > 0) of.push_back({trees_[i].get(), {}});
+      n_asked += n;
+    }
+    if (n_asked == 0) return false;
+    MessageWriter to = question(Question::divide);
+    to.put<std::uint32_t>(n_asked);
+    send(to.take() + asked.take(), std::move(of));
+    are_sums_asked_ = false;
+    return true;
+  }
+
+  // Sums of what will be the leaves, as it seems, once the last divisions are answered.
+  bool send_early_sums() {
+    if (sent_.empty() || are_sums_asked_) return false;
+    if (!std::all_of(trees_.begin(), trees_.end(), [](const auto& tree) { return tree->is_end_in_sight(); }))
+      return false;
+    are_sums_asked_ = true;
+    return send_sums([&](std::size_t i) { return trees_[i]->without_sums(); });
+  }
+
+  template <class NamesOf>
+  bool send_sums(NamesOf&& names_of) {
+    MessageWriter to = question(Question::leaf_sums);
+    to.put<std::uint32_t>(static_cast<std::uint32_t>(trees_.size()));
+    std::vector<OfTree> of;
+    for (std::uint32_t i = 0; i < trees_.size(); ++i) {
+      std::vector<std::uint32_t> names = names_of(i);
+      to.put<std::uint32_t>(first_ + i);
+      to.put_run(names);
+      if (!names.empty()) of.push_back({trees_[i].get(), std::move(names)});
+    }
+    if (of.empty()) return false;
+    send(to.take(), std::move(of));
+    return true;
+  }
+
+  static std::vector<std::uint32_t> leaves_without_sums(const DealtTree& tree, const BoostedTree& grown) {
+    std::vector<std::uint32_t> names;
+    for (const GrownLeaf& leaf : grown.leaves)
+      if (!tree.sums_of(leaf.name)) names.push_back(leaf.name);
+    return names;
+  }
+
+  void send(const std::string& message, std::vector<OfTree> of) {
+    interrupt_.check();
+    way_.send(message);
+    sent_.push_back(std::move(of));
+  }
+
+  void receive() {
+    const std::vector<std::string_view> answers = way_.receive();
+    std::vector<MessageReader> pieces(answers.begin(), answers.end());
+    for (const OfTree& one : sent_.front())
+      if (one.names.empty())
+        one.tree->read(pieces);
+      else
+        one.tree->read_sums(one.names, pieces);
+    sent_.pop_front();
+  }
+
+  Way& way_;
+  Trees& trees_;
+  const std::uint32_t first_;
+  Interrupt& interrupt_;
+  std::deque<std::vector<OfTree>> sent_;
+  bool are_sums_asked_ = false;
+};
+
+void DealtBoosting::advance(Way& way, Interrupt& interrupt) {
+  if (totals_.empty()) read_state(readers(way, first_question(), interrupt));
   Drawn drawn;
   std::vector<std::string> added_now;
   std::vector<Tree> trees;
@@ -110,31 +219,34 @@ void DealtBoosting::advance(const Ask& ask, Interrupt& interrupt) {
   double before = unknown;
   for (std::uint32_t first = 0; first < n; first += most_beside) {
     const std::uint32_t beside = std::min(most_beside, n - first);
-    std::vector<BoostedTree> grown = grow(ask, first, beside, drawn, interrupt);
-    if (first == 0) before = mean_out_of_bag(ask, drawn, interrupt);
-    set_values(ask, first, grown, interrupt);
+    Trees growing = plant(way, first, beside, false, drawn, interrupt);
+    Growth growth(way, growing, first, interrupt);
+    growth.run();
+    if (first == 0) before = mean_out_of_bag(way, drawn, interrupt);
+    std::vector<BoostedTree> grown = growth.finished();
+    set_values(first, growing, grown);
     added_now.push_back(added(first, grown, false, false));
     const bool is_last = first + beside == n;
-    std::vector<MessageReader> pieces = readers(ask, added(first, grown, true, is_last), interrupt);
+    std::vector<MessageReader> pieces = readers(way, added(first, grown, true, is_last), interrupt);
     if (is_last) read_state(std::move(pieces));
     for (BoostedTree& g : grown) trees.push_back(std::move(g.tree));
   }
   before_ = before;
-  after_ = mean_out_of_bag(ask, drawn, interrupt);
+  after_ = mean_out_of_bag(way, drawn, interrupt);
   history_.insert(history_.end(), added_now.begin(), added_now.end());
   for (Tree& tree : trees) trees_.push_back(std::move(tree));
   ++round_;
 }
 
-std::vector<std::unique_ptr<DealtTree>> DealtBoosting::plant(const Ask& ask, std::uint32_t first, std::uint32_t n,
-                                                             bool takes_all, Drawn& drawn, Interrupt& interrupt) {
+DealtBoosting::Trees DealtBoosting::plant(Way& way, std::uint32_t first, std::uint32_t n, bool takes_all, Drawn& drawn,
+                                          Interrupt& interrupt) {
   MessageWriter to = question(Question::plant);
   to.put<std::uint32_t>(round_);
   to.put_run(totals_);
   to.put<std::uint32_t>(first);
   to.put<std::uint32_t>(n);
   to.put<std::uint8_t>(takes_all);
-  std::vector<MessageReader> pieces = readers(ask, to.take(), interrupt);
+  std::vector<MessageReader> pieces = readers(way, to.take(), interrupt);
   drawn = {};
   for (MessageReader& piece : pieces) {
     drawn.first_row.push_back(piece.get<std::uint64_t>());
@@ -142,8 +254,8 @@ std::vector<std::unique_ptr<DealtTree>> DealtBoosting::plant(const Ask& ask, std
     drawn.n_weighted.push_back(piece.get<std::uint64_t>());
     drawn.n_out_of_bag.push_back(piece.get<std::uint64_t>());
   }
-  if (drawn.n_rows() == 0 && !takes_all) return plant(ask, first, n, true, drawn, interrupt);
-  std::vector<std::unique_ptr<DealtTree>> trees;
+  if (drawn.n_rows() == 0 && !takes_all) return plant(way, first, n, true, drawn, interrupt);
+  Trees trees;
   for (std::uint32_t k = first; k < first + n; ++k) {
     trees.push_back(
         std::make_unique<DealtTree>(coding_, tree_params(k), PackedScales(totals_[k], whole_.n_all_rows).units(),
@@ -153,50 +265,16 @@ std::vector<std::unique_ptr<DealtTree>> DealtBoosting::plant(const Ask& ask, std
   return trees;
 }
 
-std::vector<BoostedTree> DealtBoosting::grow(const Ask& ask, std::uint32_t first, std::uint32_t n, Drawn& drawn,
-                                             Interrupt& interrupt) {
-  std::vector<std::unique_ptr<DealtTree>> trees = plant(ask, first, n, false, drawn, interrupt);
-  const auto is_grown = [](const auto& tree) { return tree->is_grown(); };
-  while (!std::all_of(trees.begin(), trees.end(), is_grown)) {
-    MessageWriter asked;
-    std::uint32_t n_asked = 0;
-    std::vector<DealtTree*> growing;
-    for (std::uint32_t k = 0; k < n; ++k) {
-      if (trees[k]->is_grown()) continue;
-      n_asked += trees[k]->ask(first + k, asked);
-      growing.push_back(trees[k].get());
-    }
-    MessageWriter to = question(Question::divide);
-    to.put<std::uint32_t>(n_asked);
-    std::vector<MessageReader> pieces = readers(ask, to.take() + asked.take(), interrupt);
-    for (DealtTree* tree : growing) tree->read(pieces);
-  }
-  std::vector<BoostedTree> grown;
-  for (auto& tree : trees) grown.push_back(tree->finished());
-  return grown;
-}
-
-void DealtBoosting::set_values(const Ask& ask, std::uint32_t first, std::vector<BoostedTree>& grown,
-                               Interrupt& interrupt) {
-  MessageWriter to = question(Question::leaf_sums);
-  to.put<std::uint32_t>(static_cast<std::uint32_t>(grown.size()));
-  for (std::uint32_t i = 0; i < grown.size(); ++i) {
-    to.put<std::uint32_t>(first + i);
-    std::vector<std::uint32_t> names;
-    for (const GrownLeaf& leaf : grown[i].leaves) names.push_back(leaf.name);
-    to.put_run(names);
-  }
-  std::vector<MessageReader> pieces = readers(ask, to.take(), interrupt);
+void DealtBoosting::set_values(std::uint32_t first, const Trees& trees, std::vector<BoostedTree>& grown) const {
   for (std::uint32_t i = 0; i < grown.size(); ++i) {
     const std::uint32_t k = first + i;
-    std::vector<WholeSums> sums(grown[i].leaves.size());
-    std::vector<std::int64_t> weights(sums.size(), 0);
-    for (MessageReader& piece : pieces)
-      for (std::size_t l = 0; l < sums.size(); ++l) {
-        sums[l].gradient += piece.get<std::int64_t>();
-        sums[l].hessian += piece.get<std::int64_t>();
-        weights[l] += piece.get<std::int64_t>();
-      }
+    std::vector<WholeSums> sums;
+    std::vector<std::int64_t> weights;
+    for (const GrownLeaf& leaf : grown[i].leaves) {
+      const LeafSums found = trees[i]->sums_of(leaf.name).value();
+      sums.push_back({found.gradient, found.hessian});
+      weights.push_back(found.weight);
+    }
     const SplitSearch search(coding_, tree_params(k), {});
     set_steps(grown[i], sums, LeafScales(totals_[k]), search, tree_params(k), params_.step_growth(round_),
               is_tempered(params_, parts_[part_of_[k]], k), false);
@@ -232,7 +310,7 @@ std::string DealtBoosting::added(std::uint32_t first, const std::vector<BoostedT
 }
 
 // Of the rows that the round has not drawn, in the order that they would have in one place.
-double DealtBoosting::mean_out_of_bag(const Ask& ask, const Drawn& drawn, Interrupt& interrupt) {
+double DealtBoosting::mean_out_of_bag(Way& way, const Drawn& drawn, Interrupt& interrupt) {
   if (params_.subsample >= 1 || drawn.n_rows() == 0) return unknown;
   std::uint64_t n_weighted = 0, n = 0;
   std::vector<std::uint64_t> places;
@@ -249,7 +327,7 @@ double DealtBoosting::mean_out_of_bag(const Ask& ask, const Drawn& drawn, Interr
   to.put_run(places);
   const std::size_t n_parts = parts_.size(), width = n_parts + 1 + n_scores();
   std::vector<std::vector<double>> columns(width, std::vector<double>(n_judged));
-  for (MessageReader& piece : readers(ask, to.take(), interrupt))
+  for (MessageReader& piece : readers(way, to.take(), interrupt))
     while (piece.left() > 0) {
       const auto at = piece.get<std::uint64_t>();
       if (at >= n_judged) throw std::invalid_argument("pieces differ in their rows");

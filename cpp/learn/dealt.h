@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,11 +17,19 @@
 
 namespace spinney {
 
+// Carries questions to all pieces, each of which answers them in the order in which they are sent.
+class Way {
+ public:
+  virtual ~Way() = default;
+  virtual void send(const std::string& question) = 0;
+
+  // Waits for the answers to the first question that was sent and not received yet, in the order of the pieces' rows. They
+  // last until the next call.
+  virtual std::vector<std::string_view> receive() = 0;
+};
+
 class DealtBoosting {
  public:
-  // Sends a question to all pieces, and returns their answers in the order of their rows; they last until the next question.
-  using Ask = std::function<std::vector<std::string_view>(const std::string&)>;
-
   // `weight` is of all rows; null: every row counts once. The pieces' scores are those after `n_done` rounds.
   DealtBoosting(Coding coding, BoostingParams params, std::size_t n_rows, const double* weight,
                 std::uint32_t n_done = 0);
@@ -31,7 +38,7 @@ class DealtBoosting {
   const PieceOfTable& of_all_rows() const { return whole_; }
 
   // One more round: a tree for each score. If it fails, it may be asked for again once the pieces are as they were.
-  void advance(const Ask& ask, Interrupt& interrupt);
+  void advance(Way& way, Interrupt& interrupt);
 
   double training_loss() const { return training_loss_; }
   double held_out_loss() const { return held_out_loss_; }  // NaN: no rows are held out
@@ -55,15 +62,15 @@ class DealtBoosting {
     std::size_t n_rows() const;
   };
 
-  std::vector<MessageReader> readers(const Ask& ask, std::string question, Interrupt& interrupt);
+  using Trees = std::vector<std::unique_ptr<DealtTree>>;
+  class Growth;  // of some trees beside one another
+
+  std::vector<MessageReader> readers(Way& way, std::string question, Interrupt& interrupt);
   void read_state(std::vector<MessageReader> pieces);
-  std::vector<BoostedTree> grow(const Ask& ask, std::uint32_t first, std::uint32_t n, Drawn& drawn,
-                                Interrupt& interrupt);
-  std::vector<std::unique_ptr<DealtTree>> plant(const Ask& ask, std::uint32_t first, std::uint32_t n, bool takes_all,
-                                                Drawn& drawn, Interrupt& interrupt);
-  void set_values(const Ask& ask, std::uint32_t first, std::vector<BoostedTree>& grown, Interrupt& interrupt);
+  Trees plant(Way& way, std::uint32_t first, std::uint32_t n, bool takes_all, Drawn& drawn, Interrupt& interrupt);
+  void set_values(std::uint32_t first, const Trees& trees, std::vector<BoostedTree>& grown) const;
   std::string added(std::uint32_t first, const std::vector<BoostedTree>& grown, bool is_new, bool wants_state) const;
-  double mean_out_of_bag(const Ask& ask, const Drawn& drawn, Interrupt& interrupt);
+  double mean_out_of_bag(Way& way, const Drawn& drawn, Interrupt& interrupt);
   const BoostParams& tree_params(std::uint32_t k) const { return of_score_.empty() ? params_.tree : of_score_[k]; }
 
   Coding coding_;

@@ -229,9 +229,7 @@ void Piece::leaf_sums(MessageReader& from, MessageWriter& to) {
         h.fetch_add(sums.hessian, std::memory_order_relaxed);
         w.fetch_add(weight, std::memory_order_relaxed);
       });
-      to.put<std::int64_t>(g.load());
-      to.put<std::int64_t>(h.load());
-      to.put<std::int64_t>(w.load());
+      to.put(LeafSums{g.load(), h.load(), w.load()});
     }
   }
 }

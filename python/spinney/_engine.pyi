@@ -1016,9 +1016,9 @@ class DealtBoosting:
         options: BoostingOptions,
         n_done: int,
     ) -> None: ...
-    def advance(self, ask: object) -> None:
+    def advance(self, way: object) -> None:
         """
-        One more round. `ask` sends a question to all pieces and returns their answers, in the order of their rows.
+        One more round. `way.send` sends a question to all pieces; `way.receive` returns their answers to the first one that it has not returned them of, in the order of their rows.
         """
 
     def trees(self, first: int, factors: Sequence[float] = []) -> list[Tree]: ...

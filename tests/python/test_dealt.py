@@ -62,6 +62,31 @@ def spinney_clone(model):
     return type(model)(**model.get_params())
 
 
+@pytest.mark.parametrize("least", [20, 700])  # of 700, leaves are counted: their hessians promise more rows
+def test_a_second_question_is_sent_before_the_first_is_answered(monkeypatch, least):
+    under_way, left_waiting, counted = [0], [], []
+    send, receive = LocalCarrier.send, LocalCarrier.receive
+
+    def count(self, question):
+        under_way[0] += 1
+        assert under_way[0] <= 2
+        counted.append(question[1] == 2 and question[14] == 1)  # a division that begins with a count
+        send(self, question)
+
+    def count_down(self):
+        under_way[0] -= 1
+        left_waiting.append(under_way[0] == 0)
+        return receive(self)
+
+    monkeypatch.setattr(LocalCarrier, "send", count)
+    monkeypatch.setattr(LocalCarrier, "receive", count_down)
+    frame, y = make_table()
+    check_same(spinney.GradientBoostingClassifier(n_estimators=5, min_samples_leaf=least), frame, y > np.median(y))
+    assert sum(left_waiting) < 0.5 * len(left_waiting)
+    assert sum(left_waiting) < 8 * 5
+    assert any(counted) == (least == 700)
+
+
 FEW = {"n_estimators": 4, "max_leaf_nodes": 12}
 
 

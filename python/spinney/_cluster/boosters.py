@@ -78,7 +78,16 @@ class Channel:
 
     def ask(self, question: bytes) -> list[bytes]:
         """Ask all pieces."""
-        found: list[bytes] = self.carrier.ask(self.tag + question)
+        self.send(question)
+        return self.receive()
+
+    def send(self, question: bytes) -> None:
+        """Send a question to all pieces."""
+        self.carrier.send(self.tag + question)
+
+    def receive(self) -> list[bytes]:
+        """Wait for the answers to the first question that was sent and not received yet."""
+        found: list[bytes] = self.carrier.receive()
         return found
 
     def tell(self, question: bytes) -> list[bytes]:
@@ -132,7 +141,7 @@ class DealtBooster:
 
     def advance(self) -> None:
         """Add a round."""
-        self._engine.advance(self._channel.ask)
+        self._engine.advance(self._channel)
         added = self._engine.history(self._n_said)
         self._n_said += len(added)
         self._channel.said += added

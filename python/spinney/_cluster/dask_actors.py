@@ -41,7 +41,8 @@ class Actors:
         self._futures: dict[str, Any] = {}  # of actors, which live as long as these are kept
         self._is_direct = False
         self._comms: dict[str, Any] = {}  # to workers, that are kept
-        self._busy: set[str] = set()  # those that an answer is to come from
+        self._to_come: dict[str, int] = {}  # answers, by those that they are to come from
+        self._writing, self._reading = asyncio.Lock(), asyncio.Lock()  # questions are sent and answered in order
         self._to_serialize: Any = import_module("distributed.protocol").to_serialize
 
     @property
@@ -95,8 +96,8 @@ class Actors:
         """Give connections back to the client, who closes those that an answer may still come from."""
         for address in addresses:
             if (comm := self._comms.pop(address, None)) is not None:
-                self._client.loop.add_callback(_give_back, self._client.rpc, address, comm, address in self._busy)
-            self._busy.discard(address)
+                self._client.loop.add_callback(_give_back, self._client.rpc, address, comm, address in self._to_come)
+            self._to_come.pop(address, None)
 
     def check_wait(self, address: str, began: float) -> None:
         """Fail if a worker is gone, or has not answered since `began` for longer than any answer takes."""
@@ -126,21 +127,25 @@ class Actors:
             raise WorkerLostError(address)
         return self._begun(address, "do", method, *args)
 
-    def ask(self, addresses: Sequence[str], question: bytes) -> dict[str, Any]:
-        """Ask actors that `hear` and answer questions; those that do not answer any more are left out."""
+    def ask(self, addresses: Sequence[str], question: bytes) -> Callable[[], dict[str, Any]]:
+        """Ask actors that `hear` and answer questions; return what waits for their answers.
+
+        Those that do not answer any more are left out. Questions are answered in the order in which they are asked, and
+        are to be waited for in it.
+        """
         if not self._is_direct or len(self._futures) * _SHARE_OF_POOL > self._client.rpc.limit:
-            return self._asked_one_by_one(addresses, question)
-        waiting = asyncio.run_coroutine_threadsafe(self._ask_all(addresses, question), self._client.loop.asyncio_loop)
+            return lambda: self._asked_one_by_one(addresses, question)
+        coming = asyncio.run_coroutine_threadsafe(self._ask_all(addresses, question), self._client.loop.asyncio_loop)
+        return lambda: self._answers_to(coming)
+
+    def _answers_to(self, coming: Any) -> dict[str, Any]:
+        """Wait for answers. Who interrupts it has to close the connections that they come by."""
         began = time.monotonic()
-        try:
-            while True:
-                wait([waiting], timeout=LOOK_EVERY)
-                if waiting.done():
-                    said = waiting.result()
-                    break
+        while not coming.done():
+            wait([coming], timeout=LOOK_EVERY)
+            if not coming.done():
                 self._look(began)
-        finally:
-            waiting.cancel()  # who interrupts it keeps no connection
+        said = coming.result()
         for reply in said.values():
             if reply["status"] != "OK":
                 raise reply["exception"]  # by the actor itself
@@ -148,31 +153,48 @@ class Actors:
 
     async def _ask_all(self, addresses: Sequence[str], question: bytes) -> dict[str, Any]:
         """Send a question over all connections before an answer is waited for."""
+        asked: dict[str, Any] = {}
+        async with self._writing:
+            for address in addresses:
+                with suppress(OSError):
+                    made, comm = self._futures.get(address), await self._line_to(address)
+                    if made is None or comm is None:
+                        continue
+                    self._to_come[address] = self._to_come.get(address, 0) + 1
+                    message = {"op": "actor_execute", "function": "hear", "actor": made.key}
+                    await comm.write(message | {"args": [question], "kwargs": {}, "reply": True})
+                    asked[address] = comm
         found: dict[str, Any] = {}
-        for address in (address for address in addresses if address in self._futures):
-            try:
-                if address not in self._comms:
-                    self._comms[address] = await self._client.rpc.connect(address)
-                self._busy.add(address)
-                message = {"op": "actor_execute", "function": "hear", "actor": self._futures[address].key}
-                await self._comms[address].write(message | {"args": [question], "kwargs": {}, "reply": True})
-            except OSError:
-                continue
-        for address in [address for address in addresses if address in self._busy]:
-            try:
-                found[address] = await self._comms[address].read()
-                self._busy.discard(address)
-            except OSError:
-                continue
+        async with self._reading:
+            for address, comm in asked.items():
+                with suppress(OSError):
+                    found[address] = await comm.read()
+                    self._answered(address)
         return found
+
+    async def _line_to(self, address: str) -> Any:
+        """Return the connection to a worker; None: it was forgotten."""
+        if address in self._futures and address not in self._comms:
+            comm = await self._client.rpc.connect(address)
+            if address not in self._futures:  # by now
+                self._client.rpc.reuse(address, comm)
+                return None
+            self._comms[address] = comm
+        return self._comms.get(address)
+
+    def _answered(self, address: str) -> None:
+        """Note that an answer has come."""
+        if (n_left := self._to_come.pop(address, 1) - 1) > 0:
+            self._to_come[address] = n_left
 
     def _look(self, began: float) -> None:
         """Stop waiting for workers that are gone."""
-        for address in list(self._busy):
+        for address in list(self._to_come):
             try:
                 self.check_wait(address, began)
             except WorkerLostError:
-                self._client.loop.add_callback(self._comms[address].abort)
+                if (comm := self._comms.get(address)) is not None:
+                    self._client.loop.add_callback(comm.abort)
 
     def _asked_one_by_one(self, addresses: Sequence[str], question: bytes) -> dict[str, Any]:
         found, sent = {}, {}

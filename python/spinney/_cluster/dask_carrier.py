@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import uuid4
@@ -32,6 +33,8 @@ class DaskCarrier(Carrier):
         self._fit = f"spinney-{uuid4().hex}"
         self._holders = Actors(client)
         self._log: list[bytes] = []  # questions of the round
+        self._sent: deque[Callable[[], dict[str, Any]]] = deque()  # what waits for the answers to each, first to last
+        self._known: deque[dict[int, Any]] = deque()  # answers to those before them, by block
         self._history: Callable[[], list[bytes]] | None = None
         self._recut: Callable[[list[int]], tuple[Any, ...]] | None = None
         self._n_lost = 0
@@ -108,22 +111,39 @@ class DaskCarrier(Carrier):
         """Forget the questions of the round."""
         self._log.clear()
 
-    def ask(self, question: bytes) -> list[bytes | memoryview]:
-        """Ask all pieces; those of a worker that is lost are made again elsewhere first."""
+    def send(self, question: bytes) -> None:
+        """Send a question to all pieces."""
         self._log.append(question)
-        answers: dict[int, bytes | memoryview] = {}
-        workers = list(dict.fromkeys(self._where))
-        found = self._holders.ask(workers, question)
-        for said in found.values():
-            answers |= apart(said)
-        for address in set(workers) - set(found):
-            self._lose(address)
-        for block in [b for b in range(len(self.blocks)) if b not in answers]:
-            answers[block] = self._made_again(block)
+        self._sent.append(self._holders.ask(list(dict.fromkeys(self._where)), question))
+
+    def receive(self) -> list[bytes | memoryview]:
+        """Wait for the answers to a question; pieces of a worker that is lost are made again elsewhere first."""
+        answers = self._known.popleft() if self._known else self._next_answers()
+        if len(answers) < len(self.blocks):
+            coming = [answers, *(self._next_answers() for _ in range(len(self._sent)))]  # the others stand still
+            self._make_again(coming)
+            answers, *known = coming
+            self._known.extend(known)
         return [answers[b] for b in range(len(self.blocks))]
 
-    def _made_again(self, block: int) -> bytes:
-        """Make the piece of a block anew on another worker, let it catch up, and return its last answer."""
+    def _next_answers(self) -> dict[int, Any]:
+        """Wait for what living workers say."""
+        answers: dict[int, Any] = {}
+        for said in self._sent.popleft()().values():
+            answers |= apart(said)
+        return answers
+
+    def _make_again(self, coming: list[dict[int, Any]]) -> None:
+        """Make the pieces anew that have not answered all of the last questions, and add what they say."""
+        blocks = [b for b in range(len(self.blocks)) if any(b not in answers for answers in coming)]
+        for address in {self._where[b] for b in blocks}:
+            self._lose(address)
+        for block in blocks:
+            for answers, found in zip(coming, self._made_again(block, len(coming)), strict=True):
+                answers[block] = found
+
+    def _made_again(self, block: int, n_last: int) -> list[bytes]:
+        """Make the piece of a block anew on another worker, let it catch up, and return its last answers."""
         assert self._history is not None
         assert self._recut is not None
         while True:
@@ -142,7 +162,8 @@ class DaskCarrier(Carrier):
                 encoding, given = self._recut([block])
                 self._holders.call(address, "encode", *encoding)
                 self._holders.call(address, "cut", *given)
-                found: bytes = self._holders.call(address, "answer_of", block, self._history() + self._log)
+                questions = self._history() + self._log
+                found: list[bytes] = self._holders.call(address, "answers_of", block, questions, n_last)
                 self._holders.connect()
                 return found
             except WorkerLostError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -54,8 +55,12 @@ class Carrier(ABC):
         """Call a method of every holder, with what `args_of` makes of the blocks that it has."""
 
     @abstractmethod
-    def ask(self, question: bytes) -> Sequence[bytes | memoryview]:
-        """Ask all pieces; answers are in the order of the blocks."""
+    def send(self, question: bytes) -> None:
+        """Send a question to all pieces, which answer in the order in which they are asked."""
+
+    @abstractmethod
+    def receive(self) -> Sequence[bytes | memoryview]:
+        """Wait for the answers, in the order of the blocks, to the first question that was not received yet."""
 
     @abstractmethod
     def begin_rounds(self, history: Callable[[], list[bytes]], recut: Callable[[list[int]], tuple[Any, ...]]) -> None:
@@ -72,6 +77,7 @@ class LocalCarrier(Carrier):
     def __init__(self, holders: Sequence[Any], blocks: list[tuple[int, int]], of_block: Sequence[int]) -> None:
         self._holders = holders
         self._of_block = of_block
+        self._sent: deque[bytes] = deque()
         self.blocks = blocks
 
     def each(self, method: str, args_of: Callable[[list[int]], tuple[Any, ...]]) -> list[Any]:
@@ -79,8 +85,13 @@ class LocalCarrier(Carrier):
         mine = [[b for b, h in enumerate(self._of_block) if h == i] for i in range(len(self._holders))]
         return [getattr(h, method)(*args_of(blocks)) for h, blocks in zip(self._holders, mine, strict=True) if blocks]
 
-    def ask(self, question: bytes) -> Sequence[bytes | memoryview]:
-        """Ask all pieces."""
+    def send(self, question: bytes) -> None:
+        """Note a question."""
+        self._sent.append(question)
+
+    def receive(self) -> Sequence[bytes | memoryview]:
+        """Ask all pieces what was noted first."""
+        question = self._sent.popleft()
         found = {b: answer for answers in self.each("answer", lambda _: (question,)) for b, answer in answers.items()}
         return [found[b] for b in range(len(self.blocks))]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -164,12 +165,12 @@ class Holder(Answering):
         """Do the same in a thread, so that the worker's event loop goes on."""
         return await asyncio.to_thread(self.answers_to, question)
 
-    def answer_of(self, block: int, questions: Sequence[bytes]) -> bytes:
-        """Answer questions in order for one block alone; return the last answer."""
-        found = b""
+    def answers_of(self, block: int, questions: Sequence[bytes], n_last: int) -> list[bytes]:
+        """Answer questions in order for one block alone; return the last answers."""
+        found: deque[bytes] = deque(maxlen=n_last)
         for question in questions:
-            found = self._pieces[question[:1], block].answer(question[1:])
-        return found
+            found.append(self._pieces[question[:1], block].answer(question[1:]))
+        return list(found)
 
 
 def _scores_of(start: Floats, n_rows: int) -> Floats:
