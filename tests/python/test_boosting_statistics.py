@@ -10,6 +10,7 @@ from spinney import _engine
 from spinney._boosting import base
 from spinney._boosting.losses.row_losses import pulls
 from spinney._boosting.losses.rows import LearningRows
+from spinney._boosting.rounds import boosters
 from spinney._boosting.rounds import statistics as category_statistics
 from spinney._fitted.boosting import FittedBoosting
 
@@ -129,3 +130,32 @@ def test_constraints_and_losses():
     counts = RNG.poisson(exposure * np.exp(VALUES / 3))
     rates = values(loss="poisson").fit(X, counts, offset=np.log(exposure))
     assert np.allclose(rates.predict(X, offset=np.log(exposure)), rates.predict(X) * exposure)
+
+
+def test_folds_of_a_deal_are_those_it_says_however_uneven():
+    """The second booster holds out few rows of its own and many that the first one holds out too."""
+    codes, at = (np.arange(60) * 5 % 13).astype(np.int32), np.arange(60)
+    table = _engine.Table(60)
+    table.add_category(codes, 13)
+    pull = RNG.normal(size=60)
+    rows = LearningRows(table, pull, None)
+    deals = [[at < 50, (at >= 40) & (at < 53)], [at >= 55, (at > 5) & (at < 55)]]
+    parts = [LearningRows(table, pull, held.astype(float)) for deal in deals for held in deal]
+    found = category_statistics.tables_with_statistics(rows, pull, parts, [2, 2])
+    for i, (grown_on, _) in enumerate(found):
+        holders = [{k for k in range(2) if deals[i // 2][k][row]} for row in range(60)]
+        wanted = twin.of_member(codes.astype(float), 13, pull, np.ones(60), holders, i % 2, category_statistics._DOUBT)
+        np.testing.assert_allclose(grown_on.column(1), wanted[0], rtol=1e-12)
+
+
+def test_a_fit_of_two_deals_with_uneven_groups_tells_them_apart(monkeypatch):
+    given = []
+
+    def tell(rows, pulls, parts, n_of_deals):
+        given.append((len(parts), n_of_deals))
+        return category_statistics.tables_with_statistics(rows, pulls, parts, n_of_deals)
+
+    monkeypatch.setattr(boosters, "tables_with_statistics", tell)
+    groups = np.where(np.arange(N) < 200, 0, np.arange(N))
+    values(effort=1.0, n_iter_no_change=1).fit(X, VALUES, groups=groups)
+    assert given == [(20, [10, 10])]

@@ -43,7 +43,7 @@ from spinney._boosting.rounds.members import Member
 from spinney._boosting.rounds.run import Rounds
 from spinney._boosting.rounds.scale import best_factors
 from spinney._boosting.rounds.streams import check_dealt, check_stream
-from spinney._boosting.rounds.task import Task
+from spinney._boosting.rounds.task import Parts, Task
 from spinney._data import Schema, read_table
 from spinney._data.dealt import DealtTable
 from spinney._data.scan import active_client, is_collection
@@ -225,7 +225,8 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
             rows, groups = that_count(rows, groups, encode)
         if seed is None:
             seed = self._seed if earlier is not None else draw_seed(self, recipe, later[0] is None)
-        parts = self._parts(recipe, rows, held_out, (groups, time), seed)
+        deals = self._deals(recipe, rows, held_out, (groups, time), seed)
+        parts = [part for deal in deals for part in deal]
         if self._starts_at_model:
             is_weighted = given_weight is not None or weight is not given_weight
             parts = [self._from_first_model(X, later[0], *parts[0], loss, learned, earlier, is_weighted)]
@@ -234,7 +235,8 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         start = self._start(loss, rows, n_scores) if earlier is None else earlier.start
         check_size(rows, start, loss)
         judged = [(sets[0][0], parts[0][1]), *others] if len(parts) == 1 else []
-        return recipe, Task(schema, loss, rows, parts, start, earlier, seed, learned, judged)
+        n_of_deals = [len(deal) for deal in deals]
+        return recipe, Task(schema, loss, rows, parts, n_of_deals, start, earlier, seed, learned, judged)
 
     def _begin(self, recipe: Recipe, task: Task, file: Checkpoint | None) -> Rounds | MeanThenSpread:
         """Start the boosters of one recipe; they go on from a file that keeps rounds."""
@@ -287,20 +289,20 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
                 best = recipe, rounds
         return best
 
-    def _parts(
+    def _deals(
         self, recipe: Recipe, rows: LearningRows, held_out: LearningRows | None, together: tuple[Any, Any], seed: int
-    ) -> list[tuple[LearningRows, LearningRows | None]]:
-        """Rows to learn from and rows to be judged by, for each booster."""
+    ) -> list[Parts]:
+        """Rows to learn from and rows to be judged by, for each booster of each time that rows are dealt out."""
         groups, time = together
         if recipe.n_folds:
             by_class = self._is_class_target
             into = partial(in_folds, rows, recipe.n_folds, groups, by_class, held_twice=recipe.held_twice)
             deals = [into(seed=seed + r) for r in range(recipe.n_deals)]
             if deals[0]:
-                return [part for deal in deals for part in deal]
+                return deals
         elif held_out is None and recipe.stops_early:
-            return [set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed, time)]
-        return [(rows, held_out)]
+            return [[set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed, time)]]
+        return [[(rows, held_out)]]
 
     def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any, time: Any) -> None:
         self._check_parameters()
@@ -382,7 +384,7 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         def view(trees: list[_engine.Tree] | _engine.Additive) -> FittedBoosting:
             return FittedBoosting(trees, start, loss.link, schema.n_categories, n_classes, cost)
 
-        tables = tables_of_members(recipe, rows, parts, loss, start)
+        tables = tables_of_members(recipe, task)
         sources = [source for source, *_ in tables[0][1]]
 
         def options_of(i: int, part: LearningRows, largest_step: float) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,27 +13,23 @@ from spinney._boosting.losses.row_losses import pulls
 from spinney._boosting.losses.rows import LearningRows, kept
 from spinney._boosting.options.recipe import Recipe
 from spinney._boosting.rounds.statistics import Statistic, columns_of_many, tables_with_statistics
+from spinney._boosting.rounds.task import Task
 from spinney._fitted.boosting import FittedBoosting
 
 Floats = NDArray[np.float64]
 
 
-def tables_of_members(
-    recipe: Recipe,
-    rows: LearningRows,
-    parts: Sequence[tuple[LearningRows, LearningRows | None]],
-    loss: Loss,
-    start: Floats,
-) -> list[tuple[_engine.Table, list[Statistic]]]:
+def tables_of_members(recipe: Recipe, task: Task) -> list[tuple[_engine.Table, list[Statistic]]]:
     """Return the table of each booster, and the statistics of categories that are its last columns."""
+    rows, parts, loss, scores = task.rows, task.parts, task.loss, task.rows.scores
     if len(parts) == 1 or not recipe.has_statistics or not columns_of_many(rows.columns):
         return [(rows.columns, [])] * len(parts)
     if loss.outside is not None:
-        slopes, _ = loss.outside(rows).gradients(rows.scores(start))
+        slopes, _ = loss.outside(rows).gradients(scores(task.start))
         pulled = -slopes[0]
     else:
-        pulled = pulls(loss.name, loss.parameter, rows.scores(start).T, rows)
-    return tables_with_statistics(rows, pulled, [held_out for _, held_out in parts])
+        pulled = pulls(loss.name, loss.parameter, scores(task.start).T, rows)
+    return tables_with_statistics(rows, pulled, [held_out for _, held_out in parts], task.n_of_deals)
 
 
 def weights_for_bins(recipe: Recipe, rows: LearningRows, seed: int) -> Floats | None:

@@ -34,18 +34,21 @@ def columns_of_many(table: _engine.Table) -> list[int]:
 
 
 def tables_with_statistics(
-    rows: LearningRows, pulls: Floats, parts: Sequence[LearningRows | None]
+    rows: LearningRows, pulls: Floats, parts: Sequence[LearningRows | None], n_of_deals: Sequence[int]
 ) -> list[tuple[_engine.Table, list[Statistic]]]:
-    """Tables of all boosters, by the rows that each holds out, as `CategoryStatistics.of_member` returns them."""
-    deals: list[list[NDArray[np.bool_]]] = []
+    """Tables of all boosters, by the rows that each holds out, as `CategoryStatistics.of_member` returns them.
+
+    Rows are dealt out into folds several times; `n_of_deals` are the boosters of each time, in the order of `parts`.
+    """
+    held_out = []
     for part in parts:
         assert part is not None
-        held_out = part.weights() > 0
-        if not deals or 2 * (held_out & np.any(deals[-1], axis=0)).sum() > held_out.sum():  # rows are dealt out again
-            deals.append([])
-        deals[-1].append(held_out)
-    of_deals = [CategoryStatistics(rows, pulls, deal) for deal in deals]
-    return [found.of_member(i) for found, deal in zip(of_deals, deals, strict=True) for i in range(len(deal))]
+        held_out.append(part.weights() > 0)
+    found: list[tuple[_engine.Table, list[Statistic]]] = []
+    for n in n_of_deals:
+        of_deal = CategoryStatistics(rows, pulls, held_out[len(found) : len(found) + n])
+        found += [of_deal.of_member(i) for i in range(n)]
+    return found
 
 
 class CategoryStatistics:
