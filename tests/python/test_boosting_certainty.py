@@ -190,6 +190,11 @@ def test_rows_unlike_those_learned_from_are_not_predicted(unseen):
         model.predict_or_abstain(rows, max_outside=-1)
     with pytest.raises(ValueError, match="X and offset must have one row each"):
         model.predict_or_abstain(rows, offset=np.zeros(4))
+    with pytest.raises(ValueError, match="which this model does not keep"):
+        model.predict_or_abstain(rows, min_rows=2)
+    forest = spinney.RandomForestRegressor(n_estimators=2, random_state=0).fit(X, VALUES)
+    with pytest.raises(ValueError, match="offset is added to the scores of boosting"):
+        forest.predict_or_abstain(X[:3], offset=np.zeros(3))
 
 
 def test_support_names_what_was_not_seen():

@@ -12,35 +12,43 @@ from spinney._data.pick import pick_table
 from spinney._learn.target import check_length
 
 
-def predict_or_abstain(
-    model: Any, X: Any, max_outside: int, min_rows: float | None = None, offset: Any = None
-) -> NDArray[Any]:
-    """Predict the rows that are supported; others are not even asked for, so that no category of theirs is refused.
+class MayAbstain:
+    """Mixin for estimators that have `predict_support`."""
 
-    Parameters
-    ----------
-    model : estimator
-        Has `predict_support`.
-    X : table of shape (n_samples, n_features)
-        Rows.
-    max_outside, min_rows
-        As of `Support.is_enough`.
-    offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-        Goes to `predict`.
+    def predict_or_abstain(
+        self, X: Any, *, max_outside: int = 0, min_rows: float | None = None, offset: Any = None
+    ) -> NDArray[Any]:
+        """Predict the rows that training rows support, and say nothing of the others.
 
-    Returns
-    -------
-    ndarray
-        Predictions, with NaN in the place of values that are not predicted. Classes come as objects, with None.
-    """
-    table, beside = pick_table(X), {}
-    if offset is not None:
-        beside["offset"] = given_numbers(offset, "offset")
-        check_length(len(beside["offset"]), table.n_rows, "offset")
-    rows = np.flatnonzero(model.predict_support(table.native).is_enough(max_outside, min_rows))
-    n_outputs = getattr(model, "n_outputs_", 1)
-    shape = (table.n_rows,) if n_outputs == 1 else (table.n_rows, n_outputs)
-    found = np.full(shape, None, dtype=object) if hasattr(model, "classes_") else np.full(shape, np.nan)
-    if len(rows):
-        found[rows] = model.predict(table.take(rows), **{name: given[rows] for name, given in beside.items()})
-    return found
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            Rows. Categories that did not occur in training are abstained from, not refused, whatever `unseen` says;
+            those that `max_outside` allows for are predicted as it says.
+        max_outside : int, default=0
+            Most columns in which a row may lie outside what was seen, as `predict_support` finds them.
+        min_rows : float, optional
+            Fewest effective training rows behind a prediction; for forests that keep their rows.
+        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
+            As in `predict`; for boosting.
+
+        Returns
+        -------
+        ndarray
+            As of `predict`, with NaN in the place of values that are not predicted. Classes come as an array of
+            objects, with None.
+        """
+        model: Any = self
+        table, beside = pick_table(X), {}
+        if offset is not None and not hasattr(model, "boosting_"):
+            raise ValueError("offset is added to the scores of boosting, and this model has none. Leave it out.")
+        if offset is not None:
+            beside["offset"] = given_numbers(offset, "offset")
+            check_length(len(beside["offset"]), table.n_rows, "offset")
+        rows = np.flatnonzero(model.predict_support(table.native).is_enough(max_outside, min_rows))
+        n_outputs = getattr(model, "n_outputs_", 1)
+        shape = (table.n_rows,) if n_outputs == 1 else (table.n_rows, n_outputs)
+        found = np.full(shape, None, dtype=object) if hasattr(model, "classes_") else np.full(shape, np.nan)
+        if len(rows):
+            found[rows] = model.predict(table.take(rows), **{name: given[rows] for name, given in beside.items()})
+        return found

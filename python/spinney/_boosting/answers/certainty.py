@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from spinney._boosting.rounds.calibration import Calibration
 from spinney._data import read_table
-from spinney._learn.abstaining import predict_or_abstain
+from spinney._learn.abstaining import MayAbstain
 from spinney._learn.attributes import only_if
 from spinney._learn.conformal import check_coverage, class_scores, upper_point
 from spinney._learn.coverage import CoverageReport, report_coverage
@@ -38,7 +38,7 @@ def _why_not_calibrated(model: Any) -> str | None:
     )
 
 
-class CertainBoosting:
+class CertainBoosting(MayAbstain):
     """What boosted classifiers and regressors share."""
 
     if TYPE_CHECKING:
@@ -107,27 +107,6 @@ class CertainBoosting:
             )
         inputs = self.schema_.encode_inputs(read_table(X), unseen="other", estimator=type(self).__name__)
         return Support(None, np.array(REASONS)[ranges.reasons(inputs)], list(self.schema_.names))
-
-    def predict_or_abstain(self, X: Any, *, max_outside: int = 0, offset: Any = None) -> NDArray[Any]:
-        """Predict the rows that are like those learned from, and say nothing of the others.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows. Categories that did not occur in training are abstained from, not refused, whatever `unseen` says;
-            those that `max_outside` allows for are predicted as it says.
-        max_outside : int, default=0
-            Most columns in which a row may lie outside what was seen, as `predict_support` finds them.
-        offset : array-like of shape (n_samples,) or (n_samples, n_scores), optional
-            As in `predict`.
-
-        Returns
-        -------
-        ndarray
-            As of `predict`, with NaN in the place of values that are not predicted. Classes come as an array of
-            objects, with None.
-        """
-        return predict_or_abstain(self, X, max_outside, offset=offset)
 
 
 class CertainValues(CertainBoosting):

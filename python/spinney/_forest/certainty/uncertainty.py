@@ -13,7 +13,7 @@ from spinney._data import read_table
 from spinney._forest.certainty.conformal import Calibration, class_sets, jackknife_plus
 from spinney._forest.certainty.standard_errors import standard_errors
 from spinney._forest.growing.training_rows import TrainingRows
-from spinney._learn.abstaining import predict_or_abstain
+from spinney._learn.abstaining import MayAbstain
 from spinney._learn.attributes import only_if
 from spinney._learn.conformal import check_coverage
 from spinney._learn.coverage import CoverageReport, report_coverage
@@ -48,7 +48,7 @@ def _why_none_unseen(model: Any) -> str | None:
     return None if has_unseen else _NONE_UNSEEN
 
 
-class UncertainForest:
+class UncertainForest(MayAbstain):
     """What forests of classes and of values share."""
 
     if TYPE_CHECKING:
@@ -176,27 +176,6 @@ class UncertainForest:
             leaves = self.forest_.engine.apply(self.schema_.combined(inputs), self._n_threads)
             rows = kept.engine.effective_rows(leaves, self._n_threads)
         return Support(rows, reasons, list(self.schema_.names))
-
-    def predict_or_abstain(self, X: Any, *, max_outside: int = 0, min_rows: float | None = None) -> NDArray[Any]:
-        """Predict the rows that training rows support, and say nothing of the others.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows. Categories that did not occur in training are abstained from, not refused, whatever `unseen` says;
-            those that `max_outside` allows for are predicted as it says.
-        max_outside : int, default=0
-            Most columns in which a row may lie outside what was seen, as `predict_support` finds them.
-        min_rows : float, optional
-            Fewest effective training rows behind a prediction; for forests that keep their rows.
-
-        Returns
-        -------
-        ndarray
-            As of `predict`, with NaN in the place of values that are not predicted. Classes come as an array of
-            objects, with None.
-        """
-        return predict_or_abstain(self, X, max_outside, min_rows)
 
 
 class UncertainValues(UncertainForest):
