@@ -7,11 +7,13 @@
 // pool polls on its behalf.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <thread>
+
+#include "base/ticks.h"
 
 namespace spinney {
 
@@ -33,14 +35,12 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  // Throws Interrupted once stopped. Any thread. Where calls come fast, the clock is read at some of them only: it takes
-  // as long as the split of a small node, and on some machines a call of the system.
+  // Throws Interrupted once stopped. Any thread. Where calls come fast, the clock is not read: it takes as long as the
+  // split of a small node, and on some machines a call of the system. Every fourth call reads the processor's counter.
   void check() {
-    if (poll_ && std::this_thread::get_id() == owner_ && n_skipped_++ >= n_to_skip_) {
-      n_skipped_ = 0;
-      const auto last = last_look_;
+    if (poll_ && std::this_thread::get_id() == owner_ && n_calls_++ % 4 == 0 && ticks() - last_ticks_ >= few_ticks) {
       poll_if_due();
-      n_to_skip_ = last_look_ - last < fast ? std::min(2 * n_to_skip_ + 1, most_to_skip) : 0;
+      last_ticks_ = ticks();
     }
     if (stopped_.load(std::memory_order_relaxed)) throw Interrupted();
   }
@@ -54,22 +54,21 @@ class Interrupt {
   // Asks the outside world if poll_interval has passed. Owner only; throws nothing.
   void poll_if_due() {
     if (!poll_ || stopped_.load(std::memory_order_relaxed)) return;
-    last_look_ = Clock::now();
-    if (last_look_ < next_poll_) return;
+    if (Clock::now() < next_poll_) return;
     if (poll_()) request();
     next_poll_ = Clock::now() + poll_interval;
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds fast{1};
-  static constexpr int most_to_skip = 31;
+  static constexpr std::uint64_t few_ticks = 1 << 18;  // 11 milliseconds of the slowest counter, of 24 MHz
 
   bool (*poll_)();
   Interrupt* outer_;
   const std::thread::id owner_ = std::this_thread::get_id();
-  Clock::time_point next_poll_, last_look_{};  // the owner's alone, as what follows
-  int n_skipped_ = 0, n_to_skip_ = 0;          // looks at the clock
+  Clock::time_point next_poll_;  // the owner's alone, as what follows
+  std::uint64_t last_ticks_ = ticks();
+  unsigned n_calls_ = 0;
   std::atomic<bool> stopped_{false};
   static inline constinit thread_local Interrupt* current_ = nullptr;
 };

@@ -421,6 +421,20 @@ TEST(calls_that_come_fast_and_then_slowly_are_polled_in_time) {
   CHECK(std::chrono::steady_clock::now() - start < 1s);
 }
 
+TEST(after_fast_calls_a_few_slow_ones_are_polled) {
+  n_polls = 0;
+  Interrupt interrupt([] { return ++n_polls < 0; });
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 100'000; ++i) interrupt.check();
+    const int before = n_polls.load();
+    for (int i = 0; i < 4; ++i) {
+      std::this_thread::sleep_for(2 * Interrupt::poll_interval);
+      interrupt.check();
+    }
+    CHECK(n_polls.load() > before);
+  }
+}
+
 TEST(the_owner_polls_while_it_waits_for_helpers) {
   n_polls = 0;
   polling_thread = std::this_thread::get_id();
