@@ -39,6 +39,7 @@ NB_MODULE(_engine, m) {
   init_forest_leaves(m);
   init_shap(m);
   init_boosting_options(m);
+  init_additive(m);
   init_boosting(m);
   init_dealt(m);
   init_ranking(m);

@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+void init_additive(nanobind::module_& m);
 void init_arrow(nanobind::module_& m);
 void init_base(nanobind::module_& m);
 void init_boosting(nanobind::module_& m);

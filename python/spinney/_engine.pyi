@@ -670,6 +670,108 @@ class BoostingOptions:
 def losses() -> dict[str, dict[str, bool]]:
     """Losses by name, and what they are like."""
 
+class Additive:
+    """Trees whose values are added up."""
+
+    @property
+    def feature(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)]:
+        """Column split on; -1 in leaves."""
+
+    @property
+    def threshold(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
+        """Number splits: x <= threshold goes left."""
+
+    @property
+    def right(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", writable=False)]:
+        """Right child of each split; its left child is the next node."""
+
+    @property
+    def impurity(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
+        """Times weight: minus twice the loss that the node's step saves."""
+
+    @property
+    def weight(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
+        """Weight of the training rows of each node."""
+
+    @property
+    def value(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
+        """Value of each node."""
+
+    @property
+    def n_trees(self) -> int: ...
+    @property
+    def has_lines(self) -> bool:
+        """Whether some leaves are more than a value."""
+
+    @property
+    def n_outputs(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def root(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", writable=False)]:
+        """First node of each tree, and the end."""
+
+    def tree(self, t: int) -> Tree:
+        """A copy of one tree."""
+
+    def sums(
+        self, table: Table, first: int, last: int, n_jobs: int
+    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
+
+class RowScorer:
+    """
+    Predicts by a sum of trees, one row at a time; each thread needs its own.
+    """
+
+    def __init__(
+        self,
+        trees: Additive,
+        start: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ],
+        link: str,
+    ) -> None: ...
+    def code(
+        self,
+        row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        offset: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
+    ) -> int:
+        """Code of the predicted class."""
+
+    def value(
+        self,
+        row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        offset: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
+    ) -> float:
+        """Predicted value."""
+
+    def shares(
+        self,
+        row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
+        out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")],
+        offset: Annotated[
+            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
+        ]
+        | None = None,
+    ) -> None:
+        """Write values, or shares of the classes, to `out`."""
+
+def predicted(
+    link: str,
+    scores: Annotated[
+        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
+    ],
+) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
+    """Values, or shares of the classes, by row, for scores by row."""
+
+def make_additive(trees: Sequence[Tree], n_outputs: int, n_categories: Sequence[int]) -> Additive: ...
+
 class CodedTable:
     """A table in codes, for boosters that learn from different rows of it."""
 
@@ -794,98 +896,6 @@ class Boosting:
     @property
     def n_rounds(self) -> int: ...
 
-class Additive:
-    """Trees whose values are added up."""
-
-    @property
-    def feature(self) -> Annotated[NDArray[numpy.int32], dict(shape=(None,), order="C", writable=False)]:
-        """Column split on; -1 in leaves."""
-
-    @property
-    def threshold(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
-        """Number splits: x <= threshold goes left."""
-
-    @property
-    def right(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", writable=False)]:
-        """Right child of each split; its left child is the next node."""
-
-    @property
-    def impurity(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
-        """Times weight: minus twice the loss that the node's step saves."""
-
-    @property
-    def weight(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
-        """Weight of the training rows of each node."""
-
-    @property
-    def value(self) -> Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", writable=False)]:
-        """Value of each node."""
-
-    @property
-    def n_trees(self) -> int: ...
-    @property
-    def has_lines(self) -> bool:
-        """Whether some leaves are more than a value."""
-
-    @property
-    def n_outputs(self) -> int: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def root(self) -> Annotated[NDArray[numpy.uint32], dict(shape=(None,), order="C", writable=False)]:
-        """First node of each tree, and the end."""
-
-    def tree(self, t: int) -> Tree:
-        """A copy of one tree."""
-
-    def sums(
-        self, table: Table, first: int, last: int, n_jobs: int
-    ) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]: ...
-
-class RowScorer:
-    """
-    Predicts by a sum of trees, one row at a time; each thread needs its own.
-    """
-
-    def __init__(
-        self,
-        trees: Additive,
-        start: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ],
-        link: str,
-    ) -> None: ...
-    def code(
-        self,
-        row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-        offset: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ]
-        | None = None,
-    ) -> int:
-        """Code of the predicted class."""
-
-    def value(
-        self,
-        row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-        offset: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ]
-        | None = None,
-    ) -> float:
-        """Predicted value."""
-
-    def shares(
-        self,
-        row: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)],
-        out: Annotated[NDArray[numpy.float64], dict(shape=(None,), order="C")],
-        offset: Annotated[
-            NDArray[numpy.float64], dict(shape=(None,), order="C", device="cpu", writable=False)
-        ]
-        | None = None,
-    ) -> None:
-        """Write values, or shares of the classes, to `out`."""
-
 class Settling:
     """When losses no longer fall."""
 
@@ -906,15 +916,6 @@ def advance_together(
     At most so many more rounds of each, and at least one: until its held-out loss has settled by its rule, which is None where the caller judges.
     """
 
-def predicted(
-    link: str,
-    scores: Annotated[
-        NDArray[numpy.float64], dict(shape=(None, None), order="C", device="cpu", writable=False)
-    ],
-) -> Annotated[NDArray[numpy.float64], dict(shape=(None, None), order="C")]:
-    """Values, or shares of the classes, by row, for scores by row."""
-
-def make_additive(trees: Sequence[Tree], n_outputs: int, n_categories: Sequence[int]) -> Additive: ...
 def add_up_in_turns(
     boosters: Sequence[Boosting],
     factors: Sequence[float],

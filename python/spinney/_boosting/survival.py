@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 import spinney._engine as _engine
+from spinney._boosting.answers.kept import times_from_json, times_to_json
 from spinney._boosting.answers.times import SaysTimes
 from spinney._boosting.base import BaseBoosting
 from spinney._boosting.losses.loss import Loss
@@ -19,8 +20,6 @@ from spinney._boosting.options.goes_with import check_options
 from spinney._boosting.options.recipe import stops_early
 from spinney._boosting.rounds.evaluations import metrics_of
 from spinney._boosting.rounds.task import Task
-from spinney._file.arrays import array_from_json, array_to_json
-from spinney._file.container import field, refuse
 from spinney._fitted.boosting import FittedBoosting
 from spinney._keep.part import FittedPart
 from spinney._learn.one_target import check_held_out, check_scoring
@@ -472,32 +471,11 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
         return view.predicted(scores)[:, 0]
 
     def _to_header(self) -> dict[str, Any]:
-        entry: dict[str, Any] = {"times": array_to_json(self.event_times_)}
-        if self.loss == "cox":
-            entry["hazard"] = array_to_json(self.baseline_hazard_)
-        else:
-            entry["scale"] = float(self.scale_)
-        return super()._to_header() | {"survival": entry}
+        return super()._to_header() | times_to_json(self.__dict__)
 
     @classmethod
     def _from_header(cls, header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
-        found, entry = super()._from_header(header, part), field(header, "survival", dict)
-        times = array_from_json(field(entry, "times", dict), ("float64",), (None,))
-        if not (np.isfinite(times) & (times > 0)).all() or not (np.diff(times) > 0).all():
-            refuse("is damaged: its times are not in order")
-        found["event_times_"] = times
-        is_cox = part.model.link == "identity"  # type: ignore[attr-defined]
-        if is_cox:
-            hazard = array_from_json(field(entry, "hazard", dict), ("float64",), (len(times),))
-            if not (np.isfinite(hazard) & (hazard > 0)).all() or not (np.diff(hazard) >= 0).all():
-                refuse("is damaged: its hazard does not rise with time")
-            found["baseline_hazard_"] = hazard
-        else:
-            scale = field(entry, "scale", float)
-            if not 0 < scale < np.inf:
-                refuse("is damaged: its scale is not a positive number")
-            found["scale_"] = scale
-        return found
+        return super()._from_header(header, part) | times_from_json(header, part)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -75,3 +75,31 @@ def boosting_from_json(header: dict[str, Any], part: FittedPart) -> dict[str, An
     if "oob_scores_" in found:
         found["oob_score_"] = float(found["oob_scores_"][n_rounds - 1])
     return found
+
+
+def times_to_json(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return the header entry of a model of times: its curve's times, and the hazard or the scale."""
+    entry: dict[str, Any] = {"times": array_to_json(attributes["event_times_"])}
+    if attributes["loss"] == "cox":
+        entry["hazard"] = array_to_json(attributes["baseline_hazard_"])
+    else:
+        entry["scale"] = float(attributes["scale_"])
+    return {"survival": entry}
+
+
+def times_from_json(header: dict[str, Any], part: FittedPart) -> dict[str, Any]:
+    """Read what `times_to_json` has written."""
+    entry = field(header, "survival", dict)
+    times = array_from_json(field(entry, "times", dict), ("float64",), (None,))
+    if not (np.isfinite(times) & (times > 0)).all() or not (np.diff(times) > 0).all():
+        refuse("is damaged: its times are not in order")
+    assert isinstance(part.model, FittedBoosting)
+    if part.model.link == "identity":  # Cox's
+        hazard = array_from_json(field(entry, "hazard", dict), ("float64",), (len(times),))
+        if not (np.isfinite(hazard) & (hazard > 0)).all() or not (np.diff(hazard) >= 0).all():
+            refuse("is damaged: its hazard does not rise with time")
+        return {"event_times_": times, "baseline_hazard_": hazard}
+    scale = field(entry, "scale", float)
+    if not 0 < scale < np.inf:
+        refuse("is damaged: its scale is not a positive number")
+    return {"event_times_": times, "scale_": scale}
