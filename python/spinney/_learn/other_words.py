@@ -38,14 +38,17 @@ _PARAMETERS = {
     ("keep_best",): "use_best_model",
     ("validation_fraction",): "eval_fraction",
     ("n_jobs",): "nthread nthreads num_threads n_threads thread_count workers",
-    ("random_state",): "seed random_seed",
+    ("random_state",): "seed random_seed data_random_seed bagging_seed feature_fraction_seed drop_seed objective_seed",
+    ("distribution",): "aft_loss_distribution",
+    ("scale",): "aft_loss_distribution_scale",
+    ("huber_share",): "huber_slope huber_delta delta",
     ("verbose",): "verbosity verbose_eval logging_level silent metric_period",
     ("categorical_features",): "cat_features cat_feature categorical_feature categorical_column",
     ("monotonic_cst",): "monotone_constraints monotone_constraint monotonic_constraints",
     ("interaction_cst",): "interaction_constraints",
     ("class_weight",): "class_weights auto_class_weights is_unbalance unbalance",
     ("growth",): "grow_policy growing_strategy",
-    ("category_smoothing",): "cat_smooth",
+    ("category_smoothing",): "cat_smooth min_data_per_group",
     ("category_l2",): "cat_l2",
     ("max_one_hot",): "max_cat_to_onehot one_hot_max_size",
     ("init",): "base_score boost_from_average",
@@ -187,6 +190,13 @@ _SENTENCES = {
         "It has no counterpart, because columns are numbers, categories or times. Make numbers of texts and vectors "
         "first.",
     ),
+    "monotone_constraints_method monotone_penalty": (
+        "monotonic_cst",
+        "Monotone columns are kept exactly, and splits by them pay no penalty. Leave it out.",
+    ),
+    "refit_decay_rate": ("n_estimators", "Ask the fitted model: refit(X, y, decay=...)."),
+    "fair_c": ("huber_share", "Use loss='log_cosh' and huber_share."),
+    "weight_column": ("n_estimators", "Pass the weights of rows to fit, as sample_weight."),
     "fixed_binary_splits": ("max_one_hot", "It has no counterpart, because each cut is searched for. Leave it out."),
 }
 
