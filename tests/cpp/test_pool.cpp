@@ -423,7 +423,7 @@ TEST(calls_that_come_fast_and_then_slowly_are_polled_in_time) {
 
 TEST(after_fast_calls_a_few_slow_ones_are_polled) {
   n_polls = 0;
-  Interrupt interrupt([] { return ++n_polls < 0; });
+  Interrupt interrupt([] { return ++n_polls < 0; });  // counts, and never stops
   for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < 100'000; ++i) interrupt.check();
     const int before = n_polls.load();
