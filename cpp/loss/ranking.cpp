@@ -8,12 +8,13 @@
 #include "base/lanes.h"
 #include "base/math.h"
 #include "base/pool.h"
+#include "loss/pairs.h"
 
 namespace spinney {
 
 namespace {
 
-constexpr std::size_t width = 4;  // pairs at a time, whatever the register
+constexpr std::size_t width = pairs_at_a_time;
 using Numbers = Lanes<double, width>;
 
 SPINNEY_INLINE Numbers all(double x) { return every<width>(x); }
@@ -72,24 +73,51 @@ RankedLists::RankedLists(std::vector<Row> rows, std::vector<Row> ends, std::vect
   sums_.assign(n_places + 1, 0.0);
   std::partial_sum(discounts_.begin(), discounts_.end(), sums_.begin() + 1);
   ideal_.resize(ends_.size());
+  if (params_.by_gain)
+    find_largest_gains();
+  else
+    sort_by_gain();
+}
+
+void RankedLists::find_largest_gains() {
   Scratch s;
   std::vector<double> by_gain(rows_.empty() ? 0 : 1 + *std::max_element(rows_.begin(), rows_.end()));
   for (std::size_t i = 0; i < rows_.size(); ++i) by_gain[rows_[i]] = gain_[i];
   for (std::size_t list = 0; list < ends_.size(); ++list) {
     read(list, by_gain.data(), s);
     sort_by_score(s);
-    if (params_.by_gain) {
-      ideal_[list] = gain_of(s);
-      continue;
-    }
+    ideal_[list] = gain_of(s);
+  }
+}
+
+// Once and for all, as scores do not matter; and counts pairs.
+void RankedLists::sort_by_gain() {
+  std::vector<std::size_t> order(rows_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  for (std::size_t list = 0; list < ends_.size(); ++list)
+    std::sort(order.begin() + static_cast<std::ptrdiff_t>(begin_of(list)),
+              order.begin() + static_cast<std::ptrdiff_t>(ends_[list]), [&](std::size_t a, std::size_t b) {
+                return gain_[a] != gain_[b] ? gain_[a] > gain_[b] : rows_[a] < rows_[b];
+              });
+  const auto sorted = [&]<class T>(std::vector<T>& values) {
+    std::vector<T> found(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) found[i] = values[order[i]];
+    values = std::move(found);
+  };
+  sorted(rows_);
+  sorted(gain_);
+  sorted(weight_);
+  for (std::size_t list = 0; list < ends_.size(); ++list) {
     double above = 0, pairs = 0, total = 0;  // weights of rows of larger gains; of pairs; of the list
-    for (std::size_t i = 0; i < s.n; ++i) {
-      if (i > 0 && s.gain[i] != s.gain[i - 1]) above = total;
-      pairs += s.weight[i] * above;
-      total += s.weight[i];
+    for (std::size_t i = begin_of(list); i < ends_[list]; ++i) {
+      const double weight = weight_.empty() ? 1.0 : weight_[i];
+      if (i > begin_of(list) && gain_[i] != gain_[i - 1]) above = total;
+      pairs += weight * above;
+      total += weight;
     }
     ideal_[list] = pairs > 0 ? pairs / total : 0.0;
   }
+  if (!weight_.empty()) weight_.resize(weight_.size() + width, 0.0);  // which groups at the end of a list read
 }
 
 template <class Body>  // body(list, scratch)
@@ -244,69 +272,57 @@ void RankedLists::pull_by_gain(std::size_t list, Scratch& s) const {
   }
 }
 
-// Losses of the pairs of a row with those from `below` on. Where rows have no weights, of several pairs at a time: the logarithm
-// of a product.
-double RankedLists::loss_above(const Scratch& s, std::size_t i, std::size_t below) {
-  constexpr double largest = 1e100;
-  const double inverse = 1.0 / s.raised[i];
-  double loss = 0, product = 1;
-  for (std::size_t j = below; j < s.n; ++j) {
-    const double factor = 1.0 + s.raised[j] * inverse;
-    if (s.is_weighted || factor > largest) {
-      loss += s.weight[j] * log_ieee(factor);
-      continue;
-    }
-    product *= factor;
-    if (product > largest) {
-      loss += log_ieee(product);
-      product = 1;
-    }
+namespace {
+
+// Losses of the pairs of a list, each by its rows' weights.
+double weighted_loss(const PairedRows& rows) {
+  double losses = 0;
+  for (std::size_t i = 0, below = 0; i < rows.n; ++i) {
+    while (below < rows.n && rows.gain[below] >= rows.gain[i]) ++below;
+    const double inverse = 1.0 / rows.raised[i];
+    double loss = 0;
+    for (std::size_t j = below; j < rows.n; ++j) loss += rows.weight[j] * log_ieee(1.0 + rows.raised[j] * inverse);
+    losses += rows.weight[i] * loss;
   }
-  return loss + log_ieee(product);
+  return losses;
 }
+
+}  // namespace
 
 // Every row with those of smaller gains. A pair pulls by the chance that it is ranked wrongly, over the distance of its scores: those
 // that are far apart are settled, and the first places, few pairs as they are, get their turn sooner. Returns the losses of the
 // list's pairs, over its weight.
-double RankedLists::pull_by_pairs(Scratch& s) const {
-  const auto by_gain = [&](const Scratch::Ranked& a, const Scratch::Ranked& b) {
-    const double first = s.own_gain[a.row], second = s.own_gain[b.row];
-    return first != second ? first > second : a.row < b.row;
-  };
-  std::sort(s.order.begin(), s.order.end(), by_gain);
-  double low = std::numeric_limits<double>::infinity(), high = -low, total = 0;
-  for (std::size_t i = 0; i < s.n; ++i) {
-    s.row[i] = s.order[i].row;
-    s.score[i] = s.order[i].score;
-    s.gain[i] = s.own_gain[s.row[i]];
-    s.weight[i] = s.own_weight[s.row[i]];
+double RankedLists::pull_by_pairs(std::size_t list, const double* scores, Scratch& s) const {
+  const std::size_t begin = begin_of(list), n = ends_[list] - begin;
+  for (auto* v : {&s.score, &s.raised, &s.gradient, &s.hessian}) v->assign(n + width, 0.0);
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (std::size_t i = 0; i < n; ++i) {
+    s.score[i] = scores[rows_[begin + i]];
     low = std::min(low, s.score[i]);
     high = std::max(high, s.score[i]);
-    total += s.weight[i];
   }
-  raise(s.score.data(), s.n, (low + high) / 2, s.raised.data());
-  const bool is_apart = low != high;
-  const Numbers floor = all(is_apart ? near_pairs : 1.0), slope = all(is_apart ? 1.0 : 0.0);
-  double losses = 0;
-  for (std::size_t i = 0, below = 0; i < s.n; ++i) {
-    while (below < s.n && s.gain[below] >= s.gain[i]) ++below;
-    const Numbers raised = all(s.raised[i]), weight = all(s.weight[i]), score = all(s.score[i]);
-    Numbers pull = all(0.0), curve = all(0.0);
-    for (std::size_t j = below; j < s.n; j += width) {
-      const Numbers other = load<width>(&s.raised[j]), other_weight = load<width>(&s.weight[j]);
-      const Numbers distance = floor + slope * size_of(score - load<width>(&s.score[j]));
-      const Numbers inverse = all(1.0) / ((raised + other) * distance), push = other * inverse;
-      const Numbers bend = push * raised * inverse * distance;
-      pull -= other_weight * push;
-      curve += other_weight * bend;
-      store(&s.gradient[j], load<width>(&s.gradient[j]) + weight * push);
-      store(&s.hessian[j], load<width>(&s.hessian[j]) + weight * bend);
-    }
-    s.gradient[i] += sum_of(pull);
-    s.hessian[i] += sum_of(curve);
-    losses += s.weight[i] * loss_above(s, i, below);
+  const double middle = (low + high) / 2;
+  for (std::size_t i = 0; i < n; ++i) s.score[i] = std::clamp(s.score[i] - middle, -farthest, farthest);
+  for (std::size_t i = 0; i < n; ++i) s.raised[i] = exp_ieee(s.score[i]);
+  const PairedRows rows{.n = n,
+                        .gain = gain_.data() + begin,
+                        .weight = weight_.data() + (weight_.empty() ? 0 : begin),
+                        .score = s.score.data(),
+                        .raised = s.raised.data(),
+                        .gradient = s.gradient.data(),
+                        .hessian = s.hessian.data(),
+                        .farthest = std::min(std::max(high - middle, middle - low), farthest),
+                        .near_scores = low != high ? near_pairs : 1.0};
+  const auto& kernels = by_isa([](auto isa) -> const PairKernels& { return pair_kernels_of(isa); });
+  double losses = 0, total = static_cast<double>(n);
+  if (weight_.empty()) {
+    losses = kernels.pull(rows);
+  } else {
+    kernels.pull_weighted(rows);
+    losses = weighted_loss(rows);
+    total = std::accumulate(rows.weight, rows.weight + n, 0.0);
   }
-  for (std::size_t i = 0; i < s.n; ++i) {
+  for (std::size_t i = 0; i < n; ++i) {
     s.gradient[i] /= total;
     s.hessian[i] /= total;
   }
@@ -316,19 +332,21 @@ double RankedLists::pull_by_pairs(Scratch& s) const {
 double RankedLists::gradients(const double* scores, double* gradients, double* hessians, int n_threads) const {
   std::vector<double> losses(ends_.size());
   for_each_list(n_threads, [&](std::size_t list, Scratch& s) {
-    read(list, scores, s);
+    const std::size_t begin = begin_of(list), n = ends_[list] - begin;
+    const Row* rows = rows_.data() + begin;
     if (params_.by_gain) {
+      read(list, scores, s);
       sort_by_score(s);
       place(s);
       pull_by_gain(list, s);
       losses[list] = gain_of(s) / ideal_[list];
     } else {
-      losses[list] = pull_by_pairs(s);
+      losses[list] = pull_by_pairs(list, scores, s);
     }
-    const Row* rows = rows_.data() + begin_of(list);
-    for (std::size_t i = 0; i < s.n; ++i) {
-      gradients[rows[s.row[i]]] = s.gradient[i];
-      hessians[rows[s.row[i]]] = s.hessian[i];
+    for (std::size_t i = 0; i < n; ++i) {
+      const Row row = rows[params_.by_gain ? s.row[i] : i];
+      gradients[row] = s.gradient[i];
+      hessians[row] = s.hessian[i];
     }
   });
   return mean_of(losses);
@@ -337,10 +355,7 @@ double RankedLists::gradients(const double* scores, double* gradients, double* h
 double RankedLists::mean_loss(const double* scores, int n_threads) const {
   if (params_.by_gain) return mean_of(normalised_gains(scores, n_threads));
   std::vector<double> losses(ends_.size());
-  for_each_list(n_threads, [&](std::size_t list, Scratch& s) {
-    read(list, scores, s);
-    losses[list] = pull_by_pairs(s);
-  });
+  for_each_list(n_threads, [&](std::size_t list, Scratch& s) { losses[list] = pull_by_pairs(list, scores, s); });
   return mean_of(losses);
 }
 

@@ -35,25 +35,24 @@ class RankedLists {
   // Normalised discounted gain of each list; NaN if no row of it has any.
   std::vector<double> normalised_gains(const double* scores, int n_threads) const;
 
-  const std::vector<Row>& rows() const { return rows_; }
-
  private:
   struct Scratch;
   template <class Body>
   void for_each_list(int n_threads, Body&& body) const;
+  void find_largest_gains();
+  void sort_by_gain();
   void read(std::size_t list, const double* scores, Scratch& s) const;
   void sort_by_score(Scratch& s) const;
   void place(Scratch& s) const;
   double mean_change(double begin, double end) const;
-  static double loss_above(const Scratch& s, std::size_t i, std::size_t below);
   double gain_of(const Scratch& s) const;
   void pull_by_gain(std::size_t list, Scratch& s) const;
-  double pull_by_pairs(Scratch& s) const;
+  double pull_by_pairs(std::size_t list, const double* scores, Scratch& s) const;
   double up_to(double place) const;  // discounts of all places before this one
   std::size_t begin_of(std::size_t list) const { return list == 0 ? 0 : ends_[list - 1]; }
   double mean_of(std::span<const double> losses) const;
 
-  std::vector<Row> rows_, ends_;
+  std::vector<Row> rows_, ends_;  // if not by gain, of each list largest gain first
   std::vector<double> gain_, weight_;
   RankingParams params_;
   std::vector<double> discounts_;  // of each place, then their sums up to it

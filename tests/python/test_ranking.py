@@ -88,10 +88,35 @@ def test_pairs_pull_as_the_twin_says_and_first_by_the_slopes_of_their_loss(weigh
         assert weight[row] * g[0][row] == pytest.approx(slope, abs=1e-8)
 
 
+@pytest.mark.parametrize("spread", [1, 30, 100])  # several rows by one division, as far as their product can be told
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pairs_of_long_lists_and_of_scores_far_apart_pull_as_the_twin_says(weighted, spread):
+    grades, scores, lists, weight = lists_of(6, 5, 70)
+    weight = weight if weighted else np.ones(len(grades))
+    scores = scores * spread
+    ranked = engine_lists(grades, weight, lists, False, None)
+    g, h, mean = ranked.gradients(scores, 1)
+    total = pairs = 0.0
+    for q in np.unique(lists):
+        mine = lists == q
+        of_list = grades[mine], scores[mine], weight[mine]
+        loss, n_pairs = twin.pair_loss(*of_list)
+        total, pairs = total + loss, pairs + n_pairs
+        expected = twin.pair_pulls(*of_list)
+        np.testing.assert_allclose(g[0][mine], expected[0], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(h[0][mine], expected[1], rtol=1e-9, atol=1e-12)
+    assert mean == pytest.approx(total / pairs, rel=1e-12)
+    np.testing.assert_array_equal(ranked.gradients(scores, 2)[0], g)
+
+
 def test_scores_far_apart_pull_as_the_ratio_says():
     g, h, _ = engine_lists(np.array([1.0, 0.0]), None, None, True, None).gradients(np.array([-1e4, 1e4]), 1)
     assert np.isfinite([g, h]).all()
     assert g[0][0] < 0 < g[0][1]
+    g, h, loss = engine_lists(np.array([1.0, 0.0]), None, None, False, None).gradients(np.array([-1e4, 1e4]), 1)
+    assert np.isfinite([g, h]).all()
+    assert g[0][0] < 0 < g[0][1]
+    assert loss == pytest.approx(600)  # scores are told apart up to 300 from the middle
 
 
 def test_the_order_of_tied_rows_does_not_matter():
