@@ -360,3 +360,50 @@ def test_lists_whose_rows_are_no_multiple_of_the_lanes_pull_at_any_score():
                 np.array([at, at - 1, at - 2]), 1
             )
             assert np.isfinite([g, h]).all()
+
+
+def test_lists_of_a_scan_are_those_of_the_table(tmp_path):
+    pl = pytest.importorskip("polars")
+    X, grades, groups = table()
+    weight = np.arange(len(X)) % 3 + 1.0
+    frame = pl.DataFrame(X, schema=list("abcd")).with_columns(grade=grades, query=groups, weight=weight)
+    frame.write_parquet(tmp_path / "clicks.parquet")
+    names = {"sample_weight": "weight", "groups": "query"}
+    held = {"sample_weight_val": "weight", "groups_val": "query", "y_val": "grade"}
+    for loss in ("lambdamart", "pairwise"):
+        model = spinney.GradientBoostingRanker(loss, **SMALL)
+        scanned = spinney.scan(tmp_path / "clicks.parquet")
+        from_files = model.fit(scanned, "grade", **names, X_val=scanned, **held).predict(frame.select(list("abcd")))
+        curve = model.validation_score_
+        given = {"sample_weight": weight, "groups": groups}
+        later = {"X_val": X, "y_val": grades, "sample_weight_val": weight, "groups_val": groups}
+        np.testing.assert_array_equal(model.fit(X, grades, **given, **later).predict(X), from_files)
+        np.testing.assert_array_equal(model.validation_score_, curve)
+
+
+@pytest.mark.parametrize("loss", ["lambdamart", "pairwise"])
+def test_leaves_are_refitted_by_other_lists(loss):
+    X, grades, groups = table()
+    model = spinney.GradientBoostingRanker(loss, **SMALL).fit(X, grades, groups=groups)
+    same = model.refit(X, grades, groups=groups, decay=0.0)
+    np.testing.assert_allclose(same.predict(X), model.predict(X), atol=1e-12)
+    np.testing.assert_allclose(same.train_score_, model.train_score_, rtol=1e-12)
+    kept = model.refit(X, grades, groups=groups, decay=1.0)
+    np.testing.assert_array_equal(kept.predict(X), model.predict(X))
+    turned = model.refit(X, 2 - grades, groups=groups, decay=0.0)  # the last are to be the first
+    assert turned.score(X, 2 - grades, groups=groups) > 0.9 > 0.8 > model.score(X, 2 - grades, groups=groups)
+    one_list = model.refit(X, grades, decay=0.0)
+    assert not np.array_equal(one_list.predict(X), same.predict(X))
+    with pytest.raises(ValueError, match="groups"):
+        model.refit(X, grades, groups=groups[:5])
+
+
+def test_rows_unlike_those_learned_from_are_named_and_left_out():
+    X, grades, groups = table()
+    model = spinney.GradientBoostingRanker(**SMALL).fit(X, grades, groups=groups)
+    rows = X[:3].copy()
+    rows[1, 2] = 100.0
+    assert model.predict_support(rows).outside.sum(axis=1).tolist() == [0, 1, 0]
+    found = model.predict_or_abstain(rows)
+    np.testing.assert_array_equal(np.isnan(found), [False, True, False])
+    np.testing.assert_array_equal(found[[0, 2]], model.predict(rows)[[0, 2]])

@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from spinney._boosting.answers.lists import JudgesLists
+from spinney._boosting.answers.support import KnowsSupport
 from spinney._boosting.base import BaseBoosting
 from spinney._boosting.losses.loss import Loss
 from spinney._boosting.losses.ranking import (
     RANKING_LOSSES,
     HeldOutRanking,
     ListedTarget,
-    metric_of_lists,
     ranking_loss,
     read_lists,
     read_metric,
@@ -28,12 +29,12 @@ from spinney._data import read_table
 from spinney._data.scan import active_client, is_collection
 from spinney._fitted.boosting import FittedBoosting
 from spinney._learn.one_target import check_held_out, check_scoring
-from spinney._learn.target import read_weights
+from spinney._learn.streams import taken_apart
 
 Floats = NDArray[np.float64]
 
 
-class GradientBoostingRanker(BaseBoosting):
+class GradientBoostingRanker(JudgesLists, KnowsSupport, BaseBoosting):
     """Gradient boosting that learns to rank the rows of lists, such as documents for a query.
 
     `predict` gives scores, by which the rows of a list are sorted, largest first; they say nothing across lists. Rows
@@ -401,7 +402,9 @@ class GradientBoostingRanker(BaseBoosting):
         ----------
         X : table of shape (n_samples, n_features)
             NumPy array, pandas, polars or pyarrow table, anything with the Arrow C stream, a scipy sparse matrix or
-            a list of rows. Strings, categories, booleans and missing values are taken as they are.
+            a list of rows. Strings, categories, booleans and missing values are taken as they are. Or a table that is
+            read some rows at a time, as by `spinney.scan`: y, sample_weight, groups, offset and time may then be the
+            names of its columns.
         y : array-like of shape (n_samples,)
             Grades of relevance, at least 0: larger for rows that belong further up in their list.
         sample_weight : array-like of shape (n_samples,), optional
@@ -435,6 +438,13 @@ class GradientBoostingRanker(BaseBoosting):
                 | {"sample_weight_val": sample_weight_val, "time": time},
                 checkpoint,
             )
+        self._check_parameters()
+        beside = {"y": y, "sample_weight": sample_weight, "groups": groups, "offset": offset, "time": time}
+        X, (y, sample_weight, groups, offset, time) = taken_apart(X, beside, self.categorical_features)
+        if not isinstance(y_val, dict):
+            beside = {"y_val": y_val, "groups_val": groups_val, "sample_weight_val": sample_weight_val}
+            found = taken_apart(X_val, beside | {"offset_val": offset_val}, self.categorical_features, "X_val")
+            X_val, (y_val, groups_val, sample_weight_val, offset_val) = found
         later: Any = None if y_val is None else ListedTarget(y_val, groups_val)
         if isinstance(y_val, dict):
             later = {name: ListedTarget(y, (groups_val or {}).get(name)) for name, y in y_val.items()}
@@ -475,36 +485,6 @@ class GradientBoostingRanker(BaseBoosting):
 
     def _predicted(self, scores: Floats, view: FittedBoosting, learned: dict[str, Any]) -> NDArray[Any]:
         return scores[:, 0]
-
-    def score(
-        self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, metric: str = "ndcg", offset: Any = None
-    ) -> float:
-        """How well the rows of each list are ranked, on average over lists.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Their grades of relevance.
-        sample_weight : array-like of shape (n_samples,), optional
-            As in `fit`.
-        groups : array-like of shape (n_samples,), optional
-            Label of the list that each row belongs to. None: all rows are one list.
-        metric : str, default="ndcg"
-            "ndcg", "map" or "mrr", perhaps of the first places alone, as in "ndcg@10"; see `spinney.ranking_score`.
-        offset : array-like of shape (n_samples,), optional
-            As in `predict`.
-
-        Returns
-        -------
-        float
-            Between 0 and 1.
-        """
-        scores = np.ascontiguousarray(self.predict(X, offset=offset), dtype=np.float64)
-        n = len(scores)
-        judge = metric_of_lists(metric, self.gains)
-        return judge(read_relevance(y, n), scores, read_lists(groups, n), read_weights(sample_weight, n))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""How sure a boosted model is: intervals, sets of classes, and rows unlike those that it has learned from."""
+"""How sure a boosted model is: intervals and sets of classes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from spinney._boosting.answers.support import KnowsSupport
 from spinney._boosting.rounds.calibration import Calibration
-from spinney._data import read_table
-from spinney._learn.abstaining import MayAbstain
 from spinney._learn.attributes import only_if
 from spinney._learn.conformal import check_coverage, class_scores, upper_point
 from spinney._learn.coverage import CoverageReport, report_coverage
-from spinney._learn.support import REASONS, ColumnRanges, Support
 from spinney._learn.target import read_weights
 
 if TYPE_CHECKING:
@@ -38,7 +36,7 @@ def _why_not_calibrated(model: Any) -> str | None:
     )
 
 
-class CertainBoosting(MayAbstain):
+class CertainBoosting(KnowsSupport):
     """What boosted classifiers and regressors share."""
 
     if TYPE_CHECKING:
@@ -83,30 +81,6 @@ class CertainBoosting(MayAbstain):
         check_is_fitted(self)
         found: Calibration = self._calibration
         return found
-
-    def predict_support(self, X: Any) -> Support:
-        """Whether each row is like those that the model has learned from.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            Rows. Categories that did not occur in training are reported, not refused, whatever `unseen` says.
-
-        Returns
-        -------
-        Support
-            The columns in which a row lies outside what was seen: numbers beyond the range, categories that did not
-            occur, values missing where none ever was. A value outside a declared order counts as missing. Prints as
-            text; has `to_frame()`.
-        """
-        check_is_fitted(self)
-        ranges: ColumnRanges | None = getattr(self, "_ranges", None)
-        if ranges is None:
-            raise AttributeError(
-                "This model was saved by a version that did not keep the ranges of columns. Fit it again."
-            )
-        inputs = self.schema_.encode_inputs(read_table(X), unseen="other", estimator=type(self).__name__)
-        return Support(None, np.array(REASONS)[ranges.reasons(inputs)], list(self.schema_.names))
 
 
 class CertainValues(CertainBoosting):

@@ -29,7 +29,7 @@ def _copy(model: Any, **changed: Any) -> Any:
 
 
 class RefitsLeaves:
-    """Mixin for boosted models of values and of classes."""
+    """Mixin for boosted models of values, of classes and of lists."""
 
     if TYPE_CHECKING:
         boosting_: Any
@@ -92,7 +92,8 @@ class RefitsLeaves:
         target = self._known_target(y, n_rows, learned)
         weight = self._all_weights(target, read_weights(sample_weight, n_rows), learned)
         loss = self._make_loss(learned)
-        rows = LearningRows(columns, target, weight, self._read_offset(X, offset, n_rows), X)
+        offset = self._read_offset(X, offset, n_rows)
+        rows = LearningRows(columns, target, weight, offset, X, learned.pop("_more", None))
         rows.check(loss, "y")
         if rows.n_used == 0:
             raise ValueError("No row has a positive weight. Change sample_weight or class_weight.")
