@@ -21,6 +21,7 @@ SEARCH = "search"  # the effort that tries several recipes
 _DRAWN_BY_GRADIENT = 0.5  # share of the rows, unless the user says
 _DRAWN_BESIDE_TOP = 0.1  # share of the rows, those of small gradients
 _L2_OF_PAIRS, _MOST_L2_OF_PAIRS = 1e-3, 10.0  # by weight; what is chance in a row pulls on all of its pairs at once
+_L2_OF_MANY_LISTED, _MANY_LISTED = 1.0, 10_000.0  # LambdaMART's, from this weight on
 _PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a booster stops, unless the user says
 _PATIENCE_OF_CLASSES = 30  # the same of folds of few rows of several classes
 
@@ -144,6 +145,8 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool, weight: 
         found = _by_size(n_rows, n_scores, model._is_class_target, _work(model))
     elif model.loss == "pairwise":
         found = found | {"l2_regularization": min(weight * _L2_OF_PAIRS, _MOST_L2_OF_PAIRS)}
+    elif model.loss == "lambdamart" and weight >= _MANY_LISTED:
+        found = found | {"l2_regularization": _L2_OF_MANY_LISTED}
     for name in _PLAIN:
         if not _is_open(getattr(model, name, "auto")):
             found = found | {name: getattr(model, name)}
