@@ -9,6 +9,9 @@ that a run that is cut short has as many as it can. A fit has ``--threads`` thre
 several run at a time, as many processors to itself; its seconds are those of the processor if it has one thread, so
 that other work on the machine does not count. A library is loaded before. ``--table FILE`` also writes rank, loss over
 the best and seconds of all contestants, set by set, as a table in Markdown.
+
+``python benchmarks/defaults.py --thousand [--data FOLDER] [--threads N]`` times our booster alone on 1,000 rows:
+drawn ones of 2 to 20 classes and 5 to 60 columns, and those of each set of classes (600 or more).
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -290,6 +293,54 @@ def _for_all(shares: np.ndarray, labels: np.ndarray, n_classes: int) -> np.ndarr
     return found
 
 
+# ---- one thousand rows ----------------------------------------------------------------------------------------
+
+THOUSAND, FEWEST_OF_THOUSAND = 1000, 600
+
+
+def _thousand_drawn() -> Iterator[tuple[str, Job]]:
+    from sklearn.datasets import make_classification
+
+    for n_classes in (2, 3, 5, 11, 20):
+        for n_columns in (5, 20, 60):
+            X, y = make_classification(
+                THOUSAND, n_columns, n_informative=min(10, n_columns), n_redundant=0, n_classes=n_classes,
+                n_clusters_per_class=1, random_state=0,
+            )  # fmt: skip
+            yield f"drawn, {n_classes} classes, {n_columns} columns", Job(X, y, np.zeros(n_columns, bool), n_classes, 0)
+
+
+def _thousand_of_sets(folder: Path, chosen: list[str]) -> Iterator[tuple[str, Job]]:
+    for name in chosen:
+        table = sets.load(folder, name)
+        if table.n_classes == 0 or len(table.y) < FEWEST_OF_THOUSAND:
+            continue
+        rows = sets.seed_of(table.name, 1).permutation(len(table.y))[:THOUSAND]
+        y = np.unique(table.y[rows], return_inverse=True)[1]
+        name = f"{name}, {len(rows)} rows, {y.max() + 1} classes, {table.X.shape[1]} columns"
+        yield name, Job(table.X[rows], y, table.is_category, int(y.max()) + 1, 0)
+
+
+def time_thousand(folder: Path | None, chosen: list[str], threads: int) -> None:
+    """Print seconds of a fit, the least of three, and those of the processor."""
+    import spinney
+
+    _get_ready("spinney", threads)
+    of_sets = _thousand_of_sets(folder, chosen) if folder is not None else iter(())
+    print(f"{'seconds of a fit, with nothing set':<60}{'wall':>8}{'processor':>11}{'trees':>9}")
+    for name, job in (*_thousand_drawn(), *of_sets):
+        times = []
+        for _ in range(3):
+            began = time.perf_counter(), time.process_time()
+            categories = np.flatnonzero(job.is_category).tolist()
+            model = spinney.GradientBoostingClassifier(categorical_features=categories, n_jobs=threads)
+            model.fit(job.X, job.y)
+            times.append((time.perf_counter() - began[0], time.process_time() - began[1]))
+        wall, processor = np.min(times, axis=0)
+        n_trees = model.n_estimators_ * (job.n_classes if job.n_classes > 2 else 1)
+        print(f"{name:<60}{wall:>8.2f}{processor:>11.2f}{n_trees:>9,}", flush=True)
+
+
 # ---- report ---------------------------------------------------------------------------------------------------
 
 
@@ -379,6 +430,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--jobs", type=int, help="fits at a time; default: processors over threads")
     parser.add_argument("--threads", type=int, default=2, help="of a fit")
+    parser.add_argument("--thousand", action="store_true", help="time ours alone on 1,000 rows")
     parser.add_argument("--minutes", type=float, help="start nothing new after so many")
     parser.add_argument("--records", type=Path, default=Path("defaults.jsonl"), help="results, one line each")
     parser.add_argument("--table", type=Path, metavar="FILE", help="rank, loss and seconds by set, in Markdown")
@@ -388,8 +440,13 @@ def parse() -> argparse.Namespace:
 def main() -> int:
     options = parse()
     print(", ".join(f"{name} {value}" for name, value in environment().items()))
+    chosen = options.sets or []
+    if options.data is not None and not chosen:
+        chosen = [n for n in sets.names(options.data) if n not in TOO_LARGE | TWINS]
+    if options.thousand:
+        time_thousand(options.data, chosen, options.threads)
+        return 0
     if options.data is not None:
-        chosen = options.sets or [n for n in sets.names(options.data) if n not in TOO_LARGE | TWINS]
         wanted = options.contestants or [c for table in FAMILIES[options.family] for c in table]
         able = [c for c in wanted if importlib.util.find_spec(CONTESTANTS[c][0])]
         jobs = options.jobs or max(1, len(os.sched_getaffinity(0)) // options.threads)

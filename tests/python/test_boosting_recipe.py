@@ -129,13 +129,50 @@ def test_steps_of_squared_errors_grow_unless_the_user_says_how_long_they_are():
     assert found(1000, n_estimators=50) == (0.1, 0, 50)
 
 
-def test_few_rows_of_several_classes_take_long_steps_and_little_patience():
-    few, many, two = (
-        resolve(spinney.GradientBoostingClassifier(), *size, False) for size in ((500, 3), (5000, 3), (500, 1))
-    )
-    assert (few.learning_rate, few.patience) == (0.16, 30)
-    assert (many.learning_rate, many.patience) == (0.1, 50)
-    assert (two.learning_rate, two.patience) == (0.08, 50)
+def test_few_rows_of_classes_take_long_steps_that_grow_and_little_patience():
+    def found(n_rows, n_scores, **parameters):
+        recipe = resolve(spinney.GradientBoostingClassifier(**parameters), n_rows, n_scores, False)
+        return recipe.learning_rate, recipe.steps_grow_after, recipe.n_rounds, recipe.patience
+
+    assert found(500, 3) == found(2999, 11) == (0.4, 15, 200, 10)
+    assert found(500, 1) == (0.1, 50, 500, 40)
+    assert found(5000, 3) == (0.1, 0, 600, 50)
+    assert found(500, 3, effort=0) == found(500, 3)
+    assert found(500, 3, effort=1) == (0.2, 30, 400, 20)
+    assert found(500, 3, learning_rate=0.05) == (0.05, 0, 1000, 30)
+    assert found(500, 3, early_stopping=True) == (0.16, 0, 1000, 30)
+    assert found(500, 3, n_iter_no_change=7) == (0.4, 15, 200, 7)
+
+
+@pytest.mark.parametrize("n_scores", [1, 3, 11, 20, 100])
+@pytest.mark.parametrize("n_columns", [5, 60, 1000])
+def test_the_number_of_trees_of_few_rows_is_bounded(n_scores, n_columns):
+    """A fit of 1,000 rows is to take half a second, however many classes there are."""
+    recipe = resolve(spinney.GradientBoostingClassifier(), 1000, n_scores, False, n_columns=n_columns)
+    assert recipe.n_folds * recipe.n_rounds <= (5000 if n_scores == 1 else 1400 if n_columns >= 60 else 2000)
+    assert recipe.max_leaf_nodes <= 12
+    assert recipe.max_bins <= 64
+    assert recipe.max_features == (0.2 if n_scores > 1 and n_columns >= 60 else 0.5)
+
+
+def test_rounds_of_many_classes_are_few():
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(12, 6))
+    y = np.arange(360) % 12
+    Z = centres[y] + rng.normal(scale=0.7, size=(360, 6))
+    model = spinney.GradientBoostingClassifier().fit(Z[:180], y[:180])
+    assert model.n_iter_ <= 250  # of ten boosters; with steps of 0.16 there were 460
+    assert model.score(Z[180:], y[180:]) > 0.65
+
+
+def test_boosters_of_several_classes_take_turns_in_their_bins():
+    def bins(n_scores, **parameters):
+        recipe = resolve(spinney.GradientBoostingClassifier(**parameters), 500, n_scores, False)
+        return [recipe.of_member(i).max_bins for i in range(5)]
+
+    assert bins(3) == [64, 64, 24, 24, 64]
+    assert bins(3, max_bins=40) == [40] * 5
+    assert bins(1) == [64] * 5
 
 
 def test_what_is_set_stays():

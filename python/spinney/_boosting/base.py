@@ -216,7 +216,7 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
         held_out = self._held_out(rows, schema, loss, later, learned, n_scores)
         others = [(name, self._held_out(rows, schema, loss, given, learned, n_scores)) for name, given in sets[1:]]
         has_held_out = held_out is not None or time is not None
-        recipe = resolve(self, rows.n_used, n_scores, has_held_out, rows.total_weight)
+        recipe = resolve(self, rows.n_used, n_scores, has_held_out, rows.total_weight, schema.n_features)
         check_stream(X, self, recipe, rows)
         check_dealt(recipe, rows)
         if recipe.n_folds and 0 < rows.n_used < len(rows.target):

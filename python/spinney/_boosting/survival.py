@@ -61,9 +61,9 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
     effort : float or "search", default=0.5
         With ``n_estimators="auto"``: how much time to spend, from 0, quick, to 1, thorough. At 1 there are twice as
         many boosters as at 0.5 and their steps are half as long, at 0 half as many (three instead of five) and twice as
-        long: about three times, or a third of, the time. "search" tries five recipes on the same folds (smaller and
-        larger trees, fewer columns, larger leaves) and keeps the one whose held-out rows say it is best: about five
-        times the time of 0.5.
+        long (but where rows of classes are few): about three times, or a third of, the time. "search" tries five
+        recipes on the same folds (smaller and larger trees, fewer columns, larger leaves) and keeps the one whose
+        held-out rows say it is best: about five times the time of 0.5.
     learning_rate : float or "auto", default="auto"
         Factor by which the values of each tree are multiplied. "auto": 0.1, or what goes with ``n_estimators="auto"``.
     max_leaf_nodes : int, "auto" or None, default="auto"
@@ -176,7 +176,7 @@ class GradientBoostingSurvival(SaysTimes, BaseBoosting):
         Share or number of rows to hold out, unless `fit` is given ``X_val``.
     n_iter_no_change : int or None, default=None
         Rounds without an improvement after which early stopping ends the fit. None: 10; 50 with
-        ``n_estimators="auto"``.
+        ``n_estimators="auto"``, but 40 of folds of fewer than 3,000 rows of two classes and 10 of several.
     tol : float, default=1e-7
         By how much the loss must fall to count as an improvement.
     keep_best : bool, default=True

@@ -16,6 +16,7 @@ _MANY_ROWS = 20_000  # from here on, boosters share one table in codes
 VERY_MANY_ROWS = 1_000_000  # from here on, they share it whatever its columns are
 _SOME_ROWS = 0.7  # share that every second booster draws of few
 _SOME_COLUMNS = 0.35  # share that a node of every other pair of them looks at, where values are to be predicted
+_FEW_BINS = 24  # of every other pair of them, with several classes
 _HELD_TWICE = 0.2  # share of a fold
 SEARCH = "search"  # the effort that tries several recipes
 _DRAWN_BY_GRADIENT = 0.5  # share of the rows, unless the user says
@@ -23,7 +24,9 @@ _DRAWN_BESIDE_TOP = 0.1  # share of the rows, those of small gradients
 _L2_OF_PAIRS, _MOST_L2_OF_PAIRS = 1e-3, 10.0  # by weight; what is chance in a row pulls on all of its pairs at once
 _L2_OF_MANY_LISTED, _MANY_LISTED = 1.0, 10_000.0  # LambdaMART's, from this weight on
 _PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a booster stops, unless the user says
-_PATIENCE_OF_CLASSES = 30  # the same of folds of few rows of several classes
+_PATIENCE_OF_CLASSES = 30  # the same of few rows of several classes, or
+_PATIENCE_OF_FEW = 10, 40  # of folds of them, and of two classes, whose steps are longer
+_WIDE = 30  # columns from which on a node of few rows of several classes looks at fewer, and folds are fewer
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class Recipe:
         Whether every second booster draws rows, though the others do not.
     varies_trees : bool
         Whether pairs of boosters by turns look at some columns in a node, and have leaves of a single row.
+    varies_bins : bool
+        Whether pairs of boosters by turns have few bins: those of all would miss what lies in a tail.
     draws_bins : bool
         Whether each booster cuts columns into bins of its own. The mean of several then has finer steps than each, and
         bins may be few; else they share one table in codes.
@@ -86,6 +91,7 @@ class Recipe:
     held_twice: float
     draws_rows: bool
     varies_trees: bool
+    varies_bins: bool
     draws_bins: bool
     has_statistics: bool
     is_auto: bool
@@ -94,7 +100,8 @@ class Recipe:
         """Return what one of the boosters is to do: the mean of several that differ is better than each."""
         subsample = _SOME_ROWS if self.draws_rows and i % 2 else self.subsample
         if not self.varies_trees:
-            return replace(self, subsample=subsample)
+            max_bins = _FEW_BINS if self.varies_bins and i // 2 % 2 else self.max_bins
+            return replace(self, subsample=subsample, max_bins=max_bins)
         if i // 2 % 2:
             return replace(self, subsample=subsample, max_features=None, min_samples_leaf=1)
         return replace(self, subsample=subsample, max_features=_SOME_COLUMNS)
@@ -110,6 +117,7 @@ def fixed(n_rounds: int, learning_rate: float, stops_early: bool, patience: int 
         "held_twice": 0.0,
         "draws_rows": False,
         "varies_trees": False,
+        "varies_bins": False,
         "draws_bins": False,
         "has_statistics": False,
     }
@@ -133,7 +141,9 @@ def makes_folds(model: Any, has_held_out: bool) -> bool:
     return model.n_estimators == "auto" and model.early_stopping is None and is_plain and not has_held_out
 
 
-def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool, weight: float | None = None) -> Recipe:
+def resolve(
+    model: Any, n_rows: int, n_scores: int, has_held_out: bool, weight: float | None = None, n_columns: int = 0
+) -> Recipe:
     """Decide all that the user has left open, by the size of the table and its weight (1 a row); what is set stays."""
     weight = float(n_rows) if weight is None else weight
     is_auto = isinstance(model.n_estimators, str)
@@ -147,6 +157,15 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool, weight: 
         found = found | {"l2_regularization": min(weight * _L2_OF_PAIRS, _MOST_L2_OF_PAIRS)}
     elif model.loss == "lambdamart" and weight >= _MANY_LISTED:
         found = found | {"l2_regularization": _L2_OF_MANY_LISTED}
+    n_folds, n_deals = 0, 1
+    is_few, has_classes = n_rows < _few_rows(model._is_class_target), _has_classes(model, n_scores)
+    if stops and makes_folds(model, has_held_out):
+        n_most = 7 if has_classes and n_columns >= _WIDE else 10
+        n_folds, n_deals = _folds_and_deals(n_rows, is_few, _work(model), n_most)
+    patience = _patience(is_auto, is_few and has_classes)
+    if n_folds and is_few and model._is_class_target:
+        patience = _patience_of_few(model, has_classes) or patience
+        found = found | _few_of_classes(model, n_scores, n_columns, _work(model))
     for name in _PLAIN:
         if not _is_open(getattr(model, name, "auto")):
             found = found | {name: getattr(model, name)}
@@ -156,16 +175,12 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool, weight: 
         found = found | {"subsample": drawn}
     if not is_auto:
         found = found | {"n_rounds": int(model.n_estimators)}
-    n_folds, n_deals = 0, 1
-    is_few = n_rows < _few_rows(model._is_class_target)
-    if stops and makes_folds(model, has_held_out):
-        n_folds, n_deals = _folds_and_deals(n_rows, is_few, _work(model))
     if n_folds and not is_few and model.loss == "squared_error" and _is_open(model.learning_rate):
         found = found | _growing_steps(n_rows, _work(model))
     return Recipe(
         **found,
         stops_early=stops,
-        patience=int(model.n_iter_no_change or _patience(is_auto, is_few and _has_classes(model, n_scores))),
+        patience=int(model.n_iter_no_change or patience),
         worth=_WORTH / n_rows if is_auto else 0.0,
         worth_of_present=model.loss == "squared_error",  # others have no natural 0, or go on falling to it
         n_folds=n_folds,
@@ -173,6 +188,7 @@ def resolve(model: Any, n_rows: int, n_scores: int, has_held_out: bool, weight: 
         held_twice=_HELD_TWICE if n_folds and n_deals == 1 and n_scores == 1 and _calibrates_values(model) else 0.0,
         draws_rows=n_folds > 0 and is_few and _is_open(model.subsample),
         varies_trees=n_folds > 0 and is_few and not model._is_class_target and _leaves_trees_open(model),
+        varies_bins=n_folds > 0 and is_few and has_classes and _is_open(model.max_bins),
         draws_bins=n_folds > 0 and n_rows < _MANY_ROWS,
         has_statistics=n_folds > 0 and n_scores == 1 and n_rows < VERY_MANY_ROWS,
         is_auto=is_auto,
@@ -185,10 +201,33 @@ def _growing_steps(n_rows: int, work: float) -> dict[str, Any]:
     return {"learning_rate": first / work, "steps_grow_after": round(after * work), "n_rounds": round(most * work)}
 
 
+def _few_of_classes(model: Any, n_scores: int, n_columns: int, work: float) -> dict[str, Any]:
+    """Return what suits folds of few rows of classes: long steps that grow, and fewer of many columns.
+
+    The mean of boosters forgives each of them its long steps, and a fit of 1,000 rows of many classes takes half a
+    second. Steps are not longer still where less work is asked for.
+    """
+    found: dict[str, Any] = {}
+    has_classes, more = n_scores > 1, max(1.0, work)
+    if _is_open(model.learning_rate):
+        first, after, most = (0.4, 15, 200) if has_classes else (0.1, 50, 500)
+        found = {"learning_rate": first / more, "steps_grow_after": round(after * more), "n_rounds": round(most * more)}
+    if has_classes and n_columns >= _WIDE:
+        found = found | {"max_features": 0.2}
+    return found
+
+
 def _patience(is_auto: bool, are_few_of_classes: bool) -> int:
     if not is_auto:
         return _PATIENCE
     return _PATIENCE_OF_CLASSES if are_few_of_classes else _PATIENCE_OF_FOLDS
+
+
+def _patience_of_few(model: Any, has_classes: bool) -> int:
+    """Return that of folds of few rows of classes; 0 where steps are as long as the user says."""
+    if not _is_open(model.learning_rate):
+        return 0
+    return round(_PATIENCE_OF_FEW[0 if has_classes else 1] * max(1.0, _work(model)))
 
 
 def _has_classes(model: Any, n_scores: int) -> bool:
@@ -235,11 +274,11 @@ def _few_rows(is_class_target: bool) -> int:
     return _FEW_ROWS if is_class_target else _VERY_FEW_ROWS
 
 
-def _folds_and_deals(n_rows: int, is_few: bool, work: float) -> tuple[int, int]:
+def _folds_and_deals(n_rows: int, is_few: bool, work: float, n_most: int) -> tuple[int, int]:
     """Return the number of folds, and how often rows are dealt out; `work` is a half to 2."""
     if not is_few:
         return (3 if work < 0.75 else round(5 * work)), 1
-    return max(5, min(round(10 * min(work, 1.0)), n_rows // 10)), round(max(work, 1.0))
+    return max(5, min(round(n_most * min(work, 1.0)), n_rows // 10)), round(max(work, 1.0))
 
 
 def _calibrates_values(model: Any) -> bool:
