@@ -144,6 +144,9 @@ void Boosting::place_parts() {
 void Boosting::weigh_rows() {
   if (params_.draws_by_gradient) weight_scale_ = std::ldexp(1.0, 50 - std::ilogb(static_cast<double>(n_rows())));
   if (rows_.weight == nullptr) return;
+  const double first = rows_.weight[all_[0]];
+  const auto is_first = [&](Row r) { return rows_.weight[r] == first; };
+  if (!params_.draws_by_gradient && std::all_of(all_.begin(), all_.end(), is_first)) even_weight_ = first;
   const WeightScale found = weight_scale(all_, rows_.weight, n_rows(), params_.draws_by_gradient ? 50 : 61);
   weight_scale_ = found.scale;
   if (!(found.count_by_weight > 0)) return;
@@ -316,6 +319,14 @@ void Boosting::average(Tree& tree) const {
 // Nodes know the weight of their rows, not their number. It is summed in whole numbers of a power of two that is small
 // enough: whole weights stay what they are, and the order of the rows does not matter.
 void Boosting::weigh(BoostedTree& grown, std::span<const Row> rows) const {
+  if (even_weight_ > 0) {
+    const auto unit = static_cast<std::int64_t>(even_weight_ * weight_scale_);
+    std::vector<std::int64_t> weights;
+    weights.reserve(grown.leaves.size());
+    for (const GrownLeaf& leaf : grown.leaves)
+      weights.push_back(static_cast<std::int64_t>(leaf.end - leaf.begin) * unit);
+    return set_weights(grown, weights, weight_scale_);
+  }
   std::vector<std::atomic<std::int64_t>> sums(grown.leaves.size());
   for_each_piece(grown, rows, n_rows(), params_.tree.n_threads, 2.0,
                  [&](std::size_t i, std::size_t begin, std::size_t end) {

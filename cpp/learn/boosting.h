@@ -196,6 +196,7 @@ class Boosting {
   std::vector<std::vector<std::uint32_t>> cuts_;     // by tree, if rounds may be dropped
   std::vector<std::vector<std::uint32_t>> dropped_;  // by round
   double weight_scale_ = 1;
+  double even_weight_ = 0;  // that all rows of positive weight have, as those of a fold; 0: they differ, or have none
   std::size_t first_row_ = 0, n_all_rows_ = 0;  // where a part of a table begins, and the whole table's rows
   std::uint32_t round_ = 0;
   std::vector<Tree> trees_;
