@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from queue import Empty, Queue
 from threading import Thread, get_ident
 from typing import Any
@@ -20,6 +21,20 @@ def own_clock() -> Callable[[], float]:
     if sys.platform != "linux":
         return time.process_time  # of all threads: a call that hangs beside others is not told from them
     return partial(time.clock_gettime, time.pthread_getcpuclockid(get_ident()))
+
+
+def held_here() -> Callable[[], bool]:
+    """Return what tells whether this worker still keeps the actor that is being made: its client may let it go, or die.
+
+    When Python deletes it would tell as much, if nobody else knew it.
+    """
+    find: Any = import_module("distributed").get_worker
+    try:
+        worker = find()
+    except ValueError:  # it is no actor
+        return lambda: True
+    key = worker.get_current_task()
+    return lambda: key in worker.state.actors
 
 
 class Told:

@@ -11,10 +11,9 @@ from copy import copy
 from dataclasses import replace
 from queue import Empty, Queue
 from typing import Any
-from weakref import ref
 
 import spinney._engine as _engine
-from spinney._cluster.actor import SAY_EVERY, Answering, Told
+from spinney._cluster.actor import Answering, Told, held_here
 from spinney._cluster.left import take
 
 Wanted = tuple[int, int, float]  # number of the first tree, how many, the strength of their shrinkage
@@ -43,10 +42,7 @@ class Grower(Answering):
         self._request: Any = None
         self._told = Told()
         self._given: Queue[list[_engine.Tree]] = Queue()
-
-    def __del__(self) -> None:
-        """End the fit: the client has let it go, or is gone."""
-        self.give_up()
+        self._is_held = held_here()
 
     def read(self, y: Any, weight: Any, groups: Any) -> None:
         """Read all rows, up to the first tree."""
@@ -63,19 +59,14 @@ class Grower(Answering):
     def lead(self, y: Any, weight: Any, groups: Any) -> tuple[str, Any]:
         """Begin the fit; return what it wants first, as `go_on` does."""
         table, model, told, given = take(*self._left_by), self._model, self._told, self._given
-        me = ref(self)  # the thread does not keep it: the client may let it go, or be gone
 
         def ask(request: Any, first: int, n_trees: int) -> Any:
-            actor = me()
-            if actor is None:
-                raise _ReadyError
-            actor._request = replace(request, share=None)
-            del actor
+            self._request = replace(request, share=None)
             told.say("grow", (first, n_trees, request.shrinkage))
             trees: list[_engine.Tree] | None = None
-            while trees is None and me() is not None:
+            while trees is None and self._is_held():
                 with suppress(Empty):
-                    trees = given.get(timeout=SAY_EVERY)
+                    trees = given.get(timeout=1.0)
             if not trees:
                 raise _ReadyError
             return request.view(_engine.forest_from_trees(trees, request.n_categories))

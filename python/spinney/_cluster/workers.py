@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from importlib import import_module
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from spinney._cluster.actor import SAY_EVERY, Answering, Told
+from spinney._cluster.actor import SAY_EVERY, Answering, Told, held_here
 from spinney._cluster.left import FEEDS, forget, is_over, leave, take
 from spinney._data.scan import Scan
 
@@ -129,7 +129,7 @@ def feed_table(fit: str, address: str, is_last: bool, categorical_features: Any,
 
 
 class LoneFit(Answering):
-    """A fit that one worker does alone, in a thread of its own, which ends when nobody asks for it any more.
+    """A fit that one worker does alone, in a thread of its own, which ends when nobody waits for it any more.
 
     Parameters
     ----------
@@ -150,10 +150,7 @@ class LoneFit(Answering):
         self._told = Told()
         self._answers: Queue[Any] = Queue()
         self._is_over = Event()
-
-    def __del__(self) -> None:
-        """End the fit: the client has let it go, or is gone."""
-        self.give_up()
+        self._is_held = held_here()
 
     def begin(self, beside: dict[str, Any]) -> tuple[str, Any]:
         """Begin the fit; return what it says first, as `go_on` does."""
@@ -161,9 +158,9 @@ class LoneFit(Answering):
         del self._table
         is_watched = "callbacks" in model.get_params(deep=False)
         if is_watched:
-            model.set_params(callbacks=Watcher(told, self._answers, self._is_over, self._reports))
+            model.set_params(callbacks=Watcher(told, self._answers, self._is_over, self._is_held, self._reports))
 
-        def fit() -> Any:  # knows the queues, not the actor: it may be let go
+        def fit() -> Any:
             done = model.fit(table, **beside)
             return done.set_params(callbacks=None) if is_watched else done  # queues stay here
 
@@ -196,6 +193,8 @@ class Watcher:
         From the client.
     is_over : Event
         Whether the fit is given up.
+    is_held : callable
+        Whether anybody waits for it.
     reports : bool
         Whether the client is told.
     """
@@ -203,19 +202,23 @@ class Watcher:
     told: Told
     answers: Queue[Any]
     is_over: Event
+    is_held: Callable[[], bool]
     reports: bool
 
     def __call__(self, progress: dict[str, Any]) -> bool:
         """Say what a round has done; return whether it was the last."""
-        if self.reports and not self.is_over.is_set():
-            self.told.say("round", progress)
-            began = time.monotonic()
-            while not self.is_over.is_set() and time.monotonic() - began < _LONGEST_WAIT:
-                try:
-                    return bool(self.answers.get(timeout=1.0))
-                except Empty:
-                    continue
-            self.is_over.set()
-        if self.is_over.is_set():
+        if self._is_given_up():
             raise GivenUpError
-        return False
+        if not self.reports:
+            return False
+        self.told.say("round", progress)
+        began = time.monotonic()
+        while not self._is_given_up() and time.monotonic() - began < _LONGEST_WAIT:
+            try:
+                return bool(self.answers.get(timeout=1.0))
+            except Empty:
+                continue
+        raise GivenUpError
+
+    def _is_given_up(self) -> bool:
+        return self.is_over.is_set() or not self.is_held()
