@@ -119,11 +119,18 @@ void TableHandle::add_category(nb::object codes, std::uint32_t n_categories) {
   c.data = reinterpret_cast<const std::byte*>(array.data());
   c.stride = array.stride(0) * 4;
   c.n_categories = n_categories;
-  for (std::size_t r = 0; r < table.n_rows; ++r) {
-    const std::int32_t code = array.data()[static_cast<std::ptrdiff_t>(r) * array.stride(0)];
-    if (code < -1 || code > static_cast<std::int64_t>(n_categories))
-      throw nb::value_error("a category code is out of range");
-  }
+  const auto check = [&] {
+    for (std::size_t r = 0; r < table.n_rows; ++r) {
+      const std::int32_t code = array.data()[static_cast<std::ptrdiff_t>(r) * array.stride(0)];
+      if (code < -1 || code > static_cast<std::int64_t>(n_categories))
+        throw nb::value_error("a category code is out of range");
+    }
+  };
+  constexpr std::size_t few = 1 << 16;  // rows for which letting other threads go on is not worth it
+  if (table.n_rows <= few)
+    check();
+  else
+    run_interruptible([&](Interrupt&) { check(); });
   owners.push_back(codes);
   table.columns.push_back(c);
 }
