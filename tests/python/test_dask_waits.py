@@ -129,29 +129,31 @@ def test_workers_that_are_out_of_reach_are_named(client, monkeypatch):
 
 def test_a_worker_is_lost_once_however_many_blocks_it_has(monkeypatch):
     carrier = DaskCarrier.__new__(DaskCarrier)
-    carrier._log, carrier._n_lost, carrier.blocks, carrier._where = [], 0, [(0, 1), (1, 2), (2, 3)], ["a", "a", "a"]
-    carrier._holders = SimpleNamespace(ask=lambda workers, question: {}, forget=lambda address: None)
-    monkeypatch.setattr(DaskCarrier, "_made_again", lambda self, block: b"%d" % block)
+    carrier._n_lost, carrier.blocks, carrier._where = 0, [(0, 1), (1, 2), (2, 3)], ["a", "a", "a"]
+    carrier._holders = SimpleNamespace(forget=lambda address: None)
+    monkeypatch.setattr(DaskCarrier, "_made_again", lambda self, block, n_last: [b"%d" % block] * n_last)
     for n in range(1, 21):
-        assert carrier.ask(b"") == [b"0", b"1", b"2"]
+        coming = [{}, {}]
+        carrier._make_again(coming)
+        assert coming == [{0: b"0", 1: b"1", 2: b"2"}] * 2
         assert carrier._n_lost == n
     with pytest.raises(RuntimeError, match="The cluster has lost workers 21 times during the fit, the last of them a"):
-        carrier.ask(b"")
+        carrier._make_again([{}])
 
 
 @pytest.mark.slow
 def test_rows_that_are_made_again_are_not_left_by_an_interruption(monkeypatch):
-    asked, found, ask, gathered = [], [], DaskCarrier.ask, dask_carrier.gathered
+    asked, found, send, gathered = [], [], DaskCarrier.send, dask_carrier.gathered
     with (
         distributed.LocalCluster(n_workers=2, processes=False, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster),
     ):
 
-        def ask_one(self, question):
+        def send_and_close(self, question):
             asked.append(question)
             if len(asked) == 5:
                 cluster.sync(cluster.workers[0].close)
-            return ask(self, question)
+            return send(self, question)
 
         def gathered_and_interrupted(*args):
             result = gathered(*args)
@@ -160,7 +162,7 @@ def test_rows_that_are_made_again_are_not_left_by_an_interruption(monkeypatch):
                 raise KeyboardInterrupt
             return result
 
-        monkeypatch.setattr(DaskCarrier, "ask", ask_one)
+        monkeypatch.setattr(DaskCarrier, "send", send_and_close)
         monkeypatch.setattr(dask_carrier, "gathered", gathered_and_interrupted)
         with pytest.raises(KeyboardInterrupt):
             spinney.GradientBoostingRegressor(**FEW).fit(partitioned(make_frame(6000), [3000]), "y")
