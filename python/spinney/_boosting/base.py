@@ -304,6 +304,9 @@ class BaseBoosting(SaysScores, FollowsSets, ReadableBoosting, BoostingImportance
             return [[set_aside(rows, self.validation_fraction, groups, self._is_class_target, seed, time)]]
         return [[(rows, held_out)]]
 
+    def _holds_rows_out(self) -> bool:
+        return stops_early(self)
+
     def _check_request(self, X_val: Any, y_val: Any, more: dict[str, Any], groups: Any, time: Any) -> None:
         self._check_parameters()
         for metric in metrics_of(self.scoring):

@@ -23,7 +23,7 @@ from spinney._ensemble.member import random_state_names, set_random_states
 from spinney._ensemble.resampling import out_of
 from spinney._judge.bias_variance_rows import Truth, members_say, onehot, predictions, read_estimators
 from spinney._learn.attributes import warn_renamed
-from spinney._learn.folds import read_row_groups
+from spinney._learn.folds import read_row_groups, told_of_rows
 from spinney._learn.target import read_classes, read_values
 from spinney._learn.threads import count_threads, in_order
 from spinney._words.digits import elide, fixed, one_line, plural
@@ -243,7 +243,8 @@ def bias_variance(
     X, y : table and array-like, optional
         Rows to draw bootstrap samples from.
     groups : array-like of shape (n_samples,), optional
-        Rows with the same label are drawn, or left out, together.
+        Rows with the same label are drawn, or left out, together. Learners of spinney that hold rows out by themselves,
+        as boosting does that stops early, hold them out together too, and those drawn twice in any case.
     generator : callable, optional
         Instead of rows: ``generator(rng, n)`` returns X and y of n rows, drawn with a `numpy.random.Generator`. If it
         has a method ``truth(X)``, that returns the mean of y, or the class probabilities in the order of the sorted
@@ -307,10 +308,11 @@ def bias_variance(
 
     def repeat(k: int) -> tuple[NDArray[np.intp], dict[str, tuple[Any, Any]]]:
         rng = np.random.default_rng([seed, k])
-        rows, drawn_X, drawn_y = source.draw(rng)
+        rows, drawn_X, drawn_y, together = source.draw(rng)
         said = {}
         for name, learner in learners.items():
-            fitted = _seeded(learner, int(rng.integers(_LARGEST_SEED))).fit(drawn_X, drawn_y)
+            fitted = _seeded(learner, int(rng.integers(_LARGEST_SEED)))
+            fitted.fit(drawn_X, drawn_y, **told_of_rows(fitted, together))
             said[name] = source.judge(fitted, rows, loss)
         return rows, said
 
@@ -358,15 +360,20 @@ class _Source:
     n_train: int
     units: list[NDArray[np.intp]] | None = None  # rows that are drawn together
 
-    def draw(self, rng: np.random.Generator) -> tuple[NDArray[np.intp], Any, Any]:
-        """Return the test rows that are judged, and a training sample."""
+    def draw(self, rng: np.random.Generator) -> tuple[NDArray[np.intp], Any, Any, NDArray[np.intp] | None]:
+        """Return the test rows that are judged, a training sample, and which of its rows belong together.
+
+        A row that was drawn twice belongs to itself: a learner that holds one of the two out has seen the other.
+        """
         if self.y is None:
-            return np.arange(self.table.n_rows), *self.generator(rng, self.n_train)
+            return np.arange(self.table.n_rows), *self.generator(rng, self.n_train), None
         if self.units is None:
-            rows = rng.integers(self.table.n_rows, size=self.table.n_rows)
+            rows = together = rng.integers(self.table.n_rows, size=self.table.n_rows)
         else:
-            rows = np.concatenate([self.units[u] for u in rng.integers(len(self.units), size=len(self.units))])
-        return np.flatnonzero(out_of(rows, self.table.n_rows)), self.table.take(rows), self.y[rows]
+            drawn = rng.integers(len(self.units), size=len(self.units))
+            rows = np.concatenate([self.units[u] for u in drawn])
+            together = np.repeat(drawn, [len(self.units[u]) for u in drawn])
+        return np.flatnonzero(out_of(rows, self.table.n_rows)), self.table.take(rows), self.y[rows], together
 
     def judge(self, fitted: Any, rows: NDArray[np.intp], loss: str) -> tuple[Values, Values | None]:
         """Return what a learner predicts of test rows, and what its members do."""

@@ -19,7 +19,7 @@ from sklearn.utils import check_random_state
 
 from spinney._fitted.tree import FittedTree
 from spinney._judge.runner_up import RunnerUp, runner_ups
-from spinney._learn.folds import read_row_groups
+from spinney._learn.folds import read_row_groups, told_of_rows
 from spinney._learn.parameters import count_rows
 from spinney._learn.target import read_values, read_weights
 from spinney._tree.base import BaseTree
@@ -202,7 +202,7 @@ def fragility(
     sample_weight : array-like of shape (n_samples,), optional
         Their weights.
     groups : array-like of shape (n_samples,), optional
-        Rows with the same label are drawn together.
+        Rows with the same label are drawn together, and held out together where the tree is pruned by folds.
     n_bootstraps : int, default=100
         Number of samples.
     tolerance : float, default=0.1
@@ -231,11 +231,12 @@ def fragility(
     random = check_random_state(random_state)
     tally = _Tally(reader, sample, tolerance)
     model = _for_bootstraps(estimator, sample).set_params(n_jobs=estimator.n_jobs if n_jobs is None else n_jobs)
+    together = told_of_rows(model, None if groups is None else read_row_groups(groups, len(sample.weight)))
     predicted = estimator.predict(X)
     for _ in range(n_bootstraps):
         weight = sample.draw(random)
         model.set_params(random_state=int(random.randint(np.iinfo(np.int32).max)))
-        model.fit(X, y, weight)
+        model.fit(X, y, weight, **together)
         tally.add(model.tree_)
         tally.churn.append(sample.change(predicted, model.predict(X)))
     second = runner_ups(reader, sample.values, sample.rows_of, y, sample.weight, model.n_jobs)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
+from sklearn.utils.validation import has_fit_parameter
 
 from spinney._data.given import given_array
 
@@ -94,6 +95,19 @@ def read_time(time: Any, n_rows: int) -> NDArray[Any]:
     if len(missing):
         raise ValueError(f"time lacks the moment of {len(missing)} row(s), the first of which is row {missing[0]}.")
     return moments
+
+
+def told_of_rows(estimator: Any, groups: Any, time: Any = None) -> dict[str, Any]:
+    """Return what goes with X and y into a fit that holds rows out by itself: which belong together, or their moments.
+
+    Estimators that hold none out refuse both, and those of other libraries do not know them.
+    """
+    holds_out = getattr(estimator, "_holds_rows_out", None)
+    if holds_out is None or not holds_out():
+        return {}
+    if time is not None and has_fit_parameter(estimator, "time"):
+        return {"time": time}
+    return {} if groups is None or (groups == groups[0]).all() else {"groups": groups}
 
 
 def _is_vector(cv: Any) -> bool:

@@ -32,6 +32,10 @@ class SavedEstimator(ToldAttributes, NamedParameters, Kept, BaseEstimator):
         if self.n_jobs == 0:
             raise ValueError("n_jobs must not be 0. Use None for all the cores the process may use, or a number.")
 
+    def _holds_rows_out(self) -> bool:
+        """Whether a fit holds rows out by itself, so that it should be told which belong together."""
+        return False
+
     @property
     def _n_threads(self) -> int:
         """Threads as the engine takes them: 0 stands for all."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -50,6 +51,10 @@ class BaseTree(PrunableTree, ReadableTree, GrowingEstimator):
         "decision_path_text": "explain_row",
     }
     tree_: FittedTree
+
+    def _holds_rows_out(self) -> bool:
+        by_folds = "cv" in (self._setting("prune"), self._setting("shrinkage"))
+        return self._setting("dialect") is None and by_folds and isinstance(self.cv, Integral)
 
     # ---- files and lists of models ---------------------------------------------------------------------------
 

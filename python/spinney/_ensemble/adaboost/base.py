@@ -188,6 +188,9 @@ class BaseAdaBoost(SequenceOfMembers, ExplainedByColumns, TargetEstimator):
         self._keep(reader, rounds, rule, learned)
         return self
 
+    def _holds_rows_out(self) -> bool:
+        return bool(self.early_stopping)
+
     def _check_request(self, given: tuple[Any, Any, Any], groups: Any, time: Any) -> None:
         self._check_parameters()
         check_scoring(self.scoring)

@@ -14,6 +14,7 @@ from threadpoolctl import ThreadpoolController
 from spinney._data.pick import PickTable, Places
 from spinney._ensemble.member import LARGEST_SEED, random_state_names, rows_of, takes_weights
 from spinney._learn.elsewhere import is_spread, spread
+from spinney._learn.folds import told_of_rows
 from spinney._learn.table_estimator import SavedEstimator
 from spinney._learn.threads import count_threads, in_order
 
@@ -111,12 +112,16 @@ class MemberRows:
     target, codes : ndarray of shape (n_rows,)
         Labels or values, and codes of the classes.
     weight : ndarray of shape (n_rows,), or None
+    groups, time : ndarray of shape (n_rows,), or None
+        Which rows belong together, and their moments: for members that hold rows out by themselves.
     """
 
     table: PickTable
     target: NDArray[Any]
     codes: NDArray[Any] | None
     weight: Weights
+    groups: NDArray[Any] | None = None
+    time: NDArray[Any] | None = None
 
     def fit(self, member: Any, name: str, rows: Places | None, by_code: bool, params: dict[str, Any]) -> Any:
         """Fit a member to some rows; None: to all."""
@@ -124,6 +129,8 @@ class MemberRows:
         given = {key: value if rows is None else rows_of(value, rows, len(target)) for key, value in params.items()}
         if self.weight is not None and takes_weights(member):
             given["sample_weight"] = self.weight if rows is None else self.weight[rows]
+        groups, time = (one if one is None or rows is None else one[rows] for one in (self.groups, self.time))
+        given = told_of_rows(member, groups, time) | given
         try:
             return member.fit(self.table.take(rows), target if rows is None else target[rows], **given)
         except Exception as error:

@@ -30,7 +30,7 @@ from spinney._ensemble.stacking.kept import (
 from spinney._ensemble.stacking.out_of_fold import OutOfFold, answers, folds_among
 from spinney._fitted.calibration import Curve
 from spinney._fitted.said import as_columns, column_names, member_says
-from spinney._learn.folds import Fold, read_folds
+from spinney._learn.folds import Fold, read_folds, read_row_groups
 from spinney._learn.progress import Progress
 from spinney._learn.table_estimator import SavedEstimator
 from spinney._learn.target import read_weights
@@ -81,7 +81,7 @@ class BaseStacking(TransformerMixin, BaseCombination):
         sample_weight : array-like of shape (n_samples,), optional
             For members that take weights, and for what combines them. A weight of 0 leaves the row out.
         groups : array-like of shape (n_samples,), optional
-            Rows with the same label are held out together.
+            Rows with the same label are held out together, also by members that hold rows out by themselves.
         **fit_params : dict
             For `fit` of the members that request it, with scikit-learn's metadata routing; what has one value per row
             is cut to the rows of the fold.
@@ -98,7 +98,8 @@ class BaseStacking(TransformerMixin, BaseCombination):
         members = self._members()
         if weight is not None:
             self._warn_of_weights(members)
-        rows = MemberRows(table, target, codes, weight)
+        together = None if groups is None else read_row_groups(groups, table.n_rows)
+        rows = MemberRows(table, target, codes, weight, together)
         random = check_random_state(self.random_state)
         learned |= {"_names": [name for name, _ in members], "stack_method_": [self._method(*one) for one in members]}
         if isinstance(self.cv, str):

@@ -85,9 +85,9 @@ def compare(
         Scikit-learn scorers; the first decides which model is best. None: accuracy and log loss, or R² and the root of
         the mean squared error.
     groups : array-like of shape (n_samples,), optional
-        Rows with the same label are held out together.
+        Rows with the same label are held out together, also by models of spinney that hold rows out by themselves.
     time : array-like of shape (n_samples,), optional
-        Moments: rows are held out that come after those that are learned from, in `cv` folds.
+        Moments: rows are held out that come after those that are learned from, in `cv` folds; likewise.
     sample_weight : array-like of shape (n_samples,), optional
         For models and metrics that take weights.
     reference : str, optional
@@ -142,10 +142,10 @@ def compare(
     estimators = estimators_of(given, kind, baseline)
     if reference is not None and reference not in estimators:
         raise ValueError(f"reference={reference!r} is not among the models: {', '.join(estimators)}.")
-    problem = read_problem(table, y, read_weights(sample_weight, table.n_rows), kind)
+    problem = read_problem(table, y, read_weights(sample_weight, table.n_rows), kind, groups, time)
     metrics = read_metrics(scoring, kind)
     random = check_random_state(random_state)
-    folds, n_first = make_folds(problem, cv, repeats, groups, time, random)
+    folds, n_first = make_folds(problem, cv, repeats, random)
     shares = _read_shares(learning_curves)
     templates = {name: seeded(estimator, random) for name, estimator in estimators.items()}
     _warn_of_weights(problem, templates)

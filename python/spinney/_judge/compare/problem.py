@@ -38,12 +38,16 @@ class Problem:
     codes : ndarray of shape (n_rows,), or None
         Codes of the classes.
     weight : ndarray of shape (n_rows,), or None
+    groups, time : ndarray of shape (n_rows,), or None
+        Which rows belong together, and their moments.
     """
 
     table: PickTable
     target: NDArray[Any]
     codes: NDArray[np.intp] | None
     weight: NDArray[np.float64] | None
+    groups: NDArray[Any] | None = None
+    time: NDArray[Any] | None = None
 
 
 def read_models(models: Any) -> list[tuple[str, Any]]:
@@ -82,20 +86,20 @@ def estimators_of(models: list[tuple[str, Any]], task: str, baseline: bool) -> d
     return found
 
 
-def read_problem(table: PickTable, y: Any, weight: Any, task: str) -> Problem:
-    """Check the target."""
+def read_problem(table: PickTable, y: Any, weight: Any, task: str, groups: Any = None, time: Any = None) -> Problem:
+    """Check the target, and what stands beside it."""
+    groups = None if groups is None else read_row_groups(groups, table.n_rows)
+    time = None if time is None else read_time(time, table.n_rows)
     if task == "Regressor":
-        return Problem(table, read_one_value(y, table.n_rows, "a comparison"), None, weight)
+        return Problem(table, read_one_value(y, table.n_rows, "a comparison"), None, weight, groups, time)
     codes, classes = read_one_class(y, table.n_rows, "a comparison")
     places = codes.astype(np.intp)
-    return Problem(table, classes[places], places, weight)
+    return Problem(table, classes[places], places, weight, groups, time)
 
 
-def make_folds(
-    problem: Problem, cv: Any, repeats: int, groups: Any, time: Any, random: np.random.RandomState
-) -> tuple[list[Fold], int]:
+def make_folds(problem: Problem, cv: Any, repeats: int, random: np.random.RandomState) -> tuple[list[Fold], int]:
     """Return the folds, and how many of them are those of the first repeat."""
-    n_rows = problem.table.n_rows
+    n_rows, groups, time = problem.table.n_rows, problem.groups, problem.time
     weight = np.ones(n_rows) if problem.weight is None else problem.weight
     strata = None if problem.codes is None else problem.codes[:, np.newaxis]
     if time is not None:
@@ -104,7 +108,7 @@ def make_folds(
                 "time makes folds of its own: rows are held out that come after those learned from. Pass "
                 "a number of folds as cv, and no groups."
             )
-        order = np.argsort(read_time(time, n_rows), kind="stable")
+        order = np.argsort(time, kind="stable")
         splits = [(order[train], order[test]) for train, test in TimeSeriesSplit(int(cv)).split(order)]
         folds = read_folds(splits, strata, problem.target, weight, None, random)
         return folds, len(folds)
@@ -115,7 +119,6 @@ def make_folds(
     for _ in range(repeats):
         splitter = cv
         if groups is not None:
-            groups = read_row_groups(groups, n_rows)
             splitter = GroupKFold(int(cv), shuffle=True, random_state=int(random.randint(2**31 - 1)))
         found += read_folds(splitter, strata, problem.target, weight, groups, random)
     return found, len(found) // repeats

@@ -59,7 +59,7 @@ class Judge:
         """Fit and score a model."""
         problem = self.problem
         by_code = problem.codes is not None and gets_codes(model)
-        rows = MemberRows(problem.table, problem.target, problem.codes, problem.weight)
+        rows = MemberRows(problem.table, problem.target, problem.codes, problem.weight, problem.groups, problem.time)
         start = time.perf_counter()
         try:
             rows.fit(model, name, train, by_code, {})

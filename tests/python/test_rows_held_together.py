@@ -1,0 +1,107 @@
+"""Rows that belong together stay so in the splits that learners make by themselves, whoever fits them."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+import spinney
+from sklearn.linear_model import LinearRegression
+
+
+class Recording(spinney.GradientBoostingRegressor):
+    """Boosting that notes what it is told of its rows."""
+
+    told: ClassVar[list[tuple[Any, Any, Any]]] = []
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None, time: Any = None) -> Any:
+        self.told.append((np.asarray(X)[:, 0], groups, time))
+        return super().fit(X, y, sample_weight, groups=groups, time=time)
+
+
+class RecordingTree(spinney.DecisionTreeRegressor):
+    """A tree that notes the same."""
+
+    told: ClassVar[list[Any]] = []
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Any:
+        self.told.append(groups)
+        return super().fit(X, y, sample_weight, groups=groups)
+
+
+@pytest.fixture(autouse=True)
+def nothing_told() -> None:
+    Recording.told.clear()
+    RecordingTree.told.clear()
+
+
+def _rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    X = np.column_stack([np.arange(60.0), random.normal(size=60)])  # the first column says which row it is
+    return X, X[:, 1] + random.normal(size=60), np.arange(60) // 4
+
+
+def test_bias_variance_tells_boosting_which_rows_of_a_sample_belong_together() -> None:
+    X, y, groups = _rows()
+    spinney.bias_variance(Recording(), X, y, groups=groups, n_repeats=3, random_state=0, n_jobs=1)
+    assert len(Recording.told) == 3
+    for row, told, _ in Recording.told:
+        of_row = row.astype(int) // 4
+        assert all(len(np.unique(told[of_row == g])) == 1 for g in np.unique(of_row))
+        assert len(np.unique(told)) == len(np.unique(of_row)) > 1
+
+
+def test_bias_variance_holds_a_row_that_was_drawn_twice_out_with_itself() -> None:
+    X, y, _ = _rows()
+    spinney.bias_variance(Recording(), X, y, n_repeats=2, random_state=0, n_jobs=1)
+    for row, told, _ in Recording.told:
+        np.testing.assert_array_equal(row, told)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        spinney.GradientBoostingRegressor(n_estimators=5, early_stopping=False),
+        spinney.DecisionTreeRegressor(),
+        spinney.RandomForestRegressor(3),
+        LinearRegression(),
+    ],
+)
+def test_who_holds_nothing_out_is_told_nothing(learner: Any) -> None:
+    X, y, groups = _rows()
+    report = spinney.bias_variance(learner, X, y, groups=groups, n_repeats=2, random_state=0, n_jobs=1)
+    assert "squared loss" in str(report)
+
+
+def test_fragility_prunes_by_folds_of_whole_groups() -> None:
+    X, y, groups = _rows()
+    tree = RecordingTree(prune="cv", cv=3, random_state=0).fit(X, y, groups=groups)
+    spinney.fragility(tree, X, y, groups=groups, n_bootstraps=2, random_state=0)
+    assert len(RecordingTree.told) == 3
+    for told in RecordingTree.told:
+        np.testing.assert_array_equal(told, groups)
+
+
+def test_compare_tells_models_of_groups_and_of_time() -> None:
+    X, y, groups = _rows()
+    spinney.compare(
+        [("ours", Recording()), ("line", LinearRegression())], X, y, groups=groups, cv=3, repeats=1, n_jobs=1
+    )
+    assert len(Recording.told) == 3
+    for row, told, _ in Recording.told:
+        np.testing.assert_array_equal(told, row.astype(int) // 4)
+    Recording.told.clear()
+    spinney.compare([("ours", Recording())], X, y, time=X[:, 0], cv=3, repeats=1, n_jobs=1)
+    assert len(Recording.told) == 3
+    for row, told, time in Recording.told:
+        assert told is None
+        np.testing.assert_array_equal(time, row)
+
+
+def test_stacking_tells_its_members() -> None:
+    X, y, groups = _rows()
+    spinney.StackingRegressor([("ours", Recording())], cv=3, n_jobs=1).fit(X, y, groups=groups)
+    assert len(Recording.told) == 4  # of each fold, and of all rows
+    for row, told, _ in Recording.told:
+        np.testing.assert_array_equal(told, row.astype(int) // 4)
