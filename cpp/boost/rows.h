@@ -2,7 +2,8 @@
 //
 // A piece has the codes of some rows that follow one another in the table, and their gradients; it parts the rows of nodes
 // and adds up their histograms. Whoever grows the tree adds up what all pieces say, which are whole numbers, and finds the
-// splits. All questions that can be asked at once are one message, so that few are sent. A node is known by a number.
+// splits. All questions that can be asked at once are one message, so that few are sent. Pieces answer messages in the order
+// in which they are sent, so that one may be sent before another is answered. A node is known by a number.
 #pragma once
 
 #include <cstdint>
