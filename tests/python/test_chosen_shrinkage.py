@@ -7,6 +7,7 @@ from oracle.saved import through_bytes
 from oracle.shrinkage import own_shares
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.metrics import log_loss
 from spinney import ExtraTreesClassifier, RandomForestClassifier
 from spinney._forest.growing.strength import STRENGTHS, USUAL, JudgingRows, clearly_best
 
@@ -45,6 +46,17 @@ def test_noise_is_shrunk_much_and_what_is_clear_little(kind):
     np.testing.assert_array_equal(noisy.forest_.engine.value, given.forest_.engine.value)
     clear = kind(60, random_state=0).fit(X[:, :1], (X[:, 0] > 0).astype(int))
     assert clear.shrinkage_ == STRENGTHS[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_says_nothing_costs_next_to_nothing(kind):
+    """One row in fifteen is of the second class, whatever its values: the constant is the best there is."""
+    random = np.random.default_rng(2)
+    X, y = random.normal(size=(3000, 6)), (random.random(3000) < 1 / 15).astype(int)
+    forest = kind(60, random_state=0).fit(X[:1500], y[:1500])
+    assert forest.shrinkage_ >= 100
+    constant = np.full(1500, y[:1500].mean())
+    assert log_loss(y[1500:], forest.predict_proba(X[1500:])[:, 1]) < 1.02 * log_loss(y[1500:], constant)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -100,7 +100,7 @@ class RandomForestClassifier(ForestClassifier):
         Columns tried at every node, in addition to the `max_features` that are drawn from the others.
     shrinkage : float, "auto" or None, default="auto"
         Strength of hierarchical shrinkage, in rows: the class shares of each tree's nodes are drawn towards those of
-        their ancestors, the more the fewer rows they rest on. "auto": 0.1, unless another of 0.01 to 30 clearly lowers
+        their ancestors, the more the fewer rows they rest on. "auto": 0.1, unless another of 0.01 to 300 clearly lowers
         the log loss of rows that trees have not seen; for trees that see all rows, 32 others are grown on samples to
         tell. With fewer than 50 trees, costs, priors or a criterion of your own it is 0.1. None: leaves say what their
         rows say, as in scikit-learn.

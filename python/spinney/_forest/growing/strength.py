@@ -20,7 +20,7 @@ from spinney._forest.growing.rows import Draws
 from spinney._forest.growing.turns import ForestRequest
 from spinney._numbers.same_bits import any_order_sum, log
 
-STRENGTHS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+STRENGTHS = (0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 USUAL = 1  # its place: a tenth of a row
 N_JUDGES = 50  # the first trees of a forest; one with fewer has the usual strength
 N_HELPERS = 32  # trees that are grown to judge
