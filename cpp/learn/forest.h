@@ -24,7 +24,7 @@ struct ForestParams {
   const double* balance_weight = nullptr;
   std::uint32_t max_bins = 0;  // 0: exact splits
   std::uint32_t max_features_per_tree = UINT32_MAX;
-  double shrinkage = 0;                       // strength by which the values of each tree are shrunk; 0: not
+  double shrinkage = 0;  // strength, as a weight of rows, by which the values of each tree are shrunk; 0: not
   std::uint32_t first_tree = 0, n_trees = 0;  // trees first_tree … first_tree + n_trees - 1
 };
 
