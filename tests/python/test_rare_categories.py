@@ -103,7 +103,8 @@ def test_a_weight_of_two_is_a_row_twice_and_order_does_not_matter(kind):
 
 def test_names_are_warned_of():
     frame, y, _ = named_table(8, 100, 100, "ticket")
-    with pytest.warns(UserWarning, match="Column 'ticket' looks like an identifier: 100 values in 100 rows"):
+    said = "Column 'ticket' looks like an identifier: 100 values in 100 rows.* give it as numbers or dates"
+    with pytest.warns(UserWarning, match=said):
         spinney.RandomForestClassifier(n_estimators=2).fit(frame, y)
     spinney.RandomForestClassifier(n_estimators=2, categorical_features=["ticket"]).fit(frame, y)  # it is meant
     spinney.RandomForestClassifier(n_estimators=2).fit(frame.select("x"), y)  # numbers are all different, too

@@ -22,5 +22,6 @@ def warn_of_identifier(feature: Feature, column: Column, label: str) -> None:
         return
     warn(
         f"{label} looks like an identifier: {n_values:,} values in {n_rows:,} rows. What a model learns of them does "
-        "not hold for new rows. Leave the column out, or, if it is meant, name it in categorical_features."
+        "not hold for new rows. Leave the column out; if the order of its values means something, give it as "
+        "numbers or dates; if it is meant as it is, name it in categorical_features."
     )
