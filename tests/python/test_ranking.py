@@ -332,12 +332,14 @@ def test_pairs_draw_small_leaves_to_zero_by_the_number_of_rows():
     assert prints["pairwise", "auto"] == prints["pairwise", 0.36] != prints["pairwise", 0.0]
     assert prints["lambdamart", "auto"] == prints["lambdamart", 0.0]
     many = {  # a row of weight 28 stands for 28 rows
-        l2: spinney.GradientBoostingRanker(**SMALL, l2_regularization=l2)
-        .fit(X, grades, np.full(len(X), 28.0), groups=groups)
+        (weight, l2): spinney.GradientBoostingRanker(**SMALL, l2_regularization=l2)
+        .fit(X, grades, np.full(len(X), weight), groups=groups)
         .fingerprint()
+        for weight in (28.0, 140.0)
         for l2 in ("auto", 0.0, 1.0)
     }
-    assert many["auto"] == many[1.0] != many[0.0]
+    assert many[28.0, "auto"] == many[28.0, 1.0] != many[28.0, 0.0]
+    assert many[140.0, "auto"] == many[140.0, 0.0] != many[140.0, 1.0]
 
 
 def test_starts_at_the_scores_of_another_model():

@@ -90,9 +90,10 @@ class GradientBoostingRanker(JudgesLists, KnowsSupport, BaseBoosting):
         Smallest gain of a split over the weight of the round's rows: as `min_gain`, but whatever the size of the table.
         With the squared error it is the decrease of the variance that scikit-learn asks for.
     l2_regularization : float or "auto", default="auto"
-        Penalty on the squares of the leaves' values. "auto": 1 from 10,000 rows on, else 0; with ``loss="pairwise"`` a
-        thousandth of the weight of the rows and at most 10 (chance in one row pulls on all its pairs, so that small
-        leaves know less than their second derivatives say); or what goes with ``n_estimators="auto"``.
+        Penalty on the squares of the leaves' values. "auto": 1 for 10,000 to 50,000 rows, else 0; with
+        ``loss="pairwise"`` a thousandth of the weight of the rows and at most 10 (chance in one row pulls on all its
+        pairs, so that small leaves know less than their second derivatives say); or what goes with
+        ``n_estimators="auto"``.
     l1_regularization : float, default=0.0
         Penalty on the absolute values of the leaves' values.
     max_step : float, "auto" or None, default="auto"

@@ -22,7 +22,7 @@ SEARCH = "search"  # the effort that tries several recipes
 _DRAWN_BY_GRADIENT = 0.5  # share of the rows, unless the user says
 _DRAWN_BESIDE_TOP = 0.1  # share of the rows, those of small gradients
 _L2_OF_PAIRS, _MOST_L2_OF_PAIRS = 1e-3, 10.0  # by weight; what is chance in a row pulls on all of its pairs at once
-_L2_OF_MANY_LISTED, _MANY_LISTED = 1.0, 10_000.0  # LambdaMART's, from this weight on
+_L2_OF_LISTED, _LISTED = 1.0, (10_000.0, 50_000.0)  # LambdaMART's, between these weights; chance in more evens out
 _PATIENCE, _PATIENCE_OF_FOLDS = 10, 50  # rounds without an improvement before a booster stops, unless the user says
 _PATIENCE_OF_CLASSES = 30  # the same of few rows of several classes, or
 _PATIENCE_OF_FEW = 10, 40  # of folds of them, and of two classes, whose steps are longer
@@ -155,8 +155,8 @@ def resolve(
         found = _by_size(n_rows, n_scores, model._is_class_target, _work(model))
     elif model.loss == "pairwise":
         found = found | {"l2_regularization": min(weight * _L2_OF_PAIRS, _MOST_L2_OF_PAIRS)}
-    elif model.loss == "lambdamart" and weight >= _MANY_LISTED:
-        found = found | {"l2_regularization": _L2_OF_MANY_LISTED}
+    elif model.loss == "lambdamart" and _LISTED[0] <= weight < _LISTED[1]:
+        found = found | {"l2_regularization": _L2_OF_LISTED}
     n_folds, n_deals = 0, 1
     is_few, has_classes = n_rows < _few_rows(model._is_class_target), _has_classes(model, n_scores)
     if stops and makes_folds(model, has_held_out):
