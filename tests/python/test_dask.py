@@ -45,7 +45,7 @@ def test_a_client_that_reaches_the_scheduler_alone(client, monkeypatch):
 
 
 def test_many_workers_do_not_take_all_connections(client, monkeypatch):
-    monkeypatch.setattr(Actors, "_note_all", None)
+    monkeypatch.setattr(Actors, "_ask_all", None)
     monkeypatch.setattr(client.rpc, "limit", 5)
     frame = make_frame()
     here = spinney.GradientBoostingRegressor(**FEW).fit(frame.drop(columns="y"), frame["y"])

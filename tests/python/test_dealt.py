@@ -1,6 +1,5 @@
 """Rows that are dealt out to holders give the model, bit for bit, that they give in one place."""
 
-import asyncio
 import itertools
 import pickle
 import threading
@@ -61,24 +60,6 @@ def check_same(model, frame, y, **more):
 
 def spinney_clone(model):
     return type(model)(**model.get_params())
-
-
-def test_a_noted_question_is_answered_while_another_waits_to_be_told():
-    holder, answered = Holder("test", 1), []
-
-    def answer(question):
-        answered.append(question)
-        return memoryview(question)
-
-    async def ask():
-        await holder.note(b"first")
-        await holder.note(b"second")
-        while len(answered) < 2:
-            await asyncio.sleep(0.01)
-        return [bytes(await holder.tell()), bytes(await holder.tell())]
-
-    holder.answers_to = answer
-    assert asyncio.run(asyncio.wait_for(ask(), 60)) == answered == [b"first", b"second"]
 
 
 @pytest.mark.parametrize("least", [20, 700])  # of 700, leaves are counted: their hessians promise more rows

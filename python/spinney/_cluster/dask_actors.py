@@ -42,7 +42,7 @@ class Actors:
         self._is_direct = False
         self._comms: dict[str, Any] = {}  # to workers, that are kept
         self._to_come: dict[str, int] = {}  # answers, by those that they are to come from
-        self._writing = asyncio.Lock()  # questions are sent in order
+        self._writing, self._reading = asyncio.Lock(), asyncio.Lock()  # questions are sent and answered in order
         self._to_serialize: Any = import_module("distributed.protocol").to_serialize
 
     @property
@@ -128,23 +128,15 @@ class Actors:
         return self._begun(address, "do", method, *args)
 
     def ask(self, addresses: Sequence[str], question: bytes) -> Callable[[], dict[str, Any]]:
-        """Have actors `note` a question; return what has them `tell` the answers, and waits for these.
+        """Ask actors that `hear` and answer questions; return what waits for their answers.
 
         Those that do not answer any more are left out. Questions are answered in the order in which they are asked, and
-        are to be waited for in it. A question that is noted is answered while the answer to another is on its way.
+        are to be waited for in it.
         """
         if not self._is_direct or len(self._futures) * _SHARE_OF_POOL > self._client.rpc.limit:
             return lambda: self._asked_one_by_one(addresses, question)
-        loop = self._client.loop.asyncio_loop
-        noted: dict[str, tuple[Any, str]] = {}  # connections, and keys of actors
-        sent = asyncio.run_coroutine_threadsafe(self._note_all(addresses, question, noted), loop)
-
-        def answers() -> dict[str, Any]:
-            found = self._answers_to(asyncio.run_coroutine_threadsafe(self._told_by_all(noted), loop))
-            sent.result()
-            return found
-
-        return answers
+        coming = asyncio.run_coroutine_threadsafe(self._ask_all(addresses, question), self._client.loop.asyncio_loop)
+        return lambda: self._answers_to(coming)
 
     def _answers_to(self, coming: Any) -> dict[str, Any]:
         """Wait for answers. Who interrupts it has to close the connections that they come by."""
@@ -159,8 +151,9 @@ class Actors:
                 raise reply["exception"]  # by the actor itself
         return {address: reply["result"] for address, reply in said.items()}
 
-    async def _note_all(self, addresses: Sequence[str], question: bytes, noted: dict[str, tuple[Any, str]]) -> None:
-        """Send a question over all connections; nobody says that it has come."""
+    async def _ask_all(self, addresses: Sequence[str], question: bytes) -> dict[str, Any]:
+        """Send a question over all connections before an answer is waited for."""
+        asked: dict[str, Any] = {}
         async with self._writing:
             for address in addresses:
                 with suppress(OSError):
@@ -168,23 +161,15 @@ class Actors:
                     if made is None or comm is None:
                         continue
                     self._to_come[address] = self._to_come.get(address, 0) + 1
-                    message = {"op": "actor_execute", "function": "note", "actor": made.key, "kwargs": {}}
-                    await comm.write(message | {"args": [question], "reply": False})
-                    noted[address] = comm, made.key
-
-    async def _told_by_all(self, noted: dict[str, tuple[Any, str]]) -> dict[str, Any]:
-        """Ask all for the answers to their first question before one of them is waited for."""
-        asked, found = {}, {}
-        async with self._writing:
-            for address, (comm, key) in noted.items():
-                message = {"op": "actor_execute", "function": "tell", "actor": key, "args": [], "kwargs": {}}
-                with suppress(OSError):
-                    await comm.write(message | {"reply": True})
+                    message = {"op": "actor_execute", "function": "hear", "actor": made.key}
+                    await comm.write(message | {"args": [question], "kwargs": {}, "reply": True})
                     asked[address] = comm
-        for address, comm in asked.items():
-            with suppress(OSError):
-                found[address] = await comm.read()
-                self._answered(address)
+        found: dict[str, Any] = {}
+        async with self._reading:
+            for address, comm in asked.items():
+                with suppress(OSError):
+                    found[address] = await comm.read()
+                    self._answered(address)
         return found
 
     async def _line_to(self, address: str) -> Any:

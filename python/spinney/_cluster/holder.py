@@ -76,8 +76,6 @@ class Holder(Answering):
         self._tables: dict[int, list[_engine.Table]] = {}
         self._coded: dict[int, _engine.CodedRows] = {}
         self._pieces: dict[tuple[bytes, int], _engine.Piece] = {}  # by booster and block
-        self._noted: deque[asyncio.Task[memoryview]] = deque()  # answers to come
-        self._last: asyncio.Task[memoryview] | None = None  # to the question that was noted last
 
     def take(self, block: int, frames: Sequence[Any] | None = None) -> None:
         """Take over the frames of a block, which were left here unless they are given."""
@@ -163,21 +161,9 @@ class Holder(Answering):
         """Answer a question; `apart` gives the answers by block."""
         return together(self.answer(question))
 
-    async def note(self, question: bytes) -> None:
-        """Have a question answered behind those before it."""
-        self._last = asyncio.create_task(self._behind(self._last, question))
-        self._noted.append(self._last)
-
-    async def _behind(self, before: asyncio.Task[memoryview] | None, question: bytes) -> memoryview:
-        """Answer a question once another is answered; in a thread, so that the worker's event loop goes on."""
-        if before is not None:
-            await asyncio.wait([before])
-        del before  # and all that were before it
+    async def hear(self, question: bytes) -> memoryview:
+        """Do the same in a thread, so that the worker's event loop goes on."""
         return await asyncio.to_thread(self.answers_to, question)
-
-    async def tell(self) -> memoryview:
-        """Return the answers to the first question that was noted and not told yet."""
-        return await self._noted.popleft()
 
     def answers_of(self, block: int, questions: Sequence[bytes], n_last: int) -> list[bytes]:
         """Answer questions in order for one block alone; return the last answers."""
